@@ -2,7 +2,7 @@
 one or several frames.
 
 Nothing is trusted: sizes are bounded before and while a member is unpacked, members that overlap are refused, and a
-member's name is never a path. An archive that was cut off has no directory: what is whole of it is found from the front.
+member's name is never a path. An archive that was cut off has no directory: its members are looked for from the front.
 """
 
 import os
@@ -111,8 +111,7 @@ class Archive:
                 if len(content) == size:
                     return content
             with decompressor.stream_reader(data, read_across_frames=True) as frames:
-                content = frames.read(size + 1)
-            return content
+                return frames.read(size + 1)
         except zstd.ZstdError as error:
             raise Unreadable(str(error)) from None
 

@@ -10,7 +10,7 @@ from assay.engine.experiment.foreign import Rest, unknown_version, without_secre
 from assay.formats.inspect_ai.shapes import VERSION, finite
 
 Row = dict[str, Any]
-EXPERIMENT = "assay_experiment"  # in the metadata of a log that our own writer made
+EXPERIMENT, TASK = "assay_experiment", "assay_task"  # in the metadata of a log that our own writer made
 _KNOWN = {
     *("version", "status", "eval", "plan", "results", "stats", "error", "invalidated", "log_updates"),
     *("config_updates", "tags", "metadata", "samples", "reductions"),
@@ -49,6 +49,11 @@ class Header(msgspec.Struct):
     @property
     def model(self) -> str:
         return str(self.eval.get("model") or "")
+
+    @property
+    def system(self) -> str:
+        """What our rows call their task: what answers."""
+        return str(_dict(self.eval.get("metadata")).get(TASK) or self.model)
 
     @property
     def log(self) -> str:
@@ -102,7 +107,9 @@ class Header(msgspec.Struct):
         for name in ("total_samples", "completed_samples", "headline", "early_stopping", "metadata"):
             if self.results.get(name) not in (None, [], {}):
                 more[f"results.{name}"] = self.results[name]
-        facts["model_args"] = {name: value for name, value in _dict(facts.get("model_args")).items() if _is_plain(value)}
+        facts["model_args"] = {
+            name: value for name, value in _dict(facts.get("model_args")).items() if _is_plain(value)
+        }
         return without_secrets({**facts, **{name: value for name, value in more.items() if value}})
 
 

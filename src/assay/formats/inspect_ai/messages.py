@@ -75,7 +75,9 @@ def thoughts(content: Any) -> str | None:
     if not isinstance(content, list):
         return None
     parts = [cast("Row", part) for part in cast("list[Any]", content) if isinstance(part, dict)]
-    said = [str(part.get("reasoning") or part.get("summary") or "") for part in parts if part.get("type") == "reasoning"]
+    said = [
+        str(part.get("reasoning") or part.get("summary") or "") for part in parts if part.get("type") == "reasoning"
+    ]
     return "\n".join(filter(None, said)) or None
 
 

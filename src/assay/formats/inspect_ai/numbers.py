@@ -4,7 +4,6 @@ inspect_ai leaves out samples that failed, but counts answers that could not be 
 them: where both occur, its numbers are computed here, from the values as its own metrics take them."""
 
 from array import array
-from collections.abc import Mapping
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -59,7 +58,7 @@ class Numbers:
         self._values: dict[str, Values] = {}
         self.facets = sorted({facet for score in header.scores for _, facet in _groups(score)})
 
-    def count(self, item_id: str, scorer: str, verdict: Verdict, metadata: Mapping[str, Any]) -> None:
+    def add(self, item_id: str, verdict: Verdict) -> None:
         """Add a value, as soon as it is read."""
         if verdict.number is None:
             return

@@ -3,7 +3,6 @@ our own writer made of one experiment, are one."""
 
 from collections import Counter
 from collections.abc import Iterator
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,7 @@ def inspect_ai(path: Path) -> list[Foreign]:
     for run, file in _runs(files):
         document = _Run(file)
         experiments.setdefault(document.header.experiment or run, []).append(document)
-    return [Log(runs) for runs in experiments.values()]
+    return [*map(Log, experiments.values())]
 
 
 def _runs(files: list[Path]) -> Iterator[tuple[str, Path]]:
@@ -67,7 +66,8 @@ class _Run:
     def around(self) -> Around:
         header, numbers = self.header, self.numbers
         scorer = next((scorer for scorer, _ in numbers.labels), "score")
-        return Around(header.log, header.model, header.epochs, scorer, numbers.labels, numbers.facets, numbers.count)
+        named = (header.log, header.model, header.system, header.epochs, scorer)
+        return Around(*named, numbers.labels, numbers.facets, numbers.add)
 
     def reject(self, what: str) -> None:
         self.odd["rejected"] += 1
@@ -119,7 +119,7 @@ class Log:
     def rejected(self) -> int:
         return sum(run.odd["rejected"] for run in self._runs)
 
-    @cached_property
+    @property
     def source(self) -> dict[str, Any]:
         """What tells that the files are still those that were read."""
         paths = [run.document.path.absolute() for run in self._runs]

@@ -17,6 +17,7 @@ from assay.formats.inspect_ai.messages import (
     settled,
     thoughts,
 )
+from assay.formats.inspect_ai.samples import SCORER
 from assay.formats.inspect_ai.shapes import (
     EMPTY,
     Choice,
@@ -41,11 +42,12 @@ class Around(NamedTuple):
 
     log: str
     model: str
+    task: str
     epochs: int
     scorer: str
     labels: list[tuple[str, str]]
     facets: list[str]
-    count: Callable[[str, str, Verdict, Mapping[str, Any]], None]
+    add: Callable[[str, Verdict], None]
 
 
 def case_of(sample: Sample, unknown: Row, around: Around) -> Case:
@@ -104,7 +106,7 @@ def _response(sample: Sample, id: str, unknown: Row, around: Around) -> Response
         timestamp=time_of(sample.completed_at) or 0.0,
         metadata=_metadata(sample, choice, unknown, around),
         key=key_of("inspect_ai", around.log, sample.id, sample.epoch),
-        task=around.model,
+        task=around.task,
         outcome=_outcome(sample, choice),
         messages=message_rows(messages),
         served_model=output.model if choice is not None else None,
@@ -178,8 +180,10 @@ def _evaluations(sample: Sample, response: Response, around: Around) -> list[Eva
     for name, mark in scores.items():
         scorer = around.scorer if name == _PLACEHOLDER else name
         verdicts = parts_of(scorer, mark)
+        if mark.metadata and SCORER in mark.metadata:
+            scorer = str(mark.metadata.pop(SCORER))
         for number, verdict in enumerate(verdicts):
-            around.count(response.item_id, scorer, verdict, metadata)
+            around.add(response.item_id, verdict)
             row = _evaluation(response, scorer, verdict, metadata)
             row.part, row.detailed_results = (number, len(verdicts)), _details(mark)
             rows.append(row)
