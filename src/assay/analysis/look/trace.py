@@ -6,7 +6,6 @@ import difflib
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,11 +13,11 @@ import msgspec
 from msgspec import UNSET
 
 from assay.engine.aggregate.facets import find_in_item, find_in_row, first_of, typed
+from assay.engine.experiment.foreign import unpacked_spans
 from assay.engine.experiment.sources import elsewhere, newest_inside
 from assay.errors import UserError, shown
 from assay.interfaces import Log, Store
 from assay.records import Evaluation, Item, Kind, Response
-from assay.registry import formats
 from assay.shown import Shown
 from assay.store.log import FileLog
 from assay.store.repair import read_rows, row_decoder
@@ -192,8 +191,7 @@ def _place(row: Row) -> tuple[str, str, int]:
 
 
 def _sample_of(row: Row) -> int:
-    """Rows of others may not number their samples."""
-    return int(row.get("sample_index") or 0)
+    return int(row.get("sample_index") or 0)  # rows of others may not number their samples
 
 
 def _only_judged(rows: Iterable[Row]) -> list[Row]:
@@ -221,19 +219,9 @@ def _is_of(line: bytes, item_id: str) -> bool:
 def _add_spans(trace: Trace, traces: list[Row]) -> None:
     by_key: dict[Any, list[Any]] = {}
     for row in traces:
-        by_key.setdefault(row.get("key"), []).extend(_unpacked(row.get("spans") or []))
+        by_key.setdefault(row.get("key"), []).extend(unpacked_spans(row.get("spans") or []))
     for sample in trace.samples:
         sample.spans = by_key.get(sample.response.get("key"), [])
-
-
-def _unpacked(spans: list[Any]) -> Iterator[Any]:
-    """The spans, those that a format has stored as its own events (`packed` names it) made into spans."""
-    for span in spans:
-        packed = span.get("packed") if isinstance(span, dict) else None
-        if packed in formats("spans"):
-            yield from import_module(f"assay.formats.{packed}.spans").unpacked(span)
-        else:
-            yield span
 
 
 def _add_evaluations(

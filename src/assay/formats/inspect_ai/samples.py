@@ -35,6 +35,7 @@ def sample_of(item: Item | None, response: Response, labels: Sequence[Evaluation
     metadata = {name: value for name, value in (item.metadata if item is not None else {}).items() if name != REST}
     of_item = _dict(item.metadata.get(REST)) if item is not None else {}
     model, failed = response.model_name, response.outcome in ("errored", "skipped")
+    answered = not failed and _is_answered(response)
     answer = _answer(response)
     messages = [message for row in response.messages or _asked(item, response) for message in [_message(row)]]
     usage = _usage(response)
@@ -44,8 +45,8 @@ def sample_of(item: Item | None, response: Response, labels: Sequence[Evaluation
         "epoch": response.sample_index + 1,
         "input": _input(item, response),
         "target": _target(item),
-        "messages": messages if failed else [*messages, answer],
-        "output": _output(response, source, answer, usage, failed),
+        "messages": [*messages, answer] if answered else messages,
+        "output": _output(response, source, answer, usage, answered),
         "scores": _scores(labels),
         "metadata": source.get("metadata") if isinstance(source.get("metadata"), dict) else metadata,
         "store": {},
@@ -187,6 +188,12 @@ def _answer(response: Response) -> Row:
     return row
 
 
+def _is_answered(response: Response) -> bool:
+    """Whether the model has said anything, even if it is empty."""
+    said = response.response or response.tool_calls or response.served_model
+    return bool(said or response.metadata.get("finish_reason"))
+
+
 def _usage(response: Response) -> Row:
     counts = (response.prompt_tokens, response.completion_tokens, response.total_tokens)
     if counts == (None, None, None):
@@ -196,10 +203,10 @@ def _usage(response: Response) -> Row:
     return {**usage, "total_cost": response.cost} if response.cost is not None else usage
 
 
-def _output(response: Response, source: Row, answer: Row, usage: Row, failed: bool) -> Row:
+def _output(response: Response, source: Row, answer: Row, usage: Row, answered: bool) -> Row:
     model = response.served_model or response.model_name
-    if failed:
-        return {"model": model, "choices": [], "completion": ""}
+    if not answered:
+        return {"model": model, "choices": [], "completion": "", **({"usage": usage} if usage else {})}
     finish = str(response.metadata.get("finish_reason") or "stop")
     stop = _STOPS.get(finish, finish)
     choice: Row = {"message": answer, "stop_reason": stop if stop in _STOPPED else "unknown"}

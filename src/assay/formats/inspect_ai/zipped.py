@@ -9,6 +9,7 @@ from typing import Any
 
 _TIME, _DATE = 0, (1 << 5) | 1  # 1980-01-01: equal rows give equal files
 _ZIP64, _LARGE, _MANY = 45, 0xFFFFFFFF, 0xFFFF
+_DEFLATED, _ZSTD = 8, 93
 _STORED_BLOCK = 1 << 20
 
 
@@ -18,13 +19,8 @@ class Zipped:
     def __init__(self) -> None:
         self._offset = 0
         self._directory: list[bytes] = []
-        try:
-            from zstandard import ZstdCompressor
-        except ModuleNotFoundError:
-            self._zstd: Any = None
-        else:
-            self._zstd = ZstdCompressor()
-        self._method = 8 if self._zstd is None else 93
+        self._zstd = _compressor()
+        self._method = _DEFLATED if self._zstd is None else _ZSTD
 
     def member(self, name: str, content: bytes) -> bytes:
         """A member that is in memory."""
@@ -34,8 +30,8 @@ class Zipped:
     def spooled(self, name: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
         """A member that may be larger than memory: its chunks are compressed into a file first."""
         crc = size = packed = 0
-        deflate = zlib.compressobj(wbits=-15) if self._zstd is None else None
-        compress: Callable[[bytes], bytes] = (deflate or self._zstd).compress
+        deflate = zlib.compressobj(wbits=-15) if self._method == _DEFLATED else None
+        compress: Callable[[bytes], bytes] = deflate.compress if deflate is not None else self._zstd.compress
         with TemporaryFile(prefix="assay-") as spool:
             for chunk in chunks:
                 crc, size = zlib.crc32(chunk, crc), size + len(chunk)
@@ -76,6 +72,14 @@ class Zipped:
     def _count(self, data: bytes) -> bytes:
         self._offset += len(data)
         return data
+
+
+def _compressor() -> Any:
+    try:
+        from zstandard import ZstdCompressor
+    except ModuleNotFoundError:
+        return None
+    return ZstdCompressor()
 
 
 def _deflated(content: bytes) -> bytes:
