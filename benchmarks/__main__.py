@@ -25,6 +25,7 @@ GROUPS = (
     "ragicamp",
     "text_metrics",
     "harness",
+    "imports",
 )
 
 
