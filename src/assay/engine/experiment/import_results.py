@@ -30,6 +30,7 @@ from assay.store.shared.mirror import local, push
 from assay.store.stores import FlatStore
 
 _KINDS: tuple[Kind, ...] = ("dataset", "run", "evaluation")
+_BUFFER = 1 << 20
 _STAY = "the folder's evaluations were made by Assay and stay as they are"
 HEADLINES = "headlines"  # the key of a run's metadata that has the other program's own numbers
 
@@ -121,7 +122,7 @@ def _import(name: str, foreign: Foreign, store: FlatStore, id: str, source: Mapp
 
 
 def _spool(folder: Path) -> IO[bytes]:
-    return TemporaryFile(prefix=".assay-", dir=folder)
+    return TemporaryFile(prefix=".assay-", dir=folder, buffering=_BUFFER)
 
 
 class _Cases:
@@ -177,8 +178,10 @@ class _Cases:
         return map(msgspec.json.Decoder(Evaluation).decode, self._evaluations)
 
     def spans(self) -> Iterator[bytes]:
+        """The lines, many at once."""
         self._spans.seek(0)
-        return iter(self._spans)
+        while block := self._spans.read(_BUFFER):
+            yield block if block.endswith(b"\n") else block + self._spans.readline()
 
     def notes(self) -> list[str]:
         if not self._apart:

@@ -17,6 +17,8 @@ from assay.records import Evaluation, Manifest, Response
 from assay.store.keys import canonical, digest
 from assay.store.seal import is_unchanged, seal
 
+_CHUNK = 1 << 18  # bytes of rows that are written at once
+
 
 def import_rows(
     store: Store,
@@ -62,9 +64,18 @@ def import_rows(
 
 def _lines(rows: Iterable[Response | Evaluation], counts: Counter[str]) -> Iterator[bytes]:
     encode = msgspec.json.Encoder().encode
+    chunk: list[bytes] = []
+    size = 0
     for row in rows:
         counts[row.outcome] += 1
-        yield encode(row) + b"\n"
+        line = encode(row)
+        chunk += (line, b"\n")
+        size += len(line)
+        if size > _CHUNK:
+            yield b"".join(chunk)
+            chunk, size = [], 0
+    if chunk:
+        yield b"".join(chunk)
 
 
 def means_config(folder: Path, name: str) -> None:
