@@ -18,7 +18,7 @@ import msgspec
 from assay.engine.experiment.dataset import ingest
 from assay.engine.experiment.foreign import Case, Foreign, Read, read_foreign
 from assay.engine.experiment.headlines import Checked, check_headlines
-from assay.engine.experiment.import_rows import import_rows, means_config
+from assay.engine.experiment.import_rows import Written, import_rows, means_config
 from assay.errors import UserError, shown
 from assay.records import ROWS_FILE, Evaluation, Kind, Manifest, Response
 from assay.shown import Shown
@@ -125,6 +125,10 @@ def _spool(folder: Path) -> IO[bytes]:
     return TemporaryFile(prefix=".assay-", dir=folder, buffering=_BUFFER)
 
 
+class _Outcome(msgspec.Struct):
+    outcome: str = "scored"
+
+
 class _Cases:
     """A reader's cases, read once. An item whose id another item has gets an id of its own, and so have its rows."""
 
@@ -173,9 +177,10 @@ class _Cases:
         rows = map(msgspec.json.Decoder(dict[str, Any]).decode, self._items)
         return ((f"{self._foreign.dataset}, item {number}", row) for number, row in enumerate(rows, 1))
 
-    def evaluations(self) -> Iterator[Evaluation]:
+    def evaluations(self) -> Iterator[Written]:
         self._evaluations.seek(0)
-        return map(msgspec.json.Decoder(Evaluation).decode, self._evaluations)
+        outcome_of = msgspec.json.Decoder(_Outcome).decode
+        return (Written(outcome_of(line).outcome, line[:-1]) for line in self._evaluations)
 
     def spans(self) -> Iterator[bytes]:
         """The lines, many at once."""
@@ -204,7 +209,7 @@ def _renamed(case: Case, id: str) -> Case:
 def _import_evaluations(
     store: FlatStore,
     id: str,
-    rows: Iterable[Evaluation],
+    rows: Iterable[Written],
     source: Mapping[str, Any],
     run: Manifest,
     foreign: Foreign,

@@ -65,8 +65,8 @@ def calls_row(calls: Any) -> list[Any]:
         if fields is None or not isinstance(fields.get("function"), str):
             rows.append(call)
             continue
-        named = {"name": fields["function"], "arguments": fields.pop("arguments", {})}
-        rows.append({"type": "function", **fields, "function": named})
+        fields["function"] = {"name": fields["function"], "arguments": fields.pop("arguments", {})}
+        rows.append(fields)
     return rows
 
 
