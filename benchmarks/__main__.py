@@ -18,6 +18,7 @@ GROUPS = (
     "coverage",
     "ranking",
     "aggregation",
+    "verify",
     "workers",
     "cluster",
     "viewer",

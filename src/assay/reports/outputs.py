@@ -82,6 +82,7 @@ _OUTPUTS: dict[str, tuple[str, ...]] = {
     "run": (*_EVENTS, _RESULT, "+analysis.look.load:Load", "engine.experiment.plan:Plan"),
     "plan": ("engine.experiment.plan:Plan",),
     "validate": ("reports.outputs:Validated",),
+    "lock": ("engine.experiment.lock:Locked",),
     "evaluate": (*_EVENTS, _RESULT),
     "aggregate": (_RESULT,),
     "compare": (
@@ -95,6 +96,7 @@ _OUTPUTS: dict[str, tuple[str, ...]] = {
     "judge label": (),
     "view": ("reports.outputs:Address",),
     "report": ("reports.outputs:Written",),
+    "verify": ("analysis.verify.verify:Verified",),
     "trace": ("analysis.look.trace:Trace",),
     "ls": ("analysis.look.ls:Listed",),
     "status": ("analysis.look.status:RunStatus",),

@@ -227,6 +227,7 @@ _VIEWS = {  # of each type the module and the function
     "Listed": "listings.experiments",
     "Load": "load.view",
     "LocalModel": "listings.local_models",
+    "Locked": "verify.locked",
     "Plan": "run.plan_view",
     "PlugIn": "listings.plug_ins",
     "ProviderEntry": "listings.providers",
@@ -239,4 +240,5 @@ _VIEWS = {  # of each type the module and the function
     "ServedModelEntry": "listings.served_models",
     "StoredDataset": "listings.datasets",
     "Trace": "trace.view",
+    "Verified": "verify.view",
 }

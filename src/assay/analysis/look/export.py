@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from itertools import islice
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -15,10 +15,13 @@ from assay.config import Config
 from assay.engine.experiment.bind import bind_outputs
 from assay.engine.experiment.sources import Source, find_source
 from assay.engine.run.evidence import NOUNS
-from assay.errors import UserError
+from assay.errors import LockedError, UserError
+from assay.reading import is_remote
 from assay.records import Evaluation, Kind, Response, tolerant_json
 from assay.registry import check_params, nearest, writer
+from assay.store.lock import FolderLock
 from assay.store.log import FileLog
+from assay.store.sealed import seal_files
 from assay.store.shared.mirror import writing
 from assay.store.written import write_named
 from assay.text.plain import plain_json
@@ -224,6 +227,9 @@ def write_outputs(config: Config, folder: str | Path) -> list[str]:
             export = Export(Tables(find_source(folder)), output.table, path)
             notes += output.write(export, **output.params) or ()
         notes.append(f"written to {output.path}")
+    if not is_remote(folder):
+        with suppress(LockedError), FolderLock(Path(folder)):
+            seal_files(Path(folder))
     return notes
 
 
