@@ -27,6 +27,7 @@ GROUPS = (
     "conversion",
     "text_metrics",
     "harness",
+    "imports",
 )
 
 

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET
 
 from assay.engine.aggregate.facets import find_in_item, find_in_row, first_of, typed
+from assay.engine.experiment.foreign import unpacked_spans
 from assay.engine.experiment.sources import elsewhere, newest_inside
 from assay.errors import UserError, shown
 from assay.interfaces import Log, Store
@@ -190,8 +191,7 @@ def _place(row: Row) -> tuple[str, str, int]:
 
 
 def _sample_of(row: Row) -> int:
-    """Rows of others may not number their samples."""
-    return int(row.get("sample_index") or 0)
+    return int(row.get("sample_index") or 0)  # rows of others may not number their samples
 
 
 def _only_judged(rows: Iterable[Row]) -> list[Row]:
@@ -219,7 +219,7 @@ def _is_of(line: bytes, item_id: str) -> bool:
 def _add_spans(trace: Trace, traces: list[Row]) -> None:
     by_key: dict[Any, list[Any]] = {}
     for row in traces:
-        by_key.setdefault(row.get("key"), []).extend(row.get("spans") or [])
+        by_key.setdefault(row.get("key"), []).extend(unpacked_spans(row.get("spans") or []))
     for sample in trace.samples:
         sample.spans = by_key.get(sample.response.get("key"), [])
 

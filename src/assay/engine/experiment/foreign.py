@@ -8,8 +8,9 @@ its format. It recognises files by their content and reads nothing else before `
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, cast
 from urllib.parse import urlsplit, urlunsplit
@@ -216,6 +217,17 @@ class Rest:
             return []
         named = ", ".join(f"{name} ({count:,})" for name, count in self.unknown.most_common(10))
         return [f"fields that were not understood stay under metadata.source: {named}"]
+
+
+def unpacked_spans(spans: Iterable[Any]) -> Iterator[Any]:
+    """The spans; those that a reader has passed on as the program's own events, under `packed` the format's name, are
+    made into spans here, where somebody looks at them."""
+    for span in spans:
+        packed = cast("Mapping[str, Any]", span).get("packed") if isinstance(span, Mapping) else None
+        if packed in registry.formats("spans"):
+            yield from import_module(f"assay.formats.{packed}.spans").unpacked(span)
+        else:
+            yield span
 
 
 def without_secrets(value: Any) -> Any:

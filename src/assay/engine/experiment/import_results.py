@@ -18,7 +18,7 @@ import msgspec
 from assay.engine.experiment.dataset import ingest
 from assay.engine.experiment.foreign import Case, Foreign, Read, read_foreign
 from assay.engine.experiment.headlines import Checked, check_headlines
-from assay.engine.experiment.import_rows import import_rows, means_config
+from assay.engine.experiment.import_rows import Written, import_rows, means_config
 from assay.engine.experiment.sidecar import restore
 from assay.errors import UserError, shown
 from assay.records import ROWS_FILE, Evaluation, Kind, Manifest, Response
@@ -32,6 +32,7 @@ from assay.store.shared.mirror import local, push
 from assay.store.stores import FlatStore
 
 _KINDS: tuple[Kind, ...] = ("dataset", "run", "evaluation")
+_BUFFER = 1 << 20
 _STAY = "the folder's evaluations were made by Assay and stay as they are"
 HEADLINES = "headlines"  # the key of a run's metadata that has the other program's own numbers beside ours
 REPORTED = "reported"  # and of how they come from the rows
@@ -128,7 +129,11 @@ def _import(name: str, foreign: Foreign, store: FlatStore, id: str, source: Mapp
 
 
 def _spool(folder: Path) -> IO[bytes]:
-    return TemporaryFile(prefix=".assay-", dir=folder)
+    return TemporaryFile(prefix=".assay-", dir=folder, buffering=_BUFFER)
+
+
+class _Outcome(msgspec.Struct):
+    outcome: str = "scored"
 
 
 class _Cases:
@@ -179,13 +184,16 @@ class _Cases:
         rows = map(msgspec.json.Decoder(dict[str, Any]).decode, self._items)
         return ((f"{self._foreign.dataset}, item {number}", row) for number, row in enumerate(rows, 1))
 
-    def evaluations(self) -> Iterator[Evaluation]:
+    def evaluations(self) -> Iterator[Written]:
         self._evaluations.seek(0)
-        return map(msgspec.json.Decoder(Evaluation).decode, self._evaluations)
+        outcome_of = msgspec.json.Decoder(_Outcome).decode
+        return (Written(outcome_of(line).outcome, line[:-1]) for line in self._evaluations)
 
     def spans(self) -> Iterator[bytes]:
+        """The lines, many at once."""
         self._spans.seek(0)
-        return iter(self._spans)
+        while block := self._spans.read(_BUFFER):
+            yield block if block.endswith(b"\n") else block + self._spans.readline()
 
     def notes(self) -> list[str]:
         if not self._apart:
@@ -208,7 +216,7 @@ def _renamed(case: Case, id: str) -> Case:
 def _import_evaluations(
     store: FlatStore,
     id: str,
-    rows: Iterable[Evaluation],
+    rows: Iterable[Written],
     source: Mapping[str, Any],
     run: Manifest,
     foreign: Foreign,

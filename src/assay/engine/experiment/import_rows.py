@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -17,12 +17,21 @@ from assay.records import Evaluation, Manifest, Response
 from assay.store.keys import canonical, digest
 from assay.store.seal import is_unchanged, seal
 
+_CHUNK = 1 << 18  # bytes of rows that are written at once
+
+
+class Written(NamedTuple):
+    """A row that is encoded already, without its line feed."""
+
+    outcome: str
+    line: bytes
+
 
 def import_rows(
     store: Store,
     kind: Literal["run", "evaluation"],
     id: str,
-    rows: Iterable[Response | Evaluation],
+    rows: Iterable[Response | Evaluation | Written],
     *,
     source: Mapping[str, Any],
     inputs: list[dict[str, Any]],
@@ -60,11 +69,20 @@ def import_rows(
     return manifest
 
 
-def _lines(rows: Iterable[Response | Evaluation], counts: Counter[str]) -> Iterator[bytes]:
+def _lines(rows: Iterable[Response | Evaluation | Written], counts: Counter[str]) -> Iterator[bytes]:
     encode = msgspec.json.Encoder().encode
+    chunk: list[bytes] = []
+    size = 0
     for row in rows:
         counts[row.outcome] += 1
-        yield encode(row) + b"\n"
+        line = row.line if type(row) is Written else encode(row)
+        chunk += (line, b"\n")
+        size += len(line)
+        if size > _CHUNK:
+            yield b"".join(chunk)
+            chunk, size = [], 0
+    if chunk:
+        yield b"".join(chunk)
 
 
 def means_config(folder: Path, name: str) -> None:

@@ -1,0 +1,99 @@
+"""Messages of inspect_ai as those of OpenAI's chat API, which our rows have: calls of tools and media are rewritten,
+what has no counterpart stays as it is. References to attachments are replaced where they stand."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+from msgspec import Raw
+
+from assay.text.messages import content_text
+
+_REFERENCE = "attachment://"
+_MARK = _REFERENCE.encode()
+_PLAIN = msgspec.json.Decoder().decode
+Row = dict[str, Any]
+
+
+def resolved(value: Any, attachments: Mapping[str, str]) -> Any:
+    """The value with what its references refer to; an unknown reference stays."""
+    if isinstance(value, str):
+        return attachments.get(value[len(_REFERENCE) :], value) if value.startswith(_REFERENCE) else value
+    if isinstance(value, list):
+        return [resolved(inner, attachments) for inner in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        return {name: resolved(inner, attachments) for name, inner in cast("Row", value).items()}
+    return value
+
+
+def settled(raw: Raw, attachments: Mapping[str, str]) -> Any:
+    """A part that is passed on: bytes as they are, unless they refer to attachments."""
+    return resolved(_PLAIN(raw), attachments) if attachments and _MARK in bytes(raw) else raw
+
+
+def message_rows(messages: list[Row]) -> list[Row]:
+    """Messages as our rows have them; those given are changed."""
+    for row in messages:
+        if type(content := row.get("content")) is list:
+            row["content"] = [part_row(part) for part in content]
+        if calls := row.get("tool_calls"):
+            row["tool_calls"] = calls_row(calls)
+    return messages
+
+
+def part_row(part: Any) -> Any:
+    """A part of a message: images and audio as OpenAI has them."""
+    if not isinstance(part, dict):
+        return part
+    fields = cast("Row", part)
+    kind, media = fields.get("type"), fields.get(str(fields.get("type")))
+    if kind == "image" and isinstance(media, str):
+        rest = {name: value for name, value in fields.items() if name not in ("type", "image")}
+        return {"type": "image_url", "image_url": {"url": media, **rest}}
+    if kind == "audio" and isinstance(media, str):
+        return {"type": "input_audio", "input_audio": {"data": media, "format": fields.get("format")}}
+    return fields
+
+
+def calls_row(calls: Any) -> list[Any]:
+    """Calls of tools, with the name and the arguments in `function`; those given are changed."""
+    if not isinstance(calls, list):
+        return []
+    rows: list[Any] = []
+    for call in cast("list[Any]", calls):
+        fields = cast("Row", call) if isinstance(call, dict) else None
+        if fields is None or not isinstance(fields.get("function"), str):
+            rows.append(call)
+            continue
+        fields["function"] = {"name": fields["function"], "arguments": fields.pop("arguments", {})}
+        rows.append(fields)
+    return rows
+
+
+def thoughts(content: Any) -> str | None:
+    """The reasoning in a message's content."""
+    if not isinstance(content, list):
+        return None
+    parts = [cast("Row", part) for part in cast("list[Any]", content) if isinstance(part, dict)]
+    said = [
+        str(part.get("reasoning") or part.get("summary") or "") for part in parts if part.get("type") == "reasoning"
+    ]
+    return "\n".join(filter(None, said)) or None
+
+
+def refuses(content: Any) -> bool:
+    """Whether a part says that it is a refusal."""
+    return isinstance(content, list) and any(
+        isinstance(part, dict) and cast("Row", part).get("refusal") is True for part in cast("list[Any]", content)
+    )
+
+
+def input_text(input: Any) -> str:
+    """The question as text: of messages, what the user said."""
+    if isinstance(input, str):
+        return input
+    if not isinstance(input, list):
+        return str(input)
+    rows = [cast("Row", row) for row in cast("list[Any]", input) if isinstance(row, dict)]
+    asked = [row for row in rows if row.get("role") == "user"] or rows
+    return "\n\n".join(filter(None, (content_text(row.get("content")) for row in asked)))

@@ -1,0 +1,177 @@
+"""inspect_ai's logs as experiments: one for each log, whatever became of its run. Shards of a run, and the logs that
+our own writer made of one experiment, are one."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from assay.engine.experiment.dataset import content_stamp
+from assay.engine.experiment.foreign import Case, Foreign, Headline, Rest, files_below
+from assay.formats.inspect_ai.documents import Document, is_log, one_line
+from assay.formats.inspect_ai.header import Header
+from assay.formats.inspect_ai.numbers import Numbers
+from assay.formats.inspect_ai.rows import Around, case_of
+from assay.formats.inspect_ai.shapes import Decoder, Sample
+from assay.registry import reader
+from assay.store.keys import id_hash
+from assay.store.keyset import Seen
+
+SHARDS = ".shards"
+RECOVERED = "-recovered"
+_ENDS = {"started": "the run had not ended when this log was written", "cancelled": "the run was cancelled"}
+_MOST_SHOWN = 3
+
+
+@reader
+def inspect_ai(path: Path) -> list[Foreign]:
+    """Logs of inspect_ai: `.eval` and `.json` files, or a folder with them."""
+    files = [file for file in files_below(path, ".eval", ".json") if is_log(file)]
+    experiments: dict[str, list[_Run]] = {}
+    for run, file in _runs(files):
+        document = _Run(file)
+        experiments.setdefault(document.header.experiment or run, []).append(document)
+    return [*map(Log, experiments.values())]
+
+
+def _runs(files: list[Path]) -> Iterator[tuple[str, Path]]:
+    """(run, file) of what is to be read. The shards of a run whose merged log is there are not, nor is a log beside
+    which there is the same one, recovered."""
+    names = {str(file) for file in files}
+    for file in files:
+        if f"{file.with_suffix('')}{RECOVERED}{file.suffix}" in names:
+            continue
+        shards = next((parent for parent in file.parents if parent.name.endswith(SHARDS)), None)
+        run = str(file) if shards is None else f"{str(shards).removesuffix(SHARDS)}{file.suffix}"
+        if shards is None or run not in names:
+            yield run, file
+
+
+class _Run:
+    """One file, and what was read of it."""
+
+    def __init__(self, path: Path) -> None:
+        self.rest = Rest()
+        self.document = Document(path)
+        self.header: Header = self.document.header(self.rest)
+        self.begin()
+
+    def begin(self) -> None:
+        self.numbers = Numbers(self.header)
+        self.odd: Counter[str] = Counter()
+        self.broken: list[str] = []
+
+    def around(self) -> Around:
+        header, numbers = self.header, self.numbers
+        scorer = next((scorer for scorer, _ in numbers.labels), "score")
+        named = (header.log, header.model, header.system, header.epochs, scorer)
+        return Around(*named, numbers.labels, numbers.facets, numbers.add)
+
+    def reject(self, what: str) -> None:
+        self.odd["rejected"] += 1
+        if len(self.broken) < _MOST_SHOWN:
+            self.broken.append(what)
+
+    def count(self, sample: Sample) -> None:
+        odd = self.odd
+        if sample.error is not None:
+            odd["unscored"] += not sample.scores
+        for name, least in (("limit", 4), ("invalidation", 4), ("error_retries", 2)):
+            raw = getattr(sample, name)
+            if raw is not msgspec.UNSET and len(bytes(raw)) > least:
+                odd[name] += 1
+
+    def notes(self) -> list[str]:
+        header, odd = self.header, self.odd
+        notes = [_ENDS[header.status]] if header.status in _ENDS else []
+        if header.status == "error":
+            notes.append(f"the run failed: {header.error.get('message', 'no reason is given')}")
+        if header.invalidated or odd["invalidation"]:
+            notes.append(f"the log is marked as invalid, {odd['invalidation']:,} of its samples are by themselves")
+        if odd["limit"]:
+            notes.append(f"{odd['limit']:,} samples reached a limit; they are scored, see metadata.source.limit")
+        if odd["error_retries"]:
+            notes.append(
+                f"{odd['error_retries']:,} samples were tried again after errors, see metadata.source.error_retries"
+            )
+        notes += self.numbers.notes(odd["unscored"])
+        if self.broken:
+            notes.append(f"what could not be read, {odd['rejected']:,} in all: {'; '.join(self.broken)}")
+        return [*notes, *self.rest.notes()]
+
+
+class Log:
+    """The samples of one experiment, in one file, or in several."""
+
+    def __init__(self, runs: list[_Run]) -> None:
+        self._runs = runs
+        self._header = runs[0].header
+        self.dataset = self._header.task
+
+    @property
+    def planned(self) -> int | None:
+        """Samples times epochs."""
+        return sum(run.header.planned or 0 for run in self._runs) or None
+
+    @property
+    def rejected(self) -> int:
+        return sum(run.odd["rejected"] for run in self._runs)
+
+    @property
+    def source(self) -> dict[str, Any]:
+        """What tells that the files are still those that were read."""
+        paths = [run.document.path.absolute() for run in self._runs]
+        return {"format": "inspect_ai", "files": [content_stamp(path) for path in paths]}
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the header says beyond rows."""
+        packages = self._header.eval.get("packages")
+        version = packages.get("inspect_ai", "") if isinstance(packages, dict) else ""
+        models = list(dict.fromkeys(run.header.model for run in self._runs))
+        told = {"read_from": [f"inspect_ai {version}".rstrip()], "models": models, "status": self._header.status}
+        return {**self._header.facts(), **told}
+
+    def cases(self) -> Iterator[Case]:
+        """Every sample."""
+        seen = Seen()
+        for run in self._runs:
+            run.begin()
+            yield from self._cases(run, seen)
+
+    def _cases(self, run: _Run, seen: Seen) -> Iterator[Case]:
+        decode, around, alike = Decoder(), run.around(), run.header.alike
+        once = run.header.epochs == 1 and len(self._runs) == 1
+        for place, data in run.document.samples(run.reject):
+            try:
+                sample, unknown = decode(one_line(data))
+                if alike and isinstance(sample.id, int) and str(sample.id) in alike:
+                    sample.id = f"{sample.id}~number"
+                case = case_of(sample, unknown, around)
+            except (ValueError, TypeError, RecursionError, msgspec.MsgspecError) as error:
+                run.reject(f"{run.document.path}, {place}: {error}")
+                continue
+            for name in unknown:
+                run.rest.unknown[f"sample.{name}"] += 1
+            run.count(sample)
+            yield case if once or seen.add(id_hash(str(sample.id))) else _without_item(case, sample)
+
+    def headlines(self) -> list[Headline]:
+        """The numbers of the headers."""
+        headlines = [(run.header.model, headline) for run in self._runs for headline in run.numbers.headlines()]
+        if len({model for model, _ in headlines}) > 1:
+            for model, headline in headlines:
+                headline.where = {"model_name": model, **headline.where}
+        return [headline for _, headline in headlines]
+
+    def notes(self) -> list[str]:
+        return list(dict.fromkeys(note for run in self._runs for note in run.notes()))
+
+
+def _without_item(case: Case, sample: Sample) -> Case:
+    """A further epoch: the item is there already, and solvers may have changed what its metadata say."""
+    if sample.metadata and case.response is not None:
+        case.response.metadata["source"]["metadata"] = sample.metadata
+    return case._replace(item=None)

@@ -1,0 +1,228 @@
+"""A sample as an item, a response and its evaluations."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from msgspec import UNSET
+
+from assay.engine.experiment.foreign import REST, Case, key_of
+from assay.formats.inspect_ai.marks import Verdict, parts_of
+from assay.formats.inspect_ai.messages import (
+    calls_row,
+    input_text,
+    message_rows,
+    part_row,
+    refuses,
+    resolved,
+    settled,
+    thoughts,
+)
+from assay.formats.inspect_ai.samples import SCORER
+from assay.formats.inspect_ai.shapes import (
+    EMPTY,
+    Choice,
+    Mark,
+    Sample,
+    kept_of_item,
+    kept_of_output,
+    kept_of_response,
+)
+from assay.formats.inspect_ai.spans import Packed, time_of
+from assay.records import Evaluation, Response, ResponseOutcome
+
+Row = dict[str, Any]
+_FINISH = {"max_tokens": "length", "model_length": "length"}
+_PLACEHOLDER = "88F74D2C"  # the name of a score in old logs, whose header has the scorer's name
+_REFUSED = "content_filter"
+
+
+class Around(NamedTuple):
+    """What the rows of a log share. `labels` are (scorer, label) of what every sample should have, `facets` the fields
+    of a sample's metadata that the log's numbers are grouped by."""
+
+    log: str
+    model: str
+    task: str
+    epochs: int
+    scorer: str
+    labels: list[tuple[str, str]]
+    facets: list[str]
+    add: Callable[[str, Verdict], None]
+
+
+def case_of(sample: Sample, unknown: Row, around: Around) -> Case:
+    """All rows of a sample; ValueError if its parts are not what they should be."""
+    attachments = sample.attachments
+    if attachments:
+        sample.input, sample.messages = resolved(sample.input, attachments), resolved(sample.messages, attachments)
+    id = str(sample.id)
+    response = _response(sample, id, unknown, around)
+    evaluations = _evaluations(sample, response, around)
+    spans: list[Packed] = []
+    if sample.events is not UNSET and bytes(sample.events) not in EMPTY:
+        spans = [Packed("inspect_ai", sample.events, sample.events_data, attachments or UNSET)]
+    return Case(_item(sample, id), response, evaluations, spans)
+
+
+def _item(sample: Sample, id: str) -> Row:
+    data: Row = {"input": sample.input}
+    if not isinstance(sample.input, str):
+        data = {"input": input_text(sample.input), "messages": [_input_message(row) for row in sample.input]}
+    if sample.choices:
+        data["choices"] = sample.choices
+    rest = kept_of_item(sample)
+    metadata = {**sample.metadata, REST: rest} if rest else sample.metadata
+    return {"id": id, "data": data, "ground_truth": sample.target, "metadata": metadata}
+
+
+def _input_message(row: Any) -> Any:
+    """A message of an item, without the id that every run makes anew."""
+    if not isinstance(row, dict):
+        return row
+    plain: Row = {name: value for name, value in row.items() if name != "id"}
+    if isinstance(plain.get("content"), list):
+        plain["content"] = [part_row(part) for part in plain["content"]]
+    return plain
+
+
+def _response(sample: Sample, id: str, unknown: Row, around: Around) -> Response:
+    output, index = sample.output, sample.epoch - 1
+    choice = output.choices[0] if output.choices else None
+    messages = sample.messages
+    if choice is not None and messages and messages[-1].get("role") == "assistant":
+        messages = messages[:-1]
+    usage = sample.model_usage.get(around.model) or output.usage
+    several_turns = sample.turn_count is not None and sample.turn_count > 1
+    seconds = sample.working_time if several_turns or output.time is None else output.time
+    row = Response(
+        item_id=id,
+        sample_id=f"{id}_sample_{index}",
+        sample_index=index,
+        total_samples=around.epochs,
+        model_name=around.model,
+        prompt=input_text(sample.input),
+        response=output.completion or "",
+        inference_time=seconds or 0.0,
+        timestamp=time_of(sample.completed_at) or 0.0,
+        metadata=_metadata(sample, choice, unknown, around),
+        key=key_of("inspect_ai", around.log, sample.id, sample.epoch),
+        task=around.task,
+        outcome=_outcome(sample, choice),
+        messages=message_rows(messages),
+        served_model=output.model if choice is not None else None,
+    )
+    if usage is not None:
+        row.prompt_tokens, row.completion_tokens, row.total_tokens = (
+            usage.input_tokens,
+            usage.output_tokens,
+            usage.total_tokens,
+        )
+        row.cost = usage.total_cost
+        row.tokens_per_second = usage.total_tokens / seconds if seconds else None
+    if choice is not None:
+        _add_choice(row, choice, sample.attachments)
+    if sample.error is not None:
+        row.error, row.error_kind = sample.error.message, "permanent"
+    elif row.outcome == "errored":
+        row.error, row.error_kind = output.error, "permanent"
+    return row
+
+
+def _add_choice(row: Response, choice: Choice, attachments: Mapping[str, str]) -> None:
+    content = choice.message.content
+    if not isinstance(content, str):
+        content = resolved(content, attachments) if attachments else content
+        row.reasoning = thoughts(content)
+    if choice.message.tool_calls:
+        row.tool_calls = calls_row(choice.message.tool_calls)
+    if choice.logprobs is not None:
+        row.logprobs = choice.logprobs.get("content")
+
+
+def _outcome(sample: Sample, choice: Choice | None) -> ResponseOutcome:
+    if sample.error is not None:
+        return "errored"
+    if choice is None:
+        return "errored" if sample.output.error else "ok"
+    if choice.stop_reason == _REFUSED or refuses(choice.message.content):
+        return "refused"
+    details = choice.stop_details
+    return "refused" if details is not None and details.get("type") == "refusal" else "ok"
+
+
+def _metadata(sample: Sample, choice: Choice | None, unknown: Row, around: Around) -> Row:
+    output, rest = sample.output, unknown
+    metadata: Row = {"model_id": around.model, "finish_reason": None, "response_id": output.response_id}
+    if choice is not None:
+        metadata["finish_reason"] = _FINISH.get(choice.stop_reason, choice.stop_reason)
+        if choice.stop_details:
+            rest = {**rest, "stop_details": choice.stop_details}
+        if len(output.choices) > 1:
+            rest = {**rest, "further_choices": output.choices[1:]}
+    parts = kept_of_response(sample)
+    if sample.attachments:
+        parts = {name: settled(raw, sample.attachments) for name, raw in parts.items()}
+    for name in ("started_at", "total_time", "working_time", "turn_count"):
+        if (value := getattr(sample, name)) is not None:
+            parts[name] = value
+    if len(sample.model_usage) > 1 or (sample.model_usage and around.model not in sample.model_usage):
+        parts["model_usage"] = sample.model_usage
+    if sample.error is not None and sample.error.traceback:
+        parts["traceback"] = sample.error.traceback
+    metadata[REST] = {**parts, **rest, **kept_of_output(output)}
+    return metadata
+
+
+def _evaluations(sample: Sample, response: Response, around: Around) -> list[Evaluation]:
+    rows: list[Evaluation] = []
+    scores = sample.scores or ({_PLACEHOLDER: sample.score} if sample.score is not None else {})
+    metadata = {"model_id": around.model, **{name: sample.metadata.get(name) for name in around.facets}}
+    for name, mark in scores.items():
+        scorer = around.scorer if name == _PLACEHOLDER else name
+        verdicts = parts_of(scorer, mark)
+        if mark.metadata and SCORER in mark.metadata:
+            scorer = str(mark.metadata.pop(SCORER))
+        for number, verdict in enumerate(verdicts):
+            around.add(response.item_id, verdict)
+            row = _evaluation(response, scorer, verdict, metadata)
+            row.part, row.detailed_results = (number, len(verdicts)), _details(mark)
+            rows.append(row)
+    if not scores and response.outcome == "errored":
+        for scorer, label in around.labels:
+            rows.append(_evaluation(response, scorer, _failed(label, response), metadata))
+    return rows
+
+
+def _failed(label: str, response: Response) -> Verdict:
+    return Verdict(label, "errored", None, None, None, f"no answer to score: {response.error}", None)
+
+
+def _evaluation(response: Response, scorer: str, verdict: Verdict, metadata: Row) -> Evaluation:
+    return Evaluation(
+        item_id=response.item_id,
+        sample_id=response.sample_id,
+        sample_index=response.sample_index,
+        label=verdict.label,
+        model_name=response.model_name,
+        passed=verdict.passed,
+        score=verdict.score,
+        timestamp=response.timestamp,
+        metadata=metadata,
+        key=key_of("inspect_ai", response.key, scorer),
+        responses=[response.key],
+        scorer=scorer,
+        outcome=verdict.outcome,
+        error=verdict.error,
+        error_kind="permanent" if verdict.outcome == "errored" else None,
+        value=verdict.value,
+    )
+
+
+def _details(mark: Mark) -> Row:
+    said = {"answer": mark.answer, "explanation": mark.explanation, "reason": mark.reason}
+    details = {name: value for name, value in said.items() if value is not None}
+    if mark.metadata:
+        details["metadata"] = mark.metadata
+    if mark.history:
+        details["history"] = mark.history
+    return details

@@ -1,0 +1,146 @@
+"""Events of a sample as spans, made when somebody looks at them: an import stores them as they stand in the log.
+
+Spans of inspect_ai keep their nesting, every other event is a step inside of its span. A model call has only the
+messages that no earlier call of the sample had: conversations are sent again and again, and are shown once."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from assay.formats.inspect_ai.messages import settled
+from assay.formats.inspect_ai.shapes import Pools
+
+Row = dict[str, Any]
+RESTATED = frozenset({"state", "sample_init"})  # they repeat what the rows have
+_OWN = frozenset({"uuid", "span_id", "timestamp", "working_start", "event", "completed", "pending"})
+_OF_SPAN = _OWN | {"id", "parent_id", "name"}
+_text = msgspec.json.Decoder(str).decode
+_value = msgspec.json.Decoder().decode
+_REFS = msgspec.json.Decoder(list[tuple[int, int]]).decode
+_CALL = msgspec.json.Decoder(dict[str, Raw]).decode
+_NAMED = {"tool": "function", "score": "scorer", "subtask": "name", "step": "name", "model": "model", "info": "source"}
+
+
+class Packed(msgspec.Struct, gc=False):
+    """All events of a sample, with what they refer to."""
+
+    packed: str
+    events: Raw
+    events_data: Raw | UnsetType = UNSET
+    attachments: dict[str, str] | UnsetType = UNSET
+
+
+def unpacked(span: Row) -> list[Row]:
+    """The spans of packed events, each after its parent; the packed ones again, if they are not what they should be."""
+    try:
+        packed = msgspec.json.decode(msgspec.json.encode(span), type=_Unpacking)
+        made = _spans(packed)
+    except (ValueError, RecursionError):
+        return [span]
+    return msgspec.json.decode(msgspec.json.encode(made))
+
+
+class _Unpacking(msgspec.Struct):
+    events: list[dict[str, Raw]]
+    events_data: Pools | None = None
+    attachments: dict[str, str] = {}
+
+
+def _spans(packed: _Unpacking) -> list[Row]:
+    spans: list[Row] = []
+    places: dict[bytes, int] = {}
+    attachments = packed.attachments
+    pooled = _Pooled(packed.events_data or Pools(), attachments)
+    for event in packed.events:
+        kind = _text(event["event"]) if "event" in event else ""
+        if kind == "span_end":
+            place = places.get(bytes(event["id"])) if "id" in event else None
+            if place is not None:
+                spans[place]["end"] = _time(event.get("timestamp"))
+            continue
+        if kind in RESTATED:
+            continue
+        begins = kind == "span_begin"
+        holder = event.get("parent_id" if begins else "span_id")
+        start = _time(event.get("timestamp"))
+        end = _time(event.get("completed")) if "completed" in event else None if begins else start
+        left_out = _OF_SPAN if begins else _OWN
+        data: Row = {name: raw for name, raw in event.items() if name not in left_out}
+        if attachments:
+            data = {name: settled(raw, attachments) for name, raw in data.items()}
+        if kind == "model":
+            pooled.put(event, data)
+        if begins and "id" in event:
+            places[bytes(event["id"])] = len(spans)
+        parent = places.get(bytes(holder)) if holder is not None else None
+        name = _name(event, kind)
+        spans.append({"name": name, "parent": parent, "start": start, "end": end, "error": _error(event), "data": data})
+    return spans
+
+
+class _Pooled:
+    """The messages that events share, given to the first that refers to them."""
+
+    def __init__(self, pools: Pools, attachments: Mapping[str, str]) -> None:
+        self._pools, self._attachments = pools, attachments
+        self._messages: set[int] = set()
+        self._calls: set[int] = set()
+
+    def put(self, event: Mapping[str, Raw], data: Row) -> None:
+        if "input_refs" in event and (refs := _refs(event["input_refs"])):
+            del data["input_refs"]
+            data["input"], data["earlier_messages"] = self._new(refs, self._pools.messages, self._messages)
+        if "call" in event and b'"call_refs"' in bytes(event["call"]):
+            call: Row = {**_CALL(event["call"])}
+            if refs := _refs(call.pop("call_refs")):
+                call["messages"], call["earlier_messages"] = self._new(refs, self._pools.calls, self._calls)
+            data["call"] = {name: _settled(part, self._attachments) for name, part in call.items()}
+
+    def _new(self, refs: list[tuple[int, int]], pool: list[Raw], seen: set[int]) -> tuple[list[Any], int]:
+        numbers = [number for start, stop in refs for number in range(max(start, 0), min(stop, len(pool)))]
+        new = [number for number in numbers if number not in seen]
+        seen.update(new)
+        return [settled(pool[number], self._attachments) for number in new], len(numbers) - len(new)
+
+
+def _settled(part: Any, attachments: Mapping[str, str]) -> Any:
+    return settled(part, attachments) if isinstance(part, Raw) else part
+
+
+def _refs(raw: Raw) -> list[tuple[int, int]]:
+    return _REFS(raw) if bytes(raw) != b"null" else []
+
+
+def _name(event: Mapping[str, Raw], kind: str) -> str:
+    """What an event is called: a span by its name, a step by its kind and what it is about."""
+    if kind == "span_begin":
+        return _plain_text(event.get("name")) or "span"
+    about = _plain_text(event.get(_NAMED[kind])) if kind in _NAMED else ""
+    return f"{kind} {about}" if about else kind
+
+
+def _plain_text(raw: Raw | None) -> str:
+    return _text(raw) if raw is not None and bytes(raw).startswith(b'"') else ""
+
+
+def _error(event: Mapping[str, Raw]) -> str | None:
+    raw = event.get("error")
+    if raw is None or bytes(raw) == b"null":
+        return None
+    error = _value(raw)
+    return str(error.get("message") or error) if isinstance(error, dict) else str(error)
+
+
+def _time(raw: Raw | None) -> float | None:
+    return time_of(_plain_text(raw))
+
+
+def time_of(text: str | None) -> float | None:
+    """Seconds since 1970 of a time as logs have it; None for anything else."""
+    try:
+        return datetime.fromisoformat(text).timestamp() if text else None
+    except (ValueError, OverflowError):
+        return None

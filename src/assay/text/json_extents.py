@@ -1,0 +1,140 @@
+"""Where the values of a large JSON object begin and end, without decoding them: a caller that knows their shape decodes
+each faster than `json_stream` can. Memory holds one value, of chosen lists one entry."""
+
+import re
+from collections.abc import Collection, Iterator
+from typing import IO
+
+_WINDOW = 1 << 20
+_SPACE = b" \t\n\r"
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
+_SCALAR_END = re.compile(rb"[,}\]\s]")
+_NEXT = re.compile(rb"[^ \t\n\r]")
+
+
+class BrokenExtent(ValueError):
+    """The text is not JSON; `at_end`: it was cut off."""
+
+    def __init__(self, what: str, at_end: bool = False) -> None:
+        super().__init__(what)
+        self.at_end = at_end
+
+
+def extents(file: IO[bytes], split: Collection[str] = ()) -> Iterator[tuple[str, int | None, bytes]]:
+    """(key, None, value) of each field of the file's one object. A list under a key in `split` is given as empty, and
+    then its entries follow with their numbers."""
+    window = _Window(file)
+    window.take(b"{")
+    if window.peek() == b"}":
+        return
+    while True:
+        if window.peek() != b'"':
+            raise window.broken("expected a key")
+        key = _unescaped(window.value())
+        window.take(b":")
+        if key in split and window.peek() == b"[":
+            yield key, None, b""
+            yield from ((key, number, entry) for number, entry in enumerate(window.entries()))
+        else:
+            yield key, None, window.value()
+        if window.peek() != b",":
+            break
+        window.take(b",")
+    window.take(b"}")
+
+
+def _unescaped(key: bytes) -> str:
+    return key[1:-1].decode("utf-8", "replace")
+
+
+class _Window:
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._data = b""
+        self._at = 0
+        self._offset = 0  # of the window in the file
+        self._ended = False
+
+    def peek(self) -> bytes:
+        """The next byte that is not a space; empty at the end."""
+        while (found := _NEXT.search(self._data, self._at)) is None:
+            self._at = len(self._data)
+            if not self._more():
+                return b""
+        self._at = found.start()
+        return found.group()
+
+    def take(self, wanted: bytes) -> None:
+        if self.peek() != wanted:
+            raise self.broken(f"expected {wanted.decode()!r}")
+        self._at += 1
+
+    def entries(self) -> Iterator[bytes]:
+        self.take(b"[")
+        if self.peek() != b"]":
+            while True:
+                yield self.value()
+                if self.peek() != b",":
+                    break
+                self.take(b",")
+        self.take(b"]")
+
+    def value(self) -> bytes:
+        """The bytes of the value that begins here."""
+        first = self.peek()
+        if first in b"{[" and first:
+            return self._bracketed()
+        if first == b'"':
+            return self._text()
+        while (end := _SCALAR_END.search(self._data, self._at)) is None and self._more():
+            pass
+        stop = end.start() if end is not None else len(self._data)
+        if stop == self._at:
+            raise self.broken("expected a value")
+        return self._cut(stop)
+
+    def _text(self) -> bytes:
+        while (token := _TOKEN.match(self._data, self._at)) is None:
+            if not self._more():
+                raise self.broken("a text has no end")
+        return self._cut(token.end())
+
+    def _bracketed(self) -> bytes:
+        depth, scanned = 0, 0  # relative to where the value begins, which moves as the window grows
+        while True:
+            start = self._at
+            end = start + scanned
+            for token in _TOKEN.finditer(self._data, start + scanned):
+                between = self._data.find(b'"', end, token.start())
+                if between >= 0:  # the text that begins here is not whole yet
+                    break
+                end = token.end()
+                bracket = self._data[token.start()]
+                if bracket in b"{[":
+                    depth += 1
+                elif bracket in b"}]":
+                    depth -= 1
+                    if not depth:
+                        return self._cut(end)
+            scanned = end - start
+            if not self._more():
+                raise self.broken("a value has no end")
+
+    def _cut(self, stop: int) -> bytes:
+        value = self._data[self._at : stop]
+        self._at = stop
+        return value
+
+    def broken(self, what: str) -> BrokenExtent:
+        where = self._offset + self._at
+        cut = self._ended and (self._at >= len(self._data) or what.endswith("no end"))
+        return BrokenExtent(f"byte {where:,}: {what}", cut)
+
+    def _more(self) -> bool:
+        """Read on, at least as much again as the window has; false at the end."""
+        kept = self._data[self._at :]
+        more = self._file.read(max(_WINDOW, len(kept)))
+        self._ended = not more
+        self._offset += self._at
+        self._data, self._at = kept + more, 0
+        return not self._ended

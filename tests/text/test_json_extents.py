@@ -1,0 +1,74 @@
+"""The extents of values are where `json` finds them, however the file is read."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.text import json_extents
+from assay.text.json_extents import BrokenExtent, extents
+
+TEXTS = st.text(max_size=12)
+VALUES: Any = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), TEXTS),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(TEXTS, inner, max_size=4)),
+    max_leaves=12,
+)
+PLAIN_KEYS = st.text("abc", min_size=1, max_size=3)
+
+
+class Slow(io.BytesIO):
+    """A file that gives a few bytes at a time."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return super().read(3)
+
+
+def read(data: bytes, split: set[str], slowly: bool = False) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, number, value in extents(Slow(data) if slowly else io.BytesIO(data), split):
+        if number is not None:
+            assert number == len(found[key])
+            found[key].append(json.loads(value))
+        elif value:
+            found[key] = json.loads(value)
+        else:
+            found[key] = []
+    return found
+
+
+@given(st.dictionaries(PLAIN_KEYS, VALUES), st.sampled_from([None, 0, 2]), st.booleans(), st.sets(PLAIN_KEYS))
+def test_every_value_is_found(value: dict[str, Any], indent: int | None, slowly: bool, split: set[str]) -> None:
+    for ascii_only in (True, False):
+        data = json.dumps(value, indent=indent, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
+        if ascii_only or b"\xed" not in data:
+            assert read(data, split, slowly) == value
+
+
+def test_brackets_and_quotes_in_texts_do_not_count() -> None:
+    value = {"a": ['}]"', "\\", '\\"{', {"]": "["}], "b": "\\\\"}
+    assert read(json.dumps(value).encode(), {"a"}, slowly=True) == value
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"[]", b"{", b'{"a"', b'{"a":', b'{"a":[1', b'{"a":"b', b'{"a":1', b"{a:1}", b'{"a" 1}']
+)
+def test_what_is_not_one_object_is_broken(data: bytes) -> None:
+    with pytest.raises(BrokenExtent):
+        list(extents(io.BytesIO(data), {"a"}))
+
+
+def test_only_one_entry_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_extents, "_WINDOW", 1 << 12)
+    data = json.dumps({"samples": [{"id": number, "text": "x" * 1000} for number in range(2000)]}).encode()
+    window = json_extents._Window(io.BytesIO(data))
+    window.take(b"{")
+    window.value()
+    window.take(b":")
+    largest = 0
+    for _ in window.entries():
+        largest = max(largest, len(window._data))
+    assert largest < 1 << 14
