@@ -69,7 +69,7 @@ def _requests(task: Chosen, document: Document) -> Iterator[dict[str, Any]]:
     last: dict[str, Any] | None = None
     for request in document.requests:
         if request.continuation is None:
-            generation: dict[str, Any] = {"messages": request.messages, "params": _params(request)}
+            generation: dict[str, Any] = {"messages": request.messages, "params": params_of(request)}
             if task.definition.repeats > 1:
                 generation["repeats"] = task.definition.repeats
             if not entry.get("multiturn", True):
@@ -89,7 +89,7 @@ def _requests(task: Chosen, document: Document) -> Iterator[dict[str, Any]]:
         yield last
 
 
-def _params(request: Asked) -> dict[str, Any]:
+def params_of(request: Asked) -> dict[str, Any]:
     """The harness's generation_kwargs as a server is sent them."""
     source = request.params
     until = source.get("until", [])
