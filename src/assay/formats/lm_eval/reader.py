@@ -28,16 +28,15 @@ _BY_TASK = ("versions", "n-shot", "higher_is_better", "n-samples", "task_hashes"
 def lm_eval(path: Path) -> list[Foreign]:
     """A folder that lm-eval wrote with --output_path and --log_samples, or one of its files."""
     experiments, broken = experiments_at(path)
-    return [Results(experiment, broken, several=len(experiments) > 1) for experiment in experiments]
+    return [Results(experiment, broken) for experiment in experiments]
 
 
 class Results:
     """One model's tasks, streamed file by file."""
 
-    def __init__(self, experiment: Experiment, broken: list[Path], *, several: bool = False) -> None:
+    def __init__(self, experiment: Experiment, broken: list[Path]) -> None:
         self.experiment = experiment
-        name = _names(experiment)
-        self.dataset = f"{experiment.model}-{name}" if several else name
+        self.dataset = _name(experiment)
         self._broken = [file for file in broken if file.parent == experiment.folder]
         self._read: dict[str, Samples] = {}
         self._rest = Rest()
@@ -149,14 +148,16 @@ class Results:
         return [*notes, *self._rest.notes()]
 
 
-def _names(experiment: Experiment) -> str:
-    """The outermost groups, and tasks that are in none."""
+def _name(experiment: Experiment) -> str:
+    """The model, as the harness names its folder, with the outermost groups and the tasks that are in none."""
     tasks = [*experiment.parts] or sorted(experiment.without_samples())
     groups = experiment.reports[-1].groups if experiment.reports else {}
     inside = {child for children in groups.values() for child in children}
     names = [name for name in [*groups, *tasks] if name not in inside]
-    name = ",".join(names) or experiment.model
-    return name if len(name) <= _LONGEST_NAME else f"{names[0][:_LONGEST_NAME]} and {len(names) - 1} more"
+    named = "-".join(names)
+    if len(named) > _LONGEST_NAME:
+        named = f"{names[0][:_LONGEST_NAME]}-and-{len(names) - 1}-more"
+    return "-".join(filter(None, [experiment.model.replace("/", "__"), named]))
 
 
 def _settings(config: dict[str, Any]) -> dict[str, Any]:

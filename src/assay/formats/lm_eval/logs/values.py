@@ -24,7 +24,6 @@ class Values:
         listed: Any = config.get("metric_list")
         entries = [entry for entry in listed or () if isinstance(entry, dict)]
         self._chosen = {str(entry.get("metric")): entry.get("aggregation") for entry in entries}
-        self._function = isinstance(config.get("process_results"), str)
         self.sums: dict[str, list[Any]] = {}
         self._kept: dict[str, list[Any]] = {}
 
@@ -49,7 +48,9 @@ class Values:
     def headline(self, metric: str, pipeline: str, value: float | None, stderr: float | None, name: str) -> Headline:
         """A mean is computed from the rows; what is not, here."""
         label = label_of(metric, pipeline)
-        made = Headline(label=label, metric=f"{metric},{pipeline}", value=value, stderr=stderr, where={"benchmark": name})
+        aggregation = self.aggregation(metric)
+        shown = aggregation if aggregation in FUNCTIONS else "its own"
+        made = Headline(label=label, metric=shown, value=value, stderr=stderr, where={"benchmark": name})
         count, _, is_mean = self.sums.get(label, (0, 0.0, True))
         if not count:
             made.reason = "no sample has such a value"
@@ -79,7 +80,8 @@ def group_headlines(report: Report, values: Mapping[str, Values], again: Sequenc
         tasks = [task for task in report.leaves(group) if task in values]
         for metric, pipeline, value, stderr in report.numbers(group):
             label = label_of(metric, pipeline)
-            headline = Headline(label=label, metric=f"{group}: {metric},{pipeline}", value=value, stderr=stderr)
+            what = f"mean of {len(tasks)} tasks"
+            headline = Headline(label=label, metric=what, value=value, stderr=stderr, where={"benchmark": group})
             parts = [
                 Numbers(size=report.size(task) or 0, values={(metric, pipeline): number})
                 for task in tasks
