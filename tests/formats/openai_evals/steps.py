@@ -18,7 +18,11 @@ class Steps(evals.Eval):
 
     def eval_sample(self, sample, rng):
         first = self.completion_fn(prompt=sample["input"], temperature=0.0).get_completions()[0]
-        again = [*sample["input"], {"role": "assistant", "content": first}, {"role": "user", "content": "Are you sure?"}]
+        again = [
+            *sample["input"],
+            {"role": "assistant", "content": first},
+            {"role": "user", "content": "Are you sure?"},
+        ]
         if "France" in sample["input"][1]["content"]:
             evals.record.record_error("no second answer", ValueError("planned"))
             return

@@ -1,5 +1,5 @@
-"""The results of lm-evaluation-harness: what its runs of one model left in a folder is one experiment, in rows like those
-that `assay run` makes of the same tasks."""
+"""The results of lm-evaluation-harness: what its runs of one model left in a folder is one experiment, in rows like
+those that `assay run` makes of the same tasks."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,8 +119,8 @@ class Results:
         made: list[Headline] = []
         for task, samples in self._read.items():
             if samples.part.report is not None:
-                for number in samples.part.report.numbers(task):
-                    made.append(samples.values.headline(*number, samples.task.benchmark))
+                numbers = samples.part.report.numbers(task)
+                made += [samples.values.headline(*number, samples.task.benchmark) for number in numbers]
         values = {task: samples.values for task, samples in self._read.items()}
         newest = {group: report for report in self.experiment.reports for group in report.groups}
         for report in {id(report): report for report in newest.values()}.values():
@@ -144,7 +144,9 @@ class Results:
             notes.append(f"{empty:,} answers are empty: lm-eval keeps neither refusals nor why an answer ended")
         unknown = {name for report in self.experiment.reports for name in report.unknown}
         if unknown:
-            notes.append(f"fields of results that were not understood are in the manifest: {', '.join(sorted(unknown))}")
+            notes.append(
+                f"fields of results that were not understood are in the manifest: {', '.join(sorted(unknown))}"
+            )
         return [*notes, *self._rest.notes()]
 
 

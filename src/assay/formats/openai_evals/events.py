@@ -68,7 +68,7 @@ class Log:
                     line = _odd_line(text)
                 self._note(line, number, offset, blank=not text.strip())
                 offset += len(text)
-        self.count = len(set(self._samples)) if len(self._samples) < 1000 else int(len(np.unique(self._samples)))
+        self.count = len(set(self._samples)) if len(self._samples) < 1000 else len(np.unique(self._samples))
 
     def _note(self, line: _Line | None, number: int, offset: int, *, blank: bool) -> None:
         if line is not None and line.final_report is not UNSET:
@@ -125,8 +125,10 @@ def _odd_line(text: bytes) -> _Line | None:
     try:
         fields = tolerant_json(text)
         return msgspec.convert(
-            {name: Raw(msgspec.json.encode(value)) if name in ("data", "final_report", "spec") else value
-             for name, value in fields.items()},
+            {
+                name: Raw(msgspec.json.encode(value)) if name in ("data", "final_report", "spec") else value
+                for name, value in fields.items()
+            },
             _Line,
         )
     except (ValueError, TypeError, AttributeError, msgspec.MsgspecError):

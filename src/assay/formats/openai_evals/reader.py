@@ -105,7 +105,7 @@ class Results:
         data: Fields = {"question": _last_text(prompt), "input": prompt}
         item: Fields = {"id": id, "data": data, "ground_truth": expected, "metadata": {}}
         response = self._response(sample, id, index, events, by_type)
-        return Case(item, response, self._evaluations(sample, response, by_type))
+        return Case(item, response, self._evaluations(response, by_type))
 
     def _response(
         self, sample: str, id: str, index: int, events: Sequence[Event], by_type: dict[str, list[Fields]]
@@ -159,10 +159,11 @@ class Results:
         self._tokens.update(sums)
         return sums
 
-    def _evaluations(self, sample: str, response: Response, by_type: dict[str, list[Fields]]) -> list[Evaluation]:
-        rows: list[tuple[str, Any, Fields]] = []
-        for match in by_type.get(MATCH, ()):
-            rows.append((MATCH, match.get("correct"), {name: match[name] for name in match if name != "correct"}))
+    def _evaluations(self, response: Response, by_type: dict[str, list[Fields]]) -> list[Evaluation]:
+        rows: list[tuple[str, Any, Fields]] = [
+            (MATCH, match.get("correct"), {name: match[name] for name in match if name != "correct"})
+            for match in by_type.get(MATCH, ())
+        ]
         for metrics in by_type.get("metrics", ()):
             rows += [(name, value, {}) for name, value in metrics.items()]
         made = [self._evaluation(response, *row) for row in rows]

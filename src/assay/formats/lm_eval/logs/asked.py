@@ -1,4 +1,4 @@
-"""What a sample's arguments and answers are in our rows: the requests of an item, as `assay run TASK` makes them, and an
+"""What a sample's arguments and answers are in our rows: an item's requests, as `assay run TASK` makes them, and an
 answer with all its texts or log-probabilities."""
 
 import math
@@ -96,8 +96,7 @@ class Asking:
         rolling = given == _NONE
         continuation = _joined(argument.arg_0) if rolling else str(msgspec.json.decode(given))
         self._add_continuation(asked, argument.arg_0, continuation, rolling)
-        for reply in replies[:1]:
-            choices.append(_choice("" if rolling else continuation, reply))
+        choices += [_choice("" if rolling else continuation, reply) for reply in replies[:1]]
 
     def _add_continuation(self, asked: Asked, context: Any, continuation: str, rolling: bool) -> None:
         """Continuations of the same context are one request."""
@@ -155,7 +154,8 @@ class Asking:
 
 def _choice(text: str, reply: Any) -> Fields:
     """A log-probability and whether the continuation is the greedy one; the harness writes both as texts."""
-    value, greedy = (reply[0], reply[1]) if isinstance(reply, list) and len(cast("list[Any]", reply)) > 1 else (reply, False)
+    pair = cast("list[Any]", reply) if isinstance(reply, list) else [reply]
+    value, greedy = pair if len(pair) == 2 else (pair[0] if pair else "nan", False)
     try:
         number = float(value)
     except (TypeError, ValueError):

@@ -1,8 +1,9 @@
-"""The samples of one task as cases: a line for each document and filter becomes a document with its answer once, and the
-values of each filter. What the harness writes as text (log-probabilities, targets) is what it was again."""
+"""The samples of one task as cases: of a line for each document and filter, a document with its answer comes once, and
+the values of each filter. What the harness writes as text (log-probabilities, targets) is what it was again."""
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,61 +12,18 @@ from msgspec import UNSET, Raw
 from assay import reading
 from assay.engine.experiment.foreign import REST, Case, Rest
 from assay.formats.lm_eval.logs.asked import Asking
-from assay.formats.lm_eval.logs.files import Part, is_number
+from assay.formats.lm_eval.logs.files import Fields, Part, is_number
+from assay.formats.lm_eval.logs.lines import FIXED, Documents, Shape, arguments_of
 from assay.formats.lm_eval.logs.values import Values
 from assay.formats.lm_eval.scorer import label as label_of
 from assay.records import Evaluation, Response, tolerant_json
 from assay.store.keys import digest
-from assay.store.keyset import Seen
 
 PROMPT = "benchmark"  # the name of the prompt that `assay run TASK` uses
 INVALID = "[invalid]"  # what the harness's filters give for an answer in which they find nothing
 SCORER = "lm_eval"
 _LONGEST_LIST = 10_000  # characters of a target that is read as a list
-_EMPTY = Raw(b"null")
-
-
-class Arguments(msgspec.Struct, gc=False):
-    """What was asked once: a prompt, and either settings of a generation or a continuation."""
-
-    arg_0: Any
-    arg_1: Raw = _EMPTY
-    arg_2: Raw = _EMPTY
-
-
-class Sample(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A line; its subclasses have the task's metrics as fields."""
-
-    doc_id: int
-    doc: Raw
-    arguments: dict[str, Arguments]
-    resps: list[list[Any]]
-    filtered_resps: list[Any]
-    target: Any = ""
-    filter: str = "none"
-    metrics: list[str] = []
-    doc_hash: str = ""
-    prompt_hash: str = ""
-    target_hash: str = ""
-
-
-_FIXED = {*Sample.__struct_fields__}
-
-
-class _Shape:
-    """How lines with these metrics are read."""
-
-    def __init__(self, metrics: tuple[str, ...]) -> None:
-        own = [name for name in dict.fromkeys(metrics) if name not in _FIXED]
-        fields: list[tuple[str, Any, Any]] = [(f"value_{at}", Any, UNSET) for at in range(len(own))]
-        names = {f"value_{at}": name for at, name in enumerate(own)}
-        self.kind = msgspec.defstruct(
-            "Line", fields, bases=(Sample,), rename=names, forbid_unknown_fields=True, gc=False
-        )
-        self.decode: Callable[[bytes], Any] = msgspec.json.Decoder(self.kind).decode
-        self.names = own
-        self.metrics = list(metrics)
-        self.fields = [field for field, _, _ in fields]
+_INFINITE = float("inf")
 
 
 class Task(NamedTuple):
@@ -79,6 +37,16 @@ class Task(NamedTuple):
     request: str
 
 
+class _Pipeline:
+    """One filter: its labels, and the documents that have been read with it."""
+
+    def __init__(self, name: str, place: bytes, shape: Shape) -> None:
+        self.name = name
+        self.mark = digest("filter", place, name.encode()).hex()[:12]
+        self.labels = [(field, metric, label_of(metric, name)) for field, metric in shape.columns]
+        self.documents = Documents()
+
+
 class Samples:
     """A samples file, streamed. `rejected` lines and other odd things are counted on the way."""
 
@@ -90,80 +58,91 @@ class Samples:
         self.empty = 0
         self._rest = rest
         self._asking = Asking(task.config)
-        self._shape = _Shape(())
-        self._answered, self._scored = Seen(), Seen()
+        self._shape = Shape(())
+        self._answered = Documents()
+        self._pipelines: dict[str, _Pipeline] = {}
         self._place = digest("lm_eval", task.model.encode(), task.name.encode())
         facets: dict[str, Any] = {"model_id": task.model, "prompt_template": PROMPT, "sampling": {}}
         self._metadata = {**facets, "benchmark": task.benchmark}
         self._item_metadata = {"benchmark": task.benchmark, "task": task.name, "request": task.request}
-        self._labels: dict[tuple[str, str], str] = {}
 
     def cases(self) -> Iterator[Case]:
+        """A document comes with its answer and the values of the first filter; other filters' values follow."""
+        is_folded = False
         with reading.opened(self.part.file) as file:
             for number, line in enumerate(file, 1):
-                read = self._read(line)
-                if read is not None:
-                    case = self._case(*read)
-                    if case is not None:
-                        yield case
-                        continue
-                elif not line.strip():
+                shape, more = self._shape, None
+                try:
+                    sample = (shape.decode_folded if is_folded else shape.decode)(line)
+                    is_known = sample.metrics == shape.metrics
+                except (msgspec.DecodeError, UnicodeDecodeError):
+                    sample, is_known = None, False
+                if not is_known:
+                    sample, more = self._read_slowly(line)
+                    is_folded = False
+                if sample is None:
+                    if line.strip():
+                        self.rejected.append(f"{self.part.file.name}:{number}")
                     continue
-                self.rejected.append(f"{self.part.file.name}:{number}")
+                case, is_folded = self._case(sample, more, line if is_folded else b"")
+                if case is None:
+                    self.rejected.append(f"{self.part.file.name}:{number}")
+                    continue
+                yield case
 
-    def _read(self, line: bytes) -> tuple[Any, dict[str, Any] | None] | None:
-        """The line, and fields that are not the harness's; None for what is not a sample."""
-        try:
-            sample = self._shape.decode(line)
-            if sample.metrics == self._shape.metrics:
-                return sample, None
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            pass
-        return self._read_slowly(line)
-
-    def _read_slowly(self, line: bytes) -> tuple[Any, dict[str, Any] | None] | None:
-        """A line with other metrics than the last one, unknown fields, or numbers that JSON has not."""
+    def _read_slowly(self, line: bytes) -> tuple[Any, Fields | None]:
+        """A line with other metrics than the last one, unknown fields, or numbers that JSON has not; None for what is
+        not a sample."""
         try:
             fields: Any = tolerant_json(line)
-            if not isinstance(fields, dict) or not isinstance(fields.get("metrics", []), list):
-                return None
             metrics = fields.get("metrics")
             if metrics is None:  # before 0.4.4
-                metrics = [name for name, value in fields.items() if name not in _FIXED and is_number(value)]
+                metrics = [name for name, value in fields.items() if name not in FIXED and is_number(value)]
                 fields["metrics"] = metrics
-            if tuple(metrics) != tuple(self._shape.metrics):
-                self._shape = _Shape(tuple(map(str, metrics)))
-            known = {*_FIXED, *self._shape.names}
-            rest = self._rest.of(fields, known, known)
+            if metrics != self._shape.metrics:
+                self._shape = Shape([str(name) for name in metrics])
+                self._pipelines = {
+                    name: self._pipeline(name, pipeline.documents) for name, pipeline in self._pipelines.items()
+                }
+            known = self._shape.known
+            more = self._rest.of(fields, known, known)
             content = {name: value for name, value in fields.items() if name in known}
             content["doc"] = Raw(msgspec.json.encode(fields.get("doc")))
-            arguments = content.get("arguments")
-            if isinstance(arguments, dict):
-                content["arguments"] = {name: _arguments(each) for name, each in arguments.items()}
-            return msgspec.convert(content, self._shape.kind), rest
-        except (ValueError, TypeError, msgspec.MsgspecError):
-            return None
+            content["arguments"] = {name: arguments_of(each) for name, each in fields["arguments"].items()}
+            return msgspec.convert(content, self._shape.kind), more
+        except (ValueError, TypeError, KeyError, AttributeError, msgspec.MsgspecError):
+            return None, None
 
-    def _case(self, sample: Any, rest: dict[str, Any] | None) -> Case | None:
-        """None: the same document has been read with this filter."""
-        place = b"%d" % sample.doc_id
-        key = digest("row", self._place, place, sample.doc_hash.encode(), sample.prompt_hash.encode())
-        scored = digest("label", key, sample.filter.encode())
-        if not self._scored.add(int.from_bytes(scored[:8], "big")):
-            return None
-        id = f"{self.task.name}/{sample.doc_id}"
-        evaluations = self._evaluations(sample, id, key.hex(), scored.hex())
-        if not self._answered.add(int.from_bytes(key[:8], "big")):
-            return Case(None, None, evaluations)
-        item, response = self._item_and_response(sample, id, key.hex(), rest)
-        return Case(item, response, evaluations)
+    def _pipeline(self, name: str, documents: Documents | None = None) -> _Pipeline:
+        pipeline = _Pipeline(name, self._place, self._shape)
+        if documents is not None:
+            pipeline.documents = documents
+        return pipeline
 
-    def _item_and_response(
-        self, sample: Any, id: str, key: str, rest: dict[str, Any] | None
-    ) -> tuple[dict[str, Any], Response]:
+    def _case(self, sample: Any, more: Fields | None, folded: bytes) -> tuple[Case | None, bool]:
+        """The case, and whether its document was known; none if it has been read with this filter."""
+        number, name = sample.doc_id, sample.filter
+        pipeline = self._pipelines.get(name)
+        if pipeline is None:
+            pipeline = self._pipelines[name] = self._pipeline(name)
+        if not pipeline.documents.add(number):
+            return None, True
+        id = f"{self.task.name}/{number}"
+        hashed = b"%b%d %b" % (self._place, number, sample.prompt_hash.encode())
+        key = blake2b(hashed, digest_size=16).hexdigest()
+        evaluations = self._evaluations(sample, pipeline, id, key)
+        if not self._answered.add(number):
+            return Case(None, None, evaluations), True
+        if folded:
+            sample = self._shape.decode(folded)
+        item, response = self._item_and_response(sample, id, key, more)
+        return Case(item, response, evaluations), False
+
+    def _item_and_response(self, sample: Any, id: str, key: str, rest: Fields | None) -> tuple[Fields, Response]:
         asked = self._asking.of(sample)
-        hashes = {"doc_hash": sample.doc_hash, "prompt_hash": sample.prompt_hash, "target_hash": sample.target_hash}
-        source = {**hashes, **(rest or {}), **asked.more}
+        source = {"doc_hash": sample.doc_hash, "prompt_hash": sample.prompt_hash, "target_hash": sample.target_hash}
+        if rest or asked.more:
+            source |= {**(rest or {}), **asked.more}
         data = {"question": asked.question, "doc": sample.doc, "requests": asked.requests, "choices": asked.choices}
         target = self._target(sample.target, asked.target)
         metadata = {**self._item_metadata, "document": sample.doc_id}
@@ -202,52 +181,37 @@ class Samples:
                 return text
         return text
 
-    def _evaluations(self, sample: Any, id: str, answered: str, key: str) -> list[Evaluation]:
+    def _evaluations(self, sample: Any, pipeline: _Pipeline, id: str, answered: str) -> list[Evaluation]:
         filtered = sample.filtered_resps
-        details: dict[str, Any] = {}
+        details: Fields = {}
         invalid = False
-        if filtered and isinstance(filtered[0], str) and self._asking.generates:
+        if filtered and type(filtered[0]) is str and self._asking.generates:
+            invalid = filtered[0] == INVALID and filtered.count(INVALID) == len(filtered)
             details = {"filtered": filtered[0] if len(filtered) == 1 else filtered}
-            invalid = all(answer == INVALID for answer in filtered)
         rows: list[Evaluation] = []
-        count = len(self._shape.names)
-        for at, name in enumerate(self._shape.names):
-            value = getattr(sample, self._shape.fields[at])
+        key, count, task = answered[:20] + pipeline.mark, len(pipeline.labels), self.task
+        for at, (field, metric, label) in enumerate(pipeline.labels):
+            value = getattr(sample, field)
             if value is UNSET:
                 continue
-            label = self._label(name, sample.filter)
-            number = float(value) if isinstance(value, (int, float)) and abs(value) < float("inf") else None
-            unparsed = invalid and number == 0
-            self.values.add(label, name, value, number)
+            number = float(value) if isinstance(value, (int, float)) and abs(value) < _INFINITE else None
+            self.values.add(label, metric, value, number)
             row = Evaluation(
                 item_id=id,
                 sample_id=f"{id}_sample_0",
                 label=label,
-                model_name=self.task.model,
+                model_name=task.model,
                 passed=None if number is None else number > 0,
                 score=number,
                 detailed_results=details,
-                timestamp=self.task.timestamp,
+                timestamp=task.timestamp,
                 metadata=self._metadata,
                 key=key,
                 part=(at, count),
                 responses=[answered],
                 scorer=SCORER,
-                outcome="unparsed" if unparsed else "scored",
+                outcome="unparsed" if invalid and number == 0 else "scored",
                 value=value if number is None else None,
             )
             rows.append(row)
         return rows
-
-    def _label(self, metric: str, pipeline: str) -> str:
-        label = self._labels.get((metric, pipeline))
-        if label is None:
-            label = self._labels[metric, pipeline] = label_of(metric, pipeline)
-        return label
-
-
-def _arguments(value: Any) -> Any:
-    """Arguments whose later parts are JSON text, as a line's are."""
-    if not isinstance(value, dict):
-        return value
-    return {name: part if name == "arg_0" else Raw(msgspec.json.encode(part)) for name, part in value.items()}

@@ -1,15 +1,15 @@
-"""The harness's numbers, computed again from the samples' values as they pass: means from sums, other aggregations by our
-own code, as long as there are not too many values to keep."""
+"""The harness's numbers, computed again from the samples' values as they pass: means from sums, other aggregations by
+our own code, as long as there are not too many values to keep."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.engine.experiment.foreign import Headline
 from assay.formats.lm_eval.logs.files import Report
+from assay.formats.lm_eval.scorer import label as label_of
 from assay.formats.lm_eval.scoring.aggregations import AGGREGATIONS as FUNCTIONS
 from assay.formats.lm_eval.scoring.groups import Numbers
 from assay.formats.lm_eval.scoring.measures import AGGREGATIONS as NAMES
-from assay.formats.lm_eval.scorer import label as label_of
 
 _MOST_KEPT = 50_000
 _CLOSE = 1e-9
@@ -73,8 +73,8 @@ class Values:
 
 
 def group_headlines(report: Report, values: Mapping[str, Values], again: Sequence[str]) -> list[Headline]:
-    """The numbers of groups, as means of their tasks' by size or of all alike, whichever the harness took: a log does not
-    say. `again`: tasks whose rows are of a later run."""
+    """The numbers of groups: the means of their tasks' numbers, by size or of all alike, whichever the harness took; a
+    log does not say. `again`: tasks whose rows are of a later run."""
     made: list[Headline] = []
     for group in report.groups:
         tasks = [task for task in report.leaves(group) if task in values]
