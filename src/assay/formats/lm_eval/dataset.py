@@ -7,6 +7,7 @@ from assay.formats.lm_eval.asking.binding import Bound
 from assay.formats.lm_eval.asking.data import source_stamp
 from assay.formats.lm_eval.asking.documents import asked
 from assay.formats.lm_eval.asking.generators import Generators
+from assay.formats.lm_eval.asking.question import question_of
 from assay.formats.lm_eval.chosen import Chosen, chosen, identity
 from assay.formats.lm_eval.tasks.definition import Asked, Document
 from assay.registry import dataset
@@ -46,6 +47,7 @@ def documents(
 def _row(task: Chosen, document: Document) -> dict[str, Any]:
     definition = task.definition
     data: dict[str, Any] = {
+        "question": question_of(document.doc),
         "doc": document.doc,
         "requests": list(_requests(task, document)),
         "choices": document.choices,

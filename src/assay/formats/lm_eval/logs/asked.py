@@ -8,10 +8,10 @@ from typing import Any, cast
 import msgspec
 from msgspec import Raw
 
+from assay.formats.lm_eval.asking.question import COLUMNS, question_of
 from assay.formats.lm_eval.dataset import params_of
 from assay.formats.lm_eval.tasks.definition import Asked as Request
 
-_QUESTIONS = ("question", "problem", "query", "input", "prompt", "text")  # columns that are the question itself
 _NONE = b"null"
 Fields = dict[str, Any]
 
@@ -41,15 +41,13 @@ class Asking:
         metrics: Any = config.get("metric_list")
         names = [entry.get("metric") for entry in metrics or () if isinstance(entry, dict)]
         self._halves = 2 if "acc_mutual_info" in names else 1
-        self._examples = bool(config.get("num_fewshot"))
         self._delimiter = _text(config.get("target_delimiter"), " ")
-        self._between = _text(config.get("fewshot_delimiter"), "\n\n")
         repeats = config.get("repeats")
         self._repeats = repeats if isinstance(repeats, int) else 1
         target = config.get("doc_to_target")
         column = target if isinstance(target, str) and target and "{" not in target else "target"
-        self._target = _QUESTIONS.index(column) if column in _QUESTIONS else len(_QUESTIONS)
-        names_of = {f"column_{at}": name for at, name in enumerate(dict.fromkeys([*_QUESTIONS, column]))}
+        self._target = COLUMNS.index(column) if column in COLUMNS else len(COLUMNS)
+        names_of = {f"column_{at}": name for at, name in enumerate(dict.fromkeys([*COLUMNS, column]))}
         fields: list[Any] = [(name, Any, None) for name in names_of]
         self._fields = list(names_of)
         kind = msgspec.defstruct("Columns", fields, rename=names_of, gc=False)
@@ -66,7 +64,7 @@ class Asking:
         asked = Asked(
             requests=[],
             prompt=prompt,
-            question=self._question(columns, chat, prompt),
+            question=self._question(columns, sample.doc),
             messages=chat if chat and len(chat) > 1 else None,
             target=columns[self._target],
         )
@@ -126,19 +124,18 @@ class Asking:
     def _option(self, continuation: str) -> str:
         return continuation.removeprefix(self._delimiter)
 
-    def _question(self, columns: list[Any], chat: list[Fields] | None, prompt: str) -> str:
-        for value in columns[: len(_QUESTIONS)]:
+    def _question(self, columns: list[Any], doc: Raw) -> str:
+        for value in columns[: len(COLUMNS)]:
             if isinstance(value, str) and value:
                 return value
-        if chat:
-            return str(chat[-1].get("content", ""))
-        return prompt.rpartition(self._between)[2] if self._examples and self._between else prompt
+        fields = msgspec.json.decode(doc)
+        return question_of(cast("Fields", fields)) if isinstance(fields, dict) else ""
 
     def _document(self, doc: Raw) -> list[Any]:
         try:
             columns = self._columns(doc)
         except msgspec.DecodeError:  # a document that is not an object
-            return [None] * (len(_QUESTIONS) + 1)
+            return [None] * (len(COLUMNS) + 1)
         return [getattr(columns, name) for name in self._fields]
 
     def _params(self, given: bytes) -> Fields:
