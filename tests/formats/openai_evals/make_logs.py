@@ -27,7 +27,7 @@ questions:
   id: questions.test.v0
   metrics: [accuracy]
 questions.test.v0:
-  class: evals.elsuite.basic.match:Match
+  class: evals.elsuite.basic.includes:Includes
   args: {samples_jsonl: questions.jsonl}
 """
 # --- end
@@ -42,7 +42,7 @@ all-questions:
   id: all-questions.test.v0
   metrics: [accuracy]
 all-questions.test.v0:
-  class: evals.elsuite.basic.match:Match
+  class: evals.elsuite.basic.includes:Includes
   args: {samples_jsonl: every.jsonl}
 steps:
   id: steps.test.v0
@@ -56,7 +56,7 @@ steps.test.v0:
 def sample(row: dict[str, str]) -> str:
     system = {"role": "system", "content": "Answer in one sentence."}
     asked = {"role": "user", "content": row["question"]}
-    return json.dumps({"input": [system, asked], "ideal": f"The answer is {row['answer']}."})
+    return json.dumps({"input": [system, asked], "ideal": row["answer"]})
 
 
 def write_registry(url: str, folder: Path) -> None:

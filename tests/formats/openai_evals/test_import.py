@@ -61,7 +61,7 @@ def answers(cases: list[Case]) -> list[Response]:
     [
         ("match_large", "match", "accuracy", 0.875),
         ("match_tiny", "match", "accuracy", 0.5),
-        ("fuzzy", "f1_score", "f1_score", 0.9583333333333334),
+        ("fuzzy", "f1_score", "f1_score", 0.4375),
         ("fuzzy", "accuracy", "accuracy", 0.875),
         ("steps", "score", "score", 0.5),
     ],
@@ -74,7 +74,8 @@ def test_the_report_is_reproduced(name: str, label: str, metric: str, value: flo
     tokens = [check for check in result.headlines if check.label == "usage"]
     assert len(tokens) == 3
     assert all(check.equal for check in tokens)
-    report = next(json.loads(line) for line in (LOGS / f"{name}.jsonl").open() if "final_report" in line)
+    lines = (LOGS / f"{name}.jsonl").read_text().splitlines()
+    report = next(json.loads(line) for line in lines if "final_report" in line)
     assert report["final_report"][metric] == check.theirs
 
 
@@ -97,18 +98,18 @@ def test_every_field_of_a_sample() -> None:
     cases = [*read(LOGS / "match_large.jsonl").cases()]
     (case,) = [case for case in cases if case.item and case.item["data"]["question"] == "What is 21 + 21?"]
     assert case.item is not None
-    assert case.item["ground_truth"] == "The answer is 42."
+    assert case.item["ground_truth"] == "42"
     assert [message["role"] for message in case.item["data"]["input"]] == ["system", "user"]
     response = case.response
     assert response is not None
     assert (response.response, response.served_model, response.outcome) == ("The answer is 42.", "large-2026", "ok")
     assert (response.prompt_tokens, response.completion_tokens, response.total_tokens) == (5, 4, 9)
-    assert response.timestamp == pytest.approx(1794891401.79, abs=1)
+    assert response.timestamp == pytest.approx(1794892453.8, abs=5)
     assert response.messages == case.item["data"]["input"]
     assert response.metadata["source"]["sample_id"] == "questions.test.4"
     (row,) = case.evaluations
     assert (row.label, row.score, row.passed, row.scorer) == ("match", 1.0, True, "questions")
-    assert row.detailed_results["picked"] == row.detailed_results["expected"] == "The answer is 42."
+    assert (row.detailed_results["picked"], row.detailed_results["expected"]) == ("The answer is 42.", "42")
     assert row.responses == [response.key]
 
 
@@ -190,7 +191,7 @@ def test_torn_and_foreign_lines_are_counted(tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes() + b'\xff\xfe\n\n{"run_id": "r1", "sam')
     result = imported(file, tmp_path / "out")
     assert result.responses == {"ok": 1}
-    assert result.rejected == 5 - 1 + 1  # four lines, and at least a sample of a run without a report
+    assert result.rejected == 4
     assert any("4 lines" in note for note in result.notes)
 
 

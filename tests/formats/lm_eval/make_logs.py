@@ -1,6 +1,6 @@
-"""Runs lm-eval 0.4.13 and keeps what it writes: the logs in this folder.
+"""Runs lm-eval 0.4.13 and keeps what it writes: `logs/`.
 
-    /path/to/venv/bin/python tests/formats/lm_eval/logs/make_logs.py      (lm-eval with its `api` extra)
+    /path/to/venv/bin/python tests/formats/lm_eval/make_logs.py      (lm-eval with its `api` extra)
 
 `plain`: completions of two models that answer `tests/formats/peers.py`'s questions; `chat`: the same as a chat, three
 times each; `likely`: likelihoods of `fake_answers.py`, with a group; `dummy`: lm-eval's own model without a server.
@@ -14,7 +14,8 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent)]
+LOGS = HERE / "logs"
+sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 import peers  # noqa: E402
 from fake_answers import FakeServer  # noqa: E402
@@ -31,7 +32,7 @@ STOPPING = (peers.REJECTED, peers.BROKEN)  # lm-eval ends at such an error, and 
 def write_questions() -> None:
     rows = [row for row in peers.QUESTIONS if not any(part in row["question"] for part in STOPPING)]
     lines = [json.dumps({**row, "wrong": "0"}) for row in rows]
-    (HERE / "questions.jsonl").write_text("\n".join(lines) + "\n")
+    (LOGS / "questions.jsonl").write_text("\n".join(lines) + "\n")
 
 
 def evaluate(model: str, arguments: str, tasks: str, folder: str, *more: str) -> None:
@@ -39,12 +40,12 @@ def evaluate(model: str, arguments: str, tasks: str, folder: str, *more: str) ->
     words += ["--model_args", arguments] if arguments else []
     offline = {"HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1", "OPENAI_API_KEY": "none"}
     command = [sys.executable, "-c", LM_EVAL, *words, *more]
-    subprocess.run(command, cwd=HERE, env=os.environ | offline, check=True)
+    subprocess.run(command, cwd=LOGS, env=os.environ | offline, check=True)
 
 
 def main() -> None:
     for name in ("plain", "chat", "likely", "dummy"):
-        shutil.rmtree(HERE / name, ignore_errors=True)
+        shutil.rmtree(LOGS / name, ignore_errors=True)
     write_questions()
     server = peers.serve()
     url = f"base_url=http://127.0.0.1:{server.server_address[1]}/v1"
@@ -57,7 +58,7 @@ def main() -> None:
         own = f"model=fake,base_url={fake.url}/v1/completions,tokenizer_backend=remote,tokenized_requests=False"
         evaluate("local-completions", own, "facts,texts", "likely", "--num_fewshot", "1", "--limit", "8")
     evaluate("dummy", "", "questions,yes_or_no", "dummy")
-    for file in HERE.rglob("lm_cache"):
+    for file in LOGS.rglob("lm_cache"):
         shutil.rmtree(file)
 
 
