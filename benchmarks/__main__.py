@@ -23,6 +23,7 @@ GROUPS = (
     "viewer",
     "mixeval",
     "ragicamp",
+    "lm_eval_logs",
     "text_metrics",
     "harness",
 )
