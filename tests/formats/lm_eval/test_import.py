@@ -176,6 +176,20 @@ def test_what_the_run_was_is_in_the_manifest(tmp_path: Path) -> None:
     }
 
 
+def test_groups_may_hold_one_another(tmp_path: Path) -> None:
+    """Neither a circle nor groups that are shared a million times take long."""
+    names = [f"g{number}" for number in range(60)]
+    inside = {name: [after, after] for name, after in zip(names, [*names[1:], "sums"], strict=True)}
+    inside["g59"].append("g0")
+    numbers = report(size=1)
+    numbers["results"]["g0"] = {"alias": "g0", "exact_match,none": 0.5, "exact_match_stderr,none": "N/A"}
+    results = read(write(tmp_path / "m", [sample()], {**numbers, "group_subtasks": inside}))
+    [*results.cases()]
+    task, group = results.headlines()
+    assert (task.value, task.ours, task.reason) == (1.0, None, "")
+    assert (group.value, group.stderr, group.ours) == (0.5, None, 1.0)
+
+
 # ---- which files
 
 

@@ -15,6 +15,7 @@ from assay.records import tolerant_json
 _RESULTS = re.compile(rb'\s*\{\s*"results"\s*:\s*\{')
 _SAMPLES = re.compile(rb'\s*\{\s*"doc_id"\s*:')
 _STAMP = re.compile(r"_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)$")
+_MOST_BYTES = 1 << 29  # of a results file
 _NEWEST = (0, 4)  # the version whose files are understood
 _KNOWN = {
     *("results", "groups", "group_subtasks", "configs", "versions", "n-shot", "higher_is_better", "n-samples"),
@@ -64,11 +65,18 @@ class Report:
                 return size
         return None
 
-    def leaves(self, group: str, above: tuple[str, ...] = ()) -> list[str]:
-        """The tasks of a group and of the groups inside."""
-        if group not in self.groups or group in above:
-            return [group]
-        return [leaf for child in self.groups[group] for leaf in self.leaves(child, (*above, group))]
+    def leaves(self, group: str) -> list[str]:
+        """The tasks of a group and of the groups inside, each once."""
+        waiting, seen, tasks = [group], {group}, list[str]()
+        while waiting:
+            name = waiting.pop()
+            if name not in self.groups:
+                tasks.append(name)
+            for child in self.groups.get(name, ()):
+                if child not in seen:
+                    seen.add(child)
+                    waiting.append(child)
+        return tasks
 
     @property
     def model(self) -> str:
@@ -176,6 +184,8 @@ def _joined(reports: list[Report], samples: list[Path]) -> list[Experiment]:
 
 def _content(file: Path) -> Fields | None:
     try:
+        if file.stat().st_size > _MOST_BYTES:
+            return None
         content = reading.content(file)
         try:
             value = msgspec.json.decode(content)
