@@ -76,8 +76,8 @@ def blocks(page: Path) -> list[Block]:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
-    for logs in (ROOT / "tests/formats").glob("*/logs"):
-        shutil.copytree(logs, tmp_path / "logs" / logs.parent.name)
+    for logs in (ROOT / "tests/formats").glob("*/logs"):  # of other tools, which the pages about them read
+        shutil.copytree(logs, tmp_path / logs.relative_to(ROOT))
     for name, text in MENTIONED.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
