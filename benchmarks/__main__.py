@@ -25,6 +25,7 @@ GROUPS = (
     "mixeval",
     "ragicamp",
     "conversion",
+    "lm_eval_logs",
     "text_metrics",
     "harness",
     "imports",

@@ -7,6 +7,7 @@ from assay.formats.lm_eval.asking.binding import Bound
 from assay.formats.lm_eval.asking.data import source_stamp
 from assay.formats.lm_eval.asking.documents import asked
 from assay.formats.lm_eval.asking.generators import Generators
+from assay.formats.lm_eval.asking.question import question_of
 from assay.formats.lm_eval.chosen import Chosen, chosen, identity
 from assay.formats.lm_eval.tasks.definition import Asked, Document
 from assay.registry import dataset
@@ -46,6 +47,7 @@ def documents(
 def _row(task: Chosen, document: Document) -> dict[str, Any]:
     definition = task.definition
     data: dict[str, Any] = {
+        "question": question_of(document.doc),
         "doc": document.doc,
         "requests": list(_requests(task, document)),
         "choices": document.choices,
@@ -69,7 +71,7 @@ def _requests(task: Chosen, document: Document) -> Iterator[dict[str, Any]]:
     last: dict[str, Any] | None = None
     for request in document.requests:
         if request.continuation is None:
-            generation: dict[str, Any] = {"messages": request.messages, "params": _params(request)}
+            generation: dict[str, Any] = {"messages": request.messages, "params": params_of(request)}
             if task.definition.repeats > 1:
                 generation["repeats"] = task.definition.repeats
             if not entry.get("multiturn", True):
@@ -89,7 +91,7 @@ def _requests(task: Chosen, document: Document) -> Iterator[dict[str, Any]]:
         yield last
 
 
-def _params(request: Asked) -> dict[str, Any]:
+def params_of(request: Asked) -> dict[str, Any]:
     """The harness's generation_kwargs as a server is sent them."""
     source = request.params
     until = source.get("until", [])

@@ -1,0 +1,184 @@
+"""What a sample's arguments and answers are in our rows: an item's requests, as `assay run TASK` makes them, and an
+answer with all its texts or log-probabilities."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+from msgspec import Raw
+
+from assay.formats.lm_eval.asking.question import COLUMNS, question_of
+from assay.formats.lm_eval.dataset import params_of
+from assay.formats.lm_eval.tasks.definition import Asked as Request
+
+_NONE = b"null"
+Fields = dict[str, Any]
+
+
+class Asked(msgspec.Struct, kw_only=True):
+    """One document: what was asked, and what came back. `target` is the column of the document that doc_to_target
+    names; `more` has arguments that have no place."""
+
+    requests: list[Fields]
+    prompt: str
+    question: str
+    messages: list[Fields] | None = None
+    choices: list[str] | None = None
+    text: str = ""
+    output: Fields | None = None
+    is_likelihood: bool = False
+    target: Any = None
+    more: Fields = {}
+
+
+class Asking:
+    """How one task asks; `config` is its definition as the log has it."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self.generates = config.get("output_type", "generate_until") == "generate_until"
+        self.has_choices = config.get("doc_to_choice") is not None
+        metrics: Any = config.get("metric_list")
+        names = [entry.get("metric") for entry in metrics or () if isinstance(entry, dict)]
+        self._halves = 2 if "acc_mutual_info" in names else 1
+        self._delimiter = _text(config.get("target_delimiter"), " ")
+        repeats = config.get("repeats")
+        self._repeats = repeats if isinstance(repeats, int) else 1
+        target = config.get("doc_to_target")
+        column = target if isinstance(target, str) and target and "{" not in target else "target"
+        self._target = COLUMNS.index(column) if column in COLUMNS else len(COLUMNS)
+        names_of = {f"column_{at}": name for at, name in enumerate(dict.fromkeys([*COLUMNS, column]))}
+        fields: list[Any] = [(name, Any, None) for name in names_of]
+        self._fields = list(names_of)
+        kind = msgspec.defstruct("Columns", fields, rename=names_of, gc=False)
+        self._columns = msgspec.json.Decoder(kind).decode
+        self._settings: dict[bytes, Fields] = {}
+
+    def of(self, sample: Any) -> Asked:
+        arguments = list(sample.arguments.values())
+        answers = sample.resps
+        first = arguments[0].arg_0 if arguments else ""
+        chat = _chat(first)
+        prompt = "\n\n".join(str(message.get("content", "")) for message in chat) if chat else _joined(first)
+        columns = self._document(sample.doc)
+        asked = Asked(
+            requests=[],
+            prompt=prompt,
+            question=self._question(columns, sample.doc),
+            messages=chat if chat and len(chat) > 1 else None,
+            target=columns[self._target],
+        )
+        texts: list[str] = []
+        choices: list[Fields] = []
+        for at, argument in enumerate(arguments):
+            replies = answers[at] if at < len(answers) else []
+            self._add(asked, argument, replies, texts, choices)
+        self._answer(asked, texts, choices)
+        return asked
+
+    def _add(self, asked: Asked, argument: Any, replies: list[Any], texts: list[str], choices: list[Fields]) -> None:
+        given = bytes(argument.arg_1)
+        if bytes(argument.arg_2) != _NONE:
+            asked.more = {**asked.more, "arguments": [*asked.more.get("arguments", []), argument.arg_2]}
+        if given[:1] in (b"{", b"["):
+            messages = _chat(argument.arg_0) or [{"role": "user", "content": _joined(argument.arg_0)}]
+            request: Fields = {
+                "messages": [{**message, "delimiter": ""} for message in messages],
+                "params": self._params(given),
+            }
+            if self._repeats > 1:
+                request["repeats"] = self._repeats
+            asked.requests.append(request)
+            texts += ["" if reply is None else str(reply) for reply in replies]
+            return
+        rolling = given == _NONE
+        continuation = _joined(argument.arg_0) if rolling else str(msgspec.json.decode(given))
+        self._add_continuation(asked, argument.arg_0, continuation, rolling)
+        choices += [_choice("" if rolling else continuation, reply) for reply in replies[:1]]
+
+    def _add_continuation(self, asked: Asked, context: Any, continuation: str, rolling: bool) -> None:
+        """Continuations of the same context are one request."""
+        messages = [] if rolling else [{"role": "user", "content": _joined(context), "delimiter": ""}]
+        last = asked.requests[-1] if asked.requests else None
+        if last is not None and "continuations" in last and last["messages"] == messages and not rolling:
+            last["continuations"].append(continuation)
+            return
+        request: Fields = {"messages": messages, "continuations": [continuation]}
+        asked.requests.append({**request, "rolling": True} if rolling else request)
+
+    def _answer(self, asked: Asked, texts: list[str], choices: list[Fields]) -> None:
+        output: Fields = {}
+        if choices:
+            likely = [choice["logprob"] for choice in choices]
+            best = max(range(len(choices)), key=lambda at: -math.inf if likely[at] is None else likely[at])
+            asked.text, asked.is_likelihood = choices[best]["text"], True
+            output = {"choices": choices, "way": "lm_eval"}
+            if self.has_choices:
+                asked.choices = [self._option(choice["text"]) for choice in choices[: len(choices) // self._halves]]
+        if texts:
+            asked.text, asked.is_likelihood = texts[0], False
+        if len(texts) > 1:
+            output["answers"] = texts
+        asked.output = output or None
+
+    def _option(self, continuation: str) -> str:
+        return continuation.removeprefix(self._delimiter)
+
+    def _question(self, columns: list[Any], doc: Raw) -> str:
+        for value in columns[: len(COLUMNS)]:
+            if isinstance(value, str) and value:
+                return value
+        fields = msgspec.json.decode(doc)
+        return question_of(cast("Fields", fields)) if isinstance(fields, dict) else ""
+
+    def _document(self, doc: Raw) -> list[Any]:
+        try:
+            columns = self._columns(doc)
+        except msgspec.DecodeError:  # a document that is not an object
+            return [None] * (len(COLUMNS) + 1)
+        return [getattr(columns, name) for name in self._fields]
+
+    def _params(self, given: bytes) -> Fields:
+        """Settings of a generation as a server is sent them; most documents have the same."""
+        params = self._settings.get(given)
+        if params is None:
+            settings = msgspec.json.decode(given)
+            params = params_of(Request(messages=[], params=settings)) if isinstance(settings, dict) else {}
+            if len(self._settings) < 1000:
+                self._settings[given] = params
+        return params
+
+
+def _choice(text: str, reply: Any) -> Fields:
+    """A log-probability and whether the continuation is the greedy one; the harness writes both as texts."""
+    pair = cast("list[Any]", reply) if isinstance(reply, list) else [reply]
+    value, greedy = pair if len(pair) == 2 else (pair[0] if pair else "nan", False)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    logprob = number if math.isfinite(number) else None
+    return {"text": text, "logprob": logprob, "tokens": None, "greedy": greedy in (True, "True")}
+
+
+def _chat(argument: Any) -> list[Fields] | None:
+    """The messages of a chat, which are a list with one JSON text."""
+    if not isinstance(argument, list) or len(cast("list[Any]", argument)) != 1 or not isinstance(argument[0], str):
+        return None
+    try:
+        messages = msgspec.json.decode(argument[0])
+    except msgspec.DecodeError:
+        return None
+    if not isinstance(messages, list) or not all(isinstance(each, dict) for each in cast("list[Any]", messages)):
+        return None
+    return [{"role": str(each.get("role", "user")), "content": each.get("content")} for each in messages]
+
+
+def _joined(argument: Any) -> str:
+    if isinstance(argument, str):
+        return argument
+    return "".join(map(str, cast("list[Any]", argument))) if isinstance(argument, list) else str(argument)
+
+
+def _text(value: Any, default: str) -> str:
+    return value if isinstance(value, str) else default

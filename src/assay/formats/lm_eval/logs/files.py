@@ -1,0 +1,220 @@
+"""Which files at a path are the harness's, and which of them belong together: a model's tasks, the newest of each."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from assay import reading
+from assay.engine.experiment.foreign import files_below, head_of, unknown_version
+from assay.records import tolerant_json
+
+_RESULTS = re.compile(rb'\s*\{\s*"results"\s*:\s*\{')
+_SAMPLES = re.compile(rb'\s*\{\s*"doc_id"\s*:')
+_STAMP = re.compile(r"_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)$")
+_MOST_BYTES = 1 << 29  # of a results file
+_NEWEST = (0, 4)  # the version whose files are understood
+_KNOWN = {
+    *("results", "groups", "group_subtasks", "configs", "versions", "n-shot", "higher_is_better", "n-samples"),
+    *("config", "git_hash", "date", "pretty_env_info", "transformers_version", "lm_eval_version", "upper_git_hash"),
+    *("task_hashes", "model_source", "model_name", "model_name_sanitized", "system_instruction", "chat_template"),
+    *("system_instruction_sha", "fewshot_as_multiturn", "chat_template_sha", "total_evaluation_time_seconds"),
+    *("tokenizer_pad_token", "tokenizer_eos_token", "tokenizer_bos_token", "eot_token_id", "max_length"),
+    *("start_time", "end_time", "samples", "model_name_or_path"),
+}
+Fields = dict[str, Any]
+
+
+class Report:
+    """A results file. Its parts are asked for by name; one that is not an object is empty."""
+
+    def __init__(self, file: Path, content: Fields) -> None:
+        self.file = file
+        self.content = content
+        self.stamp = stamp_of(file)
+        self.results = self.part("results")
+        self.groups: dict[str, list[str]] = {
+            name: [str(child) for child in cast("list[Any]", children)]
+            for name, children in self.part("group_subtasks").items()
+            if isinstance(children, list) and children
+        }
+
+    def part(self, name: str) -> Fields:
+        return fields_of(self.content.get(name))
+
+    def config(self, task: str) -> Fields:
+        """The definition of a task, as it was run."""
+        return fields_of(self.part("configs").get(task))
+
+    def numbers(self, name: str) -> Iterator[tuple[str, str, float | None, float | None]]:
+        """(metric, filter, value, standard error) of a task or a group."""
+        entry = fields_of(self.results.get(name)) or fields_of(self.part("groups").get(name))
+        for key, value in entry.items():
+            metric, comma, pipeline = key.partition(",")
+            if comma and not metric.endswith("_stderr") and is_number(value):
+                yield metric, pipeline, _finite(value), _finite(entry.get(f"{metric}_stderr,{pipeline}"))
+
+    def size(self, task: str) -> int | None:
+        """How many documents were evaluated."""
+        for place, name in ((self.part("n-samples"), "effective"), (self.results, "sample_len")):
+            size = fields_of(place.get(task)).get(name)
+            if isinstance(size, int):
+                return size
+        return None
+
+    def leaves(self, group: str) -> list[str]:
+        """The tasks of a group and of the groups inside, each once."""
+        waiting, seen, tasks = [group], {group}, list[str]()
+        while waiting:
+            name = waiting.pop()
+            if name not in self.groups:
+                tasks.append(name)
+            for child in self.groups.get(name, ()):
+                if child not in seen:
+                    seen.add(child)
+                    waiting.append(child)
+        return tasks
+
+    @property
+    def model(self) -> str:
+        return str(self.content.get("model_name") or self.part("config").get("model") or self.file.parent.name)
+
+    @property
+    def unknown(self) -> list[str]:
+        return sorted(self.content.keys() - _KNOWN)
+
+
+class Part(NamedTuple):
+    """The samples of a task, and the results file of the same run."""
+
+    task: str
+    file: Path
+    report: Report | None
+
+
+class Experiment:
+    """What a model's runs in one folder left: of each task the newest samples."""
+
+    def __init__(self, folder: Path, model: str) -> None:
+        self.folder = folder
+        self.model = model
+        self.parts: dict[str, Part] = {}
+        self.reports: list[Report] = []
+        self.older: list[Path] = []
+
+    def add(self, part: Part) -> None:
+        """Parts come in the order of their time stamps."""
+        if part.task in self.parts:
+            self.older.append(self.parts[part.task].file)
+        self.parts[part.task] = part
+
+    def without_samples(self) -> dict[str, Report]:
+        """Tasks whose newest results have no samples file, with those results."""
+        missing: dict[str, Report] = {}
+        for report in self.reports:
+            for task in report.results.keys() - report.groups.keys():
+                part = self.parts.get(task)
+                if part is None or part.report is None or part.report.stamp < report.stamp:
+                    missing[task] = report
+        return missing
+
+
+def experiments_at(path: Path) -> tuple[list[Experiment], list[Path]]:
+    """The experiments, and files that begin like results but cannot be read."""
+    reports: list[Report] = []
+    samples: list[Path] = []
+    broken: list[Path] = []
+    for file in _candidates(path):
+        head = head_of(file)
+        if _SAMPLES.match(head) and b'"doc"' in head and (b'"resps"' in head or b"\n" not in head):
+            samples.append(file)
+        elif _RESULTS.match(head) and (b'"alias"' in head or b',none"' in head):
+            content = _content(file)
+            if content is None:
+                broken.append(file)
+            elif {"configs", "versions"} & content.keys():
+                reports.append(Report(file, content))
+    if path.is_file() and path not in [*samples, *broken, *(report.file for report in reports)]:
+        return [], []
+    for report in reports:
+        _check_version(report)
+    return _joined(reports, samples), broken
+
+
+def _candidates(path: Path) -> Iterable[Path]:
+    """Of a single file, also those of the same run beside it."""
+    if not path.is_file():
+        return files_below(path, ".json", ".jsonl")
+    head = head_of(path)
+    stamp = stamp_of(path) if _SAMPLES.match(head) or _RESULTS.match(head) else ""
+    if not stamp:
+        return [path]
+    wanted = ".json" if _SAMPLES.match(head) else ".jsonl"
+    ending = f"_{stamp}{wanted}"
+    try:
+        beside = sorted(name for name in os.listdir(path.parent) if name.endswith(ending))
+    except OSError:
+        beside = []
+    return [path, *(path.parent / name for name in beside)]
+
+
+def _joined(reports: list[Report], samples: list[Path]) -> list[Experiment]:
+    experiments: dict[tuple[Path, str], Experiment] = {}
+
+    def experiment(folder: Path, model: str) -> Experiment:
+        return experiments.setdefault((folder, model), Experiment(folder, model))
+
+    reports = sorted(reports, key=lambda report: (report.stamp, str(report.file)))
+    for report in reports:
+        experiment(report.file.parent, report.model).reports.append(report)
+    for file in sorted(samples, key=lambda file: (stamp_of(file), str(file))):
+        stamp = stamp_of(file)
+        task = file.stem.removesuffix(f"_{stamp}" if stamp else "").removeprefix("samples_")
+        near = [report for report in reports if report.file.parent == file.parent]
+        own = [report for report in near if report.stamp == stamp] if stamp else near
+        own = [report for report in own if task in report.results]
+        known = {report.model for report in near}
+        model = own[-1].model if own else known.pop() if len(known) == 1 else file.parent.resolve().name
+        experiment(file.parent, model).add(Part(task, file, own[-1] if own else None))
+    return list(experiments.values())
+
+
+def _content(file: Path) -> Fields | None:
+    try:
+        if file.stat().st_size > _MOST_BYTES:
+            return None
+        content = reading.content(file)
+        try:
+            value = msgspec.json.decode(content)
+        except msgspec.DecodeError:
+            value = tolerant_json(content)
+    except (OSError, ValueError):
+        return None
+    return fields_of(value)
+
+
+def _check_version(report: Report) -> None:
+    version = report.content.get("lm_eval_version")
+    numbers = re.match(r"(\d{1,6})\.(\d{1,6})", version) if isinstance(version, str) else None
+    if numbers and (int(numbers[1]), int(numbers[2])) > _NEWEST:
+        raise unknown_version("a results file of lm-evaluation-harness", version, report.file, report.unknown)
+
+
+def stamp_of(file: Path) -> str:
+    match = _STAMP.search(file.stem)
+    return match[1] if match else ""
+
+
+def fields_of(value: Any) -> Fields:
+    return cast("Fields", value) if isinstance(value, dict) else {}
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _finite(value: Any) -> float | None:
+    return float(value) if is_number(value) and abs(value) < float("inf") else None

@@ -1,0 +1,217 @@
+"""The samples of one task as cases: of a line for each document and filter, a document with its answer comes once, and
+the values of each filter. What the harness writes as text (log-probabilities, targets) is what it was again."""
+
+import ast
+from collections.abc import Iterator, Mapping
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from assay import reading
+from assay.engine.experiment.foreign import REST, Case, Rest
+from assay.formats.lm_eval.logs.asked import Asking
+from assay.formats.lm_eval.logs.files import Fields, Part, is_number
+from assay.formats.lm_eval.logs.lines import FIXED, Documents, Shape, arguments_of
+from assay.formats.lm_eval.logs.values import Values
+from assay.formats.lm_eval.scorer import label as label_of
+from assay.records import Evaluation, Response, tolerant_json
+from assay.store.keys import digest
+
+PROMPT = "benchmark"  # the name of the prompt that `assay run TASK` uses
+INVALID = "[invalid]"  # what the harness's filters give for an answer in which they find nothing
+SCORER = "lm_eval"
+_LONGEST_LIST = 10_000  # characters of a target that is read as a list
+_INFINITE = float("inf")
+
+
+class Task(NamedTuple):
+    """What all rows of a task have in common."""
+
+    name: str
+    benchmark: str
+    model: str
+    timestamp: float
+    config: Mapping[str, Any]
+    request: str
+
+
+class _Pipeline:
+    """One filter: its labels, and the documents that have been read with it."""
+
+    def __init__(self, name: str, place: bytes, shape: Shape) -> None:
+        self.name = name
+        self.mark = digest("filter", place, name.encode()).hex()[:12]
+        self.labels = [(field, metric, label_of(metric, name)) for field, metric in shape.columns]
+        self.documents = Documents()
+
+
+class Samples:
+    """A samples file, streamed. `rejected` lines and other odd things are counted on the way."""
+
+    def __init__(self, part: Part, task: Task, rest: Rest) -> None:
+        self.part = part
+        self.task = task
+        self.values = Values(task.config)
+        self.rejected: list[str] = []
+        self.empty = 0
+        self._rest = rest
+        self._asking = Asking(task.config)
+        self._shape = Shape(())
+        self._answered = Documents()
+        self._pipelines: dict[str, _Pipeline] = {}
+        self._place = digest("lm_eval", task.model.encode(), task.name.encode())
+        facets: dict[str, Any] = {"model_id": task.model, "prompt_template": PROMPT, "sampling": {}}
+        self._metadata = {**facets, "benchmark": task.benchmark}
+        self._item_metadata = {"benchmark": task.benchmark, "task": task.name, "request": task.request}
+
+    def cases(self) -> Iterator[Case]:
+        """A document comes with its answer and the values of the first filter; other filters' values follow."""
+        is_folded = False
+        with reading.opened(self.part.file) as file:
+            for number, line in enumerate(file, 1):
+                shape, more = self._shape, None
+                try:
+                    sample = (shape.decode_folded if is_folded else shape.decode)(line)
+                    is_known = sample.metrics == shape.metrics
+                except (msgspec.DecodeError, UnicodeDecodeError):
+                    sample, is_known = None, False
+                if not is_known:
+                    sample, more = self._read_slowly(line)
+                    is_folded = False
+                if sample is None:
+                    if line.strip():
+                        self.rejected.append(f"{self.part.file.name}:{number}")
+                    continue
+                case, is_folded = self._case(sample, more, line if is_folded else b"")
+                if case is None:
+                    self.rejected.append(f"{self.part.file.name}:{number}")
+                    continue
+                yield case
+
+    def _read_slowly(self, line: bytes) -> tuple[Any, Fields | None]:
+        """A line with other metrics than the last one, unknown fields, or numbers that JSON has not; None for what is
+        not a sample."""
+        try:
+            fields: Any = tolerant_json(line)
+            metrics = fields.get("metrics")
+            if metrics is None:  # before 0.4.4
+                metrics = [name for name, value in fields.items() if name not in FIXED and is_number(value)]
+                fields["metrics"] = metrics
+            if metrics != self._shape.metrics:
+                self._shape = Shape([str(name) for name in metrics])
+                self._pipelines = {
+                    name: self._pipeline(name, pipeline.documents) for name, pipeline in self._pipelines.items()
+                }
+            known = self._shape.known
+            more = self._rest.of(fields, known, known)
+            content = {name: value for name, value in fields.items() if name in known}
+            content["doc"] = Raw(msgspec.json.encode(fields.get("doc")))
+            content["arguments"] = {name: arguments_of(each) for name, each in fields["arguments"].items()}
+            return msgspec.convert(content, self._shape.kind), more
+        except (ValueError, TypeError, KeyError, AttributeError, msgspec.MsgspecError):
+            return None, None
+
+    def _pipeline(self, name: str, documents: Documents | None = None) -> _Pipeline:
+        pipeline = _Pipeline(name, self._place, self._shape)
+        if documents is not None:
+            pipeline.documents = documents
+        return pipeline
+
+    def _case(self, sample: Any, more: Fields | None, folded: bytes) -> tuple[Case | None, bool]:
+        """The case, and whether its document was known; none if it has been read with this filter."""
+        number, name = sample.doc_id, sample.filter
+        pipeline = self._pipelines.get(name)
+        if pipeline is None:
+            pipeline = self._pipelines[name] = self._pipeline(name)
+        if not pipeline.documents.add(number):
+            return None, True
+        id = f"{self.task.name}/{number}"
+        hashed = b"%b%d %b" % (self._place, number, sample.prompt_hash.encode())
+        key = blake2b(hashed, digest_size=16).hexdigest()
+        evaluations = self._evaluations(sample, pipeline, id, key)
+        if not self._answered.add(number):
+            return Case(None, None, evaluations), True
+        if folded:
+            sample = self._shape.decode(folded)
+        item, response = self._item_and_response(sample, id, key, more)
+        return Case(item, response, evaluations), False
+
+    def _item_and_response(self, sample: Any, id: str, key: str, rest: Fields | None) -> tuple[Fields, Response]:
+        asked = self._asking.of(sample)
+        source = {"doc_hash": sample.doc_hash, "prompt_hash": sample.prompt_hash, "target_hash": sample.target_hash}
+        if rest or asked.more:
+            source |= {**(rest or {}), **asked.more}
+        data = {"question": asked.question, "doc": sample.doc, "requests": asked.requests, "choices": asked.choices}
+        target = self._target(sample.target, asked.target)
+        metadata = {**self._item_metadata, "document": sample.doc_id}
+        if isinstance(target, list):
+            metadata["multiple_target"] = True
+        item = {"id": id, "data": data, "ground_truth": target, "metadata": metadata}
+        if not asked.text and not asked.is_likelihood:
+            self.empty += 1
+        response = Response(
+            item_id=id,
+            sample_id=f"{id}_sample_0",
+            model_name=self.task.model,
+            prompt=asked.prompt,
+            response=asked.text,
+            timestamp=self.task.timestamp,
+            metadata={**self._metadata, REST: source},
+            key=key,
+            task=f"{self.task.model}/{PROMPT}",
+            output=asked.output,
+            messages=asked.messages,
+        )
+        return item, response
+
+    def _target(self, text: Any, column: Any) -> Any:
+        """doc_to_target's value, of which the log has the text."""
+        if column is not None and str(column) == text:
+            return column
+        if not isinstance(text, str):
+            return text
+        if self._asking.has_choices and text.isascii() and text.isdigit() and len(text) < 10:
+            return int(text)
+        if text[:1] == "[" and text[-1:] == "]" and len(text) <= _LONGEST_LIST:
+            try:
+                return ast.literal_eval(text)
+            except (SyntaxError, ValueError, MemoryError, RecursionError):
+                return text
+        return text
+
+    def _evaluations(self, sample: Any, pipeline: _Pipeline, id: str, answered: str) -> list[Evaluation]:
+        filtered = sample.filtered_resps
+        details: Fields = {}
+        invalid = False
+        if filtered and type(filtered[0]) is str and self._asking.generates:
+            invalid = filtered[0] == INVALID and filtered.count(INVALID) == len(filtered)
+            details = {"filtered": filtered[0] if len(filtered) == 1 else filtered}
+        rows: list[Evaluation] = []
+        key, count, task = answered[:20] + pipeline.mark, len(pipeline.labels), self.task
+        for at, (field, metric, label) in enumerate(pipeline.labels):
+            value = getattr(sample, field)
+            if value is UNSET:
+                continue
+            number = float(value) if isinstance(value, (int, float)) and abs(value) < _INFINITE else None
+            self.values.add(label, metric, value, number)
+            row = Evaluation(
+                item_id=id,
+                sample_id=f"{id}_sample_0",
+                label=label,
+                model_name=task.model,
+                passed=None if number is None else number > 0,
+                score=number,
+                detailed_results=details,
+                timestamp=task.timestamp,
+                metadata=self._metadata,
+                key=key,
+                part=(at, count),
+                responses=[answered],
+                scorer=SCORER,
+                outcome="unparsed" if invalid and number == 0 else "scored",
+                value=value if number is None else None,
+            )
+            rows.append(row)
+        return rows

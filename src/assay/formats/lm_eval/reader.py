@@ -1,0 +1,182 @@
+"""The results of lm-evaluation-harness: what its runs of one model left in a folder is one experiment, in rows like
+those that `assay run` makes of the same tasks."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from assay.engine.experiment.dataset import content_stamp
+from assay.engine.experiment.foreign import Case, Foreign, Headline, Rest, without_secrets
+from assay.errors import UserError
+from assay.formats.lm_eval.logs.files import Experiment, Part, experiments_at
+from assay.registry import reader
+
+if TYPE_CHECKING:
+    from assay.formats.lm_eval.logs.samples import Samples, Task
+
+_LONGEST_NAME = 60
+_MOST_CONFIG = 1 << 16  # bytes of the tasks' definitions that a manifest keeps whole
+_SHORT_CONFIG = ("output_type", "num_fewshot", "repeats", "metric_list", "dataset_path", "dataset_name", "test_split")
+_TOLD = ("lm_eval_version", "git_hash", "transformers_version", "model_source", "system_instruction", "chat_template")
+_TOLD_TOO = ("fewshot_as_multiturn", "total_evaluation_time_seconds", "date", "pretty_env_info", "max_length")
+_BY_TASK = ("versions", "n-shot", "higher_is_better", "n-samples", "task_hashes", "group_subtasks")
+
+
+@reader(name="lm_eval")
+def lm_eval(path: Path) -> list[Foreign]:
+    """A folder that lm-eval wrote with --output_path and --log_samples, or one of its files."""
+    experiments, broken = experiments_at(path)
+    return [Results(experiment, broken) for experiment in experiments]
+
+
+class Results:
+    """One model's tasks, streamed file by file."""
+
+    def __init__(self, experiment: Experiment, broken: list[Path]) -> None:
+        self.experiment = experiment
+        self.dataset = _name(experiment)
+        self._broken = [file for file in broken if file.parent == experiment.folder]
+        self._read: dict[str, Samples] = {}
+        self._rest = Rest()
+
+    @property
+    def source(self) -> dict[str, Any]:
+        files = [part.file for part in self.experiment.parts.values()]
+        files += [report.file for report in self.experiment.reports]
+        return {"format": "lm_eval", "files": [content_stamp(file.absolute()) for file in sorted(files)]}
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the newest results file says of the model and the run, and each task's own of the task."""
+        experiment = self.experiment
+        facts: dict[str, Any] = {"read_from": ["lm-evaluation-harness"], "agents": [experiment.model]}
+        if experiment.reports:
+            newest = experiment.reports[-1]
+            told = {name: newest.content.get(name) for name in (*_TOLD, *_TOLD_TOO)}
+            facts |= {name: value for name, value in told.items() if value not in (None, "")}
+            facts["config"] = without_secrets(_settings(newest.part("config")))
+            facts |= {name: newest.content[name] for name in newest.unknown}
+        for name in _BY_TASK:
+            by_task: dict[str, Any] = {}
+            for report in experiment.reports:
+                by_task |= report.part(name)
+            facts[name] = by_task
+        facts["configs"] = without_secrets(_configs(experiment))
+        return facts
+
+    @property
+    def planned(self) -> int | None:
+        """Documents that the results files count."""
+        sizes = [part.report.size(part.task) for part in self.experiment.parts.values() if part.report]
+        return sum(size or 0 for size in sizes) if len(sizes) == len(self.experiment.parts) else None
+
+    @property
+    def rejected(self) -> int:
+        return len(self._broken) + sum(len(samples.rejected) for samples in self._read.values())
+
+    def cases(self) -> Iterator[Case]:
+        from assay.formats.lm_eval.logs.samples import Samples
+
+        self._read, self._rest = {}, Rest()
+        if not self.experiment.parts:
+            tasks = ", ".join(sorted(self.experiment.without_samples())[:5])
+            raise UserError(
+                f"lm-eval wrote no samples of {tasks or 'these tasks'}: there are numbers, and no answers",
+                where=str(self.experiment.folder),
+                fix="run lm_eval with --log_samples; its numbers are in the results file",
+            )
+        for part in self.experiment.parts.values():
+            samples = self._read[part.task] = Samples(part, self._task(part), self._rest)
+            yield from samples.cases()
+
+    def _task(self, part: Part) -> "Task":
+        from assay.formats.lm_eval.chosen import mark, modified
+        from assay.formats.lm_eval.logs.samples import Task
+
+        report = part.report
+        entry: dict[str, Any] = {"task": part.task}
+        changed: dict[str, Any] = {}
+        if report is not None:
+            limit = report.part("config").get("limit")
+            changed["limit"] = int(limit) if isinstance(limit, float) and limit.is_integer() else limit
+            changed["system_instruction"] = report.content.get("system_instruction")
+            entry["num_fewshot"] = report.part("n-shot").get(part.task)
+        date = report.content.get("date") if report else None
+        return Task(
+            name=part.task,
+            benchmark=part.task + modified({}, changed),
+            model=self.experiment.model,
+            timestamp=float(date) if isinstance(date, (int, float)) else 0.0,
+            config=report.config(part.task) if report else {},
+            request=mark(entry),
+        )
+
+    def headlines(self) -> list[Headline]:
+        from assay.formats.lm_eval.logs.values import group_headlines
+
+        made: list[Headline] = []
+        for task, samples in self._read.items():
+            if samples.part.report is not None:
+                numbers = samples.part.report.numbers(task)
+                made += [samples.values.headline(*number, samples.task.benchmark) for number in numbers]
+        values = {task: samples.values for task, samples in self._read.items()}
+        newest = {group: report for report in self.experiment.reports for group in report.groups}
+        for report in {id(report): report for report in newest.values()}.values():
+            again = [task for task, samples in self._read.items() if samples.part.report is not report]
+            made += group_headlines(report, values, again)
+        return made
+
+    def notes(self) -> list[str]:
+        notes = [f"{file.name} is damaged: what its results said is not there" for file in self._broken]
+        lines = [place for samples in self._read.values() for place in samples.rejected]
+        if lines:
+            notes.append(f"{len(lines):,} lines are not samples, or come twice, the first is {lines[0]}")
+        if missing := self.experiment.without_samples():
+            named = ", ".join(sorted(missing)[:5])
+            notes.append(f"the newest results of {len(missing):,} tasks have no samples and are left out: {named}")
+        if older := self.experiment.older:
+            notes.append(f"{len(older):,} older samples files of the same tasks are left out: {older[0].name}")
+        if alone := [part.task for part in self.experiment.parts.values() if part.report is None]:
+            notes.append(f"there is no results file for the samples of {', '.join(alone[:5])}: no number to check")
+        if empty := sum(samples.empty for samples in self._read.values()):
+            notes.append(f"{empty:,} answers are empty: lm-eval keeps neither refusals nor why an answer ended")
+        unknown = {name for report in self.experiment.reports for name in report.unknown}
+        if unknown:
+            notes.append(
+                f"fields of results that were not understood are in the manifest: {', '.join(sorted(unknown))}"
+            )
+        return [*notes, *self._rest.notes()]
+
+
+def _name(experiment: Experiment) -> str:
+    """The model, as the harness names its folder, with the outermost groups and the tasks that are in none."""
+    tasks = [*experiment.parts] or sorted(experiment.without_samples())
+    groups = experiment.reports[-1].groups if experiment.reports else {}
+    inside = {child for children in groups.values() for child in children}
+    names = [name for name in [*groups, *tasks] if name not in inside]
+    named = "-".join(names)
+    if len(named) > _LONGEST_NAME:
+        named = f"{names[0][:_LONGEST_NAME]}-and-{len(names) - 1}-more"
+    return "-".join(filter(None, [experiment.model.replace("/", "__"), named]))
+
+
+def _settings(config: dict[str, Any]) -> dict[str, Any]:
+    """Older versions write arguments as one text, `name=value,…`."""
+    given = config.get("model_args")
+    if not isinstance(given, str):
+        return config
+    pairs = [pair.partition("=") for pair in given.split(",")]
+    return {**config, "model_args": {name.strip(): value for name, _, value in pairs if name}}
+
+
+def _configs(experiment: Experiment) -> dict[str, Any]:
+    """The definitions as they were run; of very long ones what decides about numbers."""
+    configs = {part.task: part.report.config(part.task) for part in experiment.parts.values() if part.report}
+    if len(msgspec.json.encode(configs)) <= _MOST_CONFIG:
+        return configs
+    return {
+        task: {name: config[name] for name in _SHORT_CONFIG if name in config} | {"shortened": True}
+        for task, config in configs.items()
+    }
