@@ -1,5 +1,5 @@
-"""An experiment's responses by model and item, each with its evaluations, for writers of other programs' files: found by
-position, never held.
+"""An experiment's responses by model and item, each with its evaluations, for writers of other programs' files: they
+are found by position and never held.
 
 Series come in the order of their names and answers in the order of the items, so that equal rows give equal files in
 whatever order they stand on disk. Memory holds 20 bytes for a response, 28 where they are not in the order of the

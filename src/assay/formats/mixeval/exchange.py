@@ -1,0 +1,303 @@
+"""Items of any experiment ⇄ entries of MixEval, rows of its files ⇄ responses and evaluations.
+
+An entry needs a question and accepted answers, or options and the number of the right one. What a row has no field for
+is kept in it as `assay`, which the original passes on; `item_id` is the id of an item that is not called
+`<kind>/<id>`.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+
+from assay.engine.experiment.foreign import Rest, key_of
+from assay.engine.experiment.kept import completed, difference
+from assay.formats.mixeval import compat
+from assay.formats.mixeval.dataset import content_of, formatted, item_row, problem_of, read_target
+from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
+from assay.formats.mixeval.plans import COMPATIBLE
+from assay.records import Evaluation, Item, Response, verdict_of
+from assay.store.items import encode_item, normalise
+from assay.text.expected import accepted
+from assay.text.template import question, variables
+
+Row = dict[str, Any]
+KEPT, OWN_ID = "assay", "item_id"
+_ENTRY = ("problem_type", "context", "prompt", "options", "target", "benchmark_name")
+_VERDICT = (
+    "judge_response", "judge_score", "judge_option", "parsed_result", "eval_result", "guessed", "outcome", "error",
+    "response_extracted",
+)  # fmt: skip
+_PLACED = {*_ENTRY, *_VERDICT, "formated_input", "id", "response", KEPT, OWN_ID}
+_NONE = "there is no response"
+
+
+# ---- items and entries
+
+
+def entry_of(item: Item, benchmark: str) -> tuple[str, Row]:
+    """The kind and the entry of an item; `benchmark` is its name where the item says none. `problem_of` tells whether
+    MixEval can score it."""
+    data = cast("Row", item.data) if isinstance(item.data, dict) else {}
+    options = data.get("options")
+    target = _number(item.ground_truth, len(cast("list[Any]", options))) if isinstance(options, list) else None
+    kind = FREE_FORM if target is None else MULTIPLE_CHOICE
+    context = data.get("context")
+    name = item.metadata.get("benchmark_name") or data.get("benchmark_name")
+    entry: Row = {
+        "problem_type": kind,
+        "context": context if isinstance(context, str) else None,
+        "prompt": question(variables(item)),
+    }
+    if target is not None:
+        entry["options"] = [option if isinstance(option, str) else json.dumps(option) for option in options or ()]
+    entry["target"] = _texts(item) if target is None else [target]
+    entry["benchmark_name"] = name if isinstance(name, str) else benchmark
+    return kind, entry
+
+
+def _number(truth: Any, count: int) -> int | None:
+    """The number of the right option, which a ground truth gives as such or as a letter."""
+    if isinstance(truth, list) and len(cast("list[Any]", truth)) == 1:
+        truth = cast("list[Any]", truth)[0]
+    if isinstance(truth, str) and len(truth) == 1 and truth in compat.letters(min(count, 26)):
+        truth = ord(truth) - ord("A")
+    return truth if type(truth) is int and 0 <= truth < count else None
+
+
+def _texts(item: Item) -> list[str]:
+    try:
+        return list(accepted(item.ground_truth))
+    except LookupError:
+        return []
+
+
+def can_score(entry: Row, kind: str) -> bool:
+    return problem_of(entry, kind) is None
+
+
+def kind_of(row: Mapping[str, Any]) -> str:
+    return MULTIPLE_CHOICE if isinstance(row.get("options"), list) else FREE_FORM
+
+
+def id_of(row: Mapping[str, Any]) -> str:
+    """The id of the item that a row or an entry is about."""
+    own = row.get(OWN_ID)
+    return own if isinstance(own, str) and own else f"{kind_of(row)}/{row['id']}"
+
+
+def data_entry(item: Item, kind: str, entry: Row, file_id: str, benchmark: str) -> Row:
+    """The entry in the data file of its kind, where its key says which it is."""
+    made = {**entry, **own_id(item.id, kind, file_id)}
+    if normalise(item_from({**made, "id": file_id}, benchmark, whole=True)) != item:
+        made[KEPT] = {"item": msgspec.json.decode(encode_item(item))}
+    return made
+
+
+def own_id(item_id: str, kind: str, file_id: str) -> Row:
+    return {} if item_id == f"{kind}/{file_id}" else {OWN_ID: item_id}
+
+
+def item_from(row: Row, benchmark: str, *, whole: bool = False) -> Row:
+    """The dataset row of an entry of a data file (`whole`), or of a row of responses."""
+    kept = row.get(KEPT)
+    own = cast("Row", kept).get("item") if isinstance(kept, dict) else None
+    if isinstance(own, dict):
+        return {**cast("Row", own), "id": id_of(row)}
+    kind = kind_of(row)
+    fields = [name for name in row if name not in (KEPT, OWN_ID)] if whole else [name for name in _ENTRY if name in row]
+    entry = {name: row[name] for name in fields}
+    entry["target"] = read_target(entry.get("target"), kind)
+    if not isinstance(entry.get("prompt"), str):
+        entry["prompt"] = str(row.get("formated_input") or "")
+    entry.setdefault("benchmark_name", benchmark)
+    try:
+        made = item_row(entry, kind, "", benchmark=benchmark)
+    except (NotImplementedError, TypeError):  # the protocol has no prompt for it
+        shown = {name: value for name, value in entry.items() if name not in ("target", "id")}
+        metadata = {"benchmark_name": entry["benchmark_name"], "problem_type": kind, "benchmark": benchmark}
+        made = {
+            "data": shown,
+            "ground_truth": entry["target"],
+            "metadata": {**metadata, "content": content_of(entry)},
+        }
+    return {**made, "id": id_of(row)}
+
+
+# ---- responses
+
+
+def response_row(response: Row, kind: str, entry: Row, file_id: str) -> Row:
+    """A response (a row as it stands on disk) as a row of a response file, with every key of its entry."""
+    item_id, prompt = str(response["item_id"]), response.get("prompt")
+    asks = _asked(entry, kind)
+    return {
+        **entry,
+        "formated_input": prompt if isinstance(prompt, str) and asks in prompt else asks,
+        **own_id(item_id, kind, file_id),
+        "id": file_id,
+        "response": str(response.get("response") or ""),
+    }
+
+
+def _asked(entry: Row, kind: str) -> str:
+    try:
+        return formatted(entry, kind)
+    except NotImplementedError:
+        return entry["prompt"]
+
+
+def response_from(row: Row, item_id: str, model: str, rest: Rest) -> Response:
+    """A row of a response file or of verdicts as a response of ours."""
+    said = row.get("response")
+    text = said if isinstance(said, str) else "" if said is None else json.dumps(said)
+    metadata: Row = {"model_id": model, "prompt_template": "mixeval"}
+    unplaced = rest.of(row, _PLACED, ()) if row.keys() - _PLACED else {}
+    if unplaced:
+        metadata["source"] = unplaced
+    error = _NONE if said is None else None
+    return Response(
+        item_id=item_id,
+        sample_id=f"{item_id}_sample_0",
+        model_name=model,
+        prompt=str(row.get("formated_input") or ""),
+        response=text,
+        metadata=metadata,
+        error=error,
+        key=key_of("mixeval", item_id, model, text),
+        task=model,
+        outcome="errored" if error else "ok",
+        error_kind="permanent" if error else None,
+    )
+
+
+def kept_of(response: Row, plain: Response, evaluations: list[Row]) -> Row:
+    """What the row of a response has beside MixEval's fields, so that it and its evaluations are read again whole."""
+    kept: Row = {}
+    if changed := difference(response, plain):
+        kept["response"] = changed
+        plain = completed(plain, changed, "")
+    if evaluations:
+        kept["evaluations"] = [
+            {"label": row.get("label", ""), **difference(row, _labelled(plain, str(row.get("label") or "")))}
+            for row in evaluations
+        ]
+    return kept
+
+
+def kept_rows(row: Row, plain: Response, place: str) -> tuple[Response, list[Evaluation] | None]:
+    """What `kept_of` kept; evaluations are None if nothing was kept of them."""
+    kept = row.get(KEPT)
+    if not isinstance(kept, dict):
+        return plain, None
+    fields = cast("Row", kept)
+    changed, evaluations = fields.get("response"), fields.get("evaluations")
+    response = completed(plain, cast("Row", changed), place) if isinstance(changed, dict) else plain
+    entries = cast("list[Any]", evaluations) if isinstance(evaluations, list) else []
+    made = [
+        completed(_labelled(response, str(entry.get("label") or "")), cast("Row", entry), place)
+        for entry in entries
+        if isinstance(entry, dict)
+    ]
+    return response, made
+
+
+def _labelled(response: Response, label: str) -> Evaluation:
+    return Evaluation(
+        item_id=response.item_id,
+        sample_id=response.sample_id,
+        sample_index=response.sample_index,
+        label=label,
+        model_name=response.model_name,
+        timestamp=response.timestamp,
+        metadata=response.metadata,
+        key=key_of("mixeval", response.key, label),
+        responses=[response.key],
+        scorer=label,
+    )
+
+
+# ---- verdicts
+
+
+def verdict_row(row: Row, evaluation: Row, kind: str, letter: str) -> Row | None:
+    """The row of a response with a label as a judge's verdict, whose text says it as the protocol reads it; None for a
+    score that is none of MixEval's. `letter` is that of the right option."""
+    outcome, passed, score = verdict_of(evaluation)
+    details = evaluation.get("detailed_results")
+    explained = cast("Row", details) if isinstance(details, dict) else {}
+    said = next((str(explained[name]) for name in ("explanation", "reasoning", "raw") if explained.get(name)), "")
+    if outcome != "scored":
+        found: Row = {"judge_score": None} if kind == FREE_FORM else {"judge_option": None}
+        return {**row, "judge_response": "", **found, "outcome": outcome, "error": evaluation.get("error")}
+    value = float(bool(passed)) if math.isnan(score) else score
+    if not 0 <= value <= 1 or (math.isnan(score) and passed is None):
+        return None
+    if kind == FREE_FORM:
+        text = said if said and compat.judged_score(said) == value else f"{said} [[{_plain_number(value)}]]".strip()
+        return {**row, "judge_response": text, "judge_score": value}
+    if value not in (0, 1):
+        return None
+    parsed = explained.get("verdict") or explained.get("parsed")
+    option = parsed if isinstance(parsed, str) and (parsed == letter) == (value > 0) else letter if value > 0 else "Z"
+    text = said if said and compat.judged_option(said) == option else f"{said} [[{option}]]".strip()
+    return {**row, "judge_response": text, "judge_option": option}
+
+
+def _plain_number(value: float) -> str:
+    """Without an exponent: the protocol reads digits and a point."""
+    return f"{value:.20f}".rstrip("0").rstrip(".") if "e" in repr(value) else repr(value)
+
+
+def evaluation_from(row: Row, response: Response, label: str) -> tuple[Evaluation, float | None]:
+    """The verdict of a row and what it counted for the original, which draws where nothing could be read: such rows
+    are unparsed here."""
+    kind = kind_of(row)
+    made = _labelled(response, label)
+    made.metadata = {**response.metadata, "benchmark_name": row.get("benchmark_name"), "problem_type": kind}
+    right = right_letter(row)
+    if "eval_result" in row:
+        made.scorer = COMPATIBLE
+        counted, drawn, made.detailed_results = _by_rule(row, kind)
+    else:
+        counted, drawn, made.detailed_results = _by_judge(row, kind, right)
+    if row.get("outcome") in ("unparsed", "refused", "errored", "skipped"):
+        made.outcome, made.error = row["outcome"], row.get("error")
+        return made, counted
+    if counted is None:
+        made.outcome, made.error = "errored", "the row has no verdict"
+    elif drawn:
+        made.outcome, made.error = "unparsed", "nothing was read in the text: the original draws a verdict"
+    else:
+        made.score, made.passed = counted, counted > 0
+    return made, counted
+
+
+def _by_rule(row: Row, kind: str) -> tuple[float | None, bool, Row]:
+    result, parsed = row.get("eval_result"), row.get("parsed_result")
+    drawn = bool(row.get("guessed"))
+    if kind == MULTIPLE_CHOICE and not drawn:
+        text = row.get("response_extracted") or row.get("response")
+        drawn = isinstance(text, str) and compat.choose(text, [str(option) for option in row["options"]]) is None
+    return None if result is None else float(bool(result)), drawn, {"parsed": parsed}
+
+
+def _by_judge(row: Row, kind: str, right: str) -> tuple[float | None, bool, Row]:
+    text = str(row.get("judge_response") or "")
+    details: Row = {"explanation": text}
+    if kind == FREE_FORM:
+        score = row.get("judge_score")
+        number = float(score) if isinstance(score, (int, float)) and math.isfinite(score) else None
+        return number, number is not None and compat.judged_score(text) is None, details
+    option = row.get("judge_option")
+    if not isinstance(option, str):
+        return None, False, details
+    return float(option == right), compat.judged_option(text) is None, {**details, "verdict": option}
+
+
+def right_letter(row: Row) -> str:
+    target = read_target(row.get("target"), MULTIPLE_CHOICE)
+    number = target[0] if isinstance(target, list) and target else None
+    return chr(ord("A") + number) if type(number) is int and 0 <= number < 26 else ""
