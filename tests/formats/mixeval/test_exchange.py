@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -30,7 +29,7 @@ def test_what_is_written_is_read_again(rows: Rows) -> None:
         assert foreign.rejected == 0
 
 
-def small(*scores: Any) -> Rows:
+def small() -> Rows:
     """Two models, an item of each kind and one without an answer; labels of all outcomes."""
     items = [
         Item(id="q1", data={"question": "What is the capital of Norway?"}, ground_truth=["Oslo", "Kristiania"]),
@@ -85,11 +84,7 @@ def test_without_extras_the_core_is_kept(tmp_path: Path) -> None:
     exported(tmp_path / "source", "mixeval", tmp_path / "out", extras=False)
     assert "assay" not in "".join(path.read_text() for path in (tmp_path / "out").rglob("*.json*"))
     (foreign,) = read(tmp_path / "out", "mixeval")
-    found = rows_of(foreign)
-    kept = small()
-    for row in kept[1]:
-        row.outcome = "ok" if row.outcome == "refused" else row.outcome  # MixEval has no word for it
-    assert core(found) == core(kept)
+    assert core(rows_of(foreign)) == core(small())
 
 
 # ---- what MixEval wrote
@@ -117,13 +112,9 @@ def test_response_files_alone_are_an_experiment(tmp_path: Path) -> None:
 def test_the_data_beside_them_say_what_was_planned(tmp_path: Path) -> None:
     responses_in(tmp_path)
     write_model(tmp_path, "second", *ANSWERS)
-    hard, foreign = sorted(
-        read(tmp_path, "mixeval"), key=lambda each: each.dataset.startswith("mixeval-"), reverse=False
-    )[:2] or (None, None)
-    assert hard is not None
-    found = [each for each in read(tmp_path, "mixeval") if each.dataset == f"mixeval-{VERSION}"]
-    assert len(rows_of(found[0])[0]) == 6
-    assert found[0].planned == 12
+    (foreign,) = read(tmp_path, "mixeval")  # nobody answered mixeval-hard
+    assert len(rows_of(foreign)[0]) == 6
+    assert foreign.planned == 12
 
 
 @pytest.mark.parametrize("layout", ["lines", "array", "in one folder", "one file"])

@@ -7,10 +7,11 @@ from typing import Any, cast
 from assay.engine.experiment.foreign import Case, Rest
 from assay.errors import UserError
 from assay.formats.mixeval.dataset import content_of
-from assay.formats.mixeval.exchange import evaluation_from, id_of, item_from, kept_rows, kind_of, response_from
+from assay.formats.mixeval.exchange import id_of, item_from, kept_rows, kind_of, response_from
 from assay.formats.mixeval.plans import COMPATIBLE
 from assay.formats.mixeval.responses import rows_of
 from assay.formats.mixeval.tally import Tally
+from assay.formats.mixeval.verdicts import evaluation_from
 from assay.store.keys import digest, id_hash
 from assay.store.keyset import Seen
 
@@ -84,7 +85,7 @@ class Cases:
         if not self._answered.add(address):
             return None
         response, evaluations = kept_rows(row, response_from(row, id, model, self._rest), place)
-        if row.get("response") is None and evaluations is None:
+        if row.get("response") is None and evaluations is None and "outcome" not in row:
             self._note("null", id)
         if evaluations is not None:
             self._whole.add(address)

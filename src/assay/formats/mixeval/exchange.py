@@ -6,7 +6,6 @@ is kept in it as `assay`, which the original passes on; `item_id` is the id of a
 """
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -17,8 +16,7 @@ from assay.engine.experiment.kept import completed, difference
 from assay.formats.mixeval import compat
 from assay.formats.mixeval.dataset import content_of, formatted, item_row, problem_of, read_target
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
-from assay.formats.mixeval.plans import COMPATIBLE
-from assay.records import Evaluation, Item, Response, verdict_of
+from assay.records import Evaluation, Item, Response
 from assay.store.items import encode_item, normalise
 from assay.text.expected import accepted
 from assay.text.template import question, variables
@@ -32,6 +30,7 @@ _VERDICT = (
 )  # fmt: skip
 _PLACED = {*_ENTRY, *_VERDICT, "formated_input", "id", "response", KEPT, OWN_ID}
 _NONE = "there is no response"
+_OUTCOMES = ("ok", "refused", "errored", "skipped")
 
 
 # ---- items and entries
@@ -132,13 +131,14 @@ def item_from(row: Row, benchmark: str, *, whole: bool = False) -> Row:
 def response_row(response: Row, kind: str, entry: Row, file_id: str) -> Row:
     """A response (a row as it stands on disk) as a row of a response file, with every key of its entry."""
     item_id, prompt = str(response["item_id"]), response.get("prompt")
-    asks = _asked(entry, kind)
+    asks, outcome = _asked(entry, kind), response.get("outcome") or "ok"
     return {
         **entry,
         "formated_input": prompt if isinstance(prompt, str) and asks in prompt else asks,
         **own_id(item_id, kind, file_id),
         "id": file_id,
         "response": str(response.get("response") or ""),
+        **({} if outcome == "ok" else {"outcome": outcome, "error": response.get("error")}),
     }
 
 
@@ -157,7 +157,10 @@ def response_from(row: Row, item_id: str, model: str, rest: Rest) -> Response:
     unplaced = rest.of(row, _PLACED, ()) if row.keys() - _PLACED else {}
     if unplaced:
         metadata["source"] = unplaced
-    error = _NONE if said is None else None
+    error: Any = _NONE if said is None else None
+    outcome: Any = "errored" if error else "ok"
+    if row.get("outcome") in _OUTCOMES and not is_verdict(row):
+        outcome, error = row["outcome"], row.get("error")
     return Response(
         item_id=item_id,
         sample_id=f"{item_id}_sample_0",
@@ -165,12 +168,16 @@ def response_from(row: Row, item_id: str, model: str, rest: Rest) -> Response:
         prompt=str(row.get("formated_input") or ""),
         response=text,
         metadata=metadata,
-        error=error,
+        error=None if error is None else str(error),
         key=key_of("mixeval", item_id, model, text),
         task=model,
-        outcome="errored" if error else "ok",
-        error_kind="permanent" if error else None,
+        outcome=outcome,
+        error_kind="permanent" if outcome == "errored" else None,
     )
+
+
+def is_verdict(row: Mapping[str, Any]) -> bool:
+    return "eval_result" in row or "judge_response" in row
 
 
 def kept_of(response: Row, plain: Response, evaluations: list[Row]) -> Row:
@@ -181,7 +188,7 @@ def kept_of(response: Row, plain: Response, evaluations: list[Row]) -> Row:
         plain = completed(plain, changed, "")
     if evaluations:
         kept["evaluations"] = [
-            {"label": row.get("label", ""), **difference(row, _labelled(plain, str(row.get("label") or "")))}
+            {"label": row.get("label", ""), **difference(row, labelled(plain, str(row.get("label") or "")))}
             for row in evaluations
         ]
     return kept
@@ -197,14 +204,15 @@ def kept_rows(row: Row, plain: Response, place: str) -> tuple[Response, list[Eva
     response = completed(plain, cast("Row", changed), place) if isinstance(changed, dict) else plain
     entries = cast("list[Any]", evaluations) if isinstance(evaluations, list) else []
     made = [
-        completed(_labelled(response, str(entry.get("label") or "")), cast("Row", entry), place)
+        completed(labelled(response, str(entry.get("label") or "")), cast("Row", entry), place)
         for entry in entries
         if isinstance(entry, dict)
     ]
     return response, made
 
 
-def _labelled(response: Response, label: str) -> Evaluation:
+def labelled(response: Response, label: str) -> Evaluation:
+    """An evaluation of a response of which nothing is known but its label."""
     return Evaluation(
         item_id=response.item_id,
         sample_id=response.sample_id,
@@ -217,87 +225,3 @@ def _labelled(response: Response, label: str) -> Evaluation:
         responses=[response.key],
         scorer=label,
     )
-
-
-# ---- verdicts
-
-
-def verdict_row(row: Row, evaluation: Row, kind: str, letter: str) -> Row | None:
-    """The row of a response with a label as a judge's verdict, whose text says it as the protocol reads it; None for a
-    score that is none of MixEval's. `letter` is that of the right option."""
-    outcome, passed, score = verdict_of(evaluation)
-    details = evaluation.get("detailed_results")
-    explained = cast("Row", details) if isinstance(details, dict) else {}
-    said = next((str(explained[name]) for name in ("explanation", "reasoning", "raw") if explained.get(name)), "")
-    if outcome != "scored":
-        found: Row = {"judge_score": None} if kind == FREE_FORM else {"judge_option": None}
-        return {**row, "judge_response": "", **found, "outcome": outcome, "error": evaluation.get("error")}
-    value = float(bool(passed)) if math.isnan(score) else score
-    if not 0 <= value <= 1 or (math.isnan(score) and passed is None):
-        return None
-    if kind == FREE_FORM:
-        text = said if said and compat.judged_score(said) == value else f"{said} [[{_plain_number(value)}]]".strip()
-        return {**row, "judge_response": text, "judge_score": value}
-    if value not in (0, 1):
-        return None
-    parsed = explained.get("verdict") or explained.get("parsed")
-    option = parsed if isinstance(parsed, str) and (parsed == letter) == (value > 0) else letter if value > 0 else "Z"
-    text = said if said and compat.judged_option(said) == option else f"{said} [[{option}]]".strip()
-    return {**row, "judge_response": text, "judge_option": option}
-
-
-def _plain_number(value: float) -> str:
-    """Without an exponent: the protocol reads digits and a point."""
-    return f"{value:.20f}".rstrip("0").rstrip(".") if "e" in repr(value) else repr(value)
-
-
-def evaluation_from(row: Row, response: Response, label: str) -> tuple[Evaluation, float | None]:
-    """The verdict of a row and what it counted for the original, which draws where nothing could be read: such rows
-    are unparsed here."""
-    kind = kind_of(row)
-    made = _labelled(response, label)
-    made.metadata = {**response.metadata, "benchmark_name": row.get("benchmark_name"), "problem_type": kind}
-    right = right_letter(row)
-    if "eval_result" in row:
-        made.scorer = COMPATIBLE
-        counted, drawn, made.detailed_results = _by_rule(row, kind)
-    else:
-        counted, drawn, made.detailed_results = _by_judge(row, kind, right)
-    if row.get("outcome") in ("unparsed", "refused", "errored", "skipped"):
-        made.outcome, made.error = row["outcome"], row.get("error")
-        return made, counted
-    if counted is None:
-        made.outcome, made.error = "errored", "the row has no verdict"
-    elif drawn:
-        made.outcome, made.error = "unparsed", "nothing was read in the text: the original draws a verdict"
-    else:
-        made.score, made.passed = counted, counted > 0
-    return made, counted
-
-
-def _by_rule(row: Row, kind: str) -> tuple[float | None, bool, Row]:
-    result, parsed = row.get("eval_result"), row.get("parsed_result")
-    drawn = bool(row.get("guessed"))
-    if kind == MULTIPLE_CHOICE and not drawn:
-        text = row.get("response_extracted") or row.get("response")
-        drawn = isinstance(text, str) and compat.choose(text, [str(option) for option in row["options"]]) is None
-    return None if result is None else float(bool(result)), drawn, {"parsed": parsed}
-
-
-def _by_judge(row: Row, kind: str, right: str) -> tuple[float | None, bool, Row]:
-    text = str(row.get("judge_response") or "")
-    details: Row = {"explanation": text}
-    if kind == FREE_FORM:
-        score = row.get("judge_score")
-        number = float(score) if isinstance(score, (int, float)) and math.isfinite(score) else None
-        return number, number is not None and compat.judged_score(text) is None, details
-    option = row.get("judge_option")
-    if not isinstance(option, str):
-        return None, False, details
-    return float(option == right), compat.judged_option(text) is None, {**details, "verdict": option}
-
-
-def right_letter(row: Row) -> str:
-    target = read_target(row.get("target"), MULTIPLE_CHOICE)
-    number = target[0] if isinstance(target, list) and target else None
-    return chr(ord("A") + number) if type(number) is int and 0 <= number < 26 else ""

@@ -26,11 +26,10 @@ from assay.formats.mixeval.exchange import (
     own_id,
     response_from,
     response_row,
-    right_letter,
-    verdict_row,
 )
 from assay.formats.mixeval.finding import file_name
 from assay.formats.mixeval.tally import Tally
+from assay.formats.mixeval.verdicts import right_letter, verdict_row
 from assay.records import Item
 from assay.registry import writer
 from assay.store.files import safe_name
@@ -153,7 +152,7 @@ class _Writing:
             self._files.write(f"{folder}/score.json", msgspec.json.format(_encode(scores), indent=4) + b"\n")
 
     def _write_verdicts(self, folder: str, row: Row, kind: str, labels: list[tuple[str, Row]], tally: Tally) -> None:
-        plain = {name: value for name, value in row.items() if name != KEPT}
+        plain = {name: value for name, value in row.items() if name not in (KEPT, "outcome", "error")}
         for name, evaluation in labels:
             verdict = verdict_row(plain, evaluation, kind, right_letter(row) if kind != FREE_FORM else "")
             if verdict is None:
