@@ -35,7 +35,7 @@ from assay.registry import writer
 from assay.store.files import safe_name
 
 Row = dict[str, Any]
-_SHORT = dict(zip(KINDS, ("ff", "mp"), strict=True))
+_SHORT: dict[str, str] = dict(zip(KINDS, ("ff", "mp"), strict=True))
 _UNSCORED = "unscored"
 _encode = msgspec.json.Encoder().encode
 
