@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from assay.engine.evaluate.bind import bind_scorer
     from assay.engine.evaluate.evaluate import Evaluator
     from assay.engine.experiment.experiment import Experiment, Options, Result
-    from assay.engine.experiment.import_rows import import_results as import_
+    from assay.engine.experiment.import_results import import_results as import_
     from assay.engine.experiment.plan import Plan
     from assay.engine.experiment.trust import trust
     from assay.engine.run.run import Runner
@@ -97,7 +97,7 @@ _HOMES = {
     "engine.evaluate.bind": "bind_scorer",
     "engine.evaluate.evaluate": "Evaluator",
     "engine.experiment.experiment": "Experiment Options Result",
-    "engine.experiment.import_rows": "import_results=import_",
+    "engine.experiment.import_results": "import_results=import_",
     "engine.experiment.plan": "Plan",
     "engine.experiment.trust": "trust",
     "engine.run.run": "Runner",

@@ -1,5 +1,4 @@
-"""What a run would cost, and what it came to: metrics with their intervals, what is missing, what was used; and what an
-import left behind."""
+"""What a run would cost, and what it came to: metrics with their intervals, what is missing, what was used."""
 
 from collections.abc import Mapping, Sequence
 from shlex import quote
@@ -11,7 +10,6 @@ from assay.config.providers import table
 from assay.engine.calls.failures import Failures
 from assay.engine.calls.usage import CALLS, USAGE
 from assay.engine.experiment.experiment import Result
-from assay.engine.experiment.import_rows import Imported
 from assay.engine.experiment.plan import CallPlan, Plan
 from assay.engine.run.evidence import PARTIAL
 from assay.records import MetricRow
@@ -23,7 +21,6 @@ from assay.reports.sheet import (
     Table,
     columns_of,
     cost_text,
-    count,
     counts_text,
     one_line,
     shortened,
@@ -204,17 +201,3 @@ def _time_note(plan: Plan) -> str:
     if plan.seconds is None:
         return "no earlier run tells the rate"
     return "at the last run's rate and the limits per minute"
-
-
-def imports_view(imports: Sequence[Imported]) -> Sheet:
-    lines: list[Line] = []
-    for imported in imports:
-        lines += [
-            Line(f"{imported.dataset}: {imported.format}, {', '.join(imported.read_from)}"),
-            Line(f"items: {imported.items:,}"),
-            Line(f"responses: {counts_text(imported.responses, 'none')} of {count(len(imported.agents), 'agent')}"),
-            Line(f"evaluations: {counts_text(imported.evaluations, 'none')}"),
-            *([Line(f"rejected: {imported.rejected:,} rows or files")] if imported.rejected else []),
-            Line(f"files: {imported.folder}", wraps=False),
-        ]
-    return Sheet(parts=lines, notes=[note for imported in imports for note in imported.notes])

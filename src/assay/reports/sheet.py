@@ -223,7 +223,7 @@ _VIEWS = {  # of each type the module and the function
     "Comparison": "compare.compare_view",
     "Described": "listings.descriptions",
     "Gated": "compare.gate_view",
-    "Imported": "run.imports_view",
+    "Imported": "imports.imports_view",
     "Listed": "listings.experiments",
     "Load": "load.view",
     "LocalModel": "listings.local_models",

@@ -293,7 +293,7 @@ def test_the_commands(shell: Shell) -> None:
     assert (shell.folder / "rc/d_questions.json").exists()
     done = shell.call("import", "rc", "-o", "back")
     assert done.code == 0
-    assert "responses: 4 ok of 1 agent\n" in done.out
+    assert "responses: 4 ok of 1 model\n" in done.out
     assert (shell.folder / "back/responses.jsonl").exists()
     (found,) = shell.call("import", "rc", "-o", "back", "--from", "ragicamp", "--json").events()
     assert (found["items"], found["evaluations"]) == (4, {"scored": 4})

@@ -16,10 +16,11 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
-from assay import reading
+from assay import reading, registry
 from assay.errors import UserError
 from assay.records import Evaluation, Response
 from assay.store.keys import canonical, digest
+from assay.usercode import failing
 
 HEAD = 1 << 16  # bytes of a file that tell its format
 REST = "source"  # the key of a row's metadata that holds what has no place in the row
@@ -63,8 +64,12 @@ class Foreign(Protocol):
     after `cases`. `planned` is how many answers the program meant to get, where it says so."""
 
     dataset: str
-    rejected: int
-    planned: int | None
+
+    @property
+    def planned(self) -> int | None: ...
+
+    @property
+    def rejected(self) -> int: ...
 
     @property
     def source(self) -> Mapping[str, Any]: ...
@@ -79,6 +84,55 @@ class Foreign(Protocol):
     def notes(self) -> list[str]: ...
 
     def headlines(self) -> list[Headline]: ...
+
+
+# ---- experiments
+
+
+class Read(NamedTuple):
+    """An experiment of another program, and the format it is in."""
+
+    format: str
+    foreign: Foreign
+
+
+def read_foreign(path: Path, format_name: str = "", params: Mapping[str, Any] | None = None) -> list[Read]:
+    """The experiments of other programs at a path; an error if there are none, or if a file is of two formats."""
+    if not os.path.exists(path):
+        from assay.config.source import similar_files
+
+        raise UserError(f"there is no file or folder {str(path)!r}", fix=similar_files(path))
+    names = [format_name] if format_name else registry.reader.names()
+    read = {name: several for name in names if (several := _ask(name, path, {}))}
+    if not read:
+        raise UserError(
+            f"{str(path)!r} holds nothing that can be imported",
+            fix=f"name a file or folder with results of {' or '.join(names)}; a file of rows needs no import",
+        )
+    if len(read) > 1 and path.is_file():
+        named = " and of ".join(map(repr, read))
+        raise UserError(f"this file looks like one of {named}", where=str(path), fix="name its format with --from")
+    if params:
+        if len(read) > 1:
+            raise UserError(f"there are results of {', '.join(read)}", where=str(path), fix="name one with --from")
+        read = {name: _ask(name, path, params) for name in read}
+    return [Read(name, foreign) for name, several in read.items() for foreign in several]
+
+
+def recognised(path: Path) -> list[Read]:
+    """The experiments of other tools at a path, by their formats' readers; none if nothing there is one, or nobody can
+    tell which format a file has."""
+    read = {name: several for name in registry.formats("reader") if (several := _ask(name, path, {}))}
+    if len(read) > 1 and path.is_file():
+        return []
+    return [Read(name, foreign) for name, several in read.items() for foreign in several]
+
+
+def _ask(name: str, path: Path, params: Mapping[str, Any]) -> list[Foreign]:
+    read = registry.reader.get(name, base=Path.cwd(), where="--from")
+    chosen = registry.check_params(read, params, where="--set")
+    with failing(read, f"the format {name!r}", "--from"):
+        return read(path, **chosen)
 
 
 # ---- files

@@ -25,6 +25,7 @@ from assay.store.shared.mirror import local, placed, refresh
 from assay.store.stores import FlatStore, FolderStore
 
 ConfigSource = str | Path | Mapping[str, Any] | Config
+MOST_NAMED = 5
 ELSEWHERE = "rows"  # the key of an evaluation's metadata under which the files are that it was made from
 
 
@@ -84,27 +85,38 @@ def _manifest(kind: Kind, file: Path) -> Manifest | None:
 
 
 def find_source(path: str | Path, kind: Kind | None = None, *, foreign: bool = True) -> Source:
-    """The source at a path. `kind` is what a file holds that is not called like one of ours. A folder without rows of
-    ours may be one of a format, which then writes its rows where they last as long as this process: `foreign`."""
-    path = local(path)
+    """The source at a path. `kind` is what a file holds that is not called like one of ours. Results of another
+    program are imported, once, to where this user's Assay keeps such copies, unless `foreign` is false."""
+    sources = _sources_at(local(path), kind, foreign=foreign)
+    if len(sources) > 1:
+        named = ", ".join(source.name for source in sources[:MOST_NAMED])
+        raise UserError(
+            f"there are {len(sources):,} experiments at {str(path)!r}: {named}",
+            fix="name a file of one of them, or make folders of all: assay import",
+        )
+    return sources[0]
+
+
+def _sources_at(path: Path, kind: Kind | None, *, foreign: bool = True) -> list[Source]:
     if os.path.isdir(path):  # False for a name that no file can have
         path = newest_inside(path)
         files, more = _files(path)
         if not files and foreign:
             files = _foreign_files(path)
-        return Source(path=path, name=_name(path), files=files, folder=path, more=more)
+        imported = _imported(path) if not files and foreign else []
+        return imported or [Source(path=path, name=_name(path), files=files, folder=path, more=more)]
     if not os.path.isfile(path):
         from assay.config.source import similar_files
 
         raise UserError(f"there is no file or folder {str(path)!r}", fix=similar_files(path))
     own: Kind | None = next((known for known, name in ROWS_FILE.items() if name == path.name), None)
     if own is None or (kind is not None and own != kind):
-        found = kind or _kind_of(path)
-        return Source(path=path, name=path.stem, files={found: path})
+        imported = _imported(path) if foreign else []
+        return imported or [Source(path=path, name=path.stem, files={kind or _kind_of(path): path})]
     folder = path.parent
     files, more = _files(folder)
     ours = bool(FlatStore(folder).ids(own))
-    return Source(path=path, name=_name(folder), files=files, folder=folder if ours else None, more=more)
+    return [Source(path=path, name=_name(folder), files=files, folder=folder if ours else None, more=more)]
 
 
 def _foreign_files(folder: Path) -> dict[Kind, Path]:
@@ -114,6 +126,16 @@ def _foreign_files(folder: Path) -> dict[Kind, Path]:
         if import_module(f"assay.formats.{name}.folders").rows(folder, Path(target.name)):
             return _files(Path(target.name))[0]
     return {}
+
+
+def _imported(path: Path) -> list[Source]:
+    """The experiments of other programs at a path, as folders of ours."""
+    from assay.engine.experiment.imported import imported_copies  # most paths are folders of ours
+
+    copies = imported_copies(path)
+    return [
+        Source(path=copy.folder, name=copy.name, files=_files(copy.folder)[0], folder=copy.folder) for copy in copies
+    ]
 
 
 def newest_inside(folder: Path) -> Path:
@@ -129,7 +151,7 @@ def find_sources(paths: list[str | Path], kind: Kind | None = None) -> list[Sour
     """Several sources with different names: where two folders are called alike, the path is the name."""
     if not paths:
         raise UserError("there is nothing to read", fix="name an experiment's folder")
-    sources = [find_source(path, kind) for path in paths]
+    sources = [source for path in paths for source in _sources_at(local(path), kind)]
     for number, source in enumerate(sources):
         if source.path.resolve() in {other.path.resolve() for other in sources[:number]}:
             raise UserError(f"{str(source.path)!r} is given twice", fix="name each experiment once")

@@ -10,17 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.import_rows import Foreign
+from assay.engine.experiment.foreign import Case, Foreign, Headline
 from assay.errors import UserError
 from assay.formats.ragicamp.agents import GENERATIONS, AgentFile, Found, found_in
 from assay.formats.ragicamp.files import Document, documents
 from assay.formats.ragicamp.rows import ERROR_MARK, IDS, Row, asked, clean, id_of, item_row, read_prediction
-from assay.records import Evaluation, Response
 from assay.registry import reader
 from assay.store.keys import digest, id_hash
 from assay.store.keyset import Seen
 
-Case = tuple[Response, list[Evaluation]]
 _SAID = {
     "broken": "what could not be read of the files, {count:,} in all: {first}",
     "unasked": "{count:,} predictions have no question in the questions file: each is its own question, the first is "
@@ -58,9 +56,9 @@ class Results:
     def __init__(self, found: Found) -> None:
         self.found = found
         self.dataset = found.dataset
+        self.planned: int | None = None
         self.odd: dict[str, list[Any]] = {}
-        self._odd_items: dict[str, list[Any]] = {}
-        self._apart: dict[int, str] | None = None
+        self._apart: dict[int, str] = {}
         self._items = 0
 
     @property
@@ -84,6 +82,9 @@ class Results:
     def notes(self) -> list[str]:
         return [_SAID[what].format(count=count, first=first) for what, (count, first) in self.odd.items()]
 
+    def headlines(self) -> list[Headline]:
+        return []
+
     def items(self) -> Iterator[tuple[str, Row]]:
         """(place, dataset row) of every question, those of the questions files first."""
         self.odd = {}
@@ -103,7 +104,6 @@ class Results:
                 self._note("unasked", id)
             self._items += 1
             yield place or str(self.found.agents[0].document.path), item_row(row, own)
-        self._odd_items = {what: list(said) for what, said in self.odd.items()}
 
     def _asked(self) -> Iterator[tuple[str | None, str, Row]]:
         for document in self.found.questions:
@@ -114,11 +114,8 @@ class Results:
                 yield None, id_of(row, number), asked(row)
 
     def cases(self) -> Iterator[Case]:
-        """Every answer with its evaluations, agent by agent."""
-        if self._apart is None:
-            for _ in self.items():
-                pass
-        self.odd = {what: list(said) for what, said in self._odd_items.items()}
+        """Every question, then every answer with its evaluations, agent by agent."""
+        yield from (Case(row) for _, row in self.items())
         for problem in self.found.problems:
             self._broken(problem)
         answered: dict[str, int] = {}
@@ -132,7 +129,8 @@ class Results:
                     if seen is not None and not seen.add(id_hash(id)):
                         continue  # a file that tells more had it
                     answered[file.agent.name] = answered.get(file.agent.name, 0) + 1
-                    yield read_prediction(row, id, file.agent, place)
+                    response, evaluations = read_prediction(row, id, file.agent, place)
+                    yield Case(None, response, evaluations)
         self._find_unanswered(answered)
 
     def _own_rows(self, file: AgentFile) -> Iterator[tuple[str, str, Row]]:

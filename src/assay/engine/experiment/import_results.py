@@ -1,0 +1,289 @@
+"""Results of other programs become experiment folders: what `assay import` does, whatever the format.
+
+A source is read once and streamed: responses go to their log, items, labels and spans wait in files beside it. The
+manifest says what the rows were made from: importing an unchanged source again does nothing, so that what was scored
+stays scored. Rows that Assay made itself are never replaced.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Any
+
+import msgspec
+
+from assay.engine.experiment.dataset import ingest
+from assay.engine.experiment.foreign import Case, Foreign, Read, read_foreign
+from assay.engine.experiment.headlines import Checked, check_headlines
+from assay.engine.experiment.import_rows import import_rows, means_config
+from assay.errors import UserError, shown
+from assay.records import ROWS_FILE, Evaluation, Kind, Manifest, Response
+from assay.shown import Shown
+from assay.store.files import safe_name
+from assay.store.keys import canonical, digest, id_hash
+from assay.store.keyset import Seen
+from assay.store.seal import is_unchanged
+from assay.store.shared.mirror import local, push
+from assay.store.stores import FlatStore
+
+_KINDS: tuple[Kind, ...] = ("dataset", "run", "evaluation")
+_STAY = "the folder's evaluations were made by Assay and stay as they are"
+HEADLINES = "headlines"  # the key of a run's metadata that has the other program's own numbers
+
+
+class Imported(Shown, kw_only=True):
+    """What one import left behind. `planned` is how many answers the program meant to get."""
+
+    folder: str
+    format: str
+    dataset: str
+    read_from: list[str] = []
+    agents: list[str] = []
+    items: int = 0
+    planned: int | None = None
+    responses: dict[str, int] = {}
+    evaluations: dict[str, int] = {}
+    headlines: list[Checked] = []
+    rejected: int = 0
+    notes: list[str] = []
+
+
+def import_results(
+    sources: str | Path | Sequence[str | Path],
+    folder: str | Path,
+    *,
+    format_name: str = "",
+    params: Mapping[str, Any] | None = None,
+) -> list[Imported]:
+    """Import what is at the sources into `folder`; several experiments get a folder each below it."""
+    paths = [sources] if isinstance(sources, (str, Path)) else list(sources)
+    read = [each for path in paths for each in read_foreign(local(path), format_name, params or {})]
+    folders = [folder] if len(read) == 1 else [f"{folder}/{name}" for name in folder_names(read)]
+    return [import_one(each, local(target)) for each, target in zip(read, folders, strict=True)]
+
+
+def folder_names(read: Sequence[Read]) -> list[str]:
+    """A folder's name for each experiment, no two alike."""
+    names: list[str] = []
+    for each in read:
+        name = safe_name(each.foreign.dataset)
+        numbered = (f"{name}-{number}" for number in range(2, len(read) + 2))
+        names.append(next(free for free in chain([name], numbered) if free not in names))
+    return names
+
+
+def import_one(read: Read, folder: Path) -> Imported:
+    """Import one experiment into its folder."""
+    name, foreign = read
+    store = FlatStore(folder)
+    id = next(iter(store.ids("run")), store.id)
+    with store.lock("run", id):
+        source = dict(foreign.source)
+        before = _unchanged(store, id, source)
+        if before is not None:
+            evaluation = store.manifest("evaluation", id)
+            stay = evaluation is not None and "adopted" not in evaluation.plan
+            imported = _imported(name, foreign, folder, before, store)
+            imported.notes += [_STAY] if stay and _STAY not in imported.notes else []
+            return imported
+        for kind in ("dataset", "run"):
+            _check_free(store, kind)
+        _claim(store, "dataset", id, foreign.dataset, {"imported": source})
+        _claim(store, "run", id, foreign.dataset, {"adopted": source})
+        run = _import(name, foreign, store, id, source)
+        means_config(folder, foreign.dataset)
+        push(folder)
+        return _imported(name, foreign, folder, run, store)
+
+
+def _import(name: str, foreign: Foreign, store: FlatStore, id: str, source: Mapping[str, Any]) -> Manifest:
+    with ExitStack() as stack:
+        cases = _Cases(foreign, [stack.enter_context(_spool(store.folder)) for _ in range(3)])
+        run = import_rows(store, "run", id, cases.responses(), source=source, inputs=[], name=foreign.dataset)
+        stamp = {"imported": dict(source)}
+        dataset = ingest(store, id, cases.items, stamp=stamp, name=foreign.dataset)
+        run.inputs = [{"kind": "dataset", "id": id, "digest": dataset.digest}]
+        spans = cases.spans()
+        if first := next(spans, b""):
+            store.log("run", id, "traces").replace(chain([first], spans))
+        notes = [*cases.notes(), *foreign.notes()]
+        run.metadata = {name: dict(foreign.facts), "odd": notes, "rejected": foreign.rejected}
+        _close(store, run, foreign)
+        _import_evaluations(store, id, cases.evaluations(), source, run, foreign, notes)
+        headlines = foreign.headlines()
+        checked = check_headlines(headlines, store.log("evaluation", id), str(store.folder)) if headlines else []
+        run.metadata[HEADLINES] = msgspec.to_builtins(checked)
+        store.put_manifest(run)
+    return run
+
+
+def _spool(folder: Path) -> IO[bytes]:
+    return TemporaryFile(prefix=".assay-", dir=folder)
+
+
+class _Cases:
+    """A reader's cases, read once. An item whose id another item has gets an id of its own, and so have its rows."""
+
+    def __init__(self, foreign: Foreign, spools: Sequence[IO[bytes]]) -> None:
+        self._foreign = foreign
+        self._items, self._evaluations, self._spans = spools
+        self._ids, self._contents = Seen(), Seen()
+        self._apart: dict[int, str] = {}
+        self._encode = msgspec.json.Encoder().encode
+
+    def responses(self) -> Iterator[Response]:
+        any_response = False
+        for case in self._foreign.cases():
+            case = self._with_item(case)
+            if case.evaluations:
+                self._evaluations.writelines([self._encode(evaluation) + b"\n" for evaluation in case.evaluations])
+            if case.response is not None:
+                any_response = True
+                if case.spans:
+                    self._spans.write(self._trace(case.response, case.spans))
+                yield case.response
+        if not any_response:
+            where = self._foreign.dataset
+            raise UserError("there is no response to import", where=where, fix="name a source that has answers")
+
+    def _trace(self, response: Response, spans: Sequence[Any]) -> bytes:
+        owner = {"key": response.key, "item_id": response.item_id, "owner": response.task}
+        return self._encode({**owner, "sample_index": response.sample_index, "spans": spans}) + b"\n"
+
+    def _with_item(self, case: Case) -> Case:
+        if case.item is None:
+            return case
+        id, line = str(case.item["id"]), self._encode(case.item)
+        content = int.from_bytes(digest("item", line)[:8], "big")
+        is_new = self._contents.add(content)
+        if is_new and not self._ids.add(id_hash(id)):
+            id = self._apart[content] = f"{id}~{content:016x}"
+            line = self._encode({**case.item, "id": id})
+        if is_new:
+            self._items.write(line + b"\n")
+        return _renamed(case, self._apart[content]) if content in self._apart else case
+
+    def items(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """(place, row) of every item."""
+        self._items.seek(0)
+        rows = map(msgspec.json.Decoder(dict[str, Any]).decode, self._items)
+        return ((f"{self._foreign.dataset}, item {number}", row) for number, row in enumerate(rows, 1))
+
+    def evaluations(self) -> Iterator[Evaluation]:
+        self._evaluations.seek(0)
+        return map(msgspec.json.Decoder(Evaluation).decode, self._evaluations)
+
+    def spans(self) -> Iterator[bytes]:
+        self._spans.seek(0)
+        return iter(self._spans)
+
+    def notes(self) -> list[str]:
+        if not self._apart:
+            return []
+        first = next(iter(self._apart.values()))
+        what = "items have an id that another item has: they got ids of their own"
+        return [f"{len(self._apart):,} {what}, the first is {first!r}"]
+
+
+def _renamed(case: Case, id: str) -> Case:
+    rows: list[Response | Evaluation] = [*case.evaluations, *([case.response] if case.response else [])]
+    for row in rows:
+        row.item_id, row.sample_id = id, f"{id}_sample_{row.sample_index}"
+        row.key = digest("apart", id.encode(), row.key.encode()).hex()
+    for row in case.evaluations:
+        row.responses = [case.response.key] if case.response and row.responses else row.responses
+    return case
+
+
+def _import_evaluations(
+    store: FlatStore,
+    id: str,
+    rows: Iterable[Evaluation],
+    source: Mapping[str, Any],
+    run: Manifest,
+    foreign: Foreign,
+    notes: list[str],
+) -> None:
+    old = store.manifest("evaluation", id)
+    if old is not None and "adopted" not in old.plan:
+        notes.append(_STAY)
+        return
+    _check_free(store, "evaluation")
+    if old is None:  # no evaluations, no artefact
+        first = next(iter(rows), None)
+        if first is None:
+            return
+        rows = chain([first], rows)
+    _claim(store, "evaluation", id, run.name, {"adopted": dict(source)})
+    made_from = [{"kind": "run", "id": id, "digest": run.digest}, *run.inputs]
+    evaluation = import_rows(store, "evaluation", id, rows, source=source, inputs=made_from, name=run.name)
+    _close(store, evaluation, foreign)
+
+
+# ---- whose rows are there
+
+
+def _unchanged(store: FlatStore, id: str, source: Mapping[str, Any]) -> Manifest | None:
+    """The run, if this source was imported here and none of its rows has changed since."""
+    run = store.manifest("run", id)
+    if run is None or run.ended is None or canonical(run.plan.get("adopted")) != canonical(dict(source)):
+        return None
+    if HEADLINES not in run.metadata:  # the import that wrote it was stopped before its end
+        return None
+    return run if all(_is_sealed(store, kind, id) for kind in _KINDS) else None
+
+
+def _is_sealed(store: FlatStore, kind: Kind, id: str) -> bool:
+    manifest = store.manifest(kind, id)
+    return manifest is None or is_unchanged(manifest, store.log(kind, id))
+
+
+def _claim(store: FlatStore, kind: Kind, id: str, name: str, plan: dict[str, Any]) -> None:
+    """Say whose rows will come, before they do: an import that is killed between the two can resume."""
+    if store.manifest(kind, id) is None:
+        store.put_manifest(Manifest(kind=kind, id=id, name=name, created=time.time(), plan=plan))
+
+
+def _close(store: FlatStore, manifest: Manifest, foreign: Foreign) -> None:
+    """What could not be read was planned and is missing, and so is what the program did not get to."""
+    rows = sum(manifest.counts.values())
+    planned = rows + foreign.rejected
+    if manifest.kind == "run":
+        planned = max(planned, foreign.planned or 0)
+    manifest.complete, manifest.planned = planned == rows, planned
+    store.put_manifest(manifest)
+
+
+def _check_free(store: FlatStore, kind: Kind) -> None:
+    """Rows that an import may replace were made by one."""
+    manifest = next((store.manifest(kind, id) for id in store.ids(kind)), None)
+    there = (store.folder / ROWS_FILE[kind]).exists()
+    ours = manifest is not None and ("adopted" in manifest.plan or "imported" in manifest.plan)
+    if there and not ours:
+        raise UserError(
+            f"the folder has {ROWS_FILE[kind]} that no import has made",
+            where=str(store.folder),
+            fix="choose another folder with -o",
+        )
+
+
+def _imported(name: str, foreign: Foreign, folder: Path, run: Manifest, store: FlatStore) -> Imported:
+    facts = run.metadata.get(name, {})
+    dataset, evaluation = store.manifest("dataset", run.id), store.manifest("evaluation", run.id)
+    return Imported(
+        folder=shown(str(folder)),
+        format=name,
+        dataset=foreign.dataset,
+        read_from=list(facts.get("read_from", [])),
+        agents=list(facts.get("agents") or facts.get("models") or []),
+        items=dataset.counts.get("items", 0) if dataset else 0,
+        planned=run.planned,
+        responses=run.counts,
+        evaluations=evaluation.counts if evaluation else {},
+        headlines=msgspec.convert(run.metadata.get(HEADLINES, []), list[Checked]),
+        rejected=run.metadata.get("rejected", 0),
+        notes=list(run.metadata.get("odd", [])),
+    )

@@ -1,0 +1,63 @@
+"""Results of other programs that a verb was given directly: imported once to the user's cache, and read there.
+
+A copy is made again when its source changes, and removed when nothing has read it for a month.
+"""
+
+import os
+import shutil
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from assay.engine.experiment.foreign import Read, recognised
+from assay.engine.experiment.import_results import folder_names, import_one
+from assay.errors import LockedError
+from assay.store.files import cache_folder
+from assay.store.keys import digest
+
+_KEPT = 30 * 86_400.0  # seconds since it was read last
+_LONGEST = 600.0  # seconds that another process may take to import the same source
+_PAUSE = 0.2
+
+
+class Copy(NamedTuple):
+    """An experiment of another program, by its name, and the folder of ours that has its rows."""
+
+    name: str
+    folder: Path
+
+
+def imported_copies(path: Path) -> list[Copy]:
+    """A copy of each experiment of another program at a path; none if nothing there is one."""
+    read = recognised(path)
+    if not read:
+        return []
+    place = cache_folder() / "imported" / digest("imported", os.fsencode(os.path.abspath(path))).hex()
+    _remove_old(place.parent)
+    copies = [Copy(each.foreign.dataset, place / name) for each, name in zip(read, folder_names(read), strict=True)]
+    for each, copy in zip(read, copies, strict=True):
+        _import(each, copy.folder)
+    with suppress(OSError):
+        os.utime(place)
+    return copies
+
+
+def _import(read: Read, folder: Path) -> None:
+    until = time.monotonic() + _LONGEST
+    while True:
+        try:
+            import_one(read, folder)
+            return
+        except LockedError:
+            if time.monotonic() > until:
+                raise
+        time.sleep(_PAUSE)
+
+
+def _remove_old(place: Path) -> None:
+    oldest = time.time() - _KEPT
+    with suppress(OSError), os.scandir(place) as entries:
+        for entry in entries:
+            if entry.stat(follow_symlinks=False).st_mtime < oldest:
+                shutil.rmtree(entry.path, ignore_errors=True)

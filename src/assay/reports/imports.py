@@ -1,0 +1,71 @@
+"""What an import left behind: counts, and the other program's own numbers beside those of the imported rows."""
+
+from collections.abc import Sequence
+
+from assay.engine.experiment.headlines import Checked
+from assay.engine.experiment.import_results import Imported
+from assay.reports.sheet import Cell, Column, Line, Sheet, Table, count, counts_text
+
+_COLUMNS = (
+    Column("number", text=True, folds=True),
+    Column("theirs"),
+    Column("ours"),
+    Column("with failures"),
+    Column("failed"),
+    Column("check", text=True),
+)
+
+
+def imports_view(imports: Sequence[Imported]) -> Sheet:
+    parts: list[Line | Table] = []
+    for imported in imports:
+        read_from = ", ".join(imported.read_from)
+        models = f" of {count(len(imported.agents), 'model')}" if imported.agents else ""
+        parts += [
+            Line(f"{imported.dataset}: {imported.format}{', ' if read_from else ''}{read_from}"),
+            Line(f"items: {imported.items:,}"),
+            Line(f"responses: {counts_text(imported.responses, 'none')}{models}{_missing(imported)}"),
+            Line(f"evaluations: {counts_text(imported.evaluations, 'none')}"),
+            *([Line(f"rejected: {imported.rejected:,} rows or files")] if imported.rejected else []),
+            *([headline_table(imported.headlines)] if imported.headlines else []),
+            Line(f"files: {imported.folder}", wraps=False),
+        ]
+    notes = [note for imported in imports for note in imported.notes]
+    return Sheet(parts=parts, notes=[*notes, *_reasons(imports)])
+
+
+def headline_table(headlines: Sequence[Checked]) -> Table:
+    """Every number of the other program, with its standard error, as it says and as the rows say."""
+    names = ("label", "metric", "theirs", "theirs_stderr", "ours", "ours_stderr", "with_failures", "failed", "equal")
+    data = [[getattr(each, name) for name in names] for each in headlines]
+    return Table(columns=_COLUMNS, rows=[_row(each) for each in headlines], data=(names, data))
+
+
+def _row(checked: Checked) -> list[str | Cell]:
+    where = ", ".join(checked.where.values())
+    equal = Cell("not computed", "quiet") if checked.equal is None else Cell("equal", "good")
+    return [
+        f"{checked.label} {checked.metric}{f' ({where})' if where else ''}",
+        _value(checked.theirs, checked.theirs_stderr),
+        _value(checked.ours, checked.ours_stderr),
+        _value(checked.with_failures, None),
+        f"{checked.failed:,}" if checked.failed else "",
+        Cell("differs", "bad") if checked.equal is False else equal,
+    ]
+
+
+def _value(value: float | None, stderr: float | None) -> str:
+    return "" if value is None else f"{value:.4g}" if stderr is None else f"{value:.4g} ± {stderr:.2g}"
+
+
+def _missing(imported: Imported) -> str:
+    missing = (imported.planned or 0) - sum(imported.responses.values()) - imported.rejected
+    return f"; {missing:,} more were planned" if missing > 0 else ""
+
+
+def _reasons(imports: Sequence[Imported]) -> list[str]:
+    reasons: dict[str, list[str]] = {}
+    for checked in (each for imported in imports for each in imported.headlines):
+        if checked.reason:
+            reasons.setdefault(checked.reason, []).append(f"{checked.label} {checked.metric}")
+    return [f"{', '.join(dict.fromkeys(names))}: {reason}" for reason, names in reasons.items()]
