@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from assay.engine.experiment.foreign import Case, Rest
+from assay.engine.experiment.kept import restored
 from assay.errors import UserError
 from assay.formats.mixeval.dataset import content_of
-from assay.formats.mixeval.exchange import id_of, item_from, kept_rows, kind_of, response_from
+from assay.formats.mixeval.exchange import id_of, item_from, kind_of, response_from
 from assay.formats.mixeval.plans import COMPATIBLE
 from assay.formats.mixeval.responses import rows_of
 from assay.formats.mixeval.tally import Tally
@@ -55,7 +56,7 @@ class Cases:
             for place, row in self._rows(path):
                 label = _label(path, row)
                 id = self._known_id(row)
-                response, _ = kept_rows(row, response_from(row, id, model, self._rest), place)
+                response, _ = restored("mixeval", row, response_from(row, id, model, self._rest), place)
                 evaluation, counted = evaluation_from(row, response, label)
                 if counted is not None:
                     tally.add(label, kind_of(row), str(row.get("benchmark_name") or ""), counted)
@@ -84,7 +85,7 @@ class Cases:
         address = id_hash(f"{model}\n{id}")
         if not self._answered.add(address):
             return None
-        response, evaluations = kept_rows(row, response_from(row, id, model, self._rest), place)
+        response, evaluations = restored("mixeval", row, response_from(row, id, model, self._rest), place)
         if row.get("response") is None and evaluations is None and "outcome" not in row:
             self._note("null", id)
         if evaluations is not None:

@@ -12,17 +12,17 @@ from typing import Any, cast
 import msgspec
 
 from assay.engine.experiment.foreign import Rest, key_of
-from assay.engine.experiment.kept import completed, difference
+from assay.engine.experiment.kept import KEPT
 from assay.formats.mixeval import compat
 from assay.formats.mixeval.dataset import content_of, formatted, item_row, problem_of, read_target
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
-from assay.records import Evaluation, Item, Response
+from assay.records import Item, Response
 from assay.store.items import encode_item, normalise
 from assay.text.expected import accepted
 from assay.text.template import question, variables
 
 Row = dict[str, Any]
-KEPT, OWN_ID = "assay", "item_id"
+OWN_ID = "item_id"
 _ENTRY = ("problem_type", "context", "prompt", "options", "target", "benchmark_name")
 _VERDICT = (
     "judge_response", "judge_score", "judge_option", "parsed_result", "eval_result", "guessed", "outcome", "error",
@@ -178,50 +178,3 @@ def response_from(row: Row, item_id: str, model: str, rest: Rest) -> Response:
 
 def is_verdict(row: Mapping[str, Any]) -> bool:
     return "eval_result" in row or "judge_response" in row
-
-
-def kept_of(response: Row, plain: Response, evaluations: list[Row]) -> Row:
-    """What the row of a response has beside MixEval's fields, so that it and its evaluations are read again whole."""
-    kept: Row = {}
-    if changed := difference(response, plain):
-        kept["response"] = changed
-        plain = completed(plain, changed, "")
-    if evaluations:
-        kept["evaluations"] = [
-            {"label": row.get("label", ""), **difference(row, labelled(plain, str(row.get("label") or "")))}
-            for row in evaluations
-        ]
-    return kept
-
-
-def kept_rows(row: Row, plain: Response, place: str) -> tuple[Response, list[Evaluation] | None]:
-    """What `kept_of` kept; evaluations are None if nothing was kept of them."""
-    kept = row.get(KEPT)
-    if not isinstance(kept, dict):
-        return plain, None
-    fields = cast("Row", kept)
-    changed, evaluations = fields.get("response"), fields.get("evaluations")
-    response = completed(plain, cast("Row", changed), place) if isinstance(changed, dict) else plain
-    entries = cast("list[Any]", evaluations) if isinstance(evaluations, list) else []
-    made = [
-        completed(labelled(response, str(entry.get("label") or "")), cast("Row", entry), place)
-        for entry in entries
-        if isinstance(entry, dict)
-    ]
-    return response, made
-
-
-def labelled(response: Response, label: str) -> Evaluation:
-    """An evaluation of a response of which nothing is known but its label."""
-    return Evaluation(
-        item_id=response.item_id,
-        sample_id=response.sample_id,
-        sample_index=response.sample_index,
-        label=label,
-        model_name=response.model_name,
-        timestamp=response.timestamp,
-        metadata=response.metadata,
-        key=key_of("mixeval", response.key, label),
-        responses=[response.key],
-        scorer=label,
-    )

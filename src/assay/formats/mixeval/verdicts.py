@@ -4,10 +4,11 @@ to a multiple-choice entry, or what the rule found."""
 import math
 from typing import Any, cast
 
+from assay.engine.experiment.kept import labelled
 from assay.formats.mixeval import compat
 from assay.formats.mixeval.dataset import read_target
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
-from assay.formats.mixeval.exchange import kind_of, labelled
+from assay.formats.mixeval.exchange import kind_of
 from assay.formats.mixeval.plans import COMPATIBLE
 from assay.records import Evaluation, Response, verdict_of
 
@@ -47,7 +48,7 @@ def evaluation_from(row: Row, response: Response, label: str) -> tuple[Evaluatio
     """The verdict of a row and what it counted for the original, which draws where nothing could be read: such rows
     are unparsed here."""
     kind = kind_of(row)
-    made = labelled(response, label)
+    made = labelled("mixeval", response, label)
     made.metadata = {**response.metadata, "benchmark_name": row.get("benchmark_name"), "problem_type": kind}
     right = right_letter(row)
     if "eval_result" in row:

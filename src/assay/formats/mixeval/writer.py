@@ -14,15 +14,14 @@ from assay.analysis.look.export import Export, Tables
 from assay.analysis.look.joining import Joining, Series
 from assay.analysis.look.side_by_side import SideBySide
 from assay.engine.experiment.foreign import Rest, content_id
+from assay.engine.experiment.kept import KEPT, kept_of
 from assay.errors import UserError
 from assay.formats.mixeval.dataset import BENCHMARKS, KINDS, benchmark_name
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM
 from assay.formats.mixeval.exchange import (
-    KEPT,
     can_score,
     data_entry,
     entry_of,
-    kept_of,
     own_id,
     response_from,
     response_row,
@@ -141,7 +140,7 @@ class _Writing:
                 row |= {"response": None} if response.get("outcome") == "errored" else {}
             labels = [evaluation for _, evaluation in evaluations]
             if self._extras:
-                kept = kept_of(response, response_from(row, item.id, model, Rest()), labels)
+                kept = kept_of("mixeval", response, response_from(row, item.id, model, Rest()), labels)
                 row |= {KEPT: kept} if kept else {}
             name = f"{_UNSCORED}.jsonl" if failed else file_name(model, kind, self._benchmark)
             self._files.write(f"{folder}/{name}", _encode(row) + b"\n")
