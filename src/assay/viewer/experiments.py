@@ -110,13 +110,23 @@ def _stat(source: "Source", name: str) -> tuple[int, int] | None:
     return stat.st_mtime_ns, stat.st_size
 
 
+def _folders(path: str | Path) -> Sequence[str | Path]:
+    """The path, or where the copies are of results of other programs, if it has nothing of ours."""
+    place = local(path, rows=False)
+    if place.is_dir() and any(ls(place)):
+        return [path]
+    from assay.engine.experiment.imported import imported_copies
+
+    copies = imported_copies(place) if place.exists() else []
+    if place.is_file() and not copies:
+        fix = "name an experiment's folder, or results of another program that `assay import` can read"
+        raise UserError(f"{str(path)!r} is a file, not a folder", fix=fix)
+    return [copy.folder for copy in copies] or [path]
+
+
 def experiments_below(paths: Sequence[str | Path]) -> Experiments:
-    """The experiments in and below these folders; none at all, or a file, is a mistake of the caller."""
-    for path in paths:
-        if local(path, rows=False).is_file():
-            fix = "name an experiment's folder; `assay import` makes one of other programs' results"
-            raise UserError(f"{str(path)!r} is a file, not a folder", fix=fix)
-    experiments = Experiments(paths)
+    """The experiments in and below these folders; none at all is a mistake of the caller."""
+    experiments = Experiments([folder for path in paths for folder in _folders(path)])
     if not experiments.list():
         below = ", ".join(repr(str(path)) for path in paths)
         raise UserError(f"there are no experiments below {below}", fix="make one: assay init, then assay run")

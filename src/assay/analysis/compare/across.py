@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from assay.analysis.compare.compare import CompareOptions, Comparison, Pair, checked, compare_sides
+from assay.analysis.compare.matching import match_items
 from assay.analysis.compare.paired import Side, find_sides
 from assay.errors import UserError
 from assay.registry import nearest
@@ -54,10 +55,9 @@ def across(
 ) -> Across:
     """The sides that `compare` would find, under these labels or all that they have in common."""
     chosen = checked(CompareOptions(**options))
-    sides = find_sides(paths, facet, values, chosen.where, lower)
+    sides, notes = match_items(find_sides(paths, facet, values, chosen.where, lower))
     shared = _shared(sides, labels)
     comparisons: list[Comparison] = []
-    notes: list[str] = []
     for label in shared:
         try:
             comparisons.append(compare_sides(sides, msgspec.structs.replace(chosen, label=label, flips=0)))

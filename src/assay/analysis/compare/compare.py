@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import msgspec
 
+from assay.analysis.compare.matching import match_items, match_labels
 from assay.analysis.compare.measured import Matched, Measured, bound_metric, matched, measured, shared_policy
 from assay.analysis.compare.notes import Flip, find_flips, notes, unmatched
 from assay.analysis.compare.paired import Side, checked_level, find_sides, shared_label
@@ -133,7 +134,11 @@ def compare(
         only = [label] if label else []
         return across(paths, facet=facet, values=values, labels=only, lower=lower, **options)
     chosen = checked(CompareOptions(label=label, **options))
-    return compare_sides(find_sides(paths, facet, values, chosen.where, lower), chosen)
+    sides, by_text = match_items(find_sides(paths, facet, values, chosen.where, lower))
+    sides, label, by_label = match_labels(sides, label)
+    comparison = compare_sides(sides, msgspec.structs.replace(chosen, label=label))
+    comparison.notes = [*by_text, *by_label, *comparison.notes]
+    return comparison
 
 
 def checked(chosen: CompareOptions) -> CompareOptions:

@@ -99,7 +99,7 @@ def matched(candidate: Measured, baseline: Measured) -> Matched:
         raise UserError(
             f"{candidate.side.name!r} and {baseline.side.name!r} have no item in common",
             where=f"{candidate.side.source.path} and {baseline.side.source.path}",
-            fix="compare experiments over the same dataset: items are matched by their ids",
+            fix="compare experiments over the same dataset: items are matched by their ids, or by their questions",
         )
     first, second = candidate.among(common), baseline.among(common)
     assert first.values is not None

@@ -34,7 +34,7 @@ def _datasets(sources: Sequence[Source]) -> Iterable[str]:
     digests = [(name, manifest.digest) for name, manifest in manifests if manifest is not None]
     if len({digest for _, digest in digests}) > 1:
         shown = ", ".join(f"{name} {digest[:12]}" for name, digest in digests)
-        yield f"the datasets differ ({shown}); items are matched by id"
+        yield f"the datasets differ ({shown})"
 
 
 def _scorers(sources: Sequence[Source], scorer: str) -> Iterable[str]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress, islice
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import msgspec
@@ -260,7 +261,9 @@ def shared_label(sides: Sequence[Side], wanted: str = "", bound: BoundMetric | N
             shared = shared[:1]  # all labels are about the same responses
     if not shared:
         have = "; ".join(f"{side.name} has {', '.join(sorted(labels))}" for side, labels in labelled)
-        raise UserError(f"no label is common to all: {have}", fix="score them with the same methods")
+        pairs = "=".join(min(labels) for _, labels in labelled)
+        fix = f"score them with the same methods, or pair labels that mean the same: --label {quote(pairs)}"
+        raise UserError(f"no label is common to all: {have}", fix=fix)
     if len(shared) > 1:
         raise UserError("the rows have several labels", fix=f"add --label, one of {', '.join(shared)}")
     return shared[0], labelled[0][1][shared[0]]

@@ -1,0 +1,108 @@
+"""Which items and labels of experiments that different tools made are the same: items by the text of their questions
+where ids do not tell, labels as the caller pairs them."""
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any, cast
+
+import msgspec
+import numpy as np
+
+from assay.analysis.compare.paired import Hashes, Side
+from assay.engine.experiment.sources import Source
+from assay.errors import UserError
+from assay.records import Item
+from assay.registry import nearest
+from assay.store.items import decode_item
+from assay.store.keys import id_hash
+from assay.text.template import question, variables
+
+_FIELDS = ("question", "input", "prompt", "problem", "query")
+_ENOUGH = 0.5  # share of the items of one id that must ask the same, so that ids can be trusted
+
+
+def match_items(sides: Sequence[Side]) -> tuple[list[Side], list[str]]:
+    """The sides with items that have the same id if they are the same, and what was done for that. Ids of experiments
+    that Assay ran are trusted; those that other tools gave, and different ones, are compared with the questions."""
+    sources = {id(side.source): side.source for side in sides}
+    pairs = [(first, second) for first, second in combinations(sides, 2) if first.source is not second.source]
+    if not pairs or not all(source.logs("dataset") for source in sources.values()):
+        return list(sides), []
+    shared = [np.isin(first.columns.ids, second.columns.ids).any() for first, second in pairs]
+    if all(shared) and not any(map(_is_imported, sources.values())):
+        return list(sides), []
+    texts = {key: _texts(source) for key, source in sources.items()}
+    if all(_agree(texts[id(first.source)], texts[id(second.source)]) for first, second in pairs):
+        return list(sides), []
+    matched = [_by_text(side, texts[id(side.source)]) for side in sides]
+    return matched, ["the ids of the items differ: those are paired that ask the same, word for word"]
+
+
+def _is_imported(source: Source) -> bool:
+    manifest = source.manifest("run")
+    return manifest is not None and "adopted" in manifest.plan
+
+
+def _texts(source: Source) -> dict[int, int]:
+    """By the hash of an item's id: that of its question."""
+    return {
+        id_hash(item.id): id_hash(" ".join(_asked(item).split()))
+        for log in source.logs("dataset")
+        for position, line in log.scan()
+        if line.strip()
+        for item in [decode_item(line, f"{log.path}, position {position}")]
+    }
+
+
+def _asked(item: Item) -> str:
+    data = cast("Mapping[str, Any]", item.data) if isinstance(item.data, dict) else {"input": item.data}
+    value = next((data[field] for field in _FIELDS if data.get(field)), None)
+    if isinstance(value, list):  # a chat: what the user said last
+        said = [each["content"] for each in cast("list[Any]", value) if isinstance(each, dict) and "content" in each]
+        value = said[-1] if said else value
+    if value is None:
+        return question(variables(item))
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _agree(first: Mapping[int, int], second: Mapping[int, int]) -> bool:
+    """Whether items of one id mostly ask the same."""
+    shared = first.keys() & second.keys()
+    return bool(shared) and sum(first[id] == second[id] for id in shared) >= _ENOUGH * len(shared)
+
+
+def _by_text(side: Side, texts: Mapping[int, int]) -> Side:
+    """The side with the hashes of questions for those of ids; of a question that comes several times, nothing can tell
+    which is meant, and these keep ids of their own."""
+    columns = side.columns
+    new = np.array([texts.get(id, id) for id in columns.ids.tolist()], dtype=np.uint64)
+    values, counts = np.unique(new, return_counts=True)
+    repeated = np.isin(new, values[counts > 1])
+    new[repeated] = columns.ids[repeated]
+    order = np.argsort(new)
+    place = np.empty(len(order), dtype=columns.item.dtype)
+    place[order] = np.arange(len(order))
+    hashes: Hashes = new[order]
+    return msgspec.structs.replace(side, columns=msgspec.structs.replace(columns, ids=hashes, item=place[columns.item]))
+
+
+def match_labels(sides: Sequence[Side], wanted: str) -> tuple[list[Side], str, list[str]]:
+    """The sides, the label to look at, and what was done: `first=second` pairs labels that tools call differently, one
+    for each side."""
+    labels = [sorted(side.labels()) for side in sides]
+    if "=" not in wanted or all(wanted in each for each in labels):
+        return list(sides), wanted, []
+    names = wanted.split("=")
+    if len(names) != len(sides):
+        fix = f"there are {len(sides)} sides: name a label for each, in their order"
+        raise UserError(f"{wanted!r} pairs {len(names)} labels", where="--label", fix=fix)
+    renamed = [_relabelled(side, name, "=".join(names)) for side, name in zip(sides, names, strict=True)]
+    told = ", ".join(f"{name} of {side.name}" for side, name in zip(sides, names, strict=True))
+    return renamed, "=".join(names), [f"the labels differ, and so may what they mean: {told}"]
+
+
+def _relabelled(side: Side, old: str, new: str) -> Side:
+    if old not in side.labels(verdicts=False):
+        raise UserError(f"{side.name!r} has no label {old!r}", where="--label", fix=nearest(old, side.labels()))
+    combinations = [row._replace(label=new) if row.label == old else row for row in side.columns.combinations]
+    return msgspec.structs.replace(side, columns=msgspec.structs.replace(side.columns, combinations=combinations))
