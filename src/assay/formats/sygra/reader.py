@@ -4,17 +4,15 @@ A file is known by the results of unit metrics in its records, or by the metadat
 another post-processor than the report made of the records is not read again.
 """
 
-import json
 import re
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from assay import reading
 from assay.engine.experiment.foreign import (
     Case,
     Foreign,
@@ -24,7 +22,7 @@ from assay.engine.experiment.foreign import (
     unknown_version,
     without_secrets,
 )
-from assay.records import tolerant_json
+from assay.formats.sygra.record_files import content, fields, records_in
 from assay.registry import reader
 
 if TYPE_CHECKING:
@@ -35,7 +33,6 @@ DATA = "data.jsonl"  # the items of an experiment that Assay wrote
 _MARKS = (b'"correct"', b'"golden"', b'"predicted"')
 _STAMP = re.compile(r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d")
 _LOOKED_AT, _TRIED = 200, 20  # records that tell what the fields are, and whether they are SyGra's
-_LARGEST = 64 << 20  # bytes of a report or a file of metadata
 
 
 @reader
@@ -60,7 +57,7 @@ class _Output(msgspec.Struct):
     @property
     def ours(self) -> Row:
         """What Assay noted in the metadata of a file that it wrote."""
-        return _fields(self.about.get("assay"))
+        return fields(self.about.get("assay"))
 
     @property
     def experiment(self) -> str:
@@ -75,7 +72,7 @@ def _look(path: Path) -> _Output | None:
     about = _metadata(path) if has_results or "output" in path.name else {}
     if not has_results and not about:
         return None
-    records = list(islice(_records(path, lambda what: None), _TRIED))
+    records = list(islice(records_in(path, lambda what: None), _TRIED))
     if not records or b'"evaluation_summary"' in head[:4096]:
         return None
     from assay.formats.sygra.exchange import attempts_in
@@ -118,61 +115,12 @@ def _metadata(path: Path) -> Row:
     stamp = _STAMP.search(path.name)
     named = named or [file for file in files if stamp and stamp[0] in file.name]
     for file in named or (files if len(files) == 1 and not stamp else []):
-        found = _fields(_content(file))
+        found = fields(content(file))
         if "metadata_version" in found and "execution" in found:
             if str(found["metadata_version"]).partition(".")[0] not in ("0", "1"):
                 raise unknown_version("SyGra's metadata", found["metadata_version"], file)
             return found
     return {}
-
-
-def _content(file: Path) -> Any:
-    try:
-        return None if file.stat().st_size > _LARGEST else msgspec.json.decode(reading.content(file))
-    except (OSError, ValueError, RecursionError):
-        return None
-
-
-def _fields(value: Any) -> Row:
-    return cast("Row", value) if isinstance(value, dict) else {}
-
-
-def _records(path: Path, broken: Any) -> Iterator[tuple[str, Row]]:
-    """(place, record) of a list or of lines; what cannot be read is told to `broken`."""
-    from assay.text.json_stream import BrokenJson, json_entries
-
-    try:
-        with reading.opened(path, 1 << 20) as file:
-            is_list = head_of(path).lstrip()[:1] == b"["
-            values = (value for _, value in json_entries(file)[1]) if is_list else _lines(file)
-            for number, value in enumerate(values):
-                if isinstance(value, dict):
-                    yield f"{path} [{number}]", _storable(cast("Row", value))
-                else:
-                    broken(f"{path} [{number}] is not a record")
-    except (BrokenJson, OSError, RecursionError) as error:
-        broken(f"{path} is not whole, what follows is not read: {error}")
-
-
-def _lines(file: Any) -> Iterator[Any]:
-    decode = msgspec.json.Decoder().decode
-    for line in file:
-        try:
-            yield decode(line)
-        except (ValueError, RecursionError):
-            try:
-                yield None if line.isspace() else tolerant_json(line)
-            except ValueError:
-                yield None
-
-
-def _storable(record: Row) -> Row:
-    """The record with question marks for halves of characters, which Python writes and UTF-8 lacks."""
-    try:
-        msgspec.json.encode(record)
-    except (UnicodeEncodeError, OverflowError):
-        return tolerant_json(json.dumps(record).encode())
-    return record
 
 
 class Records:
@@ -181,7 +129,7 @@ class Records:
     def __init__(self, files: list[_Output]) -> None:
         self._files = files
         about = files[0].about
-        execution = _fields(about.get("execution"))
+        execution = fields(about.get("execution"))
         name = files[0].ours.get("dataset") or execution.get("task_name") or files[0].path.stem
         self.dataset = str(name)
         self.rejected = 0
@@ -217,7 +165,7 @@ class Records:
 
     def _planned(self, rows: int) -> int | None:
         """SyGra counts records that it then failed to write."""
-        counts = [_fields(_fields(one.about.get("aggregate_statistics")).get("records")) for one in self._files]
+        counts = [fields(fields(one.about.get("aggregate_statistics")).get("records")) for one in self._files]
         known = [count["total_processed"] for count in counts if isinstance(count.get("total_processed"), int)]
         return max(sum(known), rows) if len(known) == len(self._files) else None
 
@@ -230,7 +178,7 @@ class Records:
         from assay.store.keys import id_hash
 
         roles = self._roles(self._files[0])
-        for _, record in _records(data, self._reject):
+        for _, record in records_in(data, self._reject):
             item = item_of(record, roles)
             known.add(id_hash(str(item["id"])))
             yield Case(item)
@@ -241,7 +189,7 @@ class Records:
         try:
             return msgspec.convert(one.ours["roles"], Roles)
         except (KeyError, msgspec.ValidationError):
-            return roles_of(record for _, record in islice(_records(one.path, lambda what: None), _LOOKED_AT))
+            return roles_of(record for _, record in islice(records_in(one.path, lambda what: None), _LOOKED_AT))
 
     def _answers(self, one: _Output, known: "Seen") -> Iterator[Case]:
         from assay.formats.sygra.exchange import cases_of, item_of
@@ -250,7 +198,7 @@ class Records:
 
         roles, author = self._roles(one), _author(one)
         seen, again = Seen(), dict[str, int]()
-        for place, record in _records(one.path, self._reject):
+        for place, record in records_in(one.path, self._reject):
             id, number = str(item_of(record, roles)["id"]), 0
             if not seen.add(id_hash(id)) and not one.experiment:
                 number = again[id] = again.get(id, 0) + 1
@@ -275,9 +223,9 @@ class Records:
             for one in self._files
             if one.report is not None
             for line in headlines_of(
-                _content(one.report),
+                content(one.report),
                 self._roles(one),
-                lambda one=one: (record for _, record in _records(one.path, lambda what: None)),
+                lambda one=one: (record for _, record in records_in(one.path, lambda what: None)),
                 {"model_name": _author(one).model_name} if len(self._files) > 1 else {},
             )
         ]
@@ -289,9 +237,9 @@ def _author(one: _Output) -> Any:
     try:
         return msgspec.convert(one.ours["author"], Author)
     except (KeyError, msgspec.ValidationError):
-        execution, models = _fields(one.about.get("execution")), list(_fields(one.about.get("models")))
+        execution, models = fields(one.about.get("execution")), list(fields(one.about.get("models")))
         task = str(execution.get("task_name") or "sygra")
-        started = _fields(execution.get("timing")).get("start_time")
+        started = fields(execution.get("timing")).get("start_time")
         return Author(models[0] if len(models) == 1 else task, task, timestamp=_time(started))
 
 
