@@ -111,6 +111,14 @@ class Command(click.Command):
                 )
         return rest
 
+    def invoke(self, ctx: click.Context) -> Any:
+        if not ctx.params.get("as_json"):
+            return super().invoke(ctx)
+        from assay.cli._running import failure_as_event
+
+        with failure_as_event():
+            return super().invoke(ctx)
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if self.more is not None:
             formatter.write_paragraph()

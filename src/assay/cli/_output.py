@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 import click
@@ -14,10 +13,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 FORMATS = ("table", "markdown", "latex", "csv", "html")
 
 
+def json_option(function: F) -> F:
+    """--json, of every command; `assay schema COMMAND` describes it."""
+    return click.option("--json", "as_json", is_flag=True, help="JSON with everything, unrounded.")(function)
+
+
 def format_option(function: F) -> F:
     """--format and --json, of every command that shows a table."""
     form = click.option("--format", "form", type=click.Choice(FORMATS), default="table", help="Of what is shown.")
-    return form(click.option("--json", "as_json", is_flag=True, help="JSON with everything, unrounded.")(function))
+    return form(json_option(function))
 
 
 def show(value: Any, form: str = "table", *, as_json: bool = False, **view: Any) -> None:
@@ -41,17 +45,8 @@ def has_colour() -> bool:
     return bool(os.environ.get("FORCE_COLOR")) or (sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb")
 
 
-def only_json(as_json: bool) -> AbstractContextManager[None]:
-    """With --json, keep standard output from what user code prints."""
-    from assay import api
-
-    return api.for_programs() if as_json else nullcontext()
-
-
 def print_json(value: Any) -> None:
     """One object on one line; a list is printed as one, too."""
-    from assay import api
-
     api.emit(value)
 
 

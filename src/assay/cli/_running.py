@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from assay import api
-from assay.cli._output import only_json, print_notes, show
+from assay.cli._output import print_notes, show
 from assay.errors import RunFailed
 
 
@@ -50,12 +50,12 @@ def show_result(result: Any, form: str = "table", *, as_json: bool, notes: bool)
 
 
 @contextmanager
-def failure_as_event(as_json: bool) -> Generator[None]:
+def failure_as_event() -> Generator[None]:
     """The last line of --json is the result, whatever goes wrong and however early, and user code prints elsewhere."""
     try:
-        with only_json(as_json):
+        with api.for_programs():
             yield
     except Exception as error:
-        if as_json and not isinstance(error, TotalFailure):
+        if not isinstance(error, TotalFailure):
             api.emit({"event": "result", "ok": False, "error": str(error), "exit_code": getattr(error, "exit_code", 1)})
         raise

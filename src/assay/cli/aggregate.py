@@ -8,7 +8,7 @@ from assay import api
 from assay.cli import Command
 from assay.cli._options import existing_rows_options, on_option, overrides
 from assay.cli._output import format_option
-from assay.cli._running import failure_as_event, show_result
+from assay.cli._running import show_result
 
 
 @click.command("aggregate", cls=Command)
@@ -22,6 +22,5 @@ def command(paths: tuple[str, ...], form: str, as_json: bool, settings: tuple[st
 
     Several are taken together; the facet `source` tells them apart.
     """
-    with failure_as_event(as_json):
-        result = api.aggregate(paths, overrides=overrides(settings), **options)
-        show_result(result, form, as_json=as_json, notes=True)
+    result = api.aggregate(paths, overrides=overrides(settings), **options)
+    show_result(result, form, as_json=as_json, notes=True)

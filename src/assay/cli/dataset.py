@@ -7,7 +7,7 @@ import click
 from assay import api
 from assay.cli import Command
 from assay.cli._options import overrides
-from assay.cli._output import format_option, show
+from assay.cli._output import format_option, json_option, print_json, show
 
 _repository = click.option(
     "--repository", default="", metavar="DIR", help="Default: $ASSAY_REPOSITORY, else the folder assay-data."
@@ -26,9 +26,10 @@ def command() -> None:
 @click.option("--label", "labels", multiple=True, help="A word to find it by; may be repeated.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A key of `dataset:`, such as fields.id.")
 @_repository
-def add(source: str, settings: tuple[str, ...], **options: Any) -> None:
+@json_option
+def add(source: str, settings: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Store the rows of SOURCE (a file, a pattern, hf:NAME, file.py:function) under a name."""
-    show(api.dataset_add(source, settings=overrides(settings), **options))
+    show(api.dataset_add(source, settings=overrides(settings), **options), as_json=as_json)
 
 
 @command.command("ls", cls=Command)
@@ -56,7 +57,11 @@ def show_dataset(name: str, head: int, repository: str, form: str, as_json: bool
 @command.command("verify", cls=Command)
 @click.argument("name")
 @_repository
-def verify(name: str, repository: str) -> None:
+@json_option
+def verify(name: str, repository: str, as_json: bool) -> None:
     """Check that a stored dataset has the bytes that were stored."""
     dataset = api.dataset_verify(name, repository=repository)
+    if as_json:
+        print_json(dataset)
+        return
     click.echo(f"ok: {api.plain(name)} has its {dataset.items:,} items, hash {dataset.hash}")

@@ -8,7 +8,7 @@ from assay import api
 from assay.cli import Command
 from assay.cli._options import cluster_options, existing_rows_options, overrides
 from assay.cli._output import format_option
-from assay.cli._running import failure_as_event, run_and_show
+from assay.cli._running import run_and_show
 from assay.errors import UserError
 
 
@@ -28,8 +28,7 @@ def command(paths: tuple[str, ...], pairs: str, form: str, as_json: bool, no_pro
     No model is called, unless a scorer calls one. The same command resumes where an earlier one stopped. Several PATHs
     are taken together: their answers meet in matches, and runs that met before do not meet again.
     """
-    with failure_as_event(as_json):
-        if (pairs == "active") != (options["budget"] is not None):
-            raise UserError("--pairs active and --budget go together", fix="--pairs active --budget 500")
-        step = api.evaluation(paths, overrides=overrides(options.pop("settings")), **options)
-        run_and_show(step, form, as_json=as_json, no_progress=no_progress)
+    if (pairs == "active") != (options["budget"] is not None):
+        raise UserError("--pairs active and --budget go together", fix="--pairs active --budget 500")
+    step = api.evaluation(paths, overrides=overrides(options.pop("settings")), **options)
+    run_and_show(step, form, as_json=as_json, no_progress=no_progress)

@@ -7,7 +7,8 @@ import click
 from assay import api
 from assay.cli import Command, flag_name
 from assay.cli._options import force_option, overrides, parameters_option, trust_option
-from assay.cli._output import print_notes
+from assay.cli._output import json_option, print_json, print_notes
+from assay.errors import UserError
 
 
 def _flags() -> dict[str, list[str]]:
@@ -34,10 +35,19 @@ def _formats() -> str:
 @trust_option
 @force_option
 @parameters_option
+@json_option
 @click.pass_context
-def command(ctx: click.Context, path: str, format_name: str, settings: tuple[str, ...], **options: Any) -> None:
+def command(
+    ctx: click.Context, path: str, format_name: str, settings: tuple[str, ...], as_json: bool, **options: Any
+) -> None:
     """Write a table of PATH, an experiment's folder or a file of rows, in another format."""
-    print_notes(api.export(path, format_name, params={**_given_flags(ctx), **overrides(settings)}, **options))
+    if as_json and not options["output"]:
+        raise UserError("with --json the rows go to a file", fix="name it with -o, or choose --format json")
+    notes = api.export(path, format_name, params={**_given_flags(ctx), **overrides(settings)}, **options)
+    if as_json:
+        print_json({"output": options["output"], "notes": notes})
+    else:
+        print_notes(notes)
 
 
 def _given_flags(ctx: click.Context) -> dict[str, bool]:

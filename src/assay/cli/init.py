@@ -7,7 +7,7 @@ from click.shell_completion import CompletionItem
 
 from assay import api
 from assay.cli import Command
-from assay.cli._output import print_sheet
+from assay.cli._output import json_option, print_json, print_sheet
 
 
 def complete_example(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -18,11 +18,16 @@ def complete_example(ctx: click.Context, param: click.Parameter, incomplete: str
 @click.argument("folder", default=".", type=click.Path())
 @click.option("--example", default="qa", show_default=True, help="Which one.", shell_complete=complete_example)
 @click.option("--list", "as_list", is_flag=True, help="List the examples.")
-def command(folder: str, example: str, as_list: bool) -> None:
+@json_option
+def command(folder: str, example: str, as_list: bool, as_json: bool) -> None:
     """Put a commented example into FOLDER that runs with the demo model; nothing is overwritten."""
     if as_list:
-        print_sheet(api.listing(api.examples()))
+        print_json(api.examples()) if as_json else print_sheet(api.listing(api.examples()))
         return
-    for path in api.init(folder, example=example):
+    paths = api.init(folder, example=example)
+    if as_json:
+        print_json({"files": [api.plain(str(path)) for path in paths]})
+        return
+    for path in paths:
         click.echo(api.plain(f"  {path}"))
     click.echo(api.plain(f"now: assay run {Path(folder) / 'config.yaml'}"))

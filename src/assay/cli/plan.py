@@ -7,7 +7,7 @@ import click
 from assay import api
 from assay.cli import Command
 from assay.cli._options import config_of, config_options
-from assay.cli._output import format_option, only_json, show
+from assay.cli._output import format_option, show
 
 
 @click.command("plan", cls=Command)
@@ -16,5 +16,4 @@ from assay.cli._output import format_option, only_json, show
 def command(form: str, as_json: bool, **options: Any) -> None:
     """Show how many cells there are, how many have rows, how many would run."""
     config, chosen = config_of(**options)
-    with only_json(as_json):
-        show(api.plan(config, **chosen), form, as_json=as_json)
+    show(api.plan(config, **chosen), form, as_json=as_json)

@@ -7,7 +7,7 @@ import click
 from assay import api
 from assay.cli import Command
 from assay.cli._options import force_option, trust_option
-from assay.cli._output import print_notes
+from assay.cli._output import json_option, print_json, print_notes
 
 SUFFIXES = {"html": "html", "pdf": "pdf", "markdown": "md"}
 
@@ -35,8 +35,13 @@ def _samples(ctx: click.Context, param: click.Parameter, value: str) -> int | No
 @click.option("--title", default="", help="Default: the names of the experiments.")
 @trust_option
 @force_option
-def command(paths: tuple[str, ...], output: str | None, form: str | None, **options: Any) -> None:
+@json_option
+def command(paths: tuple[str, ...], output: str | None, form: str | None, as_json: bool, **options: Any) -> None:
     """Write a report of the experiments in and below each PATH (by default this folder): one file, no network."""
     output = output or f"report.{SUFFIXES[form or 'html']}"
-    print_notes(api.report(paths or (".",), output, format=form or "", **options))
+    notes = api.report(paths or (".",), output, format=form or "", **options)
+    if as_json:
+        print_json({"output": output, "notes": notes})
+        return
+    print_notes(notes)
     click.echo(f"written to {api.plain(output)}")

@@ -8,7 +8,7 @@ from assay import api
 from assay.cli import Command
 from assay.cli._options import cluster_options, config_of, config_options
 from assay.cli._output import format_option, show
-from assay.cli._running import failure_as_event, load_and_show, run_and_show
+from assay.cli._running import load_and_show, run_and_show
 from assay.cli.local import offer
 from assay.errors import UserError
 
@@ -47,17 +47,16 @@ def command(
     The same command resumes where an earlier one stopped. With --json events are printed as JSON lines, and the last
     line is the result. With --load nothing is scored: every level is a run of its own in the folder's `load`.
     """
-    with failure_as_event(as_json):
-        config, chosen = config_of(**options)
-        if levels is not None:
-            if dry_run:
-                raise UserError("--load and --dry-run do not go together", fix="leave one of them out")
-            experiment = api.experiment(config, **chosen)
-            offer(experiment)
-            load_and_show(api.new_load_test(experiment, levels), form, as_json, no_progress)
-        elif dry_run:
-            show(api.plan(config, **chosen), form, as_json=as_json)
-        else:
-            experiment = api.experiment(config, **chosen)
-            offer(experiment)
-            run_and_show(experiment, form, as_json=as_json, no_progress=no_progress)
+    config, chosen = config_of(**options)
+    if levels is not None:
+        if dry_run:
+            raise UserError("--load and --dry-run do not go together", fix="leave one of them out")
+        experiment = api.experiment(config, **chosen)
+        offer(experiment)
+        load_and_show(api.new_load_test(experiment, levels), form, as_json, no_progress)
+    elif dry_run:
+        show(api.plan(config, **chosen), form, as_json=as_json)
+    else:
+        experiment = api.experiment(config, **chosen)
+        offer(experiment)
+        run_and_show(experiment, form, as_json=as_json, no_progress=no_progress)

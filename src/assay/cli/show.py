@@ -6,7 +6,7 @@ from click.shell_completion import CompletionItem
 from assay import api
 from assay.cli import Command
 from assay.cli._options import include_path_option
-from assay.cli._output import format_option
+from assay.cli._output import format_option, print_json
 from assay.cli._output import show as show_value
 from assay.cli.list import complete_kind, indexed
 
@@ -27,7 +27,5 @@ def command(name: str, kind: str, include_path: str | None, form: str, as_json: 
     if not as_json:
         show_value(described, form)
         return
-    import json
-
     for entry in described:
-        click.echo(json.dumps(entry.to_dict()))
+        print_json(entry.to_dict())

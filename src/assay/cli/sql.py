@@ -41,12 +41,13 @@ def _print_json(answer: Any) -> None:
 
     import msgspec
 
+    output = api.program_output().buffer
     for row in answer.rows():
         try:
             line = msgspec.json.encode(row)
         except (TypeError, OverflowError, ValueError):  # integers beyond 64 bits, types of SQL that JSON lacks
             line = json.dumps(row, default=str).encode()
-        sys.stdout.buffer.write(api.plain_json(line.decode()).encode() + b"\n")
+        output.write(api.plain_json(line.decode()).encode() + b"\n")
 
 
 def _show(answer: Any, form: str, most: int) -> None:

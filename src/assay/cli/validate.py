@@ -7,19 +7,26 @@ import click
 from assay import api
 from assay.cli import Command
 from assay.cli._options import config_of, config_options
-from assay.cli._output import print_sheet
+from assay.cli._output import json_option, print_json, print_sheet
 
 
 @click.command("validate", cls=Command)
 @config_options
-def command(**options: Any) -> None:
+@json_option
+def command(as_json: bool, **options: Any) -> None:
     """Check a config, its code, its dataset and its templates, without calling a model."""
     source, chosen = config_of(**options)
     experiment = api.experiment(source, **chosen)
-    lines = [f"warning: {warning}" for warning in experiment.validate()]
-    config = experiment.config
-    lines.append(
-        f"ok: {len(config.models) + len(config.tasks)} models or tasks, {max(1, len(config.prompts))} prompts, "
-        f"{len(config.evaluation_methods)} evaluation methods, {len(config.metrics)} metrics"
-    )
+    warnings, config = list(experiment.validate()), experiment.config
+    counts = {
+        "models or tasks": len(config.models) + len(config.tasks),
+        "prompts": max(1, len(config.prompts)),
+        "evaluation methods": len(config.evaluation_methods),
+        "metrics": len(config.metrics),
+    }
+    if as_json:
+        print_json({"ok": True, "warnings": warnings, "counts": counts})
+        return
+    lines = [f"warning: {warning}" for warning in warnings]
+    lines.append("ok: " + ", ".join(f"{count} {what}" for what, count in counts.items()))
     print_sheet(api.listing(lines))

@@ -8,6 +8,7 @@ import click
 from assay import api
 from assay.cli import Command
 from assay.cli._options import trust_option
+from assay.cli._output import json_option, print_json
 
 
 @click.command("view", cls=Command)
@@ -17,7 +18,8 @@ from assay.cli._options import trust_option
 @click.option("--annotator", default="", help="Who labels answers; by default the page asks.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 @trust_option
-def command(paths: tuple[str, ...], port: int, opens: bool, annotator: str, debug: bool) -> None:
+@json_option
+def command(paths: tuple[str, ...], port: int, opens: bool, annotator: str, debug: bool, as_json: bool) -> None:
     """Look at the experiments in and below each PATH (by default this folder) in the browser.
 
     A small server on this machine shows them until Ctrl+C; nothing is sent anywhere.
@@ -25,6 +27,9 @@ def command(paths: tuple[str, ...], port: int, opens: bool, annotator: str, debu
 
     def show(address: str) -> None:
         opened = opens and _open(address)
+        if as_json:
+            print_json({"address": address})
+            return
         click.echo(f"{address}\n{'' if opened else 'open this address in a browser; '}Ctrl+C stops the server")
 
     api.view(paths or (".",), port=port, annotator=annotator, open=show, debug=debug)

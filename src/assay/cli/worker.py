@@ -7,6 +7,7 @@ import click
 from assay import api
 from assay.cli import Command
 from assay.cli._options import shard_option, trust_option
+from assay.cli._output import json_option, print_json
 from assay.errors import Interrupted
 
 STOPPED = 75  # asked to stop, and work is left: the same command goes on
@@ -20,7 +21,8 @@ STOPPED = 75  # asked to stop, and work is left: the same command goes on
 @click.option("--count", type=click.IntRange(min=1), default=16, show_default=True, help="Of workers, for --script.")
 @trust_option
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
-def command(root: str, script: str | None, count: int, quiet: bool, **options: Any) -> int:
+@json_option
+def command(root: str, script: str | None, count: int, quiet: bool, as_json: bool, **options: Any) -> int:
     """Take shards of the plan that `assay run` or `assay evaluate` began at ROOT until none is left.
 
     Any number of workers, on any machine that sees ROOT, started and killed at any time. SIGTERM and Ctrl-C make one
@@ -34,12 +36,14 @@ def command(root: str, script: str | None, count: int, quiet: bool, **options: A
         worked = api.watch(
             progress,
             lambda stop: _until_stopped(root, stop, progress=progress, **options),
-            "none" if quiet else "lines",
+            "none" if quiet else "events" if as_json else "lines",
         )
     except Interrupted as stopped:
         click.echo(f"{stopped}", err=True)
         return STOPPED
-    if not quiet:
+    if as_json:
+        print_json({"event": "result", "ok": True, "worker": worked.worker, "shards": worked.shards})
+    elif not quiet:
         whole = "" if worked.result is None else "; the whole is finished"
         click.echo(f"{worked.worker}: {worked.shards} shards{whole}")
     return 0

@@ -174,7 +174,12 @@ def watch(
 
 def emit(event: Any) -> None:
     """Print a value for a program: one JSON document on one line."""
-    print(plain_json(msgspec.json.encode(event).decode()), file=_for_programs or sys.stdout, flush=True)
+    print(plain_json(msgspec.json.encode(event).decode()), file=program_output(), flush=True)
+
+
+def program_output() -> TextIO:
+    """Where `emit` prints: standard output, also while user code prints elsewhere."""
+    return _for_programs or sys.stdout
 
 
 _for_programs: TextIO | None = None

@@ -71,24 +71,23 @@ def command(
 
     The same command resumes an earlier run.
     """
-    from assay.cli._running import TotalFailure, failure_as_event, run_step
+    from assay.cli._running import TotalFailure, run_step
     from assay.errors import UserError
     from assay.formats.sygra.experiment import Options, SygraRun
 
-    with failure_as_event(as_json):
-        for name, asked in (("--oasst", oasst), ("--quality", quality)):
-            if asked:
-                raise UserError(f"{name} is not offered", fix="leave it out; post-process the output file instead")
-        if draw is not None:
-            _draw(options["task"], draw)
-            return
-        run = SygraRun(Options(**options))
-        if run_args:
-            run.progress.note("--run-args: no part of a task reads them")
-        result = run_step(run, as_json=as_json, no_progress=no_progress)
-        _show(result, as_json, notes=no_progress)
-        if not result.ok:
-            raise TotalFailure(result.problem)
+    for name, asked in (("--oasst", oasst), ("--quality", quality)):
+        if asked:
+            raise UserError(f"{name} is not offered", fix="leave it out; post-process the output file instead")
+    if draw is not None:
+        _draw(options["task"], draw)
+        return
+    run = SygraRun(Options(**options))
+    if run_args:
+        run.progress.note("--run-args: no part of a task reads them")
+    result = run_step(run, as_json=as_json, no_progress=no_progress)
+    _show(result, as_json, notes=no_progress)
+    if not result.ok:
+        raise TotalFailure(result.problem)
 
 
 def _draw(task: str, file: str) -> None:
