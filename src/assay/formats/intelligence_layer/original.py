@@ -156,7 +156,8 @@ class OriginalStore(FileSystemBasedRepository):
         if not self.exists(self.folder):
             return []
         names = (name for name in self._entries(self.folder) if name.endswith(tuple(_OVERVIEWS.values())))
-        found: Iterator[Any] = (self._json(path) for path in map(self.folder.joinpath, names) if not self._is_folder(path))
+        paths = [path for path in map(self.folder.joinpath, names) if not self._is_folder(path)]
+        found: list[Any] = [self._json(path) for path in paths]
         return sorted({row["id"] for row in found if isinstance(row, dict) and isinstance(row.get("id"), str)})
 
     def manifest(self, kind: Kind, id: str) -> Manifest | None:
