@@ -46,7 +46,7 @@ MENTIONED = {
     "output/first/responses.jsonl": "",
 }
 PORT = "8137"  # what the pages write; the test takes a free one instead
-COMMON_FLAGS = {"--help", "-h", "--version", "--debug"}
+COMMON_FLAGS = {"--help", "-h", "--version", "--debug", "--json"}
 PICTURE = ROOT / "docs/images/demo.svg"
 BLOCK = re.compile(r"(?ms)^(?:<!-- (?P<mark>output|local|benchmarks) -->\n+)?```(?P<kind>\w+)\n(?P<text>.*?)^```$")
 CHECKED_ONLY = re.compile(r"(?:make|pip install|\.venv/bin/assay view)\b.*")

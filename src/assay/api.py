@@ -107,6 +107,7 @@ _HOMES = {
     "reports": "label_screen",
     "reports.junit": "junit",
     "reports.load": "finish=finish_load",
+    "reports.outputs": "commands=output_commands output_schema",
     "reports.progress": "emit for_programs program_output watch",
     "reports.sheet": "Sheet checked_suffix listing save sheet",
     "reports.documents": "csv_lines",

@@ -1,21 +1,31 @@
-"""`assay schema`: print the JSON Schema of the config."""
+"""`assay schema`: print the JSON Schema of the config, or of what a command prints."""
 
+import json
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
 from assay import api
 from assay.cli import Command
 from assay.cli._options import force_option
 
 
+def complete_command(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(name) for name in api.output_commands() if name.startswith(incomplete)]
+
+
 @click.command("schema", cls=Command)
+@click.argument("words", metavar="[COMMAND]", nargs=-1, shell_complete=complete_command)
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file.")
+@click.option("--json", is_flag=True, expose_value=False, help="As it is: a schema is JSON.")
 @force_option
-def command(output: Path | None, force: bool) -> None:
-    """Print the JSON Schema of a config file, with which editors complete and check it."""
+def command(words: tuple[str, ...], output: Path | None, force: bool) -> None:
+    """Print the JSON Schema of a config file, with which editors complete and check it; of COMMAND, that of each line
+    which it prints with --json."""
+    text = json.dumps(api.output_schema(" ".join(words)), indent=2) + "\n" if words else api.schema()
     if output is None:
-        click.echo(api.schema(), nl=False)
+        click.echo(text, nl=False)
         return
-    api.write_named(output, api.schema().encode(), force=force, private=False)
+    api.write_named(output, text.encode(), force=force, private=False)
     click.echo(f"written: {api.plain(str(output))}")

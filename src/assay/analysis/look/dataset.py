@@ -3,15 +3,24 @@
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from assay.datasets.stored import find, manifests, repository_of
 from assay.records import Manifest
 
-if TYPE_CHECKING:
-    from assay.analysis.look.duplicates import Duplicates
+
+class Duplicates(msgspec.Struct, kw_only=True):
+    """`exact` and `near` count the items that repeat an earlier one; groups hold the ids of items that belong
+    together, the largest groups first and not more than asked for."""
+
+    items: int
+    exact: int
+    near: int
+    threshold: float
+    exact_groups: list[list[str]]
+    near_groups: list[list[str]]
 
 
 class StoredDataset(msgspec.Struct, kw_only=True):
@@ -25,7 +34,7 @@ class StoredDataset(msgspec.Struct, kw_only=True):
     labels: list[str]
     stored: str
     origin: dict[str, Any]
-    duplicates: "Duplicates | msgspec.UnsetType" = msgspec.UNSET
+    duplicates: Duplicates | msgspec.UnsetType = msgspec.UNSET
     head: list[Any] | msgspec.UnsetType = msgspec.UNSET
     new: bool | msgspec.UnsetType = msgspec.UNSET
 

@@ -13,10 +13,10 @@ from hashlib import blake2b
 from typing import Any
 from zlib import crc32
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from assay.analysis.look.dataset import Duplicates
 from assay.interfaces import Log
 from assay.records import Item
 from assay.store.items import decode_item
@@ -30,18 +30,6 @@ _TOKEN = re.compile(rf"[{_IDEOGRAPH}]|[^\W{_IDEOGRAPH}]+|[-+*/=<>^%]")  # symbol
 _PRIME = np.uint64((1 << 31) - 1)
 
 Words = npt.NDArray[np.uint64]
-
-
-class Duplicates(msgspec.Struct, kw_only=True):
-    """`exact` and `near` count the items that repeat an earlier one; groups hold the ids of items that belong
-    together, the largest groups first and not more than asked for."""
-
-    items: int
-    exact: int
-    near: int
-    threshold: float
-    exact_groups: list[list[str]]
-    near_groups: list[list[str]]
 
 
 def duplicates(log: Log, *, threshold: float = THRESHOLD, examples: int = 5) -> Duplicates:
