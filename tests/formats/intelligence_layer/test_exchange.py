@@ -142,14 +142,14 @@ def test_what_is_not_the_originals_gives_nothing(tmp_path: Path, files: dict[str
 
 def test_an_imported_repository_is_read_by_every_verb(library: Library, original: Path, tmp_path: Path) -> None:  # noqa: F811
     source = original / f"evaluations/{library.evaluation}"
-    failed = source / "e.json"  # no traceback is to be shown
-    failed.write_text(json.dumps(json.loads(failed.read_text()) | {"json_result": '{"error_message": "no"}'}))
-    (result,) = import_results(source, tmp_path / "imported")
-    assert (result.format, result.items, result.rejected) == (FORMAT, 5, 0)
-    assert sum(result.responses.values()) == 5
+    result = {"evaluation_id": library.evaluation, "example_id": "e", "is_exception": False}
+    (source / "e.json").write_text(json.dumps(result | {"json_result": '{"correct": false}'}))  # without the failure
+    (imported,) = import_results(source, tmp_path / "imported")
+    assert (imported.format, imported.items, imported.rejected) == (FORMAT, 5, 0)
+    assert sum(imported.responses.values()) == 5
     shell = Shell(tmp_path)
     rows: list[dict[str, Any]] = read_by_every_verb(shell, tmp_path / "imported", item="a", label="evaluation")
-    assert rows[0]["value"] == pytest.approx(1 / 3)
+    assert rows[0]["value"] == 0.25
     (again,) = import_results(source, tmp_path / "imported")
     assert again.items == 5
 
