@@ -18,16 +18,18 @@ def complete_example(ctx: click.Context, param: click.Parameter, incomplete: str
 @click.argument("folder", default=".", type=click.Path())
 @click.option("--example", default="qa", show_default=True, help="Which one.", shell_complete=complete_example)
 @click.option("--list", "as_list", is_flag=True, help="List the examples.")
+@click.option("--skill", is_flag=True, help="SKILL.md and llms.txt, for coding agents, in place of an example.")
 @json_option
-def command(folder: str, example: str, as_list: bool, as_json: bool) -> None:
+def command(folder: str, example: str, as_list: bool, skill: bool, as_json: bool) -> None:
     """Put a commented example into FOLDER that runs with the demo model; nothing is overwritten."""
     if as_list:
         print_json(api.examples()) if as_json else print_sheet(api.listing(api.examples()))
         return
-    paths = api.init(folder, example=example)
+    paths = api.init(folder, example=example, skill=skill)
     if as_json:
         print_json({"files": [api.plain(str(path)) for path in paths]})
         return
     for path in paths:
         click.echo(api.plain(f"  {path}"))
-    click.echo(api.plain(f"now: assay run {Path(folder) / 'config.yaml'}"))
+    if not skill:
+        click.echo(api.plain(f"now: assay run {Path(folder) / 'config.yaml'}"))

@@ -7,6 +7,7 @@ Here are only folders with a `config.yaml`, whose first line says what it shows.
 from pathlib import Path
 
 EXAMPLES = Path(__file__).parent
+SKILL = EXAMPLES.parent / "data" / "agents"
 DEFAULT = "qa"
 
 
@@ -16,8 +17,9 @@ def examples() -> dict[str, str]:
     return {path.name: (path / "config.yaml").read_text("utf-8").partition("\n")[0].lstrip("# ") for path in found}
 
 
-def init(folder: str | Path = ".", *, example: str = DEFAULT) -> list[Path]:
-    """Put a commented example that runs with the demo model into a folder; nothing is overwritten."""
+def init(folder: str | Path = ".", *, example: str = DEFAULT, skill: bool = False) -> list[Path]:
+    """Put a commented example that runs with the demo model into a folder, or with `skill` what coding agents read
+    about Assay; nothing is overwritten."""
     from assay.errors import UserError
     from assay.registry import nearest
     from assay.store.files import store_error
@@ -25,7 +27,8 @@ def init(folder: str | Path = ".", *, example: str = DEFAULT) -> list[Path]:
     target = Path(folder)
     if example not in examples():
         raise UserError(f"there is no example {example!r}", fix=nearest(example, examples()))
-    sources = sorted(path for path in (EXAMPLES / example).iterdir() if path.is_file())
+    place = SKILL if skill else EXAMPLES / example
+    sources = sorted(path for path in place.iterdir() if path.is_file())
     files = {target / path.name.removesuffix(".txt" if ".py" in path.name else ""): path for path in sources}
     existing = [path for path in files if path.exists() or path.is_symlink()]
     if existing:
