@@ -79,6 +79,15 @@ def test_our_own_scoring_takes_what_is_written(tmp_path: Path) -> None:
     }
 
 
+def test_an_experiment_with_one_kind_of_items_is_scored_again(tmp_path: Path) -> None:
+    items, responses, evaluations = small()
+    keep = [row for row in evaluations if row.item_id == "q1" and row.model_name == "m"]
+    store(tmp_path / "source", (items[:1], responses[:1], keep))
+    exported(tmp_path / "source", "mixeval", tmp_path / "out", version="2026-01-01")
+    ended = Shell(tmp_path).call("mixeval", "score", "out", "--data", "out/data", "-o", "scored", "--json")
+    assert ended.code == 0, ended.said
+
+
 def test_without_extras_the_core_is_kept(tmp_path: Path) -> None:
     store(tmp_path / "source", small())
     exported(tmp_path / "source", "mixeval", tmp_path / "out", extras=False)

@@ -49,8 +49,9 @@ class Cases:
                     raise UserError(what, where=place, fix="keep one of them")
                 yield case
 
-    def verdicts(self, model: str, paths: Sequence[Path]) -> Iterator[Case]:
-        """The rows of verdicts; where no response file has a response, it comes from here."""
+    def verdicts(self, model: str, paths: Sequence[Path], *, answered: bool) -> Iterator[Case]:
+        """The rows of verdicts; where no response file has a response, it comes from here. `answered`: there are such
+        files."""
         tally = self.tallies.setdefault(model, Tally())
         for path in paths:
             for place, row in self._rows(path):
@@ -68,7 +69,8 @@ class Cases:
                 if stray is None:
                     yield Case(evaluations=[evaluation])
                 else:
-                    self._note("stray", id)
+                    if answered:
+                        self._note("stray", id)
                     yield stray._replace(evaluations=[evaluation])
 
     def _rows(self, path: Path) -> Iterator[tuple[str, Row]]:

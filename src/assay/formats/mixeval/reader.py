@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from assay.formats.mixeval.tally import Tally
 
 Row = dict[str, Any]
+_HOLDS = ("responses", "verdicts")
 _SAID = {
     "broken": "{count:,} places of the files cannot be read: {first}",
     "no_id": "{count:,} rows are not objects with an `id` and are left out, the first at {first}",
@@ -162,8 +163,9 @@ class Answers:
         if made.asked:
             self.planned = made.asked * len(models)
         for model, files in models.items():
-            yield from made.answers(model, [file.path for file in files if file.holds == "responses"])
-            yield from made.verdicts(model, [file.path for file in files if file.holds == "verdicts"])
+            answers, verdicts = ([file.path for file in files if file.holds == kind] for kind in _HOLDS)
+            yield from made.answers(model, answers)
+            yield from made.verdicts(model, verdicts, answered=bool(answers))
         for folder in {file.path.parent for file in self._files if file.holds == "responses"}:
             self._look_at_status(folder)
 

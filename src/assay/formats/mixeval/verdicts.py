@@ -2,6 +2,7 @@
 to a multiple-choice entry, or what the rule found."""
 
 import math
+import re
 from typing import Any, cast
 
 from assay.engine.experiment.kept import labelled
@@ -13,6 +14,7 @@ from assay.formats.mixeval.plans import COMPATIBLE
 from assay.records import Evaluation, Response, verdict_of
 
 Row = dict[str, Any]
+_NUMBER, _WORD = re.compile(r"\d+\.\d+|\d+"), re.compile(r"\b[A-Z]\b")
 
 
 def verdict_row(row: Row, evaluation: Row, kind: str, letter: str) -> Row | None:
@@ -83,11 +85,13 @@ def _by_judge(row: Row, kind: str, right: str) -> tuple[float | None, bool, Row]
     if kind == FREE_FORM:
         score = row.get("judge_score")
         number = float(score) if isinstance(score, (int, float)) and math.isfinite(score) else None
-        return number, number is not None and compat.judged_score(text) is None, details
+        said = {float(digits) for digits in _NUMBER.findall(text)}
+        return number, number is not None and compat.judged_score(text) is None and number not in said, details
     option = row.get("judge_option")
     if not isinstance(option, str):
         return None, False, details
-    return float(option == right), compat.judged_option(text) is None, {**details, "verdict": option}
+    drawn = compat.judged_option(text) is None and option not in _WORD.findall(text)
+    return float(option == right), drawn, {**details, "verdict": option}
 
 
 def right_letter(row: Row) -> str:
