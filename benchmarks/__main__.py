@@ -18,11 +18,13 @@ GROUPS = (
     "coverage",
     "ranking",
     "aggregation",
+    "verify",
     "workers",
     "cluster",
     "viewer",
     "mixeval",
     "ragicamp",
+    "conversion",
     "text_metrics",
     "harness",
 )

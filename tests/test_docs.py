@@ -1,11 +1,12 @@
 """The documentation is executed, page by page, so that it cannot rot.
 
-Every block of a page runs in order, in one folder that has `examples/` and the files that the pages mention: `sh` as a
-script that must succeed (lines that install, call `make` or never end are left out), `python` as a script, `yaml`
-through the config's loader on top of MINIMAL. A block whose first line is `# name.yaml` or `# name.py` is also saved
-under that name. After `<!-- output -->` a `text` block holds lines of what the block before it printed, in order; `…`
-stands for any text. What comes after `<!-- local -->` needs the local model and is left to `make test-local`, what
-comes after `<!-- benchmarks -->` needs lm-eval and is left to `make test-benchmarks`.
+Every block of a page runs in order, in one folder that has `examples/`, the logs of other tools in `logs/<tool>/` and
+the files that the pages mention: `sh` as a script that must succeed (lines that install, call `make` or never end are
+left out), `python` as a script, `yaml` through the config's loader on top of MINIMAL. A block whose first line is
+`# name.yaml` or `# name.py` is also saved under that name. After `<!-- output -->` a `text` block holds lines of what
+the block before it printed, in order; `…` stands for any text. What comes after `<!-- local -->` needs the local model
+and is left to `make test-local`, what comes after `<!-- benchmarks -->` needs lm-eval and is left to
+`make test-benchmarks`.
 """
 
 import os
@@ -75,6 +76,8 @@ def blocks(page: Path) -> list[Block]:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+    for logs in (ROOT / "tests/formats").glob("*/logs"):  # of other tools, which the pages about them read
+        shutil.copytree(logs, tmp_path / logs.relative_to(ROOT))
     for name, text in MENTIONED.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)

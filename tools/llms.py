@@ -15,7 +15,7 @@ HEAD = (
     "nothing is paid twice, and every failure is counted.\n\n"
     "Start with `assay init first` and `assay run first/config.yaml`: the embedded model needs no key and no network. "
     "Every command has `--help` and `--json`; `assay schema` is the JSON Schema of a config, `assay schema COMMAND` "
-    "that of what a command prints with `--json`. How to work with all of it is in SKILL.md beside this file. The pages "
+    "that of what a command prints with `--json`. How to work with it is in SKILL.md beside this file. The pages "
     "below are in the folder `docs` of Assay's repository.\n"
 )
 SECTIONS = {

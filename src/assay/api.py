@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from assay.analysis.judge.label import Labelling, label
     from assay.analysis.look.benchmarks import list_benchmarks as benchmarks_list
     from assay.analysis.look.benchmarks import pull_benchmarks as benchmarks_pull
+    from assay.analysis.look.convert import convert
     from assay.analysis.look.dataset import dataset_add, dataset_ls, dataset_show, dataset_verify
     from assay.analysis.look.export import export
     from assay.analysis.look.load import Load
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from assay.analysis.look.status import status
     from assay.analysis.look.trace import trace
     from assay.analysis.rank.rank import rank
+    from assay.analysis.verify.verify import verify
     from assay.config import Config
     from assay.config.resolved import stored_schema as schema
     from assay.engine.aggregate.aggregate import Aggregator
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from assay.engine.evaluate.evaluate import Evaluator
     from assay.engine.experiment.experiment import Experiment, Options, Result
     from assay.engine.experiment.import_results import import_results as import_
+    from assay.engine.experiment.lock import Locked
     from assay.engine.experiment.plan import Plan
     from assay.engine.experiment.trust import trust
     from assay.engine.run.run import Runner
@@ -61,13 +64,14 @@ if TYPE_CHECKING:
 # fmt: off
 __all__ = [
     "AggregationRepository", "Aggregator", "DatasetRepository", "EvaluationRepository", "Evaluator", "Experiment",
-    "FlatStore", "FolderStore", "Labelling", "Load", "MemoryStore", "Options", "Plan", "Result", "RunRepository",
-    "Runner", "Sheet", "aggregate", "benchmarks_list", "benchmarks_pull", "bind_metric", "bind_scorer", "calibrate",
-    "compare", "dataset", "dataset_add", "dataset_ls", "dataset_show", "dataset_verify", "evaluate", "evaluation",
-    "experiment", "export", "finish", "frame", "function_task", "gate", "import_", "init", "label", "list", "load_test",
-    "local_list", "local_pull", "ls", "metric", "mock_server", "model", "open_store", "plan", "prompt", "prompt_task",
-    "query", "rank", "reader", "report", "run", "run_async", "save", "schema", "scorer", "sheet", "show", "sql",
-    "status", "task", "trace", "trust", "validate", "view", "work", "writer",
+    "FlatStore", "FolderStore", "Labelling", "Load", "Locked", "MemoryStore", "Options", "Plan", "Result",
+    "RunRepository", "Runner", "Sheet", "aggregate", "benchmarks_list", "benchmarks_pull", "bind_metric",
+    "bind_scorer", "calibrate", "compare", "convert", "dataset", "dataset_add", "dataset_ls", "dataset_show",
+    "dataset_verify", "evaluate", "evaluation", "experiment", "export", "finish", "frame", "function_task", "gate",
+    "import_", "init", "label", "list", "load_test", "local_list", "local_pull", "lock", "ls", "metric",
+    "mock_server", "model", "open_store", "plan", "prompt", "prompt_task", "query", "rank", "reader", "report",
+    "run", "run_async", "save", "schema", "scorer", "sheet", "show", "sql", "status", "task", "trace", "trust",
+    "validate", "verify", "view", "work", "writer",
 ]
 # fmt: on
 
@@ -78,6 +82,7 @@ _HOMES = {
     "analysis.judge.calibrate": "calibrate",
     "analysis.judge.label": "Labelling label",
     "analysis.look.benchmarks": "list_benchmarks=benchmarks_list pull_benchmarks=benchmarks_pull",
+    "analysis.look.convert": "convert formats=convertible",
     "analysis.look.dataset": "dataset_add dataset_ls dataset_show dataset_verify",
     "analysis.look.export": "export",
     "analysis.look.load": "Load LoadTest=new_load_test",
@@ -87,6 +92,7 @@ _HOMES = {
     "analysis.look.status": "Watch=status_watch status",
     "analysis.look.trace": "trace",
     "analysis.rank.rank": "rank",
+    "analysis.verify.verify": "verify",
     "config": "parse_override",
     "config.resolved": "stored_schema=schema",
     "engine.aggregate.aggregate": "Aggregator",
@@ -98,6 +104,7 @@ _HOMES = {
     "engine.evaluate.evaluate": "Evaluator",
     "engine.experiment.experiment": "Experiment Options Result",
     "engine.experiment.import_results": "import_results=import_",
+    "engine.experiment.lock": "Locked",
     "engine.experiment.plan": "Plan",
     "engine.experiment.trust": "trust",
     "engine.run.run": "Runner",
@@ -207,6 +214,14 @@ def load_test(source: "Source | None" = None, *, levels: Sequence[int], **option
     from assay.threads import run_blocking
 
     return run_blocking(lambda: finish(LoadTest(experiment(source, **options), levels)))
+
+
+def lock(source: "Source | None" = None, *, output: str | Path | None = None, **options: Any) -> "Locked":
+    """Write what determines the numbers of a config to `output`, by default beside it; arguments as those of
+    `experiment`. `run(config, locked=True)` refuses anything else."""
+    from assay.engine.experiment.lock import lock
+
+    return lock(experiment(source, **options), output)
 
 
 def plan(source: "Source | None" = None, **options: Any) -> "Plan":

@@ -31,12 +31,14 @@ VERBS = {  # the words of each verb that writes a file which its user names
     "gate": "gate results --min 0.1 --junit FILE.xml",
 }
 # `run`, `evaluate`, `aggregate`, `worker`, `import` and `dataset` write an experiment's folder, whose rows are never
-# replaced (tests/engine/experiment); `init` creates files only, `judge` and `gate --markdown` append, as does
-# `view`; `local` writes its own file in the cache folder, `benchmarks pull` leaves what it did not write; the others
-# write nothing.
+# replaced (tests/engine/experiment); `convert` and `init` create files only, `judge` and `gate --markdown` append, as
+# does `view`; `local` writes its own file in the cache folder, `benchmarks pull` leaves what it did not write; the
+# others write nothing.
 FOLDERS = {"run", "evaluate", "aggregate", "import", "dataset", "worker"}
-ADDING = {"benchmarks", "init", "judge", "local", "view"}
+ADDING = {"benchmarks", "convert", "init", "judge", "local", "view"}
 NOTHING = {"plan", "validate", "compare", "trace", "ls", "status", "sql", "list", "show", "completion", "mock-server"}
+NOTHING |= {"verify"}
+OWN_RULE = {"lock"}  # a lock knows its own by their checksums: tests/cli/test_lock.py
 FORMATS = {"mixeval", "sygra"}
 
 
@@ -80,7 +82,7 @@ def test_a_verb_replaces_only_what_it_wrote(folder: Path, verb: str) -> None:
 
 
 def test_every_verb_is_accounted_for() -> None:
-    assert {*VERBS, *FOLDERS, *ADDING, *NOTHING, *FORMATS} == set(COMMANDS)
+    assert {*VERBS, *FOLDERS, *ADDING, *NOTHING, *OWN_RULE, *FORMATS} == set(COMMANDS)
 
 
 @pytest.mark.parametrize("name", writer.names())

@@ -41,6 +41,7 @@ GOLDEN = {  # the words of each screen
     "trace": "trace judged q01",
     "ls": "ls output",
     "status": "status output/run",
+    "verify": "verify output/run",
     "sql": "sql results 'select model_name, label, count(*) as n, avg(score) as mean from evaluations group by 1, 2'",
 }
 OTHERS = {  # what they show changes with each plug-in
@@ -49,6 +50,7 @@ OTHERS = {  # what they show changes with each plug-in
     "dataset-show": "dataset show questions-of-the-whole-project",
     "evaluate": "evaluate output/run --no-progress",
     "init": "init --list",
+    "lock": "lock config.yaml",
     "list": "list",
     "load": "run config.yaml --load 1,2 --no-progress -o loaded",
     "list-benchmarks": "list benchmarks sums-of-screens --include-path tasks",
@@ -57,6 +59,7 @@ OTHERS = {  # what they show changes with each plug-in
     "show": "show exact_match",
     "show-benchmark": "show sums-of-screens --include-path tasks",
     "import": "import camp -o imported",
+    "convert": "convert camp table.csv",
 }
 NO_SCREEN = {
     "benchmarks",

@@ -20,7 +20,7 @@ from fuzz.imports import SOURCES, read
 
 EVENTS = ("open", "os.mkdir", "os.remove", "os.rename", "os.truncate", "fcntl.flock")
 CALLS = ("write", "pwrite", "fsync", "replace", "ftruncate")
-CLOCKS = ("created", "started", "ended", "mtime_ns")
+CLOCKS = ("created", "started", "ended", "mtime_ns", "manifest")  # the last is the checksum of a text with times
 AT_RANDOM = 10
 
 

@@ -54,6 +54,7 @@ def test_the_files_of_an_experiment(tmp_path: Path) -> None:
         "run",
         "evaluation",
         "aggregation",
+        "seal",
     }
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.text import json_stream
-from assay.text.json_stream import BrokenJson, json_entries
+from assay.text.json_stream import BrokenJson, json_entries, json_parts
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -56,6 +56,7 @@ def test_nothing_and_a_mark_of_order() -> None:
     [
         ('[{"a": 1},\n{"a": 2', 2, True),
         ('[{"a": 1},\n', 2, True),
+        ('[{"a": 1},\n{"a": "cut of', 2, True),
         ("[1, 2] 3", 1, False),
         ('[{"a": 1}\n{"a": 2}]', 2, False),
         ('{"a": {}, 5: {}}', 1, False),
@@ -77,3 +78,25 @@ def test_memory_is_one_window(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in json_stream._entries(window, "list"):
         widest = max(widest, len(window.text))
     assert widest < 4 << 10
+
+
+NAMES = st.text(alphabet='xyz"\\{[ ', max_size=4)
+
+
+@given(st.dictionaries(NAMES, JSON, max_size=4), st.dictionaries(NAMES, JSON, max_size=3), st.lists(JSON, max_size=3))
+def test_the_parts_inside_of_objects(fields: dict[str, Any], inner: dict[str, Any], entries: list[Any]) -> None:
+    whole = {**fields, "a": {**inner, "b": {"c": entries}, "d": {"e": 1}}}
+    found: dict[str, Any] = {}
+    for key, number, value in json_parts(Slow(json.dumps(whole).encode()), inside=("a", "a.b")):
+        if number is None:
+            assert key not in found
+            found[key] = value
+        else:
+            assert number == len(found[key])
+            found[key].append(value)
+    assert found == {
+        **fields,
+        **{f"a.{name}": value for name, value in inner.items()},
+        "a.b.c": entries,
+        "a.d": {"e": 1},
+    }

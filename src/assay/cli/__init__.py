@@ -18,13 +18,27 @@ if TYPE_CHECKING:
 
 # The order in which commands are listed. One that is not named here comes last: its file is enough.
 ORDER = (
-    *("run", "plan", "validate", "evaluate", "aggregate", "compare", "rank", "gate", "judge", "view", "report"),
+    *(
+        "run",
+        "plan",
+        "validate",
+        "evaluate",
+        "aggregate",
+        "compare",
+        "rank",
+        "gate",
+        "judge",
+        "view",
+        "report",
+        "verify",
+    ),
     *(
         "trace",
         "ls",
         "status",
         "sql",
         "export",
+        "convert",
         "dataset",
         "benchmarks",
         "local",

@@ -10,6 +10,8 @@ from assay.cli._options import force_option, overrides, parameters_option, trust
 from assay.cli._output import json_option, print_json, print_notes
 from assay.errors import UserError
 
+TABLES = "items, responses, evaluations, metrics, samples."
+
 
 def _flags() -> dict[str, list[str]]:
     """The parameters of each format that are true or false; each is a flag as well."""
@@ -30,7 +32,9 @@ def _formats() -> str:
 )
 @click.argument("path", type=click.Path())
 @click.option("-f", "--format", "format_name", default="", help="Default: the suffix of -o.")
-@click.option("-t", "--table", default="responses", show_default=True, help="items, responses, evaluations, metrics.")
+@click.option(
+    "-t", "--table", default="responses", show_default=True, help="items, responses, evaluations, metrics, samples."
+)
 @click.option("-o", "--output", type=click.Path(), help="The file, or the folder; default: standard output.")
 @trust_option
 @force_option

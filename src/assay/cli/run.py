@@ -35,12 +35,23 @@ def _levels(ctx: click.Context, param: click.Parameter, text: str | None) -> lis
     "--load", "levels", metavar="N,N,…", callback=_levels, help="Measure throughput and latency with N calls in flight."
 )
 @click.option("--max-error-rate", type=click.FloatRange(0, 1), help="Fail if a larger share of responses are errors.")
+@click.option("--locked", is_flag=True, help="Refuse to run anything but what `assay lock` wrote down.")
+@click.option(
+    "--lock-file", metavar="FILE", type=click.Path(), help="The lock; default: CONFIG.lock. Implies --locked."
+)
 @cluster_options
 @click.option("--dry-run", is_flag=True, help="Show the plan, do nothing.")
 @format_option
 @click.option("--no-progress", is_flag=True, help="No progress display.")
 def command(
-    dry_run: bool, form: str, as_json: bool, no_progress: bool, levels: list[int] | None, **options: Any
+    dry_run: bool,
+    form: str,
+    as_json: bool,
+    no_progress: bool,
+    levels: list[int] | None,
+    locked: bool,
+    lock_file: str | None,
+    **options: Any,
 ) -> None:
     """Run CONFIG: every model × prompt × item × sample, then scoring and metrics.
 
@@ -48,7 +59,10 @@ def command(
     line is the result. With --load nothing is scored: every level is a run of its own in the folder's `load`.
     """
     config, chosen = config_of(**options)
+    chosen["locked"] = lock_file or locked
     if levels is not None:
+        if chosen["locked"]:
+            raise UserError("--load and --locked do not go together", fix="leave one of them out")
         if dry_run:
             raise UserError("--load and --dry-run do not go together", fix="leave one of them out")
         experiment = api.experiment(config, **chosen)

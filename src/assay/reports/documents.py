@@ -121,7 +121,10 @@ def csv_lines(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, keep_for
     lines = _Lines()
     # Only a writer that ends its lines with both characters quotes each of them in a text.
     write = csv.writer(lines, lineterminator="\r\n").writerows
-    made = ([_cell(value, keep_formulas) for value in row] for row in chain([columns], rows))
+    made = (
+        [value if value is None or type(value) is float else _cell(value, keep_formulas) for value in row]
+        for row in chain([columns], rows)
+    )
     while batch := list(islice(made, _BATCH)):
         write(batch)
         yield "".join(f"{line[:-2]}\n" for line in lines).encode("utf-8", "replace")
@@ -135,7 +138,9 @@ def _cell(value: Any, keep_formulas: bool) -> Any:
     if value is None or kind is int or kind is float:
         return value
     text: str = value if kind is str else _json_text(value)
-    return text if keep_formulas else plain_cell(text)
+    if keep_formulas or not text or (text.isprintable() and text[0].isalnum()):  # most are nothing but words
+        return text
+    return plain_cell(text)
 
 
 def _json_text(value: Any) -> str:

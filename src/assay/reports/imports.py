@@ -1,7 +1,8 @@
-"""What an import left behind: counts, and the other program's own numbers beside those of the imported rows."""
+"""What an import or a conversion left behind: counts, and another program's own numbers beside those of its rows."""
 
 from collections.abc import Sequence
 
+from assay.analysis.look.convert import Converted
 from assay.engine.experiment.headlines import Checked
 from assay.engine.experiment.import_results import Imported
 from assay.reports.sheet import Cell, Column, Line, Sheet, Table, count, counts_text
@@ -32,6 +33,25 @@ def imports_view(imports: Sequence[Imported]) -> Sheet:
         ]
     notes = [note for imported in imports for note in imported.notes]
     return Sheet(parts=parts, notes=[*notes, *_reasons(imports)])
+
+
+def conversions_view(conversions: Sequence[Converted]) -> Sheet:
+    lines: list[Line] = []
+    for made in conversions:
+        rows = (
+            f"{count(made.items, 'item')}, {count(made.responses, 'response')}, {count(made.evaluations, 'evaluation')}"
+        )
+        aside = ", ".join(f"{number:,} {_ASIDE.get(what, what)}" for what, number in made.aside.items())
+        lines += [
+            Line(f"{made.format}: {'unchanged' if made.unchanged else rows}"),
+            *([Line(f"in the sidecar, wholly or in part: {aside}")] if aside else []),
+            Line(f"files: {made.path}", wraps=False),
+            *([Line(f"files: {made.sidecar}", wraps=False)] if made.sidecar else []),
+        ]
+    return Sheet(parts=lines, notes=[note for made in conversions for note in made.notes])
+
+
+_ASIDE = {"item": "items", "response": "responses", "evaluation": "evaluations"}
 
 
 def headline_table(headlines: Sequence[Checked]) -> Table:

@@ -17,8 +17,8 @@ import msgspec
 
 from assay.errors import LockedError
 from assay.store.files import make_folder, open_own, store_error, sweep
-
-LOCK = ".lock"
+from assay.store.sealed import LOCK as LOCK
+from assay.store.sealed import sealed_line
 
 
 class _Holder(msgspec.Struct):
@@ -62,7 +62,7 @@ class FolderLock:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.ftruncate(fd, 0)
-            os.pwrite(fd, msgspec.json.encode(_this_process()) + b"\n", 0)
+            os.pwrite(fd, sealed_line(msgspec.json.encode(_this_process())), 0)
             sweep(self.folder)
         except BlockingIOError:
             holder = os.pread(fd, 1 << 16, 0)

@@ -22,9 +22,10 @@ from assay.registry import nearest
 from assay.store.files import refuse_link, safe_name, store_error, write_file
 from assay.store.lock import FolderLock
 from assay.store.log import FileLog
+from assay.store.sealed import MANIFEST as MANIFEST
+from assay.store.sealed import signed
 
 LOG_NAMES = ("", "calls", "traces", "superseded", "rejected")
-MANIFEST = "manifest.json"
 EXPERIMENT_FILES = (*ROWS_FILE.values(), "config.yaml", "metrics.json", "status.json")  # beside the manifest
 _FOLDERS: dict[Kind, str] = {
     "dataset": "datasets",
@@ -233,7 +234,7 @@ def _sections(directory: Path) -> dict[str, msgspec.Raw]:
 
 
 def _write_sections(directory: Path, sections: dict[str, msgspec.Raw]) -> None:
-    write_file(directory / MANIFEST, msgspec.json.format(msgspec.json.encode(sections), indent=2) + b"\n")
+    write_file(directory / MANIFEST, signed(sections))
 
 
 def _bad_manifest(directory: Path, error: Exception) -> StoreError:

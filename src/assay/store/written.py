@@ -54,6 +54,19 @@ def check_replaceable(path: Path, *, force: bool = False) -> None:
     raise UserError("the file exists, and Assay did not write what it holds", where=str(path), fix=fix)
 
 
+def was_written(path: Path) -> bool:
+    """Whether a file holds what Assay wrote there last, as the ledger beside it tells."""
+    return bool(digest := _written(path)) and digest == digest_of(path)
+
+
+def written_names(folder: Path) -> list[str]:
+    """The files of a folder that Assay has written for its user."""
+    ledger = folder / LEDGER
+    lines = reading.content(ledger).splitlines() if ledger.is_file() else []
+    names = dict.fromkeys(os.fsdecode(line.partition(b"  ")[2]) for line in lines)
+    return [name for name in names if name and "/" not in name and "\0" not in name]
+
+
 def remember(path: Path) -> None:
     """Note that what the file holds now is Assay's."""
     try:

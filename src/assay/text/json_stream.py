@@ -6,8 +6,12 @@ Only one window of text is in memory, as wide as the largest entry. NaN and Infi
 import codecs
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import IO, Any, Literal
+
+import msgspec
+
+from assay.records import tolerant_json
 
 Shape = Literal["list", "object", "lines"]
 
@@ -35,19 +39,38 @@ def json_entries(file: IO[bytes]) -> tuple[Shape, Iterator[tuple[str, Any]]]:
     return shape, _entries(window, shape)
 
 
-def json_parts(file: IO[bytes]) -> Iterator[tuple[str, int | None, Any]]:
+def json_parts(file: IO[bytes], inside: Collection[str] = ()) -> Iterator[tuple[str, int | None, Any]]:
     """(key, None, value) of each field of the file's one object; a list is given as empty, and then its entries follow
-    with their numbers, one at a time."""
+    with their numbers, one at a time. Of the objects `inside`, named by their keys with dots, the fields are given."""
     window = _Window(file)
-    for key in _keys(window):
-        if window.peek() != "[":
-            yield key, None, window.value()
-            continue
-        yield key, None, []
-        for number, (_, entry) in enumerate(_bracketed(window, "list")):
-            yield key, number, entry
+    yield from _parts(window, inside, "")
     if window.peek():
         raise window.broken("there is more after the end of the JSON")
+
+
+def storable(value: Any) -> Any:
+    """A value as rows can hold it: halves of characters become question marks, integers beyond 64 bits floats. What
+    nests too deeply is a ValueError."""
+    try:
+        msgspec.json.encode(value)
+    except (UnicodeEncodeError, OverflowError):
+        return tolerant_json(json.dumps(value).encode())
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    return value
+
+
+def _parts(window: "_Window", inside: Collection[str], above: str) -> Iterator[tuple[str, int | None, Any]]:
+    for key in _keys(window):
+        name, begin = f"{above}{key}", window.peek()
+        if begin == "{" and name in inside:
+            yield from _parts(window, inside, f"{name}.")
+        elif begin != "[":
+            yield name, None, window.value()
+        else:
+            yield name, None, []
+            for number, (_, entry) in enumerate(_bracketed(window, "list")):
+                yield name, number, entry
 
 
 def _entries(window: "_Window", shape: Shape) -> Iterator[tuple[str, Any]]:
@@ -141,7 +164,7 @@ class _Window:
                 cut = error.msg.startswith("Unterminated string") or error.pos > len(self.text) - _LONGEST_TOKEN
                 if self._ended or not cut:
                     self.at = min(error.pos, len(self.text))
-                    raise self.broken(error.msg) from None
+                    raise self.broken(error.msg, open_end=error.msg.startswith("Unterminated string")) from None
             except RecursionError:
                 raise self.broken("too many brackets within brackets") from None
             except ValueError:
@@ -149,9 +172,9 @@ class _Window:
             self.more(size)
             size *= 2
 
-    def broken(self, what: str) -> BrokenJson:
+    def broken(self, what: str, *, open_end: bool = False) -> BrokenJson:
         line = self._lines + self.text.count("\n", 0, self.at)
-        return BrokenJson(what, line, self._ended and not self.text[self.at :].strip())
+        return BrokenJson(what, line, self._ended and (open_end or not self.text[self.at :].strip()))
 
     def more(self, size: int = 0) -> bool:
         """Read on; false at the end."""

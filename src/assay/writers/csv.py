@@ -9,5 +9,4 @@ from assay.reports.documents import csv_lines
 def csv(export: Export, *, keep_formulas: bool = False) -> None:
     """Comma-separated values with a header; nested values are JSON text, null is empty."""
     columns = list(export.columns())
-    rows = ([row.get(name) for name in columns] for row in export.rows())
-    export.write(csv_lines(columns, rows, keep_formulas=keep_formulas))
+    export.write(csv_lines(columns, export.cells(), keep_formulas=keep_formulas))

@@ -7,4 +7,4 @@ from assay.registry import writer
 @writer
 def jsonl(export: Export) -> None:
     """One JSON object a line."""
-    export.write(line + b"\n" for _, line in export.tables.lines(export.table))
+    export.write(line + b"\n" for line in export.lines())

@@ -2,9 +2,10 @@
 
 import os
 from contextlib import suppress
+from tempfile import NamedTemporaryFile
 
-from assay.analysis.look.export import Export
-from assay.analysis.look.sql import connect, text
+from assay.analysis.look.export import SAMPLES, Export
+from assay.analysis.look.sql import connect, read_rows, text
 from assay.errors import UserError
 from assay.registry import writer
 from assay.store.files import make_folder, new_file, store_error, temporary_of
@@ -23,8 +24,12 @@ def parquet(export: Export) -> None:
     try:
         make_folder(export.path.parent)
         os.close(new_file(temporary, export.path))
-        with connect([export.tables]) as connection:
-            connection.execute(f"COPY {export.table} TO {text(str(temporary.absolute()))} ({_OPTIONS})")
+        place = text(str(temporary.absolute()))
+        if export.table == SAMPLES:
+            _copy_samples(export, place)
+        else:
+            with connect([export.tables]) as connection:
+                connection.execute(f"COPY {export.table} TO {place} ({_OPTIONS})")
         os.replace(temporary, export.path)
         remember(export.path)
     except OSError as error:
@@ -32,3 +37,12 @@ def parquet(export: Export) -> None:
     finally:
         with suppress(OSError):
             temporary.unlink()
+
+
+def _copy_samples(export: Export, place: str) -> None:
+    """The joined rows on their way into duckdb."""
+    with NamedTemporaryFile(prefix="assay-", suffix=".jsonl") as file:
+        file.writelines(line + b"\n" for line in export.lines())
+        file.flush()
+        with connect([]) as connection:
+            connection.execute(f"COPY ({read_rows([file.name], export.columns())}) TO {place} ({_OPTIONS})")

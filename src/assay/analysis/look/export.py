@@ -2,7 +2,8 @@
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -11,14 +12,18 @@ from typing import IO, Any, cast
 import msgspec
 from msgspec import inspect
 
+from assay.analysis.look.samples import SamplesTable
 from assay.config import Config
 from assay.engine.experiment.bind import bind_outputs
 from assay.engine.experiment.sources import Source, find_source
 from assay.engine.run.evidence import NOUNS
-from assay.errors import UserError
+from assay.errors import LockedError, UserError
+from assay.reading import is_remote
 from assay.records import Evaluation, Kind, Response, tolerant_json
 from assay.registry import check_params, nearest, writer
+from assay.store.lock import FolderLock
 from assay.store.log import FileLog
+from assay.store.sealed import seal_files
 from assay.store.shared.mirror import writing
 from assay.store.written import write_named
 from assay.text.plain import plain_json
@@ -27,6 +32,7 @@ from assay.usercode import failing
 SUFFIXES = {".md": "markdown", ".ndjson": "jsonl"}
 _CALLED = {"html": "report"}  # a file of this kind is the whole report
 TABLES: dict[str, Kind] = {noun: kind for kind, noun in NOUNS.items()}
+SAMPLES = "samples"  # a table that is not stored but joined from the others
 _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
@@ -68,9 +74,10 @@ KNOWN: dict[str, dict[str, str]] = {
 }
 
 
-def check_table(name: str) -> str:
-    if name not in TABLES:
-        raise UserError(f"there is no table {name!r}", fix=nearest(name, TABLES))
+def check_table(name: str, *more: str) -> str:
+    """The name of a stored table, or one of `more`."""
+    if name not in (*TABLES, *more):
+        raise UserError(f"there is no table {name!r}", fix=nearest(name, (*TABLES, *more)))
     return name
 
 
@@ -146,7 +153,7 @@ class Tables:
             seen.update(row)
             if not row.keys() <= known.keys():
                 for name in [name for name in row if name not in known]:
-                    others[name] = _wider(others.get(name), bytes(row[name]))
+                    others[name] = wider(others.get(name), bytes(row[name]))
         columns = {name: type for name, type in known.items() if name in seen}
         return columns | {name: type or "JSON" for name, type in others.items()}
 
@@ -167,7 +174,7 @@ def _no_row(reason: str, place: str) -> UserError:
     return UserError(f"a line is not a row: {reason}", where=place, fix=fix)
 
 
-def _wider(before: str | None, value: bytes) -> str | None:
+def wider(before: str | None, value: bytes) -> str | None:
     """The type that holds this JSON value too; None while only null was seen."""
     first = value[:1]
     if first == b"n":
@@ -193,17 +200,34 @@ class Export:
         self, tables: Tables, table: str, path: Path | None, *, whole: bool = False, force: bool = False
     ) -> None:
         self.tables = tables
-        self.table = check_table(table)
+        self.table = check_table(table, SAMPLES)
         self.path = path
         self.force = force
         if not whole:  # a writer that writes more than one table looks for them itself
-            tables.log(table)
+            tables.log("responses" if table == SAMPLES else table)
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        return self.tables.rows(self.table)
+        return self._samples.rows() if self.table == SAMPLES else self.tables.rows(self.table)
+
+    def cells(self) -> Iterator[list[Any]]:
+        """The rows as lists, in the order of the columns."""
+        if self.table == SAMPLES:
+            return self._samples.cells()
+        columns = list(self.columns())
+        return ([row.get(name) for name in columns] for row in self.rows())
 
     def columns(self) -> dict[str, str]:
-        return self.tables.columns(self.table)
+        return self._samples.columns() if self.table == SAMPLES else self.tables.columns(self.table)
+
+    @cached_property
+    def _samples(self) -> SamplesTable:
+        return SamplesTable(self.tables)
+
+    def lines(self) -> Iterator[bytes]:
+        """The rows as JSON, without line feeds; those of a stored table as they stand on disk."""
+        if self.table == SAMPLES:
+            return map(msgspec.json.Encoder().encode, self.rows())
+        return (line for _, line in self.tables.lines(self.table))
 
     def write(self, chunks: Iterable[bytes]) -> None:
         """Write them as they come; a file takes the place of an older one only when it is whole."""
@@ -224,6 +248,9 @@ def write_outputs(config: Config, folder: str | Path) -> list[str]:
             export = Export(Tables(find_source(folder)), output.table, path)
             notes += output.write(export, **output.params) or ()
         notes.append(f"written to {output.path}")
+    if not is_remote(folder):
+        with suppress(LockedError), FolderLock(Path(folder)):
+            seal_files(Path(folder))
     return notes
 
 

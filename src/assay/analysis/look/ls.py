@@ -13,6 +13,7 @@ from assay import reading
 from assay.engine.calls.failures import Failures, told_once
 from assay.errors import UserError, shown
 from assay.reading import is_remote
+from assay.records import ROWS_FILE
 from assay.registry import formats
 from assay.store.files import INSIDE
 
@@ -122,7 +123,8 @@ def _listed(folder: str) -> Listed:
     if folder != (name := folder.encode("utf-8", "backslashreplace").decode()):
         return Listed(folder=name, state="broken", problem="the name of its folder is not UTF-8; rename it")
     try:
-        sections = _sections(_content(folder, "manifest.json"))
+        content = _sections(_content(folder, "manifest.json"))
+        sections = {kind: content[kind] for kind in ROWS_FILE if kind in content}
     except (ValueError, OSError, RecursionError) as error:
         return Listed(folder=folder, state="broken", problem=f"the manifest cannot be read: {error}")
     empty = _Section()

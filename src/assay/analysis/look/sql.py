@@ -1,7 +1,7 @@
 """SQL over the rows of experiments, read only; and a table as a data frame."""
 
 import re
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -121,14 +121,20 @@ def _check(connection: "DuckDBPyConnection", sql: str) -> None:
 
 
 def _select(tables: Tables, name: str, most: int | None, several: bool) -> str:
-    columns: dict[str, str] = {}
-    for column, type in tables.columns(name, most if name != "metrics" else None).items():
-        if column.lower() not in map(str.lower, columns):  # two that differ in case only are one to SQL
-            columns[column] = type
-    files = ", ".join(text(_GLOB.sub(r"[\1]", file)) for file in tables.files(name))
-    typed = ", ".join(f"{text(column)}: {text(type)}" for column, type in columns.items())
+    columns = tables.columns(name, most if name != "metrics" else None)
     source = f"{text(tables.source.name)} AS source, " if several and "source" not in columns else ""
-    return f"SELECT {source}* FROM read_json([{files}], format = 'newline_delimited', columns = {{{typed}}})"
+    return read_rows(tables.files(name), columns, source)
+
+
+def read_rows(files: Iterable[str], columns: Mapping[str, str], more: str = "") -> str:
+    """The query that reads files of rows with these columns."""
+    different: dict[str, str] = {}
+    for column, type in columns.items():
+        if column.lower() not in map(str.lower, different):  # two that differ in case only are one to SQL
+            different[column] = type
+    names = ", ".join(text(_GLOB.sub(r"[\1]", file)) for file in files)
+    typed = ", ".join(f"{text(column)}: {text(type)}" for column, type in different.items())
+    return f"SELECT {more}* FROM read_json([{names}], format = 'newline_delimited', columns = {{{typed}}})"
 
 
 def text(value: str) -> str:

@@ -16,6 +16,7 @@ from assay.engine.run.plan import plan_digest
 from assay.errors import StoreError
 from assay.records import Manifest
 from assay.store.repositories import AggregationRepository
+from assay.store.sealed import seal_files
 from assay.store.shared.generations import Generation, is_open
 from assay.store.shared.segments import ClosedError
 
@@ -65,6 +66,7 @@ async def _make(
         if bound.metrics:
             experiment.options.workers = _cores()  # no shard is left that needs them
             result.metrics = await experiment.measure(bound.metrics)
+        seal_files(experiment.folder)
         root.push()
         counts: Counter[str] = Counter()
         for manifest in filter(None, (result.run, result.evaluation)):

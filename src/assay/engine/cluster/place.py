@@ -18,22 +18,32 @@ _WHERE = ("workers", "shard", "on")
 
 
 def run_of(config: Config, options: Mapping[str, Any]) -> Experiment:
-    """The run of a config. `workers`, `shard` and `on` among the options say who makes the rows, the others are those
-    of `Options`."""
+    """The run of a config. `workers`, `shard` and `on` among the options say who makes the rows, `locked` whether it is
+    held to a lock, the others are those of `Options`."""
     where, own = _parted(options)
     if config.on is not None and config.on.ray is not None and "shard" not in where:
         where.setdefault("on", "ray")
+    locked = own.pop("locked", None)
     place = str(own.get("output_dir") or config.output_dir)
     if not where and not is_remote(place):
-        return Experiment(config, Options(**own))
+        return _experiment(config, own, locked)
     from assay.engine.cluster.placement import Placement
     from assay.engine.cluster.root import Root
 
     root = Root(place)
     own["output_dir"] = str(root.folder)
-    experiment = Experiment(config, Options(**own))
+    experiment = _experiment(config, own, locked)
     experiment.by_workers = Placement(root, **where)
     return experiment
+
+
+def _experiment(config: Config, options: dict[str, Any], locked: bool | str | Path | None) -> Experiment:
+    """`locked`: held to its lock, the one beside the config or in this file."""
+    if not locked:
+        return Experiment(config, Options(**options))
+    from assay.engine.experiment.locked import LockedExperiment
+
+    return LockedExperiment(config, Options(**options), lock="" if locked is True else str(locked))
 
 
 def evaluation_of(

@@ -38,6 +38,7 @@ from assay.records import Manifest, MetricRow
 from assay.shown import Shown
 from assay.store.items import decode_item
 from assay.store.repositories import DatasetRepository
+from assay.store.sealed import seal_files
 from assay.store.shared.generations import make_ordinary
 from assay.store.shared.mirror import named, push, remembered
 from assay.store.stores import FlatStore
@@ -161,8 +162,10 @@ class Experiment:
         return result
 
     def _push(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """A copy goes back to its bucket; of a run that failed as well, because its rows were paid for."""
+        """The folder is sealed, and a copy goes back to its bucket; after a failure as well: rows were paid for."""
         try:
+            if self.responses.stored:
+                seal_files(self.folder)
             push(self.folder)
         except StoreError:
             if error is None:
@@ -226,13 +229,8 @@ class Experiment:
     def validate(self) -> list[str]:
         """Everything that can be known before spending: all problems at once, or the warnings."""
         problems = Problems(self.config)
-        checks: tuple[Callable[[], Any], ...] = (
-            self.bind_tasks,
-            self._bind_scoring,
-            lambda: check_budget(self.config),
-            lambda: bind.bind_outputs(self.config),
-        )
-        for check in checks:
+        spending, outputs = partial(check_budget, self.config), partial(bind.bind_outputs, self.config)
+        for check in (self.bind_tasks, self._bind_scoring, spending, outputs):
             with problems.at():
                 check()
         with self.trial_store() as store:

@@ -28,6 +28,7 @@ _SECRET = re.compile(
     r"(api[-_]?key|authorization|auth[-_]?token|access[-_]?token|password|secret|credential|cookie)", re.I
 )
 _HIDDEN = "[removed]"
+_TABLES = ("csv", "hf", "parquet")  # formats that are nobody's own, with a table of samples
 
 
 class Case(NamedTuple):
@@ -122,7 +123,8 @@ def read_foreign(path: Path, format_name: str = "", params: Mapping[str, Any] | 
 def recognised(path: Path) -> list[Read]:
     """The experiments of other tools at a path, by their formats' readers; none if nothing there is one, or nobody can
     tell which format a file has."""
-    read = {name: several for name in registry.formats("reader") if (several := _ask(name, path, {}))}
+    names = [*registry.formats("reader"), *_TABLES]
+    read = {name: several for name in names if (several := _ask(name, path, {}))}
     if len(read) > 1 and path.is_file():
         return []
     return [Read(name, foreign) for name, several in read.items() for foreign in several]
@@ -132,7 +134,10 @@ def _ask(name: str, path: Path, params: Mapping[str, Any]) -> list[Foreign]:
     read = registry.reader.get(name, base=Path.cwd(), where="--from")
     chosen = registry.check_params(read, params, where="--set")
     with failing(read, f"the format {name!r}", "--from"):
-        return read(path, **chosen)
+        results: list[Foreign] = read(path, **chosen)
+    from assay.engine.experiment.sidecar import completed  # it needs this module
+
+    return [completed(foreign, path) for foreign in results]
 
 
 # ---- files

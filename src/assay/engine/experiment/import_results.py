@@ -19,6 +19,7 @@ from assay.engine.experiment.dataset import ingest
 from assay.engine.experiment.foreign import Case, Foreign, Read, read_foreign
 from assay.engine.experiment.headlines import Checked, check_headlines
 from assay.engine.experiment.import_rows import import_rows, means_config
+from assay.engine.experiment.sidecar import restore
 from assay.errors import UserError, shown
 from assay.records import ROWS_FILE, Evaluation, Kind, Manifest, Response
 from assay.shown import Shown
@@ -26,12 +27,14 @@ from assay.store.files import safe_name
 from assay.store.keys import canonical, digest, id_hash
 from assay.store.keyset import Seen
 from assay.store.seal import is_unchanged
+from assay.store.sealed import seal_files
 from assay.store.shared.mirror import local, push
 from assay.store.stores import FlatStore
 
 _KINDS: tuple[Kind, ...] = ("dataset", "run", "evaluation")
 _STAY = "the folder's evaluations were made by Assay and stay as they are"
-HEADLINES = "headlines"  # the key of a run's metadata that has the other program's own numbers
+HEADLINES = "headlines"  # the key of a run's metadata that has the other program's own numbers beside ours
+REPORTED = "reported"  # and of how they come from the rows
 
 
 class Imported(Shown, kw_only=True):
@@ -88,13 +91,17 @@ def import_one(read: Read, folder: Path) -> Imported:
             stay = evaluation is not None and "adopted" not in evaluation.plan
             imported = _imported(name, foreign, folder, before, store)
             imported.notes += [_STAY] if stay and _STAY not in imported.notes else []
+            means_config(folder, foreign.dataset)  # it may have been stopped before
+            seal_files(folder, anew=False)
             return imported
         for kind in ("dataset", "run"):
             _check_free(store, kind)
         _claim(store, "dataset", id, foreign.dataset, {"imported": source})
         _claim(store, "run", id, foreign.dataset, {"adopted": source})
         run = _import(name, foreign, store, id, source)
+        restore(foreign, folder)
         means_config(folder, foreign.dataset)
+        seal_files(folder)
         push(folder)
         return _imported(name, foreign, folder, run, store)
 
@@ -115,7 +122,7 @@ def _import(name: str, foreign: Foreign, store: FlatStore, id: str, source: Mapp
         _import_evaluations(store, id, cases.evaluations(), source, run, foreign, notes)
         headlines = foreign.headlines()
         checked = check_headlines(headlines, store.log("evaluation", id), str(store.folder)) if headlines else []
-        run.metadata[HEADLINES] = msgspec.to_builtins(checked)
+        run.metadata |= {HEADLINES: msgspec.to_builtins(checked), REPORTED: msgspec.to_builtins(headlines)}
         store.put_manifest(run)
     return run
 

@@ -174,6 +174,14 @@ class _AnySecret(dict[str, str]):
         return super().get(key, "unknown")
 
 
+def identity_of(config: Config, entry: ModelConfig) -> Mapping[str, Any]:
+    """The identity of a config's model, whether its key is known or not."""
+    try:
+        return bind_model(config, entry, _AnySecret()).identity
+    except AssayError:
+        return {"name": entry.name}
+
+
 def bind_usable(config: Config, environ: Mapping[str, str] | None) -> dict[str, Model]:
     """By name; one that cannot be made says so when it is called."""
     models: dict[str, Model] = {}
@@ -181,9 +189,5 @@ def bind_usable(config: Config, environ: Mapping[str, str] | None) -> dict[str, 
         try:
             models |= bind_models(msgspec.structs.replace(config, models=[entry]), environ)
         except ConfigError as error:
-            try:
-                identity = bind_model(config, entry, _AnySecret()).identity
-            except AssayError:
-                identity = {"name": entry.name}
-            models[entry.name] = Unusable(entry.name, identity, error.problems[0])
+            models[entry.name] = Unusable(entry.name, identity_of(config, entry), error.problems[0])
     return models

@@ -1,0 +1,164 @@
+"""The labels of a folder, given once more by its scorers."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from assay.analysis.verify.replay import KeptResponses, Replay, Silent, no_network
+from assay.analysis.verify.rows import Computed, Stored, Verdict, compared
+from assay.config import Config, environment
+from assay.engine.evaluate.bind import BoundScorer
+from assay.engine.evaluate.evaluate import Evaluator
+from assay.engine.experiment import bind
+from assay.engine.experiment.experiment import Experiment, Options
+from assay.engine.experiment.models import identity_of
+from assay.engine.experiment.sources import ConfigSource, Source, config_of, find_source
+from assay.errors import AssayError, ConfigError
+from assay.interfaces import Limits, Model
+from assay.records import ROWS_FILE, Kind, Manifest
+from assay.store.log import FileLog
+from assay.store.repositories import DatasetRepository
+from assay.threads import run_blocking
+
+ADOPTED = "adopted"  # in the plan of rows that an import brought
+_UNUSED: dict[str, Any] = {"tasks": [], "dataset": None}
+
+
+class Found(msgspec.Struct):
+    """By scorer or metric what came of its rows."""
+
+    verdicts: dict[str, Verdict] = {}
+    notes: list[str] = []
+
+
+class Bench(msgspec.Struct):
+    """A folder made ready for computing from its rows."""
+
+    experiment: Experiment
+    responses: KeptResponses
+    source: Source
+
+    def __post_init__(self) -> None:
+        config = self.experiment.config
+        os.environ.update(environment(config, None))  # user code may read `.env` and `env_vars`
+
+    def store(self, *, answers: bool = False) -> Replay:
+        store = Replay(self.experiment.folder)
+        show = self.responses.show_answers if answers else self.responses.show
+        show(self.experiment, store)
+        return store
+
+
+def bench_of(folder: Path, config: ConfigSource | None) -> Bench:
+    source = find_source(folder, foreign=False)
+    loaded = config_of(config, source, "evaluate", _UNUSED)
+    responses = KeptResponses([source], budget=None, names_dataset=False)
+    return Bench(Experiment(loaded, Options(output_dir=str(folder)), responses=responses), responses, source)
+
+
+def reason_of(error: Exception) -> str:
+    """An error in one line, with the way out."""
+    first = error.problems[0] if isinstance(error, ConfigError) and error.problems else error
+    if not isinstance(first, AssayError):
+        return f"{type(first).__name__}: {first}"
+    what = first.what.partition("\n")[0]
+    return f"{what}: {first.fix}" if first.fix else what
+
+
+def verify_labels(
+    folder: Path, manifests: Mapping[Kind, Manifest], config: ConfigSource | None, bad: AbstractSet[str]
+) -> Found:
+    """`bad` are the files that are not as they were sealed."""
+    manifest = manifests.get("evaluation")
+    if manifest is None:
+        return Found()
+    planned: list[dict[str, Any]] = manifest.plan.get("scorers") or []
+    names = [str(scorer["name"]) for scorer in planned]
+    if ADOPTED in manifest.plan:
+        return _unverified(manifest, "foreign scorers", "labels of another program's scorers")
+    try:
+        bench = bench_of(folder, config)
+        scorers, failed, models = _bind(bench.experiment.config, names)
+        store = bench.store()
+    except Exception as error:  # the config, its code and the rows are anybody's
+        return _unverified(manifest, ", ".join(names), reason_of(error))
+    identities = {str(scorer["name"]): scorer["identity"] for scorer in planned}
+    changed = [scorer.name for scorer in scorers if scorer.identity.hex() != identities[scorer.name]]
+    stored = Stored(FileLog(bench.source.files["evaluation"]), names, keys=not changed)
+    verdicts = {name: Verdict(stored=stored.counts[name]) for name in names}
+    computed = Computed(stored)
+    store.show("evaluation", bench.experiment.id, computed, None)
+    failed |= _score(bench, store, scorers, models)
+    whole = manifest.complete and "matches" not in manifest.plan and not failed
+    lost = "its response or item is damaged" if bad & {ROWS_FILE["run"], ROWS_FILE["dataset"]} else ""
+    compared(computed, verdicts, failed, whole=whole, lost=lost)
+    if repeated := computed.repeated():
+        next(iter(verdicts.values())).differ += repeated
+    notes = [
+        f"{name} is not the scorer that gave the stored labels: its code or parameters changed" for name in changed
+    ]
+    return Found(verdicts, notes)
+
+
+def _unverified(manifest: Manifest, name: str, reason: str) -> Found:
+    rows = sum(count for outcome, count in manifest.counts.items() if outcome != "transient")
+    verdict = Verdict(stored=rows, unverified=rows)
+    verdict.reasons[reason] = rows
+    return Found({name: verdict} if rows else {})
+
+
+def _bind(config: Config, names: Sequence[str]) -> tuple[list[BoundScorer], dict[str, str], dict[str, Model]]:
+    """The scorers of these names, and why some cannot be had."""
+    models: dict[str, Model] = {entry.name: Silent(entry.name, identity_of(config, entry)) for entry in config.models}
+    scorers: list[BoundScorer] = []
+    failed = dict.fromkeys(names, "the config has no scorer of this name: name one that has with -c")
+    for method in config.evaluation_methods:
+        if method.name not in failed:
+            continue
+        try:
+            scorers += bind.bind_scorers(msgspec.structs.replace(config, evaluation_methods=[method]), models)
+            del failed[method.name]
+        except AssayError as error:
+            failed[method.name] = reason_of(error)
+    return scorers, failed, models
+
+
+def _score(bench: Bench, store: Replay, scorers: Sequence[BoundScorer], models: Mapping[str, Model]) -> dict[str, str]:
+    """Have the rows computed; by scorer why there are none. Where all together fail, each tries by itself."""
+    experiment = bench.experiment
+
+    def scored(some: Sequence[BoundScorer]) -> None:
+        evaluator = Evaluator(
+            store,
+            models=models,
+            default_limits=Limits(max_retries=0),
+            seed=experiment.config.seed,
+            datasets=DatasetRepository(store),
+        )
+        runs = bench.responses.runs(experiment)
+        run_blocking(
+            lambda: evaluator.evaluate_async(runs, some, id=experiment.id, dataset=experiment.id, retry_errors=None)
+        )
+
+    if not scorers:
+        return {}
+    with no_network():
+        try:
+            scored(scorers)
+            return {}
+        except Exception as error:  # user code, or a model that is not installed
+            if len(scorers) == 1:
+                return {scorers[0].name: reason_of(error)}
+        return dict(_each(scorers, scored))
+
+
+def _each(scorers: Sequence[BoundScorer], scored: Any) -> Iterator[tuple[str, str]]:
+    for scorer in scorers:
+        try:
+            scored([scorer])
+        except Exception as error:
+            yield scorer.name, reason_of(error)

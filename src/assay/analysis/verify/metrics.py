@@ -1,0 +1,127 @@
+"""The metrics of a folder, computed once more from its stored labels."""
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from assay.analysis.verify.labels import Bench, Found, bench_of, reason_of
+from assay.analysis.verify.rows import Verdict
+from assay.analysis.verify.values import Difference, differing
+from assay.config import Config
+from assay.engine.aggregate.aggregate import Aggregator
+from assay.engine.aggregate.bind import BoundMetric
+from assay.engine.experiment import bind
+from assay.engine.experiment.sources import ConfigSource
+from assay.errors import AssayError
+from assay.records import ROWS_FILE, Kind, Manifest, MetricRow
+from assay.store.keys import canonical
+from assay.store.log import FileLog
+from assay.store.repair import read_rows
+
+
+def verify_metrics(
+    folder: Path, manifests: Mapping[Kind, Manifest], config: ConfigSource | None, bad: AbstractSet[str]
+) -> Found:
+    """`bad` are the files that are not as they were sealed."""
+    manifest = manifests.get("aggregation")
+    if manifest is None:
+        return Found()
+    stored: list[MetricRow] = [row for _, row in read_rows(FileLog(folder / ROWS_FILE["aggregation"]), MetricRow)]
+    names = [str(metric["name"]) for metric in manifest.plan.get("metrics") or []]
+    if bad & {ROWS_FILE["evaluation"]}:
+        return _unverified(stored, names, "the labels are damaged")
+    if ROWS_FILE["evaluation"] not in {file.name for file in folder.glob("evaluation_results.*")}:
+        return _unverified(stored, names, "the labels are not in this folder")
+    try:
+        bench = bench_of(folder, config)
+        metrics, failed, notes = _bind(bench.experiment.config, manifest.plan.get("metrics") or [])
+        computed = _measured(bench, metrics)
+    except Exception as error:  # the config, its code and the rows are anybody's
+        return _unverified(stored, names, reason_of(error))
+    return Found(_compared(stored, computed, names, failed), notes)
+
+
+def _unverified(stored: Iterable[MetricRow], names: Iterable[str], reason: str) -> Found:
+    return Found(_compared(stored, [], names, dict.fromkeys(names, reason)))
+
+
+def _bind(config: Config, planned: list[dict[str, Any]]) -> tuple[list[BoundMetric], dict[str, str], list[str]]:
+    """The metrics that were computed, why some cannot be had, and which have changed."""
+    failed: dict[str, str] = {}
+    bound: dict[bytes, BoundMetric] = {}
+    for metric in config.metrics:
+        try:
+            one = bind.bind_metrics(msgspec.structs.replace(config, metrics=[metric]))[0]
+            bound[_asked(msgspec.to_builtins(one.plan()))] = one
+        except AssayError as error:
+            failed[metric.name] = reason_of(error)
+    metrics: list[BoundMetric] = []
+    notes: list[str] = []
+    for entry in planned:
+        one = bound.get(_asked(entry))
+        if one is None:
+            failed.setdefault(str(entry["name"]), "the config has no such metric: name one that has with -c")
+            continue
+        metrics.append(one)
+        if one.plan()["identity"] != entry.get("identity"):
+            notes.append(f"{one.name} is not the metric that was computed: its code changed")
+    return metrics, failed, notes
+
+
+def _asked(plan: Mapping[str, Any]) -> bytes:
+    """What was asked for, whatever the code is that answers."""
+    return canonical({name: value for name, value in plan.items() if name != "identity"})
+
+
+def _measured(bench: Bench, metrics: list[BoundMetric]) -> list[MetricRow]:
+    if not metrics:
+        return []
+    id, source = bench.experiment.id, bench.source
+    store = bench.store(answers=True)
+    evidence = source.evidence("evaluation")
+    manifest = evidence.manifest
+    if manifest is not None and manifest.id != id:
+        id = manifest.id
+    store.show("evaluation", id, evidence.log, manifest)
+    rows = Aggregator(store).aggregate([id], metrics, id=id)
+    return msgspec.json.decode(msgspec.json.encode(rows))
+
+
+def _compared(
+    stored: Iterable[MetricRow], computed: Iterable[MetricRow], names: Iterable[str], failed: Mapping[str, str]
+) -> dict[str, Verdict]:
+    verdicts = {name: Verdict() for name in names}
+    again = {_place(row): row for row in computed}
+    for row in stored:
+        name = str(row.get("metric_name", ""))
+        verdict = verdicts.setdefault(name, Verdict())
+        verdict.stored += 1
+        other = again.pop(_place(row), None)
+        if reason := failed.get(name):
+            verdict.unverified += 1
+            verdict.reasons[reason] += 1
+        elif other is None:
+            _add(verdict, row, [("row", "stored", "the labels do not give it")])
+        elif differences := [*differing(row, other, "")]:
+            _add(verdict, row, differences)
+    for row in again.values():
+        verdict = verdicts.setdefault(str(row["metric_name"]), Verdict())
+        verdict.stored += 1
+        _add(verdict, row, [("row", "missing", "computed")])
+    return {name: verdict for name, verdict in verdicts.items() if verdict.stored}
+
+
+def _add(verdict: Verdict, row: MetricRow, differences: Iterable[tuple[str, Any, Any]]) -> None:
+    verdict.differ += 1
+    facets = [f"{facet}={row.get(facet)}" for facet in row.get("facets") or ()]
+    place = ", ".join([str(row.get("label", "")), *facets])
+    name = str(row.get("metric_name", ""))
+    verdict.differences += [Difference("metrics", name, place, *difference) for difference in differences]
+
+
+def _place(row: MetricRow) -> bytes:
+    facets: list[str] = [str(facet) for facet in row.get("facets") or ()]
+    return canonical([row.get("metric_name"), row.get("label"), facets, [row.get(facet) for facet in facets]])

@@ -1,0 +1,177 @@
+"""Stored labels against those that were computed again, row by row.
+
+Rows are compared by a fingerprint of their bytes without their times, wherever they stand. Only those that no row
+equals are decoded, paired and looked at.
+"""
+
+import re
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from xxhash import xxh3_64_intdigest
+
+from assay.analysis.verify.replay import NOT_LOGGED
+from assay.analysis.verify.values import Difference, differing
+from assay.interfaces import Log
+from assay.records import Evaluation
+from assay.store.repair import row_decoder
+from assay.store.stores import MemoryLog
+
+Hashes = npt.NDArray[np.uint64]
+_TIMES = re.compile(rb',"evaluation_time":[^,]*,"timestamp":[^,]*,')
+_TIMES_AND_KEY = re.compile(rb',"evaluation_time":[^,]*,"timestamp":[^,]*,|"key":"[0-9a-f]{32}",')
+_FIELDS = ("label", "passed", "score", "outcome", "value", "model_name", "detailed_results", "metadata", "part")
+
+
+class Verdict(msgspec.Struct):
+    """What came of the rows of one scorer; `reasons` counts why some cannot be verified."""
+
+    stored: int = 0
+    differ: int = 0
+    unverified: int = 0
+    reasons: Counter[str] = msgspec.field(default_factory=Counter)
+    differences: list[Difference] = []
+
+
+class Stored:
+    """The fingerprints of a log's rows, in the order of the file."""
+
+    def __init__(self, log: Log, scorers: list[str], *, keys: bool) -> None:
+        self.log = log
+        self.times = _TIMES if keys else _TIMES_AND_KEY
+        self.counts: Counter[str] = Counter()
+        marks = {name: b'"scorer":' + msgspec.json.encode(name) + b"," for name in scorers}
+        found = array("Q")
+        for block in log.blocks():
+            found.extend(fingerprints(block, self.times))
+            for name, mark in marks.items():
+                self.counts[name] += block.count(mark)
+        self.hashes: Hashes = np.array(found, np.uint64)
+        self.sorted: Hashes = np.sort(self.hashes)
+
+    def lines(self, wanted: npt.NDArray[np.bool_]) -> Iterator[bytes]:
+        rows = (line for block in self.log.blocks() for line in block.split(b"\n") if line and not line.isspace())
+        return (line for line, chosen in zip(rows, wanted, strict=False) if chosen)
+
+
+def fingerprints(block: bytes, times: re.Pattern[bytes]) -> Iterator[int]:
+    lines = times.sub(b",", block).split(b"\n")
+    return (xxh3_64_intdigest(line) for line in lines if line and not line.isspace())
+
+
+class Computed(MemoryLog):
+    """Takes the rows that an evaluation writes, and keeps those that are not stored."""
+
+    def __init__(self, stored: Stored) -> None:
+        super().__init__("evaluation_results.jsonl")
+        self._stored = stored
+        self._found: list[Hashes] = []
+        self.odd: list[bytes] = []
+
+    def append(self, lines: bytes) -> None:
+        now = np.fromiter(fingerprints(lines, self._stored.times), np.uint64)
+        self._found.append(now)
+        known = is_among(now, self._stored.sorted)
+        if not known.all():
+            rows = [line for line in lines.split(b"\n") if line]
+            self.odd += [line for line, same in zip(rows, known, strict=True) if not same]
+
+    def missing(self) -> list[bytes]:
+        """The stored rows that no computed row equals."""
+        computed = np.sort(np.concatenate(self._found)) if self._found else np.zeros(0, np.uint64)
+        alone = ~is_among(self._stored.hashes, computed)
+        return list(self._stored.lines(alone)) if alone.any() else []
+
+    def repeated(self) -> int:
+        """Rows that are stored more than once."""
+        rows = self._stored.sorted
+        return int((rows[1:] == rows[:-1]).sum())
+
+
+def is_among(values: Hashes, ordered: Hashes) -> npt.NDArray[np.bool_]:
+    """Which values are in a sorted array."""
+    if not len(ordered):
+        return np.zeros(len(values), np.bool_)
+    place = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
+    return ordered[place] == values
+
+
+class _Place(NamedTuple):
+    """Which label of which responses a row is."""
+
+    scorer: str
+    item: str
+    sample: int
+    responses: tuple[str, ...]
+    players: tuple[str, str] | None
+    seat: int | None
+    part: int
+
+
+def compared(
+    computed: Computed, verdicts: Mapping[str, Verdict], failed: Mapping[str, str], *, whole: bool, lost: str
+) -> None:
+    """Pair the rows that are not equal. `failed` says of scorers why they gave nothing; `whole`: every label should be
+    stored; `lost`: why responses may be missing."""
+    decode = row_decoder(Evaluation)
+    again = {_place(row): row for row in map(decode, computed.odd)}
+    for line in computed.missing():
+        try:
+            row = decode(line)
+        except (ValueError, RecursionError):
+            continue  # the seal tells
+        verdict = verdicts.get(row.scorer)
+        if verdict is None:
+            continue
+        other = again.pop(_place(row), None)
+        if other is None:
+            reason = failed.get(row.scorer) or lost
+            _count(verdict, row, reason, [("row", "stored", "no response gives it")])
+            continue
+        reason = _excused(row, other)
+        differences = [] if reason else [*_differences(row, other)]
+        if reason or differences:
+            _count(verdict, row, reason, differences)
+    for row in again.values() if whole else ():
+        if (verdict := verdicts.get(row.scorer)) is not None and NOT_LOGGED not in (row.error or ""):
+            verdict.stored += 1
+            _count(verdict, row, "", [("row", "missing", "computed")])
+
+
+def _count(verdict: Verdict, row: Evaluation, reason: str, differences: list[tuple[str, Any, Any]]) -> None:
+    if reason:
+        verdict.unverified += 1
+        verdict.reasons[reason] += 1
+        return
+    verdict.differ += 1
+    for field, stored, computed in differences:
+        place = f"{row.item_id} sample {row.sample_index}" + (f" of {row.model_name}" if row.model_name else "")
+        verdict.differences.append(Difference("labels", row.label or row.scorer, place, field, stored, computed))
+
+
+def _excused(stored: Evaluation, computed: Evaluation) -> str:
+    """Why a row cannot be verified: it takes a call or a model that is not here, or an accident made it."""
+    if NOT_LOGGED in (computed.error or ""):
+        return NOT_LOGGED
+    if computed.outcome == "errored" and stored.outcome != "errored":
+        return f"the scorer fails here: {computed.error}"
+    if stored.outcome == "errored" and stored.error_kind == "transient":
+        return "it is a failure that another try may not have"
+    return ""
+
+
+def _differences(stored: Evaluation, computed: Evaluation) -> Iterator[tuple[str, Any, Any]]:
+    if stored.outcome == computed.outcome == "errored":
+        return  # texts of errors name lines and places
+    for field in _FIELDS:
+        yield from differing(getattr(stored, field), getattr(computed, field), field)
+
+
+def _place(row: Evaluation) -> _Place:
+    answers = tuple(row.responses)
+    return _Place(row.scorer, row.item_id, row.sample_index, answers, row.players, row.seat, row.part[0])

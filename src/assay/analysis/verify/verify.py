@@ -1,0 +1,103 @@
+"""`assay verify`: is every byte of a folder the one that was sealed, and do its numbers follow from its rows?"""
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from assay.analysis.verify.headlines import verify_headlines
+from assay.analysis.verify.labels import Found, verify_labels
+from assay.analysis.verify.metrics import verify_metrics
+from assay.analysis.verify.values import Difference
+from assay.engine.experiment.imported import imported_copies
+from assay.engine.experiment.sources import ConfigSource, newest_inside
+from assay.errors import AssayError, UserError, shown
+from assay.shown import Shown
+from assay.store.sealed import Fault, check_folder
+from assay.store.shared.mirror import local
+from assay.store.stores import MANIFEST, read_manifests
+
+Part = Literal["files", "labels", "metrics", "headlines"]
+_MOST = 1000  # differences that are kept: all are counted
+
+
+class Tally(msgspec.Struct, kw_only=True):
+    """How many files, labels of a scorer, rows of a metric or headlines are verified, differ, and cannot be verified;
+    `reasons` says why not, each with its count."""
+
+    part: Part
+    name: str
+    verified: int = 0
+    differ: int = 0
+    unverified: int = 0
+    reasons: dict[str, int] = {}
+
+
+class Verified(Shown, kw_only=True):
+    """What came of one folder. It is `ok` if nothing is damaged and nothing differs; what cannot be verified is neither
+    right nor wrong. Of very many `differences` the first are listed."""
+
+    folder: str
+    ok: bool = True
+    checked: list[Tally] = []
+    faults: list[Fault] = []
+    differences: list[Difference] = []
+    notes: list[str] = []
+
+
+def verify(paths: str | Path | Sequence[str | Path], config: ConfigSource | None = None) -> list[Verified]:
+    """Check the seals of folders, compute their labels and metrics again from the stored rows, and compare. Judges
+    answer from the log of their calls; nobody is asked and nothing is written. `config` replaces the folders' own."""
+    listed = [paths] if isinstance(paths, (str, Path)) else list(paths)
+    return [_verify(*found, config) for path in listed for found in _folders(path)]
+
+
+def _folders(path: str | Path) -> Iterable[tuple[Path, str]]:
+    """The experiments at a path, and what to call them: ours, or copies of another program's."""
+    named = local(path)
+    place = newest_inside(named.parent if os.path.isfile(named) else named)
+    if not os.path.isdir(place):
+        from assay.config.source import similar_files
+
+        raise UserError(f"there is no folder {str(path)!r}", fix=similar_files(place))
+    if (place / MANIFEST).is_file():
+        return [(place, shown(str(place)))]
+    if os.path.isdir(named) and (below := sorted(file.parent for file in place.rglob(MANIFEST))):
+        return [(folder, shown(str(folder))) for folder in below]
+    if copies := imported_copies(named):
+        return [(copy.folder, f"{path} ({copy.name})") for copy in copies]
+    raise UserError(f"there is no experiment in {str(path)!r}", where=str(place), fix="name an experiment's folder")
+
+
+def _verify(folder: Path, name: str, config: ConfigSource | None) -> Verified:
+    intact, faults = check_folder(folder)
+    result = Verified(folder=name, faults=faults)
+    bad = {fault.file for fault in faults if fault.kind != "unsealed"}
+    unsealed = [fault for fault in faults if fault.kind == "unsealed"]
+    reasons = {f"{fault.file}: {fault.what}": 1 for fault in unsealed}
+    files = Tally(part="files", name="seals", verified=intact, differ=len(bad), unverified=len(unsealed))
+    files.reasons = reasons
+    result.checked.append(files)
+    try:
+        manifests = read_manifests(folder)
+    except AssayError as error:
+        result.notes.append(f"labels and metrics were not computed: {error.what}")
+        result.ok = False
+        return result
+    computed: dict[Part, Found] = {
+        "labels": verify_labels(folder, manifests, config, bad),
+        "metrics": verify_metrics(folder, manifests, config, bad),
+        "headlines": verify_headlines(folder, manifests),
+    }
+    for part, found in computed.items():
+        result.notes += [note for note in found.notes if note not in result.notes]
+        for name, verdict in found.verdicts.items():
+            verified = verdict.stored - verdict.differ - verdict.unverified
+            checked = Tally(part=part, name=name, verified=verified, differ=verdict.differ)
+            checked.unverified, checked.reasons = verdict.unverified, dict(verdict.reasons)
+            result.checked.append(checked)
+            result.differences += verdict.differences[: _MOST - len(result.differences)]
+    result.ok = not any(checked.differ for checked in result.checked)
+    return result

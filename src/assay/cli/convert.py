@@ -1,0 +1,36 @@
+"""`assay convert`: write results in another format, with a sidecar for what does not fit."""
+
+from contextlib import nullcontext
+
+import click
+
+from assay import api
+from assay.cli import Command
+from assay.cli._options import overrides, parameters_option
+from assay.cli._output import print_json, print_notes, print_sheet
+from assay.cli._progress import bar
+
+
+def _formats() -> str:
+    return "Formats that can be written: " + ", ".join(api.convertible())
+
+
+@click.command("convert", cls=Command, more=_formats)
+@click.argument("source", type=click.Path())
+@click.argument("target", type=click.Path())
+@click.option("--to", default="", help="The format of TARGET; default: its suffix, without one an experiment's folder.")
+@click.option("--from", "format_name", default="", help="The format of SOURCE; default: found out from the files.")
+@parameters_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for each experiment.")
+def command(source: str, target: str, to: str, format_name: str, settings: tuple[str, ...], as_json: bool) -> None:
+    """Read SOURCE, in whatever format, and write TARGET, which must not exist. Reading TARGET gives all of it back."""
+    params = overrides(settings)
+    with nullcontext(None) if as_json else bar("converting") as step:
+        converted = api.convert(source, target, to=to, format_name=format_name, params=params, step=step)
+    for each in converted:
+        if as_json:
+            print_json(each)
+            continue
+        sheet = api.sheet([each])
+        print_sheet(sheet._replace(notes=()))
+        print_notes(sheet.notes)

@@ -1,0 +1,30 @@
+"""`assay verify`: recompute labels and metrics from the stored rows, and check every file's seal."""
+
+import click
+
+from assay import api
+from assay.cli import Command
+from assay.cli._options import trust_option
+from assay.cli._output import format_option, print_json, show
+from assay.errors import RunFailed
+
+
+@click.command("verify", cls=Command)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
+@click.option("-c", "--config", type=click.Path(), help="The config; default: the folder's own.")
+@trust_option
+@format_option
+def command(paths: tuple[str, ...], config: str | None, form: str, as_json: bool) -> None:
+    """Verify the experiments in each PATH: an experiment's folder, or a folder with some below it.
+
+    Judges answer from the log of their calls: nobody is asked, nothing is paid and nothing is written. Exit code 1 if
+    anything differs or is damaged.
+    """
+    found = api.verify([*paths], config)
+    if as_json:
+        for folder in found:
+            print_json(folder)
+    else:
+        show(found, form)
+    if bad := [folder.folder for folder in found if not folder.ok]:
+        raise RunFailed(f"not as it should be: {', '.join(bad)}")

@@ -1,0 +1,284 @@
+"""What determines the numbers of a config, in one file that can be read, compared and committed: `assay lock`.
+
+It holds hashes, names and versions: no secret, no time, no place on this machine. Equal configs give equal bytes. What
+servers report of themselves is known after a run, and `unknown` before.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from assay import reading, usercode
+from assay.config import Config, to_yaml
+from assay.config.providers import table
+from assay.config.source import scalar
+from assay.engine.evaluate.bind import BoundScorer
+from assay.engine.experiment import bind
+from assay.engine.experiment.experiment import Experiment
+from assay.engine.experiment.models import bind_usable, price_of, sampling
+from assay.engine.experiment.packages import versions
+from assay.engine.run.plan import content_hash
+from assay.errors import UserError
+from assay.interfaces import Model
+from assay.records import Manifest
+from assay.shown import Shown
+from assay.store.files import write_file
+from assay.store.keys import canonical, digest
+from assay.store.log import FileLog
+from assay.store.repair import read_rows
+
+VERSION = 1
+UNKNOWN = "unknown"
+_HEAD = "# What determines the numbers of this config: `assay run --locked` refuses anything else.\n"
+_SEAL = re.compile(r"(?s)\A(.*\n)checksum: ([0-9a-f]{32})\n\Z")
+_LONGEST = 80
+
+Values = dict[str, Any]
+
+
+class Locked(Shown, kw_only=True):
+    """What `assay lock` wrote, where, and whether that is new: `unchanged`, `written` or `changed`."""
+
+    file: str
+    state: str
+    lock: Values
+
+
+class Drift(msgspec.Struct):
+    """A value that is not the locked one; None where there is none."""
+
+    place: str
+    locked: Any
+    now: Any
+
+    def line(self) -> str:
+        return f"{self.place}: {_text(self.locked)} is now {_text(self.now)}"
+
+
+def lock(experiment: Experiment, output: str | Path | None = None) -> Locked:
+    """Write what determines the numbers of a config beside it. Nothing is run, and a file that is not a lock stays."""
+    file = lock_file(experiment.config, output)
+    before = read_lock(file) if os.path.exists(file) and os.path.getsize(file) else None
+    values = values_of(experiment)
+    if before is not None:
+        _keep_served(values, before)
+    state = "unchanged" if before == values else "written" if before is None else "changed"
+    if state != "unchanged":
+        write_lock(file, values)
+    return Locked(file=str(file), state=state, lock=values)
+
+
+def lock_file(config: Config, given: str | Path | None = None) -> Path:
+    if given is None and not os.path.isfile(config.source):
+        raise UserError("it is not clear where the lock of this config is", fix="name a file with -o")
+    return Path(given or f"{config.source}.lock")
+
+
+# ---- the file
+
+
+def write_lock(file: Path, values: Values) -> None:
+    text = _HEAD + to_yaml(values)
+    write_file(file, f"{text}checksum: {_checksum(text)}\n".encode(), private=False)
+
+
+def read_lock(file: Path) -> Values:
+    """The values of a lock; what is not one, was edited or is of a later version is refused."""
+    try:
+        text = reading.content(file).decode()
+    except FileNotFoundError:
+        name = file.name.removesuffix(".lock")
+        raise UserError("there is no lock", where=str(file), fix=f"write one: assay lock {name}") from None
+    except (UnicodeDecodeError, OSError) as error:
+        raise UserError(f"the lock cannot be read: {error}", where=str(file), fix="restore it") from None
+    found = _SEAL.match(text)
+    if not text.startswith(_HEAD[:40]) and "assay_lock:" not in text[:1000]:
+        fix = "Assay replaces only its own: name another file, or move this one away"
+        raise UserError("this file is not a lock", where=str(file), fix=fix)
+    later = re.search(r"(?m)^assay_lock: (\d+)$", text)
+    if later and int(later[1]) > VERSION:
+        what = f"this lock is of version {later[1]}, and this Assay knows {VERSION}"
+        raise UserError(what, where=str(file), fix="update Assay")
+    if found is None or found[2] != _checksum(found[1]):
+        fix = "restore it, or remove it and lock again: a lock is not edited"
+        raise UserError("this lock is damaged: it is not what was written", where=str(file), fix=fix)
+    return cast("Values", scalar(found[1]))
+
+
+def _checksum(text: str) -> str:
+    return digest("lock", text.encode()).hex()
+
+
+# ---- its values
+
+
+def values_of(experiment: Experiment) -> Values:
+    """All that determines the numbers, in a fixed order."""
+    config = experiment.config
+    models = bind_usable(config, experiment.environ)
+    samples = max(config.num_samples, experiment.options.num_samples or 1)
+    tasks = bind.bind_tasks(config, models, samples)
+    scorers, metrics = bind.bind_scorers(config, models), bind.bind_metrics(config)
+    with experiment.trial_store() as store:
+        dataset = experiment.ingest(store) if config.dataset is not None else None
+    functions = [scorer.function for scorer in scorers] + [metric.function for metric in metrics]
+    functions += [getattr(task, "function", type(task)) for task in tasks]
+    functions += [type(model) for model in models.values()]
+    plain: Values = {
+        "assay_lock": VERSION,
+        "name": config.name,
+        "seed": config.seed,
+        "samples": samples,
+        "dataset": _dataset(config, dataset),
+        "prompts": [
+            {"name": prompt.name or f"prompt {number}", "hash": _hash(prompt.text)}
+            for number, prompt in enumerate(bind.bind_prompts(config), 1)
+        ],
+        "models": [_model(config, models, number) for number in range(len(config.models))],
+        "tasks": [{"name": task.name, "hash": _hash([dict(task.identity), dict(task.facets)])} for task in tasks],
+        "scorers": [_scorer(scorer) for scorer in scorers],
+        "metrics": [{**metric.plan(), "params": _params(metric.params)} for metric in metrics],
+        "packages": versions(functions),
+        "prices_as_of": table().as_of,
+    }
+    served = served_of(experiment.folder)
+    for model in plain["models"]:
+        model["served"] = served.get(model["name"], UNKNOWN)
+    return msgspec.json.decode(msgspec.json.encode(plain))
+
+
+def _dataset(config: Config, manifest: Manifest | None) -> Values | None:
+    source = config.dataset
+    if manifest is None or source is None:
+        return None
+    shaped = {name: value for name in _SHAPE if (value := getattr(source, name)) not in (None, "", {}, [])}
+    shaped = {**msgspec.to_builtins(shaped), "limit": config.limit, "seed": source.seed}
+    return {"hash": content_hash(manifest), "items": manifest.counts.get("items", 0), **shaped}
+
+
+_SHAPE = ("type", "name", "subset", "revision", "fields", "answer", "filter", "split", "sample", "shuffle")
+
+
+def _model(config: Config, models: Mapping[str, Model], number: int) -> Values:
+    entry = config.models[number]
+    price, identity = price_of(config, entry), dict(models[entry.name].identity)
+    return {
+        "name": entry.name,
+        "type": entry.type,
+        "id": str(entry.params.get("model_name") or entry.name),
+        "hash": _hash(identity),
+        "settings": _params({name: value for name, value in identity.items() if name not in ("name", "type")}),
+        "sampling": sampling(config, entry),
+        "price": UNKNOWN if price is None else {"input": price.input, "output": price.output},
+    }
+
+
+def _scorer(scorer: BoundScorer) -> Values:
+    found: Values = {"name": scorer.name, "hash": scorer.identity.hex(), "code": usercode.identity(scorer.function)}
+    if scorer.params:
+        found["params"] = _params(scorer.params)
+    if scorer.judges:
+        found["judges"] = {name: _hash(identity) for name, identity in scorer.judges.items()}
+    if scorer.people is not None:
+        found["people"] = scorer.people.digest
+    return found
+
+
+def _params(params: Mapping[str, Any]) -> Values:
+    """Parameters that are short are shown, texts and paths by their hashes."""
+    return {name: _shown(value) for name, value in params.items()}
+
+
+def _shown(value: Any) -> Any:
+    try:
+        text = canonical(value).decode()
+    except (TypeError, ValueError):
+        return _hash(str(value))
+    return _hash(value) if len(text) > _LONGEST or "/" in text or "\\" in text else value
+
+
+def _hash(value: Any) -> str:
+    return digest("lock", value.encode() if isinstance(value, str) else canonical(value)).hex()
+
+
+# ---- what servers report
+
+
+class _Reported(msgspec.Struct):
+    served_model: str | None = None
+    served_fingerprint: str | None = None
+    outcome: str = "ok"
+
+
+class _Answered(_Reported):
+    model_name: str = ""
+
+
+class _Called(msgspec.Struct):
+    model_name: str = ""
+    completion: _Reported = msgspec.field(default_factory=_Reported)
+
+
+def served_of(folder: Path) -> dict[str, Values]:
+    """By model the names and fingerprints that servers gave in a folder's rows and calls."""
+    found: dict[str, tuple[set[str], set[str]]] = {}
+
+    def add(name: str, row: _Reported) -> None:
+        names, fingerprints = found.setdefault(name, (set(), set()))
+        names |= {row.served_model} - {None}  # type: ignore[arg-type]
+        fingerprints |= {row.served_fingerprint} - {None}  # type: ignore[arg-type]
+
+    for _, row in read_rows(FileLog(folder / "responses.jsonl"), _Answered):
+        if row.outcome != "errored":
+            add(row.model_name, row)
+    for _, call in read_rows(FileLog(folder / "calls.jsonl"), _Called):
+        add(call.model_name, call.completion)
+    return {
+        name: {"models": sorted(names), "fingerprints": sorted(fingerprints)}
+        for name, (names, fingerprints) in found.items()
+    }
+
+
+def _keep_served(values: Values, before: Values) -> None:
+    """What is known of a server stays known while its model is the same."""
+    known = {model["name"]: model for model in before.get("models") or ()}
+    for model in values["models"]:
+        old = known.get(model["name"])
+        if model["served"] == UNKNOWN and old is not None and old.get("hash") == model["hash"]:
+            model["served"] = old.get("served", UNKNOWN)
+
+
+# ---- drift
+
+
+def drift(locked: Values, now: Values) -> list[Drift]:
+    """Where two locks differ, but for what servers report."""
+    before, after = dict(_leaves(locked)), dict(_leaves(now))
+    places = dict.fromkeys((*before, *after))
+    return [
+        Drift(place, before.get(place), after.get(place))
+        for place in places
+        if before.get(place) != after.get(place) and ".served" not in place
+    ]
+
+
+def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """Every leaf with its place; entries of lists are called by their names."""
+    if isinstance(value, dict) and value:
+        for name, part in cast("Values", value).items():
+            yield from _leaves(part, f"{place}.{name}" if place else str(name))
+    elif isinstance(value, list) and value and all(isinstance(part, dict) for part in cast("list[Any]", value)):
+        for part in cast("list[Values]", value):
+            yield from _leaves(
+                {name: inner for name, inner in part.items() if name != "name"}, f"{place}.{part['name']}"
+            )
+    else:
+        yield place, value
+
+
+def _text(value: Any) -> str:
+    return "not there" if value is None else value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -1,0 +1,140 @@
+"""Experiment folders of ours as results that can be imported: how one is copied, and where a copy may be put."""
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from assay.engine.experiment.dataset import content_stamp
+from assay.engine.experiment.foreign import Case, Headline, files_below
+from assay.engine.experiment.sidecar import FILES
+from assay.engine.experiment.sources import Source, find_source
+from assay.engine.experiment.trust import CONFIG
+from assay.errors import AssayError, StoreError, UserError
+from assay.records import Evaluation, Kind, Response, tolerant_json
+from assay.store.files import write_file
+from assay.store.keys import canonical
+from assay.store.log import FileLog
+from assay.store.seal import is_unchanged
+from assay.store.stores import MANIFEST, FlatStore, read_manifests
+
+_KINDS: tuple[Kind, ...] = ("dataset", "run", "evaluation")
+_BESIDE = (*FILES.values(), CONFIG)
+
+
+class OwnFolder:
+    """The rows of one source, and with a folder what is beside them."""
+
+    rejected = 0
+
+    def __init__(self, source: Source) -> None:
+        self.rows = source
+        self.dataset = source.name
+
+    @property
+    def planned(self) -> int | None:
+        manifest = self.rows.manifest("run")
+        return manifest.planned if manifest is not None else None
+
+    @property
+    def source(self) -> Mapping[str, Any]:
+        logs = [log for kind in _KINDS for log in self.rows.logs(kind)]
+        files = [log.path.parent / part.name for log in logs for part in log.segments()]
+        folder = self.rows.folder
+        more = [folder / name for name in _BESIDE if (folder / name).is_file()] if folder is not None else []
+        return {"format": "assay", "files": [content_stamp(file.absolute()) for file in (*files, *more)]}
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        return {"read_from": [str(file) for file in self.rows.files.values()]}
+
+    def cases(self) -> Iterator[Case]:
+        yield from (Case(item=row) for row in rows_of(self.rows, "dataset", dict[str, Any]))
+        yield from (Case(response=row) for row in rows_of(self.rows, "run", Response))
+        yield from (Case(evaluations=(row,)) for row in rows_of(self.rows, "evaluation", Evaluation))
+
+    def notes(self) -> list[str]:
+        return []
+
+    def headlines(self) -> list[Headline]:
+        return []
+
+    def restore(self, folder: Path) -> None:
+        """Copy what is beside the rows; the config is its folder's, whose owner has not vouched for the copy."""
+        if self.rows.folder is None:
+            return
+        for name in FILES.values():
+            log = FileLog(self.rows.folder / name)
+            if log.segments() and not FileLog(folder / name).segments():
+                FileLog(folder / name).replace(line + b"\n" for _, line in log.scan())
+        config = self.rows.folder / CONFIG
+        if config.is_file():
+            write_file(folder / CONFIG, config.read_bytes())
+
+
+def rows_of(source: Source, kind: Kind, type: Any) -> Iterator[Any]:
+    """The rows of a kind as what they are."""
+    return chain.from_iterable(blocks_of(source, kind, type))
+
+
+def blocks_of(source: Source, kind: Kind, type: Any) -> Iterator[list[Any]]:
+    """The same rows, many at once."""
+    decode = msgspec.json.Decoder(type).decode_lines
+    for log in source.logs(kind):
+        for block in log.blocks():
+            try:
+                yield decode(block)
+            except (ValueError, RecursionError):
+                lines = filter(bytes.strip, block.split(b"\n"))
+                yield [msgspec.convert(tolerant_json(line), type) for line in lines]
+
+
+def own_folders(path: Path) -> list[Path]:
+    """The experiment folders at a path: itself, or those below it."""
+    manifests = [path / MANIFEST] if (path / MANIFEST).is_file() else _manifests_below(path)
+    return [file.parent for file in manifests if _has_rows(file.parent)]
+
+
+def _manifests_below(path: Path) -> list[Path]:
+    return [file for file in files_below(path, MANIFEST) if file.name == MANIFEST] if path.is_dir() else []
+
+
+def _has_rows(folder: Path) -> bool:
+    try:
+        return "run" in read_manifests(folder)
+    except AssayError:
+        return False
+
+
+def own_results(path: Path) -> list[OwnFolder]:
+    return [OwnFolder(find_source(folder, foreign=False)) for folder in own_folders(path)]
+
+
+def check_free(folder: Path, source: Mapping[str, Any]) -> bool:
+    """A folder may be written that is empty, or that an import of this source has begun; whether one has finished."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return False
+    try:
+        state = _state(FlatStore(folder), canonical(dict(source))) if folder.is_dir() else "other"
+    except StoreError:
+        state = "other"
+    if state == "other":
+        raise UserError(
+            "this exists, and is not what an earlier conversion of the same source has written",
+            where=str(folder),
+            fix="choose another name, or remove it",
+        )
+    return state == "done"
+
+
+def _state(store: FlatStore, source: bytes) -> Literal["done", "begun", "other"]:
+    """Whether all in a folder was made from this source, and nothing has changed since."""
+    found = [store.manifest(kind, id) for kind in _KINDS for id in store.ids(kind)]
+    ours = [manifest for manifest in found if manifest is not None]
+    if not ours or any(canonical(each.plan.get("adopted", each.plan.get("imported"))) != source for each in ours):
+        return "other"
+    if any(each.ended is None for each in ours):
+        return "begun"
+    return "done" if all(is_unchanged(each, store.log(each.kind, each.id)) for each in ours) else "other"

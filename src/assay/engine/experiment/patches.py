@@ -1,0 +1,210 @@
+"""What a row that was read from another format lacks of the row that was written there, and the way back.
+
+A field that the format could not hold is put back only as long as the file still has there what was read when it was
+written: whoever edits the file wins.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import compress
+from operator import itemgetter, ne
+from typing import Any, Literal, TypeAlias, Union, cast, get_type_hints
+
+import msgspec
+import xxhash
+from msgspec import UNSET, UnsetType
+from msgspec.structs import astuple
+
+from assay.errors import UserError
+from assay.records import Evaluation, Response
+
+RowKind = Literal["item", "response", "evaluation"]
+Row: TypeAlias = Response | Evaluation | dict[str, Any]
+_encode = msgspec.json.Encoder().encode
+_EMPTY = msgspec.Raw(b"{}")
+_DEEPEST = 4  # levels of objects that are compared key by key
+
+
+class Fix(msgspec.Struct, gc=False):
+    """The value at a path, and the digest of what was read there (empty: nothing). Without `value` there is none."""
+
+    path: list[str]
+    was: str = ""
+    value: Any | UnsetType = UNSET
+
+
+class RowLine(msgspec.Struct, omit_defaults=True, gc=False):
+    """A row of the file as its reader gives it: where it stands, its digest, what it lacks, what differs. One without a
+    digest is a whole row that the file could not hold; `extra` is a row of the file that the source did not have."""
+
+    of: RowKind
+    at: list[Any]
+    was: str = ""
+    adds: msgspec.Raw = _EMPTY
+    fixes: list[Fix] = []
+    extra: bool = False
+
+
+class WrittenLine(msgspec.Struct, omit_defaults=True, gc=False):
+    """A line as it is written: the same fields, whose values need no encoding of their own."""
+
+    of: RowKind
+    at: list[Any]
+    was: str = ""
+    adds: Any = {}
+    fixes: list[Fix] = []
+    extra: bool = False
+
+
+def digest_of_value(value: Any) -> str:
+    return xxhash.xxh3_64_hexdigest(_encode(value))
+
+
+def address(row: Row) -> list[Any]:
+    """What identifies a row in whatever order rows stand; several may have the same."""
+    kind = type(row)
+    if kind is Response:
+        response = cast("Response", row)
+        return [response.item_id, response.sample_index, response.model_name, response.task]
+    if kind is Evaluation:
+        evaluation = cast("Evaluation", row)
+        return [
+            evaluation.item_id,
+            evaluation.sample_index,
+            evaluation.model_name,
+            evaluation.label,
+            evaluation.scorer,
+        ]
+    return [cast("dict[str, Any]", row).get("id")]
+
+
+class Shape:
+    """How rows of one kind are compared and completed."""
+
+    def __init__(self, kind: type[Response] | type[Evaluation]) -> None:
+        self.kind = kind
+        self.names = kind.__struct_fields__
+        self._defaults = astuple(kind(item_id=""))
+        self._types: dict[str, Any] = get_type_hints(kind)
+        self._untyped = [at for at, name in enumerate(self.names) if _holds_any(self._types[name])]
+        lacking = [(name, Union[self._types[name], UnsetType], UNSET) for name in self.names]  # noqa: UP007
+        self._lacking = msgspec.json.Decoder(msgspec.defstruct(f"{kind.__name__}Lacking", lacking, kw_only=True))
+        self._numbers = range(len(self.names))
+        self._values = itemgetter(*self._untyped)
+
+    def difference(self, read: Any, true: Any) -> tuple[dict[str, Any], list[Fix]]:
+        """The fields of `true` where `read` has nothing, and the other differences."""
+        there, wanted = astuple(read), astuple(true)
+        adds: dict[str, Any] = {}
+        fixes: list[Fix] = []
+        for at in compress(self._numbers, map(ne, there, wanted)):
+            value = there[at]
+            if value == self._defaults[at]:
+                adds[self.names[at]] = wanted[at]
+            else:
+                _differ([self.names[at]], value, wanted[at], fixes)
+        for at, value in zip(self._untyped, self._values(there)):  # noqa: B905 - 1, 1.0 and True are equal, not the same
+            if value and value == wanted[at] and type(value) is not str and _encode(value) != _encode(wanted[at]):
+                _differ([self.names[at]], value, wanted[at], fixes)
+        return adds, fixes
+
+    def complete(self, row: Any, line: RowLine, same: bool) -> None:
+        """Put back what the file could not hold; `same` says that the row is as it was written."""
+        if line.adds != _EMPTY:
+            lacking = astuple(self._lacking.decode(line.adds))
+            for at in compress(self._numbers, (value is not UNSET for value in lacking)):
+                if same or getattr(row, self.names[at]) == self._defaults[at]:
+                    setattr(row, self.names[at], lacking[at])
+        for fix in line.fixes:
+            name = fix.path[0]
+            if len(fix.path) > 1:
+                setattr(row, name, _put(getattr(row, name), fix.path[1:], fix, same))
+            elif name in self._types and (same or digest_of_value(getattr(row, name)) == fix.was):
+                setattr(row, name, msgspec.convert(fix.value, self._types[name]))
+
+    def row(self, line: RowLine) -> Any:
+        """The row of a line that has all of it."""
+        return msgspec.json.decode(line.adds, type=self.kind)
+
+
+class ItemShape:
+    """The same for items, which are objects of any fields."""
+
+    def difference(self, read: Mapping[str, Any], true: Mapping[str, Any]) -> tuple[dict[str, Any], list[Fix]]:
+        adds = {name: value for name, value in true.items() if name not in read}
+        fixes: list[Fix] = []
+        for name, value in read.items():
+            _differ([name], value, true.get(name, UNSET), fixes)
+        return adds, fixes
+
+    def complete(self, row: dict[str, Any], line: RowLine, same: bool) -> None:
+        for name, value in msgspec.json.decode(line.adds, type=dict[str, Any]).items():
+            row.setdefault(name, value)
+        for fix in line.fixes:
+            _put(row, fix.path, fix, same)
+
+    def row(self, line: RowLine) -> dict[str, Any]:
+        return msgspec.json.decode(line.adds, type=dict[str, Any])
+
+
+def completed_row(row: Row, line: RowLine, digest: str) -> Row:
+    """The row with what its line puts back."""
+    try:
+        SHAPES[line.of].complete(cast("Any", row), line, digest == line.was)
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        raise damaged(error) from None
+    return row
+
+
+def whole_row(line: RowLine) -> Row:
+    try:
+        return SHAPES[line.of].row(line)
+    except ValueError as error:
+        raise damaged(error) from None
+
+
+def damaged(error: Exception) -> UserError:
+    fix = "restore the sidecar, or remove it: then only what the file itself holds is read"
+    return UserError(f"the sidecar does not fit its rows: {error}", fix=fix)
+
+
+def _holds_any(kind: Any) -> bool:
+    text = str(kind)
+    return "Any" in text or "dict" in text or "list" in text
+
+
+def _differ(path: list[str], read: Any, true: Any, fixes: list[Fix]) -> None:
+    """The differences below a path, key by key where both are objects."""
+    if true is not UNSET and (read is true or (read == true and _encode(read) == _encode(true))):
+        return
+    if type(read) is dict and type(true) is dict and read and true and len(path) < _DEEPEST:
+        there, wanted = cast("dict[str, Any]", read), cast("dict[str, Any]", true)
+        for name, value in there.items():
+            _differ([*path, name], value, wanted.get(name, UNSET), fixes)
+        fixes.extend(Fix([*path, name], "", value) for name, value in wanted.items() if name not in there)
+    else:
+        fixes.append(Fix(path, digest_of_value(read), true))
+
+
+def _put(holder: Any, path: Sequence[str], fix: Fix, same: bool) -> Any:
+    """Set or remove what is at a path in an object, if nobody has changed it; the object."""
+    inner = holder
+    for name in path[:-1]:
+        inner = cast("dict[str, Any]", inner).get(name) if isinstance(inner, dict) else None
+    if not isinstance(inner, dict):
+        return holder
+    fields, name = cast("dict[str, Any]", inner), path[-1]
+    was = digest_of_value(fields[name]) if not same and name in fields else ""
+    if not (same or was == fix.was):
+        return holder
+    if fix.value is UNSET:
+        fields.pop(name, None)
+    else:
+        fields[name] = fix.value
+    return holder
+
+
+SHAPES: dict[RowKind, Shape | ItemShape] = {
+    "item": ItemShape(),
+    "response": Shape(Response),
+    "evaluation": Shape(Evaluation),
+}

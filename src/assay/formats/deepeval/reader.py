@@ -1,0 +1,175 @@
+"""Test runs of deepeval, streamed: one experiment for each `test_run_….json`, or the last one in `.deepeval/`."""
+
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from assay import reading
+from assay.engine.experiment.dataset import content_stamp
+from assay.engine.experiment.foreign import HEAD, REST, Case, Foreign, Headline, files_below, head_of, without_secrets
+from assay.formats.deepeval.rows import VERDICT, Reading
+from assay.formats.deepeval.shapes import TestCase
+from assay.registry import reader
+from assay.text.json_stream import BrokenJson, json_parts, storable
+
+_BEGINS = re.compile(
+    rb'\s*(?:\xef\xbb\xbf)?\s*\{\s*(?:"testRunData"\s*:\s*\{\s*)?"(?:testFile|testCases|[a-zA-Z]+)"\s*:'
+)
+_CASES = re.compile(rb'"testCases"\s*:\s*\[\s*(?:\{\s*"name"\s*:|\])')
+_MARKS = (b'"metricsData"', b'"metricsScores"', b'"conversationalTestCases"', b'"actualOutput"')
+_LATEST = (".deepeval/.latest_run_full.json", ".latest_run_full.json")
+_WRAPPER = "testRunData"
+_LISTS = ("testCases", "conversationalTestCases")
+_READER = 1  # raised when rows come out otherwise: copies that were imported before are made again
+_KEPT = {
+    *("identifier", "hyperparameters", "testFile", "testPassed", "testFailed", "runDuration", "evaluationCost"),
+    *("datasetAlias", "datasetId", "datasetVersion", "official", "prompts", "traceMetricsScores", "testRunLink"),
+}
+_SAID = {
+    "unanswered": "{:,} test cases have no answer: they are errors here",
+    "unscored": "{:,} metrics gave no score: deepeval's mean leaves them out, its pass rate counts them as failed",
+}
+
+
+@reader
+def deepeval(path: Path) -> list[Foreign]:
+    """Test runs that deepeval wrote into its results folder, or `.deepeval/.latest_run_full.json`."""
+    files = [file for file in files_below(path, ".json") if _is_run(file)]
+    if not files and path.is_dir():  # the results folder was not set
+        files = [file for name in _LATEST if (file := path / name).is_file() and _is_run(file)][:1]
+    return [TestRun(file) for file in files]
+
+
+def _is_run(file: Path) -> bool:
+    head = head_of(file)
+    return bool(_BEGINS.match(head) and _CASES.search(head) and any(mark in head for mark in _MARKS))
+
+
+class TestRun:
+    """One test run. deepeval gives its files no version: unknown fields are kept and counted."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.dataset = path.stem.lstrip(".")
+        self.rejected = 0
+        self.planned: int | None = None
+        self._facts: dict[str, Any] = {}
+        self._scores: list[dict[str, Any]] = []
+        self._broken: list[str] = []
+        self._model = _model(path)
+        self._reading = Reading(self._model)
+
+    @property
+    def source(self) -> dict[str, Any]:
+        return {"format": "deepeval", "reader": _READER, "files": [content_stamp(self.path.absolute())]}
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return {"read_from": ["a test run of deepeval"], "agents": [self._model], **self._facts}
+
+    def cases(self) -> Iterator[Case]:
+        self.rejected, self.planned, self._facts, self._scores, self._broken = 0, None, {}, [], []
+        self._reading, rows = Reading(self._model), 0
+        for place, raw in self._tests():
+            try:
+                raw = storable(raw)
+                test = msgspec.convert(raw, TestCase)
+            except (msgspec.ValidationError, ValueError, RecursionError) as error:
+                self._reject(f"{place}: {error}")
+                continue
+            rows += 1
+            yield self._reading.case(test, raw)
+        counts = [self._facts.get(name) for name in ("testPassed", "testFailed")]
+        if all(isinstance(count, int) for count in counts) and (told := sum(cast("list[int]", counts))) > rows:
+            self.planned = told
+
+    def _tests(self) -> Iterator[tuple[str, Any]]:
+        try:
+            with reading.opened(self.path) as file:
+                for name, number, value in json_parts(file, inside=(_WRAPPER,)):
+                    key = storable(name.removeprefix(f"{_WRAPPER}."))
+                    if key in _LISTS:
+                        if number is not None:
+                            yield f"{self.path}: {key}[{number}]", value
+                    elif key == "metricsScores" and number is not None:
+                        self._scores += [cast("dict[str, Any]", storable(value))] if isinstance(value, dict) else []
+                    elif key != "metricsScores":
+                        self._header(key, number, storable(value))
+        except ValueError as error:
+            cut = isinstance(error, BrokenJson) and error.at_end
+            self._reject(f"{self.path}: {'it ends in the middle' if cut else error}")
+
+    def _header(self, key: str, number: int | None, value: Any) -> None:
+        fields = self._facts if key in _KEPT else self._facts.setdefault(REST, {})
+        if number is not None:
+            fields[key].append(without_secrets(value))
+        elif value is not None:
+            fields[key] = without_secrets(value)
+            if key not in _KEPT:
+                self._reading.rest.unknown[key] += 1
+
+    def _reject(self, what: str) -> None:
+        self.rejected += 1
+        if len(self._broken) < 3:
+            self._broken.append(what)
+
+    def notes(self) -> list[str]:
+        broken = "; ".join(self._broken)
+        said = [f"what could not be read, {self.rejected:,} in all: {broken}"] if self.rejected else []
+        said += [_SAID[what].format(count) for what, count in self._reading.odd.items()]
+        if self._model == "unnamed":
+            said.append("the run does not name a model in its hyperparameters: it is called 'unnamed'")
+        return said + self._reading.rest.notes()
+
+    def headlines(self) -> list[Headline]:
+        passed, failed = self._facts.get("testPassed"), self._facts.get("testFailed")
+        every: list[Headline] = []
+        if isinstance(passed, int) and isinstance(failed, int) and passed + failed:
+            rate = passed / (passed + failed)
+            every.append(Headline(label=VERDICT, metric="pass_rate", value=rate, of="passed", reduce="none"))
+        for entry in self._scores:
+            every += self._of_metric(entry)
+        return every
+
+    def _of_metric(self, entry: dict[str, Any]) -> list[Headline]:
+        """deepeval shows the mean of the scores that there are, and the passes of all, failures among them."""
+        label, scores = str(entry.get("metric")), entry.get("scores")
+        total = self._reading.totals.get(label)
+        several = total if total is not None and len(total.labels) > 1 else None
+        every: list[Headline] = []
+        if isinstance(scores, list) and (values := _numbers(cast("list[Any]", scores))):
+            ours = several.sum / several.scored if several and several.scored else None
+            every.append(Headline(label=label, metric="mean", value=sum(values) / len(values), ours=ours))
+        counts = _numbers([entry.get(name) for name in ("passes", "fails", "errors")])
+        if len(counts) == 3 and sum(counts):
+            ours = several.passed / several.rows if several else None
+            rate = counts[0] / sum(counts)
+            every.append(Headline(label=label, metric="pass_rate", value=rate, of="passed", failed_as=0.0, ours=ours))
+        for headline in every:
+            headline.reduce = "none"
+        return every
+
+
+def _numbers(values: list[Any]) -> list[float]:
+    return [value for value in values if isinstance(value, (int, float)) and math.isfinite(value)]
+
+
+def _model(path: Path) -> str:
+    """What the hyperparameters, which stand after the test cases, call the model."""
+    with reading.opened(path) as file:
+        file.seek(max(0, path.stat().st_size - 16 * HEAD))
+        tail = file.read()
+    begin = tail.rfind(b'"hyperparameters"')
+    found = re.match(rb'"hyperparameters"\s*:\s*(\{[^{}]*\})', tail[begin:]) if begin >= 0 else None
+    if found is None:
+        return "unnamed"
+    try:
+        settings = msgspec.json.decode(found[1], type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return "unnamed"
+    names = {name.lower().replace(" ", "_"): value for name, value in settings.items()}
+    return next((str(names[name]) for name in ("model", "model_name", "llm", "model_id") if names.get(name)), "unnamed")

@@ -1,0 +1,234 @@
+"""One test case of deepeval as an item, a response and its evaluations. No model was asked by deepeval: the answer came
+with the case."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+
+from assay.engine.experiment.foreign import REST, Case, Rest, content_id, key_of, without_secrets
+from assay.formats.deepeval.shapes import KNOWN, KNOWN_OF_METRIC, PLACED, PLACED_OF_METRIC, Metric, TestCase
+from assay.records import Evaluation, Response
+from assay.store.keys import canonical, digest, short
+from assay.store.keyset import Seen
+
+VERDICT = "pass"
+_NUMBERED = re.compile(r"(conversational_)?test_case_\d+")  # what deepeval calls a case without a name
+
+
+class Total:
+    """What deepeval counts of a metric: all metrics of one name together, of which a case may have several."""
+
+    def __init__(self) -> None:
+        self.labels: set[str] = set()
+        self.sum = 0.0
+        self.scored = self.passed = self.rows = 0
+
+    def add(self, row: Evaluation) -> None:
+        self.labels.add(row.label)
+        self.rows += 1
+        self.passed += bool(row.passed)
+        if row.score is not None:
+            self.scored += 1
+            self.sum += row.score
+
+
+class Reading:
+    """Test cases become cases of ours; what is odd about them is counted."""
+
+    def __init__(self, model: str) -> None:
+        self.rest = Rest()
+        self.odd: Counter[str] = Counter()
+        self.totals: dict[str, Total] = {}  # by the name of the metric
+        self._model = model
+        self._names, self._items, self._samples = Seen(), Seen(), Seen()
+
+    def case(self, test: TestCase, raw: Mapping[str, Any]) -> Case:
+        item = _conversation(test) if test.turns is not None else _question(test)
+        id, new = self._id(test.name, item)
+        sample = 0
+        while not self._samples.add(short(digest("sample", f"{id}\0{sample}".encode()))):
+            sample += 1
+        response = self._response(test, raw, id, sample)
+        about = item["metadata"]
+        if about and self._items.add(short(digest("about", id.encode(), canonical(about)))) and not new:
+            response.metadata["test_case"] = about  # the item has other ones
+        return Case({"id": id, **item} if new else None, response, self._evaluations(test, raw, response))
+
+    def _id(self, name: str, item: dict[str, Any]) -> tuple[str, bool]:
+        """The name of a case if a person gave it, and no other case has it; else an id from the content. Whether it is
+        new comes with it."""
+        content = content_id(item["data"], item["ground_truth"])
+        if not name or _NUMBERED.fullmatch(name):
+            return content, self._items.add(short(digest("item", content.encode())))
+        pair = short(digest("item", name.encode(), content.encode()))
+        first = self._names.add(short(digest("name", name.encode())))
+        if first:
+            self._items.add(pair)
+            self._names.add(short(digest("owner", name.encode(), content.encode())))
+            return name, True
+        owner = short(digest("owner", name.encode(), content.encode())) in self._names
+        return (name if owner else f"{name}~{content[:8]}"), self._items.add(pair)
+
+    def _response(self, test: TestCase, raw: Mapping[str, Any], id: str, sample: int) -> Response:
+        text, error = test.actual_output, None
+        calls = _calls(test.tools_called)
+        metadata: dict[str, Any] = {"model_id": self._model, "finish_reason": None, "response_id": None}
+        passages = test.retrieval_context
+        if test.turns is not None:
+            answers = [turn for turn in test.turns if turn.role == "assistant"]
+            text = answers[-1].content if answers else None
+            calls = [call for turn in answers for call in _calls(turn.tools_called) or ()] or None
+            passages = [passage for turn in answers for passage in turn.retrieval_context or ()] or None
+        if text is None and not calls:
+            self.odd["unanswered"] += 1
+            error = "the test case has no answer"
+        if passages is not None:
+            metadata["retrieved_docs"] = passages
+        if rest := self.rest.of(raw, PLACED, KNOWN):
+            metadata[REST] = without_secrets(rest)
+        return Response(
+            item_id=id,
+            sample_id=f"{id}_sample_{sample}",
+            sample_index=sample,
+            total_samples=sample + 1,
+            model_name=self._model,
+            response=_text(text),
+            inference_time=test.completion_time or 0.0,
+            metadata=metadata,
+            error=error,
+            prompt_tokens=_whole(test.input_token_count),
+            completion_tokens=_whole(test.output_token_count),
+            total_tokens=_sum(test.input_token_count, test.output_token_count),
+            key=key_of("deepeval", id, self._model, sample, test.actual_output),
+            task=self._model,
+            outcome="ok" if error is None else "errored",
+            output=None if text is None or isinstance(text, str) else text,
+            messages=_messages(test),
+            tool_calls=calls,
+            cost=test.token_cost,
+        )
+
+    def _evaluations(self, test: TestCase, raw: Mapping[str, Any], response: Response) -> list[Evaluation]:
+        passed = test.success
+        verdict = _label(response, VERDICT, "deepeval", passed, None if passed is None else float(passed), {})
+        if passed is None:
+            verdict.outcome, verdict.error = "skipped", "no metric decides whether the test case passes"
+        found, taken = [verdict], {VERDICT}
+        raws = cast("list[dict[str, Any]]", raw.get("metricsData") or [])
+        for metric, own in zip(test.metrics_data or (), raws, strict=True):
+            label, number = metric.name, 1
+            while label in taken:
+                number += 1
+                label = f"{metric.name}_{number}"
+            taken.add(label)
+            found.append(self._metric(response, label, metric, own))
+            self.totals.setdefault(metric.name, Total()).add(found[-1])
+        return found
+
+    def _metric(self, response: Response, label: str, metric: Metric, raw: dict[str, Any]) -> Evaluation:
+        details: dict[str, Any] = {"explanation": metric.reason} if metric.reason is not None else {}
+        details |= self.rest.of(raw, PLACED_OF_METRIC, KNOWN_OF_METRIC, "metricsData.")
+        row = _label(response, label, f"deepeval.{metric.name}", metric.success, metric.score, details)
+        if metric.error is not None or row.score is None:
+            self.odd["unscored"] += 1
+            row.outcome = "errored" if metric.error is not None else "skipped"
+            row.error = str(metric.error if metric.error is not None else "the metric gave no score")
+            row.passed = row.score = None
+            details["counted_as_passed"] = metric.success
+        return row
+
+
+def _label(
+    response: Response, label: str, scorer: str, passed: bool | None, score: float | None, details: dict[str, Any]
+) -> Evaluation:
+    return Evaluation(
+        item_id=response.item_id,
+        sample_id=response.sample_id,
+        sample_index=response.sample_index,
+        label=label,
+        model_name=response.model_name,
+        passed=passed,
+        score=score if score is None or math.isfinite(score) else None,
+        detailed_results=details,
+        metadata={"model_id": response.model_name},
+        key=key_of("deepeval", response.key, label),
+        responses=[response.key],
+        scorer=scorer,
+    )
+
+
+def _question(test: TestCase) -> dict[str, Any]:
+    data = {"input": test.input}
+    if test.context:
+        data["context"] = test.context
+    return _item(test, data, test.expected_output)
+
+
+def _conversation(test: TestCase) -> dict[str, Any]:
+    """A conversation is told by what it is about; without a scenario, by what the user said."""
+    said = [turn.content for turn in test.turns or () if turn.role == "user"]
+    data: dict[str, Any] = {"input": test.scenario or (said[0] if said else "")}
+    if test.scenario is None and len(said) > 1:
+        data["user_turns"] = said
+    if test.user_description:
+        data["user_description"] = test.user_description
+    if test.context:
+        data["context"] = test.context
+    return _item(test, data, test.expected_outcome)
+
+
+def _item(test: TestCase, data: dict[str, Any], truth: Any) -> dict[str, Any]:
+    metadata = dict(test.metadata or {})
+    if test.tags:
+        metadata["tags"] = test.tags
+    if test.expected_tools:
+        metadata["expected_tools"] = test.expected_tools
+    return {"data": data, "ground_truth": truth, "metadata": metadata}
+
+
+def _messages(test: TestCase) -> list[dict[str, Any]] | None:
+    """The turns of a conversation up to its last answer, which is the response."""
+    if test.turns is None:
+        return None
+    last = max((number for number, turn in enumerate(test.turns) if turn.role == "assistant"), default=len(test.turns))
+    messages: list[dict[str, Any]] = []
+    for turn in test.turns[:last]:
+        message: dict[str, Any] = {"role": turn.role, "content": turn.content}
+        if calls := _calls(turn.tools_called):
+            message["tool_calls"] = calls
+        messages.append(message)
+    return messages
+
+
+def _calls(tools: list[Any] | None) -> list[Any] | None:
+    """Calls of tools as other answers have them, with what deepeval knows beyond that beside it."""
+    if tools is None:
+        return None
+    calls: list[Any] = []
+    for tool in tools:
+        if not isinstance(tool, dict):
+            calls.append(tool)
+            continue
+        fields = dict(cast("dict[str, Any]", tool))
+        function = {"name": fields.pop("name", ""), "arguments": fields.pop("inputParameters", None) or {}}
+        fields.pop("type", None)
+        calls.append({"type": "function", "function": function, **fields})
+    return calls
+
+
+def _text(answer: Any) -> str:
+    if answer is None or isinstance(answer, str):
+        return answer or ""
+    return msgspec.json.encode(answer).decode()
+
+
+def _whole(count: float | None) -> int | None:
+    return None if count is None or not 0 <= count < 2**53 else int(count)
+
+
+def _sum(first: float | None, second: float | None) -> int | None:
+    return None if first is None or second is None else _whole(first + second)

@@ -1,0 +1,189 @@
+"""The files of evalscope's runs: which belong together, and their lines by the samples' numbers.
+
+`<run>/predictions/<model>/<dataset>_<subset>.jsonl`, the same below `reviews`, `<run>/reports/<model>/<dataset>.json`.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import msgspec
+import yaml
+
+from assay import reading
+from assay.engine.experiment.foreign import files_below, head_of, unknown_version
+from assay.records import tolerant_json
+
+Row = dict[str, Any]
+Kind = Literal["predictions", "reviews", "reports"]
+_LINE = re.compile(rb'\s*\{\s*"index"\s*:')
+_REPORT = re.compile(rb'\s*\{\s*"(?:schema_version|name)"\s*:')
+_LARGEST = 1 << 26  # bytes of a report or a config
+_VERSION = 2
+
+
+class _Score(msgspec.Struct):
+    value: dict[str, msgspec.Raw] = {}
+
+
+class _Scored(msgspec.Struct):
+    score: _Score = msgspec.field(default_factory=_Score)
+
+
+class _Place(msgspec.Struct):
+    index: int
+    sample_score: _Scored = msgspec.field(default_factory=_Scored)
+
+
+class Part(msgspec.Struct, kw_only=True, frozen=True):
+    """The samples of one subset, answered by one model; either file may be missing."""
+
+    model: str
+    stem: str
+    predictions: Path | None = None
+    reviews: Path | None = None
+
+
+class RunFiles(msgspec.Struct, kw_only=True, dict=True):
+    """One run's folder, and those of its files that were asked for."""
+
+    folder: Path
+    parts: list[Part]
+    reports: list[Path]
+
+    @cached_property
+    def config(self) -> Row:
+        """The settings of the run; empty if they cannot be read."""
+        file = self.folder / "configs" / "task_config.yaml"
+        if not file.is_file() or file.stat().st_size > _LARGEST:
+            return {}
+        try:
+            found = yaml.load(reading.content(file), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        except (yaml.YAMLError, ValueError, RecursionError, OSError):
+            return {}
+        return cast("Row", found) if isinstance(found, dict) else {}
+
+
+def kind_of(file: Path) -> Kind | None:
+    """What a file is, by its first bytes."""
+    head = head_of(file)
+    if file.suffix == ".jsonl" and _LINE.match(head):
+        return "reviews" if b'"sample_score"' in head else "predictions" if b'"model_output"' in head else None
+    if file.suffix == ".json" and _REPORT.match(head) and b'"dataset_name"' in head and b'"metrics"' in head:
+        return "reports" if b'"categories"' in head or b'"execution_summary"' in head else None
+    return None
+
+
+def runs_at(path: Path) -> list[RunFiles]:
+    """The runs that a path holds, or is part of."""
+    found: dict[Path, dict[Kind, list[Path]]] = {}
+    for file in files_below(path, ".jsonl", ".json"):
+        kind = kind_of(file)
+        if kind is not None:
+            own = file.absolute()
+            root = own.parents[2] if own.parent.parent.name == kind else own.parent
+            found.setdefault(root, {}).setdefault(kind, []).append(own)
+    return [_run(root, files) for root, files in found.items()]
+
+
+def _run(root: Path, files: dict[Kind, list[Path]]) -> RunFiles:
+    named = [*files.get("predictions", ()), *files.get("reviews", ())]
+    reports = set(files.get("reports", ()))
+    if not named:  # a report alone: the samples it is made from
+        folders = [root / kind / report.parent.name for report in reports for kind in ("predictions", "reviews")]
+        stems = tuple(report.stem for report in reports)
+        named = [file for folder in folders for file in folder.glob("*.jsonl") if file.stem.startswith(stems)]
+    parts: dict[tuple[str, str], Part] = {}
+    for file in sorted(named, key=lambda file: (file.parent.name, file.name)):
+        kind = kind_of(file)
+        model = file.parent.name if file.parent.parent.name == kind else ""
+        if (model, file.stem) not in parts and kind is not None:
+            parts[model, file.stem] = _part(root, model, file, kind)
+            reports |= {report for report in (root / "reports" / model).glob("*.json") if model and kind_of(report)}
+    return RunFiles(folder=root, parts=list(parts.values()), reports=sorted(reports))
+
+
+def _part(root: Path, model: str, file: Path, kind: Kind) -> Part:
+    if not model:
+        return Part(model="", stem=file.stem, **{kind: file})
+    pair = {kind: root / kind / model / file.name for kind in ("predictions", "reviews")}
+    return Part(model=model, stem=file.stem, **{kind: path for kind, path in pair.items() if kind_of(path) == kind})
+
+
+def read_report(file: Path) -> Row:
+    """A report; one of a newer version is refused."""
+    try:
+        found = tolerant_json(reading.content(file)) if file.stat().st_size <= _LARGEST else None
+    except (ValueError, OSError):
+        found = None
+    report = cast("Row", found) if isinstance(found, dict) else {}
+    version = report.get("schema_version")
+    if isinstance(version, int) and version > _VERSION:
+        raise unknown_version("a report of evalscope", version, file)
+    return report
+
+
+class Lines:
+    """A file of samples: the last line of each number counts, as evalscope appends when it resumes. `labels` has
+    the names of the scores in it."""
+
+    def __init__(self, file: Path | None) -> None:
+        self.file = file
+        self.places: dict[int, int] = {}
+        self.labels: dict[str, None] = {}
+        self.problems: list[str] = []
+        decode = msgspec.json.Decoder(_Place).decode
+        at = 0
+        for line in self._read():
+            if not line.isspace():
+                try:
+                    place = decode(line)
+                    self.places[place.index] = at
+                    self.labels |= dict.fromkeys(place.sample_score.score.value)
+                except (msgspec.DecodeError, RecursionError):
+                    self._place_of(line, at)
+            at += len(line)
+
+    def _read(self) -> Iterator[bytes]:
+        if self.file is not None:
+            with reading.opened(self.file) as file:
+                yield from file
+
+    def _place_of(self, line: bytes, at: int) -> None:
+        row = _tolerant(line)
+        if row is None or not isinstance(row.get("index"), int):
+            self.problems.append(f"{self.file}: the line at byte {at:,} is not a sample and is left out")
+        else:
+            self.places[row["index"]] = at
+
+    def rows(self, indices: list[int]) -> Iterator[Row | None]:
+        """The rows with these numbers, None for those that the file does not have."""
+        if self.file is None:
+            yield from (None for _ in indices)
+            return
+        with reading.opened(self.file) as file:
+            for index in indices:
+                if index not in self.places:
+                    yield None
+                    continue
+                if file.tell() != self.places[index]:
+                    file.seek(self.places[index])
+                yield _row(file.readline())
+
+
+def _row(line: bytes) -> Row | None:
+    try:
+        row = msgspec.json.decode(line)
+    except (msgspec.DecodeError, RecursionError):
+        return _tolerant(line)
+    return cast("Row", row) if isinstance(row, dict) else None
+
+
+def _tolerant(line: bytes) -> Row | None:
+    try:
+        row = tolerant_json(line)
+    except ValueError:
+        return None
+    return cast("Row", row) if isinstance(row, dict) else None

@@ -1,0 +1,173 @@
+"""Evalscope's runs as items, responses and evaluations: one run's folder is one experiment.
+
+Samples stand in the order in which they ended. Those that failed are in none of its files; a report counts them, so
+they become responses with an error.
+"""
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+from assay.engine.experiment.dataset import content_stamp
+from assay.engine.experiment.foreign import Case, Foreign, Headline, Rest, without_secrets
+from assay.formats.evalscope.files import Lines, Part, Row, RunFiles, read_report, runs_at
+from assay.formats.evalscope.rows import (
+    Sample,
+    evaluations_of,
+    item_of,
+    missing_evaluations,
+    missing_response,
+    response_of,
+)
+from assay.formats.evalscope.scores import Sums
+from assay.registry import reader
+
+_SETTINGS = ("evalscope_version", "model", "model_args", "generation_config", "datasets", "dataset_args", "repeats")
+_MOST_LOST = 1_000_000  # samples that may have failed in one subset
+_MORE_SETTINGS = ("limit", "seed", "eval_type", "api_url", "judge", "evaluation_identity")
+
+
+@reader
+def evalscope(path: Path) -> list[Foreign]:
+    """A work directory, the folder of one run in it, or one of its files of predictions, reviews or reports."""
+    return [Results(files) for files in runs_at(path) if files.parts]
+
+
+class Results:
+    """One run."""
+
+    def __init__(self, files: RunFiles) -> None:
+        self.files = files
+        self.reports = [report for file in files.reports if (report := read_report(file))]
+        self.parts = [(part, *self._named(part)) for part in files.parts]
+        models = dict.fromkeys(part.model for part in files.parts if part.model)
+        datasets = "+".join(dict.fromkeys(dataset for _, dataset, _ in self.parts))
+        self.dataset = "-".join([datasets, *(models if len(models) == 1 else ())])
+        self.rejected = 0
+        self.planned: int | None = None
+        self._rest, self._sums = Rest(), Sums()
+        self._notes: list[str] = []
+        self._missing = self._unreviewed = 0
+
+    def _named(self, part: Part) -> tuple[str, str]:
+        """Dataset and subset, which the file's name has with a line between them."""
+        config = self.files.config
+        named = [*(config.get("datasets") or ()), *(config.get("resolved_benchmarks") or ())]
+        named += [report.get("dataset_name") for report in self.reports]
+        fitting = [name for name in map(str, named) if part.stem.startswith(f"{name}_")]
+        dataset = max(fitting, key=len, default="")
+        return (dataset, part.stem[len(dataset) + 1 :]) if dataset else (part.stem, "")
+
+    @property
+    def source(self) -> Row:
+        parts = [file for part in self.files.parts for file in (part.predictions, part.reviews) if file is not None]
+        return {"format": "evalscope", "files": [content_stamp(file) for file in [*parts, *self.files.reports]]}
+
+    @property
+    def facts(self) -> Row:
+        config = self.files.config
+        settings = {name: config[name] for name in (*_SETTINGS, *_MORE_SETTINGS) if config.get(name) is not None}
+        executed = {str(report.get("name")): report.get("execution_summary") for report in self.reports}
+        models = dict.fromkeys(part.model or self._model for part in self.files.parts)
+        return {"agents": [*models], **without_secrets(settings), "execution_summary": executed}
+
+    @property
+    def _model(self) -> str:
+        return str(self.files.config.get("model_id") or self.files.config.get("model") or "")
+
+    def notes(self) -> list[str]:
+        notes = list(self._notes)
+        if self._missing:
+            notes.append(f"samples that failed, of which evalscope stores nothing else: {self._missing:,}")
+        if self._sums.zeros:
+            notes.append(f"scores that are 0.0 because the metric failed, which are errors here: {self._sums.zeros:,}")
+        if self._unreviewed:
+            notes.append(f"answers without a review: {self._unreviewed:,}")
+        reported = {(str(report.get("model_name")), str(report.get("dataset_name"))) for report in self.reports}
+        without = sorted({dataset for part, dataset, _ in self.parts if (part.model, dataset) not in reported})
+        if without:
+            notes.append(f"there is no report on {', '.join(without)}: the run may not have ended")
+        return [*notes, *self._rest.notes()]
+
+    def headlines(self) -> list[Headline]:
+        several = len({report.get("model_name") for report in self.reports}) > 1
+        return [headline for report in self.reports for headline in self._sums.headlines(report, several)]
+
+    def cases(self) -> Iterator[Case]:
+        self._rest, self._sums, self._notes = Rest(), Sums(), []
+        self._missing = self._unreviewed = 0
+        planned = 0
+        for part, dataset, subset in self.parts:
+            predictions, reviews = Lines(part.predictions), Lines(part.reviews)
+            self._notes += [*predictions.problems, *reviews.problems]
+            requested = self._requested(part, dataset, subset)
+            present = predictions.places.keys() | reviews.places.keys()
+            expected = max(requested or 0, max(present, default=-1) + 1)
+            if expected > len(present) + _MOST_LOST:
+                self._notes.append(f"{part.stem}: {expected:,} samples were asked for, which is not believed")
+                expected = 0
+            planned += max(expected, len(present))
+            lost = [index for index in range(expected) if index not in present]
+            yield from self._cases(part, dataset, subset, (predictions, reviews), lost)
+        self.planned = planned
+        self.rejected = len(self._notes)
+
+    def _requested(self, part: Part, dataset: str, subset: str) -> int | None:
+        for report in self.reports:
+            if report.get("dataset_name") == dataset and report.get("model_name") == part.model:
+                summary = cast("Row", report.get("execution_summary") or {})
+                counts = cast("Row", cast("Row", summary.get("subsets") or {}).get(subset) or {})
+                requested = counts.get("requested")
+                return requested if isinstance(requested, int) else None
+        return None
+
+    def _cases(
+        self, part: Part, dataset: str, subset: str, files: tuple[Lines, Lines], lost: list[int]
+    ) -> Iterator[Case]:
+        predictions, reviews = files
+        repeats = self._repeats()
+        order = list(dict.fromkeys([*predictions.places, *reviews.places]))
+        groups = {index // repeats for index in lost}
+        items: dict[int, Row] = {}
+        for index, prediction, review in zip(order, predictions.rows(order), reviews.rows(order), strict=True):
+            sample = Sample(
+                model=part.model or str((prediction or {}).get("model") or self._model),
+                dataset=dataset,
+                subset=subset,
+                index=index,
+                repeats=repeats,
+                prediction=prediction or {},
+                review=review or {},
+            )
+            case = self._case(sample, reviews.labels)
+            if index // repeats in groups:
+                items[index // repeats] = cast("Row", case.item)
+            yield case
+        for index in lost:
+            item = items.get(index // repeats) or _unknown(dataset, subset, index // repeats)
+            response = missing_response(item, part.model or self._model, dataset, subset, index % repeats, repeats)
+            self._missing += 1
+            for label in reviews.labels:
+                self._sums.add((response.model_name, dataset, subset), label, None, counted=False)
+            yield Case(item, response, missing_evaluations(response, reviews.labels))
+
+    def _case(self, sample: Sample, labels: Collection[str]) -> Case:
+        item = item_of(sample)
+        response = response_of(sample, item, self._rest)
+        self._unreviewed += not sample.review
+        evaluations = list(evaluations_of(sample, response, labels, self._rest))
+        values = cast("dict[str, Any]", cast("Row", sample.scored.get("score") or {}).get("value") or {})
+        for evaluation in evaluations:
+            place = (sample.model, sample.dataset, sample.subset)
+            self._sums.add(place, evaluation.label, evaluation.score, counted=evaluation.label in values)
+        return Case(item, response, evaluations)
+
+    def _repeats(self) -> int:
+        given = self.files.config.get("repeats")
+        return given if isinstance(given, int) and given > 0 else 1
+
+
+def _unknown(dataset: str, subset: str, group: int) -> Row:
+    """A question of which only the place in its subset is known."""
+    id = f"{dataset}/{subset}/{group}" if subset else f"{dataset}/{group}"
+    return {"id": id, "data": {}, "ground_truth": None, "metadata": {"dataset": dataset, "subset": subset}}

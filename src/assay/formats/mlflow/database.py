@@ -1,0 +1,177 @@
+"""MLflow's SQLite database: runs, their metrics, and traces with assessments. It is opened for reading only."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any, cast
+
+from assay.engine.experiment.foreign import head_of, unknown_version
+from assay.errors import UserError
+from assay.formats.mlflow.runs import Run, rows_in_profile
+from assay.formats.mlflow.traces import Assessment, Trace, decoded
+
+Row = dict[str, Any]
+_MAGIC = b"SQLite format 3\0"
+_RUNS = {"runs", "metrics", "latest_metrics", "params", "tags", "experiments"}
+_NEEDED = {  # the columns that are read of what MLflow 3 has added
+    "trace_info": {"request_id", "timestamp_ms", "execution_time_ms", "status", "request_preview", "response_preview"},
+    "assessments": {"assessment_id", "trace_id", "name", "assessment_type", "value", "error", "source_type", "valid"},
+    "spans": {"trace_id", "span_id", "parent_span_id", "content"},
+    "trace_request_metadata": {"key", "value", "request_id"},
+    "trace_tags": {"key", "value", "request_id"},
+}
+_TOKENS = ("input_tokens", "output_tokens", "total_tokens")
+_OF_RUN = """case when json_valid(assessment_metadata)
+    then json_extract(assessment_metadata, '$."mlflow.assessment.sourceRunId"') end"""
+_TRACES = f"""
+    select request_id from trace_info where request_id in (
+        select request_id from trace_request_metadata where key = 'mlflow.sourceRun' and value = :run
+        union select source_id from entity_associations
+        where source_type = 'trace' and destination_type = 'run' and destination_id = :run
+        union select trace_id from assessments where {_OF_RUN} = :run
+    ) order by timestamp_ms, request_id"""
+
+
+class Database:
+    """One file; each question opens it anew."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def connected(self) -> closing[sqlite3.Connection]:
+        connection = sqlite3.connect(f"{self.file.absolute().as_uri()}?mode=ro", uri=True)
+        connection.execute("pragma trusted_schema = off")
+        connection.row_factory = sqlite3.Row
+        return closing(connection)
+
+    def is_mlflow(self) -> bool:
+        if not head_of(self.file).startswith(_MAGIC):
+            return False
+        with suppress(sqlite3.Error), self.connected() as connection:
+            return _tables(connection).keys() >= _RUNS
+        return False
+
+    def run(self, id: str) -> Run | None:
+        with suppress(sqlite3.Error), self.connected() as connection:
+            return _run(connection, id)
+        return None
+
+    def run_folders(self) -> list[tuple[str, str]]:
+        """(experiment, run) of all runs that were not deleted."""
+        with suppress(sqlite3.Error), self.connected() as connection:
+            asked = "select experiment_id, run_uuid from runs where lifecycle_stage = 'active' order by start_time"
+            return [(str(row[0]), str(row[1])) for row in connection.execute(asked)]
+        return []
+
+    def evaluated(self) -> list[Run]:
+        """The runs that have feedback on traces."""
+        try:
+            return self._evaluated()
+        except sqlite3.Error as error:
+            fix = "restore it from a copy, or rescue what is left with `sqlite3 FILE .recover`"
+            raise UserError(f"the database cannot be read: {error}", where=str(self.file), fix=fix) from None
+
+    def _evaluated(self) -> list[Run]:
+        with self.connected() as connection:
+            tables = _tables(connection)
+            if "assessments" not in tables:
+                return []
+            missing = {
+                f"{name}.{column}" for name, needed in _NEEDED.items() for column in needed - tables.get(name, set())
+            }
+            if missing:
+                version = connection.execute("select version_num from alembic_version").fetchone()
+                named = f"{version[0]}, without {', '.join(sorted(missing))}" if version else "unknown"
+                raise unknown_version("a database of MLflow", named, self.file)
+            asked = f"select distinct {_OF_RUN} as run from assessments where assessment_type = 'feedback'"
+            ids = [str(row["run"]) for row in connection.execute(asked) if row["run"] is not None]
+            runs = [run for id in ids if (run := _run(connection, id)) is not None]
+        return sorted(runs, key=lambda run: (run.experiment, run.name, run.id))
+
+    def traces(self, run: str) -> Iterator[Trace]:
+        """The traces of a run, in the order of their times."""
+        with self.connected() as connection:
+            for row in connection.execute(_TRACES, {"run": run}):
+                yield _trace(connection, str(row["request_id"]))
+
+
+def _tables(connection: sqlite3.Connection) -> dict[str, set[str]]:
+    names = [str(row[0]) for row in connection.execute("select name from sqlite_master where type = 'table'")]
+    asked = "select name from pragma_table_info(?)"
+    return {name: {str(row[0]) for row in connection.execute(asked, [name])} for name in names}
+
+
+def _run(connection: sqlite3.Connection, id: str) -> Run | None:
+    found = connection.execute("select * from runs where run_uuid = ?", [id]).fetchone()
+    if found is None:
+        return None
+    experiment = connection.execute(
+        "select name from experiments where experiment_id = ?", [found["experiment_id"]]
+    ).fetchone()
+    metrics = connection.execute("select key, value from latest_metrics where run_uuid = ? and not is_nan", [id])
+    return Run(
+        id=id,
+        name=str(found["name"] or id),
+        experiment=str(experiment[0]) if experiment else "",
+        status=str(found["status"] or ""),
+        params=_pairs(connection.execute("select key, value from params where run_uuid = ?", [id])),
+        tags=_pairs(connection.execute("select key, value from tags where run_uuid = ?", [id])),
+        metrics={str(key): float(value) for key, value in metrics},
+        rows=_rows(connection, id),
+    )
+
+
+def _rows(connection: sqlite3.Connection, id: str) -> int | None:
+    asked = """select dataset_profile from datasets where dataset_uuid in
+        (select source_id from inputs where source_type = 'DATASET' and destination_id = ?)"""
+    with suppress(sqlite3.Error):  # older versions have no datasets
+        profiles = connection.execute(asked, [id]).fetchall()
+        return rows_in_profile(profiles[0][0]) if len(profiles) == 1 else None
+    return None
+
+
+def _pairs(rows: Any) -> dict[str, str]:
+    return {str(key): str(value) for key, value in rows}
+
+
+def _trace(connection: sqlite3.Connection, id: str) -> Trace:
+    info = dict(connection.execute("select * from trace_info where request_id = ?", [id]).fetchone())
+    metadata = _pairs(connection.execute("select key, value from trace_request_metadata where request_id = ?", [id]))
+    spans = connection.execute(
+        "select content, model_name from spans where trace_id = ? order by start_time_unix_nano, span_id", [id]
+    ).fetchall()
+    contents = [decoded(row["content"]) for row in spans]
+    return Trace(
+        id=id,
+        status=str(info["status"] or ""),
+        seconds=(info["execution_time_ms"] or 0) / 1000,
+        timestamp=(info["timestamp_ms"] or 0) / 1000,
+        request=metadata.get("mlflow.traceInputs", info["request_preview"]),
+        response=metadata.get("mlflow.traceOutputs", info["response_preview"]),
+        tags=_pairs(connection.execute("select key, value from trace_tags where request_id = ?", [id])),
+        metadata=metadata,
+        assessments=list(_assessments(connection, id)),
+        spans=[cast("Row", content) for content in contents if isinstance(content, dict)],
+        tokens={name: info.get(name) for name in _TOKENS},
+        cost=info.get("total_cost"),
+        model=next((str(row["model_name"]) for row in spans if row["model_name"]), None),
+    )
+
+
+def _assessments(connection: sqlite3.Connection, id: str) -> Iterator[Assessment]:
+    asked = "select * from assessments where trace_id = ? order by created_timestamp, assessment_id"
+    for row in map(dict, connection.execute(asked, [id])):
+        metadata = decoded(row.get("assessment_metadata"))
+        yield Assessment(
+            id=str(row["assessment_id"]),
+            name=str(row["name"]),
+            kind=str(row["assessment_type"]),
+            value=decoded(row["value"]),
+            error=decoded(row["error"]),
+            source_type=str(row["source_type"] or ""),
+            source_id=str(row.get("source_id") or ""),
+            rationale=row.get("rationale"),
+            valid=bool(row["valid"]) if row["valid"] is not None else True,
+            metadata=cast("Row", metadata) if isinstance(metadata, dict) else {},
+        )

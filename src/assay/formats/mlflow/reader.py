@@ -1,0 +1,173 @@
+"""MLflow's evaluations as items, responses and evaluations: one run is one experiment.
+
+A table or the traces of a run give the rows; the metrics of the run, in its folder or in the database, are the numbers
+that they are compared with.
+"""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from assay.engine.experiment.dataset import content_stamp
+from assay.engine.experiment.foreign import Case, Foreign, Headline, files_below, without_secrets
+from assay.formats.mlflow.database import Database
+from assay.formats.mlflow.filestore import runs_with_traces, traces
+from assay.formats.mlflow.metrics import Scores
+from assay.formats.mlflow.runs import RUN_ID, Run, run_of_folder
+from assay.formats.mlflow.table import Columns, Table, columns_of
+from assay.formats.mlflow.traces import Trace, case_of
+from assay.registry import reader
+
+_DATABASES = (".db", ".sqlite", ".sqlite3")
+_DATABASE = "mlflow.db"  # what MLflow calls it, beside the folder with artifacts
+_ARTIFACTS = "mlruns"
+
+
+@reader
+def mlflow(path: Path, *, outputs: str = "", targets: str = "") -> list[Foreign]:
+    """A table of `mlflow.models.evaluate`, a folder with runs, or MLflow's SQLite database.
+
+    Parameters:
+    outputs: the column of a table that has what the model said
+    targets: the column of a table that has what was expected
+    """
+    found: dict[Path, Foreign] = {}
+    databases = [db for file in files_below(path, *_DATABASES) if (db := Database(file)).is_mlflow()]
+    tables = files_below(path, ".json") if not databases or path.is_dir() else []
+    tables += [table for db in databases for table in _tables_beside(db)]
+    for table in tables:
+        columns = columns_of(table, outputs=outputs, targets=targets)
+        if columns is not None:
+            found.setdefault(table.resolve(), TableRun(table, columns))
+    results = list(found.values())
+    results += [
+        TraceRun(db.file, run, lambda db=db, run=run: db.traces(run.id)) for db in databases for run in db.evaluated()
+    ]
+    return results + (_of_file_store(path) if path.is_dir() else [])
+
+
+def _tables_beside(database: Database) -> list[Path]:
+    """The tables of the database's runs, in the folder that MLflow keeps beside it."""
+    folder = database.file.parent / _ARTIFACTS
+    named = ((experiment, run) for experiment, run in database.run_folders() if experiment.isdigit())
+    folders = [folder / experiment / run / "artifacts" for experiment, run in named if RUN_ID.fullmatch(run)]
+    return [table for place in folders if place.is_dir() for table in sorted(place.glob("*.json"))]
+
+
+def _of_file_store(path: Path) -> list[Foreign]:
+    """The runs with traces in an experiment of the file store, in one of its runs, or in a folder of experiments."""
+    results: list[Foreign] = []
+    wanted = path.name if RUN_ID.fullmatch(path.name) else ""
+    experiments = [path.parent] if wanted else [path, *sorted(path.iterdir()), *sorted(path.glob("mlruns/*"))]
+    for folder in experiments:
+        for id, folders in runs_with_traces(folder).items():
+            run = run_of_folder(folder / id) if RUN_ID.fullmatch(id) else None
+            if run is not None and id.startswith(wanted):
+                results.append(TraceRun(folder / id, run, lambda folders=folders: traces(folders), folders))
+    return results
+
+
+class _OfRun:
+    """What both kinds of results have in common."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.dataset = "-".join(filter(None, [run.experiment, run.name])) or "mlflow"
+        self.rejected = 0
+        self.planned = run.rows
+        self._scores = Scores()
+        self._problems: list[str] = []
+        self._count = 0
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return {"agents": [self.run.model], **without_secrets(self.run.facts())}
+
+    def headlines(self) -> list[Headline]:
+        return self._scores.headlines(self.run.metrics)
+
+    def notes(self) -> list[str]:
+        notes = list(self._problems)
+        if self.run.status not in ("", "FINISHED"):
+            notes.append(f"the run {self.run.name!r} is not finished: its status is {self.run.status}")
+        if not self.run.metrics:
+            notes.append("the metrics of the run were not found, so no number of MLflow's could be compared")
+        return notes
+
+    def _counted(self, cases: Iterator[Case]) -> Iterator[Case]:
+        self.planned = self.run.rows
+        self._count = 0
+        for case in cases:
+            self._count += 1
+            yield case
+        if self.planned is not None and self._count > self.planned:  # evaluated more than once in one run
+            self.planned = None
+
+
+class TableRun(_OfRun):
+    """A table, and the run that it is an artifact of."""
+
+    def __init__(self, file: Path, columns: Columns) -> None:
+        self.file, self.columns = file, columns
+        super().__init__(_run_of_table(file))
+
+    @property
+    def source(self) -> dict[str, Any]:
+        metrics = [self.run.metrics, self.columns.outputs, self.columns.target]
+        return {"format": "mlflow", "files": [content_stamp(self.file.absolute())], "metrics": metrics}
+
+    def cases(self) -> Iterator[Case]:
+        self._scores, self._problems = Scores(), []
+        table = Table(self.file, self.columns, self.run.model, self.run.name or "mlflow", self._scores)
+        yield from self._counted(table.cases())
+        self._problems = table.problems
+        self.rejected = len(table.problems)
+        if self.columns.outputs is None:
+            names = ", ".join(self.columns.names[at] for at in self.columns.features)
+            self._problems.append(f"no column is known to have the outputs; name one with --set outputs=, of: {names}")
+
+
+def _run_of_table(file: Path) -> Run:
+    folder = file.absolute().parent.parent
+    if file.absolute().parent.name == "artifacts":
+        run = run_of_folder(folder)
+        if run is None and RUN_ID.fullmatch(folder.name):
+            beside = folder.parent.parent.parent / _DATABASE
+            database = Database(beside)
+            run = database.run(folder.name) if beside.is_file() and database.is_mlflow() else None
+        if run is not None:
+            return run
+    return Run(name=file.name.removesuffix(".json"))
+
+
+class TraceRun(_OfRun):
+    """A run of `mlflow.genai.evaluate`, whose traces `read` gives."""
+
+    def __init__(
+        self, place: Path, run: Run, read: Callable[[], Iterator[Trace]], folders: Sequence[Path] = ()
+    ) -> None:
+        self.place, self._read, self._folders = place, read, folders
+        super().__init__(run)
+
+    @property
+    def source(self) -> dict[str, Any]:
+        files = (
+            [self.place] if self.place.is_file() else [file for one in self._folders for file in files_below(one, "")]
+        )
+        stamps = [content_stamp(file.absolute()) for file in files]
+        return {"format": "mlflow", "run": self.run.id, "files": stamps, "metrics": [self.run.metrics]}
+
+    def cases(self) -> Iterator[Case]:
+        self._scores, self._problems, self.rejected = Scores(), [], 0
+        yield from self._counted(self._cases())
+
+    def _cases(self) -> Iterator[Case]:
+        seen: Counter[str] = Counter()
+        try:
+            for trace in self._read():
+                yield case_of(trace, self.run.id, self.run.model, self.run.name, self._scores, seen)
+        except sqlite3.Error as error:
+            self.rejected += 1
+            self._problems.append(f"{self.place} cannot be read further: {error}")

@@ -1,0 +1,154 @@
+"""The table that `mlflow.models.evaluate` stores as `eval_results_table.json`: columns, and rows as lists.
+
+It does not say what its columns are. Those of metrics end with `/score` and `/justification`; of the others, the output
+and the target are told by their names, which the user can give.
+"""
+
+import re
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from assay import reading
+from assay.engine.experiment.foreign import REST, Case, content_id, head_of, key_of
+from assay.formats.mlflow.metrics import Scores
+from assay.formats.mlflow.values import evaluation, number_of, text_of
+from assay.records import Evaluation, Response
+from assay.store.keys import id_hash
+from assay.store.keyset import Seen
+from assay.text.json_stream import BrokenJson, json_parts
+
+Row = dict[str, Any]
+_COLUMNS = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"columns"\s*:\s*(\[.*?\])\s*,\s*"(?:data|index)"\s*:', re.DOTALL)
+_SCORE, _JUSTIFICATION = "/score", "/justification"
+_MEASURED = ("latency", "token_count")
+_OUTPUTS = ("outputs", "predictions", "prediction", "output", "response", "result")
+_TARGETS = ("target", "targets", "ground_truth", "expected_response", "expected_output", "expected", "reference")
+_TARGETS_TOO = ("answer", "label", "labels")
+_IDS = ("id", "item_id", "question_id", "example_id", "request_id")
+_VERSION = re.compile(r"/v\d+$")
+
+
+class Columns(NamedTuple):
+    """Where the parts of a row are."""
+
+    names: list[str]
+    outputs: int | None
+    target: int | None
+    id: int | None
+    features: list[int]
+    scores: dict[str, int]
+    reasons: dict[str, int]
+    measured: dict[str, int]
+
+    def label(self, metric: str) -> str:
+        """A metric's name without its version, unless another one has that name."""
+        short = _VERSION.sub("", metric)
+        alike = [name for name in self.scores if _VERSION.sub("", name) == short]
+        return short if len(alike) == 1 else metric
+
+
+def columns_of(file: Path, *, outputs: str = "", targets: str = "") -> Columns | None:
+    """The columns of a table of MLflow's; None for any other file."""
+    begin = _COLUMNS.match(head_of(file))
+    try:
+        names = msgspec.json.decode(begin[1], type=list[str]) if begin else []
+    except (msgspec.DecodeError, ValueError):
+        names = []
+    measured = {name: at for at, name in enumerate(names) if name in _MEASURED}
+    scores = {name.removesuffix(_SCORE): at for at, name in enumerate(names) if name.endswith(_SCORE)}
+    if not scores and not measured:
+        return None
+    reasons = {name.removesuffix(_JUSTIFICATION): at for at, name in enumerate(names) if name.endswith(_JUSTIFICATION)}
+    taken = {*measured.values(), *scores.values(), *reasons.values()}
+    others = {name: at for at, name in enumerate(names) if at not in taken}
+    output = _first(others, [outputs] if outputs else _OUTPUTS)
+    target = _first(others, [targets] if targets else (*_TARGETS, *_TARGETS_TOO))
+    id = _first(others, _IDS)
+    features = [at for at in others.values() if at not in (output, target, id)]
+    return Columns(names, output, target, id, features, scores, reasons, measured)
+
+
+def _first(columns: dict[str, int], wanted: Collection[str]) -> int | None:
+    return next((columns[name] for name in wanted if name in columns), None)
+
+
+class Table:
+    """The rows of a table, one at a time."""
+
+    def __init__(self, file: Path, columns: Columns, model: str, task: str, scores: Scores) -> None:
+        self.file, self.columns, self.model, self.task, self.scores = file, columns, model, task, scores
+        self.problems: list[str] = []
+        self._seen = Seen()
+        self._again: dict[str, int] = {}
+
+    def cases(self) -> Iterator[Case]:
+        width = len(self.columns.names)
+        try:
+            with reading.opened(self.file) as file:
+                for key, number, row in json_parts(file):
+                    if key != "data" or number is None:
+                        continue
+                    if isinstance(row, list) and len(cast("list[Any]", row)) == width:
+                        yield self._case(cast("list[Any]", row))
+                    else:
+                        self.problems.append(f"{self.file} [{number}] does not have {width} values and is left out")
+        except BrokenJson as error:
+            self.problems.append(f"{self.file} is not whole, what follows is not read: {error}")
+
+    def _case(self, row: list[Any]) -> Case:
+        columns = self.columns
+        data = {columns.names[at]: row[at] for at in columns.features}
+        if "inputs" in data and not {"input", "question", "prompt"} & data.keys():
+            data["input"] = data.pop("inputs")
+        target = None if columns.target is None else row[columns.target]
+        own = None if columns.id is None else row[columns.id]
+        id = str(own) if isinstance(own, (str, int)) and own != "" else content_id(data, target)
+        sample = 0
+        if not self._seen.add(id_hash(id)):  # another evaluation in the same run is appended to its table
+            sample = self._again[id] = self._again.get(id, 0) + 1
+        response = self._response(row, id, sample, data)
+        evaluations = [self._evaluation(name, at, row, response) for name, at in columns.scores.items()]
+        return Case({"id": id, "data": data, "ground_truth": target, "metadata": {}}, response, evaluations)
+
+    def _response(self, row: list[Any], id: str, sample: int, data: Row) -> Response:
+        columns = self.columns
+        said = None if columns.outputs is None else row[columns.outputs]
+        measured = {name: number_of(row[at]) for name, at in columns.measured.items()}
+        for name, value in measured.items():
+            if value is not None:
+                self.scores.add(name, value)
+        latency, tokens = measured.get("latency"), measured.get("token_count")
+        metadata: Row = {"model_id": self.model}
+        if columns.outputs is None:
+            metadata[REST] = {"output": "the table has no column of this name"}
+        return Response(
+            item_id=id,
+            sample_id=f"{id}_sample_{sample}",
+            sample_index=sample,
+            total_samples=sample + 1,
+            model_name=self.model,
+            prompt=next(
+                (data[name] for name in ("question", "input", "prompt") if isinstance(data.get(name), str)), ""
+            ),
+            response=text_of(said),
+            output=None if isinstance(said, str) else said,
+            inference_time=latency or 0.0,
+            completion_tokens=None if tokens is None else int(tokens),
+            metadata=metadata,
+            key=key_of("mlflow", self.model, self.task, id, sample, said),
+            task=self.task,
+        )
+
+    def _evaluation(self, name: str, at: int, row: list[Any], response: Response) -> Evaluation:
+        label = self.columns.label(name)
+        made = evaluation(response, label, row[at], scorer=name)
+        if made.score is not None:
+            self.scores.add(name, made.score, label)
+        if name in self.columns.reasons and row[self.columns.reasons[name]] is not None:
+            made.detailed_results = {"explanation": row[self.columns.reasons[name]]}
+            if made.outcome == "errored":
+                made.error = str(row[self.columns.reasons[name]])
+        return made

@@ -1,0 +1,255 @@
+"""Evaluations that promptfoo has written, streamed: one experiment for each JSON or JSONL file."""
+
+import mmap
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from assay import reading
+from assay.engine.experiment.dataset import content_stamp
+from assay.engine.experiment.foreign import (
+    HEAD,
+    REST,
+    Case,
+    Foreign,
+    Headline,
+    files_below,
+    head_of,
+    unknown_version,
+    without_secrets,
+)
+from assay.formats.promptfoo.items import item_id, item_of
+from assay.formats.promptfoo.numbers import Numbers
+from assay.formats.promptfoo.rows import Place, Reading
+from assay.formats.promptfoo.shapes import Prompt, Row
+from assay.records import tolerant_json
+from assay.registry import reader
+from assay.store.keys import canonical, digest, short
+from assay.store.keyset import Seen
+from assay.text.json_stream import BrokenJson, json_parts, storable
+
+_NEWEST = 3
+_VERSION = re.compile(rb'"results"\s*:\s*\{\s*"version"\s*:\s*(\d+)')
+_RUNTIME = re.compile(rb'"runtimeOptions"\s*:\s*\{[^{}]*?"repeat"\s*:\s*(\d+)')
+_MARKS = (b'"promptIdx"', b'"testIdx"', b'"testCase"', b'"failureReason"')
+_LONGEST = 1 << 24  # bytes of a first line that is looked at
+_READER = 1  # raised when rows come out otherwise: copies that were imported before are made again
+_KEPT = {"evalId": "eval_id", "metadata": "metadata", "runtimeOptions": "runtime_options", "results.stats": "stats"}
+_HEADER = {"shareableUrl", "vars", "author", "results.version", "results.prompts", "results.results", "results.table"}
+_TESTS = ("config.tests", "config.scenarios")
+_MOST_ENTRIES = 1000
+_SAID = {
+    "rejected": "{:,} requests were rejected with an HTTP error that promptfoo took for the answer: they are refused",
+    "empty": "{:,} answers have no text: promptfoo counts them as failed without asking the assertions, which are "
+    "errors here",
+    "ungraded": "{:,} assertions have no score because their grader failed (promptfoo counts 0): they are errors here",
+    "human": "{:,} ratings by people decide over their answers, whatever the assertions say",
+}
+
+
+@reader
+def promptfoo(path: Path) -> list[Foreign]:
+    """Evaluations that promptfoo wrote with `-o out.json` or `-o out.jsonl`."""
+    files = files_below(path, ".json", ".jsonl")
+    whole = [file for file in files if _is_whole(file)]
+    lines = [
+        file for file in files if file not in whole and (first := _first_row(file)) and not _in(whole, file, first)
+    ]
+    return [Evaluation(file, lines=file in lines) for file in sorted((*whole, *lines))]
+
+
+def _is_whole(file: Path) -> bool:
+    head = head_of(file)
+    version = _VERSION.search(head) if head[:1] in b"{\xef \t\r\n" else None
+    if version is None or not any(mark in head for mark in (b'"evalId"', b'"prompts"', b'"promptfooVersion"')):
+        return False
+    if int(version[1]) > _NEWEST:
+        raise unknown_version("an evaluation of promptfoo", int(version[1]), file)
+    return True
+
+
+def _first_row(file: Path) -> dict[str, Any]:
+    """The first line, if it is a result of promptfoo; else empty."""
+    head = head_of(file)
+    if not head.startswith(b"{") or not any(mark in head for mark in (*_MARKS, b'"gradingResult"')):
+        return {}
+    line, end, _ = head.partition(b"\n")
+    if not end and len(head) == HEAD:
+        with reading.opened(file) as opened:
+            line = opened.readline(_LONGEST)
+    try:
+        row = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+    return (
+        cast("dict[str, Any]", row)
+        if isinstance(row, dict) and {"promptIdx", "testCase", "success"} <= row.keys()
+        else {}
+    )
+
+
+def _in(whole: list[Path], file: Path, first: dict[str, Any]) -> bool:
+    """Whether the rows of a JSONL file are in a JSON file beside it, which has more: promptfoo writes both at once."""
+    id = first.get("id")
+    if not isinstance(id, str) or not id:
+        return False
+    for other in whole:
+        if other.parent == file.parent:
+            with reading.opened(other) as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as text:
+                if text.find(f'"{id}"'.encode()) >= 0:
+                    return True
+    return False
+
+
+class Evaluation:
+    """One file of promptfoo's."""
+
+    def __init__(self, path: Path, *, lines: bool) -> None:
+        self.path = path
+        self.dataset = path.stem
+        self.rejected = 0
+        self.planned: int | None = None
+        self._lines = lines
+        self._facts: dict[str, Any] = {}
+        self._reading = Reading()
+        self._numbers = Numbers()
+        self._broken: list[str] = []
+
+    @property
+    def source(self) -> dict[str, Any]:
+        return {"format": "promptfoo", "reader": _READER, "files": [content_stamp(self.path.absolute())]}
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        kind = "a JSONL file" if self._lines else "a JSON file"
+        return {"read_from": [f"{kind} of promptfoo"], "agents": self._numbers.models(), **self._facts}
+
+    def cases(self) -> Iterator[Case]:
+        self.rejected, self.planned, self._facts, self._broken = 0, None, {}, []
+        self._reading, self._numbers = Reading(), Numbers()
+        items, samples = Seen(), Seen()
+        repeat = 1 if self._lines else _repeat(self.path)
+        for place, raw in self._line_rows() if self._lines else self._rows():
+            try:
+                raw = storable(raw)
+                row = msgspec.convert(raw, Row)
+            except (msgspec.ValidationError, ValueError, RecursionError) as error:
+                self._reject(f"{place}: {error}")
+                continue
+            yield self._case(row, raw, items, samples, repeat)
+        stats = self._facts.get("stats")
+        told = self._numbers.total(stats)
+        if told is not None and told > self._numbers.rows:
+            self.planned = told
+
+    def _case(self, row: Row, raw: dict[str, Any], items: Seen, samples: Seen, repeat: int) -> Case:
+        model, prompt, template = self._numbers.asked(row)
+        id = item_id(row, template)
+        sample = 0
+        while not samples.add(short(digest("sample", f"{id}\0{model}\0{prompt}\0{sample}".encode()))):
+            sample += 1
+        provider = row.provider if isinstance(row.provider, str) else row.provider.id or ""
+        place = Place(id, model, provider, prompt, sample, repeat, self._numbers.timestamp)
+        response = self._reading.response(row, raw, place)
+        evaluations = self._reading.evaluations(row, raw, response)
+        self._numbers.count(row)
+        new = items.add(short(digest("item", id.encode())))
+        about = row.test_case.metadata
+        if about and items.add(short(digest("about", id.encode(), canonical(about)))) and not new:
+            response.metadata["test_case"] = about  # the item has other ones
+        return Case(item_of(row, raw, id, template) if new else None, response, evaluations)
+
+    def _rows(self) -> Iterator[tuple[str, Any]]:
+        try:
+            with reading.opened(self.path) as file:
+                for name, number, value in json_parts(file, inside=("results", "config")):
+                    key = storable(name)
+                    if key == "results.results" and number is not None:
+                        yield f"{self.path}: result {number}", value
+                    elif number is None:
+                        self._header(key, storable(value))
+                    else:
+                        self._entry(key, number, storable(value))
+        except ValueError as error:
+            cut = isinstance(error, BrokenJson) and error.at_end
+            self._reject(f"{self.path}: {'it ends in the middle' if cut else error}")
+
+    def _line_rows(self) -> Iterator[tuple[str, Any]]:
+        with reading.opened(self.path) as file:
+            for number, line in enumerate(file, 1):
+                if not line.strip():
+                    continue
+                try:
+                    yield f"{self.path}:{number}", _decoded(line)
+                except ValueError as error:
+                    self._reject(f"{self.path}:{number}: {error}")
+
+    def _header(self, key: str, value: Any) -> None:
+        if key in _KEPT:
+            self._facts[_KEPT[key]] = without_secrets(value)
+        elif key == "results.timestamp" and isinstance(value, str):
+            self._numbers.timestamp = _seconds(value)
+        elif key.startswith("config.") and value not in (None, "", [], {}):
+            self._config[key.removeprefix("config.")] = without_secrets(value)
+        elif key not in _HEADER and not key.startswith("config."):
+            self._reading.rest.unknown[key] += 1
+            self._facts.setdefault(REST, {})[key] = without_secrets(value)
+
+    def _entry(self, key: str, number: int, value: Any) -> None:
+        """An entry of a list: of the prompts, or of the config, whose tests are those of the rows."""
+        if key.startswith("config.") and key not in _TESTS and number < _MOST_ENTRIES:
+            self._config.setdefault(key.removeprefix("config."), []).append(without_secrets(value))
+        if key != "results.prompts":
+            return
+        try:
+            prompt = msgspec.convert(value, Prompt)
+        except (msgspec.ValidationError, RecursionError):
+            self._reject(f"{self.path}: prompt {number}")
+            return
+        self._numbers.add_prompt(number, prompt, value)
+        entry = {"id": prompt.id, "label": prompt.label, "provider": prompt.provider, "template": prompt.raw}
+        self._facts.setdefault("prompts", []).append(entry)
+
+    @property
+    def _config(self) -> dict[str, Any]:
+        return self._facts.setdefault("config", {})
+
+    def _reject(self, what: str) -> None:
+        self.rejected += 1
+        if len(self._broken) < 3:
+            self._broken.append(what)
+
+    def notes(self) -> list[str]:
+        broken = "; ".join(self._broken)
+        said = [f"what could not be read, {self.rejected:,} in all: {broken}"] if self.rejected else []
+        said += [_SAID[what].format(count) for what, count in self._reading.odd.items() if count]
+        return said + self._reading.rest.notes()
+
+    def headlines(self) -> list[Headline]:
+        return self._numbers.headlines(self._facts.get("stats"))
+
+
+def _decoded(line: bytes) -> Any:
+    try:
+        return msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return tolerant_json(line)
+
+
+def _repeat(path: Path) -> int:
+    """How often each test was meant to run: it stands at the end of the file."""
+    with reading.opened(path) as file:
+        file.seek(max(0, path.stat().st_size - HEAD))
+        found = _RUNTIME.findall(file.read())
+    return min(int(found[-1]), 10_000) if found else 1
+
+
+def _seconds(stamp: str) -> float:
+    try:
+        return datetime.fromisoformat(stamp).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0

@@ -1,0 +1,109 @@
+"""The fields of promptfoo's results that have a place in our rows; all may be missing, none may be of another type."""
+
+from typing import Any
+
+import msgspec
+
+
+class Provider(msgspec.Struct, gc=False):
+    id: str | None = None
+    label: str | None = None
+
+
+class Prompt(msgspec.Struct, gc=False):
+    """`raw` is what was sent, in a row; in the list of prompts it is the template."""
+
+    id: str | None = None
+    raw: str = ""
+    label: str | None = None
+    provider: str | None = None
+
+
+class Usage(msgspec.Struct, gc=False):
+    prompt: float | None = None
+    completion: float | None = None
+    total: float | None = None
+    cached: float | None = None
+
+
+class Reply(msgspec.Struct, gc=False, rename="camel"):
+    output: Any = None
+    error: Any = None
+    token_usage: Usage | None = None
+    cached: bool | None = None
+    cost: float | None = None
+    is_refusal: bool | None = None
+    finish_reason: str | None = None
+    log_probs: list[Any] | None = None
+    latency_ms: float | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class Assertion(msgspec.Struct, gc=False):
+    type: str = ""
+    metric: str | None = None
+    asserts: list["Assertion"] | None = msgspec.field(default=None, name="assert")
+
+
+class Component(msgspec.Struct, gc=False):
+    """The result of one assertion, or of a set of them, whose results follow it."""
+
+    passed: bool | None = msgspec.field(default=None, name="pass")
+    score: float | None = None
+    reason: Any = None
+    assertion: Assertion | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class Grading(msgspec.Struct, gc=False, rename="camel"):
+    reason: Any = None
+    component_results: list[Component | None] | None = None
+    named_scores: dict[str, float | None] | None = None
+    named_score_weights: dict[str, float | None] | None = None
+    comment: Any = None
+
+
+class Test(msgspec.Struct, gc=False):
+    description: str | None = None
+    vars: dict[str, Any] | None = None
+    metadata: dict[str, Any] | None = None
+    asserts: list[Assertion] | None = msgspec.field(default=None, name="assert")
+
+
+class Row(msgspec.Struct, gc=False, rename="camel"):
+    """An entry of `results.results`, or a line of a JSONL file."""
+
+    prompt_idx: int
+    provider: Provider | str
+    prompt: Prompt
+    success: bool
+    test_case: Test = msgspec.field(default_factory=Test)
+    vars: dict[str, Any] | None = None
+    response: Reply | None = None
+    score: float | None = None
+    failure_reason: int | None = None
+    error: Any = None
+    grading_result: Grading | None = None
+    named_scores: dict[str, float | None] | None = None
+    latency_ms: float | None = None
+    token_usage: Usage | None = None
+    cost: float | None = None
+    metadata: dict[str, Any] | None = None
+
+
+# What is kept under `metadata.source`, without being news: everything else that is not in the shapes is counted.
+KNOWN_OF_ROW = frozenset({"id", "testIdx", "description", "metadata", "evaluationId", "traceId"})
+KNOWN_OF_REPLY = frozenset({"raw", "guardrails", "metadata", "sessionId", "conversationEnded", "format", "audio"})
+KNOWN_OF_COMPONENT = frozenset({"tokensUsed", "namedScores", "namedScoreWeights", "suggestions", "comment"})
+PLACED_OF_ROW = frozenset(
+    {
+        *("promptIdx", "provider", "prompt", "success", "testCase", "vars", "response", "score", "failureReason"),
+        *("error", "gradingResult", "namedScores", "latencyMs", "tokenUsage", "cost", "promptId"),
+    }
+)
+PLACED_OF_REPLY = frozenset(
+    {
+        *("output", "error", "tokenUsage", "cached", "cost", "isRefusal", "finishReason", "logProbs", "latencyMs"),
+    }
+)
+PLACED_OF_COMPONENT = frozenset({"pass", "score", "reason", "assertion", "metadata", "componentResults"})

@@ -1,0 +1,13 @@
+"""Assay's own experiment folders."""
+
+from pathlib import Path
+
+from assay.engine.experiment.foreign import Foreign
+from assay.engine.experiment.own_folder import own_results
+from assay.registry import reader
+
+
+@reader
+def assay(path: Path) -> list[Foreign]:
+    """An experiment's folder, or a folder with several."""
+    return [*own_results(path)]

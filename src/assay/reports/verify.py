@@ -1,0 +1,86 @@
+"""What `assay verify` found, for people: a table of counts for each folder, then what is damaged and what differs."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from assay.analysis.verify.verify import Tally, Verified
+from assay.engine.experiment.lock import Locked
+from assay.reports.sheet import Cell, Line, Sheet, Table, columns_of, count, fields_of, shortened
+
+_MOST = 10
+_LONGEST = 60
+
+
+def view(found: Verified | Sequence[Verified]) -> Sheet:
+    folders = [found] if isinstance(found, Verified) else list(found)
+    parts: list[Line | Table] = []
+    for number, folder in enumerate(folders):
+        parts += [Line("")] if number else []
+        parts += _folder(folder)
+    if len(folders) > 1:
+        bad = sum(not folder.ok for folder in folders)
+        said = f"{count(bad, 'folder')} of {len(folders)} not as they should be" if bad else "all folders are verified"
+        parts += [Line(""), Line(said, "bad" if bad else "good")]
+    return Sheet(parts, title="Verified")
+
+
+def _folder(found: Verified) -> Iterator[Line | Table]:
+    yield Line(found.folder, "head", wraps=False)
+    columns = columns_of("<part", "<name", "verified", "differ", "cannot be verified")
+    names = ["part", "name", "verified", "differ", "unverified"]
+    yield Table(columns, [_row(checked) for checked in found.checked], data=fields_of(found.checked, names))
+    faults = [fault for fault in found.faults if fault.kind != "unsealed"]
+    yield from (Line(f"{fault.kind}: {fault.file}: {fault.what}", "bad", hang=2) for fault in faults[:_MOST])
+    yield from _more(len(faults) - _MOST, "fault")
+    for entry in found.differences[:_MOST]:
+        values = f"stored {_short(entry.stored)}, computed {_short(entry.computed)}"
+        yield Line(f"differs: {entry.where}, {entry.name}, {entry.place}: {entry.field} {values}", "bad", hang=2)
+    yield from _more(len(found.differences) - _MOST, "difference")
+    for checked in found.checked:
+        for reason, number in checked.reasons.items():
+            yield Line(f"cannot be verified: {checked.name} ({number:,}): {shortened(reason, 300)}", "open", hang=2)
+    yield from (Line(f"note: {note}", "open", hang=2) for note in found.notes)
+    yield Line("verified" if found.ok else "not as it should be", "good" if found.ok else "bad")
+
+
+def _row(checked: Tally) -> list[str | Cell]:
+    differ = Cell(f"{checked.differ:,}", "bad" if checked.differ else "")
+    unverified = Cell(f"{checked.unverified:,}", "open" if checked.unverified else "")
+    return [checked.part, shortened(checked.name, 40), f"{checked.verified:,}", differ, unverified]
+
+
+def _more(number: int, noun: str) -> Iterator[Line]:
+    if number > 0:
+        yield Line(f"and {count(number, 'more ' + noun)}: --json has them", "quiet")
+
+
+def _short(value: Any) -> str:
+    return shortened(repr(value) if not isinstance(value, str) else value, _LONGEST)
+
+
+def locked(found: Locked) -> Sheet:
+    """A line for each part of a lock."""
+    values = found.lock
+    dataset: dict[str, Any] = values["dataset"] or {}
+    unknown = [str(model["name"]) for model in values["models"] if model["served"] == "unknown"]
+    rows = [
+        ["dataset", f"{dataset.get('items', 0):,}", str(dataset.get("hash", "–"))],
+        ["samples", f"{values['samples']:,}", f"random seed {values['seed']}"],
+        *(
+            [part, f"{len(values[part]):,}", _names(values[part])]
+            for part in ("prompts", "models", "scorers", "metrics")
+        ),
+        ["packages", f"{len(values['packages']):,}", f"assay {values['packages']['assay']}"],
+    ]
+    parts: list[Line | Table] = [
+        Line(f"{found.file}: {found.state}", "head", wraps=False),
+        Table(columns_of("<what", "number", "<which"), rows, compact=True, heads=False, depth=1),
+    ]
+    if unknown:
+        names = ", ".join(unknown)
+        parts.append(Line(f"what servers report is unknown of {names}: the first locked run fills it in", "open"))
+    return Sheet(parts, title=f"Lock of {values['name']}")
+
+
+def _names(entries: Sequence[dict[str, Any]]) -> str:
+    return shortened(", ".join(str(entry["name"]) for entry in entries), _LONGEST)

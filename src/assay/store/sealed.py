@@ -1,0 +1,219 @@
+"""Every file of an experiment's folder is sealed, so that a bit that flips anywhere in it is found and named.
+
+Rows are sealed by their manifests (`seal.py`). `manifest.json` ends with a checksum of its own text, and has those of
+the other files that Assay keeps in a folder, taken when a step ends. What grows afterwards is sealed up to there.
+"""
+
+from base64 import b64decode, b64encode
+from binascii import Error
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from xxhash import xxh3_64_digest, xxh3_64_hexdigest
+
+from assay import reading
+from assay.records import ROWS_FILE, Manifest
+from assay.store.files import write_file
+from assay.store.seal import BLOCK
+from assay.store.written import LEDGER, was_written, written_names
+
+MANIFEST, LOCK, SEAL = "manifest.json", ".lock", "seal"
+_KEPT = (*ROWS_FILE.values(), "config.yaml", "metrics.json", "status.json", "calls.jsonl", "traces.jsonl")
+_CALLS = "calls.jsonl"
+_BESIDE = ("labels.jsonl", LEDGER)  # what people and verbs add to
+_ASIDE = ("superseded", "rejected", "calls.d", "traces.d")
+_OPEN = ("config.yaml", "status.json", "metrics.json")
+_WIDTH = 8
+
+
+class Fault(msgspec.Struct):
+    """A file that is not as it was sealed; `unsealed` is what nothing tells about."""
+
+    file: str
+    what: str
+    kind: Literal["damaged", "missing", "unsealed"] = "damaged"
+
+
+class _Status(msgspec.Struct):
+    state: str = ""
+
+
+class _File(msgspec.Struct):
+    size: int
+    blocks: str
+
+
+class _Seal(msgspec.Struct):
+    files: dict[str, _File] = {}
+    manifest: str = ""
+
+
+# ---- sealing
+
+
+def signed(sections: Mapping[str, Any]) -> bytes:
+    """The text of a manifest file with these sections, the seal at its end."""
+    parts = {name: section for name, section in sections.items() if name != SEAL}
+    files = msgspec.json.decode(sections[SEAL], type=_Seal).files if SEAL in sections else {}
+    whole = {**parts, SEAL: {"files": {name: files[name] for name in sorted(files)}, "manifest": ""}}
+    text = msgspec.json.format(msgspec.json.encode(whole), indent=2)
+    head, _, tail = text.rpartition(b'""')
+    return b'%b"%b"%b\n' % (head, xxh3_64_hexdigest(head).encode(), tail)
+
+
+def seal_files(folder: Path, *, anew: bool = True) -> None:
+    """Have the manifest of a folder remember its other files as they are now, or else those that it does not know yet.
+    Calls that were paid are only added to: what is damaged of them stays so. Call it under the folder's lock."""
+    file = folder / MANIFEST
+    if not file.is_file():
+        return
+    sections = msgspec.json.decode(reading.content(file), type=dict[str, msgspec.Raw])
+    rows = {name for manifest in _manifests(sections) for name in manifest.checksums}
+    own = [name for name in _own_files(folder) if name not in rows]
+    before = msgspec.json.decode(sections[SEAL], type=_Seal).files if SEAL in sections else {}
+    kept = {name: sealed for name, sealed in before.items() if name in own and not anew}
+    if (calls := before.get(_CALLS)) is not None and any(
+        fault.kind == "damaged" for fault in _check_file(folder, _CALLS, calls, grows=True)
+    ):
+        kept[_CALLS] = calls
+    files = {name: kept.get(name) or _sums(folder / name) for name in own}
+    text = signed({**sections, SEAL: msgspec.json.encode(_Seal(files))})
+    if text != reading.content(file):
+        write_file(file, text)
+
+
+def sealed_line(line: bytes) -> bytes:
+    """An object on one line with its own checksum at its end."""
+    return b'%b,"seal":"%b"}\n' % (line[:-1], xxh3_64_hexdigest(line).encode())
+
+
+def _own_files(folder: Path) -> Iterator[str]:
+    """The names of the files that Assay keeps or wrote in a folder, but the manifest and the lock."""
+    names = dict.fromkeys((*_KEPT, *_BESIDE, *(name for name in written_names(folder) if name not in (MANIFEST, LOCK))))
+    yield from (name for name in names if (folder / name).is_file())
+    for name in _ASIDE:
+        yield from sorted(str(path.relative_to(folder)) for path in (folder / name).rglob("*.jsonl") if path.is_file())
+
+
+def _sums(file: Path) -> _File:
+    digests, size = bytearray(), 0
+    for block in _blocks(file):
+        digests += xxh3_64_digest(block)
+        size += len(block)
+    return _File(size, b64encode(digests).decode())
+
+
+def _blocks(file: Path) -> Iterator[bytes]:
+    with reading.opened(file, 0) as stream:
+        while block := stream.read(BLOCK):
+            yield block
+
+
+def _manifests(sections: Mapping[str, Any]) -> Iterator[Manifest]:
+    for kind in ROWS_FILE:
+        if kind in sections:
+            yield msgspec.json.decode(sections[kind], type=Manifest)
+
+
+# ---- checking
+
+
+def check_folder(folder: Path) -> tuple[int, list[Fault]]:
+    """How many files are as they were sealed, and what is wrong with the others. Files that are not Assay's are none
+    of its business."""
+    faults = [*_check_manifest(folder), *_check_lock(folder)]
+    intact = 2 - len(faults) if (folder / LOCK).is_file() else 1 - len(faults)
+    try:
+        sections = msgspec.json.decode(reading.content(folder / MANIFEST), type=dict[str, msgspec.Raw])
+        manifests = [*_manifests(sections)]
+        files = dict(msgspec.json.decode(sections[SEAL], type=_Seal).files) if SEAL in sections else {}
+    except (ValueError, RecursionError) as error:
+        return max(0, intact), faults or [Fault(MANIFEST, f"it cannot be read: {error}")]
+    growing = {name for name in files if name.endswith((".jsonl", LEDGER))}
+    for manifest in manifests:
+        for segment in manifest.segments:
+            if segment.name in manifest.checksums:
+                files[segment.name] = _File(segment.size, manifest.checksums[segment.name].partition(" ")[0])
+                growing |= set() if manifest.complete else {segment.name}
+    for name in _OPEN if files and _is_running(folder) else ():
+        files.pop(name, None)
+    for name, sealed in files.items():
+        found = _check_file(folder, name, sealed, name in growing)
+        intact += not found
+        faults += found
+    others = [name for name in _own_files(folder) if name not in files and (folder / name).stat().st_size]
+    told = [name for name in others if was_written(folder / name)]  # by the ledger
+    intact, others = intact + len(told), [name for name in others if name not in told]
+    return intact, [*faults, *(Fault(name, "nothing has sealed it", "unsealed") for name in others)]
+
+
+def _is_running(folder: Path) -> bool:
+    """Whether a run has not ended, or was killed: its files have changed since they were sealed."""
+    try:
+        return msgspec.json.decode(reading.content(folder / "status.json"), type=_Status).state == "running"
+    except (ValueError, OSError, RecursionError):
+        return False
+
+
+def _check_manifest(folder: Path) -> list[Fault]:
+    content = reading.content(folder / MANIFEST)
+    tail = b'"\n  }\n}\n'
+    head, digest = content[: -len(tail) - 2 * _WIDTH - 1], content[-len(tail) - 2 * _WIDTH : -len(tail)]
+    if content.endswith(tail) and digest == xxh3_64_hexdigest(head).encode() and content[len(head)] == ord('"'):
+        return []
+    if b'"seal"' in content or b'"manifest": "' in content:
+        return [Fault(MANIFEST, "its text is not the one that was sealed")]
+    return [Fault(MANIFEST, "an Assay that kept no seals has written it", "unsealed")]
+
+
+def _check_lock(folder: Path) -> list[Fault]:
+    if not (folder / LOCK).is_file() or not (line := reading.content(folder / LOCK)):
+        return []
+    head, mark, _ = line.rpartition(b',"seal":"')
+    if mark and line == sealed_line(head + b"}"):
+        return []
+    if b"seal" not in line and line[-3:] != b'"}\n':
+        return [Fault(LOCK, "an Assay that kept no seals has written it", "unsealed")]
+    return [Fault(LOCK, "its text is not the one that was sealed")]
+
+
+def _check_file(folder: Path, name: str, sealed: _File, grows: bool) -> list[Fault]:
+    file = folder / name
+    if not file.is_file():
+        return [Fault(name, "it is gone", "missing")]
+    try:
+        digests = b64decode(sealed.blocks, validate=True)
+    except Error:
+        return [Fault(name, "its checksums in the manifest cannot be read")]
+    damaged: list[range] = []
+    start, size = 0, file.stat().st_size
+    for at, block in enumerate(_blocks(file)):
+        own = block[: sealed.size - start]
+        if not own:
+            break
+        if xxh3_64_digest(own) != digests[at * _WIDTH : (at + 1) * _WIDTH]:
+            damaged.append(range(start, start + len(own)))
+        start += len(own)
+    if (damaged or size != sealed.size) and was_written(file):
+        return []  # replaced by Assay, which keeps a ledger of such files
+    faults = [Fault(name, _place(file, block)) for block in damaged]
+    if size < sealed.size:
+        faults.append(Fault(name, f"it has {size:,} of {sealed.size:,} bytes"))
+    elif size > sealed.size and not damaged:
+        more = f"{size - sealed.size:,} bytes were added after the first {sealed.size:,} were sealed"
+        faults.append(Fault(name, more, "unsealed" if grows else "damaged"))
+    return faults
+
+
+def _place(file: Path, block: range) -> str:
+    """Where a damaged block is, in bytes and in lines."""
+    before = within = at = 0
+    with reading.opened(file, 0) as stream:
+        while at < block.start:
+            part = stream.read(min(BLOCK, block.start - at))
+            before, at = before + part.count(b"\n"), at + len(part)
+        within = stream.read(len(block)).removesuffix(b"\n").count(b"\n")
+    lines = f"line {before + 1:,}" if not within else f"lines {before + 1:,} to {before + within + 1:,}"
+    return f"block {block.start // BLOCK + 1} (bytes {block.start:,} to {block.stop - 1:,}, {lines}) is damaged"

@@ -1,0 +1,18 @@
+"""A copy of an experiment's folder: its rows, config, metrics and calls."""
+
+from assay.analysis.look.export import Export
+from assay.engine.experiment.foreign import Read
+from assay.engine.experiment.import_results import import_one
+from assay.engine.experiment.own_folder import OwnFolder, check_free
+from assay.errors import UserError
+from assay.registry import writer
+
+
+@writer(whole="assay")
+def assay(export: Export) -> list[str]:
+    """An experiment's folder of its own, with the rows that count."""
+    if export.path is None:
+        raise UserError("an experiment is a folder", fix="name one with -o")
+    copied = OwnFolder(export.tables.source)
+    check_free(export.path, copied.source)
+    return import_one(Read("assay", copied), export.path).notes

@@ -1,0 +1,49 @@
+"""The logs of this folder, as they are or edited, and what the reader makes of them."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from assay.engine.experiment.foreign import Case, Foreign
+from assay.formats.deepeval.reader import deepeval
+from assay.records import Evaluation, Response
+
+LOGS = Path(__file__).parent / "logs"
+Log = dict[str, Any]
+
+
+class Result(NamedTuple):
+    foreign: Foreign
+    cases: list[Case]
+
+    def responses(self) -> list[Response]:
+        return [case.response for case in self.cases if case.response is not None]
+
+    def items(self) -> list[dict[str, Any]]:
+        return [dict(case.item) for case in self.cases if case.item is not None]
+
+    def labels(self, label: str) -> list[Evaluation]:
+        return [row for case in self.cases for row in case.evaluations if row.label == label]
+
+
+def log(name: str) -> Log:
+    return json.loads((LOGS / f"test_run_{name}.json").read_text())
+
+
+def read(path: Path) -> Result:
+    (foreign,) = deepeval(path)
+    return Result(foreign, list(foreign.cases()))
+
+
+def stored(name: str) -> Result:
+    return read(LOGS / f"test_run_{name}.json")
+
+
+def edited(folder: Path, name: str, change: Callable[[Log], object]) -> Result:
+    """What is read of a log after a change."""
+    content = log(name)
+    change(content)
+    file = folder / "edited.json"
+    file.write_text(json.dumps(content))
+    return read(file)
