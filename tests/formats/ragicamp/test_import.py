@@ -187,7 +187,7 @@ def test_a_half_written_file_gives_what_is_whole(tmp_path: Path, share: float) -
     assert any("is not whole" in note for note in result.notes)
     run = FlatStore(tmp_path / "out").manifest("run", "out")
     assert run is not None
-    assert (result.rejected, run.complete, run.planned) == (1, False, len(found) + 1)
+    assert (result.rejected, run.complete, run.planned) == (1, False, max(COUNT, len(found) + 1))
 
 
 def test_what_others_write_into_json(tmp_path: Path) -> None:
@@ -283,3 +283,30 @@ def test_questions_are_a_dataset_of_a_config(tmp_path: Path) -> None:
     assert result.metrics[0]["value"] == pytest.approx(1 / 3)
     with pytest.raises(UserError, match="no dataset 'nq'"):
         assay.run({**config, "dataset": {**config["dataset"], "params": {"dataset": "nq"}}})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize("name", ["five_files", "three_files", "later", "experiment"])
+def test_the_means_of_the_summary_come_from_the_rows(tmp_path: Path, name: str) -> None:
+    getattr(generations, name)(tmp_path / "src")
+    lines = {line.label: line for line in imported(tmp_path / "src", tmp_path / "out").headlines}
+    assert {label: line.theirs for label, line in lines.items()} == generations.overall()
+    for line in lines.values():
+        assert line.equal if name != "later" else line.reason.startswith("only the summary has it")
+        assert line.where == {"model_name": AGENT}
+
+
+def test_a_summary_that_says_something_else_is_told(tmp_path: Path) -> None:
+    generations.three_files(tmp_path / "src")
+    summary = tmp_path / f"src/{AGENT}_summary.json"
+    summary.write_text(summary.read_text().replace(str(sum(F1) / COUNT), "0.9"))
+    lines = {line.label: line for line in imported(tmp_path / "src", tmp_path / "out").headlines}
+    assert (lines["f1"].theirs, lines["f1"].equal, lines["exact_match"].equal) == (0.9, False, True)
+
+
+def test_fewer_predictions_than_their_file_says_are_a_part(tmp_path: Path) -> None:
+    path = generations.three_files(tmp_path / "src")
+    content = json.loads(path.read_text())
+    content["predictions"].pop()
+    path.write_text(json.dumps(content))
+    result = imported(tmp_path / "src", tmp_path / "out")
+    assert (result.planned, sum(result.responses.values())) == (COUNT, COUNT - 1)

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from assay.formats.ragicamp.joining import Joining
+from assay.analysis.look.joining import Joining
 from tests.formats.ragicamp.test_export import Tables, export, find_source, load
 
 Row = dict[str, Any]
@@ -39,12 +39,12 @@ def rows_of(ids: list[str], samples: int, keys: bool = True) -> tuple[list[Row],
 
 def joined(folder: Path, samples: Any) -> Any:
     """Answers and scores of each agent by sample index, in order; for means, those of each item together."""
-    rows = Joining(Tables(find_source(folder)), samples)
+    rows = Joining(Tables(find_source(folder)), means=samples == "mean")
     found: dict[int, Any] = {}
-    for group in rows.groups():
+    for group in rows.series():
         cases = [(row["response"], {name: one["score"] for name, one in of}) for row, of in rows.cases(group)]
         assert group.count == (len(cases) if samples == "separate" else len(list(rows.by_item(group))))
-        found[group.agent.sample_index] = cases
+        found[max(group.address.sample, 0)] = cases
     return found
 
 

@@ -219,7 +219,7 @@ class ExampleTracer(InMemoryTracer):
     def _store(self, root: InMemorySpan) -> None:
         row = {"key": self.key, "item_id": self.example_id, "owner": root.name, "sample_index": 0, "tracer": self._id}
         spans: list[Row] = []
-        _add(root, None, spans)
+        add_spans(root, None, spans)
         try:
             line = msgspec.json.encode({**row, "spans": spans}, enc_hook=_written)
         except (TypeError, ValueError, RecursionError) as error:
@@ -241,7 +241,8 @@ def tracer_of(rows: Iterable[Row]) -> InMemoryTracer:
     return tracer
 
 
-def _add(span: InMemorySpan, parent: int | None, spans: list[Row]) -> None:
+def add_spans(span: InMemorySpan, parent: int | None, spans: list[Row]) -> None:
+    """Add a span, and those in it, as they are stored."""
     errors = [log.value for log in _logs(span) if isinstance(log.value, ErrorValue)]
     data: Row = {
         "trace_id": span.context.trace_id,
@@ -264,7 +265,7 @@ def _add(span: InMemorySpan, parent: int | None, spans: list[Row]) -> None:
     )
     for entry in span.entries:
         if isinstance(entry, InMemorySpan):
-            _add(entry, number, spans)
+            add_spans(entry, number, spans)
 
 
 def _span(row: Row, around: InMemoryTracer) -> InMemorySpan:

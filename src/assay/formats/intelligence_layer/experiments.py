@@ -6,13 +6,16 @@ are the statistics of one aggregation.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from assay.analysis.look.export import Tables
+from assay.analysis.look.joining import Joining
+from assay.engine.experiment.kept import KEPT, kept_of
+from assay.formats.intelligence_layer.cases import FORMAT, Author, response_from
 from assay.formats.intelligence_layer.domain import EvaluationOverview, FailedExampleRun, RunOverview
 from assay.formats.intelligence_layer.types import to_json
 from assay.records import Item
@@ -33,14 +36,15 @@ class Artefact:
     items: Iterable[Item] = ()
 
 
-def artefacts_of(tables: Tables, note: Callable[[str], None]) -> Iterator[Artefact]:
-    """The dataset, then the runs, the evaluations, and what was aggregated."""
+def artefacts_of(tables: Tables, note: Callable[[str], None], *, extras: bool = True) -> Iterator[Artefact]:
+    """The dataset, then the runs, the evaluations, and what was aggregated. With `extras`, answers have what the
+    original has no field for beside its fields."""
     manifest = tables.source.manifest("dataset")
     dataset = _plain((manifest.name if manifest else "") or tables.source.name)
     if "items" in tables:
         items = (decode_item(line, place) for place, line in tables.lines("items"))
         yield Artefact("dataset", {"id": dataset, "name": dataset, "labels": [], "metadata": {}}, items=items)
-    runs = Runs(tables, dataset)
+    runs = Runs(tables, dataset, extras)
     yield from runs.artefacts()
     evaluations = list(_evaluations(tables, runs, note)) if "evaluations" in tables else []
     yield from evaluations
@@ -77,13 +81,14 @@ class Run:
     last: float
     ok: int = 0
     failed: int = 0
+    author: Author = field(default_factory=Author)
 
 
 class Runs:
     """The runs in the rows of responses. `by_key` tells the run of a response."""
 
-    def __init__(self, tables: Tables, dataset: str) -> None:
-        self._tables, self._dataset = tables, dataset
+    def __init__(self, tables: Tables, dataset: str, extras: bool) -> None:
+        self._tables, self._dataset, self._extras = tables, dataset, extras
         self.by_address: dict[tuple[str, str, int], Run] = {}
         self.by_key: dict[str, Run] = {}
         for row in tables.rows("responses"):
@@ -92,22 +97,33 @@ class Runs:
             if run is None:
                 run = self.by_address[_address(row)] = Run("", "", time, time)
             run.first, run.last = min(run.first, time), max(run.last, time)
+            run.author.total_samples = max(run.author.total_samples, int(row.get("total_samples") or 1))
             failed = row.get("outcome") == "errored" or bool(row.get("error"))
             run.failed, run.ok = run.failed + failed, run.ok + (not failed)
             if row.get("key"):
                 self.by_key[row["key"]] = run
         models = [model for model, _, sample in self.by_address if not sample]
+        taken: set[str] = set()
         for (model, task, sample), run in self.by_address.items():
             parts = (model, task if models.count(model) > 1 else "", str(sample or ""))
+            run.author = Author(model, task, sample, run.author.total_samples)
             run.description = " ".join(filter(None, parts)) or "run"
-            run.id = _plain(run.description)
+            run.id, number = _plain(run.description), 2
+            while run.id in taken:
+                run.id, number = f"{_plain(run.description)}-{number}", number + 1
+            taken.add(run.id)
 
     def artefacts(self) -> Iterator[Artefact]:
+        joining = Joining(self._tables) if "items" in self._tables else None
         for address, run in self.by_address.items():
-            yield Artefact("run", self.overview(run), self._outputs(address, run))
+            cases = self._rows(address) if joining is None else _cases(joining, address)
+            yield Artefact("run", self.overview(run), self._outputs(cases, run))
 
     def overview(self, run: Run) -> Row:
-        overview = RunOverview(
+        return to_json(self._overview(run))
+
+    def _overview(self, run: Run) -> RunOverview:
+        return RunOverview(
             dataset_id=self._dataset,
             id=run.id,
             start=datetime.fromtimestamp(run.first, UTC),
@@ -115,8 +131,8 @@ class Runs:
             failed_example_count=run.failed,
             successful_example_count=run.ok,
             description=run.description,
+            metadata={KEPT: msgspec.to_builtins(run.author)} if self._extras else {},
         )
-        return to_json(overview)
 
     def of(self, evaluation: Row) -> Run | None:
         """The run whose answer a label is about."""
@@ -126,14 +142,29 @@ class Runs:
         runs = [run for (name, _, index), run in self.by_address.items() if (name, index) == (model, sample)]
         return runs[0] if len(runs) == 1 else None
 
-    def _outputs(self, address: tuple[str, str, int], run: Run) -> Iterator[Row]:
-        for row in self._tables.rows("responses"):
-            if _address(row) == address:
-                failed = row.get("outcome") == "errored" or bool(row.get("error"))
-                output: Any = row.get("response") if row.get("output") is None else row["output"]
-                if failed:
-                    output = to_json(FailedExampleRun(error_message=str(row.get("error") or "")))
-                yield {"run_id": run.id, "example_id": str(row["item_id"]), "output": output}
+    def _rows(self, address: tuple[str, str, int]) -> Iterator[tuple[Row, list[Row]]]:
+        return ((row, []) for row in self._tables.rows("responses") if _address(row) == address)
+
+    def _outputs(self, cases: Iterable[tuple[Row, list[Row]]], run: Run) -> Iterator[Row]:
+        overview = self._overview(run)
+        for row, evaluations in cases:
+            failed = row.get("outcome") == "errored" or bool(row.get("error"))
+            output: Any = row.get("response") if row.get("output") is None else row["output"]
+            if failed:
+                output = to_json(FailedExampleRun(error_message=str(row.get("error") or "")))
+            made: Row = {"run_id": run.id, "example_id": str(row["item_id"]), "output": output}
+            if self._extras:
+                kept = kept_of(FORMAT, row, response_from(made, overview, run.author), evaluations)
+                made[KEPT] = {"evaluations": [], **kept}
+            yield made
+
+
+def _cases(joining: Joining, address: tuple[str, str, int]) -> Iterator[tuple[Row, list[Row]]]:
+    """The answers of an address, each with its labels."""
+    for series in joining.series():
+        if (series.address.model, series.address.task, series.address.sample) == address:
+            for response, evaluations in joining.cases(series):
+                yield response, [row for _, row in evaluations]
 
 
 def _evaluations(tables: Tables, runs: Runs, note: Callable[[str], None]) -> Iterator[Artefact]:

@@ -156,9 +156,9 @@ class OriginalStore(FileSystemBasedRepository):
         if not self.exists(self.folder):
             return []
         names = (name for name in self._entries(self.folder) if name.endswith(tuple(_OVERVIEWS.values())))
-        return sorted(
-            {self._json(path)["id"] for path in map(self.folder.joinpath, names) if not self._is_folder(path)}
-        )
+        paths = [path for path in map(self.folder.joinpath, names) if not self._is_folder(path)]
+        found: list[Any] = [self._json(path) for path in paths]
+        return sorted({row["id"] for row in found if isinstance(row, dict) and isinstance(row.get("id"), str)})
 
     def manifest(self, kind: Kind, id: str) -> Manifest | None:
         paths = {slot: self._path(id, ending) for slot, ending in _OVERVIEWS.items()}
@@ -174,11 +174,15 @@ class OriginalStore(FileSystemBasedRepository):
 
     def log(self, kind: Kind, id: str, name: str = "") -> "OriginalRows":
         log = OriginalRows()
-        folder = self._path(id) / self._examples
-        if self._read is not None and not name and not self.exists(folder / MANIFEST):
-            for file in self._files(folder):
+        if self._read is not None and not name:
+            for file in self.examples(id):
                 log.append(msgspec.json.Encoder().encode_lines(self._read(self._json(file))))
         return log
+
+    def examples(self, id: str) -> Iterator[Path]:
+        """The files of an artefact's examples."""
+        folder = self._path(id) / self._examples
+        return iter(()) if self.exists(folder / MANIFEST) else self._files(folder)
 
     def delete(self, kind: Kind, id: str) -> None:
         for path in filter(self.exists, (self._path(id, ending) for ending in _OVERVIEWS.values())):

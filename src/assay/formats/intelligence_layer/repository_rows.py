@@ -48,7 +48,8 @@ def _is(id: str, name: str) -> bool:
 
 def _write_items(datasets: FileDatasetRepository, dataset: str, target: Path) -> None:
     if datasets.dataset(dataset) is not None:
-        write_file(target / ROWS_FILE["dataset"], map(encode_item, datasets._items(dataset)))
+        lines = (encode_item(item) + b"\n" for item in datasets._items(dataset))
+        write_file(target / ROWS_FILE["dataset"], lines)
 
 
 def _write_responses(repository: FileRunRepository, runs: Iterable[RunOverview], target: Path) -> None:

@@ -14,18 +14,19 @@ import msgspec
 from assay.analysis.look.export import Export
 from assay.errors import UserError
 from assay.formats.intelligence_layer.aggregations import FileAggregationRepository
+from assay.formats.intelligence_layer.cases import file_name
 from assay.formats.intelligence_layer.dataset_files import FileDatasetRepository
 from assay.formats.intelligence_layer.domain import FailedExampleEvaluation
 from assay.formats.intelligence_layer.evaluations import FileEvaluationRepository
 from assay.formats.intelligence_layer.experiments import Artefact, artefacts_of
-from assay.formats.intelligence_layer.folders import is_repository
+from assay.formats.intelligence_layer.reader import is_repository
 from assay.formats.intelligence_layer.runs import FileRunRepository
 from assay.formats.intelligence_layer.tracers import InMemorySpan, InMemoryTaskSpan, InMemoryTracer
 from assay.formats.intelligence_layer.tracers_files import FileTracer
 from assay.formats.intelligence_layer.types import to_json
 from assay.records import Item
 from assay.registry import writer
-from assay.store.files import make_folder, safe_name, write_file
+from assay.store.files import make_folder, write_file
 
 Row = dict[str, Any]
 _JSON: Any = Any  # the type of a value that is read as it is
@@ -33,8 +34,12 @@ _OWN = "skipped_evaluation_count"  # a field of our overviews that the original 
 
 
 @writer(name="intelligence_layer", whole="intelligence_layer")
-def intelligence_layer(export: Export) -> list[str]:
-    """The Intelligence Layer's own folder: datasets, runs, evaluations and aggregations, a file for each example."""
+def intelligence_layer(export: Export, *, extras: bool = True) -> list[str]:
+    """The Intelligence Layer's own folder: datasets, runs, evaluations and aggregations, a file for each example.
+
+    Parameters:
+    extras: write what the original has no field for beside its fields, so that an import gives all rows back
+    """
     if export.path is None:
         raise UserError("intelligence_layer writes several files", fix="name a folder with -o")
     source = export.tables.source
@@ -45,7 +50,7 @@ def intelligence_layer(export: Export) -> list[str]:
         _write_repository(source.folder, files)
     else:
         export.tables.log("responses")  # an error where there are none
-        for artefact in artefacts_of(export.tables, files.more.append):
+        for artefact in artefacts_of(export.tables, files.more.append, extras=extras):
             files.put(artefact)
     return files.notes()
 
@@ -62,9 +67,7 @@ class Files:
 
     def name(self, id: str) -> str:
         """The file's name for an id: without a dot, which the original would cut off."""
-        name = safe_name(id)
-        if "." in name:
-            name = safe_name(f"{id}/").replace(".", "-")
+        name = file_name(id)
         if name != id:
             self._renamed[id] = name
         return name

@@ -85,6 +85,8 @@ def _from_file(path: Path, kind: str) -> Generator[Placed]:
             _, found = json_entries(file)
             for number, (key, value) in enumerate(found):
                 place = f"{path} [{key or number}]"
+                if not key and value == {}:  # the whole file: there is no entry of this kind
+                    continue
                 if not isinstance(value, dict):
                     raise UserError(f"an entry must be an object, found {type(value).__name__}", where=place)
                 given = key or value.get("id")

@@ -77,7 +77,7 @@ def _in_folder(folder: Path, benchmark: str, version: str, judged: bool) -> Mode
             if known is None or hard:
                 kinds[kind] = path
         if kinds:
-            named = _model_by_name(next(iter(kinds.values()))) if place == folder else ""
+            named = model_by_name(next(iter(kinds.values()))) if place == folder else ""
             return ModelFiles(model=named or folder.resolve().name, files=_in_order(kinds))
     return None
 
@@ -86,7 +86,7 @@ def _of_files(paths: Sequence[Path], judged: bool) -> list[ModelFiles]:
     models: dict[str, dict[str, Path]] = {}
     for path in paths:
         kind = _kind_by_name(path, judged) or _kind_by_row(path)
-        files = models.setdefault(_model_by_name(path) or "model", {})
+        files = models.setdefault(model_by_name(path) or "model", {})
         if kind in files:
             raise _two_files(kind, files[kind], path)
         files[kind] = path
@@ -101,7 +101,7 @@ def _two_files(kind: str, first: Path, second: Path) -> UserError:
     return UserError(f"two files hold {kind} responses", where=f"{first} and {second}", fix="keep or name one of them")
 
 
-def _model_by_name(path: Path) -> str:
+def model_by_name(path: Path) -> str:
     """The model in the name of its file: what stands before the kind; empty if nothing does."""
     stem = path.stem
     places = [at for names in _NAMES.values() for name in names if (at := stem.lower().find(name)) >= 0]

@@ -14,6 +14,7 @@ from assay.engine.experiment.foreign import Case, Foreign, Headline
 from assay.errors import UserError
 from assay.formats.ragicamp.agents import GENERATIONS, AgentFile, Found, found_in
 from assay.formats.ragicamp.files import Document, documents
+from assay.formats.ragicamp.reported import Reported
 from assay.formats.ragicamp.rows import ERROR_MARK, IDS, Row, asked, clean, id_of, item_row, read_prediction
 from assay.registry import reader
 from assay.store.keys import digest, id_hash
@@ -56,10 +57,10 @@ class Results:
     def __init__(self, found: Found) -> None:
         self.found = found
         self.dataset = found.dataset
-        self.planned: int | None = None
         self.odd: dict[str, list[Any]] = {}
         self._apart: dict[int, str] = {}
         self._items = 0
+        self._reported = Reported()
 
     @property
     def source(self) -> dict[str, Any]:
@@ -83,7 +84,17 @@ class Results:
         return [_SAID[what].format(count=count, first=first) for what, (count, first) in self.odd.items()]
 
     def headlines(self) -> list[Headline]:
-        return []
+        return list(self._reported.headlines(self.found.agents))
+
+    @property
+    def planned(self) -> int | None:
+        """How many answers the files say that they have; None if one does not say it."""
+        said: dict[tuple[str, int], int] = {}
+        for file in self.found.agents:
+            results, address = file.document.head.get("results"), (file.agent.name, file.agent.sample_index)
+            count = (results if isinstance(results, dict) else file.document.head).get("num_examples")
+            said[address] = max(said.get(address, 0), count if isinstance(count, int) else 0)
+        return sum(said.values()) if all(said.values()) else None
 
     def items(self) -> Iterator[tuple[str, Row]]:
         """(place, dataset row) of every question, those of the questions files first."""
@@ -115,6 +126,7 @@ class Results:
 
     def cases(self) -> Iterator[Case]:
         """Every question, then every answer with its evaluations, agent by agent."""
+        self._reported = Reported()
         yield from (Case(row) for _, row in self.items())
         for problem in self.found.problems:
             self._broken(problem)
@@ -130,6 +142,7 @@ class Results:
                         continue  # a file that tells more had it
                     answered[file.agent.name] = answered.get(file.agent.name, 0) + 1
                     response, evaluations = read_prediction(row, id, file.agent, place)
+                    self._reported.add(file, row, evaluations)
                     yield Case(None, response, evaluations)
         self._find_unanswered(answered)
 

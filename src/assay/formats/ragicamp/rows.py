@@ -12,6 +12,7 @@ from typing import Any, cast
 import msgspec
 
 from assay.engine.aggregate.bind import Policy
+from assay.engine.experiment.kept import completed, difference
 from assay.errors import UserError
 from assay.records import OUTCOMES, Evaluation, EvaluationOutcome, Item, Response
 from assay.store.items import encode_item, normalise
@@ -29,7 +30,6 @@ _QUESTION_FIELDS = {*IDS, *_ANSWERS, "expected_answer", "question", "item", "met
 _PREDICTION_FIELDS = {
     *_QUESTION_FIELDS, "prediction", "metrics", "prompt", "outcome", "error", "response", "evaluations",
 }  # fmt: skip
-_NOWHERE = object()  # equal to no value
 _NO_NUMBER = "the stored score is not a number"
 _NOT_THERE = "the files have no prediction for this question"
 
@@ -124,7 +124,7 @@ def read_prediction(row: Row, item_id: str, agent: Agent, place: str) -> tuple[R
     response = _plain_response(row, item_id, agent)
     kept = row.get("response")
     if isinstance(kept, dict):
-        response = _completed(response, cast("Row", kept), place)
+        response = completed(response, cast("Row", kept), place)
     return response, list(_evaluations(row, response, place))
 
 
@@ -170,20 +170,6 @@ def _unmarked(text: str) -> str:
     return text
 
 
-def _completed(made: Any, kept: Row, place: str) -> Any:
-    """A row of ours with the fields that its export kept; those that we do not know go to the metadata."""
-    fields = msgspec.to_builtins(made)
-    others = {name: value for name, value in kept.items() if name not in fields}
-    fields |= {name: value for name, value in kept.items() if name in fields}
-    if others:
-        fields["metadata"] = {**fields["metadata"], **others}
-    try:
-        return msgspec.convert(fields, type(made))
-    except msgspec.ValidationError as error:
-        fix = "remove the fields that Assay added to this prediction, or export it again"
-        raise UserError(f"what Assay kept beside a prediction cannot be read: {error}", where=place, fix=fix) from None
-
-
 def _evaluations(row: Row, response: Response, place: str) -> Iterable[Evaluation]:
     found = row.get("metrics")
     metrics = cast("Row", found) if isinstance(found, dict) else {}
@@ -196,7 +182,7 @@ def _evaluations(row: Row, response: Response, place: str) -> Iterable[Evaluatio
         if isinstance(entry, dict):
             fields = dict(cast("Row", entry))
             name = str(fields.pop("metric", fields.get("label", "")))
-            yield _completed(_plain_evaluation(name, metrics.get(name), response), fields, place)
+            yield completed(_plain_evaluation(name, metrics.get(name), response), fields, place)
         else:
             yield _plain_evaluation("unknown", entry, response)
 
@@ -253,24 +239,17 @@ def prediction_row(
     if not extras:
         return row
     plain = _plain_response(row, row["question_id"], agent)
-    kept = _difference(response, plain)
+    kept = difference(response, plain)
     if kept:
         row["response"] = kept
-        plain = _completed(plain, kept, "")
+        plain = completed(plain, kept, "")
     entries = [
-        {"metric": name, **_difference(evaluation, _plain_evaluation(name, row["metrics"][name], plain))}
+        {"metric": name, **difference(evaluation, _plain_evaluation(name, row["metrics"][name], plain))}
         for name, evaluation in evaluations
     ]
     if entries:
         row["evaluations"] = entries
     return row
-
-
-def _difference(found: Row, plain: msgspec.Struct) -> Row:
-    kept = {name: value for name, value in found.items() if getattr(plain, name, _NOWHERE) != value}
-    if "part" in kept and kept["part"] == [*getattr(plain, "part", ())]:
-        del kept["part"]  # a tuple of ours is a list in JSON
-    return kept
 
 
 def outcome_of(evaluation: Mapping[str, Any]) -> EvaluationOutcome:

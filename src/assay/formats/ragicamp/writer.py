@@ -7,20 +7,20 @@ write to one folder at the same time.
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import msgspec
 
 from assay.analysis.look.export import Export, Tables
+from assay.analysis.look.joining import Joining, Series
 from assay.engine.aggregate.aggregate import Aggregator
 from assay.engine.aggregate.bind import Policy, bind_metric
 from assay.engine.experiment.sources import Source
 from assay.engine.experiment.trust import CONFIG, stored_config
 from assay.errors import UserError
-from assay.formats.ragicamp.files import date_of
-from assay.formats.ragicamp.joining import Group, Joining, Samples
+from assay.formats.ragicamp.files import date_of, timestamp_of
 from assay.formats.ragicamp.merging import FileKind, Note, document, merge_questions, places_of, put_in_place, shared
-from assay.formats.ragicamp.rows import OVERALL, Row, counted, outcome_of, prediction_row
+from assay.formats.ragicamp.rows import OVERALL, Agent, Row, counted, outcome_of, prediction_row, question_of
 from assay.interfaces import Store
 from assay.records import Evaluation, EvaluationOutcome
 from assay.registry import writer
@@ -31,6 +31,7 @@ STATISTICS = ("mean", "min", "max", "std", "median")
 _PARAMS: dict[str, dict[str, Any]] = {"std": {"ddof": 0}}  # RAGiCamp's is that of the population
 _FACET = "model_name"
 _ID = "scores"
+Samples = Literal["separate", "mean"]
 Scored = tuple[str, str, float | None, EvaluationOutcome]  # metric, scorer, score, outcome
 
 
@@ -178,35 +179,51 @@ class _Agents:
         return files
 
     def _write_predictions(self, tables: Tables, note: Note) -> dict[str, dict[FileKind, Path]]:
-        joining = Joining(tables, self._samples)
+        joining = Joining(tables, means=self._samples == "mean")
         if joining.matches:
             note(f"{joining.matches:,} evaluations are of matches and have no place in RAGiCamp's files")
         files: dict[str, dict[FileKind, Path]] = {}
-        for number, group in enumerate(joining.groups()):
-            name = group.agent.name
-            head = self._heads[name] = self._head(group)
+        for number, series in enumerate(joining.series()):
+            name, agent = series.name, _agent(series)
+            head = self._heads[name] = self._head(series, agent)
             files[name] = {kind: self._folder / f"{number}_{kind}.json" for kind in ("predictions", "summary")}
             if self._samples == "mean":
-                rows = _mean_rows(joining, group, self._scores, self._policy)
+                rows = _mean_rows(joining, series, agent, self._scores, self._policy)
             else:
-                rows = _rows(joining, group, self._scores, self._policy, self._extras)
+                rows = _rows(joining, series, agent, self._scores, self._policy, self._extras)
             write_file(files[name]["predictions"], document(head, "predictions", rows))
         return files
 
-    def _head(self, group: Group) -> Row:
-        agent = group.agent
+    def _head(self, series: Series, agent: Agent) -> Row:
         return {
             "agent_name": agent.name,
             "dataset_name": self._dataset,
             "timestamp": date_of(agent.timestamp),
-            "num_examples": group.count,
-            "num_errors": group.errors,
+            "num_examples": series.count,
+            "num_errors": series.errors,
             "model_name": agent.model_name,
-            "prompt_template": group.template or None,
+            "prompt_template": series.address.template or None,
             "task": agent.task,
             "sample_index": agent.sample_index if self._samples == "separate" else None,
             "total_samples": agent.total_samples,
         }
+
+
+def _agent(series: Series) -> Agent:
+    return Agent(
+        name=series.name,
+        model_name=series.address.model,
+        task=series.address.task,
+        sample_index=max(series.address.sample, 0),
+        total_samples=series.total_samples,
+        timestamp=timestamp_of(date_of(series.timestamp)),  # as a reader will find it
+    )
+
+
+def _question(joining: Joining, response: Row) -> str:
+    """What the response's item asks; what was sent, where the item is not in the dataset."""
+    item = joining.item(response)
+    return str(response.get("prompt") or "") if item is None else question_of(item)
 
 
 def _computed(tables: Tables) -> dict[str, Row]:
@@ -221,11 +238,13 @@ def _computed(tables: Tables) -> dict[str, Row]:
     return found
 
 
-def _rows(joining: Joining, group: Group, scores: Scores, policy: Policy, extras: bool) -> Iterator[Row]:
-    for response, evaluations in joining.cases(group):
-        asks = joining.question(response)
-        row = prediction_row(response, asks, group.agent, evaluations, policy=policy, extras=extras)
-        scores.add(group.agent.name, row["question_id"], (_scored(*pair, policy) for pair in dict(evaluations).items()))
+def _rows(
+    joining: Joining, series: Series, agent: Agent, scores: Scores, policy: Policy, extras: bool
+) -> Iterator[Row]:
+    for response, evaluations in joining.cases(series):
+        asks = _question(joining, response)
+        row = prediction_row(response, asks, agent, evaluations, policy=policy, extras=extras)
+        scores.add(agent.name, row["question_id"], (_scored(*pair, policy) for pair in dict(evaluations).items()))
         yield row
 
 
@@ -236,21 +255,20 @@ def _scored(name: str, evaluation: Row, policy: Policy) -> Scored:
     return name, str(evaluation.get("scorer") or ""), score if outcome == "scored" else None, outcome
 
 
-def _mean_rows(joining: Joining, group: Group, scores: Scores, policy: Policy) -> Iterator[Row]:
+def _mean_rows(joining: Joining, series: Series, agent: Agent, scores: Scores, policy: Policy) -> Iterator[Row]:
     """One row an item: its first sample's prediction, all of them as a list, and the means of their scores."""
-    for cases in joining.by_item(group):
+    for cases in joining.by_item(series):
         by_metric: dict[str, list[float | None]] = {}
         for name, evaluation in (pair for _, evaluations in cases for pair in evaluations):
             by_metric.setdefault(name, []).append(counted(evaluation, policy))
         responses = [response for response, _ in cases]
-        first = prediction_row(
-            responses[0], joining.question(responses[0]), group.agent, [], policy=policy, extras=False
-        )
+        asks = _question(joining, responses[0])
+        first = prediction_row(responses[0], asks, agent, [], policy=policy, extras=False)
         means = {name: _mean(values) for name, values in sorted(by_metric.items())}
         scored: list[Scored] = [
             (name, name, score, "errored" if score is None else "scored") for name, score in means.items()
         ]
-        scores.add(group.agent.name, first["question_id"], scored)
+        scores.add(agent.name, first["question_id"], scored)
         yield {
             **{name: first[name] for name in ("question_id", "question", "prediction")},
             "metrics": means,

@@ -1,6 +1,7 @@
-"""An experiment's responses by agent and item, each with its evaluations: found by position, never held.
+"""An experiment's responses by model and item, each with its evaluations, for writers of other programs' files: they
+are found by position and never held.
 
-Agents come in the order of their names and answers in the order of the items, so that equal rows give equal files in
+Series come in the order of their names and answers in the order of the items, so that equal rows give equal files in
 whatever order they stand on disk. Memory holds 20 bytes for a response, 28 where they are not in the order of the
 items, and 8 for an evaluation.
 """
@@ -9,7 +10,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, groupby
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
@@ -19,14 +20,13 @@ from assay.analysis.look.export import Tables
 from assay.engine.aggregate.columns import decode_row
 from assay.engine.aggregate.fields import read_columns
 from assay.engine.aggregate.join import Keys, response_key
-from assay.formats.ragicamp.files import date_of, timestamp_of
-from assay.formats.ragicamp.rows import Agent, Row, question_of
 from assay.interfaces import Log
+from assay.records import Item
 from assay.store.files import safe_name
 from assay.store.index import ItemIndex, id_number
 from assay.store.keys import id_hash
 
-Samples = Literal["separate", "mean"]
+Row = dict[str, Any]
 Ints = npt.NDArray[np.int64]
 _LOST = 1 << 62  # above every position: responses whose item is not in the dataset come last
 _PLACE = ("item_id", "sample_index", "model_name")
@@ -35,8 +35,8 @@ _TEMPLATE = "metadata.prompt_template"
 _LABEL = ("responses", "label", "scorer", *_PLACE)
 
 
-class Cell(NamedTuple):
-    """What tells one agent's rows from another's. `sample` is -1 where the samples are one agent."""
+class SeriesKey(NamedTuple):
+    """What tells the rows of one series from another's. `sample` is -1 where all samples are one series."""
 
     model: str
     template: str
@@ -44,12 +44,12 @@ class Cell(NamedTuple):
     sample: int
 
 
-def agent_names(cells: Sequence[Cell]) -> dict[Cell, str]:
+def series_names(cells: Sequence[SeriesKey]) -> dict[SeriesKey, str]:
     """The name of each: no longer than it must be for all of them to differ."""
     several_templates = len({cell.template for cell in cells}) > 1
     several_samples = len({cell.sample for cell in cells}) > 1
     tasks = Counter(cell[:2] + cell[3:] for cell in cells)
-    names: dict[Cell, str] = {}
+    names: dict[SeriesKey, str] = {}
     for cell in cells:
         parts = [cell.model or cell.task or "unknown"]
         if several_templates and cell.template:
@@ -62,7 +62,7 @@ def agent_names(cells: Sequence[Cell]) -> dict[Cell, str]:
     return _apart(names)
 
 
-def _apart(names: dict[Cell, str]) -> dict[Cell, str]:
+def _apart(names: dict[SeriesKey, str]) -> dict[SeriesKey, str]:
     """A number for those that are still called alike, in the order of the cells."""
     taken: set[str] = set()
     for cell in sorted(names):
@@ -74,7 +74,7 @@ def _apart(names: dict[Cell, str]) -> dict[Cell, str]:
 
 
 class _Of(msgspec.Struct):
-    """What is true of all rows of a cell."""
+    """What is true of all rows of an address."""
 
     code: int
     rows: int = 0
@@ -83,58 +83,60 @@ class _Of(msgspec.Struct):
     errors: int = 0
 
 
-class Group(msgspec.Struct):
-    """One agent's rows: `rows` are numbers of responses in the order of their items, `count` that of predictions."""
+class Series(msgspec.Struct):
+    """The answers of one address: `rows` are numbers of responses in the order of their items, `count` that of what is
+    written for them."""
 
-    agent: Agent
-    template: str
+    name: str
+    address: SeriesKey
     rows: Ints | range
     count: int
     errors: int
+    total_samples: int
+    timestamp: float
 
 
 class Joining:
-    """The rows of one experiment, joined."""
+    """The rows of one experiment, joined; with `means` the samples of an item are together."""
 
-    def __init__(self, tables: Tables, samples: Samples) -> None:
-        self._items = ItemIndex(tables.log("items"))
+    def __init__(self, tables: Tables, *, means: bool = False) -> None:
+        self.items = ItemIndex(tables.log("items"))
         self._runs = _Logs(tables.logs("responses"))
-        self._means = samples == "mean"
-        self._cells: dict[Cell, _Of] = {}
+        self._means = means
+        self._cells: dict[SeriesKey, _Of] = {}
         keys = self._read_responses()
         self._evaluations = _Evaluations(_Logs(tables.source.logs("evaluation")), keys)
         self.matches = self._evaluations.matches
+        self.labels = self._evaluations.labels()
 
-    def groups(self) -> Iterator[Group]:
-        names = agent_names(list(self._cells))
+    def series(self) -> Iterator[Series]:
+        names = series_names(list(self._cells))
         for cell in sorted(self._cells, key=lambda cell: names[cell]):
             of = self._cells[cell]
             begin, end = self._begins[of.code], self._begins[of.code + 1]
-            agent = Agent(
+            yield Series(
                 name=names[cell],
-                model_name=cell.model,
-                task=cell.task,
-                sample_index=max(cell.sample, 0),
+                address=cell,
+                rows=range(begin, end) if self._order is None else self._order[begin:end],
+                count=self._counts[of.code],
+                errors=of.errors,
                 total_samples=1 if self._means else of.total_samples,
-                timestamp=timestamp_of(date_of(of.timestamp)),  # as a reader will find it
+                timestamp=of.timestamp,
             )
-            rows = range(begin, end) if self._order is None else self._order[begin:end]
-            yield Group(agent, cell.template, rows, self._counts[of.code], of.errors)
 
-    def cases(self, group: Group) -> Iterator[tuple[Row, list[tuple[str, Row]]]]:
-        """Each response of an agent with its (metric, evaluation) pairs, in the order of the metrics' names."""
-        for number in map(int, group.rows):  # a list would take five times the memory
+    def cases(self, series: Series) -> Iterator[tuple[Row, list[tuple[str, Row]]]]:
+        """Each response of a series with its (metric, evaluation) pairs, in the order of the metrics' names."""
+        for number in map(int, series.rows):  # a list would take five times the memory
             response = self._runs.read(self._position[number])
             yield response, self._evaluations.of(number, response)
 
-    def by_item(self, group: Group) -> Iterator[list[tuple[Row, list[tuple[str, Row]]]]]:
+    def by_item(self, series: Series) -> Iterator[list[tuple[Row, list[tuple[str, Row]]]]]:
         """The same cases, those of one item together."""
-        return (list(several) for _, several in groupby(self.cases(group), lambda case: case[0]["item_id"]))
+        return (list(several) for _, several in groupby(self.cases(series), lambda case: case[0]["item_id"]))
 
-    def question(self, response: Row) -> str:
-        """What the response's item asks; what was sent, where the item is not in the dataset."""
-        item = self._items.get(str(response.get("item_id")))
-        return str(response.get("prompt") or "") if item is None else question_of(item)
+    def item(self, response: Row) -> Item | None:
+        """The response's item, where it is in the dataset."""
+        return self.items.get(str(response.get("item_id")))
 
     def _read_responses(self) -> Keys:
         """The engine's key of each response."""
@@ -145,14 +147,14 @@ class Joining:
                 keys.append(response_key(key, (item, sample, model or "")))
                 sample, total, when = (part if isinstance(part, (int, float)) else 0 for part in (sample, total, when))
                 name = "" if template in (None, msgspec.UNSET) else str(template)
-                cell = Cell(str(model or ""), name, str(task or ""), -1 if self._means else int(sample))
+                cell = SeriesKey(str(model or ""), name, str(task or ""), -1 if self._means else int(sample))
                 of = self._cells.setdefault(cell, _Of(len(self._cells)))
                 of.rows += 1
                 of.total_samples = max(of.total_samples, int(total) or 1)
                 of.timestamp = max(of.timestamp, when)
                 of.errors += outcome == "errored"
                 cells.append(of.code)
-                if self._means:  # else it is the same for a whole cell
+                if self._means:  # else it is the same for a whole series
                     samples.append(int(sample))
         self._position = array("q", (position for position, _ in zip(self._runs.positions(), cells, strict=False)))
         self._sort(np.frombuffer(items, np.int64), np.frombuffer(cells, np.int32), np.frombuffer(samples, np.int32))
@@ -160,7 +162,7 @@ class Joining:
 
     def _places(self, ids: Sequence[str]) -> Ints:
         """Where these items stand in the dataset."""
-        found = self._items.positions(array("Q", map(id_number, ids)))
+        found = self.items.positions(array("Q", map(id_number, ids)))
         for at in np.flatnonzero(found < 0).tolist():
             found[at] = _LOST | id_hash(ids[at]) >> 2
         return found
@@ -227,6 +229,14 @@ class _Evaluations:
             array("I", np.searchsorted(sought, responses, side).astype(np.uint32).tobytes())
             for side in ("left", "right")
         )
+
+    def labels(self) -> list[str]:
+        """The names of all metrics, as `of` gives them."""
+        several = {label: len(scorers) > 1 for label, scorers in self._scorers.items()}
+        named = [
+            f"{scorer}.{label}" if several[label] else label for label, own in self._scorers.items() for scorer in own
+        ]
+        return sorted(set(named))
 
     def of(self, number: int, response: Row) -> list[tuple[str, Row]]:
         """(metric, evaluation) of the response with this number, in the order of the metrics' names."""

@@ -1,0 +1,300 @@
+"""The files of a repository as cases of a reader: a dataset's items, then each run's answers, then the labels.
+
+An answer of the original has the id of its run and of its example; its labels find it by both. What Assay wrote has its
+own rows beside the original's fields.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from assay import reading
+from assay.engine.experiment.foreign import Case, key_of
+from assay.engine.experiment.kept import KEPT, restored
+from assay.formats.intelligence_layer import evaluation_rows, run_rows
+from assay.formats.intelligence_layer.aggregations import FileAggregationRepository
+from assay.formats.intelligence_layer.core import add_spans
+from assay.formats.intelligence_layer.dataset_files import FileDatasetRepository
+from assay.formats.intelligence_layer.domain import EvaluationOverview, RunOverview, in_order
+from assay.formats.intelligence_layer.evaluation_rows import LABEL
+from assay.formats.intelligence_layer.evaluations import FileEvaluationRepository
+from assay.formats.intelligence_layer.original import FileStore
+from assay.formats.intelligence_layer.runs import FileRunRepository
+from assay.formats.intelligence_layer.tracers import InMemorySpan
+from assay.formats.intelligence_layer.tracers_files import FileTracer
+from assay.records import Evaluation, Response
+from assay.store.files import safe_name
+from assay.store.items import encode_item
+from assay.store.keys import id_hash
+from assay.store.keyset import Seen
+from assay.store.repair import read_rows
+from assay.store.stores import FolderStore
+
+Row = dict[str, Any]
+FORMAT = "intelligence_layer"
+
+
+class Author(msgspec.Struct):
+    """Whose answers a run has, where Assay wrote it."""
+
+    model_name: str = ""
+    task: str = ""
+    sample_index: int = 0
+    total_samples: int = 1
+
+
+def author_of(run: RunOverview) -> Author:
+    try:
+        return msgspec.convert(run.metadata[KEPT], Author)
+    except (KeyError, TypeError, msgspec.ValidationError):
+        return Author(model_name=run.id, task=run.id)
+
+
+class Repository:
+    """A folder with what is asked for: all of it, or the run or evaluation (`kind`) in the folder of this name."""
+
+    def __init__(self, root: Path, kind: str = "", name: str = "") -> None:
+        self.root, self._kind, self._name = root, kind, name
+        self._run_files, self._evaluation_files = FileRunRepository(root), FileEvaluationRepository(root)
+
+    @cached_property
+    def _evaluated(self) -> list[EvaluationOverview]:
+        if self._kind == "runs" or not (self.root / "evaluations").is_dir():
+            return []
+        return [each for each in self._evaluation_files.evaluation_overviews() if self._is(each.id)]
+
+    @cached_property
+    def _ran(self) -> list[RunOverview]:
+        ran = {run for each in self._evaluated for run in each.run_overviews}
+        if self._kind != "evaluations" and (self.root / "runs").is_dir():
+            ran |= {run for run in self._run_files.run_overviews() if self._is(run.id)}
+        return in_order(ran)
+
+    def _is(self, id: str) -> bool:
+        return not self._name or self._name in (id, safe_name(id), file_name(id))
+
+    def datasets(self) -> list[str]:
+        return sorted({run.dataset_id for run in self._ran})
+
+    def runs(self, dataset: str) -> list[RunOverview]:
+        return [run for run in self._ran if run.dataset_id == dataset]
+
+    def evaluations(self, dataset: str) -> list[EvaluationOverview]:
+        return [each for each in self._evaluated if any(run.dataset_id == dataset for run in each.run_overviews)]
+
+    def partial(self) -> list[str]:
+        if self._name or not (self.root / "evaluations").is_dir():
+            return []
+        finished = {each.id for each in self._evaluated}
+        return [id for id in self._evaluation_files.partial_evaluation_overview_ids() if id not in finished]
+
+    def has_items(self, dataset: str) -> bool:
+        return (self.root / "datasets").is_dir() and FileDatasetRepository(self.root).dataset(dataset) is not None
+
+    def outputs(self, run: RunOverview) -> Iterator[Path | Response]:
+        """The files of the original, or the rows of the library."""
+        return _files_or_rows(self._run_files.store, "run", run.id, Response)
+
+    def results(self, overview: EvaluationOverview) -> Iterator[Path | Evaluation]:
+        return _files_or_rows(self._evaluation_files.store, "evaluation", overview.id, Evaluation)
+
+    def statistics(self, evaluations: set[str]) -> Iterator[tuple[str, str, float]]:
+        """(aggregation, name, value) of all numbers that were made from these evaluations."""
+        if not (self.root / "aggregations").is_dir():
+            return
+        aggregations = FileAggregationRepository(self.root)
+        for id in aggregations.aggregation_overview_ids():
+            overview = aggregations.aggregation_overview(id, cast("Any", Any))
+            if overview is not None and {each.id for each in overview.evaluation_overviews} & evaluations:
+                for name, value in _numbers(overview.statistics, ""):
+                    yield id, name, value
+
+    def stamp(self, dataset: str) -> Row:
+        """What tells that nothing has changed: a hash over all files."""
+        content = blake2b(digest_size=16)
+        ids = [*(f"runs/{run.id}" for run in self.runs(dataset)), f"datasets/{dataset}"]
+        for file in sorted(file for file in self.root.rglob("*") if file.is_file()):
+            name = file.relative_to(self.root)
+            if name.parts[0] in ("datasets", "runs", "evaluations", "aggregations"):
+                content.update(f"{name}\n".encode("utf-8", "replace") + reading.content(file))
+        return {"folder": str(self.root.absolute()), "of": ids, "content": content.hexdigest()}
+
+
+def _files_or_rows(store: Any, kind: Any, id: str, type: Any) -> Iterator[Any]:
+    assert isinstance(store, FileStore)
+    ours = FolderStore.log(store, kind, id)
+    if ours.segments():
+        return (row for _, row in read_rows(ours, type))
+    return store.original.examples(id)
+
+
+def _numbers(value: Any, way: str) -> Iterator[tuple[str, float]]:
+    if isinstance(value, dict):
+        for key, inner in cast("Row", value).items():
+            yield from _numbers(inner, f"{way}.{key}" if way else str(key))
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield way or "value", float(value)
+
+
+def file_name(id: str) -> str:
+    """The name of an id's file: without a dot, which the original would cut off."""
+    name = safe_name(id)
+    return safe_name(f"{id}/").replace(".", "-") if "." in name else name
+
+
+# ---- rows
+
+
+def response_from(row: Row, run: RunOverview, author: Author) -> Response:
+    """An output of the original as a response of ours."""
+    (made,) = run_rows.rows_of_original(row)
+    made.sample_index, made.total_samples = author.sample_index, author.total_samples
+    made.sample_id = f"{made.item_id}_sample_{made.sample_index}"
+    made.model_name, made.task = author.model_name, author.task
+    made.timestamp = run.end.timestamp()
+    made.metadata = {"model_id": author.model_name}
+    made.key = answer_key(run.id, made.item_id)
+    return made
+
+
+def answer_key(run_id: str, example_id: str) -> str:
+    return key_of(FORMAT, run_id, example_id)
+
+
+class Cases:
+    """`broken` is told of files that cannot be read."""
+
+    def __init__(self, repository: Repository, broken: Callable[[str], None]) -> None:
+        self._repository, self._broken = repository, broken
+        self._whole = Seen()  # answers that were read with their labels
+
+    def items(self, dataset: str) -> Iterator[Case]:
+        for item in FileDatasetRepository(self._repository.root)._items(dataset):
+            row = msgspec.json.decode(encode_item(item))
+            if row.get("ground_truth") == row["data"] and isinstance(row["data"], dict):
+                del row["ground_truth"]
+            yield Case(row)
+
+    def answers(self, run: RunOverview) -> Iterator[Case]:
+        author = author_of(run)
+        for row in self._repository.outputs(run):
+            if isinstance(row, Response):
+                row.model_name = row.task = run.id
+                row.key = key_of(FORMAT, run.id, row.key)
+                yield Case(response=row)
+                continue
+            read = self._read(row, "example_id", "output")
+            if read is not None:
+                response = response_from(read, run, author)
+                response, evaluations = restored(FORMAT, read, response, str(row))
+                if evaluations is not None:
+                    self._whole.add(id_hash(answer_key(run.id, str(read["example_id"]))))
+                yield Case(None, response, evaluations or (), self._spans(row))
+
+    def _read(self, file: Path, *needed: str) -> Row | None:
+        try:
+            row: Any = json.loads(reading.content(file))
+        except (OSError, ValueError, RecursionError) as error:
+            self._broken(f"{file}: {error}")
+            return None
+        if isinstance(row, dict) and all(name in row for name in needed) and isinstance(row["example_id"], str):
+            return cast("Row", row)
+        self._broken(f"{file} has no {' and '.join(needed)}")
+        return None
+
+    def _spans(self, output: Path) -> list[Row]:
+        file = output.parent.with_name("trace") / f"{output.stem}.jsonl"
+        if output.parent.name != "output" or not file.is_file():
+            return []
+        spans: list[Row] = []
+        try:
+            for entry in FileTracer(file).traces().entries:
+                if isinstance(entry, InMemorySpan):
+                    add_spans(entry, None, spans)
+            return msgspec.json.decode(msgspec.json.encode(spans, enc_hook=str))
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            self._broken(f"{file}: {error}")
+            return []
+
+    def labels(self, evaluations: Sequence[EvaluationOverview]) -> Iterator[Case]:
+        names = _label_names(evaluations)
+        for overview in evaluations:
+            runs = [run.id for run in in_order(overview.run_overviews)]
+            authors = {run.id: author_of(run) for run in overview.run_overviews}
+            for row in self._repository.results(overview):
+                rows = [row] if isinstance(row, Evaluation) else self._results(row, overview, runs)
+                for made in rows:
+                    if made.players is None and len(runs) == 1:
+                        self._of_run(made, runs[0], authors[runs[0]], own=isinstance(row, Evaluation))
+                    else:
+                        made.responses = []
+                    made.label = _labelled(names[overview.id], made)
+                if rows:
+                    yield Case(evaluations=rows)
+
+    def _results(self, file: Path, overview: EvaluationOverview, runs: Sequence[str]) -> list[Evaluation]:
+        row = self._read(file, "example_id", "is_exception", "json_result")
+        if row is None:
+            return []
+        if len(runs) == 1 and id_hash(answer_key(runs[0], row["example_id"])) in self._whole:
+            return []
+        try:
+            made = evaluation_rows.rows_of_original(row)
+        except (ValueError, TypeError, RecursionError) as error:
+            self._broken(f"{file}: {error}")
+            return []
+        for number, each in enumerate(made):
+            each.timestamp = overview.end_date.timestamp()
+            each.key = key_of(FORMAT, overview.id, each.item_id, number, each.players)
+        return _by_number(made, overview.id)
+
+    def _of_run(self, row: Evaluation, run: str, author: Author, *, own: bool) -> None:
+        row.model_name = author.model_name
+        row.sample_index = author.sample_index or row.sample_index
+        row.sample_id = f"{row.item_id}_sample_{row.sample_index}"
+        row.responses = [key_of(FORMAT, run, key) for key in row.responses] if own else [answer_key(run, row.item_id)]
+
+
+def _by_number(rows: list[Evaluation], evaluation_id: str) -> list[Evaluation]:
+    """A row for each number of a result that has several; their labels are called by these."""
+    value = rows[0].value if len(rows) == 1 and rows[0].score is None and rows[0].outcome == "scored" else None
+    numbers = dict(_flags(cast("Row", value))) if isinstance(value, dict) else {}
+    if len(numbers) < 2:
+        return rows
+    made: list[Evaluation] = []
+    for name, number in numbers.items():
+        row = msgspec.structs.replace(rows[0], label=name, score=float(number), passed=number > 0)
+        row.key = key_of(FORMAT, evaluation_id, row.item_id, name)
+        row.value = value if not made else None
+        made.append(row)
+    return made
+
+
+def _flags(value: Row) -> Iterator[tuple[str, float]]:
+    for name, number in value.items():
+        if isinstance(number, (bool, int, float)) and number - number == 0:
+            yield name, number
+
+
+def _label_names(evaluations: Sequence[EvaluationOverview]) -> dict[str, str]:
+    """What the labels of each evaluation are called: plainly, unless several are about the same runs."""
+    runs = Counter(run.id for each in evaluations for run in each.run_overviews if len(each.run_overviews) == 1)
+    described = Counter(each.description for each in evaluations)
+    names: dict[str, str] = {}
+    for each in evaluations:
+        alone = len(each.run_overviews) != 1 or all(runs[run.id] == 1 for run in each.run_overviews)
+        own = each.description if each.description and described[each.description] == 1 else each.id
+        names[each.id] = "" if alone else own
+    return names
+
+
+def _labelled(name: str, row: Evaluation) -> str:
+    if not name:
+        return row.label
+    return name if row.label == LABEL else f"{name}.{row.label}"

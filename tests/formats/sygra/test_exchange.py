@@ -1,0 +1,248 @@
+"""Any experiment as SyGra's files and back, and what SyGra itself left as an experiment."""
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from assay.engine.experiment.import_results import import_results
+from assay.errors import UserError
+from assay.formats.sygra.eval_utils import MetricCollatorPostProcessor
+from assay.records import Evaluation, Item, Response
+from tests.formats.exchanged import Rows, core, experiments, exported, read, rows_of, store, told
+from tests.formats.sygra.folder import Folder
+from tests.formats.sygra.test_verbs import with_post
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@given(experiments())
+def test_what_is_written_is_read_again(rows: Rows) -> None:
+    with TemporaryDirectory() as temporary:
+        folder = store(Path(temporary, "source"), rows)
+        exported(folder, "sygra", Path(temporary, "files"))
+        (foreign,) = read(Path(temporary, "files"), "sygra")
+        assert told(rows_of(foreign)) == told(rows)
+        assert foreign.rejected == 0
+
+
+def small(models: tuple[str, ...] = ("m", "n/o")) -> Rows:
+    items = [Item(id=f"q{n}", data={"question": f"{n}?"}, ground_truth=str(n)) for n in range(3)]
+    responses: list[Response] = []
+    evaluations: list[Evaluation] = []
+    for model in models:
+        for item, text in zip(items, ("0", "7", ""), strict=True):
+            key = f"{model}{item.id}"
+            row = Response(item_id=item.id, model_name=model, response=text, key=key, timestamp=1e9)
+            row.outcome, row.error = ("ok", None) if text else ("errored", "lost")
+            responses.append(row)
+            for label, score in (("exact", float(text == item.ground_truth)), ("graded", 0.25)):
+                made = Evaluation(item_id=item.id, model_name=model, label=label, scorer="s", responses=[key], key=key)
+                made.score, made.passed = (score, score > 0) if text else (None, None)
+                made.outcome = "scored" if text else "errored"
+                made.outcome = "unparsed" if label == "graded" and text == "7" else made.outcome
+                made.score = None if made.outcome == "unparsed" else made.score
+                evaluations.append(made)
+    return items, responses, evaluations
+
+
+def test_the_report_is_what_a_collator_makes_of_the_records(tmp_path: Path) -> None:
+    """Of one model: the names are SyGra's own, and its collator, by either name of results, takes the records."""
+    store(tmp_path / "source", small(("m",)))
+    assert exported(tmp_path / "source", "sygra", tmp_path / "out") == []
+    assert sorted(path.name for path in (tmp_path / "out").glob("[!.]*")) == [
+        "MetricCollatorPostProcessor.json", "data.jsonl", "metadata", "output.json",
+    ]  # fmt: skip
+    records = json.loads((tmp_path / "out/output.json").read_text())
+    assert [record["id"] for record in records] == ["q0", "q1", "q2"]
+    assert records[2]["exact"] is None
+    assert records[2]["error"] == "lost"
+    configured = [{"name": "accuracy", "unit_metrics_results": [column]} for column in ("exact", "graded")]
+    (made,) = MetricCollatorPostProcessor(configured).process(records, {})
+    (written,) = json.loads((tmp_path / "out/MetricCollatorPostProcessor.json").read_text())
+    assert written["results"] == made["results"] == {
+        "exact-accuracy": {"accuracy": 0.5},
+        "graded-accuracy": {"accuracy": 1.0},
+    }  # fmt: skip
+    (result,) = import_results(tmp_path / "out", tmp_path / "back")
+    assert [(line.metric, line.theirs, line.ours, line.with_failures) for line in result.headlines] == [
+        ("exact-accuracy", 0.5, 0.5, pytest.approx(1 / 3)),
+        ("graded-accuracy", 1.0, 1.0, pytest.approx(1 / 3)),
+    ]
+
+
+def test_without_extras_the_core_is_kept(tmp_path: Path) -> None:
+    store(tmp_path / "source", small())
+    exported(tmp_path / "source", "sygra", tmp_path / "out", extras=False)
+    (foreign,) = read(tmp_path / "out", "sygra")
+    rows = rows_of(foreign)
+    assert core(rows) == core(small())
+    assert {row.model_name for row in rows[1]} == {"m", "n/o"}
+    (alone,) = read(tmp_path / "out/m_output.json", "sygra")
+    assert {row.model_name for row in rows_of(alone)[1]} == {"m"}
+
+
+def test_nothing_of_others_is_replaced(tmp_path: Path) -> None:
+    store(tmp_path / "source", small(("m",)))
+    for _ in range(2):
+        exported(tmp_path / "source", "sygra", tmp_path / "out")
+    (tmp_path / "out/output.json").write_text("mine")
+    with pytest.raises(UserError, match="Assay did not write"):
+        exported(tmp_path / "source", "sygra", tmp_path / "out")
+    with pytest.raises(UserError, match="several files"):
+        exported(tmp_path / "source", "sygra", None)  # type: ignore[arg-type]
+
+
+# ---- what SyGra wrote
+
+
+def test_a_run_is_an_experiment(folder: Folder) -> None:
+    """Its output, report and metadata; one record failed, one answer is wrong."""
+    answers = "{'q1': 'no', 'q2': [][0] if state['id'] == 'q2' else ''}"
+    with_post(folder, f"return {{'predicted_answer': {answers}.get(state['id']) or resp.message.content}}")
+    keys = {"predicted_key": "text", "golden_key": "text"}
+    folder.aggregators.append({"name": "f1_score", "params": keys, "unit_metrics_results": "exact_match_result"})
+    assert folder.call().ok
+    (foreign,) = read(folder.out, "sygra")
+    items, responses, evaluations = rows_of(foreign)
+    assert (foreign.dataset, foreign.planned, foreign.notes()) == ("tasks.qa", 4, [])
+    assert [item.id for item in items] == ["q0", "q1", "q2", "q3"]
+    assert items[0].data == {"question": "What is 0 + 1?"}
+    assert [item.ground_truth for item in items] == ["1", "2", None, "4"]
+    assert [(row.response, row.outcome) for row in responses] == [
+        ("1", "ok"), ("no", "ok"), ("", "errored"), ("4", "ok"),
+    ]  # fmt: skip
+    assert "IndexError" in str(responses[2].error)
+    assert {row.model_name for row in responses} == {"eval_model"}
+    assert [(row.label, row.passed, row.outcome) for row in evaluations] == [
+        ("exact_match_result", True, "scored"),
+        ("exact_match_result", False, "scored"),
+        ("exact_match_result", None, "errored"),
+        ("exact_match_result", True, "scored"),
+    ]
+    assert evaluations[1].detailed_results["predicted"] == {"text": "no"}
+    (result,) = import_results(folder.out, folder.base / "imported")
+    lines = {line.metric: line for line in result.headlines}
+    assert lines["accuracy"].theirs == lines["accuracy"].ours == pytest.approx(2 / 3)
+    assert lines["accuracy"].with_failures == 0.5
+    assert lines["f1_score.average_f1_score"].equal
+    assert foreign.facts["metadata"][0]["execution"]["task_name"] == "tasks.qa"
+
+
+def unit(correct: bool, golden: Any, predicted: Any) -> dict[str, Any]:
+    return {"correct": correct, "golden": {"text": golden}, "predicted": {"text": predicted}, "metadata": {}}
+
+
+FIELDS = ("original_index", "problem", "topic", "predicted_topic", "exact_match")
+VALUES = [  # as the newer version writes them: an empty record for a failure, in the order of completion
+    (5, "Where?", "Art", "art", unit(True, "Art", "art")),
+    (None, None, None, None, None),
+    (2, "Who?", "Music", "Art", unit(False, "Music", "Art")),
+]
+ORIGINAL = [dict(zip(FIELDS, values, strict=True)) for values in VALUES]
+REPORT = {
+    "exact_match-accuracy": {"accuracy": 0.5},
+    "exact_match-precision": {"average_precision": 0.5, "precision_per_class": {"art": 1.0, "Art": 0.0}},
+    "exact_match-pass@k": {"pass@1": 0.5, "pass@2": 1.0},
+    "other-accuracy": {"accuracy": 0.1},
+}
+
+
+def test_the_original_without_metadata(tmp_path: Path) -> None:
+    (tmp_path / "run_output_2026-01-01_10-00-00.json").write_text(json.dumps(ORIGINAL, indent=4))
+    summary = {"total_records": 3, "timestamp": "2026-01-01 10:00:01", "status": "success"}
+    report = [{"evaluation_summary": summary, "results": REPORT}]
+    (tmp_path / "run_MetricCollatorPostProcessor_2026-01-01_10-00-00.json").write_text(json.dumps(report))
+    (foreign,) = read(tmp_path, "sygra")
+    items, responses, evaluations = rows_of(foreign)
+    assert items[0].data == {"original_index": 5, "problem": "Where?", "question": "Where?"}
+    assert items[0].ground_truth == "Art"
+    assert [row.response for row in responses] == ["art", "", "Art"]
+    assert [row.outcome for row in responses] == ["ok", "errored", "ok"]
+    assert [row.outcome for row in evaluations] == ["scored", "errored", "scored"]
+    assert len({item.id for item in items}) == 3
+    (result,) = import_results(tmp_path, tmp_path / "imported")
+    lines = {line.metric: line for line in result.headlines}
+    assert (lines["exact_match-accuracy"].ours, lines["exact_match-accuracy"].with_failures) == (
+        0.5,
+        pytest.approx(1 / 3),
+    )
+    assert lines["exact_match-precision.average_precision"].equal
+    assert lines["exact_match-pass@k.pass@2"].equal
+    assert lines["other-accuracy.accuracy"].equal is None
+    assert all(line.reason or line.equal for line in result.headlines)
+
+
+def test_ids_come_from_content_and_not_from_places(tmp_path: Path) -> None:
+    ids: list[dict[str, str]] = []
+    for number, records in enumerate((ORIGINAL, ORIGINAL[::-1])):
+        (tmp_path / f"{number}.json").write_text(json.dumps(records))
+        (foreign,) = read(tmp_path / f"{number}.json", "sygra")
+        rows = rows_of(foreign)
+        ids.append({row.response: row.item_id for row in rows[1]})
+    assert ids[0] == ids[1]
+
+
+def test_attempts_are_samples(tmp_path: Path) -> None:
+    """An agent's record has a result for each attempt; a post-processor has made rows of them, which are not read."""
+    tools = [
+        {"correct": ok, "golden": {"tool": "click"}, "predicted": {"tool": tool}}
+        for ok, tool in ((False, "type"), (True, "click"))
+    ]
+    record = {"id": 7, "mission": "Buy.", "tool_match": {f"retry_{n}": each for n, each in enumerate(tools)}}
+    flat = [{"id": 7, "mission": "Buy.", "tool_match": each} for each in tools]
+    (tmp_path / "output.json").write_text(json.dumps([record]))
+    (tmp_path / "Flatten.json").write_text(json.dumps(flat))
+    (foreign,) = read(tmp_path, "sygra")
+    (item,), responses, evaluations = rows_of(foreign)
+    assert item.data == {"mission": "Buy.", "question": "Buy."}
+    assert [(row.sample_index, row.response) for row in responses] == [
+        (0, '{"tool": "type"}'),
+        (1, '{"tool": "click"}'),
+    ]
+    assert [(row.sample_index, row.passed) for row in evaluations] == [(0, False), (1, True)]
+    (alone,) = read(tmp_path / "Flatten.json", "sygra")
+    assert [(row.item_id, row.sample_index, row.passed) for row in rows_of(alone)[2]] == [
+        ("7", 0, False),
+        ("7", 1, True),
+    ]
+
+
+def test_lines_with_what_python_writes_and_a_torn_end(tmp_path: Path) -> None:
+    lines = [json.dumps({"id": "a", "size": float("inf"), "half": "\ud800", "said": "x", "m": unit(True, "x", "x")})]
+    lines += ["", "{", json.dumps({"id": "b", "said": "y", "m": unit(False, "x", "y")}), '{"id": "c", "m"']
+    (tmp_path / "output.jsonl").write_text("\n".join(lines))
+    (foreign,) = read(tmp_path, "sygra")
+    _, responses, _ = rows_of(foreign)
+    assert [row.item_id for row in responses] == ["a", "b"]
+    assert foreign.rejected == 3
+    assert foreign.notes()[0].startswith("3 places of the files cannot be read")
+    import_results(tmp_path, tmp_path / "imported")
+
+
+def test_a_server_error_in_the_text_is_an_error(tmp_path: Path) -> None:
+    text = "###SERVER_ERROR### 503"
+    (tmp_path / "x.json").write_text(json.dumps([{"id": "a", "said": text, "m": unit(False, "x", text)}]))
+    (foreign,) = read(tmp_path, "sygra")
+    ((_, (response,), _)) = rows_of(foreign)
+    assert (response.outcome, response.error, response.response) == ("errored", "503", "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", "{", '[{"id": 1, "output": "x"}]', '[{"correct": 1, "golden": 1, "predicted": 1}]', "[" * 5000],
+)
+def test_what_is_not_sygras_gives_nothing(tmp_path: Path, text: str) -> None:
+    (tmp_path / "output.json").write_text(text)
+    (tmp_path / "MetricCollatorPostProcessor.json").write_text('[{"evaluation_summary": {}, "results": {}}]')
+    assert read(tmp_path, "sygra") == []
+
+
+def test_metadata_of_a_newer_version_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "output.json").write_text(json.dumps(ORIGINAL))
+    (tmp_path / "metadata").mkdir()
+    (tmp_path / "metadata/metadata_x.json").write_text('{"metadata_version": "2.0.0", "execution": {}}')
+    with pytest.raises(UserError, match=r"SyGra's metadata of version '2\.0\.0'"):
+        read(tmp_path, "sygra")
