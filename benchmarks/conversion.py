@@ -26,7 +26,7 @@ class Rows:
         self.facts: dict[str, Any] = {}
 
     def cases(self) -> Iterator[Any]:
-        from assay.engine.experiment.foreign import Case
+        from assay.engine.experiment.foreign import ForeignCase
         from assay.records import Evaluation, Response
 
         metadata = {"model_id": "m", "prompt_template": "short", "sampling": {"temperature": 0.7, "max_tokens": 200}}
@@ -64,7 +64,7 @@ class Rows:
                 scorer="exact_match",
             )
             data = {"question": f"Which one is number {number // 2}?"}
-            yield Case({"id": item, "data": data, "ground_truth": str(number // 2 % 97)}, answer, [label])
+            yield ForeignCase({"id": item, "data": data, "ground_truth": str(number // 2 % 97)}, answer, [label])
 
     def notes(self) -> list[str]:
         return []

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from assay.engine.experiment.foreign import Case, Headline, Read, key_of
+from assay.engine.experiment.foreign import ForeignCase, Headline, Read, key_of
 from assay.engine.experiment.import_results import import_one
 from assay.records import Evaluation, Response
 
@@ -18,13 +18,13 @@ class Given:
     planned: int | None = None
     rejected = 0
 
-    def __init__(self, cases: list[Case], dataset: str = "lab") -> None:
+    def __init__(self, cases: list[ForeignCase], dataset: str = "lab") -> None:
         self.dataset = dataset
         self.source = {"format": "lab", "count": len(cases)}
         self.facts: dict[str, Any] = {}
         self._cases = cases
 
-    def cases(self) -> Iterator[Case]:
+    def cases(self) -> Iterator[ForeignCase]:
         return iter(self._cases)
 
     def notes(self) -> list[str]:
@@ -114,8 +114,8 @@ ODD: list[dict[str, Any]] = [
 ]
 
 
-def cases() -> list[Case]:
-    found: list[Case] = []
+def cases() -> list[ForeignCase]:
+    found: list[ForeignCase] = []
     number = 0
     answers: dict[tuple[str, str], Response] = {}
     for model in ("small", "org/großes modell:7b"):
@@ -123,12 +123,12 @@ def cases() -> list[Case]:
             for sample in range(2):
                 answer = response(item["id"], model, sample, number, **ODD[number % len(ODD)])
                 answers.setdefault((item["id"], model), answer)
-                found.append(Case(item, answer, labels(answer, number)))
+                found.append(ForeignCase(item, answer, labels(answer, number)))
                 number += 1
-    found.append(Case(QUESTIONS[4]))
+    found.append(ForeignCase(QUESTIONS[4]))
     a, b = answers["q1", "small"], answers["q1", "org/großes modell:7b"]
     match = {"players": (a.model_name, b.model_name), "seat": 1, "responses": [a.key, b.key], "model_name": ""}
-    found.append(Case(evaluations=[evaluation(a, "better", "arena", 1.0, **match)]))
+    found.append(ForeignCase(evaluations=[evaluation(a, "better", "arena", 1.0, **match)]))
     return found
 
 
@@ -157,7 +157,7 @@ METRIC = {
 }
 
 
-def make(folder: Path, given: list[Case] | None = None, *, beside: bool = True) -> Path:
+def make(folder: Path, given: list[ForeignCase] | None = None, *, beside: bool = True) -> Path:
     """An experiment's folder with these cases."""
     import_one(Read("lab", Given(cases() if given is None else given)), folder)
     if beside:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import assay
 from assay.analysis.look.convert import formats, suffixes
-from assay.engine.experiment.foreign import Case
+from assay.engine.experiment.foreign import ForeignCase
 from assay.records import Evaluation, Response
 from tests.convert_lab import content, evaluation, make, response
 
@@ -69,7 +69,7 @@ SCORE = st.none() | st.floats(-1e9, 1e9)
 
 
 @st.composite
-def any_case(draw: st.DrawFn, item: dict[str, Any], number: int) -> Case:
+def any_case(draw: st.DrawFn, item: dict[str, Any], number: int) -> ForeignCase:
     answer = response(item["id"], draw(st.sampled_from(["a", "b c", ""])), number, number, metadata=draw(FIELDS))
     answer.response, answer.error, answer.output = draw(TEXT), draw(st.none() | TEXT), draw(VALUE)
     answer.outcome = draw(st.sampled_from(["ok", "refused", "errored", "skipped"]))
@@ -81,13 +81,13 @@ def any_case(draw: st.DrawFn, item: dict[str, Any], number: int) -> Case:
         )
         for at, (label, scorer, score, passed, value) in enumerate(labels)
     ]
-    return Case(item, answer, rows)
+    return ForeignCase(item, answer, rows)
 
 
 @st.composite
-def any_cases(draw: st.DrawFn) -> list[Case]:
+def any_cases(draw: st.DrawFn) -> list[ForeignCase]:
     ids = draw(st.lists(TEXT.filter(bool), min_size=1, max_size=3, unique=True))
-    found: list[Case] = []
+    found: list[ForeignCase] = []
     for id in ids:
         item: dict[str, Any] = {"id": id, "data": draw(VALUE)}
         if draw(st.booleans()):
@@ -99,7 +99,7 @@ def any_cases(draw: st.DrawFn) -> list[Case]:
 @pytest.mark.parametrize("name", CHEAP)
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(cases=any_cases())
-def test_any_rows_come_back(name: str, cases: list[Case]) -> None:
+def test_any_rows_come_back(name: str, cases: list[ForeignCase]) -> None:
     check_packages(name)
     with TemporaryDirectory() as folder:
         own = make(Path(folder, "own"), cases)

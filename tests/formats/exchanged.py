@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from assay import registry
 from assay.api import export
-from assay.engine.experiment.foreign import Case, Foreign
+from assay.engine.experiment.foreign import Foreign, ForeignCase
 from assay.records import Evaluation, Item, Response
 from assay.store.items import decode_item, encode_item, normalise
 
@@ -118,7 +118,7 @@ def rows_of(foreign: Foreign) -> Rows:
     responses: list[Response] = []
     evaluations: list[Evaluation] = []
     for case in foreign.cases():
-        assert isinstance(case, Case)
+        assert isinstance(case, ForeignCase)
         if case.item is not None:
             item = decode_item(encode_item(normalise(case.item)))
             assert items.setdefault(item.id, item) == item

@@ -9,7 +9,7 @@ import msgspec
 
 from assay.analysis.look.samples import BACK, DATA, FRONT, OUTCOME, PASSED, SCORE, TRUTH, item_of, label_and_scorer
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.foreign import Case, Foreign, Headline, files_below
+from assay.engine.experiment.foreign import Foreign, ForeignCase, Headline, files_below
 from assay.records import OUTCOMES, Evaluation, Response, ResponseOutcome
 from assay.store.index import id_number
 from assay.store.keyset import Seen
@@ -53,7 +53,7 @@ class SampleFile:
     def facts(self) -> Mapping[str, Any]:
         return {"read_from": [self.path.name]}
 
-    def cases(self) -> Iterator[Case]:
+    def cases(self) -> Iterator[ForeignCase]:
         self.rejected = self._other_items = 0
         table = _Table(self._columns_of(self.path))
         seen, contents = Seen(), Seen()
@@ -69,7 +69,7 @@ class SampleFile:
             new = seen.add(id_number(response.item_id))
             if contents.add(table.content(cells)) and not new:
                 self._other_items += 1
-            yield Case(table.item(cells, response.item_id) if new else None, response, evaluations)
+            yield ForeignCase(table.item(cells, response.item_id) if new else None, response, evaluations)
 
     def notes(self) -> list[str]:
         name = self.path.name

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.foreign import Case, Foreign, Headline, head_of
+from assay.engine.experiment.foreign import Foreign, ForeignCase, Headline, head_of
 from assay.records import ROWS_FILE, Evaluation, Response, tolerant_json
 from assay.registry import reader
 from assay.store.index import id_number
@@ -53,15 +53,15 @@ class EenFiles:
     def facts(self) -> Mapping[str, Any]:
         return {"read_from": [file.name for file in self._files]}
 
-    def cases(self) -> Iterator[Case]:
+    def cases(self) -> Iterator[ForeignCase]:
         self.rejected = 0
         seen, last = Seen(), None
         for row in self._rows(_RESPONSES, Response):
             new = row.item_id != last and seen.add(id_number(row.item_id))
             last = row.item_id
-            yield Case({"id": last, "data": {"prompt": row.prompt}} if new else None, row)
+            yield ForeignCase({"id": last, "data": {"prompt": row.prompt}} if new else None, row)
         for row in self._rows(_EVALUATIONS, Evaluation):
-            yield Case(evaluations=(row,))
+            yield ForeignCase(evaluations=(row,))
 
     def notes(self) -> list[str]:
         return [f"{self.rejected:,} lines are not rows and were left out"] if self.rejected else []

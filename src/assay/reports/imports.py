@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from assay.analysis.look.convert import Converted
-from assay.engine.experiment.headlines import Checked
+from assay.engine.experiment.headlines import HeadlineCheck
 from assay.engine.experiment.import_results import Imported
 from assay.reports.sheet import Cell, Column, Line, Sheet, Table, count, counts_text
 
@@ -54,14 +54,14 @@ def conversions_view(conversions: Sequence[Converted]) -> Sheet:
 _ASIDE = {"item": "items", "response": "responses", "evaluation": "evaluations"}
 
 
-def headline_table(headlines: Sequence[Checked]) -> Table:
+def headline_table(headlines: Sequence[HeadlineCheck]) -> Table:
     """Every number of the other program, with its standard error, as it says and as the rows say."""
     names = ("label", "metric", "theirs", "theirs_stderr", "ours", "ours_stderr", "with_failures", "failed", "equal")
     data = [[getattr(each, name) for name in names] for each in headlines]
     return Table(columns=_COLUMNS, rows=[_row(each) for each in headlines], data=(names, data))
 
 
-def _row(checked: Checked) -> list[str | Cell]:
+def _row(checked: HeadlineCheck) -> list[str | Cell]:
     where = ", ".join(checked.where.values())
     equal = Cell("not computed", "quiet") if checked.equal is None else Cell("equal", "good")
     return [

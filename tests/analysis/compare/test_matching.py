@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import assay
-from assay.engine.experiment.foreign import Case, Headline, key_of
+from assay.engine.experiment.foreign import ForeignCase, Headline, key_of
 from assay.errors import UserError
 from assay.records import Evaluation, Response
 from assay.registry import reader
@@ -40,7 +40,7 @@ class Tool:
             label = self.rows["label"]
             fields = {"item_id": id, "model_name": "m", "label": label, "scorer": label, "responses": [row.key]}
             evaluation = Evaluation(**fields, score=float(right), passed=right, key=key_of("tool", id, label))
-            yield Case({"id": id, "data": {self.rows.get("field", "question"): question}}, row, [evaluation])
+            yield ForeignCase({"id": id, "data": {self.rows.get("field", "question"): question}}, row, [evaluation])
 
     def notes(self) -> list[str]:
         return []

@@ -9,7 +9,7 @@ import pytest
 
 import assay
 from assay.analysis.look.samples import label_and_scorer
-from assay.engine.experiment.foreign import Case
+from assay.engine.experiment.foreign import ForeignCase
 from assay.errors import UserError
 from tests.convert_lab import content, evaluation, make, response
 
@@ -79,12 +79,14 @@ def test_a_dataset_that_names_a_file_elsewhere_is_refused(own: Path) -> None:
 
 def test_data_that_are_not_objects_are_one_column(tmp_path: Path) -> None:
     answer = response("a", "m", 0, 0)
-    own = make(tmp_path / "own", [Case({"id": "a", "data": ["x", 1]}, answer, [evaluation(answer, "l", "s", 0.5)])])
+    own = make(
+        tmp_path / "own", [ForeignCase({"id": "a", "data": ["x", 1]}, answer, [evaluation(answer, "l", "s", 0.5)])]
+    )
     assert exported(own, "csv").read_text().splitlines()[1].split("m/short,0,")[1].startswith('"[""x"",1]"')
 
 
 def test_an_experiment_without_labels_or_items(tmp_path: Path) -> None:
-    own = make(tmp_path / "own", [Case({"id": "a", "data": {"q": "?"}}, response("a", "m", 0, 0))])
+    own = make(tmp_path / "own", [ForeignCase({"id": "a", "data": {"q": "?"}}, response("a", "m", 0, 0))])
     assert "score" not in exported(own, "csv").read_text()
     (own / "items.jsonl").unlink()
     rows = exported(own, "jsonl").read_text().split("\n")

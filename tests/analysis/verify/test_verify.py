@@ -335,7 +335,7 @@ def test_imported_labels_cannot_be_computed_again_and_their_seals_hold(tmp_path:
 
 
 READER = """
-from assay.engine.experiment.foreign import Case, Headline, key_of
+from assay.engine.experiment.foreign import ForeignCase, Headline, key_of
 from assay.records import Evaluation, Response
 from assay.registry import reader
 
@@ -352,7 +352,7 @@ class Found:
             answer = Response(item_id=f"q{n}", sample_id=f"q{n}_sample_0", model_name="m", response="x", key=key)
             label = Evaluation(item_id=f"q{n}", label="acc", scorer="acc", model_name="m", score=float(n % 2), key=key,
                                passed=bool(n % 2), responses=[key])
-            yield Case({"id": f"q{n}", "data": {"question": "?"}}, answer, [label])
+            yield ForeignCase({"id": f"q{n}", "data": {"question": "?"}}, answer, [label])
 
     def notes(self):
         return []

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay import registry
-from assay.engine.experiment.foreign import Case, Headline, content_id, files_below, key_of, without_secrets
+from assay.engine.experiment.foreign import ForeignCase, Headline, content_id, files_below, key_of, without_secrets
 from assay.engine.experiment.headlines import check_headlines
 from assay.engine.experiment.import_results import Imported, import_results
 from assay.errors import UserError
@@ -21,7 +21,7 @@ from assay.store.stores import FlatStore
 NAME = "tool_of_test_import_results"
 
 
-def answer(id: str, score: float | None, *, text: str = "", sample: int = 0, **more: Any) -> Case:
+def answer(id: str, score: float | None, *, text: str = "", sample: int = 0, **more: Any) -> ForeignCase:
     row = Response(
         item_id=id,
         sample_id=f"{id}_sample_{sample}",
@@ -40,7 +40,7 @@ def answer(id: str, score: float | None, *, text: str = "", sample: int = 0, **m
     label = Evaluation(
         **fields, score=score, outcome=outcome, key=key_of("t", id, text, sample, "right"), responses=[row.key]
     )
-    return Case({"id": id, "data": {"question": text or id}}, row, [label], **more)
+    return ForeignCase({"id": id, "data": {"question": text or id}}, row, [label], **more)
 
 
 class Tool:
@@ -48,7 +48,7 @@ class Tool:
 
     read = 0
 
-    def __init__(self, cases: list[Case], headlines: list[Headline] | None = None, **more: Any) -> None:
+    def __init__(self, cases: list[ForeignCase], headlines: list[Headline] | None = None, **more: Any) -> None:
         self._cases, self._headlines = cases, headlines or []
         self.dataset = more.get("name", "sums")
         self.planned: int | None = more.get("planned")
@@ -63,7 +63,7 @@ class Tool:
     def facts(self) -> dict[str, Any]:
         return {"models": ["m"]}
 
-    def cases(self) -> Iterator[Case]:
+    def cases(self) -> Iterator[ForeignCase]:
         Tool.read += 1
         yield from self._cases
 
@@ -200,7 +200,7 @@ def test_a_headline_is_the_plain_formula(scores: list[tuple[int, float | None]],
 
 def test_a_source_without_an_answer_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there is no response to import"):
-        imported(tmp_path, Tool([Case({"id": "a", "data": "x"})]))
+        imported(tmp_path, Tool([ForeignCase({"id": "a", "data": "x"})]))
 
 
 def test_rows_that_assay_made_are_never_replaced(tmp_path: Path) -> None:

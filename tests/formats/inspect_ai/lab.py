@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import zstandard
 
-from assay.engine.experiment.foreign import Case
+from assay.engine.experiment.foreign import ForeignCase
 from assay.engine.experiment.import_results import Imported, import_results
 from assay.formats.inspect_ai.reader import inspect_ai
 
@@ -67,12 +67,12 @@ def frames(*parts: bytes) -> bytes:
     return b"".join(zstandard.ZstdCompressor().compress(part) for part in parts)
 
 
-def cases(path: Path) -> list[Case]:
+def cases(path: Path) -> list[ForeignCase]:
     (log,) = inspect_ai(path)
     return list(log.cases())
 
 
-def plain(several: list[Case]) -> Any:
+def plain(several: list[ForeignCase]) -> Any:
     """Cases as JSON values: what is only passed on is bytes until it is written."""
     return msgspec.json.decode(msgspec.json.encode(several))
 

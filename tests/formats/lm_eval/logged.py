@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from assay.engine.experiment.foreign import Case
-from assay.engine.experiment.headlines import Checked
+from assay.engine.experiment.foreign import ForeignCase
+from assay.engine.experiment.headlines import HeadlineCheck
 from assay.engine.experiment.import_results import Imported, import_results
 from assay.formats.lm_eval.reader import Results, lm_eval
 
@@ -22,7 +22,7 @@ def read(path: Path) -> Results:
     return results
 
 
-def item_of(case: Case) -> dict[str, Any]:
+def item_of(case: ForeignCase) -> dict[str, Any]:
     """The case's item as it is stored."""
     return json.loads(msgspec.json.encode(case.item))
 
@@ -83,7 +83,7 @@ def imported(path: Path, folder: Path) -> Imported:
     return result
 
 
-def by_name(result: Imported) -> dict[tuple[str, str], Checked]:
+def by_name(result: Imported) -> dict[tuple[str, str], HeadlineCheck]:
     return {(each.where.get("benchmark", ""), each.label): each for each in result.headlines}
 
 

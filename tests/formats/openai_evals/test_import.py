@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.engine.experiment.foreign import Case
+from assay.engine.experiment.foreign import ForeignCase
 from assay.engine.experiment.import_results import Imported, import_results
 from assay.formats.openai_evals.reader import Results, openai_evals
 from assay.records import Response
@@ -52,7 +52,7 @@ def write(file: Path, lines: list[Any]) -> Path:
     return file
 
 
-def answers(cases: list[Case]) -> list[Response]:
+def answers(cases: list[ForeignCase]) -> list[Response]:
     return [case.response for case in cases if case.response is not None]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from assay.engine.experiment.foreign import Case, Foreign
+from assay.engine.experiment.foreign import Foreign, ForeignCase
 from assay.formats.promptfoo.reader import promptfoo
 from assay.records import Evaluation, Response
 
@@ -15,7 +15,7 @@ Log = dict[str, Any]
 
 class Result(NamedTuple):
     foreign: Foreign
-    cases: list[Case]
+    cases: list[ForeignCase]
 
     def responses(self) -> list[Response]:
         return [case.response for case in self.cases if case.response is not None]

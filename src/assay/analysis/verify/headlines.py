@@ -9,7 +9,7 @@ from assay.analysis.verify.labels import ADOPTED, Found, reason_of
 from assay.analysis.verify.rows import Verdict
 from assay.analysis.verify.values import Difference, differing
 from assay.engine.experiment.foreign import Headline
-from assay.engine.experiment.headlines import Checked, check_headlines
+from assay.engine.experiment.headlines import HeadlineCheck, check_headlines
 from assay.engine.experiment.import_results import HEADLINES, REPORTED
 from assay.records import ROWS_FILE, Kind, Manifest
 from assay.store.log import FileLog
@@ -26,7 +26,7 @@ def verify_headlines(folder: Path, manifests: Mapping[Kind, Manifest]) -> Found:
     try:
         if evaluation is None or ADOPTED not in evaluation.plan:
             raise ValueError("the labels that the program gave are no longer those of the folder")
-        stored = msgspec.convert(run.metadata[HEADLINES], list[Checked])
+        stored = msgspec.convert(run.metadata[HEADLINES], list[HeadlineCheck])
         reported = msgspec.convert(run.metadata[REPORTED], list[Headline])
         computed = check_headlines(reported, FileLog(folder / ROWS_FILE["evaluation"]), str(folder))
     except Exception as error:  # rows and manifests are anybody's
@@ -38,7 +38,7 @@ def verify_headlines(folder: Path, manifests: Mapping[Kind, Manifest]) -> Found:
     return Found({_NAME: verdict})
 
 
-def _compare(verdict: Verdict, stored: Checked, computed: Checked) -> None:
+def _compare(verdict: Verdict, stored: HeadlineCheck, computed: HeadlineCheck) -> None:
     differences = [*differing(msgspec.to_builtins(stored), msgspec.to_builtins(computed), "")]
     if computed.equal is False and not differences:
         differences = [("value", computed.theirs, computed.ours)]

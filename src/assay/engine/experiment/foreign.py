@@ -32,7 +32,7 @@ _HIDDEN = "[removed]"
 _TABLES = ("csv", "hf", "parquet")  # formats that are nobody's own, with a table of samples
 
 
-class Case(NamedTuple):
+class ForeignCase(NamedTuple):
     """A dataset row with its `id`, an answer to it, the answer's labels, and its spans for `assay trace`; any of them
     may be missing. An item that comes again with the same id and content is the same item."""
 
@@ -79,7 +79,7 @@ class Foreign(Protocol):
     @property
     def facts(self) -> Mapping[str, Any]: ...
 
-    def cases(self) -> Iterator[Case]:
+    def cases(self) -> Iterator[ForeignCase]:
         """Everything, streamed, in one pass."""
         ...
 

@@ -19,7 +19,7 @@ _CLOSE = 1e-9
 _FEWEST_DIGITS = 3  # of a number that may have been rounded before it was written
 
 
-class Checked(msgspec.Struct, kw_only=True):
+class HeadlineCheck(msgspec.Struct, kw_only=True):
     """`theirs` is the program's number, `ours` the same from the rows, over so many items; `with_failures` is what it
     would be with the `failed` answers counted as 0, where there are some. `equal` is None if nothing can tell, and
     `reason` says why."""
@@ -38,7 +38,7 @@ class Checked(msgspec.Struct, kw_only=True):
     reason: str = ""
 
 
-def check_headlines(headlines: Sequence[Headline], log: Log, where: str) -> list[Checked]:
+def check_headlines(headlines: Sequence[Headline], log: Log, where: str) -> list[HeadlineCheck]:
     """Each number beside that of the rows; the rows are read once."""
     if not headlines:
         return []
@@ -73,8 +73,8 @@ def _check(
     outcome: npt.NDArray[np.int8],
     passed: npt.NDArray[np.bool_],
     score: FloatArray,
-) -> Checked:
-    checked = Checked(
+) -> HeadlineCheck:
+    checked = HeadlineCheck(
         label=headline.label,
         metric=headline.metric,
         where={facet: text_of(value) for facet, value in headline.where.items()},

@@ -16,8 +16,8 @@ from typing import IO, Any
 import msgspec
 
 from assay.engine.experiment.dataset import ingest
-from assay.engine.experiment.foreign import Case, Foreign, Read, read_foreign
-from assay.engine.experiment.headlines import Checked, check_headlines
+from assay.engine.experiment.foreign import Foreign, ForeignCase, Read, read_foreign
+from assay.engine.experiment.headlines import HeadlineCheck, check_headlines
 from assay.engine.experiment.import_rows import Written, import_rows, means_config
 from assay.engine.experiment.sidecar import restore
 from assay.errors import UserError, shown
@@ -50,7 +50,7 @@ class Imported(Shown, kw_only=True):
     planned: int | None = None
     responses: dict[str, int] = {}
     evaluations: dict[str, int] = {}
-    headlines: list[Checked] = []
+    headlines: list[HeadlineCheck] = []
     rejected: int = 0
     notes: list[str] = []
 
@@ -165,7 +165,7 @@ class _Cases:
         owner = {"key": response.key, "item_id": response.item_id, "owner": response.task}
         return self._encode({**owner, "sample_index": response.sample_index, "spans": spans}) + b"\n"
 
-    def _with_item(self, case: Case) -> Case:
+    def _with_item(self, case: ForeignCase) -> ForeignCase:
         if case.item is None:
             return case
         id, line = str(case.item["id"]), self._encode(case.item)
@@ -203,7 +203,7 @@ class _Cases:
         return [f"{len(self._apart):,} {what}, the first is {first!r}"]
 
 
-def _renamed(case: Case, id: str) -> Case:
+def _renamed(case: ForeignCase, id: str) -> ForeignCase:
     rows: list[Response | Evaluation] = [*case.evaluations, *([case.response] if case.response else [])]
     for row in rows:
         row.item_id, row.sample_id = id, f"{id}_sample_{row.sample_index}"
@@ -298,7 +298,7 @@ def _imported(name: str, foreign: Foreign, folder: Path, run: Manifest, store: F
         planned=run.planned,
         responses=run.counts,
         evaluations=evaluation.counts if evaluation else {},
-        headlines=msgspec.convert(run.metadata.get(HEADLINES, []), list[Checked]),
+        headlines=msgspec.convert(run.metadata.get(HEADLINES, []), list[HeadlineCheck]),
         rejected=run.metadata.get("rejected", 0),
         notes=list(run.metadata.get("odd", [])),
     )

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.foreign import Case, Headline, files_below
+from assay.engine.experiment.foreign import ForeignCase, Headline, files_below
 from assay.engine.experiment.sidecar import FILES
 from assay.engine.experiment.sources import Source, find_source
 from assay.engine.experiment.trust import CONFIG
@@ -50,10 +50,10 @@ class OwnFolder:
     def facts(self) -> Mapping[str, Any]:
         return {"read_from": [str(file) for file in self.rows.files.values()]}
 
-    def cases(self) -> Iterator[Case]:
-        yield from (Case(item=row) for row in rows_of(self.rows, "dataset", dict[str, Any]))
-        yield from (Case(response=row) for row in rows_of(self.rows, "run", Response))
-        yield from (Case(evaluations=(row,)) for row in rows_of(self.rows, "evaluation", Evaluation))
+    def cases(self) -> Iterator[ForeignCase]:
+        yield from (ForeignCase(item=row) for row in rows_of(self.rows, "dataset", dict[str, Any]))
+        yield from (ForeignCase(response=row) for row in rows_of(self.rows, "run", Response))
+        yield from (ForeignCase(evaluations=(row,)) for row in rows_of(self.rows, "evaluation", Evaluation))
 
     def notes(self) -> list[str]:
         return []

@@ -16,7 +16,7 @@ import numpy as np
 
 from assay import reading
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.foreign import Case, Foreign, Headline
+from assay.engine.experiment.foreign import Foreign, ForeignCase, Headline
 from assay.engine.experiment.patches import RowLine, address, completed_row, damaged, digest_of_value, whole_row
 from assay.engine.experiment.trust import CONFIG
 from assay.errors import UserError
@@ -145,7 +145,7 @@ class Completed:
             notes.append(f"no row is in {self._sidecar.name}, which was written for another file: it was not used")
         return notes
 
-    def cases(self) -> Iterator[Case]:
+    def cases(self) -> Iterator[ForeignCase]:
         lines = _Lines(self._sidecar)
         self._matched = self._edited = self._new = 0
         seen = Seen()
@@ -154,7 +154,9 @@ class Completed:
             response = None if case.response is None else self._row(case.response, lines)
             evaluations = [row for each in case.evaluations if (row := self._row(each, lines)) is not None]
             if item is not None or response is not None or evaluations or case.spans:
-                yield Case(item, cast("Response | None", response), cast("list[Evaluation]", evaluations), case.spans)
+                yield ForeignCase(
+                    item, cast("Response | None", response), cast("list[Evaluation]", evaluations), case.spans
+                )
         self._missing = lines.unused()
         if self._fits():
             yield from map(_as_case, lines.whole_rows())
@@ -269,11 +271,11 @@ class _Lines:
 _KINDS = {1: "item", 4: "response", 5: "evaluation"}  # by the length of an address
 
 
-def _as_case(line: RowLine) -> Case:
+def _as_case(line: RowLine) -> ForeignCase:
     row = whole_row(line)
     if isinstance(row, Response):
-        return Case(response=row)
-    return Case(evaluations=[row]) if isinstance(row, Evaluation) else Case(item=row)
+        return ForeignCase(response=row)
+    return ForeignCase(evaluations=[row]) if isinstance(row, Evaluation) else ForeignCase(item=row)
 
 
 def _file_lines(path: Path) -> Iterator[FileLine]:

@@ -10,7 +10,16 @@ import msgspec
 
 from assay import reading
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.foreign import HEAD, REST, Case, Foreign, Headline, files_below, head_of, without_secrets
+from assay.engine.experiment.foreign import (
+    HEAD,
+    REST,
+    Foreign,
+    ForeignCase,
+    Headline,
+    files_below,
+    head_of,
+    without_secrets,
+)
 from assay.formats.deepeval.rows import VERDICT, Reading
 from assay.formats.deepeval.shapes import TestCase
 from assay.registry import reader
@@ -71,7 +80,7 @@ class TestRun:
     def facts(self) -> dict[str, Any]:
         return {"read_from": ["a test run of deepeval"], "agents": [self._model], **self._facts}
 
-    def cases(self) -> Iterator[Case]:
+    def cases(self) -> Iterator[ForeignCase]:
         self.rejected, self.planned, self._facts, self._scores, self._broken = 0, None, {}, [], []
         self._reading, rows = Reading(self._model), 0
         for place, raw in self._tests():

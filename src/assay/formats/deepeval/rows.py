@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
-from assay.engine.experiment.foreign import REST, Case, Rest, content_id, key_of, without_secrets
+from assay.engine.experiment.foreign import REST, ForeignCase, Rest, content_id, key_of, without_secrets
 from assay.formats.deepeval.shapes import KNOWN, KNOWN_OF_METRIC, PLACED, PLACED_OF_METRIC, Metric, TestCase
 from assay.records import Evaluation, Response
 from assay.store.keys import canonical, digest, short
@@ -46,7 +46,7 @@ class Reading:
         self._model = model
         self._names, self._items, self._samples = Seen(), Seen(), Seen()
 
-    def case(self, test: TestCase, raw: Mapping[str, Any]) -> Case:
+    def case(self, test: TestCase, raw: Mapping[str, Any]) -> ForeignCase:
         item = _conversation(test) if test.turns is not None else _question(test)
         id, new = self._id(test.name, item)
         sample = 0
@@ -56,7 +56,7 @@ class Reading:
         about = item["metadata"]
         if about and self._items.add(short(digest("about", id.encode(), canonical(about)))) and not new:
             response.metadata["test_case"] = about  # the item has other ones
-        return Case({"id": id, **item} if new else None, response, self._evaluations(test, raw, response))
+        return ForeignCase({"id": id, **item} if new else None, response, self._evaluations(test, raw, response))
 
     def _id(self, name: str, item: dict[str, Any]) -> tuple[str, bool]:
         """The name of a case if a person gave it, and no other case has it; else an id from the content. Whether it is

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.foreign import Case, Foreign, Headline, Rest, without_secrets
+from assay.engine.experiment.foreign import Foreign, ForeignCase, Headline, Rest, without_secrets
 from assay.formats.evalscope.files import Lines, Part, Row, RunFiles, read_report, runs_at
 from assay.formats.evalscope.rows import (
     Sample,
@@ -93,7 +93,7 @@ class Results:
         several = len({report.get("model_name") for report in self.reports}) > 1
         return [headline for report in self.reports for headline in self._sums.headlines(report, several)]
 
-    def cases(self) -> Iterator[Case]:
+    def cases(self) -> Iterator[ForeignCase]:
         self._rest, self._sums, self._notes = Rest(), Sums(), []
         self._missing = self._unreviewed = 0
         planned = 0
@@ -123,7 +123,7 @@ class Results:
 
     def _cases(
         self, part: Part, dataset: str, subset: str, files: tuple[Lines, Lines], lost: list[int]
-    ) -> Iterator[Case]:
+    ) -> Iterator[ForeignCase]:
         predictions, reviews = files
         repeats = self._repeats()
         order = list(dict.fromkeys([*predictions.places, *reviews.places]))
@@ -149,9 +149,9 @@ class Results:
             self._missing += 1
             for label in reviews.labels:
                 self._sums.add((response.model_name, dataset, subset), label, None, counted=False)
-            yield Case(item, response, missing_evaluations(response, reviews.labels))
+            yield ForeignCase(item, response, missing_evaluations(response, reviews.labels))
 
-    def _case(self, sample: Sample, labels: Collection[str]) -> Case:
+    def _case(self, sample: Sample, labels: Collection[str]) -> ForeignCase:
         item = item_of(sample)
         response = response_of(sample, item, self._rest)
         self._unreviewed += not sample.review
@@ -160,7 +160,7 @@ class Results:
         for evaluation in evaluations:
             place = (sample.model, sample.dataset, sample.subset)
             self._sums.add(place, evaluation.label, evaluation.score, counted=evaluation.label in values)
-        return Case(item, response, evaluations)
+        return ForeignCase(item, response, evaluations)
 
     def _repeats(self) -> int:
         given = self.files.config.get("repeats")

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.foreign import Case, Foreign, Headline, Rest, files_below
+from assay.engine.experiment.foreign import Foreign, ForeignCase, Headline, Rest, files_below
 from assay.formats.inspect_ai.documents import Document, is_log, one_line
 from assay.formats.inspect_ai.header import Header
 from assay.formats.inspect_ai.numbers import Numbers
@@ -134,14 +134,14 @@ class Log:
         told = {"read_from": [f"inspect_ai {version}".rstrip()], "models": models, "status": self._header.status}
         return {**self._header.facts(), **told}
 
-    def cases(self) -> Iterator[Case]:
+    def cases(self) -> Iterator[ForeignCase]:
         """Every sample."""
         seen = Seen()
         for run in self._runs:
             run.begin()
             yield from self._cases(run, seen)
 
-    def _cases(self, run: _Run, seen: Seen) -> Iterator[Case]:
+    def _cases(self, run: _Run, seen: Seen) -> Iterator[ForeignCase]:
         decode, around, alike = Decoder(), run.around(), run.header.alike
         once = run.header.epochs == 1 and len(self._runs) == 1
         for place, data in run.document.samples(run.reject):
@@ -170,7 +170,7 @@ class Log:
         return list(dict.fromkeys(note for run in self._runs for note in run.notes()))
 
 
-def _without_item(case: Case, sample: Sample) -> Case:
+def _without_item(case: ForeignCase, sample: Sample) -> ForeignCase:
     """A further epoch: the item is there already, and solvers may have changed what its metadata say."""
     if sample.metadata and case.response is not None:
         case.response.metadata["source"]["metadata"] = sample.metadata

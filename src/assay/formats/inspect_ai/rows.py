@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
-from assay.engine.experiment.foreign import REST, Case, key_of
+from assay.engine.experiment.foreign import REST, ForeignCase, key_of
 from assay.formats.inspect_ai.marks import Verdict, parts_of
 from assay.formats.inspect_ai.messages import (
     calls_row,
@@ -50,7 +50,7 @@ class Around(NamedTuple):
     add: Callable[[str, Verdict], None]
 
 
-def case_of(sample: Sample, unknown: Row, around: Around) -> Case:
+def case_of(sample: Sample, unknown: Row, around: Around) -> ForeignCase:
     """All rows of a sample; ValueError if its parts are not what they should be."""
     attachments = sample.attachments
     if attachments:
@@ -61,7 +61,7 @@ def case_of(sample: Sample, unknown: Row, around: Around) -> Case:
     spans: list[Packed] = []
     if sample.events is not UNSET and bytes(sample.events) not in EMPTY:
         spans = [Packed("inspect_ai", sample.events, sample.events_data, attachments or UNSET)]
-    return Case(_item(sample, id), response, evaluations, spans)
+    return ForeignCase(_item(sample, id), response, evaluations, spans)
 
 
 def _item(sample: Sample, id: str) -> Row:

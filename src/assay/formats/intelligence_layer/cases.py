@@ -15,7 +15,7 @@ from typing import Any, cast
 import msgspec
 
 from assay import reading
-from assay.engine.experiment.foreign import Case, key_of
+from assay.engine.experiment.foreign import ForeignCase, key_of
 from assay.engine.experiment.kept import KEPT, restored
 from assay.formats.intelligence_layer import evaluation_rows, run_rows
 from assay.formats.intelligence_layer.aggregations import FileAggregationRepository
@@ -174,20 +174,20 @@ class Cases:
         self._repository, self._broken = repository, broken
         self._whole = Seen()  # answers that were read with their labels
 
-    def items(self, dataset: str) -> Iterator[Case]:
+    def items(self, dataset: str) -> Iterator[ForeignCase]:
         for item in FileDatasetRepository(self._repository.root)._items(dataset):
             row = msgspec.json.decode(encode_item(item))
             if row.get("ground_truth") == row["data"] and isinstance(row["data"], dict):
                 del row["ground_truth"]
-            yield Case(row)
+            yield ForeignCase(row)
 
-    def answers(self, run: RunOverview) -> Iterator[Case]:
+    def answers(self, run: RunOverview) -> Iterator[ForeignCase]:
         author = author_of(run)
         for row in self._repository.outputs(run):
             if isinstance(row, Response):
                 row.model_name = row.task = run.id
                 row.key = key_of(FORMAT, run.id, row.key)
-                yield Case(response=row)
+                yield ForeignCase(response=row)
                 continue
             read = self._read(row, "example_id", "output")
             if read is not None:
@@ -195,7 +195,7 @@ class Cases:
                 response, evaluations = restored(FORMAT, read, response, str(row))
                 if evaluations is not None:
                     self._whole.add(id_hash(answer_key(run.id, str(read["example_id"]))))
-                yield Case(None, response, evaluations or (), self._spans(row))
+                yield ForeignCase(None, response, evaluations or (), self._spans(row))
 
     def _read(self, file: Path, *needed: str) -> Row | None:
         try:
@@ -222,7 +222,7 @@ class Cases:
             self._broken(f"{file}: {error}")
             return []
 
-    def labels(self, evaluations: Sequence[EvaluationOverview]) -> Iterator[Case]:
+    def labels(self, evaluations: Sequence[EvaluationOverview]) -> Iterator[ForeignCase]:
         names = _label_names(evaluations)
         for overview in evaluations:
             runs = [run.id for run in in_order(overview.run_overviews)]
@@ -236,7 +236,7 @@ class Cases:
                         made.responses = []
                     made.label = _labelled(names[overview.id], made)
                 if rows:
-                    yield Case(evaluations=rows)
+                    yield ForeignCase(evaluations=rows)
 
     def _results(self, file: Path, overview: EvaluationOverview, runs: Sequence[str]) -> list[Evaluation]:
         row = self._read(file, "example_id", "is_exception", "json_result")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from assay import reading
-from assay.engine.experiment.foreign import Case, Foreign, Headline, head_of
+from assay.engine.experiment.foreign import Foreign, ForeignCase, Headline, head_of
 from assay.errors import UserError
 from assay.registry import reader
 
@@ -95,7 +95,7 @@ class Results:
         described = {each.id: each.description for each in (*self._runs, *self._evaluations)}
         return {"agents": [run.id for run in self._runs], "descriptions": described}
 
-    def cases(self) -> Iterator[Case]:
+    def cases(self) -> Iterator[ForeignCase]:
         from assay.formats.intelligence_layer.cases import Cases
 
         self._problems = []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.foreign import Case, Foreign, Headline, Rest, without_secrets
+from assay.engine.experiment.foreign import Foreign, ForeignCase, Headline, Rest, without_secrets
 from assay.errors import UserError
 from assay.formats.lm_eval.logs.files import Experiment, Part, experiments_at
 from assay.registry import reader
@@ -76,7 +76,7 @@ class Results:
     def rejected(self) -> int:
         return len(self._broken) + sum(len(samples.rejected) for samples in self._read.values())
 
-    def cases(self) -> Iterator[Case]:
+    def cases(self) -> Iterator[ForeignCase]:
         from assay.formats.lm_eval.logs.samples import Samples
 
         self._read, self._rest = {}, Rest()

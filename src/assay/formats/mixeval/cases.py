@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from assay.engine.experiment.foreign import Case, Rest
+from assay.engine.experiment.foreign import ForeignCase, Rest
 from assay.engine.experiment.kept import restored
 from assay.errors import UserError
 from assay.formats.mixeval.dataset import content_of
@@ -31,15 +31,15 @@ class Cases:
         self._ids, self._pairs, self._apart = Seen(), Seen(), dict[int, str]()
         self._answered, self._whole = Seen(), Seen()
 
-    def entries(self, paths: Sequence[Path]) -> Iterator[Case]:
+    def entries(self, paths: Sequence[Path]) -> Iterator[ForeignCase]:
         for path in paths:
             for _, row in self._rows(path):
                 item = self._item(row, whole=True)
                 if item is not None:
                     self.asked += 1
-                    yield Case(item=item)
+                    yield ForeignCase(item=item)
 
-    def answers(self, model: str, paths: Sequence[Path]) -> Iterator[Case]:
+    def answers(self, model: str, paths: Sequence[Path]) -> Iterator[ForeignCase]:
         """The rows of response files, which may hold their evaluations, too."""
         for path in paths:
             for place, row in self._rows(path):
@@ -49,7 +49,7 @@ class Cases:
                     raise UserError(what, where=place, fix="keep one of them")
                 yield case
 
-    def verdicts(self, model: str, paths: Sequence[Path], *, answered: bool) -> Iterator[Case]:
+    def verdicts(self, model: str, paths: Sequence[Path], *, answered: bool) -> Iterator[ForeignCase]:
         """The rows of verdicts; where no response file has a response, it comes from here. `answered`: there are such
         files."""
         tally = self.tallies.setdefault(model, Tally())
@@ -67,7 +67,7 @@ class Cases:
                     continue
                 stray = self._answer(row, model, place)
                 if stray is None:
-                    yield Case(evaluations=[evaluation])
+                    yield ForeignCase(evaluations=[evaluation])
                 else:
                     if answered:
                         self._note("stray", id)
@@ -80,7 +80,7 @@ class Cases:
             else:
                 self._note("no_id", place)
 
-    def _answer(self, row: Row, model: str, place: str) -> Case | None:
+    def _answer(self, row: Row, model: str, place: str) -> ForeignCase | None:
         """None for a second response of a model to one entry."""
         item = self._item(row)
         id = self._known_id(row)
@@ -92,7 +92,7 @@ class Cases:
             self._note("null", id)
         if evaluations is not None:
             self._whole.add(address)
-        return Case(item=item, response=response, evaluations=evaluations or ())
+        return ForeignCase(item=item, response=response, evaluations=evaluations or ())
 
     def _item(self, row: Row, *, whole: bool = False) -> Row | None:
         """The item of a row that is new; one whose id another entry has gets an id of its own."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from assay import reading
-from assay.engine.experiment.foreign import Case, Foreign, Headline, Rest, files_below, head_of
+from assay.engine.experiment.foreign import Foreign, ForeignCase, Headline, Rest, files_below, head_of
 from assay.errors import UserError
 from assay.registry import reader
 
@@ -152,7 +152,7 @@ class Answers:
         known = {"benchmark": self.benchmark, "version": self.version}
         return {"read_from": kinds, "agents": list(self.models), **known}
 
-    def cases(self) -> Iterator[Case]:
+    def cases(self) -> Iterator[ForeignCase]:
         from assay.formats.mixeval.cases import Cases
 
         self._odd, self._rest, self.rejected = {}, Rest(), 0

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.foreign import Case, Foreign, Headline, files_below, without_secrets
+from assay.engine.experiment.foreign import Foreign, ForeignCase, Headline, files_below, without_secrets
 from assay.formats.mlflow.database import Database
 from assay.formats.mlflow.filestore import runs_with_traces, traces
 from assay.formats.mlflow.metrics import Scores
@@ -96,7 +96,7 @@ class _OfRun:
             notes.append("the metrics of the run were not found, so no number of MLflow's could be compared")
         return notes
 
-    def _counted(self, cases: Iterator[Case]) -> Iterator[Case]:
+    def _counted(self, cases: Iterator[ForeignCase]) -> Iterator[ForeignCase]:
         self.planned = self.run.rows
         self._count = 0
         for case in cases:
@@ -118,7 +118,7 @@ class TableRun(_OfRun):
         metrics = [self.run.metrics, self.columns.outputs, self.columns.target]
         return {"format": "mlflow", "files": [content_stamp(self.file.absolute())], "metrics": metrics}
 
-    def cases(self) -> Iterator[Case]:
+    def cases(self) -> Iterator[ForeignCase]:
         self._scores, self._problems = Scores(), []
         table = Table(self.file, self.columns, self.run.model, self.run.name or "mlflow", self._scores)
         yield from self._counted(table.cases())
@@ -159,11 +159,11 @@ class TraceRun(_OfRun):
         stamps = [content_stamp(file.absolute()) for file in files]
         return {"format": "mlflow", "run": self.run.id, "files": stamps, "metrics": [self.run.metrics]}
 
-    def cases(self) -> Iterator[Case]:
+    def cases(self) -> Iterator[ForeignCase]:
         self._scores, self._problems, self.rejected = Scores(), [], 0
         yield from self._counted(self._cases())
 
-    def _cases(self) -> Iterator[Case]:
+    def _cases(self) -> Iterator[ForeignCase]:
         seen: Counter[str] = Counter()
         try:
             for trace in self._read():

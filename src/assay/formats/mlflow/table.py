@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from assay import reading
-from assay.engine.experiment.foreign import REST, Case, content_id, head_of, key_of
+from assay.engine.experiment.foreign import REST, ForeignCase, content_id, head_of, key_of
 from assay.formats.mlflow.metrics import Scores
 from assay.formats.mlflow.values import evaluation, number_of, text_of
 from assay.records import Evaluation, Response
@@ -84,7 +84,7 @@ class Table:
         self._seen = Seen()
         self._again: dict[str, int] = {}
 
-    def cases(self) -> Iterator[Case]:
+    def cases(self) -> Iterator[ForeignCase]:
         width = len(self.columns.names)
         try:
             with reading.opened(self.file) as file:
@@ -98,7 +98,7 @@ class Table:
         except BrokenJson as error:
             self.problems.append(f"{self.file} is not whole, what follows is not read: {error}")
 
-    def _case(self, row: list[Any]) -> Case:
+    def _case(self, row: list[Any]) -> ForeignCase:
         columns = self.columns
         data = {columns.names[at]: row[at] for at in columns.features}
         if "inputs" in data and not {"input", "question", "prompt"} & data.keys():
@@ -111,7 +111,7 @@ class Table:
             sample = self._again[id] = self._again.get(id, 0) + 1
         response = self._response(row, id, sample, data)
         evaluations = [self._evaluation(name, at, row, response) for name, at in columns.scores.items()]
-        return Case({"id": id, "data": data, "ground_truth": target, "metadata": {}}, response, evaluations)
+        return ForeignCase({"id": id, "data": data, "ground_truth": target, "metadata": {}}, response, evaluations)
 
     def _response(self, row: list[Any], id: str, sample: int, data: Row) -> Response:
         columns = self.columns

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
-from assay.engine.experiment.foreign import REST, Case, content_id, key_of
+from assay.engine.experiment.foreign import REST, ForeignCase, content_id, key_of
 from assay.formats.mlflow.metrics import Scores
 from assay.formats.mlflow.values import evaluation, text_of
 from assay.records import Evaluation, Response, tolerant_json
@@ -70,7 +70,7 @@ def timestamp_of(text: Any) -> float:
         return 0.0
 
 
-def case_of(trace: Trace, run_id: str, model: str, task: str, scores: Scores, seen: Counter[str]) -> Case:
+def case_of(trace: Trace, run_id: str, model: str, task: str, scores: Scores, seen: Counter[str]) -> ForeignCase:
     """The item, the answer, its labels by this run, and the spans; `seen` counts the answers to an item."""
     root = next((span for span in trace.spans if not span.get("parent_span_id")), {})
     attributes = cast("Row", root.get("attributes") or {})
@@ -91,7 +91,7 @@ def case_of(trace: Trace, run_id: str, model: str, task: str, scores: Scores, se
     response.sample_id = f"{id}_sample_{seen[id]}"
     seen[id] += 1
     evaluations = list(_evaluations(trace, response, run_id, scores))
-    return Case(item, response, evaluations, _spans(trace.spans))
+    return ForeignCase(item, response, evaluations, _spans(trace.spans))
 
 
 def _response(trace: Trace, id: str, data: Row, outputs: Any, model: str, task: str) -> Response:

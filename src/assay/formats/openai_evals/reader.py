@@ -10,8 +10,8 @@ from typing import Any, cast
 from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.foreign import (
     REST,
-    Case,
     Foreign,
+    ForeignCase,
     Headline,
     Rest,
     content_id,
@@ -80,13 +80,13 @@ class Results:
         """A run without a report was stopped: at least one sample is missing."""
         return self.log.count + 1 if self.log.report is None and self.log.count else None
 
-    def cases(self) -> Iterator[Case]:
+    def cases(self) -> Iterator[ForeignCase]:
         self._start()
         self.log.index()
         for sample, events in self.log.samples():
             yield self._case(sample, events)
 
-    def _case(self, sample: str, events: Sequence[Event]) -> Case:
+    def _case(self, sample: str, events: Sequence[Event]) -> ForeignCase:
         by_type: dict[str, list[Fields]] = {}
         for event in events:
             by_type.setdefault(event.type, []).append(event.data)
@@ -105,7 +105,7 @@ class Results:
         data: Fields = {"question": _last_text(prompt), "input": prompt}
         item: Fields = {"id": id, "data": data, "ground_truth": expected, "metadata": {}}
         response = self._response(sample, id, index, events, by_type)
-        return Case(item, response, self._evaluations(response, by_type))
+        return ForeignCase(item, response, self._evaluations(response, by_type))
 
     def _response(
         self, sample: str, id: str, index: int, events: Sequence[Event], by_type: dict[str, list[Fields]]

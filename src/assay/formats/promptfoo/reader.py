@@ -14,8 +14,8 @@ from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.foreign import (
     HEAD,
     REST,
-    Case,
     Foreign,
+    ForeignCase,
     Headline,
     files_below,
     head_of,
@@ -128,7 +128,7 @@ class Evaluation:
         kind = "a JSONL file" if self._lines else "a JSON file"
         return {"read_from": [f"{kind} of promptfoo"], "agents": self._numbers.models(), **self._facts}
 
-    def cases(self) -> Iterator[Case]:
+    def cases(self) -> Iterator[ForeignCase]:
         self.rejected, self.planned, self._facts, self._broken = 0, None, {}, []
         self._reading, self._numbers = Reading(), Numbers()
         items, samples = Seen(), Seen()
@@ -146,7 +146,7 @@ class Evaluation:
         if told is not None and told > self._numbers.rows:
             self.planned = told
 
-    def _case(self, row: Row, raw: dict[str, Any], items: Seen, samples: Seen, repeat: int) -> Case:
+    def _case(self, row: Row, raw: dict[str, Any], items: Seen, samples: Seen, repeat: int) -> ForeignCase:
         model, prompt, template = self._numbers.asked(row)
         id = item_id(row, template)
         sample = 0
@@ -161,7 +161,7 @@ class Evaluation:
         about = row.test_case.metadata
         if about and items.add(short(digest("about", id.encode(), canonical(about)))) and not new:
             response.metadata["test_case"] = about  # the item has other ones
-        return Case(item_of(row, raw, id, template) if new else None, response, evaluations)
+        return ForeignCase(item_of(row, raw, id, template) if new else None, response, evaluations)
 
     def _rows(self) -> Iterator[tuple[str, Any]]:
         try:

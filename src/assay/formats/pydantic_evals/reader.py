@@ -15,8 +15,8 @@ import msgspec
 from assay import reading
 from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.foreign import (
-    Case,
     Foreign,
+    ForeignCase,
     Headline,
     Rest,
     content_id,
@@ -111,7 +111,7 @@ class Report:
             ),
         ]
 
-    def cases(self) -> Iterator[Case]:
+    def cases(self) -> Iterator[ForeignCase]:
         self._rest, self._averages, self._notes, self.rejected = Rest(), Averages(), [], 0
         ids, pending = _Ids(), list[tuple[Names, Any, str]]()
         labels: dict[str, dict[str, None]] = {}  # of each evaluator
@@ -123,7 +123,7 @@ class Report:
         self.top = {**top, "name": top.get("name", self.top.get("name"))}
         rows = [row for names, source, error in pending for row in _of_labels(names, source, error, labels)]
         if rows:
-            yield Case(evaluations=rows)
+            yield ForeignCase(evaluations=rows)
         if ids.again:
             self._notes.append(
                 f"cases without a name that equal another, whose ids end with ~ and a number: {ids.again:,}"
@@ -151,13 +151,13 @@ class Report:
         ids: "_Ids",
         labels: dict[str, dict[str, None]],
         pending: list[tuple[Names, Any, str]],
-    ) -> Case:
+    ) -> ForeignCase:
         item = item_of(row, ids.of(row))
         response = response_of(row, item, self._model, str(self.top.get("name") or ""), self._rest, failed=failed)
         names = Names.of(response)
         if failed:
             pending.append((names, None, response.error or ""))
-            return Case(item, response)
+            return ForeignCase(item, response)
         evaluations = list(evaluations_of(row, names, self._rest))
         for evaluation in evaluations:
             labels.setdefault(evaluation.scorer, {})[evaluation.label] = None
@@ -167,7 +167,7 @@ class Report:
                 pending.append((names, fields, str(fields.get("error_message") or "")))
         group = str(row.get("source_case_name") or "")
         self._averages.add(group, row, response, evaluations)
-        return Case(item, response, evaluations)
+        return ForeignCase(item, response, evaluations)
 
     def _reject(self, what: str) -> None:
         self.rejected += 1
@@ -183,7 +183,7 @@ class Report:
 class _Ids:
     """The ids of cases: their names; content where pydantic-evals has made up the name from the position."""
 
-    _MADE_UP = re.compile(r"Case \d+")
+    _MADE_UP = re.compile(r"ForeignCase \d+")
 
     def __init__(self) -> None:
         self.again = 0

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.foreign import Case, Foreign, Headline
+from assay.engine.experiment.foreign import Foreign, ForeignCase, Headline
 from assay.errors import UserError
 from assay.formats.ragicamp.agents import GENERATIONS, AgentFile, Found, found_in
 from assay.formats.ragicamp.files import Document, documents
@@ -124,10 +124,10 @@ class Results:
             for _, number, row in file.document.rows():
                 yield None, id_of(row, number), asked(row)
 
-    def cases(self) -> Iterator[Case]:
+    def cases(self) -> Iterator[ForeignCase]:
         """Every question, then every answer with its evaluations, agent by agent."""
         self._reported = Reported()
-        yield from (Case(row) for _, row in self.items())
+        yield from (ForeignCase(row) for _, row in self.items())
         for problem in self.found.problems:
             self._broken(problem)
         answered: dict[str, int] = {}
@@ -143,7 +143,7 @@ class Results:
                     answered[file.agent.name] = answered.get(file.agent.name, 0) + 1
                     response, evaluations = read_prediction(row, id, file.agent, place)
                     self._reported.add(file, row, evaluations)
-                    yield Case(None, response, evaluations)
+                    yield ForeignCase(None, response, evaluations)
         self._find_unanswered(answered)
 
     def _own_rows(self, file: AgentFile) -> Iterator[tuple[str, str, Row]]:

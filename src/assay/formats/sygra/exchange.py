@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
-from assay.engine.experiment.foreign import Case, content_id, key_of
+from assay.engine.experiment.foreign import ForeignCase, content_id, key_of
 from assay.engine.experiment.kept import KEPT, labelled, restored
 from assay.records import Evaluation, Response
 
@@ -130,7 +130,7 @@ def _golden(record: Row, roles: Roles) -> Any:
 # ---- answers
 
 
-def cases_of(record: Row, roles: Roles, author: Author, number: int, place: str) -> Iterator[Case]:
+def cases_of(record: Row, roles: Roles, author: Author, number: int, place: str) -> Iterator[ForeignCase]:
     """The answer of a record with its labels; several, if it tells of several attempts. `number` is how many records
     before it have its id."""
     item = item_of(record, roles)
@@ -143,7 +143,7 @@ def cases_of(record: Row, roles: Roles, author: Author, number: int, place: str)
         response, evaluations = restored("sygra", record, response, place)
         if evaluations is None:
             evaluations = [_evaluation(record, roles, response, label, results[label]) for label in roles.columns]
-        yield Case(item, response, evaluations)
+        yield ForeignCase(item, response, evaluations)
 
 
 def _response(

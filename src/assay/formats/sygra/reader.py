@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from assay.engine.experiment.foreign import (
-    Case,
     Foreign,
+    ForeignCase,
     Headline,
     files_below,
     head_of,
@@ -151,7 +151,7 @@ class Records:
         said = [{name: value for name, value in one.about.items() if name != "assay"} for one in self._files]
         return {"agents": names, "metadata": without_secrets([each for each in said if each])}
 
-    def cases(self) -> Iterator[Case]:
+    def cases(self) -> Iterator[ForeignCase]:
         from assay.store.keyset import Seen
 
         self.rejected, self._broken = 0, []
@@ -169,7 +169,7 @@ class Records:
         known = [count["total_processed"] for count in counts if isinstance(count.get("total_processed"), int)]
         return max(sum(known), rows) if len(known) == len(self._files) else None
 
-    def _items(self, known: "Seen") -> Iterator[Case]:
+    def _items(self, known: "Seen") -> Iterator[ForeignCase]:
         """The items of an experiment that Assay wrote; their ids are added to the `known` ones."""
         data = self._files[0].path.with_name(DATA)
         if not self._files[0].experiment or not data.is_file():
@@ -181,7 +181,7 @@ class Records:
         for _, record in records_in(data, self._reject):
             item = item_of(record, roles)
             known.add(id_hash(str(item["id"])))
-            yield Case(item)
+            yield ForeignCase(item)
 
     def _roles(self, one: _Output) -> Any:
         from assay.formats.sygra.exchange import Roles, roles_of
@@ -191,7 +191,7 @@ class Records:
         except (KeyError, msgspec.ValidationError):
             return roles_of(record for _, record in islice(records_in(one.path, lambda what: None), _LOOKED_AT))
 
-    def _answers(self, one: _Output, known: "Seen") -> Iterator[Case]:
+    def _answers(self, one: _Output, known: "Seen") -> Iterator[ForeignCase]:
         from assay.formats.sygra.exchange import cases_of, item_of
         from assay.store.keys import id_hash
         from assay.store.keyset import Seen

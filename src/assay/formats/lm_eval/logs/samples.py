@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from assay import reading
-from assay.engine.experiment.foreign import REST, Case, Rest
+from assay.engine.experiment.foreign import REST, ForeignCase, Rest
 from assay.formats.lm_eval.logs.asked import Asking
 from assay.formats.lm_eval.logs.files import Fields, Part, is_number
 from assay.formats.lm_eval.logs.lines import FIXED, Documents, Shape, arguments_of
@@ -66,7 +66,7 @@ class Samples:
         self._metadata = {**facets, "benchmark": task.benchmark}
         self._item_metadata = {"benchmark": task.benchmark, "task": task.name, "request": task.request}
 
-    def cases(self) -> Iterator[Case]:
+    def cases(self) -> Iterator[ForeignCase]:
         """A document comes with its answer and the values of the first filter; other filters' values follow."""
         is_folded = False
         with reading.opened(self.part.file) as file:
@@ -119,7 +119,7 @@ class Samples:
             pipeline.documents = documents
         return pipeline
 
-    def _case(self, sample: Any, more: Fields | None, folded: bytes) -> tuple[Case | None, bool]:
+    def _case(self, sample: Any, more: Fields | None, folded: bytes) -> tuple[ForeignCase | None, bool]:
         """The case, and whether its document was known; none if it has been read with this filter."""
         number, name = sample.doc_id, sample.filter
         pipeline = self._pipelines.get(name)
@@ -132,11 +132,11 @@ class Samples:
         key = blake2b(hashed, digest_size=16).hexdigest()
         evaluations = self._evaluations(sample, pipeline, id, key)
         if not self._answered.add(number):
-            return Case(None, None, evaluations), True
+            return ForeignCase(None, None, evaluations), True
         if folded:
             sample = self._shape.decode(folded)
         item, response = self._item_and_response(sample, id, key, more)
-        return Case(item, response, evaluations), False
+        return ForeignCase(item, response, evaluations), False
 
     def _item_and_response(self, sample: Any, id: str, key: str, rest: Fields | None) -> tuple[Fields, Response]:
         asked = self._asking.of(sample)
