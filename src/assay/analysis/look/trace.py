@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from assay.engine.aggregate.facets import find_in_item, find_in_row, first_of, typed
 from assay.engine.experiment.foreign import unpacked_spans
-from assay.engine.experiment.sources import elsewhere, newest_inside
+from assay.engine.experiment.sources import elsewhere, find_source, newest_inside
 from assay.errors import UserError, shown
 from assay.interfaces import Log, Store
 from assay.records import Evaluation, Item, Kind, Response
@@ -99,10 +99,11 @@ class ItemLines(Protocol):
 
 def trace(folder: str | Path, item_id: str, *, sample: int | None = None, model: str | None = None) -> Trace:
     """Follow an item; an unknown one is an error with the ids that are nearest."""
-    folder = local(folder)
-    if not os.path.isdir(folder):
-        raise UserError(f"there is no folder {str(folder)!r}", fix="name the folder of an experiment; see `assay ls`")
-    folder = newest_inside(folder)
+    place = local(folder)
+    source = find_source(place) if os.path.isfile(place) else None
+    if not os.path.isdir(place) and (source is None or source.folder is None):
+        raise UserError(f"there is no folder {str(place)!r}", fix="name the folder of an experiment; see `assay ls`")
+    folder = source.folder if source is not None and source.folder is not None else newest_inside(place)
     store = open_store(folder)
     return follow(store, folder, item_id, _Scan(store), sample=sample, model=model)
 

@@ -110,7 +110,8 @@ def import_one(read: Read, folder: Path) -> Imported:
 def _import(name: str, foreign: Foreign, store: FlatStore, id: str, source: Mapping[str, Any]) -> Manifest:
     with ExitStack() as stack:
         cases = _Cases(foreign, [stack.enter_context(_spool(store.folder)) for _ in range(3)])
-        run = import_rows(store, "run", id, cases.responses(), source=source, inputs=[], name=foreign.dataset)
+        rows = cases.responses()  # a pass that gives all the rest, too
+        run = import_rows(store, "run", id, rows, source=source, inputs=[], name=foreign.dataset, anew=True)
         stamp = {"imported": dict(source)}
         dataset = ingest(store, id, cases.items, stamp=stamp, name=foreign.dataset)
         run.inputs = [{"kind": "dataset", "id": id, "digest": dataset.digest}]

@@ -37,13 +37,15 @@ def import_rows(
     inputs: list[dict[str, Any]],
     name: str = "",
     plan: Mapping[str, Any] | None = None,
+    anew: bool = False,
 ) -> Manifest:
-    """Store the rows as artefact `id`. `source` tells whether they are those of the last time; `inputs` is what they
-    were made from, a run's dataset or an evaluation's runs. Call it under the store's lock."""
+    """Store the rows as artefact `id`. `source` tells whether they are those of the last time, which stay unless they
+    are wanted `anew`; `inputs` is what they were made from, a run's dataset or an evaluation's runs. Call it under the
+    store's lock."""
     log = store.log(kind, id)
     old = store.manifest(kind, id)
     wanted = digest("adopted", canonical((dict(source), inputs))).hex()
-    if old is not None and old.complete and old.digest == wanted and is_unchanged(old, log):
+    if not anew and old is not None and old.complete and old.digest == wanted and is_unchanged(old, log):
         return old
     started = time.time()
     counts: Counter[str] = Counter()

@@ -36,6 +36,7 @@ class Source(msgspec.Struct, kw_only=True):
 
     path: Path
     name: str
+    origin: str = ""
     files: dict[Kind, Path]
     folder: Path | None = None
     more: dict[Kind, list[Path]] = {}
@@ -134,7 +135,14 @@ def _imported(path: Path) -> list[Source]:
 
     copies = imported_copies(path)
     return [
-        Source(path=copy.folder, name=copy.name, files=_files(copy.folder)[0], folder=copy.folder) for copy in copies
+        Source(
+            path=copy.folder,
+            name=copy.name,
+            origin=str(path) if len(copies) == 1 else f"{path}: {copy.name}",
+            files=_files(copy.folder)[0],
+            folder=copy.folder,
+        )
+        for copy in copies
     ]
 
 
@@ -163,7 +171,7 @@ def name_apart(sources: list[Source]) -> list[Source]:
     names = [source.name for source in sources]
     for source in sources:
         if names.count(source.name) > 1:
-            source.name = str(source.path)
+            source.name = source.origin or str(source.path)
     return sources
 
 
