@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.measure import Line, child
 
 ROWS = 1_000_000  # half of them responses, half evaluations
-BOUNDS = {"een": 5, "csv": 10}
+BOUNDS = {"een": 5, "csv": 5}
 MEMORY = 40  # bytes a row, of about 600 on disk
 
 

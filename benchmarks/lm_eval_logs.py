@@ -10,7 +10,7 @@ from benchmarks.measure import Line, child
 
 LINES = 200_000
 FILTERS = ("strict-match", "flexible-extract")
-READ, IMPORTED = 4, 14  # times the bare pass
+READ, IMPORTED = 4, 4  # times the bare pass
 STAMP = "2026-01-01T00-00-00.000000"
 SHOTS = "\n\n".join(
     f"Question: Ann has {n} boxes with {n * 3} pencils each and gives away {n + 1}. How many pencils does she keep?\n"

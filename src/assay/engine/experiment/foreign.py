@@ -45,8 +45,8 @@ class ForeignCase(NamedTuple):
 class Headline(msgspec.Struct, kw_only=True):
     """A number as the other program reported it, and how it comes from our rows: the mean over items of the `reduce`d
     scores (or of `passed`) of the rows with this label, model and metadata. `failed_as` is the score that the program
-    counts for failures; None: it leaves them out. A number that is no such mean has `ours`, computed by the reader, or
-    a `reason` why it cannot be computed again."""
+    counts for failures; None: it leaves them out. A number that is no such mean has `ours`, computed by the reader
+    (`is_mean` if failures would count as 0 in it all the same), or a `reason` why it cannot be computed again."""
 
     label: str
     metric: str
@@ -57,6 +57,7 @@ class Headline(msgspec.Struct, kw_only=True):
     reduce: Literal["mean", "median", "mode", "max", "none"] = "mean"
     failed_as: float | None = None
     ours: float | None = None
+    is_mean: bool = False
     reason: str = ""
 
 

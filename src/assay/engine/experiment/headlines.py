@@ -92,10 +92,10 @@ def _check(
         own = np.where(failed, headline.failed_as or 0.0, values)
         means = _by_item(columns.item[counted], own[counted], headline.reduce)
         checked.ours, checked.ours_stderr, checked.items = _mean(means), _stderr(means), len(means)
-        if checked.failed:
-            every = scored | failed
-            means = _by_item(columns.item[every], np.where(failed, 0.0, values)[every], headline.reduce)
-            checked.with_failures = _mean(means)
+    if checked.failed and (headline.ours is None or headline.is_mean) and not headline.reason:
+        every = scored | failed
+        means = _by_item(columns.item[every], np.where(failed, 0.0, values)[every], headline.reduce)
+        checked.with_failures = _mean(means)
     if headline.stderr is None:
         checked.ours_stderr = None
     if checked.ours is not None and headline.value is not None:
