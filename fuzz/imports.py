@@ -17,8 +17,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from assay import api, registry
+from assay.analysis.look import convert
 from assay.errors import AssayError
 from fuzz import Attack
+from tests.convert_lab import make
 from tests.formats.ragicamp import generations
 
 Files = dict[str, bytes]
@@ -43,14 +45,38 @@ RAW = (b"NaN", b"1e999", b"1" * 5000, b"[" * 3000, b"\xff", b"\xc3", b"\x00", b'
 MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None  # a disk would spend its time on fsync
 
 
+def sources() -> dict[str, list[_Write]]:
+    """Small results for every reader: made here, by other tools, or by Assay's own writers."""
+    logged = {place.parent.name: _logs(place) for place in sorted(LOGS.glob("*/logs"))}
+    written = [name for name in registry.reader.names() if name in convert.formats()]
+    converted = {name: [_converted(name)] for name in written if name not in SOURCES and name not in logged}
+    return {**SOURCES, **logged, **converted}
+
+
+def _suffix(name: str) -> str:
+    return next((suffix for suffix, format in convert.suffixes().items() if format == name), "")
+
+
+def _converted(name: str) -> _Write:
+    def write(target: Path) -> object:
+        target.mkdir(parents=True)
+        own = make(target.parent / f".own-{name}", beside=False)
+        try:
+            return api.convert(own, target / f"results{_suffix(name)}", to=name)
+        finally:
+            shutil.rmtree(own)
+
+    return write
+
+
 @contextmanager
 def opened() -> Iterator[Attack]:
     """Attack every reader in turn."""
-    sources = {**SOURCES, **{place.parent.name: _logs(place) for place in sorted(LOGS.glob("*/logs"))}}
-    missing = set(registry.reader.names()) - set(sources)
+    every = sources()
+    missing = set(registry.reader.names()) - set(every)
     with TemporaryDirectory(prefix="assay-fuzz-", dir=MEMORY) as place:
         folder = Path(place)
-        fixtures = [(name, _files(write, folder)) for name, writes in sources.items() for write in writes]
+        fixtures = [(name, _files(write, folder)) for name, writes in every.items() for write in writes]
 
         def attack(case: int) -> str | None:
             if missing:

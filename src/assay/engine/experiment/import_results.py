@@ -100,7 +100,6 @@ def import_one(read: Read, folder: Path) -> Imported:
         _claim(store, "dataset", id, foreign.dataset, {"imported": source})
         _claim(store, "run", id, foreign.dataset, {"adopted": source})
         run = _import(name, foreign, store, id, source)
-        restore(foreign, folder)
         means_config(folder, foreign.dataset)
         seal_files(folder)
         push(folder)
@@ -124,6 +123,7 @@ def _import(name: str, foreign: Foreign, store: FlatStore, id: str, source: Mapp
         _import_evaluations(store, id, cases.evaluations(), source, run, foreign, notes)
         headlines = foreign.headlines()
         checked = check_headlines(headlines, store.log("evaluation", id), str(store.folder)) if headlines else []
+        restore(foreign, store.folder)
         run.metadata |= {HEADLINES: msgspec.to_builtins(checked), REPORTED: msgspec.to_builtins(headlines)}
         store.put_manifest(run)
     return run
