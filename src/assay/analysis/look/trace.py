@@ -100,10 +100,9 @@ class ItemLines(Protocol):
 def trace(folder: str | Path, item_id: str, *, sample: int | None = None, model: str | None = None) -> Trace:
     """Follow an item; an unknown one is an error with the ids that are nearest."""
     place = local(folder)
-    source = find_source(place) if os.path.isfile(place) else None
-    if not os.path.isdir(place) and (source is None or source.folder is None):
+    folder = newest_inside(place) if os.path.isdir(place) else os.path.isfile(place) and find_source(place).folder
+    if not folder:
         raise UserError(f"there is no folder {str(place)!r}", fix="name the folder of an experiment; see `assay ls`")
-    folder = source.folder if source is not None and source.folder is not None else newest_inside(place)
     store = open_store(folder)
     return follow(store, folder, item_id, _Scan(store), sample=sample, model=model)
 
