@@ -99,12 +99,12 @@ class ItemLines(Protocol):
 
 def trace(folder: str | Path, item_id: str, *, sample: int | None = None, model: str | None = None) -> Trace:
     """Follow an item; an unknown one is an error with the ids that are nearest."""
-    place = local(folder)
-    folder = newest_inside(place) if os.path.isdir(place) else os.path.isfile(place) and find_source(place).folder
-    if not folder:
-        raise UserError(f"there is no folder {str(place)!r}", fix="name the folder of an experiment; see `assay ls`")
-    store = open_store(folder)
-    return follow(store, folder, item_id, _Scan(store), sample=sample, model=model)
+    path = local(folder)
+    place = newest_inside(path) if os.path.isdir(path) else find_source(path).folder if os.path.isfile(path) else None
+    if place is None:
+        raise UserError(f"there is no folder {str(path)!r}", fix="name the folder of an experiment; see `assay ls`")
+    store = open_store(place)
+    return follow(store, place, item_id, _Scan(store), sample=sample, model=model)
 
 
 def follow(
