@@ -1,6 +1,6 @@
 """The documentation is executed, page by page, so that it cannot rot.
 
-Every block of a page runs in order, in one folder that has `examples/`, the logs of other tools in `logs/<tool>/` and
+Every block of a page runs in order, in one folder that has `examples/`, the logs of other tools and
 the files that the pages mention: `sh` as a script that must succeed (lines that install, call `make` or never end are
 left out), `python` as a script, `yaml` through the config's loader on top of MINIMAL. A block whose first line is
 `# name.yaml` or `# name.py` is also saved under that name. After `<!-- output -->` a `text` block holds lines of what
