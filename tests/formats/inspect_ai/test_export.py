@@ -14,6 +14,7 @@ from assay.analysis.look.export import export
 from assay.errors import UserError
 from assay.formats.inspect_ai.archive import Archive
 from assay.formats.inspect_ai.reader import inspect_ai
+from tests.convert_lab import content, make
 from tests.formats.inspect_ai.lab import LOGS, cases, imported, rows
 
 PYTHON = Path(os.environ.get("ASSAY_PEERS", "/nowhere")) / "inspect/bin/python"
@@ -83,6 +84,17 @@ def test_several_models_are_a_folder_and_one_experiment_again(own: Path, tmp_pat
     assert pick(rows(tmp_path / "again", evaluations), OF_LABEL) == pick(rows(own, evaluations), OF_LABEL)
     assert all(headline.equal for headline in result.headlines)
     assert len(result.headlines) == 4
+
+
+def test_scorers_of_one_label_have_scores_and_numbers_of_their_own(tmp_path: Path) -> None:
+    lab = make(tmp_path / "lab")
+    notes = export(lab, "inspect_ai", output=tmp_path / "logs")
+    assert "2 skipped answers are not in the log: inspect_ai has no such samples" in notes
+    result = imported(tmp_path / "logs", tmp_path / "again")
+    labels = {(row["label"], row["scorer"]) for row in content(tmp_path / "again")["evaluation_results.jsonl"]}
+    assert {("exact_match", "exact"), ("exact_match (judge (strict))", "judge (strict)")} < labels
+    assert {headline.label for headline in result.headlines} == {label for label, _ in labels}
+    assert all(headline.equal for headline in result.headlines)
 
 
 def test_equal_rows_give_equal_files(own: Path, tmp_path: Path) -> None:
@@ -158,6 +170,17 @@ def test_inspect_ai_reads_what_we_write(tmp_path: Path, name: str) -> None:
     dumped = subprocess.run([PYTHON.with_name("inspect"), "log", "dump", paths[1]], capture_output=True, check=False)
     assert dumped.returncode == 0, dumped.stderr[-2000:]
     assert json.loads(dumped.stdout)["version"] == 2
+
+
+@needs_peer
+def test_inspect_ai_reads_any_rows(tmp_path: Path) -> None:
+    export(make(tmp_path / "lab"), "inspect_ai", output=tmp_path / "logs")
+    paths = sorted(map(str, (tmp_path / "logs").glob("*.eval")))
+    done = subprocess.run([PYTHON, "-c", READ, *paths], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [each["samples"] for each in told] == [7, 7]
+    assert all(each["metrics"]["exact_match (judge (strict))"]["mean"] == 0.25 for each in told)
 
 
 @needs_peer

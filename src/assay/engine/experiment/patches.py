@@ -107,8 +107,9 @@ class Shape:
                 _differ([self.names[at]], value, wanted[at], fixes)
         return adds, fixes
 
-    def complete(self, row: Any, line: RowLine, same: bool) -> None:
-        """Put back what the file could not hold; `same` says that the row is as it was written."""
+    def complete(self, row: Any, line: RowLine, same: bool) -> Any:
+        """The row with what the file could not hold; `same` says that it is as it was written. Objects that it shares
+        with other rows stay as they are."""
         if line.adds != _EMPTY:
             lacking = astuple(self._lacking.decode(line.adds))
             for at in compress(self._numbers, (value is not UNSET for value in lacking)):
@@ -120,6 +121,7 @@ class Shape:
                 setattr(row, name, _put(getattr(row, name), fix.path[1:], fix, same))
             elif name in self._types and (same or digest_of_value(getattr(row, name)) == fix.was):
                 setattr(row, name, msgspec.convert(fix.value, self._types[name]))
+        return row
 
     def row(self, line: RowLine) -> Any:
         """The row of a line that has all of it."""
@@ -136,11 +138,12 @@ class ItemShape:
             _differ([name], value, true.get(name, UNSET), fixes)
         return adds, fixes
 
-    def complete(self, row: dict[str, Any], line: RowLine, same: bool) -> None:
+    def complete(self, row: dict[str, Any], line: RowLine, same: bool) -> dict[str, Any]:
         for name, value in msgspec.json.decode(line.adds, type=dict[str, Any]).items():
             row.setdefault(name, value)
         for fix in line.fixes:
-            _put(row, fix.path, fix, same)
+            row = _put(row, fix.path, fix, same)
+        return row
 
     def row(self, line: RowLine) -> dict[str, Any]:
         return msgspec.json.decode(line.adds, type=dict[str, Any])
@@ -149,10 +152,9 @@ class ItemShape:
 def completed_row(row: Row, line: RowLine, digest: str) -> Row:
     """The row with what its line puts back."""
     try:
-        SHAPES[line.of].complete(cast("Any", row), line, digest == line.was)
+        return SHAPES[line.of].complete(cast("Any", row), line, digest == line.was)
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise damaged(error) from None
-    return row
 
 
 def whole_row(line: RowLine) -> Row:
@@ -186,21 +188,21 @@ def _differ(path: list[str], read: Any, true: Any, fixes: list[Fix]) -> None:
 
 
 def _put(holder: Any, path: Sequence[str], fix: Fix, same: bool) -> Any:
-    """Set or remove what is at a path in an object, if nobody has changed it; the object."""
-    inner = holder
-    for name in path[:-1]:
-        inner = cast("dict[str, Any]", inner).get(name) if isinstance(inner, dict) else None
-    if not isinstance(inner, dict):
+    """The object with a value set or removed at a path, if nobody has changed it: a copy, since rows that a reader
+    gives may share their parts."""
+    if not isinstance(holder, dict):
         return holder
-    fields, name = cast("dict[str, Any]", inner), path[-1]
+    fields, name = cast("dict[str, Any]", holder), path[0]
+    if len(path) > 1:
+        inner = fields.get(name)
+        changed = _put(inner, path[1:], fix, same)
+        return fields if changed is inner else {**fields, name: changed}
     was = digest_of_value(fields[name]) if not same and name in fields else ""
     if not (same or was == fix.was):
-        return holder
+        return fields
     if fix.value is UNSET:
-        fields.pop(name, None)
-    else:
-        fields[name] = fix.value
-    return holder
+        return {other: value for other, value in fields.items() if other != name}
+    return {**fields, name: fix.value}
 
 
 SHAPES: dict[RowKind, Shape | ItemShape] = {

@@ -1,7 +1,7 @@
 """Our rows as samples of inspect_ai: the way back of `rows.py` and `messages.py`."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -29,8 +29,8 @@ _OF_ITEM = ("description", "sandbox", "files", "setup")
 _DATA = re.compile(r"data:[\w/+.-]+;base64,")
 
 
-def sample_of(item: Item | None, response: Response, labels: Sequence[Evaluation]) -> Row:
-    """The sample of a response."""
+def sample_of(item: Item | None, response: Response, labels: Mapping[str, Evaluation]) -> Row:
+    """The sample of a response, with its evaluations by the names of their scores."""
     source = _dict(response.metadata.get(REST))
     metadata = {name: value for name, value in (item.metadata if item is not None else {}).items() if name != REST}
     of_item = _dict(item.metadata.get(REST)) if item is not None else {}
@@ -227,12 +227,20 @@ def _output(response: Response, source: Row, answer: Row, usage: Row, answered: 
 # ---- scores
 
 
-def _scores(labels: Sequence[Evaluation]) -> Row:
-    scores: Row = {}
+def named(labels: Sequence[Evaluation], scorers: Mapping[str, str]) -> dict[str, Evaluation]:
+    """The evaluations that a sample can hold, by the names of their scores: the label, with the scorer where another
+    one, which `scorers` has, gives the same label."""
+    names: dict[str, Evaluation] = {}
     for row in labels:
-        name = row.label if row.label not in scores else f"{row.label} ({row.scorer})"
-        if row.outcome == "skipped" or name in scores:
-            continue
+        if row.outcome != "skipped":
+            one_of_several = scorers.get(row.label, row.scorer) != row.scorer
+            names.setdefault(f"{row.label} ({row.scorer})" if one_of_several else row.label, row)
+    return names
+
+
+def _scores(labels: Mapping[str, Evaluation]) -> Row:
+    scores: Row = {}
+    for name, row in labels.items():
         details = row.detailed_results
         metadata = {**_dict(details.get("metadata"))}
         metadata |= {name: value for name, value in details.items() if name not in _DETAILS}

@@ -11,7 +11,7 @@ import numpy as np
 from assay.analysis.look.export import Export, Tables
 from assay.engine.aggregate.join import response_key
 from assay.errors import UserError
-from assay.formats.inspect_ai.samples import sample_of
+from assay.formats.inspect_ai.samples import named, sample_of
 from assay.formats.inspect_ai.written_header import Totals, header_row
 from assay.formats.inspect_ai.zipped import Zipped
 from assay.records import Evaluation, Item, Response, tolerant_json
@@ -54,7 +54,7 @@ def inspect_ai(export: Export) -> list[str]:
     make_folder(export.path)
     for part, file in zip(parts, _names(parts), strict=True):
         write_named(export.path / file, _log(rows, part, name, experiment), force=export.force)
-    return [f"{len(parts):,} logs, one for each model, in {export.path}", *rows.notes()]
+    return [f"{len(parts):,} logs, one for each model, in a folder", *rows.notes()]
 
 
 def _names(parts: list[Part]) -> list[str]:
@@ -147,17 +147,21 @@ class _Rows:
         self.tables = tables
         self._items = ItemIndex(tables.log("items")) if "items" in tables else None
         self._logs = tables.logs("evaluations") if "evaluations" in tables else []
+        self._scorers: dict[str, str] = {}  # the first of each label
         hashes, self._positions, self._numbers = array("Q"), array("Q"), array("B")
         for number, log in enumerate(self._logs):
             for position, line in log.scan():
                 if line and not line.isspace():
-                    hashes.append(_owner(_decoded(line, Evaluation)))
+                    row: Evaluation = _decoded(line, Evaluation)
+                    self._scorers.setdefault(row.label, row.scorer)
+                    hashes.append(_owner(row))
                     self._positions.append(position)
                     self._numbers.append(number)
         keys = np.frombuffer(hashes, np.uint64) if hashes else np.zeros(0, np.uint64)
         self._order = np.argsort(keys, kind="stable")
         self._keys = keys[self._order]
-        self._skipped = 0
+        self._skipped: dict[Part, int] = {}
+        self._again: dict[Part, int] = {}
 
     def parts(self) -> list[Part]:
         """Every model and task, in order of appearance."""
@@ -170,14 +174,18 @@ class _Rows:
         for _, line in self.tables.lines("responses"):
             yield _decoded(line, Response)
 
-    def joined(self, part: Part) -> Iterator[tuple[Response, Item | None, list[Evaluation]]]:
-        self._skipped = 0
+    def joined(self, part: Part) -> Iterator[tuple[Response, Item | None, dict[str, Evaluation]]]:
+        """Every sample, with its evaluations by the names of their scores."""
+        self._skipped[part] = self._again[part] = 0
         for response in self.responses(part):
             if response.outcome == "skipped":
-                self._skipped += 1
+                self._skipped[part] += 1
                 continue
             item = self._items.get(response.item_id) if self._items is not None else None
-            yield response, item, self._labels(response)
+            labels = self._labels(response)
+            names = named(labels, self._scorers)
+            self._again[part] += sum(row.outcome != "skipped" for row in labels) - len(names)
+            yield response, item, names
 
     def _labels(self, response: Response) -> list[Evaluation]:
         place = (response.item_id, response.sample_index, response.model_name)
@@ -191,9 +199,13 @@ class _Rows:
         return found
 
     def notes(self) -> list[str]:
-        if not self._skipped:
-            return []
-        return [f"{self._skipped:,} skipped answers are not in the log: inspect_ai has no such samples"]
+        skipped, again = sum(self._skipped.values()), sum(self._again.values())
+        notes: list[str] = []
+        if skipped:
+            notes.append(f"{skipped:,} skipped answers are not in the log: inspect_ai has no such samples")
+        if again:
+            notes.append(f"{again:,} further scores of the same scorer and label are not in the log")
+        return notes
 
 
 def _owner(row: Evaluation) -> int:

@@ -1,6 +1,6 @@
 """The header of a log that we write: what the run was, and its numbers, computed as inspect_ai computes them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -60,19 +60,17 @@ class Totals:
         if response.cost is not None:
             self.cost = (self.cost or 0.0) + response.cost
 
-    def count(self, response: Response, labels: Sequence[Evaluation]) -> None:
-        """A sample and its scores."""
-        for row in labels:
-            if row.outcome == "skipped":
-                continue
-            values = self.labels.setdefault(row.label, Values())
+    def count(self, response: Response, labels: Mapping[str, Evaluation]) -> None:
+        """A sample and its scores, by their names."""
+        for name, row in labels.items():
+            values = self.labels.setdefault(name, Values())
             value = value_of(row)
             number = None if isinstance(value, msgspec.Raw) else number_of(value)[0]
             if number is None:
-                self.unscored[row.label] = self.unscored.get(row.label, 0) + 1
+                self.unscored[name] = self.unscored.get(name, 0) + 1
                 continue
             if isinstance(value, (str, bool)):
-                self.words.add(row.label)
+                self.words.add(name)
             values.items.append(id_hash(response.item_id))
             values.numbers.append(number)
 
