@@ -21,7 +21,7 @@ from assay.store.keys import digest, id_hash
 from assay.store.keyset import Seen
 
 _BUFFER = 1 << 20
-_BATCH = 64  # rows that are encoded at once
+_BATCH = 16  # rows that are encoded at once
 _outcome = attrgetter("outcome")
 
 

@@ -18,7 +18,7 @@ from assay.records import Evaluation, Manifest, Response
 from assay.store.keys import canonical, digest
 from assay.store.seal import is_unchanged, seal
 
-_BATCH = 64  # rows that are written at once
+_BATCH = 16  # rows that are written at once
 _outcome = attrgetter("outcome")
 
 
