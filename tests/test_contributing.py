@@ -224,6 +224,7 @@ FORMAT = {
     "reader.py": '''
         """Reads diaries."""
 
+        from assay.engine.experiment.foreign import ForeignCase
         from assay.records import Response
         from assay.registry import reader
 
@@ -231,6 +232,8 @@ FORMAT = {
         class Days:
             dataset = "days"
             facts = {}
+            planned = None
+            rejected = 0
 
             def __init__(self, path):
                 self.path = path
@@ -242,13 +245,13 @@ FORMAT = {
             def _lines(self):
                 return [line.partition(": ") for line in self.path.read_text().splitlines()]
 
-            def items(self):
-                for number, (day, _, _) in enumerate(self._lines(), 1):
-                    yield f"{self.path}:{number}", {"id": day, "data": {"question": day}}
-
             def cases(self):
                 for day, _, text in self._lines():
-                    yield Response(item_id=day, model_name="writer", response=text), []
+                    answer = Response(item_id=day, model_name="writer", response=text)
+                    yield ForeignCase({"id": day, "data": {"question": day}}, answer)
+
+            def headlines(self):
+                return []
 
 
         @reader

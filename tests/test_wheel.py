@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 DEPENDENCIES = ("click", "jinja2", "markupsafe", "msgspec", "numpy", "pyreqwest", "yaml", "rich", "pygments")
-DATA = (".txt", ".json", ".yaml", ".jsonl", ".typed", ".js", ".css")
+DATA = (".txt", ".md", ".json", ".yaml", ".jsonl", ".typed", ".js", ".css")
 
 pytestmark = pytest.mark.slow
 

@@ -146,5 +146,5 @@ def core(rows: Rows) -> Any:
 
 def told(rows: Rows) -> list[Any]:
     """Rows in an order of their own, as JSON, to be compared."""
-    items = sorted((json.loads(encode_item(item)) for item in rows[0]), key=lambda row: row["id"])
+    items = sorted((msgspec.to_builtins(item) for item in rows[0]), key=lambda row: row["id"])
     return [items, *(sorted((json.loads(msgspec.json.encode(row)) for row in kind), key=str) for kind in rows[1:])]

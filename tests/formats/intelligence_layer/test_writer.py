@@ -245,8 +245,8 @@ def test_other_verbs_read_it_too(library: Library, original: Path, tmp_path: Pat
     assert len(rows) == 5
 
 
-def test_a_repository_with_two_datasets_must_be_narrowed(library: Library, original: Path) -> None:
+def test_a_repository_with_two_datasets_must_be_narrowed(library: Library, original: Path, tmp_path: Path) -> None:
     library.world.ran(library.world.dataset("other", id="more"))
-    with pytest.raises(UserError, match="results on 2 datasets") as raised:
-        rank([original.with_name("library")])
-    assert "name the folder of a run or of an evaluation" in raised.value.fix
+    with pytest.raises(UserError, match="there are 2 experiments at") as raised:
+        export(original.with_name("library"), "jsonl", output=tmp_path / "rows.jsonl")
+    assert "name a file of one of them" in raised.value.fix

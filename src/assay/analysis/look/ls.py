@@ -87,7 +87,15 @@ def ls(root: str | Path = ".") -> list[Listed]:
     if not os.path.isdir(root):
         raise UserError(f"there is no folder {str(root)!r}", fix="name a folder that holds experiments")
     others = [import_module(f"assay.formats.{name}.folders") for name in formats("folders")]
-    return list(_experiments(str(root).removeprefix("file://"), others))
+    folder = str(root).removeprefix("file://")
+    return list(_experiments(folder, others)) or _imported(folder)
+
+
+def _imported(folder: str) -> list[Listed]:
+    """What other programs left in a folder that has nothing of ours."""
+    from assay.engine.experiment.imported import imported_copies  # it takes readers, and time
+
+    return [_listed(str(copy.folder)) for copy in imported_copies(Path(folder))]
 
 
 def _copy(address: str) -> Path:

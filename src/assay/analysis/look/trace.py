@@ -99,13 +99,12 @@ class ItemLines(Protocol):
 
 def trace(folder: str | Path, item_id: str, *, sample: int | None = None, model: str | None = None) -> Trace:
     """Follow an item; an unknown one is an error with the ids that are nearest."""
-    place = local(folder)
-    source = find_source(place) if os.path.isfile(place) else None
-    if not os.path.isdir(place) and (source is None or source.folder is None):
-        raise UserError(f"there is no folder {str(place)!r}", fix="name the folder of an experiment; see `assay ls`")
-    folder = source.folder if source is not None and source.folder is not None else newest_inside(place)
-    store = open_store(folder)
-    return follow(store, folder, item_id, _Scan(store), sample=sample, model=model)
+    path = local(folder)
+    place = newest_inside(path) if os.path.isdir(path) else find_source(path).folder if os.path.isfile(path) else None
+    if place is None:
+        raise UserError(f"there is no folder {str(path)!r}", fix="name the folder of an experiment; see `assay ls`")
+    store = open_store(place)
+    return follow(store, place, item_id, _Scan(store), sample=sample, model=model)
 
 
 def follow(

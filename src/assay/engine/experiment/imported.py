@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from assay import __version__
 from assay.engine.experiment.foreign import Read, recognised
 from assay.engine.experiment.import_results import folder_names, import_one
 from assay.errors import LockedError
@@ -33,7 +34,8 @@ def imported_copies(path: Path) -> list[Copy]:
     read = recognised(path)
     if not read:
         return []
-    place = cache_folder() / "imported" / digest("imported", os.fsencode(os.path.abspath(path))).hex()
+    identity = (__version__.encode(), os.fsencode(os.path.abspath(path)))  # another Assay may read it otherwise
+    place = cache_folder() / "imported" / digest("imported", *identity).hex()
     _remove_old(place.parent)
     copies = [Copy(each.foreign.dataset, place / name) for each, name in zip(read, folder_names(read), strict=True)]
     for each, copy in zip(read, copies, strict=True):

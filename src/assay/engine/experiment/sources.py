@@ -3,12 +3,9 @@
 Rows are read where they are. A folder that was evaluated from rows elsewhere remembers in its manifest where those are.
 """
 
-import atexit
 import os
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import msgspec
@@ -18,7 +15,6 @@ from assay.engine.experiment.trust import CONFIG, check_rows, stored_config, wri
 from assay.engine.run.evidence import NOUNS, Evidence, examine
 from assay.errors import UserError
 from assay.records import ROWS_FILE, Kind, Manifest
-from assay.registry import formats
 from assay.store.files import INSIDE
 from assay.store.log import FileLog
 from assay.store.shared.mirror import local, placed, refresh
@@ -53,7 +49,9 @@ class Source(msgspec.Struct, kw_only=True):
         file = self.files.get(kind)
         if file is None or not any(segment.size for segment in FileLog(file).segments()):
             where = str(file or self.path / ROWS_FILE[kind])
-            raise UserError(f"there are no {NOUNS[kind]} in {str(self.path)!r}", where=where, fix=missing)
+            raise UserError(
+                f"there are no {NOUNS[kind]} in {self.origin or str(self.path)!r}", where=where, fix=missing
+            )
         return self.evidence(kind).log
 
     def looks_sealed(self, kind: Kind) -> bool:
@@ -102,8 +100,6 @@ def _sources_at(path: Path, kind: Kind | None, *, foreign: bool = True) -> list[
     if os.path.isdir(path):  # False for a name that no file can have
         path = newest_inside(path)
         files, more = _files(path)
-        if not files and foreign:
-            files = _foreign_files(path)
         imported = _imported(path) if not files and foreign else []
         return imported or [Source(path=path, name=_name(path), files=files, folder=path, more=more)]
     if not os.path.isfile(path):
@@ -118,15 +114,6 @@ def _sources_at(path: Path, kind: Kind | None, *, foreign: bool = True) -> list[
     files, more = _files(folder)
     ours = bool(FlatStore(folder).ids(own))
     return [Source(path=path, name=_name(folder), files=files, folder=folder if ours else None, more=more)]
-
-
-def _foreign_files(folder: Path) -> dict[Kind, Path]:
-    for name in formats("folders"):
-        target = TemporaryDirectory(prefix="assay-")
-        atexit.register(target.cleanup)
-        if import_module(f"assay.formats.{name}.folders").rows(folder, Path(target.name)):
-            return _files(Path(target.name))[0]
-    return {}
 
 
 def _imported(path: Path) -> list[Source]:

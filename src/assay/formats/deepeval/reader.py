@@ -178,7 +178,7 @@ def _model(path: Path) -> str:
         return "unnamed"
     try:
         settings = msgspec.json.decode(found[1], type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (ValueError, RecursionError):
         return "unnamed"
     names = {name.lower().replace(" ", "_"): value for name, value in settings.items()}
     return next((str(names[name]) for name in ("model", "model_name", "llm", "model_id") if names.get(name)), "unnamed")

@@ -142,7 +142,7 @@ class Lines:
                     place = decode(line)
                     self.places[place.index] = at
                     self.labels |= dict.fromkeys(place.sample_score.score.value)
-                except (msgspec.DecodeError, RecursionError):
+                except (ValueError, RecursionError):
                     self._place_of(line, at)
             at += len(line)
 
@@ -176,7 +176,7 @@ class Lines:
 def _row(line: bytes) -> Row | None:
     try:
         row = msgspec.json.decode(line)
-    except (msgspec.DecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return _tolerant(line)
     return cast("Row", row) if isinstance(row, dict) else None
 

@@ -89,6 +89,8 @@ class Archive:
         return content
 
     def _packed(self, member: Member) -> bytes:
+        if not 0 <= member.offset < self._size or member.packed > self._size:
+            raise Unreadable("there is no member where the archive says")
         guess = _SIZE + len(member.name) + 64
         data = os.pread(self._fd, guess + member.packed, member.offset)
         if data[:4] != _LOCAL or len(data) < _SIZE:

@@ -102,7 +102,7 @@ class Document:
 def _value(data: bytes) -> Any:
     try:
         return msgspec.json.decode(data)
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):
         return msgspec.json.decode(finite(data))
 
 
@@ -111,7 +111,7 @@ def one_line(data: bytes) -> bytes:
     if b"\n" in data:
         try:
             data = msgspec.json.format(data, indent=-1)
-        except (msgspec.DecodeError, RecursionError):
+        except (ValueError, RecursionError):
             data = finite(data)
     if not data.isascii():
         data.decode()  # an error that names the byte

@@ -148,7 +148,7 @@ def header_of(data: bytes | Mapping[str, Any], path: Path, rest: Rest) -> Header
 def _decode(data: bytes) -> Any:
     try:
         return msgspec.json.decode(data)
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):
         return msgspec.json.decode(finite(data))
 
 

@@ -169,14 +169,14 @@ class Decoder:
                 return self._strict.decode(data), {}
             except msgspec.ValidationError:
                 self._plain = msgspec.json.Decoder(_plain_sample())
-            except (msgspec.DecodeError, UnicodeError):
+            except (ValueError, RecursionError):
                 data = finite(bytes(data))
                 return self(data)
         try:
             return self._plain.decode(data), self._unknown(data)
         except msgspec.ValidationError:
             raise
-        except (msgspec.DecodeError, UnicodeError):
+        except (ValueError, RecursionError):
             data = finite(bytes(data))
             return self._plain.decode(data), self._unknown(data)
 

@@ -204,5 +204,5 @@ def _owner(row: Evaluation) -> int:
 def _decoded(line: bytes, kind: Any) -> Any:
     try:
         return msgspec.json.decode(line, type=kind)
-    except (msgspec.DecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return msgspec.convert(tolerant_json(line), kind)

@@ -1,5 +1,4 @@
-"""Folders of the original, and repositories of the library, in our verbs: `assay ls` lists what they hold from the
-overviews alone, and every verb that reads an experiment finds their rows."""
+"""Folders of the original, and repositories of the library, in `assay ls`: what they hold, from the overviews alone."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -70,22 +69,3 @@ def _values(value: Any, way: str) -> Iterator[tuple[str, tuple[float, float, int
             yield from _values(inner, f"{way}.{key}" if way else str(key))
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
         yield way or "value", (float(value), float(value), 1)
-
-
-def is_repository(folder: Path) -> bool:
-    """Whether there are runs or evaluations of ours or of the original below a folder."""
-    return any(
-        entry.suffix in (".json", ".partial_json") or (entry / "manifest.json").is_file()
-        for kind in _KINDS[:2]
-        for entry in (folder / kind).glob("*")
-    )
-
-
-def rows(folder: Path, target: Path) -> bool:
-    """Write the rows behind a folder to files in `target`: those of one run or evaluation of the original, or all that
-    a repository has. False if the folder is neither."""
-    from assay.formats.intelligence_layer.repository_rows import write_rows
-
-    if folder.parent.name in _KINDS[:2] and folder.with_name(f"{folder.name}.json").is_file():
-        return write_rows(folder.parents[1], folder.parent.name, folder.name, target)
-    return is_repository(folder) and write_rows(folder, "", "", target)

@@ -76,7 +76,7 @@ def rows_in_profile(profile: Any) -> int | None:
     """The number of rows in the description of a dataset."""
     try:
         found = msgspec.json.decode(profile) if isinstance(profile, str) else {}
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):
         return None
     rows = cast("dict[str, Any]", found).get("num_rows") if isinstance(found, dict) else None
     return rows if isinstance(rows, int) else None

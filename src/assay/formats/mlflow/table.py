@@ -55,7 +55,7 @@ def columns_of(file: Path, *, outputs: str = "", targets: str = "") -> Columns |
     begin = _COLUMNS.match(head_of(file))
     try:
         names = msgspec.json.decode(begin[1], type=list[str]) if begin else []
-    except (msgspec.DecodeError, ValueError):
+    except (ValueError, RecursionError):
         names = []
     measured = {name: at for at, name in enumerate(names) if name in _MEASURED}
     scores = {name.removesuffix(_SCORE): at for at, name in enumerate(names) if name.endswith(_SCORE)}

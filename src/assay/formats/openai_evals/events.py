@@ -64,7 +64,7 @@ class Log:
             for number, text in enumerate(file, 1):
                 try:
                     line = decode(text)
-                except (msgspec.DecodeError, UnicodeDecodeError):
+                except (ValueError, RecursionError):
                     line = _odd_line(text)
                 self._note(line, number, offset, blank=not text.strip())
                 offset += len(text)
@@ -107,7 +107,7 @@ def _event(file: Any, offset: int) -> tuple[str, Event] | None:
     try:
         try:
             fields = msgspec.json.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (ValueError, RecursionError):
             fields = tolerant_json(line)
     except ValueError:
         return None  # the file has changed meanwhile
@@ -146,7 +146,7 @@ def spec_in(head: bytes) -> Fields | None:
         return None
     try:
         first = msgspec.json.decode(head.partition(b"\n")[0])
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):
         return None
     spec = first.get("spec") if isinstance(first, dict) else None
     if not isinstance(spec, dict) or not {"completion_fns", "eval_name", "run_id"} <= spec.keys():

@@ -83,7 +83,7 @@ def _first_row(file: Path) -> dict[str, Any]:
             line = opened.readline(_LONGEST)
     try:
         row = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return {}
     return (
         cast("dict[str, Any]", row)
@@ -236,7 +236,7 @@ class Evaluation:
 def _decoded(line: bytes) -> Any:
     try:
         return msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return tolerant_json(line)
 
 

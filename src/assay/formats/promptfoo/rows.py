@@ -230,7 +230,7 @@ def _messages(prompt: str) -> list[dict[str, Any]] | None:
         return None
     try:
         found = msgspec.json.decode(prompt, type=list[dict[str, Any]])
-    except (msgspec.DecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return None
     return found if found and all("role" in message for message in found) else None
 

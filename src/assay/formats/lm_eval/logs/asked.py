@@ -134,7 +134,7 @@ class Asking:
     def _document(self, doc: Raw) -> list[Any]:
         try:
             columns = self._columns(doc)
-        except msgspec.DecodeError:  # a document that is not an object
+        except (ValueError, RecursionError):  # a document that is not an object
             return [None] * (len(COLUMNS) + 1)
         return [getattr(columns, name) for name in self._fields]
 
@@ -167,7 +167,7 @@ def _chat(argument: Any) -> list[Fields] | None:
         return None
     try:
         messages = msgspec.json.decode(argument[0])
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(messages, list) or not all(isinstance(each, dict) for each in cast("list[Any]", messages)):
         return None

@@ -189,7 +189,7 @@ def _content(file: Path) -> Fields | None:
         content = reading.content(file)
         try:
             value = msgspec.json.decode(content)
-        except msgspec.DecodeError:
+        except (ValueError, RecursionError):
             value = tolerant_json(content)
     except (OSError, ValueError):
         return None

@@ -75,7 +75,7 @@ class Samples:
                 try:
                     sample = (shape.decode_folded if is_folded else shape.decode)(line)
                     is_known = sample.metrics == shape.metrics
-                except (msgspec.DecodeError, UnicodeDecodeError):
+                except (ValueError, RecursionError):
                     sample, is_known = None, False
                 if not is_known:
                     sample, more = self._read_slowly(line)
