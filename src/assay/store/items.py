@@ -5,7 +5,7 @@ ground truth is given, the data serve as one: a scorer finds `ground_truth["answ
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -15,6 +15,8 @@ from assay.store import keys
 from assay.store.keyset import Seen
 
 _OWN = frozenset({"id", "data", "ground_truth", "metadata"})
+_FORMS = {("id", "data", *more) for more in ((), ("ground_truth",), ("metadata",), ("ground_truth", "metadata"))}
+_NO_METADATA: dict[str, Any] = {}
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
@@ -86,6 +88,21 @@ def encode_item(item: Item, place: str = "") -> bytes:
         return _encode({**row, **item.extra, **row})
     except (TypeError, ValueError, RecursionError) as error:
         raise _not_json(error, place or f"item {_short(item.id)}") from None
+
+
+def stored_item(row: Mapping[str, Any], place: str = "") -> tuple[str, bytes]:
+    """A row's id and its stored row; most rows are in that form already. Raw JSON may be a value of its data."""
+    id, data, metadata = row["id"], row.get("data"), row.get("metadata", _NO_METADATA)
+    if tuple(row) in _FORMS and type(id) is str and id and type(data) is dict and type(metadata) is dict:
+        fields = cast("dict[str, Any]", data)
+        if msgspec.Raw in map(type, fields.values()):
+            fields = {name: _decode(value) if type(value) is msgspec.Raw else value for name, value in fields.items()}
+            row = {**row, "data": fields}
+        if not metadata and metadata is not _NO_METADATA:
+            row = {name: value for name, value in row.items() if name != "metadata"}
+        return id, _encode(row)
+    item = normalise(_decode(_encode(row)), place)
+    return item.id, encode_item(item, place)
 
 
 def decode_item(line: bytes, place: str = "") -> Item:

@@ -48,7 +48,7 @@ class KeySet:
         return iter(self._keys)
 
     def __contains__(self, key: bytes | int) -> bool:
-        return self._find(key) >= 0
+        return self.find(key) >= 0
 
     def among(self, keys: list[int]) -> npt.NDArray[np.bool_]:
         """Which of many keys are in the set."""
@@ -58,7 +58,8 @@ class KeySet:
         wanted = np.array(keys, np.uint64)
         return ordered[np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)] == wanted
 
-    def _find(self, key: bytes | int) -> int:
+    def find(self, key: bytes | int) -> int:
+        """Its place, or -1."""
         number = key if isinstance(key, int) else int.from_bytes(key[:8], "big")  # keys.short, inlined: hot
         keys, starts, bucket = self._keys, self._starts, number >> self._shift
         end = starts[bucket + 1]
@@ -72,16 +73,19 @@ class Seen:
     def __init__(self) -> None:
         self._old = KeySet()
         self._new: set[int] = set()
+        self._room = _BUFFER
 
     def __contains__(self, key: int) -> bool:
         return key in self._new or key in self._old
 
     def add(self, key: int) -> bool:
         """Whether the key is new."""
-        if key in self._new or key in self._old:
+        new = self._new
+        if key in new or (self._old and self._old.find(key) >= 0):
             return False
-        self._new.add(key)
-        self._sort_in()
+        new.add(key)
+        if len(new) >= self._room:
+            self._sort_in()
         return True
 
     def isdisjoint(self, keys: list[int]) -> bool:
@@ -91,12 +95,13 @@ class Seen:
     def update(self, keys: list[int]) -> None:
         """Add many keys that are new."""
         self._new.update(keys)
-        self._sort_in()
+        if len(self._new) >= self._room:
+            self._sort_in()
 
     def _sort_in(self) -> None:
-        if len(self._new) >= max(_BUFFER, len(self._old) // _PER_NEW):
-            self._old.grow(self._new)
-            self._new.clear()
+        self._old.grow(self._new)
+        self._new.clear()
+        self._room = max(_BUFFER, len(self._old) // _PER_NEW)
 
 
 def _as_numpy(keys: "array[int]") -> npt.NDArray[np.uint64]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b, file_digest
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -26,7 +26,7 @@ from assay.errors import ConfigError, UserError
 from assay.interfaces import Store
 from assay.records import Item, Manifest
 from assay.store.items import encode_item, normalise_placed
-from assay.store.keys import canonical, digest
+from assay.store.keys import canonical, digest, id_hash
 from assay.store.seal import is_unchanged, seal
 from assay.store.shared.mirror import named
 
@@ -43,10 +43,18 @@ class Checked(Protocol):
     def check(self, item: Item) -> str | None: ...
 
 
+class StoredItems(NamedTuple):
+    """Items in stored form: a hash of each one's id, their lines, many at once, and their rows, for errors."""
+
+    ids: "array[int]"
+    blocks: Callable[[], Iterator[bytes]]
+    rows: Rows
+
+
 def ingest(
     store: Store,
     id: str,
-    rows: Rows,
+    rows: Rows | StoredItems,
     *,
     prompts: Sequence[Checked] = (),
     stamp: dict[str, Any] | None = None,
@@ -63,7 +71,7 @@ def ingest(
         if old is not None and same and is_unchanged(old, log) and _are_there(old.metadata.get("media", {})):
             return old
     job = _Ingest(prompts)
-    log.replace(job.lines(lambda: islice(rows(), limit)))
+    log.replace(job.stored(rows) if isinstance(rows, StoredItems) else job.lines(lambda: islice(rows(), limit)))
     manifest = Manifest(
         kind="dataset",
         id=id,
@@ -126,9 +134,15 @@ class _Ingest:
             yield line
         if self.problems:
             raise ConfigError(self.problems, source="the dataset")
-        if not self.count:
-            raise UserError("the dataset has no items", fix="check its path and `limit`")
         self._check_ids(rows)
+
+    def stored(self, items: StoredItems) -> Iterator[bytes]:
+        """The lines as they are."""
+        for block in items.blocks():
+            self.hash.update(block)
+            yield block
+        self.count, self.ids = len(items.ids), items.ids
+        self._check_ids(items.rows, id_hash)
 
     def media(self) -> dict[str, Any]:
         """The files that items show: a hash of their bytes, and what tells that they are still the same."""
@@ -138,15 +152,17 @@ class _Ingest:
         states = {str(path): _state(path) for path in sorted(files.values())}
         return {"media": states, "media_hash": digest("media", canonical(sorted(files))).hex()}
 
-    def _check_ids(self, rows: Rows) -> None:
+    def _check_ids(self, rows: Rows, hash_of: Callable[[str], int] | None = None) -> None:
         """Given ids that repeat are refused, with the places of both."""
+        if not self.count:
+            raise UserError("the dataset has no items", fix="check its path and `limit`")
         ids = np.sort(np.frombuffer(self.ids, np.uint64))
         repeated = set(ids[1:][ids[1:] == ids[:-1]].tolist())
         if not repeated:
             return
         places: dict[str, str] = {}
         for place, item in normalise_placed(rows()):
-            if _hash_of(item.id) not in repeated:
+            if (hash_of or _hash_of)(item.id) not in repeated:
                 continue
             if item.id in places:
                 raise UserError(

@@ -6,33 +6,31 @@ stays scored. Rows that Assay made itself are never replaced.
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 
 from assay.engine.experiment.dataset import ingest
-from assay.engine.experiment.foreign import Foreign, ForeignCase, Read, read_foreign
+from assay.engine.experiment.foreign import Foreign, Read, read_foreign
 from assay.engine.experiment.headlines import HeadlineCheck, check_headlines
+from assay.engine.experiment.import_cases import Cases, spool
 from assay.engine.experiment.import_rows import Written, import_rows, means_config
 from assay.engine.experiment.sidecar import restore
 from assay.errors import UserError, shown
-from assay.records import ROWS_FILE, Evaluation, Kind, Manifest, Response
+from assay.records import ROWS_FILE, Kind, Manifest
 from assay.shown import Shown
 from assay.store.files import safe_name
-from assay.store.keys import canonical, digest, id_hash
-from assay.store.keyset import Seen
+from assay.store.keys import canonical
 from assay.store.seal import is_unchanged
 from assay.store.sealed import seal_files
 from assay.store.shared.mirror import local, push
 from assay.store.stores import FlatStore
 
 _KINDS: tuple[Kind, ...] = ("dataset", "run", "evaluation")
-_BUFFER = 1 << 20
 _STAY = "the folder's evaluations were made by Assay and stay as they are"
 HEADLINES = "headlines"  # the key of a run's metadata that has the other program's own numbers beside ours
 REPORTED = "reported"  # and of how they come from the rows
@@ -108,11 +106,11 @@ def import_one(read: Read, folder: Path) -> Imported:
 
 def _import(name: str, foreign: Foreign, store: FlatStore, id: str, source: Mapping[str, Any]) -> Manifest:
     with ExitStack() as stack:
-        cases = _Cases(foreign, [stack.enter_context(_spool(store.folder)) for _ in range(3)])
+        cases = Cases(foreign, [stack.enter_context(spool(store.folder)) for _ in range(3)])
         rows = cases.responses()  # a pass that gives all the rest, too
         run = import_rows(store, "run", id, rows, source=source, inputs=[], name=foreign.dataset, anew=True)
         stamp = {"imported": dict(source)}
-        dataset = ingest(store, id, cases.items, stamp=stamp, name=foreign.dataset)
+        dataset = ingest(store, id, cases.items(), stamp=stamp, name=foreign.dataset)
         run.inputs = [{"kind": "dataset", "id": id, "digest": dataset.digest}]
         spans = cases.spans()
         if first := next(spans, b""):
@@ -127,91 +125,6 @@ def _import(name: str, foreign: Foreign, store: FlatStore, id: str, source: Mapp
         run.metadata |= {HEADLINES: msgspec.to_builtins(checked), REPORTED: msgspec.to_builtins(headlines)}
         store.put_manifest(run)
     return run
-
-
-def _spool(folder: Path) -> IO[bytes]:
-    return TemporaryFile(prefix=".assay-", dir=folder, buffering=_BUFFER)
-
-
-class _Outcome(msgspec.Struct):
-    outcome: str = "scored"
-
-
-class _Cases:
-    """A reader's cases, read once. An item whose id another item has gets an id of its own, and so have its rows."""
-
-    def __init__(self, foreign: Foreign, spools: Sequence[IO[bytes]]) -> None:
-        self._foreign = foreign
-        self._items, self._evaluations, self._spans = spools
-        self._ids, self._contents = Seen(), Seen()
-        self._apart: dict[int, str] = {}
-        self._encode = msgspec.json.Encoder().encode
-
-    def responses(self) -> Iterator[Response]:
-        any_response = False
-        for case in self._foreign.cases():
-            case = self._with_item(case)
-            if case.evaluations:
-                self._evaluations.writelines([self._encode(evaluation) + b"\n" for evaluation in case.evaluations])
-            if case.response is not None:
-                any_response = True
-                if case.spans:
-                    self._spans.write(self._trace(case.response, case.spans))
-                yield case.response
-        if not any_response:
-            where = self._foreign.dataset
-            raise UserError("there is no response to import", where=where, fix="name a source that has answers")
-
-    def _trace(self, response: Response, spans: Sequence[Any]) -> bytes:
-        owner = {"key": response.key, "item_id": response.item_id, "owner": response.task}
-        return self._encode({**owner, "sample_index": response.sample_index, "spans": spans}) + b"\n"
-
-    def _with_item(self, case: ForeignCase) -> ForeignCase:
-        if case.item is None:
-            return case
-        id, line = str(case.item["id"]), self._encode(case.item)
-        content = int.from_bytes(digest("item", line)[:8], "big")
-        is_new = self._contents.add(content)
-        if is_new and not self._ids.add(id_hash(id)):
-            id = self._apart[content] = f"{id}~{content:016x}"
-            line = self._encode({**case.item, "id": id})
-        if is_new:
-            self._items.write(line + b"\n")
-        return _renamed(case, self._apart[content]) if content in self._apart else case
-
-    def items(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """(place, row) of every item."""
-        self._items.seek(0)
-        rows = map(msgspec.json.Decoder(dict[str, Any]).decode, self._items)
-        return ((f"{self._foreign.dataset}, item {number}", row) for number, row in enumerate(rows, 1))
-
-    def evaluations(self) -> Iterator[Written]:
-        self._evaluations.seek(0)
-        outcome_of = msgspec.json.Decoder(_Outcome).decode
-        return (Written(outcome_of(line).outcome, line[:-1]) for line in self._evaluations)
-
-    def spans(self) -> Iterator[bytes]:
-        """The lines, many at once."""
-        self._spans.seek(0)
-        while block := self._spans.read(_BUFFER):
-            yield block if block.endswith(b"\n") else block + self._spans.readline()
-
-    def notes(self) -> list[str]:
-        if not self._apart:
-            return []
-        first = next(iter(self._apart.values()))
-        what = "items have an id that another item has: they got ids of their own"
-        return [f"{len(self._apart):,} {what}, the first is {first!r}"]
-
-
-def _renamed(case: ForeignCase, id: str) -> ForeignCase:
-    rows: list[Response | Evaluation] = [*case.evaluations, *([case.response] if case.response else [])]
-    for row in rows:
-        row.item_id, row.sample_id = id, f"{id}_sample_{row.sample_index}"
-        row.key = digest("apart", id.encode(), row.key.encode()).hex()
-    for row in case.evaluations:
-        row.responses = [case.response.key] if case.response and row.responses else row.responses
-    return case
 
 
 def _import_evaluations(

@@ -4,8 +4,9 @@ made from, so that an unchanged source is not read again."""
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
 
@@ -17,14 +18,15 @@ from assay.records import Evaluation, Manifest, Response
 from assay.store.keys import canonical, digest
 from assay.store.seal import is_unchanged, seal
 
-_CHUNK = 1 << 18  # bytes of rows that are written at once
+_BATCH = 16  # rows that are written at once
+_outcome = attrgetter("outcome")
 
 
 class Written(NamedTuple):
-    """A row that is encoded already, without its line feed."""
+    """Rows that are encoded already, as whole lines; the first block of them has the outcomes of all."""
 
-    outcome: str
-    line: bytes
+    outcomes: Mapping[str, int]
+    lines: bytes
 
 
 def import_rows(
@@ -72,19 +74,21 @@ def import_rows(
 
 
 def _lines(rows: Iterable[Response | Evaluation | Written], counts: Counter[str]) -> Iterator[bytes]:
-    encode = msgspec.json.Encoder().encode
-    chunk: list[bytes] = []
-    size = 0
+    encode = msgspec.json.Encoder().encode_lines
+    batch: list[Response | Evaluation] = []
     for row in rows:
-        counts[row.outcome] += 1
-        line = row.line if type(row) is Written else encode(row)
-        chunk += (line, b"\n")
-        size += len(line)
-        if size > _CHUNK:
-            yield b"".join(chunk)
-            chunk, size = [], 0
-    if chunk:
-        yield b"".join(chunk)
+        if type(row) is Written:
+            counts.update(row.outcomes)
+            yield row.lines
+            continue
+        batch.append(cast("Response | Evaluation", row))
+        if len(batch) == _BATCH:
+            counts.update(map(_outcome, batch))
+            yield encode(batch)
+            batch = []
+    if batch:
+        counts.update(map(_outcome, batch))
+        yield encode(batch)
 
 
 def means_config(folder: Path, name: str) -> None:
