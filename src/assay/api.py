@@ -85,7 +85,7 @@ _HOMES = {
     "analysis.judge.calibrate": "calibrate",
     "analysis.judge.label": "Labelling label",
     "analysis.look.benchmarks": "list_benchmarks=benchmarks_list pull_benchmarks=benchmarks_pull",
-    "analysis.look.convert": "convert formats=convertible",
+    "analysis.look.convert": "convert",
     "analysis.look.dataset": "dataset_add dataset_ls dataset_show dataset_verify",
     "analysis.look.export": "export",
     "analysis.look.load": "Load LoadTest=new_load_test",

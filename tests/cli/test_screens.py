@@ -51,7 +51,7 @@ OTHERS = {  # what they show changes with each plug-in
     "dataset-ls": "dataset ls",
     "dataset-show": "dataset show questions-of-the-whole-project",
     "evaluate": "evaluate output/run --no-progress",
-    "merge": "merge output/run output/copy -o output/merged",
+    "merge": "merge output/run copy -o merged",
     "init": "init --list",
     "lock": "lock config.yaml",
     "list": "list",
@@ -108,7 +108,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     for name in ("run", "aggregate", "judge"):  # what others show does not depend on which were run before
         screen(GOLDEN[name], 80)
     screen(OTHERS["dataset-add"], 80)
-    shutil.copytree("output/run", "output/copy")
+    shutil.copytree("output/run", "copy")
     yield folder
     os.chdir(before)
 

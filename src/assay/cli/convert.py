@@ -12,7 +12,7 @@ from assay.cli._progress import bar
 
 
 def _formats() -> str:
-    return "Formats that can be written: " + ", ".join(api.convertible())
+    return "Formats that can be written: " + ", ".join(sorted({*api.reader.names()} & {*api.writer.names()}))
 
 
 @click.command("convert", cls=Command, more=_formats)

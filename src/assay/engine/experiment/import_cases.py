@@ -3,13 +3,13 @@
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from hashlib import blake2b
 from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
 
 import msgspec
-from xxhash import xxh3_64_intdigest
 
 from assay.engine.experiment.dataset import StoredItems
 from assay.engine.experiment.foreign import Foreign, ForeignCase
@@ -75,7 +75,7 @@ class Cases:
     def _with_item(self, case: ForeignCase, item: Any) -> ForeignCase:
         where, given = self._foreign.dataset, str(item["id"])
         id, line = stored_item(item, where)
-        content = xxh3_64_intdigest(line)
+        content = int.from_bytes(blake2b(line, digest_size=8).digest(), "big")
         if self._contents.add(content):
             own = id_hash(given)
             if not self._ids.add(own):
