@@ -49,9 +49,13 @@ class Tool:
         return []
 
 
-@reader(name="tool_of_test_matching")
-def tool(path: Path) -> list[Tool]:
-    return [Tool(path)]
+@pytest.fixture(autouse=True)
+def tool() -> None:
+    """Its reader, for one test."""
+
+    @reader(name="tool_of_test_matching")
+    def read(path: Path) -> list[Tool]:
+        return [Tool(path)]
 
 
 def folder(tmp_path: Path, name: str, **rows: Any) -> str:

@@ -77,9 +77,13 @@ class Tool:
 TOOLS: list[Tool] = []
 
 
-@registry.reader(name=NAME)
-def tool(path: Path) -> list[Tool]:
-    return TOOLS
+@pytest.fixture(autouse=True)
+def tool() -> None:
+    """Its reader, for one test."""
+
+    @registry.reader(name=NAME)
+    def read(path: Path) -> list[Tool]:
+        return TOOLS
 
 
 def imported(folder: Path, *tools: Tool) -> list[Imported]:
