@@ -26,7 +26,7 @@ class Rows:
         self.facts: dict[str, Any] = {}
 
     def cases(self) -> Iterator[Any]:
-        from assay.engine.experiment.foreign import ForeignCase
+        from assay.engine.experiment.imports.foreign import ForeignCase
         from assay.records import Evaluation, Response
 
         metadata = {"model_id": "m", "prompt_template": "short", "sampling": {"temperature": 0.7, "max_tokens": 200}}
@@ -74,8 +74,8 @@ class Rows:
 
 
 def write_folder(folder: str, count: int) -> None:
-    from assay.engine.experiment.foreign import Read
-    from assay.engine.experiment.import_results import import_one
+    from assay.engine.experiment.imports.foreign import Read
+    from assay.engine.experiment.imports.results import import_one
 
     import_one(Read("bench", Rows(count)), Path(folder))
 

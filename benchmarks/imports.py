@@ -73,7 +73,7 @@ def peer(name: str, code: str, folder: str, *arguments: str) -> str:
 
 def import_log(path: str, folder: str, few: str) -> float:
     """CPU seconds of an import; what is imported lazily is there already."""
-    from assay.engine.experiment.import_results import import_results
+    from assay.engine.experiment.imports.results import import_results
 
     import_results(few, f"{folder}/few")
     began = time.process_time()

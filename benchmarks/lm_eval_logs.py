@@ -74,7 +74,7 @@ def read_samples(folder: str) -> float:
 
 def import_samples(folder: str, target: str) -> float:
     """The whole import: items, answers and labels on disk, sealed."""
-    from assay.engine.experiment.import_results import import_results
+    from assay.engine.experiment.imports.results import import_results
 
     began = time.process_time()
     (result,) = import_results([folder], target)

@@ -34,7 +34,7 @@ def write_three_files(folder: str, count: int) -> None:
 
 def read_three_files(folder: str, target: str) -> int:
     """The import: how many responses it found."""
-    from assay.engine.experiment.import_results import import_results
+    from assay.engine.experiment.imports.results import import_results
 
     return sum(import_results(folder, target)[0].responses.values())
 

@@ -224,7 +224,7 @@ FORMAT = {
     "reader.py": '''
         """Reads diaries."""
 
-        from assay.engine.experiment.foreign import ForeignCase
+        from assay.engine.experiment.imports.foreign import ForeignCase
         from assay.records import Response
         from assay.registry import reader
 

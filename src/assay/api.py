@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from assay.engine.evaluate.bind import bind_scorer
     from assay.engine.evaluate.evaluate import Evaluator
     from assay.engine.experiment.experiment import Experiment, Options, Result
-    from assay.engine.experiment.import_results import import_results as import_
-    from assay.engine.experiment.lock import Locked
-    from assay.engine.experiment.merge import merge
+    from assay.engine.experiment.imports.results import import_results as import_
+    from assay.engine.experiment.locks.lock import Locked
+    from assay.engine.experiment.merging.merge import merge
     from assay.engine.experiment.plan import Plan
     from assay.engine.experiment.trust import trust
     from assay.engine.run.run import Runner
@@ -106,9 +106,9 @@ _HOMES = {
     "engine.evaluate.bind": "bind_scorer",
     "engine.evaluate.evaluate": "Evaluator",
     "engine.experiment.experiment": "Experiment Options Result",
-    "engine.experiment.import_results": "import_results=import_",
-    "engine.experiment.lock": "Locked",
-    "engine.experiment.merge": "merge",
+    "engine.experiment.imports.results": "import_results=import_",
+    "engine.experiment.locks.lock": "Locked",
+    "engine.experiment.merging.merge": "merge",
     "engine.experiment.plan": "Plan",
     "engine.experiment.trust": "trust",
     "engine.run.run": "Runner",
@@ -223,7 +223,7 @@ def load_test(source: "Source | None" = None, *, levels: Sequence[int], **option
 def lock(source: "Source | None" = None, *, output: str | Path | None = None, **options: Any) -> "Locked":
     """Write what determines the numbers of a config to `output`, by default beside it; arguments as those of
     `experiment`. `run(config, locked=True)` refuses anything else."""
-    from assay.engine.experiment.lock import lock
+    from assay.engine.experiment.locks.lock import lock
 
     return lock(experiment(source, **options), output)
 

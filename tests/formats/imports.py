@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from assay.engine.experiment.import_results import Imported, import_results
+from assay.engine.experiment.imports.results import Imported, import_results
 
 Row = dict[str, Any]
 

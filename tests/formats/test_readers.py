@@ -25,7 +25,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assay import registry
-from assay.engine.experiment.foreign import Foreign
+from assay.engine.experiment.imports.foreign import Foreign
 from assay.errors import UserError
 
 HERE = Path(__file__).parent

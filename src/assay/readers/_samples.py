@@ -9,7 +9,7 @@ import msgspec
 
 from assay.analysis.look.samples import BACK, DATA, FRONT, OUTCOME, PASSED, SCORE, TRUTH, item_of, label_and_scorer
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.foreign import Foreign, ForeignCase, Headline, files_below
+from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline, files_below
 from assay.records import OUTCOMES, Evaluation, Response, ResponseOutcome
 from assay.store.index import id_number
 from assay.store.keyset import Seen

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from assay.engine.experiment.foreign import Foreign
-from assay.engine.experiment.own_folder import own_results
+from assay.engine.experiment.imports.foreign import Foreign
+from assay.engine.experiment.imports.own_folder import own_results
 from assay.registry import reader
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from assay import reading
-from assay.engine.experiment.foreign import Foreign, head_of
+from assay.engine.experiment.imports.foreign import Foreign, head_of
 from assay.readers._samples import samples_below
 from assay.registry import reader
 

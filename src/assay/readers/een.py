@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.foreign import Foreign, ForeignCase, Headline, head_of
+from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline, head_of
 from assay.records import ROWS_FILE, Evaluation, Response, tolerant_json
 from assay.registry import reader
 from assay.store.index import id_number

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from assay.analysis.look.convert import Converted
-from assay.engine.experiment.headlines import HeadlineCheck
-from assay.engine.experiment.import_results import Imported
+from assay.engine.experiment.imports.headlines import HeadlineCheck
+from assay.engine.experiment.imports.results import Imported
 from assay.reports.sheet import Cell, Column, Line, Sheet, Table, count, counts_text
 
 _COLUMNS = (

@@ -1,6 +1,6 @@
 """A merge: what each folder gave, and what the new one has."""
 
-from assay.engine.experiment.merge import Merged
+from assay.engine.experiment.merging.merge import Merged
 from assay.reports.sheet import Line, Sheet, Table, columns_of, count, fields_of
 
 

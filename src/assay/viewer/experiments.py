@@ -115,7 +115,7 @@ def _folders(path: str | Path) -> Sequence[str | Path]:
     place = local(path, rows=False)
     if place.is_dir() and any(ls(place)):
         return [path]
-    from assay.engine.experiment.imported import imported_copies
+    from assay.engine.experiment.imports.copies import imported_copies
 
     copies = imported_copies(place) if place.exists() else []
     if place.is_file() and not copies:

@@ -6,7 +6,7 @@ from typing import Any, cast, get_type_hints
 import msgspec
 
 from assay.analysis.look.export import TABLES, Export
-from assay.engine.experiment.own_folder import blocks_of
+from assay.engine.experiment.imports.own_folder import blocks_of
 from assay.errors import UserError
 from assay.records import ROWS_FILE, Evaluation, Response
 from assay.registry import writer

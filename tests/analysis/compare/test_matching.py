@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import assay
-from assay.engine.experiment.foreign import ForeignCase, Headline, key_of
+from assay.engine.experiment.imports.foreign import ForeignCase, Headline, key_of
 from assay.errors import UserError
 from assay.records import Evaluation, Response
 from assay.registry import reader

@@ -9,7 +9,7 @@ import pytest
 
 import assay
 from assay.analysis.look.samples import label_and_scorer
-from assay.engine.experiment.foreign import ForeignCase
+from assay.engine.experiment.imports.foreign import ForeignCase
 from assay.errors import UserError
 from tests.convert_lab import content, evaluation, make, response
 

@@ -11,9 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay import registry
-from assay.engine.experiment.foreign import ForeignCase, Headline, content_id, files_below, key_of, without_secrets
-from assay.engine.experiment.headlines import check_headlines
-from assay.engine.experiment.import_results import Imported, import_results
+from assay.engine.experiment.imports.foreign import (
+    ForeignCase,
+    Headline,
+    content_id,
+    files_below,
+    key_of,
+    without_secrets,
+)
+from assay.engine.experiment.imports.headlines import check_headlines
+from assay.engine.experiment.imports.results import Imported, import_results
 from assay.errors import UserError
 from assay.records import Evaluation, Response
 from assay.store.stores import FlatStore

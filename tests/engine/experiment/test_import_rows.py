@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from assay.engine.experiment.import_rows import import_rows
+from assay.engine.experiment.imports.rows import import_rows
 from assay.records import Response
 from assay.store.repositories import RunRepository
 from assay.store.stores import FlatStore

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import assay
-from assay.engine.experiment import merge as merging
+from assay.engine.experiment.merging import merge as merging
 from assay.errors import AssayError, LockedError, StoreError, UserError
 from assay.records import Kind
 from assay.store.keys import digest

@@ -4,7 +4,15 @@ from typing import Any
 
 import pytest
 
-from assay.engine.experiment.patches import SHAPES, Fix, RowKind, RowLine, address, completed_row, digest_of_value
+from assay.engine.experiment.imports.patches import (
+    SHAPES,
+    Fix,
+    RowKind,
+    RowLine,
+    address,
+    completed_row,
+    digest_of_value,
+)
 from assay.records import Evaluation
 
 

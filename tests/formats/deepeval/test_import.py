@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.engine.experiment.import_results import import_results
+from assay.engine.experiment.imports.results import import_results
 from assay.formats.deepeval.reader import deepeval
 from tests.formats import peers
 from tests.formats.deepeval.folder import LOGS, Log, edited, log, read, stored

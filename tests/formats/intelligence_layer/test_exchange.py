@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from assay.engine.experiment.import_results import import_results
+from assay.engine.experiment.imports.results import import_results
 from assay.errors import UserError
 from tests.cli.shell import Shell
 from tests.formats.exchanged import Rows, core, experiments, exported, read, rows_of, store, told

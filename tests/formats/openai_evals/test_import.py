@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.engine.experiment.foreign import ForeignCase
-from assay.engine.experiment.import_results import Imported, import_results
+from assay.engine.experiment.imports.foreign import ForeignCase
+from assay.engine.experiment.imports.results import Imported, import_results
 from assay.formats.openai_evals.reader import Results, openai_evals
 from assay.records import Response
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.engine.experiment.import_results import import_results
+from assay.engine.experiment.imports.results import import_results
 from assay.errors import UserError
 from assay.formats.promptfoo.labels import of_results, planned
 from assay.formats.promptfoo.reader import promptfoo

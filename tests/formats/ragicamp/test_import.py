@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import assay
-from assay.engine.experiment.import_results import Imported, import_results
+from assay.engine.experiment.imports.results import Imported, import_results
 from assay.errors import UserError
 from assay.store.stores import FlatStore
 from tests.formats.ragicamp import generations

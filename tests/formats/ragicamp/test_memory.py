@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 EXPORT = "from tests.formats.ragicamp.test_export import export; export(Path(sys.argv[1]), Path(sys.argv[2]))"
-IMPORT = "from assay.engine.experiment.import_results import import_results; import_results(sys.argv[1], sys.argv[2])"
+IMPORT = "from assay.engine.experiment.imports.results import import_results; import_results(sys.argv[1], sys.argv[2])"
 PEAK = "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
 TEXT = "an answer of some length " * 8
 

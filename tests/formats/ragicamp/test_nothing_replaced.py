@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import assay
-from assay.engine.experiment.import_results import import_results
+from assay.engine.experiment.imports.results import import_results
 from assay.errors import UserError
 from tests.formats.ragicamp import generations
 from tests.formats.ragicamp.generations import AGENT, DATASET, write

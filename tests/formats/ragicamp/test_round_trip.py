@@ -9,7 +9,7 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from assay.engine.experiment.import_results import import_results
+from assay.engine.experiment.imports.results import import_results
 from assay.records import Evaluation, Response
 from assay.store.items import encode_item, normalise
 from tests.formats.ragicamp.test_export import export

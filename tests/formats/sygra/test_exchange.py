@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from assay.engine.experiment.import_results import import_results
+from assay.engine.experiment.imports.results import import_results
 from assay.errors import UserError
 from assay.formats.sygra.eval_utils import MetricCollatorPostProcessor
 from assay.records import Evaluation, Item, Response

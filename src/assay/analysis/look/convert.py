@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 from assay import reading, registry
 from assay.analysis.look.export import SAMPLES, Export, Tables
 from assay.analysis.look.readback import write_sidecar
-from assay.engine.experiment.foreign import Foreign, Read, files_below, read_foreign
-from assay.engine.experiment.import_results import folder_names, import_one
-from assay.engine.experiment.own_folder import OwnFolder, check_free, own_results
-from assay.engine.experiment.sidecar import BESIDE_FILE, INSIDE_FOLDER, SidecarHead, head_of_sidecar
+from assay.engine.experiment.imports.foreign import Foreign, Read, files_below, read_foreign
+from assay.engine.experiment.imports.own_folder import OwnFolder, check_free, own_results
+from assay.engine.experiment.imports.results import folder_names, import_one
+from assay.engine.experiment.imports.sidecar import BESIDE_FILE, INSIDE_FOLDER, SidecarHead, head_of_sidecar
 from assay.engine.experiment.sources import find_source
 from assay.engine.experiment.trust import CONFIG
 from assay.errors import UserError, shown

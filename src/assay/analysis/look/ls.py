@@ -95,7 +95,7 @@ def _imported(folder: str) -> list[Listed]:
     """What other programs left in a folder that has nothing of ours."""
     if not any(files for _, _, files in os.walk(folder)):
         return []
-    from assay.engine.experiment.imported import imported_copies  # it takes readers, and time
+    from assay.engine.experiment.imports.copies import imported_copies  # it takes readers, and time
 
     return [_listed(str(copy.folder)) for copy in imported_copies(Path(folder))]
 

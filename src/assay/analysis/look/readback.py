@@ -19,10 +19,10 @@ import numpy as np
 import xxhash
 
 from assay.analysis.look.export import TABLES, Tables
-from assay.engine.experiment.foreign import Foreign
-from assay.engine.experiment.own_folder import rows_of
-from assay.engine.experiment.patches import SHAPES, RowKind, WrittenLine, address
-from assay.engine.experiment.sidecar import FILES, FileLine, SidecarHead
+from assay.engine.experiment.imports.foreign import Foreign
+from assay.engine.experiment.imports.own_folder import rows_of
+from assay.engine.experiment.imports.patches import SHAPES, RowKind, WrittenLine, address
+from assay.engine.experiment.imports.sidecar import FILES, FileLine, SidecarHead
 from assay.records import Evaluation, Response
 from assay.store.files import make_folder, new_file, store_error
 from assay.store.keyset import Seen

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET
 
 from assay.engine.aggregate.facets import find_in_item, find_in_row, first_of, typed
-from assay.engine.experiment.foreign import unpacked_spans
+from assay.engine.experiment.imports.foreign import unpacked_spans
 from assay.engine.experiment.sources import elsewhere, find_source, newest_inside
 from assay.errors import UserError, shown
 from assay.interfaces import Log, Store

@@ -8,9 +8,9 @@ import msgspec
 from assay.analysis.verify.labels import ADOPTED, Found, reason_of
 from assay.analysis.verify.rows import Verdict
 from assay.analysis.verify.values import Difference, differing
-from assay.engine.experiment.foreign import Headline
-from assay.engine.experiment.headlines import HeadlineCheck, check_headlines
-from assay.engine.experiment.import_results import HEADLINES, REPORTED
+from assay.engine.experiment.imports.foreign import Headline
+from assay.engine.experiment.imports.headlines import HeadlineCheck, check_headlines
+from assay.engine.experiment.imports.results import HEADLINES, REPORTED
 from assay.records import ROWS_FILE, Kind, Manifest
 from assay.store.log import FileLog
 

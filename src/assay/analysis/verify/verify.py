@@ -11,7 +11,7 @@ from assay.analysis.verify.headlines import verify_headlines
 from assay.analysis.verify.labels import Found, verify_labels
 from assay.analysis.verify.metrics import verify_metrics
 from assay.analysis.verify.values import Difference
-from assay.engine.experiment.imported import imported_copies
+from assay.engine.experiment.imports.copies import imported_copies
 from assay.engine.experiment.sources import ConfigSource, newest_inside
 from assay.errors import AssayError, UserError, shown
 from assay.shown import Shown

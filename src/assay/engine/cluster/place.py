@@ -41,7 +41,7 @@ def _experiment(config: Config, options: dict[str, Any], locked: bool | str | Pa
     """`locked`: held to its lock, the one beside the config or in this file."""
     if not locked:
         return Experiment(config, Options(**options))
-    from assay.engine.experiment.locked import LockedExperiment
+    from assay.engine.experiment.locks.locked import LockedExperiment
 
     return LockedExperiment(config, Options(**options), lock="" if locked is True else str(locked))
 

@@ -118,7 +118,7 @@ def _sources_at(path: Path, kind: Kind | None, *, foreign: bool = True) -> list[
 
 def _imported(path: Path) -> list[Source]:
     """The experiments of other programs at a path, as folders of ours."""
-    from assay.engine.experiment.imported import imported_copies  # most paths are folders of ours
+    from assay.engine.experiment.imports.copies import imported_copies  # most paths are folders of ours
 
     copies = imported_copies(path)
     return [

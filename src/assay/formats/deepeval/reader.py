@@ -10,7 +10,7 @@ import msgspec
 
 from assay import reading
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.foreign import (
+from assay.engine.experiment.imports.foreign import (
     HEAD,
     REST,
     Foreign,

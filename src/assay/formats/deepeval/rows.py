@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
-from assay.engine.experiment.foreign import REST, ForeignCase, Rest, content_id, key_of, without_secrets
+from assay.engine.experiment.imports.foreign import REST, ForeignCase, Rest, content_id, key_of, without_secrets
 from assay.formats.deepeval.shapes import KNOWN, KNOWN_OF_METRIC, PLACED, PLACED_OF_METRIC, Metric, TestCase
 from assay.records import Evaluation, Response
 from assay.store.keys import canonical, digest, short

@@ -13,7 +13,7 @@ import msgspec
 import yaml
 
 from assay import reading
-from assay.engine.experiment.foreign import files_below, head_of, unknown_version
+from assay.engine.experiment.imports.foreign import files_below, head_of, unknown_version
 from assay.records import tolerant_json
 
 Row = dict[str, Any]

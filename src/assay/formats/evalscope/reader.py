@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.foreign import Foreign, ForeignCase, Headline, Rest, without_secrets
+from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline, Rest, without_secrets
 from assay.formats.evalscope.files import Lines, Part, Row, RunFiles, read_report, runs_at
 from assay.formats.evalscope.rows import (
     Sample,

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
-from assay.engine.experiment.foreign import REST, Rest, content_id, key_of
+from assay.engine.experiment.imports.foreign import REST, Rest, content_id, key_of
 from assay.records import Evaluation, EvaluationOutcome, Response
 
 Row = dict[str, Any]

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from assay import reading
-from assay.engine.experiment.foreign import Rest, head_of
+from assay.engine.experiment.imports.foreign import Rest, head_of
 from assay.errors import UserError
 from assay.formats.inspect_ai.archive import Archive, Unreadable
 from assay.formats.inspect_ai.header import Header, header_of

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
-from assay.engine.experiment.foreign import Rest, unknown_version, without_secrets
+from assay.engine.experiment.imports.foreign import Rest, unknown_version, without_secrets
 from assay.formats.inspect_ai.shapes import VERSION, finite
 
 Row = dict[str, Any]

@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from assay.engine.experiment.foreign import Headline
+from assay.engine.experiment.imports.foreign import Headline
 from assay.formats.inspect_ai.header import Header
 from assay.formats.inspect_ai.marks import Verdict
 from assay.interfaces import FloatArray

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.foreign import Foreign, ForeignCase, Headline, Rest, files_below
+from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline, Rest, files_below
 from assay.formats.inspect_ai.documents import Document, is_log, one_line
 from assay.formats.inspect_ai.header import Header
 from assay.formats.inspect_ai.numbers import Numbers

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
-from assay.engine.experiment.foreign import REST, ForeignCase, key_of
+from assay.engine.experiment.imports.foreign import REST, ForeignCase, key_of
 from assay.formats.inspect_ai.marks import Verdict, parts_of
 from assay.formats.inspect_ai.messages import (
     calls_row,

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
-from assay.engine.experiment.foreign import REST
+from assay.engine.experiment.imports.foreign import REST
 from assay.records import Evaluation, Item, Response
 from assay.text.expected import NoExpectation, accepted
 from assay.text.template import DEFAULT_FIELDS

@@ -15,8 +15,8 @@ from typing import Any, cast
 import msgspec
 
 from assay import reading
-from assay.engine.experiment.foreign import ForeignCase, key_of
-from assay.engine.experiment.kept import KEPT, restored
+from assay.engine.experiment.imports.foreign import ForeignCase, key_of
+from assay.engine.experiment.imports.kept import KEPT, restored
 from assay.formats.intelligence_layer import evaluation_rows, run_rows
 from assay.formats.intelligence_layer.aggregations import FileAggregationRepository
 from assay.formats.intelligence_layer.core import add_spans

@@ -14,7 +14,7 @@ import msgspec
 
 from assay.analysis.look.export import Tables
 from assay.analysis.look.joining import Joining
-from assay.engine.experiment.kept import KEPT, kept_of
+from assay.engine.experiment.imports.kept import KEPT, kept_of
 from assay.formats.intelligence_layer.cases import FORMAT, Author, response_from
 from assay.formats.intelligence_layer.domain import EvaluationOverview, FailedExampleRun, RunOverview
 from assay.formats.intelligence_layer.types import to_json

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from assay import reading
-from assay.engine.experiment.foreign import Foreign, ForeignCase, Headline, head_of
+from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline, head_of
 from assay.errors import UserError
 from assay.registry import reader
 

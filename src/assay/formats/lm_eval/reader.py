@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.foreign import Foreign, ForeignCase, Headline, Rest, without_secrets
+from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline, Rest, without_secrets
 from assay.errors import UserError
 from assay.formats.lm_eval.logs.files import Experiment, Part, experiments_at
 from assay.registry import reader

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from assay.engine.experiment.foreign import ForeignCase, Rest
-from assay.engine.experiment.kept import restored
+from assay.engine.experiment.imports.foreign import ForeignCase, Rest
+from assay.engine.experiment.imports.kept import restored
 from assay.errors import UserError
 from assay.formats.mixeval.dataset import content_of
 from assay.formats.mixeval.exchange import id_of, item_from, kind_of, response_from

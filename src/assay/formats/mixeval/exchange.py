@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import msgspec
 
-from assay.engine.experiment.foreign import Rest, key_of
-from assay.engine.experiment.kept import KEPT
+from assay.engine.experiment.imports.foreign import Rest, key_of
+from assay.engine.experiment.imports.kept import KEPT
 from assay.formats.mixeval import compat
 from assay.formats.mixeval.dataset import content_of, formatted, item_row, problem_of, read_target
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE

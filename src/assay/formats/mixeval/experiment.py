@@ -18,7 +18,7 @@ from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.experiment import Experiment, Mode
 from assay.engine.experiment.experiment import Options as RunOptions
 from assay.engine.experiment.experiment import Result as ExperimentResult
-from assay.engine.experiment.import_rows import import_rows
+from assay.engine.experiment.imports.rows import import_rows
 from assay.errors import UserError
 from assay.formats.mixeval.continued import Continued
 from assay.formats.mixeval.dataset import read_corrections

@@ -5,7 +5,7 @@ import math
 import re
 from typing import Any, cast
 
-from assay.engine.experiment.kept import labelled
+from assay.engine.experiment.imports.kept import labelled
 from assay.formats.mixeval import compat
 from assay.formats.mixeval.dataset import read_target
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE

@@ -6,7 +6,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, cast
 
-from assay.engine.experiment.foreign import head_of, unknown_version
+from assay.engine.experiment.imports.foreign import head_of, unknown_version
 from assay.errors import UserError
 from assay.formats.mlflow.runs import Run, rows_in_profile
 from assay.formats.mlflow.traces import Assessment, Trace, decoded

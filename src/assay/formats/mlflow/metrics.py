@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from assay.engine.experiment.foreign import Headline
+from assay.engine.experiment.imports.foreign import Headline
 
 _NO_SCORES = "MLflow stores this number only, not the scores behind it"
 _OTHER = "this aggregation is not known here"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.foreign import Foreign, ForeignCase, Headline, files_below, without_secrets
+from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline, files_below, without_secrets
 from assay.formats.mlflow.database import Database
 from assay.formats.mlflow.filestore import runs_with_traces, traces
 from assay.formats.mlflow.metrics import Scores

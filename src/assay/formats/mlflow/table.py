@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from assay import reading
-from assay.engine.experiment.foreign import REST, ForeignCase, content_id, head_of, key_of
+from assay.engine.experiment.imports.foreign import REST, ForeignCase, content_id, head_of, key_of
 from assay.formats.mlflow.metrics import Scores
 from assay.formats.mlflow.values import evaluation, number_of, text_of
 from assay.records import Evaluation, Response

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
-from assay.engine.experiment.foreign import REST, ForeignCase, content_id, key_of
+from assay.engine.experiment.imports.foreign import REST, ForeignCase, content_id, key_of
 from assay.formats.mlflow.metrics import Scores
 from assay.formats.mlflow.values import evaluation, text_of
 from assay.records import Evaluation, Response, tolerant_json

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import msgspec
 
-from assay.engine.experiment.foreign import key_of
+from assay.engine.experiment.imports.foreign import key_of
 from assay.records import Evaluation, Response
 
 _RATINGS = {"yes": 1.0, "no": 0.0}  # as MLflow counts them

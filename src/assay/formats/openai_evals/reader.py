@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.foreign import (
+from assay.engine.experiment.imports.foreign import (
     REST,
     Foreign,
     ForeignCase,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from assay.engine.experiment.foreign import content_id
+from assay.engine.experiment.imports.foreign import content_id
 from assay.formats.promptfoo.shapes import Row
 
 _EXPECTED = ("ground_truth", "expected", "expected_answer", "expected_output", "answer", "target", "reference")

@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from assay.engine.experiment.foreign import Headline
+from assay.engine.experiment.imports.foreign import Headline
 from assay.formats.promptfoo.labels import SCORE, VERDICT
 from assay.formats.promptfoo.shapes import Prompt, Row
 

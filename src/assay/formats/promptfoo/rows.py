@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from assay.engine.experiment.foreign import REST, Rest, key_of, without_secrets
+from assay.engine.experiment.imports.foreign import REST, Rest, key_of, without_secrets
 from assay.formats.promptfoo.labels import SCORE, VERDICT, Named, of_results, planned
 from assay.formats.promptfoo.shapes import (
     KNOWN_OF_COMPONENT,

@@ -4,7 +4,7 @@ several times, over the averages of each. A report's file does not have them."""
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from assay.engine.experiment.foreign import Headline
+from assay.engine.experiment.imports.foreign import Headline
 from assay.records import Evaluation, Response
 
 _Sums = dict[tuple[str, ...], list[float]]  # (kind, name, …): sum and count

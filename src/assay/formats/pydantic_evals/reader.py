@@ -14,7 +14,7 @@ import msgspec
 
 from assay import reading
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.foreign import (
+from assay.engine.experiment.imports.foreign import (
     Foreign,
     ForeignCase,
     Headline,

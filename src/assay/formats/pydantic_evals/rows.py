@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from assay.engine.experiment.foreign import REST, Rest, key_of
+from assay.engine.experiment.imports.foreign import REST, Rest, key_of
 from assay.records import Evaluation, Response
 
 Row = dict[str, Any]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.foreign import Foreign, ForeignCase, Headline
+from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline
 from assay.errors import UserError
 from assay.formats.ragicamp.agents import GENERATIONS, AgentFile, Found, found_in
 from assay.formats.ragicamp.files import Document, documents

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from assay.engine.experiment.foreign import Headline
+from assay.engine.experiment.imports.foreign import Headline
 from assay.formats.ragicamp.agents import AgentFile
 from assay.formats.ragicamp.rows import Row
 from assay.records import Evaluation

@@ -12,7 +12,7 @@ from typing import Any, cast
 import msgspec
 
 from assay.engine.aggregate.bind import Policy
-from assay.engine.experiment.kept import completed, difference
+from assay.engine.experiment.imports.kept import completed, difference
 from assay.errors import UserError
 from assay.records import OUTCOMES, Evaluation, EvaluationOutcome, Item, Response
 from assay.store.items import encode_item, normalise

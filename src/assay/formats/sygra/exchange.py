@@ -13,8 +13,8 @@ from typing import Any, cast
 
 import msgspec
 
-from assay.engine.experiment.foreign import ForeignCase, content_id, key_of
-from assay.engine.experiment.kept import KEPT, labelled, restored
+from assay.engine.experiment.imports.foreign import ForeignCase, content_id, key_of
+from assay.engine.experiment.imports.kept import KEPT, labelled, restored
 from assay.records import Evaluation, Response
 
 Row = dict[str, Any]

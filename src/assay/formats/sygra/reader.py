@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from assay.engine.experiment.foreign import (
+from assay.engine.experiment.imports.foreign import (
     Foreign,
     ForeignCase,
     Headline,

@@ -8,7 +8,7 @@ from typing import IO, Any, cast
 import msgspec
 
 from assay import reading
-from assay.engine.experiment.foreign import head_of
+from assay.engine.experiment.imports.foreign import head_of
 from assay.records import tolerant_json
 from assay.text.json_stream import BrokenJson, json_entries
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
-from assay.engine.experiment.foreign import Headline
+from assay.engine.experiment.imports.foreign import Headline
 from assay.formats.sygra.exchange import Roles, attempts_in
 from assay.formats.sygra.metrics import AggregatorMetricRegistry, UnitMetricResult
 

@@ -14,7 +14,7 @@ import msgspec
 from assay.analysis.look.export import Export, Tables
 from assay.analysis.look.joining import Joining, Series
 from assay.analysis.look.side_by_side import SideBySide
-from assay.engine.experiment.kept import KEPT, kept_of
+from assay.engine.experiment.imports.kept import KEPT, kept_of
 from assay.errors import UserError
 from assay.formats.sygra.exchange import OUTCOMES, Author, Roles, cases_of, item_of
 from assay.formats.sygra.reader import DATA

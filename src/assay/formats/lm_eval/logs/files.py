@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from assay import reading
-from assay.engine.experiment.foreign import files_below, head_of, unknown_version
+from assay.engine.experiment.imports.foreign import files_below, head_of, unknown_version
 from assay.records import tolerant_json
 
 _RESULTS = re.compile(rb'\s*\{\s*"results"\s*:\s*\{')

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from assay import reading
-from assay.engine.experiment.foreign import REST, ForeignCase, Rest
+from assay.engine.experiment.imports.foreign import REST, ForeignCase, Rest
 from assay.formats.lm_eval.logs.asked import Asking
 from assay.formats.lm_eval.logs.files import Fields, Part, is_number
 from assay.formats.lm_eval.logs.lines import FIXED, Documents, Shape, arguments_of

@@ -4,7 +4,7 @@ our own code, as long as there are not too many values to keep."""
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from assay.engine.experiment.foreign import Headline
+from assay.engine.experiment.imports.foreign import Headline
 from assay.formats.lm_eval.logs.files import Report
 from assay.formats.lm_eval.scorer import label as label_of
 from assay.formats.lm_eval.scoring.aggregations import AGGREGATIONS as FUNCTIONS

@@ -4,7 +4,16 @@ from typing import Any
 
 from assay.engine.calls.stop import Stop
 from assay.engine.experiment.experiment import Experiment, Result
-from assay.engine.experiment.lock import UNKNOWN, Values, drift, lock_file, read_lock, served_of, values_of, write_lock
+from assay.engine.experiment.locks.lock import (
+    UNKNOWN,
+    Values,
+    drift,
+    lock_file,
+    read_lock,
+    served_of,
+    values_of,
+    write_lock,
+)
 from assay.errors import RunFailed, UserError
 
 _MOST = 20

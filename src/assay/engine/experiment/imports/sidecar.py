@@ -16,8 +16,8 @@ import numpy as np
 
 from assay import reading
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.foreign import Foreign, ForeignCase, Headline
-from assay.engine.experiment.patches import RowLine, address, completed_row, damaged, digest_of_value, whole_row
+from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline
+from assay.engine.experiment.imports.patches import RowLine, address, completed_row, damaged, digest_of_value, whole_row
 from assay.engine.experiment.trust import CONFIG
 from assay.errors import UserError
 from assay.records import ROWS_FILE, Evaluation, Response

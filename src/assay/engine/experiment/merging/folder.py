@@ -12,8 +12,8 @@ from assay.engine.calls.executor import close_artefact
 from assay.engine.evaluate.evaluate import Evaluator
 from assay.engine.evaluate.judges import CALIBRATIONS
 from assay.engine.experiment.aggregate import aggregate
-from assay.engine.experiment.merge_plans import OnePlan, placed_config
-from assay.engine.experiment.merge_rows import Asked, Choice, Prefer, Rows, never
+from assay.engine.experiment.merging.plans import OnePlan, placed_config
+from assay.engine.experiment.merging.rows import Asked, Choice, Prefer, Rows, never
 from assay.engine.experiment.runs import unite_items
 from assay.engine.experiment.sources import Source
 from assay.engine.experiment.trust import CONFIG, is_own, write_config

@@ -15,11 +15,11 @@ from typing import Any
 import msgspec
 
 from assay.engine.experiment.dataset import ingest
-from assay.engine.experiment.foreign import Foreign, Read, read_foreign
-from assay.engine.experiment.headlines import HeadlineCheck, check_headlines
-from assay.engine.experiment.import_cases import Cases, spool
-from assay.engine.experiment.import_rows import Written, import_rows, means_config
-from assay.engine.experiment.sidecar import restore
+from assay.engine.experiment.imports.cases import Cases, spool
+from assay.engine.experiment.imports.foreign import Foreign, Read, read_foreign
+from assay.engine.experiment.imports.headlines import HeadlineCheck, check_headlines
+from assay.engine.experiment.imports.rows import Written, import_rows, means_config
+from assay.engine.experiment.imports.sidecar import restore
 from assay.errors import UserError, shown
 from assay.records import ROWS_FILE, Kind, Manifest
 from assay.shown import Shown

@@ -19,8 +19,8 @@ from assay.config.source import scalar
 from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.experiment import bind
 from assay.engine.experiment.experiment import Experiment
+from assay.engine.experiment.locks.packages import versions
 from assay.engine.experiment.models import bind_usable, price_of, sampling
-from assay.engine.experiment.packages import versions
 from assay.engine.run.plan import content_hash
 from assay.errors import UserError
 from assay.interfaces import Model

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import msgspec
 
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.foreign import ForeignCase, Headline, files_below
-from assay.engine.experiment.sidecar import FILES
+from assay.engine.experiment.imports.foreign import ForeignCase, Headline, files_below
+from assay.engine.experiment.imports.sidecar import FILES
 from assay.engine.experiment.sources import Source, find_source
 from assay.engine.experiment.trust import CONFIG
 from assay.errors import AssayError, StoreError, UserError

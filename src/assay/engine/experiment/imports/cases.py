@@ -12,8 +12,8 @@ from typing import IO, Any
 import msgspec
 
 from assay.engine.experiment.dataset import StoredItems
-from assay.engine.experiment.foreign import Foreign, ForeignCase
-from assay.engine.experiment.import_rows import Written
+from assay.engine.experiment.imports.foreign import Foreign, ForeignCase
+from assay.engine.experiment.imports.rows import Written
 from assay.errors import UserError
 from assay.records import Evaluation, Response
 from assay.store.items import stored_item

@@ -11,7 +11,7 @@ from msgspec import UNSET
 from assay.engine.aggregate.columns import OUTCOMES, Columns, Reader
 from assay.engine.aggregate.facets import text_of
 from assay.engine.aggregate.groups import under_every_label, verdicts
-from assay.engine.experiment.foreign import Headline
+from assay.engine.experiment.imports.foreign import Headline
 from assay.interfaces import FloatArray, Log
 
 _SKIPPED, _SCORED = OUTCOMES.index("skipped"), OUTCOMES.index("scored")

@@ -137,7 +137,7 @@ def _ask(name: str, path: Path, params: Mapping[str, Any]) -> list[Foreign]:
     chosen = registry.check_params(read, params, where="--set")
     with failing(read, f"the format {name!r}", "--from"):
         results: list[Foreign] = read(path, **chosen)
-    from assay.engine.experiment.sidecar import completed  # it needs this module
+    from assay.engine.experiment.imports.sidecar import completed  # it needs this module
 
     return [completed(foreign, path) for foreign in results]
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from assay.engine.experiment.foreign import key_of
+from assay.engine.experiment.imports.foreign import key_of
 from assay.errors import UserError
 from assay.records import Evaluation, Response
 

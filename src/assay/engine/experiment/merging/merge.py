@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from assay.engine.experiment.merge_folder import LABELS, MERGED, MergedFolder, Parts
-from assay.engine.experiment.merge_plans import one_plan, refusal
-from assay.engine.experiment.merge_rows import Choice, Prefer
+from assay.engine.experiment.merging.folder import LABELS, MERGED, MergedFolder, Parts
+from assay.engine.experiment.merging.plans import one_plan, refusal
+from assay.engine.experiment.merging.rows import Choice, Prefer
 from assay.engine.experiment.sources import Source, find_sources
 from assay.engine.experiment.trust import CONFIG
 from assay.engine.run.evidence import Evidence

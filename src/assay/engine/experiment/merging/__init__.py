@@ -1,0 +1,1 @@
+"""Several folders of one plan become one folder. Nothing is computed here but what rows agree on."""
