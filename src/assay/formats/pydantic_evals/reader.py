@@ -183,7 +183,7 @@ class Report:
 class _Ids:
     """The ids of cases: their names; content where pydantic-evals has made up the name from the position."""
 
-    _MADE_UP = re.compile(r"ForeignCase \d+")
+    _MADE_UP = re.compile(r"Case \d+")
 
     def __init__(self) -> None:
         self.again = 0
