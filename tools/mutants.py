@@ -31,6 +31,9 @@ TARGETS = ("src/assay/engine", "src/assay/stats")
 ALIKE = {  # further tests of a room, by folder
     "engine/aggregate": ("metrics",),
     "engine/cluster/engines": ("engine/cluster",),
+    "engine/experiment/imports": ("engine/experiment",),
+    "engine/experiment/locks": ("engine/experiment",),
+    "engine/experiment/merging": ("engine/experiment",),
     "engine/cluster/shares": ("engine/cluster",),
     "stats": ("metrics",),
 }

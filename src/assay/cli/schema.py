@@ -9,6 +9,7 @@ from click.shell_completion import CompletionItem
 from assay import api
 from assay.cli import Command
 from assay.cli._options import force_option
+from assay.cli._output import json_option, print_json
 
 
 def complete_command(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -18,9 +19,9 @@ def complete_command(ctx: click.Context, param: click.Parameter, incomplete: str
 @click.command("schema", cls=Command)
 @click.argument("words", metavar="[COMMAND]", nargs=-1, shell_complete=complete_command)
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file.")
-@click.option("--json", is_flag=True, expose_value=False, help="As it is: a schema is JSON.")
+@json_option
 @force_option
-def command(words: tuple[str, ...], output: Path | None, force: bool) -> None:
+def command(words: tuple[str, ...], output: Path | None, force: bool, as_json: bool) -> None:
     """Print the JSON Schema of a config file, with which editors complete and check it; of COMMAND, that of each line
     which it prints with --json."""
     text = json.dumps(api.output_schema(" ".join(words)), indent=2) + "\n" if words else api.schema()
@@ -28,4 +29,7 @@ def command(words: tuple[str, ...], output: Path | None, force: bool) -> None:
         click.echo(text, nl=False)
         return
     api.write_named(output, text.encode(), force=force, private=False)
-    click.echo(f"written: {api.plain(str(output))}")
+    if as_json:
+        print_json({"output": str(output), "notes": []})
+    else:
+        click.echo(f"written: {api.plain(str(output))}")

@@ -56,7 +56,7 @@ class _Seal(msgspec.Struct):
 def signed(sections: Mapping[str, Any]) -> bytes:
     """The text of a manifest file with these sections, the seal at its end."""
     parts = {name: section for name, section in sections.items() if name != SEAL}
-    files = msgspec.json.decode(sections[SEAL], type=_Seal).files if SEAL in sections else {}
+    files = _sealed(sections)
     whole = {**parts, SEAL: {"files": {name: files[name] for name in sorted(files)}, "manifest": ""}}
     text = msgspec.json.format(msgspec.json.encode(whole), indent=2)
     head, _, tail = text.rpartition(b'""')
@@ -72,7 +72,7 @@ def seal_files(folder: Path, *, anew: bool = True) -> None:
     sections = msgspec.json.decode(reading.content(file), type=dict[str, msgspec.Raw])
     rows = {name for manifest in _manifests(sections) for name in manifest.checksums}
     own = [name for name in _own_files(folder) if name not in rows]
-    before = msgspec.json.decode(sections[SEAL], type=_Seal).files if SEAL in sections else {}
+    before = _sealed(sections)
     kept = {name: sealed for name, sealed in before.items() if name in own and not anew}
     if (calls := before.get(_CALLS)) is not None and any(
         fault.kind == "damaged" for fault in _check_file(folder, _CALLS, calls, grows=True)
@@ -87,6 +87,14 @@ def seal_files(folder: Path, *, anew: bool = True) -> None:
 def sealed_line(line: bytes) -> bytes:
     """An object on one line with its own checksum at its end."""
     return b'%b,"seal":"%b"}\n' % (line[:-1], xxh3_64_hexdigest(line).encode())
+
+
+def _sealed(sections: Mapping[str, Any]) -> dict[str, _File]:
+    """The files that a manifest has sealed; a section that is not one has sealed none."""
+    try:
+        return msgspec.json.decode(sections[SEAL], type=_Seal).files if SEAL in sections else {}
+    except (ValueError, RecursionError):
+        return {}
 
 
 def _own_files(folder: Path) -> Iterator[str]:

@@ -6,8 +6,8 @@ stays scored. Rows that Assay made itself are never replaced.
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -83,7 +83,8 @@ def import_one(read: Read, folder: Path) -> Imported:
     store = FlatStore(folder)
     id = next(iter(store.ids("run")), store.id)
     with store.lock("run", id):
-        source = dict(foreign.source)
+        with _readable(name, foreign):
+            source = dict(foreign.source)
         before = _unchanged(store, id, source)
         if before is not None:
             evaluation = store.manifest("evaluation", id)
@@ -97,11 +98,25 @@ def import_one(read: Read, folder: Path) -> Imported:
             _check_free(store, kind)
         _claim(store, "dataset", id, foreign.dataset, {"imported": source})
         _claim(store, "run", id, foreign.dataset, {"adopted": source})
-        run = _import(name, foreign, store, id, source)
+        with _readable(name, foreign):
+            run = _import(name, foreign, store, id, source)
         means_config(folder, foreign.dataset)
         seal_files(folder)
         push(folder)
         return _imported(name, foreign, folder, run, store)
+
+
+@contextmanager
+def _readable(name: str, foreign: Foreign) -> Generator[None]:
+    """Values of types that no version of a program writes, somewhere in its files, are the files' fault."""
+    try:
+        yield
+    except (TypeError, AttributeError, LookupError, ValueError, RecursionError) as error:
+        raise UserError(
+            f"this is not as {name} writes it: {type(error).__name__}: {error}",
+            where=foreign.dataset,
+            fix="restore the file; if the program really wrote it so, this is a gap of Assay's reader",
+        ) from error
 
 
 def _import(name: str, foreign: Foreign, store: FlatStore, id: str, source: Mapping[str, Any]) -> Manifest:
