@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from assay import registry
+from assay.engine.experiment import trust
 from tests.support import Lab
 
 # How long an example takes says something about the machine, which may be busy, and nothing about the code.
@@ -31,6 +32,14 @@ def plug_ins_of_one_test() -> Iterator[None]:
         for name in set(each._found) - names:
             if not each._found[name].__module__.startswith("assay."):
                 del each._found[name]
+
+
+@pytest.fixture(autouse=True)
+def trust_of_one_test() -> Iterator[None]:
+    """What a test trusts, by `--trust` in this process, is not trusted by the next."""
+    yield
+    trust._Process.trusts = trust._Process.said = False
+    trust._Process.foreign = set()
 
 
 @pytest.fixture

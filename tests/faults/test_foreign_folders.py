@@ -7,7 +7,7 @@ can name one; the file leaves a mark when it runs. Links in place of files that 
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -67,13 +67,11 @@ NEVER_USED = {"gate", "baseline"}
 
 
 @pytest.fixture(autouse=True)
-def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A user with a state directory of their own, who has not said anything yet."""
     monkeypatch.setenv("ASSAY_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.delenv("ASSAY_TRUST", raising=False)
     monkeypatch.chdir(tmp_path)
-    yield
-    trust._Process.trusts = trust._Process.said = False
 
 
 @pytest.fixture
