@@ -16,6 +16,7 @@ from assay.engine.experiment.imports.foreign import (
     Foreign,
     ForeignCase,
     Headline,
+    Rejected,
     files_below,
     head_of,
     without_secrets,
@@ -64,11 +65,10 @@ class TestRun:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.dataset = path.stem.lstrip(".")
-        self.rejected = 0
         self.planned: int | None = None
         self._facts: dict[str, Any] = {}
         self._scores: list[dict[str, Any]] = []
-        self._broken: list[str] = []
+        self._rejected = Rejected()
         self._model = _model(path)
         self._reading = Reading(self._model)
 
@@ -81,14 +81,14 @@ class TestRun:
         return {"read_from": ["a test run of deepeval"], "agents": [self._model], **self._facts}
 
     def cases(self) -> Iterator[ForeignCase]:
-        self.rejected, self.planned, self._facts, self._scores, self._broken = 0, None, {}, [], []
+        self._rejected, self.planned, self._facts, self._scores = Rejected(), None, {}, []
         self._reading, rows = Reading(self._model), 0
         for place, raw in self._tests():
             try:
                 raw = storable(raw)
                 test = msgspec.convert(raw, TestCase)
             except (msgspec.ValidationError, ValueError, RecursionError) as error:
-                self._reject(f"{place}: {error}")
+                self._rejected.add(f"{place}: {error}")
                 continue
             rows += 1
             yield self._reading.case(test, raw)
@@ -110,7 +110,7 @@ class TestRun:
                         self._header(key, number, storable(value))
         except ValueError as error:
             cut = isinstance(error, BrokenJson) and error.at_end
-            self._reject(f"{self.path}: {'it ends in the middle' if cut else error}")
+            self._rejected.add(f"{self.path}: {'it ends in the middle' if cut else error}")
 
     def _header(self, key: str, number: int | None, value: Any) -> None:
         fields = self._facts if key in _KEPT else self._facts.setdefault(REST, {})
@@ -121,14 +121,12 @@ class TestRun:
             if key not in _KEPT:
                 self._reading.rest.unknown[key] += 1
 
-    def _reject(self, what: str) -> None:
-        self.rejected += 1
-        if len(self._broken) < 3:
-            self._broken.append(what)
+    @property
+    def rejected(self) -> int:
+        return self._rejected.count
 
     def notes(self) -> list[str]:
-        broken = "; ".join(self._broken)
-        said = [f"what could not be read, {self.rejected:,} in all: {broken}"] if self.rejected else []
+        said = self._rejected.notes()
         said += [_SAID[what].format(count) for what, count in self._reading.odd.items()]
         if self._model == "unnamed":
             said.append("the run does not name a model in its hyperparameters: it is called 'unnamed'")

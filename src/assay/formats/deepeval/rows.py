@@ -9,7 +9,15 @@ from typing import Any, cast
 
 import msgspec
 
-from assay.engine.experiment.imports.foreign import REST, ForeignCase, Rest, content_id, key_of, without_secrets
+from assay.engine.experiment.imports.foreign import (
+    REST,
+    ForeignCase,
+    Rest,
+    content_id,
+    evaluation_of,
+    key_of,
+    without_secrets,
+)
 from assay.formats.deepeval.shapes import KNOWN, KNOWN_OF_METRIC, PLACED, PLACED_OF_METRIC, Metric, TestCase
 from assay.records import Evaluation, Response
 from assay.store.keys import canonical, digest, short
@@ -145,18 +153,13 @@ class Reading:
 def _label(
     response: Response, label: str, scorer: str, passed: bool | None, score: float | None, details: dict[str, Any]
 ) -> Evaluation:
-    return Evaluation(
-        item_id=response.item_id,
-        sample_id=response.sample_id,
-        sample_index=response.sample_index,
-        label=label,
-        model_name=response.model_name,
+    return evaluation_of(
+        response,
+        label,
         passed=passed,
         score=score if score is None or math.isfinite(score) else None,
         detailed_results=details,
-        metadata={"model_id": response.model_name},
         key=key_of("deepeval", response.key, label),
-        responses=[response.key],
         scorer=scorer,
     )
 

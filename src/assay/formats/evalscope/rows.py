@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
-from assay.engine.experiment.imports.foreign import REST, Rest, content_id, key_of
+from assay.engine.experiment.imports.foreign import REST, Rest, content_id, evaluation_of, key_of
 from assay.records import Evaluation, EvaluationOutcome, Response
 
 Row = dict[str, Any]
@@ -222,19 +222,14 @@ def _evaluation(
     details: Row,
     outcome: EvaluationOutcome = "errored",
 ) -> Evaluation:
-    return Evaluation(
-        item_id=response.item_id,
-        sample_id=response.sample_id,
-        sample_index=response.sample_index,
-        label=label,
-        model_name=response.model_name,
+    return evaluation_of(
+        response,
+        label,
         passed=number == 1.0 if label in _YES_OR_NO and number in (0.0, 1.0) else None,
         score=number,
         detailed_results=details,
         metadata={name: response.metadata[name] for name in ("model_id", "dataset", "subset")},
         key=key_of("evalscope", response.key, label),
-        responses=[response.key],
-        scorer=label,
         outcome="scored" if error is None else outcome,
         error=error,
         error_kind="permanent" if error is not None and outcome == "errored" else None,

@@ -130,6 +130,8 @@ class Numbers:
         numbers = values.reduced(reduce)
         if name in _MEANS:
             headline.ours, headline.is_mean, headline.reduce = float(numbers.mean()), True, reduce
+            if len(numbers) > 1:
+                headline.ours_stderr = float(numbers.std(ddof=1)) / len(numbers) ** 0.5
         elif name in ("std", "var", *_ERRORS) and _is_simple(metric):
             deviation = float(numbers.std(ddof=1)) if len(numbers) > 1 else 0.0
             headline.ours = {"std": deviation, "var": deviation**2}.get(name, deviation / len(numbers) ** 0.5)

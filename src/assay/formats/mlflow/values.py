@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import msgspec
 
-from assay.engine.experiment.imports.foreign import key_of
+from assay.engine.experiment.imports.foreign import evaluation_of, key_of
 from assay.records import Evaluation, Response
 
 _RATINGS = {"yes": 1.0, "no": 0.0}  # as MLflow counts them
@@ -40,18 +40,12 @@ def evaluation(
     number = number_of(value)
     failed = error is not None or value is None or (isinstance(value, float) and number is None)
     rated = isinstance(value, bool) or (isinstance(value, str) and number is not None)
-    return Evaluation(
-        item_id=response.item_id,
-        sample_id=response.sample_id,
-        sample_index=response.sample_index,
-        label=label,
-        model_name=response.model_name,
+    return evaluation_of(
+        response,
+        label,
         passed=bool(number) if rated and not failed else None,
         score=None if failed else number,
-        timestamp=response.timestamp,
-        metadata={"model_id": response.model_name},
         key=key_of("mlflow", response.key, label, scorer, part),
-        responses=[response.key],
         scorer=scorer or label,
         outcome="errored" if failed else "scored",
         error=(error or "MLflow has no value of this metric for this row") if failed else None,

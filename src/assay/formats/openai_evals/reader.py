@@ -15,6 +15,7 @@ from assay.engine.experiment.imports.foreign import (
     Headline,
     Rest,
     content_id,
+    evaluation_of,
     files_below,
     head_of,
     key_of,
@@ -183,18 +184,12 @@ class Results:
         number = float(value) if isinstance(value, (bool, int, float)) and math.isfinite(value) else None
         if number is not None:
             self._labels[label] += 1
-        return Evaluation(
-            item_id=response.item_id,
-            sample_id=response.sample_id,
-            sample_index=response.sample_index,
-            label=label,
-            model_name=response.model_name,
+        return evaluation_of(
+            response,
+            label,
             passed=None if number is None else number > 0.5,
             score=number,
             detailed_results=details,
-            timestamp=response.timestamp,
-            metadata={"model_id": response.model_name},
-            responses=[response.key],
             scorer=self._scorer,
             value=value if number is None else None,
         )

@@ -17,6 +17,7 @@ from assay.engine.experiment.imports.foreign import (
     Foreign,
     ForeignCase,
     Headline,
+    Rejected,
     files_below,
     head_of,
     unknown_version,
@@ -111,13 +112,12 @@ class Evaluation:
     def __init__(self, path: Path, *, lines: bool) -> None:
         self.path = path
         self.dataset = path.stem
-        self.rejected = 0
         self.planned: int | None = None
         self._lines = lines
         self._facts: dict[str, Any] = {}
         self._reading = Reading()
         self._numbers = Numbers()
-        self._broken: list[str] = []
+        self._rejected = Rejected()
 
     @property
     def source(self) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class Evaluation:
         return {"read_from": [f"{kind} of promptfoo"], "agents": self._numbers.models(), **self._facts}
 
     def cases(self) -> Iterator[ForeignCase]:
-        self.rejected, self.planned, self._facts, self._broken = 0, None, {}, []
+        self._rejected, self.planned, self._facts = Rejected(), None, {}
         self._reading, self._numbers = Reading(), Numbers()
         items, samples = Seen(), Seen()
         repeat = 1 if self._lines else _repeat(self.path)
@@ -138,7 +138,7 @@ class Evaluation:
                 raw = storable(raw)
                 row = msgspec.convert(raw, Row)
             except (msgspec.ValidationError, ValueError, RecursionError) as error:
-                self._reject(f"{place}: {error}")
+                self._rejected.add(f"{place}: {error}")
                 continue
             yield self._case(row, raw, items, samples, repeat)
         stats = self._facts.get("stats")
@@ -176,7 +176,7 @@ class Evaluation:
                         self._entry(key, number, storable(value))
         except ValueError as error:
             cut = isinstance(error, BrokenJson) and error.at_end
-            self._reject(f"{self.path}: {'it ends in the middle' if cut else error}")
+            self._rejected.add(f"{self.path}: {'it ends in the middle' if cut else error}")
 
     def _line_rows(self) -> Iterator[tuple[str, Any]]:
         with reading.opened(self.path) as file:
@@ -186,7 +186,7 @@ class Evaluation:
                 try:
                     yield f"{self.path}:{number}", _decoded(line)
                 except ValueError as error:
-                    self._reject(f"{self.path}:{number}: {error}")
+                    self._rejected.add(f"{self.path}:{number}: {error}")
 
     def _header(self, key: str, value: Any) -> None:
         if key in _KEPT:
@@ -208,7 +208,7 @@ class Evaluation:
         try:
             prompt = msgspec.convert(value, Prompt)
         except (msgspec.ValidationError, RecursionError):
-            self._reject(f"{self.path}: prompt {number}")
+            self._rejected.add(f"{self.path}: prompt {number}")
             return
         self._numbers.add_prompt(number, prompt, value)
         entry = {"id": prompt.id, "label": prompt.label, "provider": prompt.provider, "template": prompt.raw}
@@ -218,14 +218,12 @@ class Evaluation:
     def _config(self) -> dict[str, Any]:
         return self._facts.setdefault("config", {})
 
-    def _reject(self, what: str) -> None:
-        self.rejected += 1
-        if len(self._broken) < 3:
-            self._broken.append(what)
+    @property
+    def rejected(self) -> int:
+        return self._rejected.count
 
     def notes(self) -> list[str]:
-        broken = "; ".join(self._broken)
-        said = [f"what could not be read, {self.rejected:,} in all: {broken}"] if self.rejected else []
+        said = self._rejected.notes()
         said += [_SAID[what].format(count) for what, count in self._reading.odd.items() if count]
         return said + self._reading.rest.notes()
 

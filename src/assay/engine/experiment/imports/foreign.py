@@ -24,6 +24,7 @@ from assay.store.keys import canonical, digest
 from assay.usercode import failing
 
 HEAD = 1 << 16  # bytes of a file that tell its format
+_MOST_NAMED = 3
 REST = "source"  # the key of a row's metadata that holds what has no place in the row
 _SECRET = re.compile(
     r"(api[-_]?key|authorization|auth[-_]?token|access[-_]?token|password|secret|credential|cookie)", re.I
@@ -57,6 +58,7 @@ class Headline(msgspec.Struct, kw_only=True):
     reduce: Literal["mean", "median", "mode", "max", "none"] = "mean"
     failed_as: float | None = None
     ours: float | None = None
+    ours_stderr: float | None = None
     is_mean: bool = False
     reason: str = ""
 
@@ -195,6 +197,38 @@ def content_id(*content: Any) -> str:
 def key_of(format: str, *parts: Any) -> str:
     """The key of a foreign row, from all that identifies it."""
     return digest(format, canonical(parts)).hex()
+
+
+def evaluation_of(response: Response, label: str, **fields: Any) -> Evaluation:
+    """A label of a response: the fields that both have, and those given."""
+    shared: dict[str, Any] = {
+        "item_id": response.item_id,
+        "sample_id": response.sample_id,
+        "sample_index": response.sample_index,
+        "model_name": response.model_name,
+        "timestamp": response.timestamp,
+        "metadata": {"model_id": response.model_name},
+        "responses": [response.key],
+        "scorer": label,
+    }
+    return Evaluation(label=label, **{**shared, **fields})
+
+
+class Rejected:
+    """How many rows and files could not be read, and the first of them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._first: list[str] = []
+
+    def add(self, what: str) -> None:
+        self.count += 1
+        if len(self._first) < _MOST_NAMED:
+            self._first.append(what)
+
+    def notes(self) -> list[str]:
+        first = "; ".join(self._first)
+        return [f"what could not be read, {self.count:,} in all: {first}"] if self.count else []
 
 
 class Rest:

@@ -81,6 +81,7 @@ def _check(
         theirs=headline.value,
         theirs_stderr=headline.stderr,
         ours=headline.ours,
+        ours_stderr=headline.ours_stderr,
         reason=headline.reason,
     )
     failed = chosen & (outcome != _SCORED) & (outcome != _SKIPPED) & (outcome < len(OUTCOMES))

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from assay.engine.experiment.imports.foreign import key_of
+from assay.engine.experiment.imports.foreign import evaluation_of, key_of
 from assay.errors import UserError
 from assay.records import Evaluation, Response
 
@@ -40,18 +40,7 @@ def completed(plain: T, kept: Mapping[str, Any], place: str) -> T:
 
 def labelled(format: str, response: Response, label: str) -> Evaluation:
     """An evaluation of a response of which nothing is known but its label."""
-    return Evaluation(
-        item_id=response.item_id,
-        sample_id=response.sample_id,
-        sample_index=response.sample_index,
-        label=label,
-        model_name=response.model_name,
-        timestamp=response.timestamp,
-        metadata=response.metadata,
-        key=key_of(format, response.key, label),
-        responses=[response.key],
-        scorer=label,
-    )
+    return evaluation_of(response, label, metadata=response.metadata, key=key_of(format, response.key, label))
 
 
 def kept_of(format: str, response: Mapping[str, Any], plain: Response, evaluations: Sequence[Any]) -> dict[str, Any]:
