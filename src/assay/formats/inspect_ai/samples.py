@@ -8,7 +8,6 @@ from typing import Any, cast
 import msgspec
 
 from assay.engine.experiment.imports.foreign import REST
-from assay.formats.inspect_ai.written_events import events_of
 from assay.records import Evaluation, Item, Response
 from assay.text.expected import NoExpectation, accepted
 from assay.text.template import DEFAULT_FIELDS
@@ -67,7 +66,6 @@ def sample_of(item: Item | None, response: Response, labels: Mapping[str, Evalua
         why = response.error or "the answer was skipped"
         traceback = str(source.get("traceback") or "")
         sample["error"] = {"message": why, "traceback": traceback, "traceback_ansi": traceback or why}  # which is shown
-    sample["events"] = events_of(sample, model)
     sample |= {name: source[name] for name in _AGAIN if source.get(name) is not None}
     return sample | {name: of_item[name] for name in _OF_ITEM if of_item.get(name) is not None}
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 Row = dict[str, Any]
-MADE = b'[{"event":"info","source":"assay",'  # how such events begin: a reader has them in the sample, and keeps none
+MADE = b'[{"event":"info","source":"assay",'  # how they begin, by which the reader leaves them out
 _SAID = "Made by Assay of an experiment's rows: the model's answer and its scores."
 _NEVER = "1970-01-01T00:00:00+00:00"
 
