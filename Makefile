@@ -10,11 +10,12 @@ CLUSTER := $(VENV)/.cluster
 LOCAL := $(VENV)/.local
 HARNESS := $(VENV)/.harness
 PEERS ?= $(notdir $(patsubst %/,%,$(dir $(wildcard tests/formats/*/requirements.txt tests/formats/*/package.json))))
-APT := apt-get update && apt-get install -y --no-install-recommends chromium nodejs npm
+NODE := $(if $(shell command -v npm),,nodejs npm)
+APT := apt-get update && apt-get install -y --no-install-recommends chromium $(NODE)
 SLURM := slurmctld slurmd slurm-client munge
 
-.PHONY: demo demo-llm run-gemma2b-full test test-heavy test-local test-browser test-benchmarks test-cluster test-peers screenshots check fix \
-  bench bench-trees walk mutants fuzz soak soak-cluster clean
+.PHONY: demo demo-llm run-gemma2b-full test test-heavy test-local test-browser test-benchmarks test-cluster test-peers \
+  screenshots check fix bench bench-trees walk mutants fuzz soak soak-cluster clean
 
 demo: $(CORE)  ## run a real evaluation on the embedded model
 	$(BIN)/assay run examples/demo/config.yaml
@@ -111,7 +112,7 @@ $(BROWSER): $(DEV)
 $(CLUSTER): $(DEV)
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[cluster]'
 	test $$(id -u) != 0 || ! command -v apt-get || { command -v slurmctld && command -v npm; } || \
-		{ apt-get update && apt-get install -y --no-install-recommends $(SLURM) nodejs npm; }
+		{ apt-get update && apt-get install -y --no-install-recommends $(SLURM) $(NODE); }
 	! command -v npm || npm install --silent --no-audit --no-fund --prefix $(VENV)/azurite azurite@3.37.0
 	touch $@
 
