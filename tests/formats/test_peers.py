@@ -11,6 +11,7 @@ import pytest
 
 from tests.formats.imports import Brought, bring
 from tests.formats.installed import needed
+from tests.formats.mlflow import stores
 
 pytestmark = [pytest.mark.peers, pytest.mark.timeout(1800)]
 HERE = Path(__file__).parent
@@ -120,7 +121,7 @@ def test_a_tool_that_runs_anew_gives_the_numbers_of_the_logs(name: str, tmp_path
         headline = large.headline(peer.label, peer.metric, **peer.where)
         assert (headline.theirs, headline.equal) == (pytest.approx(peer.planned), True)
         assert headline.ours == pytest.approx(peer.planned, abs=1e-4 if name == "evalscope" else 1e-12)
-    assert facts(bring(made, tmp_path / "all-new")) == facts(bring(stored, tmp_path / "all-old"))
+    assert facts(all_of(name, made, tmp_path / "all-new")) == facts(all_of(name, stored, tmp_path / "all-old"))
 
 
 def run_tool(name: str, folder: Path) -> None:
@@ -139,6 +140,15 @@ def run(command: list[Any], folder: Path) -> str:
     done = subprocess.run(command, cwd=folder, env=os.environ | own, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
+
+
+def all_of(name: str, logs: Path, folder: Path) -> list[Brought]:
+    """What all logs give; what MLflow left in a database and in its file store is put back first."""
+    found = bring(logs, folder)
+    if name == "mlflow":
+        database = stores.database(folder, stores.tables(logs))
+        found += [*bring(database, folder / "of-database"), *bring(stores.store(folder, logs), folder / "of-store")]
+    return found
 
 
 def facts(several: list[Brought]) -> list[Any]:

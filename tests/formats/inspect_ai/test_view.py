@@ -32,7 +32,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = {
         "name": "demo",
         "dataset": str(folder / "items.jsonl"),
-        "models": ["demo:small"],
+        "models": [{"name": "solver", "type": "demo"}],
         "prompt_template": "{{question}}",
         "evaluation_methods": ["exact_match", "contains"],
         "output_dir": str(folder / "demo"),
@@ -99,7 +99,7 @@ def shown(page: "Page", *texts: str) -> None:
 
 def test_a_list_of_logs_and_one_of_samples(page: "Page") -> None:
     page.goto("/")
-    shown(page, "demo:small", "0.5")
+    shown(page, "solver", "0.5")
     page.goto("/#/logs/demo.eval")
     shown(page, "exact_match", "contains", "2 Samples", "sum/1", "town", "What is 7 + 8?", "15", "Bergen", "Oslo")
     page.get_by_text("What is 7 + 8?", exact=True).first.click()
