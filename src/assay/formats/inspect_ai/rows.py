@@ -60,8 +60,7 @@ def case_of(sample: Sample, unknown: Row, around: Around) -> ForeignCase:
     response = _response(sample, id, unknown, around)
     evaluations = _evaluations(sample, response, around)
     spans: list[Packed] = []
-    events = b"" if sample.events is UNSET else bytes(sample.events)
-    if events and events not in EMPTY and not events.startswith(MADE):
+    if sample.events is not UNSET and not (events := bytes(sample.events)).startswith(MADE) and events not in EMPTY:
         spans = [Packed("inspect_ai", sample.events, sample.events_data, attachments or UNSET)]
     return ForeignCase(_item(sample, id), response, evaluations, spans)
 
