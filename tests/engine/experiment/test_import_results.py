@@ -214,6 +214,22 @@ def test_a_source_without_an_answer_is_refused(tmp_path: Path) -> None:
         imported(tmp_path, Tool([ForeignCase({"id": "a", "data": "x"})]))
 
 
+    assert not (tmp_path / "out").exists()
+
+
+def test_one_of_several_that_cannot_be_imported_stops_no_other(tmp_path: Path) -> None:
+    empty = Tool([], name="empty")
+    wrong = Tool([answer("a", 1.0)._replace(item={"data": "no id"})], name="wrong")
+    results = imported(tmp_path, empty, Tool([answer("a", 1.0)]), wrong)
+    assert [bool(result.folder) for result in results] == [False, True, False]
+    assert [result.rejected for result in results] == [1, 0, 1]
+    assert results[0].notes == ["empty: there is no response to import"]
+    assert [entry.name for entry in (tmp_path / "out").iterdir()] == ["sums"]
+    (tmp_path / "none").mkdir()
+    with pytest.raises(UserError, match="there is no response to import"):
+        imported(tmp_path / "none", empty, Tool([], name="other"))
+
+
 def test_rows_that_assay_made_are_never_replaced(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()

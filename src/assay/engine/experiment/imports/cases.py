@@ -33,8 +33,8 @@ def spool(folder: Path) -> IO[bytes]:
 class Cases:
     """A reader's cases, read once. An item whose id another item has gets an id of its own, and so have its rows."""
 
-    def __init__(self, foreign: Foreign, spools: Sequence[IO[bytes]]) -> None:
-        self._foreign = foreign
+    def __init__(self, foreign: Foreign, spools: Sequence[IO[bytes]], where: str = "") -> None:
+        self._foreign, self._where = foreign, where or foreign.dataset
         self._items, self._evaluations, self._spans = spools
         self._ids, self._contents = Seen(), Seen()
         self._stored_ids = array("Q")
@@ -61,8 +61,8 @@ class Cases:
                 yield case.response
         self._write(evaluations)
         if not any_response:
-            where = self._foreign.dataset
-            raise UserError("there is no response to import", where=where, fix="name a source that has answers")
+            fix = "name a source that has answers"
+            raise UserError("there is no response to import", where=self._where, fix=fix)
 
     def _write(self, evaluations: list[Evaluation]) -> None:
         self._outcomes.update(map(_outcome, evaluations))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from assay.engine.experiment.imports.foreign import Read, recognised
 from assay.engine.experiment.imports.results import folder_names, import_one
-from assay.errors import LockedError
+from assay.errors import LockedError, UserError
 from assay.store.files import cache_folder
 from assay.store.keys import digest
 
@@ -30,16 +30,22 @@ class Copy(NamedTuple):
 
 
 def imported_copies(path: Path) -> list[Copy]:
-    """A copy of each experiment of another program at a path; none if nothing there is one."""
+    """A copy of each experiment of another program at a path; none if nothing there is one. Of several, those that
+    cannot be read are left out: `assay import` names them."""
     read = recognised(path)
     if not read:
         return []
     identity = (_READERS, os.fsencode(os.path.abspath(path)))
     place = cache_folder() / "imported" / digest("imported", *identity).hex()
     _remove_old(place.parent)
-    copies = [Copy(each.foreign.dataset, place / name) for each, name in zip(read, folder_names(read), strict=True)]
-    for each, copy in zip(read, copies, strict=True):
-        _import(each, copy.folder)
+    copies: list[Copy] = []
+    for each, name in zip(read, folder_names(read), strict=True):
+        try:
+            _import(each, place / name)
+            copies.append(Copy(each.foreign.dataset, place / name))
+        except UserError:
+            if each is read[-1] and not copies:
+                raise
     with suppress(OSError):
         os.utime(place)
     return copies

@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import msgspec
@@ -37,11 +38,13 @@ REPORTED = "reported"  # and of how they come from the rows
 
 
 class Imported(Shown, kw_only=True):
-    """What one import left behind. `planned` is how many answers the program meant to get."""
+    """What one import left behind. `planned` is how many answers the program meant to get. An experiment that cannot be
+    imported, one of several, has no folder."""
 
     folder: str
     format: str
     dataset: str
+    files: list[str] = []
     read_from: list[str] = []
     agents: list[str] = []
     items: int = 0
@@ -60,11 +63,23 @@ def import_results(
     format_name: str = "",
     params: Mapping[str, Any] | None = None,
 ) -> list[Imported]:
-    """Import what is at the sources into `folder`; several experiments get a folder each below it."""
+    """Import what is at the sources into `folder`; several experiments get a folder each below it, and one of them that
+    cannot be imported is no reason to leave out the others."""
     paths = [sources] if isinstance(sources, (str, Path)) else list(sources)
     read = [each for path in paths for each in read_foreign(local(path), format_name, params or {})]
     folders = [folder] if len(read) == 1 else [f"{folder}/{name}" for name in folder_names(read)]
-    return [import_one(each, local(target)) for each, target in zip(read, folders, strict=True)]
+    if len(read) == 1:
+        return [import_one(read[0], local(folders[0]))]
+    results: list[Imported] = []
+    for each, target in zip(read, folders, strict=True):
+        try:
+            results.append(import_one(each, local(target)))
+        except UserError as error:
+            if each is read[-1] and not any(result.folder for result in results):
+                raise
+            format, dataset, note = each.format, each.foreign.dataset, f"{error.where}: {error.what}"
+            results.append(Imported(folder="", format=format, dataset=dataset, rejected=1, notes=[note]))
+    return results
 
 
 def folder_names(read: Sequence[Read]) -> list[str]:
@@ -82,8 +97,8 @@ def import_one(read: Read, folder: Path) -> Imported:
     name, foreign = read
     store = FlatStore(folder)
     id = next(iter(store.ids("run")), store.id)
-    with store.lock("run", id):
-        with _readable(name, foreign):
+    with _none_left(folder), store.lock("run", id):
+        with _readable(name, foreign.dataset):
             source = dict(foreign.source)
         before = _unchanged(store, id, source)
         if before is not None:
@@ -98,8 +113,9 @@ def import_one(read: Read, folder: Path) -> Imported:
             _check_free(store, kind)
         _claim(store, "dataset", id, foreign.dataset, {"imported": source})
         _claim(store, "run", id, foreign.dataset, {"adopted": source})
-        with _readable(name, foreign):
-            run = _import(name, foreign, store, id, source)
+        where = next(iter(_files(source)), foreign.dataset)
+        with _readable(name, where):
+            run = _import(name, foreign, store, id, source, where)
         means_config(folder, foreign.dataset)
         seal_files(folder)
         push(folder)
@@ -107,21 +123,39 @@ def import_one(read: Read, folder: Path) -> Imported:
 
 
 @contextmanager
-def _readable(name: str, foreign: Foreign) -> Generator[None]:
+def _none_left(folder: Path) -> Generator[None]:
+    """A folder that was made for what turns out not to be results is removed again."""
+    made = not folder.exists()
+    try:
+        yield
+    except UserError:
+        if made:
+            rmtree(folder, ignore_errors=True)
+        raise
+
+
+@contextmanager
+def _readable(name: str, where: str) -> Generator[None]:
     """Values of types that no version of a program writes, somewhere in its files, are the files' fault."""
     try:
         yield
     except (TypeError, AttributeError, LookupError, ValueError, RecursionError) as error:
         raise UserError(
             f"this is not as {name} writes it: {type(error).__name__}: {error}",
-            where=foreign.dataset,
+            where=where,
             fix="restore the file; if the program really wrote it so, this is a gap of Assay's reader",
         ) from error
 
 
-def _import(name: str, foreign: Foreign, store: FlatStore, id: str, source: Mapping[str, Any]) -> Manifest:
+def _files(source: Mapping[str, Any]) -> list[str]:
+    """The files that an experiment was read from."""
+    stamps: Any = source.get("files")
+    return [str(stamp["path"]) for stamp in stamps] if isinstance(stamps, list) else []
+
+
+def _import(name: str, foreign: Foreign, store: FlatStore, id: str, source: Mapping[str, Any], where: str) -> Manifest:
     with ExitStack() as stack:
-        cases = Cases(foreign, [stack.enter_context(spool(store.folder)) for _ in range(3)])
+        cases = Cases(foreign, [stack.enter_context(spool(store.folder)) for _ in range(3)], where)
         rows = cases.responses()  # a pass that gives all the rest, too
         run = import_rows(store, "run", id, rows, source=source, inputs=[], name=foreign.dataset, anew=True)
         stamp = {"imported": dict(source)}
@@ -221,6 +255,7 @@ def _imported(name: str, foreign: Foreign, folder: Path, run: Manifest, store: F
         folder=shown(str(folder)),
         format=name,
         dataset=foreign.dataset,
+        files=_files(run.plan.get("adopted", {})),
         read_from=list(facts.get("read_from", [])),
         agents=list(facts.get("agents") or facts.get("models") or []),
         items=dataset.counts.get("items", 0) if dataset else 0,

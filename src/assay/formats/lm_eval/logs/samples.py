@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw
 from assay import reading
 from assay.engine.experiment.imports.foreign import REST, ForeignCase, Rest
 from assay.formats.lm_eval.logs.asked import Asking
-from assay.formats.lm_eval.logs.files import Fields, Part, is_number
+from assay.formats.lm_eval.logs.files import NONE, Fields, Part, is_number
 from assay.formats.lm_eval.logs.lines import FIXED, Documents, Shape, arguments_of
 from assay.formats.lm_eval.logs.values import Values
 from assay.formats.lm_eval.scorer import label as label_of
@@ -43,7 +43,7 @@ class _Pipeline:
     def __init__(self, name: str, place: bytes, shape: Shape) -> None:
         self.name = name
         self.mark = digest("filter", place, name.encode()).hex()[:12]
-        self.labels = [(field, metric, label_of(metric, name)) for field, metric in shape.columns]
+        self.labels = [(field, metric, label_of(metric, name)) for field, metric in shape.columns if metric != NONE]
         self.documents = Documents()
 
 
