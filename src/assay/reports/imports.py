@@ -30,7 +30,7 @@ def imports_view(imports: Sequence[Imported]) -> Sheet:
             continue
         parts += [
             Line(named),
-            *([Line(f"from: {_some([*map(_near, imported.files)])}", wraps=False)] if imported.files else []),
+            *([Line(f"from: {_place(imported.files)}", wraps=False)] if imported.files else []),
             *([Line(f"models: {_some(imported.agents)}")] if imported.agents else []),
             Line(f"items: {imported.items:,}"),
             Line(f"responses: {counts_text(imported.responses, 'none')}{models}{_missing(imported)}"),
@@ -95,8 +95,9 @@ def _missing(imported: Imported) -> str:
     return f"; {missing:,} more were planned" if missing > 0 else ""
 
 
-def _near(path: str) -> str:
-    """A path as the user would type it: relative below the current folder."""
+def _place(files: Sequence[str]) -> str:
+    """The file, or the folder of several, as the user would type it: relative below the current folder."""
+    path = os.path.commonpath(files) if all(map(os.path.isabs, files)) else _some(files)
     return os.path.relpath(path) if path.startswith(f"{os.getcwd()}{os.sep}") else path
 
 
