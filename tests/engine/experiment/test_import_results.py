@@ -61,10 +61,11 @@ class Tool:
         self.planned: int | None = more.get("planned")
         self.rejected: int = more.get("rejected", 0)
         self.version = more.get("version", 1)
+        self.files: list[dict[str, str]] = []
 
     @property
     def source(self) -> dict[str, Any]:
-        return {"format": NAME, "version": self.version}
+        return {"format": NAME, "version": self.version, "files": self.files}
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -213,7 +214,6 @@ def test_a_source_without_an_answer_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there is no response to import"):
         imported(tmp_path, Tool([ForeignCase({"id": "a", "data": "x"})]))
 
-
     assert not (tmp_path / "out").exists()
 
 
@@ -237,6 +237,26 @@ def test_rows_that_assay_made_are_never_replaced(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="that no import has made"):
         imported(tmp_path, Tool([answer("a", 1.0)]))
     assert (out / "responses.jsonl").read_text() == '{"item_id": "mine"}\n'
+
+
+def test_an_import_of_other_files_is_not_replaced(tmp_path: Path) -> None:
+    def tool(**stamp: str) -> Tool:
+        made = Tool([answer("a", 1.0)])
+        made.files = [stamp]
+        return made
+
+    imported(tmp_path, tool(path="/a/log", content="1"))
+    imported(tmp_path, tool(path="/a/log", content="2"))
+    imported(tmp_path, tool(path="/moved/log", content="2"))
+    with pytest.raises(UserError, match="the folder has an import of '/moved/log'"):
+        imported(tmp_path, tool(path="/b/log", content="3"))
+
+
+def test_a_target_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(UserError, match="out' is a file, not a folder"):
+        imported(tmp_path, Tool([answer("a", 1.0)]))
+    assert (tmp_path / "out").read_text() == "mine"
 
 
 def test_a_file_of_two_formats_is_refused(tmp_path: Path) -> None:

@@ -376,3 +376,11 @@ def test_answers_that_nobody_scored_have_no_scores(tmp_path: Path) -> None:
     write(tmp_path / "log", lines, report(results=results))
     result = imported(tmp_path / "log", tmp_path / "out")
     assert (result.responses, result.evaluations, result.headlines) == ({"ok": 3}, {}, [])
+
+
+def test_a_damaged_byte_in_a_document_rejects_its_line(tmp_path: Path) -> None:
+    write(tmp_path / "log", [sample(number, doc={"n": f"?{number}"}) for number in range(3)], report())
+    (file,) = (tmp_path / "log").glob("samples_*")
+    file.write_bytes(file.read_bytes().replace(b"?1", b"\xff1"))
+    result = imported(tmp_path / "log", tmp_path / "out")
+    assert (result.rejected, result.items) == (1, 2)

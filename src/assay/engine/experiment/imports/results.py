@@ -5,6 +5,7 @@ manifest says what the rows were made from: importing an unchanged source again 
 stays scored. Rows that Assay made itself are never replaced.
 """
 
+import os
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -24,7 +25,7 @@ from assay.engine.experiment.imports.sidecar import restore
 from assay.errors import UserError, shown
 from assay.records import ROWS_FILE, Kind, Manifest
 from assay.shown import Shown
-from assay.store.files import safe_name
+from assay.store.files import safe_name, store_error
 from assay.store.keys import canonical
 from assay.store.seal import is_unchanged
 from assay.store.sealed import seal_files
@@ -68,8 +69,10 @@ def import_results(
     paths = [sources] if isinstance(sources, (str, Path)) else list(sources)
     read = [each for path in paths for each in read_foreign(local(path), format_name, params or {})]
     folders = [folder] if len(read) == 1 else [f"{folder}/{name}" for name in folder_names(read)]
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise UserError(f"{str(folder)!r} is a file, not a folder", fix="choose another folder with -o")
     if len(read) == 1:
-        return [import_one(read[0], local(folders[0]))]
+        return [import_one(read[0], local(folder), into_other=False)]
     results: list[Imported] = []
     for each, target in zip(read, folders, strict=True):
         try:
@@ -92,8 +95,8 @@ def folder_names(read: Sequence[Read]) -> list[str]:
     return names
 
 
-def import_one(read: Read, folder: Path) -> Imported:
-    """Import one experiment into its folder."""
+def import_one(read: Read, folder: Path, *, into_other: bool = True) -> Imported:
+    """Import one experiment into its folder; the import of other files there is replaced only if that is meant."""
     name, foreign = read
     store = FlatStore(folder)
     id = next(iter(store.ids("run")), store.id)
@@ -111,6 +114,8 @@ def import_one(read: Read, folder: Path) -> Imported:
             return imported
         for kind in ("dataset", "run"):
             _check_free(store, kind)
+        if not into_other:
+            _check_same(store, id, source)
         _claim(store, "dataset", id, foreign.dataset, {"imported": source})
         _claim(store, "run", id, foreign.dataset, {"adopted": source})
         where = next(iter(_files(source)), foreign.dataset)
@@ -132,6 +137,8 @@ def _none_left(folder: Path) -> Generator[None]:
         if made:
             rmtree(folder, ignore_errors=True)
         raise
+    except OSError as error:  # of files that have no name, for one
+        raise store_error(error, Path(error.filename or folder)) from error
 
 
 @contextmanager
@@ -245,6 +252,19 @@ def _check_free(store: FlatStore, kind: Kind) -> None:
             f"the folder has {ROWS_FILE[kind]} that no import has made",
             where=str(store.folder),
             fix="choose another folder with -o",
+        )
+
+
+def _check_same(store: FlatStore, id: str, source: Mapping[str, Any]) -> None:
+    """Files that an import may replace are the same ones, changed or moved."""
+    run = store.manifest("run", id)
+    old: Any = run.plan.get("adopted", {}) if run is not None else {}
+    before, now = ({value for stamp in each.get("files", ()) for value in stamp.values()} for each in (old, source))
+    if before and now and before.isdisjoint(now):
+        raise UserError(
+            f"the folder has an import of {_files(old)[0]!r}",
+            where=str(store.folder),
+            fix="choose another folder with -o, or remove this one",
         )
 
 

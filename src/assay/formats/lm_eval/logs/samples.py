@@ -74,7 +74,7 @@ class Samples:
                 shape, more = self._shape, None
                 try:
                     sample = (shape.decode_folded if is_folded else shape.decode)(line)
-                    is_known = sample.metrics == shape.metrics
+                    is_known = sample.metrics == shape.metrics and (line.isascii() or bool(line.decode()))
                 except (ValueError, RecursionError):
                     sample, is_known = None, False
                 if not is_known:
