@@ -250,10 +250,10 @@ def test_one_of_several_that_cannot_be_imported_stops_no_other(tmp_path: Path) -
     results = imported(tmp_path, empty, Tool([answer("a", 1.0)]), wrong)
     assert [bool(result.folder) for result in results] == [False, True, False]
     assert [result.rejected for result in results] == [1, 0, 1]
-    assert results[0].notes == ["empty: there is no response to import"]
+    assert results[0].notes == ["empty: there is no item to import"]
     assert [entry.name for entry in (tmp_path / "out").iterdir()] == ["sums"]
     (tmp_path / "none").mkdir()
-    with pytest.raises(UserError, match="there is no response to import"):
+    with pytest.raises(UserError, match="there is no item to import"):
         imported(tmp_path / "none", empty, Tool([], name="other"))
 
 
