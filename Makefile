@@ -1,6 +1,7 @@
 # The front door. Everything is installed into .venv with the versions of constraints.txt.
 PYTHON ?= python3
 VENV := .venv
+export PYTHONDONTWRITEBYTECODE :=  # tests start thousands of processes, which would compile everything anew
 BIN := $(VENV)/bin
 CORE := $(VENV)/.core
 DEV := $(VENV)/.dev
@@ -105,8 +106,8 @@ $(BROWSER): $(DEV)
 # What only root can install is left out otherwise, and its tests are skipped.
 $(CLUSTER): $(DEV)
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[cluster]'
-	test $$(id -u) != 0 || ! command -v apt-get || { command -v slurmctld && command -v npm; } || \
-		{ apt-get update && apt-get install -y --no-install-recommends $(SLURM) nodejs npm; }
+	test $$(id -u) != 0 || ! command -v apt-get || { command -v slurmctld && command -v npm; } || { apt-get update && \
+		apt-get install -y --no-install-recommends $(SLURM) $$(command -v npm > /dev/null || echo nodejs npm); }
 	! command -v npm || npm install --silent --no-audit --no-fund --prefix $(VENV)/azurite azurite@3.37.0
 	touch $@
 

@@ -1,3 +1,4 @@
+import gc
 import os
 import random
 from collections.abc import Iterator
@@ -62,3 +63,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for tests in modules:
         order.shuffle(tests)
     items[:] = [item for tests in modules for item in tests]
+
+
+def pytest_collection_finish() -> None:
+    """What all tests share, which is a lot, is not looked through again at every garbage collection."""
+    gc.collect()
+    gc.freeze()
