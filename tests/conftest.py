@@ -75,7 +75,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for tests in modules for item in tests]
 
 
+def pytest_collection() -> None:
+    gc.disable()  # everything stays
+
+
 def pytest_collection_finish() -> None:
     """What all tests share, which is a lot, is not looked through again at every garbage collection."""
+    gc.enable()
     gc.collect()
     gc.freeze()
