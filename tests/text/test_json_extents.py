@@ -48,6 +48,45 @@ def test_every_value_is_found(value: dict[str, Any], indent: int | None, slowly:
             assert read(data, split, slowly) == value
 
 
+ODD = (
+    '{"a":[\n {"b":[\n {}\n ]},\n {\n }\n ]}',  # what is inside is indented as what is around it
+    '{"a":[\n {"b":{\n }},\n {"c":[{\n }]}\n ]}',
+    '{"a":\n [{"b":1\n [}],"c":[{"d":2}]}',
+    '{"a":[\n[{"b":1},\n[{"c":2}]]]}',
+    '{"a":[\n {"b":NaN\n },\n {"b":1\n },\n {"b":-Infinity\n }]}',
+    '{"a":[\n {"b":1\n }\n ],"c":[\n {"d":1\n }\n ]}',
+    '{"a":[\n {"b":1\n },\n 5,\n {"b":"\\n }"\n }\n ]}',
+    '{"a":[\n {"b":1\n },,\n {"b":1\n }\n ]}',
+    '{"a":[\n {"b":1\n } {"b":1\n }\n ]}',
+    '{"a":[\n {"b":1\n }',
+)
+
+
+@pytest.mark.parametrize("slowly", [False, True])
+@pytest.mark.parametrize("text", ODD)
+def test_indentation_is_only_a_guess(text: str, slowly: bool) -> None:
+    try:
+        expected = repr(json.loads(text))
+    except ValueError:
+        with pytest.raises(ValueError):
+            read(text.encode(), {"a", "c"}, slowly)
+        return
+    assert repr(read(text.encode(), {"a", "c"}, slowly)) == expected
+
+
+@pytest.mark.parametrize("odd", ["NaN", "1"])
+def test_many_entries_are_found_at_once(odd: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One entry that has to be found step by step does not slow down those after its window."""
+    monkeypatch.setattr(json_extents, "_WINDOW", 1 << 12)
+    steps: list[int] = []
+    slow = json_extents._Window._bracketed
+    monkeypatch.setattr(json_extents._Window, "_bracketed", lambda self: steps.append(1) or slow(self))
+    value: dict[str, Any] = {"samples": [{"id": number, "list": [{}, [number]]} for number in range(1000)]}
+    text = json.dumps(value, indent=2).replace('"id": 500,', f'"id": {odd},')
+    assert len(read(text.encode(), {"samples"})["samples"]) == 1000
+    assert len(steps) < 80 if odd == "NaN" else not steps
+
+
 def test_brackets_and_quotes_in_texts_do_not_count() -> None:
     value = {"a": ['}]"', "\\", '\\"{', {"]": "["}], "b": "\\\\"}
     assert read(json.dumps(value).encode(), {"a"}, slowly=True) == value
