@@ -20,6 +20,8 @@ Look = Callable[[str, str], str]
 
 def lookup(attachments: Part) -> Look | None:
     """What finds the text of a reference. They are decoded for the first: most logs have references only in events."""
+    if not is_filled(attachments):
+        return None
     texts: dict[str, str] = {}
 
     def look(name: str, otherwise: str) -> str:
@@ -27,7 +29,7 @@ def lookup(attachments: Part) -> Look | None:
             texts.update(_TEXTS(cast("Raw", attachments)))
         return texts.get(name, otherwise)
 
-    return look if is_filled(attachments) else None
+    return look
 
 
 def resolved(value: Any, look: Look) -> Any:

@@ -136,11 +136,12 @@ class Sample(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
 
 _EMPTY = {b"null", b"{}", b"[]", b'""'}
+_LONGEST = 4  # bytes of these
 
 
 def is_filled(part: Part) -> bool:
     """Whether there is something in a part that is kept as bytes."""
-    return part is not UNSET and (memoryview(part).nbytes > 4 or bytes(part) not in _EMPTY)
+    return part is not UNSET and (memoryview(part).nbytes > _LONGEST or bytes(part) not in _EMPTY)
 
 
 def _lenient(strict: type[msgspec.Struct], **inner: Any) -> type[msgspec.Struct]:
@@ -236,7 +237,11 @@ class Kept:
         values = self._values(source)
         if values == self._none:  # most are
             return {}
-        return {name: value for name, value in zip(self._names, values, strict=True) if is_filled(value)}
+        return {
+            name: value
+            for name, value in zip(self._names, values, strict=True)
+            if value is not UNSET and (len(text := bytes(value)) > _LONGEST or text not in _EMPTY)
+        }
 
 
 kept_of_item = Kept("description", "sandbox", "files", "setup")
