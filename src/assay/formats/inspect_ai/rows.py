@@ -178,7 +178,9 @@ def _metadata(sample: Sample, choice: Choice | None, unknown: Row, around: Aroun
 def _evaluations(sample: Sample, response: Response, around: Around) -> list[Evaluation]:
     rows: list[Evaluation] = []
     scores = sample.scores or ({_PLACEHOLDER: sample.score} if sample.score is not None else {})
-    metadata = {"model_id": around.model, **{name: sample.metadata.get(name) for name in around.facets}}
+    metadata = {"model_id": around.model}
+    if around.facets:
+        metadata |= {name: sample.metadata.get(name) for name in around.facets}
     for name, mark in scores.items():
         scorer = around.scorer if name == _PLACEHOLDER else name
         verdicts = parts_of(scorer, mark)
