@@ -100,6 +100,16 @@ def test_what_is_not_one_object_is_broken(data: bytes) -> None:
         list(extents(io.BytesIO(data), {"a"}))
 
 
+@given(st.dictionaries(PLAIN_KEYS, VALUES), st.sampled_from([None, 2]), st.booleans())
+def test_lists_may_be_passed_over(value: dict[str, Any], indent: int | None, slowly: bool) -> None:
+    data = json.dumps(value, indent=indent).encode()
+    found = {
+        key: (number, json.loads(text or b"[]"))
+        for key, number, text in extents(Slow(data) if slowly else io.BytesIO(data), skip=None)
+    }
+    assert found == {key: (None, [] if isinstance(each, list) else each) for key, each in value.items()}
+
+
 def test_only_one_entry_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_extents, "_WINDOW", 1 << 12)
     data = json.dumps({"samples": [{"id": number, "text": "x" * 1000} for number in range(2000)]}).encode()
@@ -108,6 +118,6 @@ def test_only_one_entry_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     window.value()
     window.take(b":")
     largest = 0
-    for _ in window.entries():
+    for _ in window.batches():
         largest = max(largest, len(window._data))
     assert largest < 1 << 14

@@ -3,7 +3,7 @@ each faster than `json_stream` can. Memory holds one value, of chosen lists one 
 
 import re
 from codecs import BOM_UTF8
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import IO
 
 import msgspec
@@ -26,9 +26,11 @@ class BrokenExtent(ValueError):
         self.at_end = at_end
 
 
-def extents(file: IO[bytes], split: Collection[str] | None = ()) -> Iterator[tuple[str, int | None, bytes]]:
-    """(key, None, value) of each field of the file's one object. A list under a key in `split`, or any for None, is
-    given as empty, and then its entries follow with their numbers."""
+def extents(
+    file: IO[bytes], split: Collection[str] = (), skip: Collection[str] | None = ()
+) -> Iterator[tuple[str, int | None, bytes]]:
+    """(key, None, value) of each field of the file's one object. A list under a key in `split` is given as empty, and
+    then its entries follow with their numbers; of one in `skip`, or of any for None, they do not."""
     window = _Window(file)
     window.take(b"{")
     if window.peek() == b"}":
@@ -38,9 +40,14 @@ def extents(file: IO[bytes], split: Collection[str] | None = ()) -> Iterator[tup
             raise window.broken("expected a key")
         key = _unescaped(window.value())
         window.take(b":")
-        if (split is None or key in split) and window.peek() == b"[":
+        wanted = key in split
+        if window.peek() == b"[" and (wanted or skip is None or key in skip):
             yield key, None, b""
-            yield from ((key, number, entry) for number, entry in enumerate(window.entries()))
+            number = 0
+            for several in window.batches():
+                if wanted:
+                    yield from ((key, at, bytes(entry)) for at, entry in enumerate(several, number))
+                    number += len(several)
         else:
             yield key, None, window.value()
         if window.peek() != b",":
@@ -76,17 +83,18 @@ class _Window:
             raise self.broken(f"expected {wanted.decode()!r}")
         self._at += 1
 
-    def entries(self) -> Iterator[bytes]:
+    def batches(self) -> Iterator[Sequence[Raw | bytes]]:
+        """The entries of the list that begins here, one or many at once."""
         self.take(b"[")
         if self.peek() != b"]":
             while True:
-                yield from self._indented() or (self.value(),)
+                yield self._indented() or (self.value(),)
                 if self.peek() != b",":
                     break
                 self.take(b",")
         self.take(b"]")
 
-    def _indented(self) -> list[bytes]:
+    def _indented(self) -> list[Raw]:
         """The entries that stand whole in the window, if a line that begins as this entry's does ends the last of them.
         It is only a guess where that is, but no other place would make them a list."""
         if self.peek() != b"{" or self._offset + self._at < self._odd:
@@ -104,7 +112,7 @@ class _Window:
             self._odd = self._offset + end
             return []
         self._at = end
-        return [*map(bytes, found)]
+        return found
 
     def value(self) -> bytes:
         """The bytes of the value that begins here."""

@@ -123,9 +123,7 @@ def look(path: Path) -> Document | None:
         with reading.opened(path) as file:
             if not path.name.endswith((*_ROWS, *_FACT_FILES)) and file.peek(_START)[:_START].lstrip().startswith(b"["):
                 return None
-            for key, number, data in extents(file, None):
-                if number is not None:
-                    continue
+            for key, _, data in extents(file, skip=None):
                 if not data and key in _LISTS:
                     return Document(path, _LISTS[key], key, clean(head))
                 head[key] = value = tolerant_json(data or b"[]")
