@@ -48,6 +48,45 @@ def test_every_value_is_found(value: dict[str, Any], indent: int | None, slowly:
             assert read(data, split, slowly) == value
 
 
+ODD = (
+    '{"a":[\n {"b":[\n {}\n ]},\n {\n }\n ]}',  # what is inside is indented as what is around it
+    '{"a":[\n {"b":{\n }},\n {"c":[{\n }]}\n ]}',
+    '{"a":\n [{"b":1\n [}],"c":[{"d":2}]}',
+    '{"a":[\n[{"b":1},\n[{"c":2}]]]}',
+    '{"a":[\n {"b":NaN\n },\n {"b":1\n },\n {"b":-Infinity\n }]}',
+    '{"a":[\n {"b":1\n }\n ],"c":[\n {"d":1\n }\n ]}',
+    '{"a":[\n {"b":1\n },\n 5,\n {"b":"\\n }"\n }\n ]}',
+    '{"a":[\n {"b":1\n },,\n {"b":1\n }\n ]}',
+    '{"a":[\n {"b":1\n } {"b":1\n }\n ]}',
+    '{"a":[\n {"b":1\n }',
+)
+
+
+@pytest.mark.parametrize("slowly", [False, True])
+@pytest.mark.parametrize("text", ODD)
+def test_indentation_is_only_a_guess(text: str, slowly: bool) -> None:
+    try:
+        expected = repr(json.loads(text))
+    except ValueError:
+        with pytest.raises(ValueError):
+            read(text.encode(), {"a", "c"}, slowly)
+        return
+    assert repr(read(text.encode(), {"a", "c"}, slowly)) == expected
+
+
+@pytest.mark.parametrize("odd", ["NaN", "1"])
+def test_many_entries_are_found_at_once(odd: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One entry that has to be found step by step does not slow down those after its window."""
+    monkeypatch.setattr(json_extents, "_WINDOW", 1 << 12)
+    steps: list[int] = []
+    slow = json_extents._Window._bracketed
+    monkeypatch.setattr(json_extents._Window, "_bracketed", lambda self: steps.append(1) or slow(self))
+    value: dict[str, Any] = {"samples": [{"id": number, "list": [{}, [number]]} for number in range(1000)]}
+    text = json.dumps(value, indent=2).replace('"id": 500,', f'"id": {odd},')
+    assert len(read(text.encode(), {"samples"})["samples"]) == 1000
+    assert len(steps) < 80 if odd == "NaN" else not steps
+
+
 def test_brackets_and_quotes_in_texts_do_not_count() -> None:
     value = {"a": ['}]"', "\\", '\\"{', {"]": "["}], "b": "\\\\"}
     assert read(json.dumps(value).encode(), {"a"}, slowly=True) == value
@@ -61,6 +100,16 @@ def test_what_is_not_one_object_is_broken(data: bytes) -> None:
         list(extents(io.BytesIO(data), {"a"}))
 
 
+@given(st.dictionaries(PLAIN_KEYS, VALUES), st.sampled_from([None, 2]), st.booleans())
+def test_lists_may_be_passed_over(value: dict[str, Any], indent: int | None, slowly: bool) -> None:
+    data = json.dumps(value, indent=indent).encode()
+    found = {
+        key: (number, json.loads(text or b"[]"))
+        for key, number, text in extents(Slow(data) if slowly else io.BytesIO(data), skip=None)
+    }
+    assert found == {key: (None, [] if isinstance(each, list) else each) for key, each in value.items()}
+
+
 def test_only_one_entry_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_extents, "_WINDOW", 1 << 12)
     data = json.dumps({"samples": [{"id": number, "text": "x" * 1000} for number in range(2000)]}).encode()
@@ -69,6 +118,6 @@ def test_only_one_entry_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     window.value()
     window.take(b":")
     largest = 0
-    for _ in window.entries():
+    for _ in window.batches():
         largest = max(largest, len(window._data))
     assert largest < 1 << 14

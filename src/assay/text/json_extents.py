@@ -1,15 +1,21 @@
 """Where the values of a large JSON object begin and end, without decoding them: a caller that knows their shape decodes
-each faster than `json_stream` can. Memory holds one value, of chosen lists one entry."""
+each faster than `json_stream` can. Memory holds one value, of chosen lists one entry or a window full of them."""
 
 import re
-from collections.abc import Collection, Iterator
+from codecs import BOM_UTF8
+from collections.abc import Collection, Iterator, Sequence
 from typing import IO
 
-_WINDOW = 1 << 20
+import msgspec
+from msgspec import Raw
+
+_WINDOW = 1 << 19  # it fits into a cache of the processor
+_MOST_AT_ONCE = 1 << 24  # bytes that are read to find the end of an entry by its indentation
 _SPACE = b" \t\n\r"
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 _SCALAR_END = re.compile(rb"[,}\]\s]")
 _NEXT = re.compile(rb"[^ \t\n\r]")
+_entries_of = msgspec.json.Decoder(list[Raw]).decode
 
 
 class BrokenExtent(ValueError):
@@ -20,9 +26,11 @@ class BrokenExtent(ValueError):
         self.at_end = at_end
 
 
-def extents(file: IO[bytes], split: Collection[str] = ()) -> Iterator[tuple[str, int | None, bytes]]:
+def extents(
+    file: IO[bytes], split: Collection[str] = (), skip: Collection[str] | None = ()
+) -> Iterator[tuple[str, int | None, bytes]]:
     """(key, None, value) of each field of the file's one object. A list under a key in `split` is given as empty, and
-    then its entries follow with their numbers."""
+    then its entries follow with their numbers; of one in `skip`, or of any for None, they do not."""
     window = _Window(file)
     window.take(b"{")
     if window.peek() == b"}":
@@ -32,9 +40,14 @@ def extents(file: IO[bytes], split: Collection[str] = ()) -> Iterator[tuple[str,
             raise window.broken("expected a key")
         key = _unescaped(window.value())
         window.take(b":")
-        if key in split and window.peek() == b"[":
+        wanted = key in split
+        if window.peek() == b"[" and (wanted or skip is None or key in skip):
             yield key, None, b""
-            yield from ((key, number, entry) for number, entry in enumerate(window.entries()))
+            number = 0
+            for several in window.batches():
+                if wanted:
+                    yield from ((key, at, bytes(entry)) for at, entry in enumerate(several, number))
+                    number += len(several)
         else:
             yield key, None, window.value()
         if window.peek() != b",":
@@ -50,10 +63,11 @@ def _unescaped(key: bytes) -> str:
 class _Window:
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self._data = b""
-        self._at = 0
+        self._data = file.read(len(BOM_UTF8))
+        self._at = len(BOM_UTF8) if self._data == BOM_UTF8 else 0
         self._offset = 0  # of the window in the file
         self._ended = False
+        self._odd = 0  # up to this place in the file, entries are not as their indentation says
 
     def peek(self) -> bytes:
         """The next byte that is not a space; empty at the end."""
@@ -69,15 +83,36 @@ class _Window:
             raise self.broken(f"expected {wanted.decode()!r}")
         self._at += 1
 
-    def entries(self) -> Iterator[bytes]:
+    def batches(self) -> Iterator[Sequence[Raw | bytes]]:
+        """The entries of the list that begins here, one or many at once."""
         self.take(b"[")
         if self.peek() != b"]":
             while True:
-                yield self.value()
+                yield self._indented() or (self.value(),)
                 if self.peek() != b",":
                     break
                 self.take(b",")
         self.take(b"]")
+
+    def _indented(self) -> list[Raw]:
+        """The entries that stand whole in the window, if a line that begins as this entry's does ends the last of them.
+        It is only a guess where that is, but no other place would make them a list."""
+        if self.peek() != b"{" or self._offset + self._at < self._odd:
+            return []
+        before = self._data[self._data.rfind(b"\n", 0, self._at) : self._at]
+        if not before.startswith(b"\n") or not before.isspace():
+            return []
+        while (last := self._data.rfind(before + b"}", self._at)) < 0:
+            if len(self._data) - self._at > _MOST_AT_ONCE or not self._more():
+                return []
+        end = last + len(before) + 1
+        try:
+            found = _entries_of(b"".join((b"[", memoryview(self._data)[self._at : end], b"]")))
+        except (ValueError, RecursionError):
+            self._odd = self._offset + end
+            return []
+        self._at = end
+        return found
 
     def value(self) -> bytes:
         """The bytes of the value that begins here."""

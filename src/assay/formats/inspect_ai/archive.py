@@ -10,6 +10,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from struct import Struct
 from typing import Any, NamedTuple
 
 from assay import reading
@@ -20,6 +21,8 @@ FREE = 1 << 26  # a member up to this size may be packed as tightly as it likes
 RATIO = 1_000
 _LOCAL, _SIZE = b"PK\x03\x04", 30
 _STORED, _DEFLATED, _ZSTD = 0, 8, 93
+_END, _ENTRY = Struct("<4s4H2LH"), Struct("<4s6H3L5H2L")
+_LARGE, _UTF8 = 0xFFFFFFFF, 0x800
 
 
 class Member(NamedTuple):
@@ -60,14 +63,38 @@ class Archive:
 
     def _directory(self) -> list[Member]:
         try:
-            with zipfile.ZipFile(self._file) as directory:
-                members = [*map(_member, directory.infolist())]
+            members = self._plain_directory()
+            if members is None:
+                with zipfile.ZipFile(self._file) as directory:
+                    members = [*map(_member, directory.infolist())]
         except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, UnicodeError):
             self.torn = True
             members = list(self._whole_members())
         if sum(member.packed for member in members) > self._size:
             raise UserError("the members of this archive overlap", where=str(self.path), fix="do not trust this file")
         return members
+
+    def _plain_directory(self) -> list[Member] | None:
+        """The members of an archive below 4 GB that ends with its directory, in a third of zipfile's time; None for
+        any other."""
+        at = max(0, self._size - _END.size)
+        end = os.pread(self._fd, _END.size, at)
+        if len(end) < _END.size:
+            return None
+        mark, _, _, _, count, size, start, _ = _END.unpack(end)
+        if mark != b"PK\x05\x06" or start + size != at or count == 0xFFFF:
+            return None
+        data, place, members = os.pread(self._fd, size, start), 0, list[Member]()
+        while place + _ENTRY.size <= len(data):
+            mark, _, _, flags, method, _, _, crc, packed, full, name, extra, comment, *_, offset = _ENTRY.unpack_from(
+                data, place
+            )
+            text = data[place + _ENTRY.size : place + _ENTRY.size + name]
+            if mark != b"PK\x01\x02" or _LARGE in (packed, full, offset) or not (flags & _UTF8 or text.isascii()):
+                return None
+            members.append(Member(text.decode(), offset, packed, full, crc, method, bool(flags & 1)))
+            place += _ENTRY.size + name + extra + comment
+        return members if len(members) == count and place == size else None
 
     def read(self, member: Member) -> bytes:
         """A member's content; Unreadable if it is damaged, encrypted or too large."""

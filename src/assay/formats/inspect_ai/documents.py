@@ -69,8 +69,8 @@ class Document:
         """The fields of a JSON file but its samples; those before the end of one that was cut off."""
         with reading.opened(self.path) as file:
             try:
-                for key, number, data in extents(file, _LISTS):
-                    if number is None and data:
+                for key, _, data in extents(file, skip=_LISTS):
+                    if data:
                         yield key, _value(data)
             except BrokenExtent as error:
                 if not error.at_end:
@@ -95,8 +95,8 @@ class Document:
     def _of_json(self, broken: Broken) -> Iterator[tuple[str, bytes]]:
         with reading.opened(self.path) as file:
             try:
-                for key, number, data in extents(file, _LISTS):
-                    if key == "samples" and number is not None:
+                for _, number, data in extents(file, {"samples"}, _LISTS):
+                    if number is not None:
                         yield f"sample {number + 1}", data
             except BrokenExtent as error:
                 broken(f"{self.path}: {error}")

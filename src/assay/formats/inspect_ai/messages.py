@@ -1,34 +1,51 @@
 """Messages of inspect_ai as those of OpenAI's chat API, which our rows have: calls of tools and media are rewritten,
 what has no counterpart stays as it is. References to attachments are replaced where they stand."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any, cast
 
 import msgspec
 from msgspec import Raw
 
+from assay.formats.inspect_ai.shapes import Part, is_filled
 from assay.text.messages import content_text
 
 _REFERENCE = "attachment://"
 _MARK = _REFERENCE.encode()
 _PLAIN = msgspec.json.Decoder().decode
+_TEXTS = msgspec.json.Decoder(dict[str, str]).decode
 Row = dict[str, Any]
+Look = Callable[[str, str], str]
 
 
-def resolved(value: Any, attachments: Mapping[str, str]) -> Any:
+def lookup(attachments: Part) -> Look | None:
+    """What finds the text of a reference. They are decoded for the first: most logs have references only in events."""
+    if not is_filled(attachments):
+        return None
+    texts: dict[str, str] = {}
+
+    def look(name: str, otherwise: str) -> str:
+        if not texts:
+            texts.update(_TEXTS(attachments))
+        return texts.get(name, otherwise)
+
+    return look
+
+
+def resolved(value: Any, look: Look) -> Any:
     """The value with what its references refer to; an unknown reference stays."""
     if isinstance(value, str):
-        return attachments.get(value[len(_REFERENCE) :], value) if value.startswith(_REFERENCE) else value
+        return look(value[len(_REFERENCE) :], value) if value.startswith(_REFERENCE) else value
     if isinstance(value, list):
-        return [resolved(inner, attachments) for inner in cast("list[Any]", value)]
+        return [resolved(inner, look) for inner in cast("list[Any]", value)]
     if isinstance(value, dict):
-        return {name: resolved(inner, attachments) for name, inner in cast("Row", value).items()}
+        return {name: resolved(inner, look) for name, inner in cast("Row", value).items()}
     return value
 
 
-def settled(raw: Raw, attachments: Mapping[str, str]) -> Any:
+def settled(raw: Raw, look: Look | None) -> Any:
     """A part that is passed on: bytes as they are, unless they refer to attachments."""
-    return resolved(_PLAIN(raw), attachments) if attachments and _MARK in bytes(raw) else raw
+    return resolved(_PLAIN(raw), look) if look is not None and _MARK in bytes(raw) else raw
 
 
 def message_rows(messages: list[Row]) -> list[Row]:

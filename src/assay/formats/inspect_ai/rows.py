@@ -1,6 +1,6 @@
 """A sample as an item, a response and its evaluations."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from msgspec import UNSET
@@ -8,8 +8,10 @@ from msgspec import UNSET
 from assay.engine.experiment.imports.foreign import REST, ForeignCase, key_of
 from assay.formats.inspect_ai.marks import Verdict, parts_of
 from assay.formats.inspect_ai.messages import (
+    Look,
     calls_row,
     input_text,
+    lookup,
     message_rows,
     part_row,
     refuses,
@@ -19,10 +21,10 @@ from assay.formats.inspect_ai.messages import (
 )
 from assay.formats.inspect_ai.samples import SCORER
 from assay.formats.inspect_ai.shapes import (
-    EMPTY,
     Choice,
     Mark,
     Sample,
+    is_filled,
     kept_of_item,
     kept_of_output,
     kept_of_response,
@@ -53,15 +55,15 @@ class Around(NamedTuple):
 
 def case_of(sample: Sample, unknown: Row, around: Around) -> ForeignCase:
     """All rows of a sample; ValueError if its parts are not what they should be."""
-    attachments = sample.attachments
-    if attachments:
-        sample.input, sample.messages = resolved(sample.input, attachments), resolved(sample.messages, attachments)
+    look = lookup(sample.attachments)
+    if look is not None:
+        sample.input, sample.messages = resolved(sample.input, look), resolved(sample.messages, look)
     id = str(sample.id)
-    response = _response(sample, id, unknown, around)
+    response = _response(sample, id, unknown, around, look)
     evaluations = _evaluations(sample, response, around)
     spans: list[Packed] = []
-    if sample.events is not UNSET and not (events := bytes(sample.events)).startswith(MADE) and events not in EMPTY:
-        spans = [Packed("inspect_ai", sample.events, sample.events_data, attachments or UNSET)]
+    if is_filled(events := sample.events) and bytes(memoryview(events)[: len(MADE)]) != MADE:
+        spans = [Packed("inspect_ai", events, sample.events_data, UNSET if look is None else sample.attachments)]
     return ForeignCase(_item(sample, id), response, evaluations, spans)
 
 
@@ -86,7 +88,7 @@ def _input_message(row: Any) -> Any:
     return plain
 
 
-def _response(sample: Sample, id: str, unknown: Row, around: Around) -> Response:
+def _response(sample: Sample, id: str, unknown: Row, around: Around, look: Look | None) -> Response:
     output, index = sample.output, sample.epoch - 1
     choice = output.choices[0] if output.choices else None
     messages = sample.messages
@@ -105,7 +107,7 @@ def _response(sample: Sample, id: str, unknown: Row, around: Around) -> Response
         response=output.completion or "",
         inference_time=seconds or 0.0,
         timestamp=time_of(sample.completed_at) or 0.0,
-        metadata=_metadata(sample, choice, unknown, around),
+        metadata=_metadata(sample, choice, unknown, around, look),
         key=key_of("inspect_ai", around.log, sample.id, sample.epoch),
         task=around.task,
         outcome=_outcome(sample, choice),
@@ -121,7 +123,7 @@ def _response(sample: Sample, id: str, unknown: Row, around: Around) -> Response
         row.cost = usage.total_cost
         row.tokens_per_second = usage.total_tokens / seconds if seconds else None
     if choice is not None:
-        _add_choice(row, choice, sample.attachments)
+        _add_choice(row, choice, look)
     if sample.error is not None:
         row.error, row.error_kind = sample.error.message, "permanent"
     elif row.outcome == "errored":
@@ -129,10 +131,10 @@ def _response(sample: Sample, id: str, unknown: Row, around: Around) -> Response
     return row
 
 
-def _add_choice(row: Response, choice: Choice, attachments: Mapping[str, str]) -> None:
+def _add_choice(row: Response, choice: Choice, look: Look | None) -> None:
     content = choice.message.content
     if not isinstance(content, str):
-        content = resolved(content, attachments) if attachments else content
+        content = resolved(content, look) if look is not None else content
         row.reasoning = thoughts(content)
     if choice.message.tool_calls:
         row.tool_calls = calls_row(choice.message.tool_calls)
@@ -151,7 +153,7 @@ def _outcome(sample: Sample, choice: Choice | None) -> ResponseOutcome:
     return "refused" if details is not None and details.get("type") == "refusal" else "ok"
 
 
-def _metadata(sample: Sample, choice: Choice | None, unknown: Row, around: Around) -> Row:
+def _metadata(sample: Sample, choice: Choice | None, unknown: Row, around: Around, look: Look | None) -> Row:
     output, rest = sample.output, unknown
     metadata: Row = {"model_id": around.model, "finish_reason": None, "response_id": output.response_id}
     if choice is not None:
@@ -161,8 +163,8 @@ def _metadata(sample: Sample, choice: Choice | None, unknown: Row, around: Aroun
         if len(output.choices) > 1:
             rest = {**rest, "further_choices": output.choices[1:]}
     parts = kept_of_response(sample)
-    if sample.attachments:
-        parts = {name: settled(raw, sample.attachments) for name, raw in parts.items()}
+    if look is not None:
+        parts = {name: settled(raw, look) for name, raw in parts.items()}
     for name in ("started_at", "total_time", "working_time", "turn_count"):
         if (value := getattr(sample, name)) is not None:
             parts[name] = value
@@ -177,7 +179,9 @@ def _metadata(sample: Sample, choice: Choice | None, unknown: Row, around: Aroun
 def _evaluations(sample: Sample, response: Response, around: Around) -> list[Evaluation]:
     rows: list[Evaluation] = []
     scores = sample.scores or ({_PLACEHOLDER: sample.score} if sample.score is not None else {})
-    metadata = {"model_id": around.model, **{name: sample.metadata.get(name) for name in around.facets}}
+    metadata = {"model_id": around.model}
+    if around.facets:
+        metadata |= {name: sample.metadata.get(name) for name in around.facets}
     for name, mark in scores.items():
         scorer = around.scorer if name == _PLACEHOLDER else name
         verdicts = parts_of(scorer, mark)

@@ -2,7 +2,7 @@
 bytes. The decoders refuse unknown fields, so that a log with some is noticed; it is then read without refusing."""
 
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -113,7 +113,7 @@ class Sample(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     total_time: float | None = None
     working_time: float | None = None
     error: Failure | None = None
-    attachments: dict[str, str] = {}
+    attachments: Part = UNSET
     events_data: Part = UNSET
     description: Part = UNSET
     sandbox: Part = UNSET
@@ -135,7 +135,13 @@ class Sample(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     time_limit: Part = UNSET
 
 
-EMPTY = {b"null", b"{}", b"[]", b'""'}
+_EMPTY = {b"null", b"{}", b"[]", b'""'}
+_LONGEST = 4  # bytes of these
+
+
+def is_filled(part: Part) -> TypeGuard[Raw]:
+    """Whether there is something in a part that is kept as bytes."""
+    return part is not UNSET and (memoryview(part).nbytes > _LONGEST or bytes(part) not in _EMPTY)
 
 
 def _lenient(strict: type[msgspec.Struct], **inner: Any) -> type[msgspec.Struct]:
@@ -225,13 +231,16 @@ class Kept:
     """Takes those of these fields from a part of a log that are not empty, as they are."""
 
     def __init__(self, *names: str) -> None:
-        self._names, self._values = names, attrgetter(*names)
+        self._names, self._values, self._none = names, attrgetter(*names), (UNSET,) * len(names)
 
     def __call__(self, source: msgspec.Struct) -> dict[str, Any]:
+        values = self._values(source)
+        if values == self._none:  # most are
+            return {}
         return {
             name: value
-            for name, value in zip(self._names, self._values(source), strict=True)
-            if value is not UNSET and bytes(value) not in EMPTY
+            for name, value in zip(self._names, values, strict=True)
+            if value is not UNSET and (len(text := bytes(value)) > _LONGEST or text not in _EMPTY)
         }
 
 

@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw
 
-from assay.formats.inspect_ai.messages import settled
-from assay.formats.inspect_ai.shapes import Pools
+from assay.formats.inspect_ai.messages import Look, settled
+from assay.formats.inspect_ai.shapes import Part, Pools
 
 Row = dict[str, Any]
 RESTATED = frozenset({"state", "sample_init"})  # they repeat what the rows have
@@ -28,9 +28,9 @@ class Packed(msgspec.Struct, gc=False):
     """All events of a sample, with what they refer to."""
 
     packed: str
-    events: Raw
-    events_data: Raw | UnsetType = UNSET
-    attachments: dict[str, str] | UnsetType = UNSET
+    events: Part
+    events_data: Part = UNSET
+    attachments: Part = UNSET
 
 
 def unpacked(span: Row) -> list[Row]:
@@ -52,8 +52,8 @@ class _Unpacking(msgspec.Struct):
 def _spans(packed: _Unpacking) -> list[Row]:
     spans: list[Row] = []
     places: dict[bytes, int] = {}
-    attachments = packed.attachments
-    pooled = _Pooled(packed.events_data or Pools(), attachments)
+    look = packed.attachments.get if packed.attachments else None
+    pooled = _Pooled(packed.events_data or Pools(), look)
     for event in packed.events:
         kind = _text(event["event"]) if "event" in event else ""
         if kind == "span_end":
@@ -69,8 +69,8 @@ def _spans(packed: _Unpacking) -> list[Row]:
         end = _time(event.get("completed")) if "completed" in event else None if begins else start
         left_out = _OF_SPAN if begins else _OWN
         data: Row = {name: raw for name, raw in event.items() if name not in left_out}
-        if attachments:
-            data = {name: settled(raw, attachments) for name, raw in data.items()}
+        if look is not None:
+            data = {name: settled(raw, look) for name, raw in data.items()}
         if kind == "model":
             pooled.put(event, data)
         if begins and "id" in event:
@@ -84,8 +84,8 @@ def _spans(packed: _Unpacking) -> list[Row]:
 class _Pooled:
     """The messages that events share, given to the first that refers to them."""
 
-    def __init__(self, pools: Pools, attachments: Mapping[str, str]) -> None:
-        self._pools, self._attachments = pools, attachments
+    def __init__(self, pools: Pools, look: Look | None) -> None:
+        self._pools, self._look = pools, look
         self._messages: set[int] = set()
         self._calls: set[int] = set()
 
@@ -97,17 +97,17 @@ class _Pooled:
             call: Row = {**_CALL(event["call"])}
             if refs := _refs(call.pop("call_refs")):
                 call["messages"], call["earlier_messages"] = self._new(refs, self._pools.calls, self._calls)
-            data["call"] = {name: _settled(part, self._attachments) for name, part in call.items()}
+            data["call"] = {name: _settled(part, self._look) for name, part in call.items()}
 
     def _new(self, refs: list[tuple[int, int]], pool: list[Raw], seen: set[int]) -> tuple[list[Any], int]:
         numbers = [number for start, stop in refs for number in range(max(start, 0), min(stop, len(pool)))]
         new = [number for number in numbers if number not in seen]
         seen.update(new)
-        return [settled(pool[number], self._attachments) for number in new], len(numbers) - len(new)
+        return [settled(pool[number], self._look) for number in new], len(numbers) - len(new)
 
 
-def _settled(part: Any, attachments: Mapping[str, str]) -> Any:
-    return settled(part, attachments) if isinstance(part, Raw) else part
+def _settled(part: Any, look: Look | None) -> Any:
+    return settled(part, look) if isinstance(part, Raw) else part
 
 
 def _refs(raw: Raw) -> list[tuple[int, int]]:

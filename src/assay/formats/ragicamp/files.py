@@ -16,6 +16,8 @@ import msgspec
 from assay import reading
 from assay.errors import UserError
 from assay.formats.ragicamp.rows import Row, clean
+from assay.records import tolerant_json
+from assay.text.json_extents import extents
 from assay.text.json_stream import BrokenJson, json_parts
 
 Kind = Literal["questions", "predictions", "scores", "facts", "other"]
@@ -121,14 +123,13 @@ def look(path: Path) -> Document | None:
         with reading.opened(path) as file:
             if not path.name.endswith((*_ROWS, *_FACT_FILES)) and file.peek(_START)[:_START].lstrip().startswith(b"["):
                 return None
-            for key, number, value in json_parts(file):
-                if value == [] and number is None and key in _LISTS:
+            for key, _, data in extents(file, skip=None):
+                if not data and key in _LISTS:
                     return Document(path, _LISTS[key], key, clean(head))
-                if number is None:
-                    head[key] = value
-                    if key in _LISTS and not isinstance(value, (int, float)):
-                        problem = f"{key!r} is not a list"
-    except BrokenJson as error:
+                head[key] = value = tolerant_json(data or b"[]")
+                if key in _LISTS and not isinstance(value, (int, float)):
+                    problem = f"{key!r} is not a list"
+    except ValueError as error:
         problem = f"it is not whole: {error}"
     except OSError as error:
         raise _unreadable(path, error) from None
