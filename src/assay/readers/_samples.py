@@ -66,8 +66,9 @@ class SampleFile:
             except (ValueError, LookupError, TypeError):
                 self.rejected += 1
                 continue
-            new = seen.add(id_number(response.item_id))
-            if contents.add(table.content(cells)) and not new:
+            new = contents.add(table.content(cells))
+            if new and not seen.add(id_number(response.item_id)):
+                new = False
                 self._other_items += 1
             yield ForeignCase(table.item(cells, response.item_id) if new else None, response, evaluations)
 
