@@ -109,7 +109,7 @@ def _csv(sheet: Sheet) -> str:
     return b"".join(csv_lines(names, rows)).decode().removesuffix("\n")
 
 
-_NUMBERS = frozenset({int, float, type(None)})  # cells that are written as they are
+_NUMBERS: frozenset[type] = frozenset({int, float, type(None)})  # cells that are written as they are
 
 
 class _Lines(list[str]):

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any, cast
@@ -85,32 +86,31 @@ class _Comparison:
     def _take(self, side: "_Side", read: Any) -> None:
         """Compare a row of the file with the next one of the source, or put it aside."""
         true = side.next
-        if true is not None and side.fits(read, true):
-            self._compare(side, read, true)
-            side.advance()
-        else:
+        if true is None or not side.fits(read, true):
             side.put_aside(read)
-
-    def _rest(self, side: "_Side") -> None:
-        """The rows of the source that were not next in turn, then those of the file that the source does not have."""
-        side.sort()
-        while (true := side.next) is not None:
-            read = side.find(true)
-            if read is None:
-                self._counts[side.kind] += 1
-                self._write([WrittenLine(side.kind, address(true), adds=true)])
-            else:
-                self._compare(side, read, true)
-            side.advance()
-        self._write_compared(side)
-        for read in side.left():
-            self._write([WrittenLine(side.kind, address(read), digest_of_value(read), extra=True)])
-
-    def _compare(self, side: "_Side", read: Any, true: Any) -> None:
+            return
+        side.next = next(side.rows, None)
         side.read.append(read)
         side.true.append(true)
         if len(side.read) >= _BATCH:
             self._write_compared(side)
+
+    def _rest(self, side: "_Side") -> None:
+        """The rows of the source that were not next in turn, then those of the file that the source does not have."""
+        side.sort()
+        for true in chain([side.next] if side.next is not None else (), side.rows):
+            read = side.find(true)
+            if read is None:
+                self._counts[side.kind] += 1
+                self._write([WrittenLine(side.kind, address(true), adds=true)])
+                continue
+            side.read.append(read)
+            side.true.append(true)
+            if len(side.read) >= _BATCH:
+                self._write_compared(side)
+        self._write_compared(side)
+        for read in side.left():
+            self._write([WrittenLine(side.kind, address(read), digest_of_value(read), extra=True)])
 
     def _write_compared(self, side: "_Side") -> None:
         lines = SHAPES[side.kind].lines(side.read, side.true) if side.read else []
@@ -140,16 +140,13 @@ class _Side:
         table, self._type = _TABLES[kind]
         self.read: list[Any] = []
         self.true: list[Any] = []
-        self._rows = rows_of(tables.source, TABLES[table], self._type)
-        self.next: Any = next(self._rows, None)
+        self.rows = rows_of(tables.source, TABLES[table], self._type)
+        self.next: Any = next(self.rows, None)
         self._spool: IO[bytes] | None = None
         self._stack = stack
         self._hashes, self._positions = array("q"), array("q")
         self._masks: set[tuple[bool, ...]] = set()
         self._size = 0
-
-    def advance(self) -> None:
-        self.next = next(self._rows, None)
 
     def put_aside(self, read: Any) -> None:
         if self._spool is None:

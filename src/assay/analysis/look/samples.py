@@ -159,9 +159,7 @@ class SamplesTable:
         ordered = responses[order]
         found: dict[tuple[str, str], _Label] = {}
         for columns, _ in read_columns(self._tables.logs("evaluations"), "evaluation rows", _LABEL, ()):
-            places = zip(columns[0], *columns[-3:], strict=True)
-            keys = [response_key(_first(behind), (item, sample, model or "")) for behind, item, sample, model in places]
-            sought = np.array(keys, np.uint64)
+            sought = _numbers(list(map(_first, columns[0])), columns[-3:])
             at = np.minimum(np.searchsorted(ordered, sought), max(len(ordered) - 1, 0))
             numbers = np.where(ordered[at] == sought, order[at], _NEITHER).tolist() if len(ordered) else []
             for number, (behind, label, scorer, *values) in zip(numbers, zip(*columns, strict=True), strict=False):
@@ -176,8 +174,7 @@ class SamplesTable:
         """The engine's key of each response."""
         keys = array("Q")
         for (key, *place), _ in read_columns(self._tables.logs("responses"), "responses", ("key", *_PLACE), ()):
-            rows = zip(key, *place, strict=True)
-            keys.extend(response_key(own, (item, sample, model or "")) for own, item, sample, model in rows)
+            keys.frombytes(_numbers(key, place).tobytes())
         return np.frombuffer(keys, np.uint64) if keys else np.zeros(0, np.uint64)
 
     @cached_property
@@ -199,11 +196,24 @@ class SamplesTable:
             cells: list[list[Any]] = []
             for name, label in labels.items():
                 score, passed, outcome = (np.asarray(part[start : start + _BATCH]) for part in label)
-                cells.append(np.where(np.isnan(score), None, score.astype(object)).tolist())
+                cells.append([value if value == value else None for value in score.tolist()])  # NaN: there is none
                 for kind, values, codes in ((PASSED, _VERDICTS, passed), (OUTCOME, _OUTCOMES, outcome)):
                     if f"{kind}.{name}" in columns:
                         cells.append(values[codes].tolist())
             yield from zip(*cells, strict=True)
+
+
+def _numbers(keys: Sequence[Any], places: Sequence[Sequence[Any]]) -> npt.NDArray[np.uint64]:
+    """The engine's keys of many rows (see `response_key`), at once where all are as the engine writes them."""
+    try:
+        digits = "".join([key[:16] for key in keys])
+        found = np.frombuffer(bytes.fromhex(digits), ">u8").astype(np.uint64)
+        if len(found) == len(keys) and len(digits) == 16 * len(keys):
+            return found
+    except (TypeError, ValueError):
+        pass
+    rows = zip(keys, *places, strict=True)
+    return np.array([response_key(key, (item, sample, model or "")) for key, item, sample, model in rows], np.uint64)
 
 
 def _first(responses: Any) -> Any:

@@ -98,7 +98,7 @@ class Shape:
         """What rows that were read lack of the true ones, for many at once: fields that are alike cost little."""
         there, wanted = tuple(zip(*map(astuple, read))), tuple(zip(*map(astuple, true)))  # noqa: B905
         at, was = zip(*map(there.__getitem__, self._address)), _digests(read)  # noqa: B905
-        lines = list(map(WrittenLine, repeat(self._of), at, was))
+        lines = [WrittenLine(self._of, *each) for each in zip(at, was)]  # noqa: B905
         for number, name in enumerate(self.names):
             had, has, default = there[number], wanted[number], self._defaults[number]
             untyped = number in self._untyped  # 1, 1.0 and True are equal, not the same
@@ -192,7 +192,7 @@ def damaged(error: Exception) -> UserError:
 
 def _differ(path: list[str], read: Any, true: Any, fixes: list[Fix]) -> None:
     """The differences below a path, key by key where both are objects."""
-    if true is not UNSET and (read is true or (read == true and _encode(read) == _encode(true))):
+    if true is not UNSET and read == true and (type(read) is str or _encode(read) == _encode(true)):
         return
     if type(read) is dict and type(true) is dict and read and true and len(path) < _DEEPEST:
         there, wanted = cast("dict[str, Any]", read), cast("dict[str, Any]", true)
