@@ -9,7 +9,8 @@ BROWSER := $(VENV)/.browser
 CLUSTER := $(VENV)/.cluster
 LOCAL := $(VENV)/.local
 HARNESS := $(VENV)/.harness
-APT := apt-get update && apt-get install -y --no-install-recommends chromium nodejs npm
+NODE := $(if $(shell command -v npm),,nodejs npm)
+APT := apt-get update && apt-get install -y --no-install-recommends chromium $(NODE)
 SLURM := slurmctld slurmd slurm-client munge
 
 .PHONY: demo demo-llm run-gemma2b-full test test-heavy test-local test-browser test-benchmarks test-cluster screenshots check fix \
@@ -106,7 +107,7 @@ $(BROWSER): $(DEV)
 $(CLUSTER): $(DEV)
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[cluster]'
 	test $$(id -u) != 0 || ! command -v apt-get || { command -v slurmctld && command -v npm; } || \
-		{ apt-get update && apt-get install -y --no-install-recommends $(SLURM) nodejs npm; }
+		{ apt-get update && apt-get install -y --no-install-recommends $(SLURM) $(NODE); }
 	! command -v npm || npm install --silent --no-audit --no-fund --prefix $(VENV)/azurite azurite@3.37.0
 	touch $@
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
+from typing import BinaryIO
 
 from assay.errors import StoreError
 
@@ -109,26 +110,64 @@ def lives(process: int) -> bool:
     return True
 
 
-def write_file(path: Path, content: bytes | Iterable[bytes], *, private: bool = True) -> None:
-    """Put `content` in place of the file, atomically and safe from a power cut; its folders are made. A file that is
-    replaced keeps its mode."""
-    if os.path.exists(path) and not path.is_file():
-        raise StoreError("this is not a file, and cannot be replaced by one", where=str(path), fix="name a file")
-    temporary = temporary_of(path)
-    try:
-        make_folder(path.parent)
+class NewFile:
+    """The next content of a file. `commit` puts it in the file's place, atomically and safe from a power cut; until
+    then, and without it, the file is as it was. A file that is replaced keeps its mode."""
+
+    def __init__(self, path: Path, *, private: bool = True) -> None:
+        self.path = path
+        self._temporary = temporary_of(path)
+        self._private = private
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> "NewFile":
+        return self
+
+    def write(self, content: bytes) -> None:
+        """Further content; its folder is made with the first."""
         try:
-            with open(new_file(temporary, path, private=private), "wb", buffering=1 << 20) as file:
-                file.writelines([content] if isinstance(content, bytes) else content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        sync_folder(path.parent)
-    except OSError as error:
-        raise store_error(error, path) from error
+            (self._file or self._open()).write(content)
+        except OSError as error:
+            raise store_error(error, self.path) from error
+
+    def _open(self) -> BinaryIO:
+        if os.path.exists(self.path) and not self.path.is_file():
+            what = "this is not a file, and cannot be replaced by one"
+            raise StoreError(what, where=str(self.path), fix="name a file")
+        make_folder(self.path.parent)
+        fd = new_file(self._temporary, self.path, private=self._private)
+        self._file = file = os.fdopen(fd, "wb", buffering=1 << 20)
+        return file
+
+    def commit(self) -> None:
+        try:
+            file = self._file or self._open()
+            file.flush()
+            os.fsync(file.fileno())
+            file.close()
+            os.replace(self._temporary, self.path)
+            self._file = None
+            sync_folder(self.path.parent)
+        except OSError as error:
+            raise store_error(error, self.path) from error
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._temporary.unlink(missing_ok=True)
+            with suppress(OSError):  # what was not written yet, on a full disk
+                self._file.close()
+            self._file = None
+
+
+def write_file(path: Path, content: bytes | Iterable[bytes], *, private: bool = True) -> None:
+    """Put `content` in place of the file."""
+    with NewFile(path, private=private) as file:
+        try:
+            for part in [content] if isinstance(content, bytes) else content:
+                file.write(part)
+        except OSError as error:
+            raise store_error(error, path) from error
+        file.commit()
 
 
 def new_file(temporary: Path, path: Path, *, private: bool = True) -> int:

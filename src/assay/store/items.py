@@ -5,7 +5,7 @@ ground truth is given, the data serve as one: a scorer finds `ground_truth["answ
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -91,13 +91,9 @@ def encode_item(item: Item, place: str = "") -> bytes:
 
 
 def stored_item(row: Mapping[str, Any], place: str = "") -> tuple[str, bytes]:
-    """A row's id and its stored row; most rows are in that form already. Raw JSON may be a value of its data."""
+    """A row's id and its stored row; most rows are in that form already."""
     id, data, metadata = row["id"], row.get("data"), row.get("metadata", _NO_METADATA)
     if tuple(row) in _FORMS and type(id) is str and id and type(data) is dict and type(metadata) is dict:
-        fields = cast("dict[str, Any]", data)
-        if msgspec.Raw in map(type, fields.values()):
-            fields = {name: _decode(value) if type(value) is msgspec.Raw else value for name, value in fields.items()}
-            row = {**row, "data": fields}
         if not metadata and metadata is not _NO_METADATA:
             row = {name: value for name, value in row.items() if name != "metadata"}
         return id, _encode(row)

@@ -13,8 +13,9 @@ from pathlib import Path
 from assay import reading
 from assay.errors import StoreError
 from assay.records import Damage, Manifest, Segment
-from assay.store.files import make_folder, open_own, refuse_link, store_error, sync_folder, write_file
+from assay.store.files import NewFile, make_folder, open_own, refuse_link, store_error, sync_folder
 from assay.store.lines import FIRST_READ, Part, blocks, lines, mend_end, read_long, write_rest
+from assay.store.new_rows import NewRows
 from assay.store.seal import Checksums, read_checksums
 
 _LINE_FEED = 10
@@ -157,11 +158,17 @@ class FileLog:
             last = position
 
     def replace(self, lines: Iterable[bytes]) -> None:
+        with self._guard, NewRows(self) as rows:
+            for chunk in lines:
+                rows.write(chunk)
+            rows.commit()
+
+    def put(self, file: NewFile, checksums: Checksums) -> None:
+        """The rows of a file, with their checksums, in place of all that there are."""
         with self._guard:
             refuse_link(self._folder)
             others = [self.path.parent / name for name in self._flat()]
-            checksums = Checksums()
-            write_file(self.path, checksums.of(lines))
+            file.commit()
             self.close()
             self._checksums, self._joined = {self.path: checksums}, {}
             try:
@@ -183,7 +190,7 @@ class FileLog:
         return found
 
     def checksums(self) -> dict[str, str]:
-        files = ((segment, self._path(segment)) for segment in self.segments())
+        files = ((segment, self.path.parent / segment.name) for segment in self.segments())
         return {segment.name: self._summed(path, segment.size).text(path) for segment, path in files}
 
     def damage(self, manifest: Manifest) -> list[Damage]:
@@ -191,7 +198,7 @@ class FileLog:
         sealed = {segment.name: segment.size for segment in manifest.segments}
         damage: list[Damage] = []
         for segment in self.segments():
-            name, path = segment.name, self._path(segment)
+            name, path = segment.name, self.path.parent / segment.name
             if name not in sealed or name not in manifest.checksums:
                 continue
             checksums = self._joined.get(path)
@@ -231,9 +238,6 @@ class FileLog:
             if checksums is None or checksums.size != size:
                 checksums = self._checksums[path] = read_checksums(path)
             return checksums
-
-    def _path(self, segment: Segment) -> Path:
-        return self.path.parent / segment.name
 
     @property
     def _folder(self) -> Path:

@@ -5,7 +5,7 @@ The two layouts on disk differ only in which directory an artefact has. Ids neve
 
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from itertools import count
 from pathlib import Path
@@ -22,6 +22,7 @@ from assay.registry import nearest
 from assay.store.files import refuse_link, safe_name, store_error, write_file
 from assay.store.lock import FolderLock
 from assay.store.log import FileLog
+from assay.store.new_rows import NewRows
 from assay.store.sealed import MANIFEST as MANIFEST
 from assay.store.sealed import signed
 
@@ -68,6 +69,15 @@ class _DiskStore(ABC):
         _write_sections(directory, sections)
 
     def log(self, kind: Kind, id: str, name: str = "") -> Log:
+        return self._file_log(kind, id, name)
+
+    def new_rows(
+        self, kind: Kind, id: str, name: str = "", *, read: Callable[[bytes], object] | None = None
+    ) -> NewRows:
+        """Rows that will take the place of a log's; `read` is given all of their bytes, some at a time."""
+        return NewRows(self._file_log(kind, id, name), read)
+
+    def _file_log(self, kind: Kind, id: str, name: str) -> FileLog:
         path = self._own(kind, id) / _log_file(kind, name)
         log = self._logs.get(path)
         if log is None:

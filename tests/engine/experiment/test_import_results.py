@@ -4,10 +4,11 @@ import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay import registry
@@ -139,6 +140,32 @@ def test_two_items_of_one_id_are_told_apart(tmp_path: Path) -> None:
     assert [row["responses"] for row in evaluations] == [[row["key"]] for row in rows(out, "responses.jsonl")]
     assert len({row["key"] for row in evaluations}) == 3
     assert "ids of their own" in result.notes[0]
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.sampled_from(["1", "2", "1~"]), st.sampled_from("abc")), min_size=1, max_size=12))
+def test_every_answer_keeps_the_item_that_it_is_about(asked: list[tuple[str, str]]) -> None:
+    with TemporaryDirectory() as place:
+        first = [answer("1", 1.0, text=text) for text in "ab"]
+        imported(Path(place), Tool(first))
+        taken = rows(Path(place, "out"), "items.jsonl")[-1]["id"]  # the id that an item of another one's id gets
+        cases = [answer(taken, 0.0, text="c"), *first, *(answer(id, 1.0, text=text) for id, text in asked)]
+        wanted = [case.item["data"]["question"] for case in cases if case.item]
+        imported(Path(place), Tool(cases, version=2))
+        items = {row["id"]: row["data"]["question"] for row in rows(Path(place, "out"), "items.jsonl")}
+        assert len(items) == len(rows(Path(place, "out"), "items.jsonl")), "no id twice"
+        answers = rows(Path(place, "out"), "responses.jsonl")
+        assert [items[row["item_id"]] for row in answers] == wanted
+
+
+def test_a_reader_of_another_contract_is_told_so(tmp_path: Path) -> None:
+    @registry.reader(name="reader_of_another_contract")
+    def read(path: Path) -> list[Any]:
+        return [object()]
+
+    (tmp_path / "log").touch()
+    with pytest.raises(UserError, match="it gives has no `cases`"):
+        import_results(tmp_path / "log", tmp_path / "out", format_name="reader_of_another_contract")
 
 
 def test_what_was_planned_and_is_missing_makes_it_partial(tmp_path: Path) -> None:

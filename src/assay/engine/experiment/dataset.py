@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b, file_digest
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
+from xxhash import xxh3_128
 
 from assay import reading, registry
 from assay.config import DatasetConfig
@@ -26,7 +27,7 @@ from assay.errors import ConfigError, UserError
 from assay.interfaces import Store
 from assay.records import Item, Manifest
 from assay.store.items import encode_item, normalise_placed
-from assay.store.keys import canonical, digest, id_hash
+from assay.store.keys import canonical, digest
 from assay.store.seal import is_unchanged, seal
 from assay.store.shared.mirror import named
 
@@ -43,18 +44,10 @@ class Checked(Protocol):
     def check(self, item: Item) -> str | None: ...
 
 
-class StoredItems(NamedTuple):
-    """Items in stored form: a hash of each one's id, their lines, many at once, and their rows, for errors."""
-
-    ids: "array[int]"
-    blocks: Callable[[], Iterator[bytes]]
-    rows: Rows
-
-
 def ingest(
     store: Store,
     id: str,
-    rows: Rows | StoredItems,
+    rows: Rows,
     *,
     prompts: Sequence[Checked] = (),
     stamp: dict[str, Any] | None = None,
@@ -66,12 +59,33 @@ def ingest(
     old = store.manifest("dataset", id)
     mark = None
     if stamp is not None:
-        mark = digest("source", canonical({**stamp, "limit": limit, "prompts": [p.text for p in prompts]})).hex()
+        mark = source_mark({**stamp, "limit": limit, "prompts": [p.text for p in prompts]})
         same = old is not None and old.complete and old.plan.get("source") == mark
         if old is not None and same and is_unchanged(old, log) and _are_there(old.metadata.get("media", {})):
             return old
     job = _Ingest(prompts)
-    log.replace(job.stored(rows) if isinstance(rows, StoredItems) else job.lines(lambda: islice(rows(), limit)))
+    log.replace(job.lines(lambda: islice(rows(), limit)))
+    plan = {"source": mark, **(stamp or {})}
+    return put_dataset(store, id, job.hash.hexdigest(), job.count, plan=plan, name=name, metadata=job.media())
+
+
+def source_mark(source: Mapping[str, Any]) -> str:
+    """What tells a dataset's source, with all that decides what becomes of it, from others."""
+    return digest("source", canonical(dict(source))).hex()
+
+
+def put_dataset(
+    store: Store,
+    id: str,
+    content: str,
+    count: int,
+    *,
+    plan: dict[str, Any],
+    name: str = "",
+    metadata: dict[str, Any] | None = None,
+) -> Manifest:
+    """The manifest of a dataset whose items are stored; `content` is their hash."""
+    old = store.manifest("dataset", id)
     manifest = Manifest(
         kind="dataset",
         id=id,
@@ -80,13 +94,13 @@ def ingest(
         started=time.time(),
         ended=time.time(),
         complete=True,
-        digest=job.hash.hexdigest(),
-        planned=job.count,
-        counts={"items": job.count},
-        plan={"source": mark, **(stamp or {})},
-        metadata=job.media(),
+        digest=content,
+        planned=count,
+        counts={"items": count},
+        plan=plan,
+        metadata=metadata or {},
     )
-    seal(manifest, log)
+    seal(manifest, store.log("dataset", id))
     store.put_manifest(manifest)
     return manifest
 
@@ -107,7 +121,7 @@ def content_stamp(path: Path) -> dict[str, Any]:
     if path.is_dir():  # its reader says so
         return {"path": str(path)}
     with reading.opened(path) as file:
-        return {"path": named(path), "content": file_digest(file, "blake2b").hexdigest()[:32]}
+        return {"path": named(path), "content": file_digest(file, xxh3_128).hexdigest()}
 
 
 class _Ingest:
@@ -136,14 +150,6 @@ class _Ingest:
             raise ConfigError(self.problems, source="the dataset")
         self._check_ids(rows)
 
-    def stored(self, items: StoredItems) -> Iterator[bytes]:
-        """The lines as they are."""
-        for block in items.blocks():
-            self.hash.update(block)
-            yield block
-        self.count, self.ids = len(items.ids), items.ids
-        self._check_ids(items.rows, id_hash)
-
     def media(self) -> dict[str, Any]:
         """The files that items show: a hash of their bytes, and what tells that they are still the same."""
         files = {content: path for prompt in self.prompts for content, path in getattr(prompt, "files", {}).items()}
@@ -152,7 +158,7 @@ class _Ingest:
         states = {str(path): _state(path) for path in sorted(files.values())}
         return {"media": states, "media_hash": digest("media", canonical(sorted(files))).hex()}
 
-    def _check_ids(self, rows: Rows, hash_of: Callable[[str], int] | None = None) -> None:
+    def _check_ids(self, rows: Rows) -> None:
         """Given ids that repeat are refused, with the places of both."""
         if not self.count:
             raise UserError("the dataset has no items", fix="check its path and `limit`")
@@ -162,7 +168,7 @@ class _Ingest:
             return
         places: dict[str, str] = {}
         for place, item in normalise_placed(rows()):
-            if (hash_of or _hash_of)(item.id) not in repeated:
+            if _hash_of(item.id) not in repeated:
                 continue
             if item.id in places:
                 raise UserError(

@@ -1,109 +1,103 @@
-"""A reader's cases on their way to a folder: each row is encoded once, as it comes; the lines are then only copied."""
+"""A reader's cases on their way to a folder: one pass, each row encoded once, into the files that it will stay in."""
 
-from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import ExitStack
 from hashlib import blake2b
 from operator import attrgetter
-from pathlib import Path
-from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import Any
 
 import msgspec
+from xxhash import xxh3_64_intdigest
 
-from assay.engine.experiment.dataset import StoredItems
 from assay.engine.experiment.imports.foreign import Foreign, ForeignCase
-from assay.engine.experiment.imports.rows import Written
 from assay.errors import UserError
 from assay.records import Evaluation, Response
 from assay.store.items import stored_item
 from assay.store.keys import digest, id_hash
 from assay.store.keyset import Seen
+from assay.store.new_rows import NewRows
+from assay.store.stores import FlatStore
 
-_BUFFER = 1 << 20
 _BATCH = 16  # rows that are encoded at once
 _outcome = attrgetter("outcome")
+_encode = msgspec.json.Encoder().encode
+_encode_lines = msgspec.json.Encoder().encode_lines
 
 
-def spool(folder: Path) -> IO[bytes]:
-    """A file for what has to wait, which nobody else sees."""
-    return TemporaryFile(prefix=".assay-", dir=folder, buffering=_BUFFER)
+class _Rows:
+    """Answers or labels, encoded many at once."""
+
+    def __init__(self, new: NewRows) -> None:
+        self.new = new
+        self.counts: Counter[str] = Counter()
+        self._batch: list[Response | Evaluation] = []
+
+    def add(self, rows: Sequence[Response | Evaluation]) -> None:
+        self._batch += rows
+        if len(self._batch) >= _BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        self.counts.update(map(_outcome, self._batch))
+        self.new.write(_encode_lines(self._batch))
+        self._batch = []
 
 
 class Cases:
-    """A reader's cases, read once. An item whose id another item has gets an id of its own, and so have its rows."""
+    """A reader's cases. `read` writes their rows; `commit` of each kind puts them in the folder. An item whose id
+    another item has gets an id of its own, and so have its rows."""
 
-    def __init__(self, foreign: Foreign, spools: Sequence[IO[bytes]]) -> None:
+    def __init__(self, foreign: Foreign, store: FlatStore, id: str, stack: ExitStack) -> None:
         self._foreign = foreign
-        self._items, self._evaluations, self._spans = spools
         self._ids, self._contents = Seen(), Seen()
-        self._stored_ids = array("Q")
         self._apart: dict[int, str] = {}
-        self._outcomes: Counter[str] = Counter()
-        self._encode = msgspec.json.Encoder().encode
-        self._encode_lines = msgspec.json.Encoder().encode_lines
+        self._hash = blake2b(digest_size=16)
+        self.items = stack.enter_context(store.new_rows("dataset", id, read=self._hash.update))
+        self.spans = stack.enter_context(store.new_rows("run", id, "traces"))
+        self.responses = _Rows(stack.enter_context(store.new_rows("run", id)))
+        self.evaluations = _Rows(stack.enter_context(store.new_rows("evaluation", id)))
+        self.item_count = 0
 
-    def responses(self) -> Iterator[Response]:
-        any_response = False
-        evaluations: list[Evaluation] = []
+    def read(self) -> None:
+        """The one pass over the source."""
+        responses, evaluations = self.responses, self.evaluations
         for case in self._foreign.cases():
             if case.item is not None:
                 case = self._with_item(case, case.item)
             if case.evaluations:
-                evaluations += case.evaluations
-                if len(evaluations) >= _BATCH:
-                    self._write(evaluations)
-                    evaluations = []
+                evaluations.add(case.evaluations)
             if case.response is not None:
-                any_response = True
                 if case.spans:
-                    self._spans.write(self._trace(case.response, case.spans))
-                yield case.response
-        self._write(evaluations)
-        if not any_response:
-            where = self._foreign.dataset
-            raise UserError("there is no response to import", where=where, fix="name a source that has answers")
-
-    def _write(self, evaluations: list[Evaluation]) -> None:
-        self._outcomes.update(map(_outcome, evaluations))
-        self._evaluations.write(self._encode_lines(evaluations))
-
-    def _trace(self, response: Response, spans: Sequence[Any]) -> bytes:
-        owner = {"key": response.key, "item_id": response.item_id, "owner": response.task}
-        return self._encode({**owner, "sample_index": response.sample_index, "spans": spans}) + b"\n"
+                    self.spans.write(_trace(case.response, case.spans))
+                responses.add((case.response,))
+        responses.flush()
+        evaluations.flush()
+        missing = "item" if not self.item_count else "response" if not responses.counts else ""
+        if missing:
+            what = f"there is no {missing} to import"
+            raise UserError(what, where=self._foreign.dataset, fix="name a source that has answers")
 
     def _with_item(self, case: ForeignCase, item: Any) -> ForeignCase:
         where, given = self._foreign.dataset, str(item["id"])
         id, line = stored_item(item, where)
-        content = int.from_bytes(blake2b(line, digest_size=8).digest(), "big")
+        content = xxh3_64_intdigest(line)
         if self._contents.add(content):
-            own = id_hash(given)
-            if not self._ids.add(own):
-                number = int.from_bytes(digest("item", self._encode(item))[:8], "big")
-                self._apart[content] = f"{given}~{number:016x}"
-                id, line = stored_item({**item, "id": self._apart[content]}, where)
-            self._stored_ids.append(own if id == given else id_hash(id))
-            self._items.write(line + b"\n")
+            if not self._ids.add(id_hash(given)):
+                number = int.from_bytes(digest("item", _encode(item))[:8], "big")
+                id = f"{given}~{number:016x}"
+                while not self._ids.add(id_hash(id)):
+                    id += "~"
+                self._apart[content] = id
+                _, line = stored_item({**item, "id": id}, where)
+            self.item_count += 1
+            self.items.write(line + b"\n")
         return _renamed(case, self._apart[content]) if content in self._apart else case
 
-    def items(self) -> StoredItems:
-        return StoredItems(self._stored_ids, lambda: _blocks(self._items), self._rows)
-
-    def _rows(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """(place, row) of every item."""
-        self._items.seek(0)
-        rows = map(msgspec.json.Decoder(dict[str, Any]).decode, self._items)
-        return ((f"{self._foreign.dataset}, item {number}", row) for number, row in enumerate(rows, 1))
-
-    def evaluations(self) -> Iterator[Written]:
-        counts = self._outcomes
-        for block in _blocks(self._evaluations):
-            yield Written(counts, block)
-            counts = Counter[str]()
-
-    def spans(self) -> Iterator[bytes]:
-        """The lines, many at once."""
-        return _blocks(self._spans)
+    @property
+    def content(self) -> str:
+        """The hash of the items, once they are committed."""
+        return self._hash.hexdigest()
 
     def notes(self) -> list[str]:
         if not self._apart:
@@ -113,11 +107,9 @@ class Cases:
         return [f"{len(self._apart):,} {what}, the first is {first!r}"]
 
 
-def _blocks(file: IO[bytes]) -> Iterator[bytes]:
-    """Whole lines, many at once."""
-    file.seek(0)
-    while block := file.read(_BUFFER):
-        yield block if block.endswith(b"\n") else block + file.readline()
+def _trace(response: Response, spans: Sequence[Any]) -> bytes:
+    owner = {"key": response.key, "item_id": response.item_id, "owner": response.task}
+    return _encode({**owner, "sample_index": response.sample_index, "spans": spans}) + b"\n"
 
 
 def _renamed(case: ForeignCase, id: str) -> ForeignCase:

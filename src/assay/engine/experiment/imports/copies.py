@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from assay import __version__
 from assay.engine.experiment.imports.foreign import Read, recognised
 from assay.engine.experiment.imports.results import folder_names, import_one
 from assay.errors import LockedError
@@ -19,7 +20,6 @@ from assay.store.keys import digest
 _KEPT = 30 * 86_400.0  # seconds since it was read last
 _LONGEST = 600.0  # seconds that another process may take to import the same source
 _PAUSE = 0.2
-_READERS = b"1"  # counts up when readers give something else for the same files
 
 
 class Copy(NamedTuple):
@@ -34,7 +34,7 @@ def imported_copies(path: Path) -> list[Copy]:
     read = recognised(path)
     if not read:
         return []
-    identity = (_READERS, os.fsencode(os.path.abspath(path)))
+    identity = (__version__.encode(), os.fsencode(os.path.abspath(path)))  # another Assay may read it in another way
     place = cache_folder() / "imported" / digest("imported", *identity).hex()
     _remove_old(place.parent)
     copies = [Copy(each.foreign.dataset, place / name) for each, name in zip(read, folder_names(read), strict=True)]

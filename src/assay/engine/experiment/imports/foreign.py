@@ -139,6 +139,8 @@ def _ask(name: str, path: Path, params: Mapping[str, Any]) -> list[Foreign]:
     chosen = registry.check_params(read, params, where="--set")
     with failing(read, f"the format {name!r}", "--from"):
         results: list[Foreign] = read(path, **chosen)
+        if not all(callable(getattr(foreign, "cases", None)) for foreign in results):
+            raise TypeError("what it gives has no `cases`: docs/import.md says what a reader gives")
     from assay.engine.experiment.imports.sidecar import completed  # it needs this module
 
     return [completed(foreign, path) for foreign in results]

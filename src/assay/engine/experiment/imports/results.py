@@ -1,12 +1,12 @@
 """Results of other programs become experiment folders: what `assay import` does, whatever the format.
 
-A source is read once and streamed: responses go to their log, items, labels and spans wait in files beside it. The
+A source is read once and streamed: its rows go to new files, which take the places of the folder's at the end. The
 manifest says what the rows were made from: importing an unchanged source again does nothing, so that what was scored
 stays scored. Rows that Assay made itself are never replaced.
 """
 
 import time
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
@@ -14,11 +14,11 @@ from typing import Any
 
 import msgspec
 
-from assay.engine.experiment.dataset import ingest
-from assay.engine.experiment.imports.cases import Cases, spool
+from assay.engine.experiment.dataset import put_dataset, source_mark
+from assay.engine.experiment.imports.cases import Cases
 from assay.engine.experiment.imports.foreign import Foreign, Read, read_foreign
 from assay.engine.experiment.imports.headlines import HeadlineCheck, check_headlines
-from assay.engine.experiment.imports.rows import Written, import_rows, means_config
+from assay.engine.experiment.imports.rows import means_config, put_imported
 from assay.engine.experiment.imports.sidecar import restore
 from assay.errors import UserError, shown
 from assay.records import ROWS_FILE, Kind, Manifest
@@ -87,10 +87,8 @@ def import_one(read: Read, folder: Path) -> Imported:
             source = dict(foreign.source)
         before = _unchanged(store, id, source)
         if before is not None:
-            evaluation = store.manifest("evaluation", id)
-            stay = evaluation is not None and "adopted" not in evaluation.plan
             imported = _imported(name, foreign, folder, before, store)
-            imported.notes += [_STAY] if stay and _STAY not in imported.notes else []
+            imported.notes += [_STAY] if _has_own_labels(store, id) and _STAY not in imported.notes else []
             means_config(folder, foreign.dataset)  # it may have been stopped before
             seal_files(folder, anew=False)
             return imported
@@ -120,51 +118,48 @@ def _readable(name: str, foreign: Foreign) -> Generator[None]:
 
 
 def _import(name: str, foreign: Foreign, store: FlatStore, id: str, source: Mapping[str, Any]) -> Manifest:
+    started, has_own_labels = time.time(), _has_own_labels(store, id)
     with ExitStack() as stack:
-        cases = Cases(foreign, [stack.enter_context(spool(store.folder)) for _ in range(3)])
-        rows = cases.responses()  # a pass that gives all the rest, too
-        run = import_rows(store, "run", id, rows, source=source, inputs=[], name=foreign.dataset, anew=True)
-        stamp = {"imported": dict(source)}
-        dataset = ingest(store, id, cases.items(), stamp=stamp, name=foreign.dataset)
+        cases = Cases(foreign, store, id, stack)
+        cases.read()
+        given: dict[str, Any] = {"source": source, "name": foreign.dataset, "started": started}
+        cases.responses.new.commit()
+        run = put_imported(store, "run", id, cases.responses.counts, inputs=[], **given)
+        dataset = _put_items(store, id, cases, source, foreign.dataset)
         run.inputs = [{"kind": "dataset", "id": id, "digest": dataset.digest}]
-        spans = cases.spans()
-        if first := next(spans, b""):
-            store.log("run", id, "traces").replace(chain([first], spans))
-        notes = [*cases.notes(), *foreign.notes()]
+        if not cases.spans.is_empty:
+            cases.spans.commit()
+        notes = [*cases.notes(), *foreign.notes()] + ([_STAY] if has_own_labels else [])
         run.metadata = {name: dict(foreign.facts), "odd": notes, "rejected": foreign.rejected}
         _close(store, run, foreign)
-        _import_evaluations(store, id, cases.evaluations(), source, run, foreign, notes)
-        headlines = foreign.headlines()
-        checked = check_headlines(headlines, store.log("evaluation", id), str(store.folder)) if headlines else []
-        restore(foreign, store.folder)
-        run.metadata |= {HEADLINES: msgspec.to_builtins(checked), REPORTED: msgspec.to_builtins(headlines)}
-        store.put_manifest(run)
+        labels = cases.evaluations
+        if not has_own_labels and (labels.counts or store.manifest("evaluation", id)):  # no labels, no artefact
+            _claim(store, "evaluation", id, run.name, {"adopted": dict(source)})
+            labels.new.commit()
+            made_from = [{"kind": "run", "id": id, "digest": run.digest}, *run.inputs]
+            _close(store, put_imported(store, "evaluation", id, labels.counts, inputs=made_from, **given), foreign)
+    headlines = foreign.headlines()
+    checked = check_headlines(headlines, store.log("evaluation", id), str(store.folder)) if headlines else []
+    restore(foreign, store.folder)
+    run.metadata |= {HEADLINES: msgspec.to_builtins(checked), REPORTED: msgspec.to_builtins(headlines)}
+    store.put_manifest(run)
     return run
 
 
-def _import_evaluations(
-    store: FlatStore,
-    id: str,
-    rows: Iterable[Written],
-    source: Mapping[str, Any],
-    run: Manifest,
-    foreign: Foreign,
-    notes: list[str],
-) -> None:
+def _put_items(store: FlatStore, id: str, cases: Cases, source: Mapping[str, Any], name: str) -> Manifest:
+    cases.items.commit()
+    stamp = {"imported": dict(source)}
+    plan = {"source": source_mark({**stamp, "limit": None, "prompts": []}), **stamp}
+    return put_dataset(store, id, cases.content, cases.item_count, plan=plan, name=name)
+
+
+def _has_own_labels(store: FlatStore, id: str) -> bool:
+    """Whether the folder's evaluations were made by Assay."""
     old = store.manifest("evaluation", id)
-    if old is not None and "adopted" not in old.plan:
-        notes.append(_STAY)
-        return
-    _check_free(store, "evaluation")
-    if old is None:  # no evaluations, no artefact
-        first = next(iter(rows), None)
-        if first is None:
-            return
-        rows = chain([first], rows)
-    _claim(store, "evaluation", id, run.name, {"adopted": dict(source)})
-    made_from = [{"kind": "run", "id": id, "digest": run.digest}, *run.inputs]
-    evaluation = import_rows(store, "evaluation", id, rows, source=source, inputs=made_from, name=run.name)
-    _close(store, evaluation, foreign)
+    if old is None or "adopted" in old.plan:
+        _check_free(store, "evaluation")
+        return False
+    return True
 
 
 # ---- whose rows are there

@@ -4,9 +4,10 @@ made from, so that an unchanged source is not read again."""
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal
 
 import msgspec
 
@@ -22,36 +23,43 @@ _BATCH = 16  # rows that are written at once
 _outcome = attrgetter("outcome")
 
 
-class Written(NamedTuple):
-    """Rows that are encoded already, as whole lines; the first block of them has the outcomes of all."""
-
-    outcomes: Mapping[str, int]
-    lines: bytes
-
-
 def import_rows(
     store: Store,
     kind: Literal["run", "evaluation"],
     id: str,
-    rows: Iterable[Response | Evaluation | Written],
+    rows: Iterable[Response | Evaluation],
     *,
     source: Mapping[str, Any],
     inputs: list[dict[str, Any]],
     name: str = "",
     plan: Mapping[str, Any] | None = None,
-    anew: bool = False,
 ) -> Manifest:
-    """Store the rows as artefact `id`. `source` tells whether they are those of the last time, which stay unless they
-    are wanted `anew`; `inputs` is what they were made from, a run's dataset or an evaluation's runs. Call it under the
-    store's lock."""
+    """Store the rows as artefact `id`. `source` tells whether they are those of the last time, which stay; `inputs` is
+    what they were made from, a run's dataset or an evaluation's runs. Call it under the store's lock."""
     log = store.log(kind, id)
     old = store.manifest(kind, id)
-    wanted = digest("adopted", canonical((dict(source), inputs))).hex()
-    if not anew and old is not None and old.complete and old.digest == wanted and is_unchanged(old, log):
+    if old is not None and old.complete and old.digest == _digest(source, inputs) and is_unchanged(old, log):
         return old
     started = time.time()
     counts: Counter[str] = Counter()
     log.replace(_lines(rows, counts))
+    return put_imported(store, kind, id, counts, source=source, inputs=inputs, name=name, plan=plan, started=started)
+
+
+def put_imported(
+    store: Store,
+    kind: Literal["run", "evaluation"],
+    id: str,
+    counts: Counter[str],
+    *,
+    source: Mapping[str, Any],
+    inputs: list[dict[str, Any]],
+    name: str,
+    started: float,
+    plan: Mapping[str, Any] | None = None,
+) -> Manifest:
+    """The manifest of rows that are stored; `counts` has their outcomes."""
+    old = store.manifest(kind, id)
     manifest = Manifest(
         kind=kind,
         id=id,
@@ -60,7 +68,7 @@ def import_rows(
         started=started,
         ended=time.time(),
         complete=True,
-        digest=wanted,
+        digest=_digest(source, inputs),
         planned=counts.total(),
         present=counts.total(),
         counts=dict(counts),
@@ -68,25 +76,19 @@ def import_rows(
         plan={**(plan or {}), "adopted": dict(source)},
         metadata=old.metadata if old else {},
     )
-    seal(manifest, log)
+    seal(manifest, store.log(kind, id))
     store.put_manifest(manifest)
     return manifest
 
 
-def _lines(rows: Iterable[Response | Evaluation | Written], counts: Counter[str]) -> Iterator[bytes]:
+def _digest(source: Mapping[str, Any], inputs: list[dict[str, Any]]) -> str:
+    return digest("adopted", canonical((dict(source), inputs))).hex()
+
+
+def _lines(rows: Iterable[Response | Evaluation], counts: Counter[str]) -> Iterator[bytes]:
     encode = msgspec.json.Encoder().encode_lines
-    batch: list[Response | Evaluation] = []
-    for row in rows:
-        if type(row) is Written:
-            counts.update(row.outcomes)
-            yield row.lines
-            continue
-        batch.append(cast("Response | Evaluation", row))
-        if len(batch) == _BATCH:
-            counts.update(map(_outcome, batch))
-            yield encode(batch)
-            batch = []
-    if batch:
+    remaining = iter(rows)
+    while batch := [*islice(remaining, _BATCH)]:
         counts.update(map(_outcome, batch))
         yield encode(batch)
 

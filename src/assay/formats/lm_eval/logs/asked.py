@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import msgspec
-from msgspec import Raw
 
-from assay.formats.lm_eval.asking.question import COLUMNS, question_of
+from assay.formats.lm_eval.asking.question import question_of
 from assay.formats.lm_eval.dataset import params_of
+from assay.formats.lm_eval.logs.lines import EMPTY
 from assay.formats.lm_eval.tasks.definition import Asked as Request
 
 _NONE = b"null"
@@ -45,43 +45,46 @@ class Asking:
         repeats = config.get("repeats")
         self._repeats = repeats if isinstance(repeats, int) else 1
         target = config.get("doc_to_target")
-        column = target if isinstance(target, str) and target and "{" not in target else "target"
-        self._target = COLUMNS.index(column) if column in COLUMNS else len(COLUMNS)
-        names_of = {f"column_{at}": name for at, name in enumerate(dict.fromkeys([*COLUMNS, column]))}
-        fields: list[Any] = [(name, Any, None) for name in names_of]
-        self._fields = list(names_of)
-        kind = msgspec.defstruct("Columns", fields, rename=names_of, gc=False)
-        self._columns = msgspec.json.Decoder(kind).decode
+        self._target = target if isinstance(target, str) and target and "{" not in target else "target"
         self._settings: dict[bytes, Fields] = {}
 
     def of(self, sample: Any) -> Asked:
         arguments = list(sample.arguments.values())
-        answers = sample.resps
-        first = arguments[0].arg_0 if arguments else ""
-        chat = _chat(first)
-        prompt = "\n\n".join(str(message.get("content", "")) for message in chat) if chat else _joined(first)
-        columns = self._document(sample.doc)
+        answers, doc = sample.resps, sample.doc
+        is_object = type(doc) is dict
         asked = Asked(
             requests=[],
-            prompt=prompt,
-            question=self._question(columns, sample.doc),
-            messages=chat if chat and len(chat) > 1 else None,
-            target=columns[self._target],
+            prompt="",
+            question=question_of(doc) if is_object else "",
+            target=doc.get(self._target) if is_object else None,
         )
         texts: list[str] = []
         choices: list[Fields] = []
         for at, argument in enumerate(arguments):
+            chat = _chat(argument.arg_0)
+            if at == 0:
+                first = [str(message.get("content", "")) for message in chat] if chat else [_joined(argument.arg_0)]
+                asked.prompt = "\n\n".join(first)
+                asked.messages = chat if chat and len(chat) > 1 else None
             replies = answers[at] if at < len(answers) else []
-            self._add(asked, argument, replies, texts, choices)
+            self._add(asked, argument, chat, replies, texts, choices)
         self._answer(asked, texts, choices)
         return asked
 
-    def _add(self, asked: Asked, argument: Any, replies: list[Any], texts: list[str], choices: list[Fields]) -> None:
+    def _add(
+        self,
+        asked: Asked,
+        argument: Any,
+        chat: list[Fields] | None,
+        replies: list[Any],
+        texts: list[str],
+        choices: list[Fields],
+    ) -> None:
         given = bytes(argument.arg_1)
-        if bytes(argument.arg_2) != _NONE:
+        if argument.arg_2 is not EMPTY and bytes(argument.arg_2) != _NONE:
             asked.more = {**asked.more, "arguments": [*asked.more.get("arguments", []), argument.arg_2]}
         if given[:1] in (b"{", b"["):
-            messages = _chat(argument.arg_0) or [{"role": "user", "content": _joined(argument.arg_0)}]
+            messages = chat or [{"role": "user", "content": _joined(argument.arg_0)}]
             request: Fields = {
                 "messages": [{**message, "delimiter": ""} for message in messages],
                 "params": self._params(given),
@@ -123,20 +126,6 @@ class Asking:
 
     def _option(self, continuation: str) -> str:
         return continuation.removeprefix(self._delimiter)
-
-    def _question(self, columns: list[Any], doc: Raw) -> str:
-        for value in columns[: len(COLUMNS)]:
-            if isinstance(value, str) and value:
-                return value
-        fields = msgspec.json.decode(doc)
-        return question_of(cast("Fields", fields)) if isinstance(fields, dict) else ""
-
-    def _document(self, doc: Raw) -> list[Any]:
-        try:
-            columns = self._columns(doc)
-        except (ValueError, RecursionError):  # a document that is not an object
-            return [None] * (len(COLUMNS) + 1)
-        return [getattr(columns, name) for name in self._fields]
 
     def _params(self, given: bytes) -> Fields:
         """Settings of a generation as a server is sent them; most documents have the same."""

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw
 
-_EMPTY = Raw(b"null")
+EMPTY = Raw(b"null")
 _NEAR = 1 << 24  # documents of a task that are counted by their number
 
 
@@ -14,15 +14,15 @@ class Arguments(msgspec.Struct, gc=False):
     """What was asked once: a prompt, and either settings of a generation or a continuation."""
 
     arg_0: Any
-    arg_1: Raw = _EMPTY
-    arg_2: Raw = _EMPTY
+    arg_1: Raw = EMPTY
+    arg_2: Raw = EMPTY
 
 
 class Sample(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """A line; its subclasses have the task's metrics as fields."""
 
     doc_id: int
-    doc: Raw
+    doc: Any
     arguments: dict[str, Arguments]
     resps: list[list[Any]]
     filtered_resps: list[Any]
@@ -42,12 +42,12 @@ class Folded(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     arguments: Raw
     resps: Raw
     filtered_resps: list[Any]
-    target: Raw = _EMPTY
+    target: Raw = EMPTY
     filter: str = "none"
     metrics: list[str] = []
-    doc_hash: Raw = _EMPTY
+    doc_hash: Raw = EMPTY
     prompt_hash: str = ""
-    target_hash: Raw = _EMPTY
+    target_hash: Raw = EMPTY
 
 
 FIXED = {*Sample.__struct_fields__}

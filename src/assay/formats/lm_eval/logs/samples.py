@@ -7,7 +7,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET
 
 from assay import reading
 from assay.engine.experiment.imports.foreign import REST, ForeignCase, Rest
@@ -107,7 +107,7 @@ class Samples:
             known = self._shape.known
             more = self._rest.of(fields, known, known)
             content = {name: value for name, value in fields.items() if name in known}
-            content["doc"] = Raw(msgspec.json.encode(fields.get("doc")))
+            content.setdefault("doc", None)
             content["arguments"] = {name: arguments_of(each) for name, each in fields["arguments"].items()}
             return msgspec.convert(content, self._shape.kind), more
         except (ValueError, TypeError, KeyError, AttributeError, msgspec.MsgspecError):
