@@ -104,6 +104,11 @@ class Shape:
             untyped = number in self._untyped  # 1, 1.0 and True are equal, not the same
             if had == has and not (untyped and _encode(had) != _encode(has)):
                 continue
+            if had.count(default) == len(had):  # the format has no place for it
+                for line, new in zip(lines, has, strict=True):
+                    if new != default:
+                        line.adds[name] = new
+                continue
             for line, old, new in zip(lines, had, has, strict=True):
                 if old != new and old == default:
                     line.adds[name] = new
