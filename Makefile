@@ -9,12 +9,13 @@ BROWSER := $(VENV)/.browser
 CLUSTER := $(VENV)/.cluster
 LOCAL := $(VENV)/.local
 HARNESS := $(VENV)/.harness
+PEERS ?= $(notdir $(patsubst %/,%,$(dir $(wildcard tests/formats/*/requirements.txt tests/formats/*/package.json))))
 NODE := $(if $(shell command -v npm),,nodejs npm)
 APT := apt-get update && apt-get install -y --no-install-recommends chromium $(NODE)
 SLURM := slurmctld slurmd slurm-client munge
 
-.PHONY: demo demo-llm run-gemma2b-full test test-heavy test-local test-browser test-benchmarks test-cluster screenshots check fix \
-  bench bench-trees walk mutants fuzz soak soak-cluster clean
+.PHONY: demo demo-llm run-gemma2b-full test test-heavy test-local test-browser test-benchmarks test-cluster test-peers \
+  screenshots check fix bench bench-trees walk mutants fuzz soak soak-cluster clean
 
 demo: $(CORE)  ## run a real evaluation on the embedded model
 	$(BIN)/assay run examples/demo/config.yaml
@@ -30,7 +31,7 @@ run-gemma2b-full: $(CORE)  ## RAGiCamp's three files in outputs/
 	$(BIN)/assay export output/gemma_2b_baseline --format ragicamp -o outputs
 
 test: $(DEV)  ## all tests
-	$(BIN)/python -m pytest -n 2 -m "not heavy and not browser and not cluster and not local and not benchmarks" tests
+	$(BIN)/python -m pytest -n 2 -m "not heavy and not browser and not cluster and not local and not benchmarks and not peers" tests
 
 test-heavy: $(HEAVY)  ## tests that need torch and a real model: BERTScore, embeddings, NLI, likelihoods
 	$(BIN)/python -m pytest -m heavy tests/scorers tests/models
@@ -47,6 +48,10 @@ test-benchmarks: $(HARNESS)  ## tasks that come with lm-evaluation-harness, besi
 
 test-cluster: $(CLUSTER)  ## Ray, S3, Azure and SLURM for real, on loopback
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m cluster tests/cluster
+
+test-peers: $(DEV)  ## other tools for real, an environment each; what cannot be installed is skipped: PEERS="mlflow lm_eval"
+	-$(MAKE) --keep-going $(BROWSER) $(PEERS:%=$(VENV)/peers/%/.made)
+	$(BIN)/python -m pytest -m peers -rs tests/formats
 
 screenshots: $(BROWSER)  ## the pictures of the viewer in docs/images
 	$(BIN)/python -m tools.screenshots
@@ -109,6 +114,20 @@ $(CLUSTER): $(DEV)
 	test $$(id -u) != 0 || ! command -v apt-get || { command -v slurmctld && command -v npm; } || \
 		{ apt-get update && apt-get install -y --no-install-recommends $(SLURM) $(NODE); }
 	! command -v npm || npm install --silent --no-audit --no-fund --prefix $(VENV)/azurite azurite@3.37.0
+	touch $@
+
+# A file of pinned versions is all that a tool needs: what pip would choose itself is in it, too.
+$(VENV)/peers/%/.made: tests/formats/%/requirements.txt
+	rm -rf $(@D)
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install -q --no-deps -r $< || { rm -rf $(@D); exit 1; }
+	touch $@
+
+$(VENV)/peers/promptfoo/.made: tests/formats/promptfoo/package.json
+	rm -rf $(@D)
+	mkdir -p $(@D)
+	cp $< $(@D)
+	npm install --silent --no-audit --no-fund --prefix $(@D) || { rm -rf $(@D); exit 1; }
 	touch $@
 
 web/node_modules: web/package.json web/package-lock.json | $(BROWSER)

@@ -1,12 +1,12 @@
-"""Imports of other tools' logs beside the tools' own readers, which are in the folder that ASSAY_PEERS names."""
+"""Imports of other tools' logs beside the tools' own readers."""
 
-import os
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 
 from benchmarks.measure import Line, child
+from tests.formats.installed import INSTALL, program
 
 SAMPLES = 2_000
 # A log as inspect_ai writes it: a conversation with four calls of a tool, 36 events, repeated under other ids.
@@ -63,9 +63,9 @@ print(time.process_time() - began, len(log.samples))
 
 def peer(name: str, code: str, folder: str, *arguments: str) -> str:
     """What a script says that the tool's own Python runs."""
-    python = Path(os.environ.get("ASSAY_PEERS", "peers"), name, "bin/python")
+    python = program(name)
     if not python.exists():
-        raise SystemExit(f"{name} is missing: make a virtual environment with it in the folder that ASSAY_PEERS names")
+        raise SystemExit(f"{name} is missing: {INSTALL.format(name)}")
     done = subprocess.run([python, "-c", code, *arguments], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
@@ -90,9 +90,9 @@ def import_inspect() -> list[Line]:
     with tempfile.TemporaryDirectory() as folder:
         log, few = f"{folder}/log.eval", f"{folder}/few.eval"
         for path, count in ((log, SAMPLES), (few, 3)):
-            peer("inspect", MAKE, folder, path, str(count))
+            peer("inspect_ai", MAKE, folder, path, str(count))
         for number in range(3):
-            seconds, count = peer("inspect", READ, folder, log).split()
+            seconds, count = peer("inspect_ai", READ, folder, log).split()
             assert int(count) == SAMPLES
             theirs.append(float(seconds))
             ours.append(child(import_log, log, f"{folder}/{number}", few)["result"])

@@ -1,6 +1,6 @@
 """Makes the logs of this folder by running deepeval 4.3.1 against the planned server, without a network:
 
-    /path/to/deepeval/venv/bin/python tests/formats/deepeval/make_logs.py
+    .venv/peers/deepeval/bin/python tests/formats/deepeval/make_logs.py [FOLDER]
 
 `twelve_questions.py` is the evaluation of docs/deepeval.md, with a good and a worse model.
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 HERE = Path(__file__).parent
+LOGS = Path(*sys.argv[1:2] or [HERE / "logs"])
 sys.path.insert(0, str(HERE.parent))
 
 import peers  # noqa: E402
@@ -28,8 +29,8 @@ OPT_OUT = {
 def main() -> None:
     server = peers.serve()
     address = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    shutil.rmtree(HERE / "logs", ignore_errors=True)
-    (HERE / "logs").mkdir()
+    shutil.rmtree(LOGS, ignore_errors=True)
+    LOGS.mkdir()
     for model in peers.WRONG:
         keep(run("twelve_questions.py", address, model, "results"), model)
     keep(run("every_field.py", "results"), "every_field", "conversations")
@@ -48,7 +49,7 @@ def run(script: str, *arguments: str) -> list[str]:
 
 def keep(runs: list[str], *names: str) -> None:
     for text, name in zip(runs, names, strict=True):
-        (HERE / "logs" / f"test_run_{name}.json").write_text(text + "\n")
+        (LOGS / f"test_run_{name}.json").write_text(text + "\n")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Makes the work directories in `logs/` by really running evalscope 1.14.1 (`pip install evalscope==1.14.1`):
+"""Makes the work directories in `logs/` by really running evalscope 1.14.1:
 
-    /path/to/its/python tests/formats/evalscope/make_logs.py
+    .venv/peers/evalscope/bin/python tests/formats/evalscope/make_logs.py [FOLDER]
 
 `large` and `tiny` are what the page shows, `repeated` has every sample twice, `metrics` has two datasets and a metric
 that cannot be computed. The report as a page and the log are left out.
@@ -24,7 +24,7 @@ import yaml
 from evalscope import TaskConfig, run_task
 from evaluation import evaluate
 
-LOGS = HERE / "logs"
+LOGS = Path(*sys.argv[1:2] or [HERE / "logs"]).absolute()
 KEPT = ("predictions", "reviews", "reports", "configs")
 
 

@@ -1,9 +1,9 @@
 """Makes the logs in `logs/` by really running inspect_ai (0.3.285) against the server of `tests/formats/peers.py`:
 
-    ASSAY_PEERS/inspect/bin/python tests/formats/inspect_ai/make_logs.py
+    .venv/peers/inspect_ai/bin/python tests/formats/inspect_ai/make_logs.py [FOLDER]
 
 Of tracebacks only the last line is kept, and no path of this machine. The run that is killed and the one that is
-cancelled are processes of their own (`make_logs.py held FOLDER`), which stop at the fourth question.
+cancelled are processes of their own (`make_logs.py held FOLDER URL`), which stop at the fourth question.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ HERE = Path(__file__).resolve().parent
 PIXEL = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
 )
-PORT = 8126
+URL = "http://127.0.0.1:8126/v1"  # as the logs have it, wherever the server really was
 
 
 def _module(path: Path) -> Any:
@@ -57,10 +57,9 @@ def _module(path: Path) -> Any:
 peers = _module(HERE.parent / "peers.py")
 
 
-def model(name: str = "large") -> Any:
-    address = f"http://127.0.0.1:{PORT}/v1"
+def model(name: str, url: str) -> Any:
     config = GenerateConfig(max_retries=0, max_tokens=64)
-    return get_model(f"openai/{name}", config=config, base_url=address, api_key="unused", responses_api=False)
+    return get_model(f"openai/{name}", config=config, base_url=url, api_key="unused", responses_api=False)
 
 
 @solver
@@ -148,23 +147,27 @@ def newest(folder: str, suffix: str) -> Path:
     return max(Path(folder).glob(f"*{suffix}"), key=lambda path: path.stat().st_mtime_ns)
 
 
-def run(name: str, tasks: Any, **settings: Any) -> None:
-    folder = f"out/{name}"
-    run_tasks(
-        tasks, log_dir=folder, display="none", max_samples=1, log_model_api=False, **{"model": model(), **settings}
+def run(target: Path, url: str, tasks: Any, **settings: Any) -> None:
+    folder = f"out/{target.name}"
+    own = {"model": model("large", url), **settings}
+    run_tasks(tasks, log_dir=folder, display="none", max_samples=1, log_model_api=False, **own)
+    keep(newest(folder, target.suffix), target, url)
+
+
+def stopped(target: Path, url: str, how: int) -> None:
+    folder = f"out/{target.name}"
+    child = subprocess.Popen(
+        [sys.executable, str(HERE / "make_logs.py"), "held", folder, url], stdout=subprocess.DEVNULL
     )
-    keep(newest(folder, Path(name).suffix), name)
-
-
-def stopped(name: str, how: int) -> None:
-    folder = f"out/{name}"
-    child = subprocess.Popen([sys.executable, __file__, "held", folder], stdout=subprocess.DEVNULL)
     until = time.monotonic() + 120
     while time.monotonic() < until and not _samples(folder, 3):
         time.sleep(0.5)
     child.send_signal(how)
-    child.wait(60)
-    keep(newest(folder, ".eval"), name)
+    try:
+        child.wait(60)
+    finally:
+        child.kill()
+    keep(newest(folder, ".eval"), target, url)
 
 
 def _samples(folder: str, count: int) -> bool:
@@ -177,21 +180,20 @@ def _samples(folder: str, count: int) -> bool:
     return False
 
 
-def keep(path: Path, name: str) -> None:
-    """Copy a log into `logs/`, without this machine's paths."""
-    target = HERE / "logs" / name
+def keep(path: Path, target: Path, url: str) -> None:
+    """Copy a log, without this machine's paths."""
     if path.suffix == ".json":
-        target.write_bytes(_clean(path.read_bytes()))
+        target.write_bytes(_clean(path.read_bytes(), url))
         return
     with zipfile.ZipFile(path) as source, zipfile.ZipFile(target, "w", 93) as copy:
         for member in source.infolist():
             plain = zipfile.ZipInfo(member.filename, (2026, 11, 17, 0, 0, 0))
             plain.compress_type = 93
-            copy.writestr(plain, _clean(source.read(member)))
+            copy.writestr(plain, _clean(source.read(member), url))
 
 
-def _clean(data: bytes) -> bytes:
-    text = json.dumps(_without_source(json.loads(data)), ensure_ascii=False, separators=(",", ":"))
+def _clean(data: bytes, url: str) -> bytes:
+    text = json.dumps(_without_source(json.loads(data)), ensure_ascii=False, separators=(",", ":")).replace(url, URL)
     places = {
         *site.getsitepackages(),
         str(Path(json.__file__).parents[1]),
@@ -218,30 +220,32 @@ def _without_source(value: Any) -> Any:
     return [_without_source(inner) for inner in value] if isinstance(value, list) else value
 
 
-def main() -> None:
-    logs = HERE / "logs"
+def main(logs: Path) -> None:
     shutil.rmtree(logs, ignore_errors=True)
     logs.mkdir()
+    server = peers.serve()
+    url = f"http://127.0.0.1:{server.server_address[1]}/v1"
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(HERE / "sums.py", folder)
         os.chdir(folder)
         Path("questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in peers.QUESTIONS))
-        peers.serve(PORT)
         sums = _module(Path("sums.py")).sums
-        run("large.eval", sums(), fail_on_error=False)
-        run("tiny.eval", sums(), model=model("tiny"), fail_on_error=False)
-        run("limited.json", sums(), epochs=Epochs(2, "max"), limit=3, token_limit=8, log_format="json")
-        run("failed.eval", sums(), epochs=1)
+        run(logs / "large.eval", url, sums(), fail_on_error=False)
+        run(logs / "tiny.eval", url, sums(), model=model("tiny", url), fail_on_error=False)
+        run(logs / "limited.json", url, sums(), epochs=Epochs(2, "max"), limit=3, token_limit=8, log_format="json")
+        run(logs / "failed.eval", url, sums(), epochs=1)
         said = [ModelOutput.from_content("mockllm/model", f"ANSWER: {letter}") for letter in ("C", "B", "?")]
-        run("letters.eval", letters(), model=get_model("mockllm/model", custom_outputs=_counted(said)))
-        run("tools.eval", tools(), model=get_model("mockllm/model", custom_outputs=tool_answers()))
-        stopped("killed.eval", signal.SIGKILL)
-        stopped("cancelled.eval", signal.SIGINT)
+        run(logs / "letters.eval", url, letters(), model=get_model("mockllm/model", custom_outputs=_counted(said)))
+        run(logs / "tools.eval", url, tools(), model=get_model("mockllm/model", custom_outputs=tool_answers()))
+        stopped(logs / "killed.eval", url, signal.SIGKILL)
+        stopped(logs / "cancelled.eval", url, signal.SIGINT)
         os.chdir(HERE)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["held"]:
-        run_tasks(held(), model=model(), log_dir=sys.argv[2], log_buffer=1, max_samples=1, display="none")
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+        asked = model("large", sys.argv[3])
+        run_tasks(held(), model=asked, log_dir=sys.argv[2], log_buffer=1, max_samples=1, display="none")
     else:
-        main()
+        main(Path(*sys.argv[1:2] or [HERE / "logs"]).absolute())

@@ -1,7 +1,6 @@
 """Experiments as logs of inspect_ai: read again by our reader, and by inspect_ai itself where it is installed."""
 
 import json
-import os
 import subprocess
 import zipfile
 from pathlib import Path
@@ -16,9 +15,8 @@ from assay.formats.inspect_ai.archive import Archive
 from assay.formats.inspect_ai.reader import inspect_ai
 from tests.convert_lab import content, make
 from tests.formats.inspect_ai.lab import LOGS, cases, imported, rows
+from tests.formats.installed import needed
 
-PYTHON = Path(os.environ.get("ASSAY_PEERS", "/nowhere")) / "inspect/bin/python"
-needs_peer = pytest.mark.skipif(not PYTHON.exists(), reason="inspect_ai is not in ASSAY_PEERS/inspect")
 KEPT = ("item_id", "sample_index", "total_samples", "model_name", "task", "response", "outcome", "error", "cost")
 TOKENS = ("prompt_tokens", "completion_tokens", "total_tokens", "served_model", "prompt", "reasoning", "tool_calls")
 OF_LABEL = ("item_id", "sample_index", "label", "scorer", "score", "passed", "outcome", "model_name")
@@ -134,6 +132,28 @@ def test_an_archive_has_what_inspect_ai_looks_for(own: Path, tmp_path: Path) -> 
     assert {len(each["samples"]) for each in reductions} == {4}
 
 
+def test_a_transcript_is_written_and_not_read_back(own: Path, tmp_path: Path) -> None:
+    export(own, "inspect_ai", output=tmp_path / "logs")
+    with Archive(tmp_path / "logs/one.eval") as archive:
+        sample = json.loads(archive.read(archive.members["samples/q/1_epoch_3.json"]))
+    kinds = [event["event"] for event in sample["events"]]
+    assert kinds == ["info", "model", *["span_begin", "score", "span_end"] * 2]
+    assert sample["events"][1]["input"] == sample["messages"][:1]
+    assert sample["events"][1]["output"]["completion"] == sample["messages"][1]["content"]
+    assert {score["answer"] for score in sample["scores"].values()} == {sample["messages"][1]["content"]}
+    assert [sample["events"][at]["score"] for at in (3, 6)] == list(sample["scores"].values())
+    imported(tmp_path / "logs", tmp_path / "again")
+    assert not (tmp_path / "again/traces.jsonl").exists()
+
+
+def test_of_a_failure_the_error_is_in_the_transcript(tmp_path: Path) -> None:
+    export(make(tmp_path / "lab"), "inspect_ai", output=tmp_path / "logs")
+    with Archive(tmp_path / "logs/small.eval") as archive:
+        sample = json.loads(archive.read(archive.members["samples/q1_epoch_2.json"]))
+    assert [event["event"] for event in sample["events"]] == ["info", "error", "span_begin", "score", "span_end"]
+    assert sample["events"][1]["error"]["traceback_ansi"] == 'HTTP 500: "broken"'
+
+
 READ = """
 import json, sys
 from inspect_ai.log import read_eval_log, read_eval_log_sample, read_eval_log_sample_summaries
@@ -151,13 +171,13 @@ for path in sys.argv[1:]:
 """
 
 
-@needs_peer
+@pytest.mark.peers
 @pytest.mark.parametrize("name", ["large.eval", "tools.eval", "letters.eval", "cancelled.eval"])
 def test_inspect_ai_reads_what_we_write(tmp_path: Path, name: str) -> None:
     result = imported(LOGS / name, tmp_path / "in")
     export(tmp_path / "in", "inspect_ai", output=tmp_path / "log.eval")
     paths = [str(LOGS / name), str(tmp_path / "log.eval")]
-    done = subprocess.run([PYTHON, "-c", READ, *paths], capture_output=True, text=True, check=False)
+    done = subprocess.run([needed("inspect_ai"), "-c", READ, *paths], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     theirs, ours = map(json.loads, done.stdout.splitlines())
     assert ours["texts"] == theirs["texts"]
@@ -167,27 +187,28 @@ def test_inspect_ai_reads_what_we_write(tmp_path: Path, name: str) -> None:
             label: {metric: pytest.approx(value) for metric, value in values.items()}
             for label, values in theirs["metrics"].items()
         }
-    dumped = subprocess.run([PYTHON.with_name("inspect"), "log", "dump", paths[1]], capture_output=True, check=False)
+    command = [needed("inspect_ai", "inspect"), "log", "dump", paths[1]]
+    dumped = subprocess.run(command, capture_output=True, check=False)
     assert dumped.returncode == 0, dumped.stderr[-2000:]
     assert json.loads(dumped.stdout)["version"] == 2
 
 
-@needs_peer
+@pytest.mark.peers
 def test_inspect_ai_reads_any_rows(tmp_path: Path) -> None:
     export(make(tmp_path / "lab"), "inspect_ai", output=tmp_path / "logs")
     paths = sorted(map(str, (tmp_path / "logs").glob("*.eval")))
-    done = subprocess.run([PYTHON, "-c", READ, *paths], capture_output=True, text=True, check=False)
+    done = subprocess.run([needed("inspect_ai"), "-c", READ, *paths], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     told = [json.loads(line) for line in done.stdout.splitlines()]
     assert [each["samples"] for each in told] == [7, 7]
     assert all(each["metrics"]["exact_match (judge (strict))"]["mean"] == 0.25 for each in told)
 
 
-@needs_peer
+@pytest.mark.peers
 def test_inspect_ai_reads_experiments_of_ours(own: Path, tmp_path: Path) -> None:
     export(own, "inspect_ai", output=tmp_path / "logs")
     paths = sorted(map(str, (tmp_path / "logs").glob("*.eval")))
-    done = subprocess.run([PYTHON, "-c", READ, *paths], capture_output=True, text=True, check=False)
+    done = subprocess.run([needed("inspect_ai"), "-c", READ, *paths], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     told = [json.loads(line) for line in done.stdout.splitlines()]
     assert [each["model"] for each in told] == ["one", "two"]

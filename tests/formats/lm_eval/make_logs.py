@@ -1,6 +1,6 @@
 """Runs lm-eval 0.4.13 and keeps what it writes: `logs/`.
 
-    /path/to/venv/bin/python tests/formats/lm_eval/make_logs.py      (lm-eval with its `api` extra)
+    .venv/peers/lm_eval/bin/python tests/formats/lm_eval/make_logs.py [FOLDER]
 
 `plain`: completions of two models that answer `tests/formats/peers.py`'s questions; `chat`: the same as a chat, three
 times each; `likely`: likelihoods of `fake_answers.py`, with a group; `dummy`: lm-eval's own model without a server.
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-LOGS = HERE / "logs"
+LOGS = Path(*sys.argv[1:2] or [HERE / "logs"]).absolute()
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 import peers  # noqa: E402
@@ -44,6 +44,8 @@ def evaluate(model: str, arguments: str, tasks: str, folder: str, *more: str) ->
 
 
 def main() -> None:
+    if not (LOGS / "tasks").exists():
+        shutil.copytree(HERE / "logs/tasks", LOGS / "tasks")
     for name in ("plain", "chat", "likely", "dummy"):
         shutil.rmtree(LOGS / name, ignore_errors=True)
     write_questions()

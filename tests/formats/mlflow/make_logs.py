@@ -1,6 +1,6 @@
-"""Makes the files in `logs/` by really running MLflow 3.17.2 (`pip install mlflow==3.17.2`):
+"""Makes the files in `logs/` by really running MLflow 3.17.2:
 
-    /path/to/its/python tests/formats/mlflow/make_logs.py
+    .venv/peers/mlflow/bin/python tests/formats/mlflow/make_logs.py [FOLDER]
 
 `mlruns` is the file store after two runs of `evaluation.py`; `database.json` and `store.json` are what
 `mlflow.genai.evaluate` leaves in an SQLite database (its tables) and in the file store (its files), which the tests put
@@ -34,7 +34,7 @@ from evaluation import ask, evaluate
 from mlflow.entities import AssessmentSource, Feedback
 from mlflow.genai.scorers import scorer
 
-LOGS = HERE / "logs"
+LOGS = Path(*sys.argv[1:2] or [HERE / "logs"]).absolute()
 TABLES = [
     "alembic_version",
     "assessments",

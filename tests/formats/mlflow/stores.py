@@ -16,8 +16,8 @@ def table_of(model: str) -> Path:
     return name.parents[1] / "artifacts" / "eval_results_table.json"
 
 
-def tables() -> dict[str, Any]:
-    return json.loads((LOGS / "database.json").read_text())
+def tables(logs: Path = LOGS) -> dict[str, Any]:
+    return json.loads((logs / "database.json").read_text())
 
 
 def database(folder: Path, content: dict[str, Any] | None = None) -> Path:
@@ -33,9 +33,9 @@ def database(folder: Path, content: dict[str, Any] | None = None) -> Path:
     return file
 
 
-def store(folder: Path) -> Path:
+def store(folder: Path, logs: Path = LOGS) -> Path:
     """The file store of `mlflow.genai.evaluate`."""
-    for place, text in json.loads((LOGS / "store.json").read_text()).items():
+    for place, text in json.loads((logs / "store.json").read_text()).items():
         file = folder / "store" / place
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)

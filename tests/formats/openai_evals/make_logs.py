@@ -1,7 +1,6 @@
 """Runs OpenAI evals 3.0.1.post1 on `tests/formats/peers.py`'s questions and keeps what it writes: `logs/*.jsonl`.
 
-    /path/to/venv/bin/python tests/formats/openai_evals/make_logs.py
-    (evals without its pins of numpy and pyarrow: pip install --no-deps evals==3.0.1.post1, then what it imports)
+    .venv/peers/openai_evals/bin/python tests/formats/openai_evals/make_logs.py [FOLDER]
 
 `match_large` and `match_tiny`: exact answers of two models; `fuzzy`: metrics; `stopped`: the server fails, and so does
 the run; `steps`: an eval of our own (`steps.py`) that records every other kind of event.
@@ -19,7 +18,7 @@ sys.path.insert(0, str(HERE.parent))
 
 import peers  # noqa: E402
 
-LOGS = HERE / "logs"
+LOGS = Path(*sys.argv[1:2] or [HERE / "logs"])
 FAULTY = (peers.REFUSED, peers.CUT_OFF, peers.REJECTED, peers.BROKEN)  # evals ends at the first of them
 # --- docs
 EVALS = """\

@@ -1,6 +1,6 @@
 """Makes the logs of this folder by running promptfoo 0.121.20 (Node 20) against the planned server, without a network:
 
-    python tests/formats/promptfoo/make_logs.py /path/to/node_modules/.bin/promptfoo
+    python tests/formats/promptfoo/make_logs.py .venv/peers/promptfoo/node_modules/.bin/promptfoo [FOLDER]
 
 `twelve.json` and `twelve.jsonl` are the evaluation of docs/promptfoo.md; `repeats.json` asks two of its questions three
 times; `every_field.json` has two prompts, two settings of one model, all kinds of assertions, cached answers and a
@@ -10,6 +10,7 @@ person's rating.
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -24,14 +25,13 @@ sys.path.insert(0, str(HERE.parent))
 
 import peers  # noqa: E402
 
-PORT, VIEW = 18155, 18156  # they stand in the logs
 
-
-def main(promptfoo: str) -> None:
-    server = peers.serve(PORT)
+def main(promptfoo: str, logs: Path) -> None:
+    server = peers.serve()
+    url = f"http://127.0.0.1:{server.server_address[1]}/v1"
     with TemporaryDirectory() as folder:
         work = Path(folder)
-        environ = settings(work)
+        environ = settings(work, url)
         asked = [{"vars": {"question": row["question"], "answer": row["answer"]}} for row in peers.QUESTIONS]
         (work / "questions.json").write_text(json.dumps(asked))
         evaluate(promptfoo, work, environ, "twelve_questions.yaml", "-j", "1", "-o", "twelve.json", "twelve.jsonl")
@@ -41,16 +41,16 @@ def main(promptfoo: str) -> None:
             evaluate(promptfoo, work, environ, "every_field.yaml", "-j", "2", "-o", "every_field.json")
         rate(promptfoo, work, environ)
         for name in ("twelve.json", "twelve.jsonl", "repeats.json", "every_field.json"):
-            keep(work / name, HERE / "logs" / name)
+            keep(work / name, logs / name)
     server.shutdown()
 
 
-def settings(work: Path) -> dict[str, str]:
+def settings(work: Path, url: str) -> dict[str, str]:
     own = {
         **{f"PROMPTFOO_DISABLE_{what}": "1" for what in ("TELEMETRY", "UPDATE", "REMOTE_GENERATION", "SHARING")},
         "PROMPTFOO_CONFIG_DIR": str(work / "state"),
         "PROMPTFOO_RETRY_5XX": "false",
-        "OPENAI_BASE_URL": f"http://127.0.0.1:{PORT}/v1",
+        "OPENAI_BASE_URL": url,
         "OPENAI_API_KEY": "planned",
     }
     return {**os.environ, **own}
@@ -69,9 +69,11 @@ def rate(promptfoo: str, work: Path, environ: dict[str, str]) -> None:
     human = {"pass": True, "score": 1, "reason": "looked at", "assertion": {"type": "human"}}
     rating = {**row["gradingResult"], "pass": True, "score": 1, "reason": "looked at", "comment": "fine for me"}
     rating["componentResults"] = [*row["gradingResult"]["componentResults"], human]
-    viewer = subprocess.Popen([promptfoo, "view", "-n", "-p", str(VIEW)], cwd=work, env=environ)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    viewer = subprocess.Popen([promptfoo, "view", "-n", "-p", str(port)], cwd=work, env=environ)
     try:
-        address = f"http://127.0.0.1:{VIEW}/api/eval/{log['evalId']}/results/{row['id']}/rating"
+        address = f"http://127.0.0.1:{port}/api/eval/{log['evalId']}/results/{row['id']}/rating"
         post(address, rating)
     finally:
         viewer.terminate()
@@ -101,4 +103,4 @@ def keep(source: Path, target: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(str(Path(sys.argv[1]).absolute()), Path(*sys.argv[2:3] or [HERE / "logs"]))

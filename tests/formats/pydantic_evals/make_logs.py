@@ -1,6 +1,6 @@
-"""Makes the reports in `logs/` by really running pydantic-evals 2.62.0 (`pip install pydantic-evals==2.62.0`):
+"""Makes the reports in `logs/` by really running pydantic-evals 2.62.0:
 
-    /path/to/its/python tests/formats/pydantic_evals/make_logs.py
+    .venv/peers/pydantic_evals/bin/python tests/formats/pydantic_evals/make_logs.py [FOLDER]
 
 `large.json` and `tiny.json` are what the page shows, `repeated.json` has all that a report can hold, and
 `averages.json` what pydantic-evals itself computes of each.
@@ -24,7 +24,7 @@ from pydantic_evals import Case, Dataset, increment_eval_metric, set_eval_attrib
 from pydantic_evals.evaluators import EvaluationReason, Evaluator, EvaluatorContext, ReportEvaluator
 from pydantic_evals.reporting.analyses import ScalarResult
 
-LOGS = HERE / "logs"
+LOGS = Path(*sys.argv[1:2] or [HERE / "logs"]).absolute()
 
 
 @dataclass

@@ -28,6 +28,7 @@ from assay.formats.inspect_ai.shapes import (
     kept_of_response,
 )
 from assay.formats.inspect_ai.spans import Packed, time_of
+from assay.formats.inspect_ai.written_events import MADE
 from assay.records import Evaluation, Response, ResponseOutcome
 
 Row = dict[str, Any]
@@ -59,7 +60,7 @@ def case_of(sample: Sample, unknown: Row, around: Around) -> ForeignCase:
     response = _response(sample, id, unknown, around)
     evaluations = _evaluations(sample, response, around)
     spans: list[Packed] = []
-    if sample.events is not UNSET and bytes(sample.events) not in EMPTY:
+    if sample.events is not UNSET and not (events := bytes(sample.events)).startswith(MADE) and events not in EMPTY:
         spans = [Packed("inspect_ai", sample.events, sample.events_data, attachments or UNSET)]
     return ForeignCase(_item(sample, id), response, evaluations, spans)
 

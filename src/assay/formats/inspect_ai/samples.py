@@ -47,7 +47,7 @@ def sample_of(item: Item | None, response: Response, labels: Mapping[str, Evalua
         "target": _target(item),
         "messages": [*messages, answer] if answered else messages,
         "output": _output(response, source, answer, usage, answered),
-        "scores": _scores(labels),
+        "scores": _scores(labels, response.response),
         "metadata": source.get("metadata") if isinstance(source.get("metadata"), dict) else metadata,
         "store": {},
         "events": [],
@@ -64,7 +64,8 @@ def sample_of(item: Item | None, response: Response, labels: Mapping[str, Evalua
         sample["choices"] = choices
     if failed:
         why = response.error or "the answer was skipped"
-        sample["error"] = {"message": why, "traceback": str(source.get("traceback") or ""), "traceback_ansi": ""}
+        traceback = str(source.get("traceback") or "")
+        sample["error"] = {"message": why, "traceback": traceback, "traceback_ansi": traceback or why}  # which is shown
     sample |= {name: source[name] for name in _AGAIN if source.get(name) is not None}
     return sample | {name: of_item[name] for name in _OF_ITEM if of_item.get(name) is not None}
 
@@ -238,7 +239,7 @@ def named(labels: Sequence[Evaluation], scorers: Mapping[str, str]) -> dict[str,
     return names
 
 
-def _scores(labels: Mapping[str, Evaluation]) -> Row:
+def _scores(labels: Mapping[str, Evaluation], said: str) -> Row:
     scores: Row = {}
     for name, row in labels.items():
         details = row.detailed_results
@@ -247,7 +248,7 @@ def _scores(labels: Mapping[str, Evaluation]) -> Row:
         if row.scorer != name:
             metadata[SCORER] = row.scorer
         score: Row = {"value": value_of(row)}
-        answer, why = details.get("answer"), details.get("explanation", row.error)
+        answer, why = details.get("answer", said or None), details.get("explanation", row.error)
         score |= {"answer": answer} if isinstance(answer, str) else {}
         score |= {"explanation": why} if isinstance(why, str) else {}
         reason = details.get("reason") if row.outcome != "scored" else None

@@ -12,6 +12,7 @@ from assay.analysis.look.export import Export, Tables
 from assay.engine.aggregate.join import response_key
 from assay.errors import UserError
 from assay.formats.inspect_ai.samples import named, sample_of
+from assay.formats.inspect_ai.written_events import events_of
 from assay.formats.inspect_ai.written_header import Totals, header_row
 from assay.formats.inspect_ai.zipped import Zipped
 from assay.records import Evaluation, Item, Response, tolerant_json
@@ -74,6 +75,7 @@ def _log(rows: "_Rows", part: Part, name: str, experiment: str) -> Iterator[byte
     journals = 0
     for response, item, labels in rows.joined(part):
         sample = sample_of(item, response, labels)
+        sample["events"] = events_of(sample, part.model)
         totals.count(response, labels)
         yield zipped.member(f"samples/{_file_name(sample)}.json", _encode(sample))
         summaries.append(_encode(_summary(sample)))

@@ -7,10 +7,10 @@ import os
 import shutil
 import time
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
-from assay import __version__
 from assay.engine.experiment.imports.foreign import Read, recognised
 from assay.engine.experiment.imports.results import folder_names, import_one
 from assay.errors import LockedError
@@ -34,7 +34,7 @@ def imported_copies(path: Path) -> list[Copy]:
     read = recognised(path)
     if not read:
         return []
-    identity = (__version__.encode(), os.fsencode(os.path.abspath(path)))  # another Assay may read it in another way
+    identity = (version("assay").encode(), os.fsencode(os.path.abspath(path)))  # another Assay may read it in another way
     place = cache_folder() / "imported" / digest("imported", *identity).hex()
     _remove_old(place.parent)
     copies = [Copy(each.foreign.dataset, place / name) for each, name in zip(read, folder_names(read), strict=True)]
