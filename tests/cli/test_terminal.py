@@ -6,6 +6,7 @@ import pty
 import re
 import struct
 import termios
+from pathlib import Path
 from threading import Thread
 
 import pytest
@@ -109,3 +110,11 @@ def test_a_narrow_terminal_loses_nothing(shell: Shell, columns: int) -> None:
 def test_output_that_is_no_terminal_has_no_escapes(shell: Shell) -> None:
     result = shell.run()
     assert "\x1b" not in result.said
+
+
+def test_notes_are_wrapped_between_words(shell: Shell) -> None:
+    log = Path(__file__).parents[1] / "formats/inspect_ai/logs/large.eval"
+    seen = on_terminal(shell, "import", str(log), "-o", "imported").replace("\r", "")
+    (note,) = re.findall(r"^note: (?:.+\n)+", seen, re.MULTILINE)
+    assert max(map(len, note.splitlines())) <= 80
+    assert note.split()[-4:] == ["all", "samples", "is", "0.5833"]

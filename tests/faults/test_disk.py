@@ -98,3 +98,23 @@ def test_a_folder_that_cannot_be_written_is_a_clear_error(on_disk: Shell, disk: 
     assert calls["requests"] == 0
     assert len(on_disk.lines()) == (5 if has_rows else 0)
     assert on_disk.call("plan", "CONFIG").code == 0, "looking needs no writing"
+
+
+def test_a_full_disk_stops_an_import_and_room_lets_it_begin_again(shell: Shell, disk: Disk) -> None:
+    log = str(Path(__file__).parents[1] / "formats/inspect_ai/logs/large.eval")
+    disk.mount("remount,size=60k")
+    out = str(disk.folder / "out")
+    for words in (
+        ("import", log, "-o", out),
+        ("convert", log, f"{out}.csv"),
+        ("convert", log, f"{out}_hf", "--to", "hf"),
+    ):
+        stopped = shell.call(*words)
+        assert stopped.code == 1, stopped.said
+        assert "the disk is full" in stopped.err
+        assert "bug" not in stopped.err
+    assert not (disk.folder / "out.csv").exists()
+    disk.mount("remount,size=10m")
+    again = shell.call("import", log, "-o", out, "--json")
+    assert again.code == 0, again.said
+    assert '"items":12' in again.out

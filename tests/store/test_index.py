@@ -10,7 +10,7 @@ from assay.store import index as index_module
 from assay.store.index import ItemIndex, content_hash
 from assay.store.items import encode_item
 from assay.store.log import FileLog
-from assay.store.stores import MemoryLog
+from assay.store.memory_log import MemoryLog
 
 
 def filled(log: Log, ids: list[str]) -> Log:

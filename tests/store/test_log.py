@@ -13,7 +13,7 @@ from assay.errors import StoreError
 from assay.interfaces import Log
 from assay.store.lines import cut
 from assay.store.log import FileLog
-from assay.store.stores import MemoryLog
+from assay.store.memory_log import MemoryLog
 
 from .conftest import unhurried
 

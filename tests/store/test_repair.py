@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from assay.records import Response
 from assay.store.log import FileLog
+from assay.store.memory_log import MemoryLog
 from assay.store.repair import open_rows, row_decoder
-from assay.store.stores import MemoryLog
 
 from .conftest import unhurried
 

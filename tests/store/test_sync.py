@@ -5,7 +5,7 @@ import pytest
 
 from assay.errors import StoreError
 from assay.store.log import FileLog
-from assay.store.stores import MemoryLog
+from assay.store.memory_log import MemoryLog
 from assay.store.sync import GroupSync
 
 

@@ -234,7 +234,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(1)
     except Exception as error:
         from assay import api
-        from assay.errors import AssayError, UserError
+        from assay.errors import AssayError, StoreError, UserError
 
         if debug:
             import traceback
@@ -242,6 +242,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             click.echo(api.plain(traceback.format_exc()), err=True, nl=False)
         if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
             error = UserError("this name is too long for a file", where=str(error.filename)[:200], fix="name a file")
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            error = StoreError("the disk is full", where=str(error.filename or ""), fix="free some space and run again")
         if isinstance(error, AssayError):
             click.echo(f"error: {api.plain(str(error))}", err=True)
             sys.exit(error.exit_code)

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable
+from shutil import get_terminal_size
 from typing import Any, TypeVar
 
 import click
@@ -51,6 +52,8 @@ def print_json(value: Any) -> None:
 
 
 def print_notes(notes: Any) -> None:
-    """What a person should know, on standard error."""
+    """What a person should know, on standard error; a terminal would break lines within words."""
+    width = get_terminal_size().columns if sys.stderr.isatty() else 0
     for note in notes:
-        click.echo(f"note: {api.plain(note)}", err=True)
+        text = f"note: {api.plain(note)}"
+        click.echo(click.wrap_text(text, width) if width else text, err=True)

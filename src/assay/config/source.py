@@ -217,7 +217,7 @@ def _text(file: Path, shown: str) -> str:
 def similar_files(file: Path) -> str:
     """A hint at the files that a missing one may have meant."""
     try:
-        names = [entry.name for entry in os.scandir(file.parent)]
+        names = [entry.name for entry in os.scandir(file.parent) if entry.name != file.name]
     except OSError:
         return f"there is no folder {str(file.parent)!r}"
     close = difflib.get_close_matches(file.name, names, n=3, cutoff=0.6)

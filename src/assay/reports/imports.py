@@ -1,5 +1,6 @@
 """What an import or a conversion left behind: counts, and another program's own numbers beside those of its rows."""
 
+import os
 from collections.abc import Sequence
 
 from assay.analysis.look.convert import Converted
@@ -7,6 +8,7 @@ from assay.engine.experiment.imports.headlines import HeadlineCheck
 from assay.engine.experiment.imports.results import Imported
 from assay.reports.sheet import Cell, Column, Line, Sheet, Table, count, counts_text
 
+_MOST_NAMED = 3
 _COLUMNS = (
     Column("number", text=True, folds=True),
     Column("theirs"),
@@ -22,8 +24,14 @@ def imports_view(imports: Sequence[Imported]) -> Sheet:
     for imported in imports:
         read_from = ", ".join(imported.read_from)
         models = f" of {count(len(imported.agents), 'model')}" if imported.agents else ""
+        named = f"{imported.dataset}: {imported.format}{', ' if read_from else ''}{read_from}"
+        if not imported.folder:
+            parts.append(Line(f"{named}: it was not imported"))
+            continue
         parts += [
-            Line(f"{imported.dataset}: {imported.format}{', ' if read_from else ''}{read_from}"),
+            Line(named),
+            *([Line(f"from: {_place(imported.files)}", wraps=False)] if imported.files else []),
+            *([Line(f"models: {_some(imported.agents)}")] if imported.agents else []),
             Line(f"items: {imported.items:,}"),
             Line(f"responses: {counts_text(imported.responses, 'none')}{models}{_missing(imported)}"),
             Line(f"evaluations: {counts_text(imported.evaluations, 'none')}"),
@@ -65,13 +73,17 @@ def _row(checked: HeadlineCheck) -> list[str | Cell]:
     where = ", ".join(checked.where.values())
     equal = Cell("not computed", "quiet") if checked.equal is None else Cell("equal", "good")
     return [
-        f"{checked.label} {checked.metric}{f' ({where})' if where else ''}",
+        f"{_name(checked)}{f' ({where})' if where else ''}",
         _value(checked.theirs, checked.theirs_stderr),
         _value(checked.ours, checked.ours_stderr),
         _value(checked.with_failures, None),
         f"{checked.failed:,}" if checked.failed else "",
         Cell("differs", "bad") if checked.equal is False else equal,
     ]
+
+
+def _name(checked: HeadlineCheck) -> str:
+    return checked.label if checked.label == checked.metric else f"{checked.label} {checked.metric}"
 
 
 def _value(value: float | None, stderr: float | None) -> str:
@@ -83,9 +95,20 @@ def _missing(imported: Imported) -> str:
     return f"; {missing:,} more were planned" if missing > 0 else ""
 
 
+def _place(files: Sequence[str]) -> str:
+    """The file, or the folder of several, as the user would type it: relative below the current folder."""
+    path = os.path.commonpath(files) if all(map(os.path.isabs, files)) else _some(files)
+    return os.path.relpath(path) if path.startswith(f"{os.getcwd()}{os.sep}") else path
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return f"{', '.join(names[:_MOST_NAMED])}{f' and {more:,} more' if more > 0 else ''}"
+
+
 def _reasons(imports: Sequence[Imported]) -> list[str]:
     reasons: dict[str, list[str]] = {}
     for checked in (each for imported in imports for each in imported.headlines):
         if checked.reason:
-            reasons.setdefault(checked.reason, []).append(f"{checked.label} {checked.metric}")
-    return [f"{', '.join(dict.fromkeys(names))}: {reason}" for reason, names in reasons.items()]
+            reasons.setdefault(checked.reason, []).append(_name(checked))
+    return [f"{_some([*dict.fromkeys(names)])}: {reason}" for reason, names in reasons.items()]

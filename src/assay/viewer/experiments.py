@@ -2,13 +2,15 @@
 
 import os
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from assay.analysis.look.ls import Listed, ls
 from assay.datasets._labels import FILE as LABELS
-from assay.errors import UserError, shown
+from assay.errors import AssayError, UserError, shown
 from assay.records import ROWS_FILE
 from assay.registry import nearest
 from assay.store.log import FileLog
@@ -25,13 +27,15 @@ _AGE_OF_LISTS = 30.0  # a listing for each folder costs money
 
 class Experiments:
     """`ids` are paths below the roots (with several roots, their names come first), so that an address outlives the
-    process. Nothing outside the roots can be named. `annotator` is who labels, if that was said at the start."""
+    process. Nothing outside the roots can be named. `origins` says of a root that is a copy of another program's
+    results what the user calls it. `annotator` is who labels, if that was said at the start."""
 
     annotator = ""
 
-    def __init__(self, paths: Sequence[str | Path] = (".",)) -> None:
+    def __init__(self, paths: Sequence[str | Path] = (".",), origins: Mapping[Path, str] | None = None) -> None:
         self.roots = [local(path, rows=False) for path in paths]
         self.names = [plain(shown(str(root))) for root in self.roots]
+        self._origins = origins or {}
         self._folders: dict[str, Path] = {}
         self._sources: dict[str, tuple[object, Source]] = {}
         self._cached: dict[Hashable, dict[Hashable, tuple[object, Any]]] = {}
@@ -51,7 +55,7 @@ class Experiments:
         inside = os.path.relpath(folder, root)
         name = root.resolve().name or "root"
         id = name if inside == "." else inside if len(self.roots) == 1 else f"{name}/{inside}"
-        return id if id not in taken else str(folder)
+        return id if id not in taken else self._origins.get(root, str(folder))
 
     def folder(self, id: str) -> Path:
         if id not in self._folders:
@@ -110,23 +114,42 @@ def _stat(source: "Source", name: str) -> tuple[int, int] | None:
     return stat.st_mtime_ns, stat.st_size
 
 
-def _folders(path: str | Path) -> Sequence[str | Path]:
-    """The path, or where the copies are of results of other programs, if it has nothing of ours."""
+def _copies(path: str | Path) -> dict[Path, str]:
+    """The copies of results of other programs at a path that has nothing of ours, and what the user calls each."""
     place = local(path, rows=False)
-    if place.is_dir() and any(ls(place)):
-        return [path]
+    if place.is_dir():
+        folders = [Path(entry.folder) for entry in ls(place)]
+        if any(folder.is_relative_to(place) for folder in folders):
+            return {}
+        return {folder: str(path) if len(folders) == 1 else f"{path}/{folder.name}" for folder in folders}
     from assay.engine.experiment.imports.copies import imported_copies
 
     copies = imported_copies(place) if place.exists() else []
     if place.is_file() and not copies:
         fix = "name an experiment's folder, or results of another program that `assay import` can read"
         raise UserError(f"{str(path)!r} is a file, not a folder", fix=fix)
-    return [copy.folder for copy in copies] or [path]
+    return {copy.folder: str(path) if len(copies) == 1 else f"{path}/{copy.name}" for copy in copies}
+
+
+def _measure(folder: Path) -> None:
+    """The means of a copy's labels, newer than its rows: without metrics there is no leaderboard."""
+    from assay.engine.experiment.aggregate import aggregate
+    from assay.threads import run_blocking
+
+    rows, metrics = (folder / ROWS_FILE[kind] for kind in ("evaluation", "aggregation"))
+    if rows.exists() and not (metrics.exists() and metrics.stat().st_mtime_ns >= rows.stat().st_mtime_ns):
+        with suppress(AssayError):  # rows without scores have none
+            run_blocking(lambda: aggregate(folder, None).run())
 
 
 def experiments_below(paths: Sequence[str | Path]) -> Experiments:
     """The experiments in and below these folders; none at all is a mistake of the caller."""
-    experiments = Experiments([folder for path in paths for folder in _folders(path)])
+    copies = [_copies(path) for path in paths]
+    for folder in chain.from_iterable(copies):
+        _measure(folder)
+    roots = [root for path, several in zip(paths, copies, strict=True) for root in several or [path]]
+    experiments = Experiments(roots, {root: name for several in copies for root, name in several.items()})
+    experiments.names = [plain(shown(str(path))) for path in paths]
     if not experiments.list():
         below = ", ".join(repr(str(path)) for path in paths)
         raise UserError(f"there are no experiments below {below}", fix="make one: assay init, then assay run")

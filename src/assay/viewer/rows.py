@@ -11,7 +11,7 @@ from assay.records import OUTCOMES
 from assay.store.items import decode_item
 from assay.text.messages import messages_text
 from assay.text.plain import plain
-from assay.text.template import question, variables
+from assay.text.template import DEFAULT_FIELDS, question, variables
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.decode import RESPONSE_OUTCOMES, row_of
 from assay.viewer.index.index import Index
@@ -19,6 +19,7 @@ from assay.viewer.query import Rows, View, facets_of, layers_of, view
 from assay.viewer.tags import rows_at, tags_of
 
 LETTERS = 200  # of the beginning of a text
+_ASKING = (*DEFAULT_FIELDS, "input", "query")
 _MOST_CARRIED = 100  # labels of a row in a report
 Shown = dict[str, Any]
 
@@ -40,9 +41,10 @@ def question_of(index: Index, item: int, response: Shown | None = None) -> str:
     position = int(index.arrays["item.position"][item])
     if position >= 0:
         try:
-            return question(
-                variables(decode_item(index.read("dataset", int(index.arrays["item.log"][item]), position)))
-            )
+            line = index.read("dataset", int(index.arrays["item.log"][item]), position)
+            fields = variables(decode_item(line))
+            asked = next((fields[name] for name in _ASKING if isinstance(fields.get(name), str)), "")
+            return asked or question(fields)
         except Exception:  # the file changed meanwhile, or was never ours
             pass
     if response is None:

@@ -13,7 +13,7 @@ from assay.engine.aggregate.columns import Reader
 from assay.engine.aggregate.facets import find_in_row
 from assay.errors import UserError
 from assay.store.keys import id_hash
-from assay.store.stores import MemoryLog
+from assay.store.memory_log import MemoryLog
 
 Row = dict[str, Any]
 FACETS = ["metadata.model_id", "prompt_template"]

@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from assay.engine.aggregate.columns import Reader
 from assay.engine.aggregate.facets import find, find_in_item, find_in_row, narrow, order, typed
-from assay.store.stores import MemoryLog
+from assay.store.memory_log import MemoryLog
 
 
 @pytest.mark.parametrize(

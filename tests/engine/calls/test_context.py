@@ -14,7 +14,7 @@ from assay.engine.calls.progress import LaneProgress
 from assay.errors import UserError
 from assay.interfaces import Limits
 from assay.models.python import python
-from assay.store.stores import MemoryLog
+from assay.store.memory_log import MemoryLog
 from assay.threads import Threads
 
 ASK = [{"role": "user", "content": "hello"}]

@@ -17,7 +17,7 @@ from assay.errors import AssayError, ConfigError, UserError
 from assay.interfaces import Log
 from assay.records import Response
 from assay.store.index import ItemIndex
-from assay.store.stores import MemoryLog
+from assay.store.memory_log import MemoryLog
 from tests.support import without_times
 
 JUDGE = """

@@ -62,10 +62,11 @@ class Tool:
         self.planned: int | None = more.get("planned")
         self.rejected: int = more.get("rejected", 0)
         self.version = more.get("version", 1)
+        self.files: list[dict[str, str]] = []
 
     @property
     def source(self) -> dict[str, Any]:
-        return {"format": NAME, "version": self.version}
+        return {"format": NAME, "version": self.version, "files": self.files}
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -240,6 +241,21 @@ def test_a_source_without_an_answer_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there is no response to import"):
         imported(tmp_path, Tool([ForeignCase({"id": "a", "data": "x"})]))
 
+    assert not (tmp_path / "out").exists()
+
+
+def test_one_of_several_that_cannot_be_imported_stops_no_other(tmp_path: Path) -> None:
+    empty = Tool([], name="empty")
+    wrong = Tool([answer("a", 1.0)._replace(item={"data": "no id"})], name="wrong")
+    results = imported(tmp_path, empty, Tool([answer("a", 1.0)]), wrong)
+    assert [bool(result.folder) for result in results] == [False, True, False]
+    assert [result.rejected for result in results] == [1, 0, 1]
+    assert results[0].notes == ["empty: there is no item to import"]
+    assert [entry.name for entry in (tmp_path / "out").iterdir()] == ["sums"]
+    (tmp_path / "none").mkdir()
+    with pytest.raises(UserError, match="there is no item to import"):
+        imported(tmp_path / "none", empty, Tool([], name="other"))
+
 
 def test_rows_that_assay_made_are_never_replaced(tmp_path: Path) -> None:
     out = tmp_path / "out"
@@ -248,6 +264,26 @@ def test_rows_that_assay_made_are_never_replaced(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="that no import has made"):
         imported(tmp_path, Tool([answer("a", 1.0)]))
     assert (out / "responses.jsonl").read_text() == '{"item_id": "mine"}\n'
+
+
+def test_an_import_of_other_files_is_not_replaced(tmp_path: Path) -> None:
+    def tool(**stamp: str) -> Tool:
+        made = Tool([answer("a", 1.0)])
+        made.files = [stamp]
+        return made
+
+    imported(tmp_path, tool(path="/a/log", content="1"))
+    imported(tmp_path, tool(path="/a/log", content="2"))
+    imported(tmp_path, tool(path="/moved/log", content="2"))
+    with pytest.raises(UserError, match="the folder has an import of '/moved/log'"):
+        imported(tmp_path, tool(path="/b/log", content="3"))
+
+
+def test_a_target_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(UserError, match="out' is a file, not a folder"):
+        imported(tmp_path, Tool([answer("a", 1.0)]))
+    assert (tmp_path / "out").read_text() == "mine"
 
 
 def test_a_file_of_two_formats_is_refused(tmp_path: Path) -> None:

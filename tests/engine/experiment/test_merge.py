@@ -505,7 +505,7 @@ def test_imported_folders(tmp_path: Path) -> None:
     assert (merged.planned, merged.partial, merged.decided) == (merged.responses, "", 0)
     assert merged.metrics
     diff = assay.diff(folders[0], tmp_path / "all")
-    assert (diff.plan, diff.config) == (None, [])
+    assert (diff.plan, diff.config) == (None, None)  # an import has no settings of its own
     assert diff.answers is not None
     assert diff.answers.changed == 0
 

@@ -52,6 +52,14 @@ def test_another_archive_is_not_a_log(tmp_path: Path) -> None:
     assert not is_log(tmp_path / "some.eval")
 
 
+def test_the_list_of_an_eval_set_is_not_a_log(tmp_path: Path) -> None:
+    told = json.loads(write_json(tmp_path / "log.json", header(plan={}), []).read_text())
+    assert is_log(tmp_path / "log.json")
+    (tmp_path / "log.json").unlink()
+    (tmp_path / "logs.json").write_text(json.dumps({"2026-11-17_sums.eval": told}, indent=2))
+    assert inspect_ai(tmp_path) == []
+
+
 def test_a_log_is_known_by_its_content(tmp_path: Path) -> None:
     (tmp_path / "odd.name").write_bytes((LOGS / "large.eval").read_bytes())
     assert len(cases(tmp_path / "odd.name")) == 24

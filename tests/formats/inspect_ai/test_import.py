@@ -238,3 +238,12 @@ def test_numbers_that_are_not_means(tmp_path: Path) -> None:
     assert made["var"].ours == pytest.approx(values["var"], abs=1e-5)
     assert made["bootstrap_stderr"].reason
     assert made["mean (pass_at_2)"].reason
+
+
+def test_a_text_that_is_not_a_mark_is_named(tmp_path: Path) -> None:
+    score = {"name": "match", "scorer": "match", "metrics": {"accuracy": {"name": "accuracy", "value": 0.5}}}
+    rows = [sample("a"), sample("b", value="about right")]
+    write_json(tmp_path / "log.json", header(results={"scores": [score]}), rows)
+    result = imported(tmp_path / "log.json", tmp_path / "out")
+    told = "match: texts that are not marks, which inspect_ai counts as 0 and which have no score here: 1"
+    assert told in result.notes

@@ -53,3 +53,34 @@ def test_spans_are_made_where_they_are_shown(tmp_path: Path) -> None:
     assert [call["earlier_messages"] for call in calls] == [0, 1]
     assert "attachment://" not in told.out
     assert "data:image/png;base64," in json.dumps(calls[0]["input"])
+
+
+def test_verbs_call_a_log_as_the_user_does(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    shell.environ["ASSAY_CACHE_DIR"] = str(tmp_path / "cache")
+    large, tiny = (str(LOGS / f"{name}.eval") for name in ("large", "tiny"))
+    merged = shell.call("merge", large, tiny, "-o", "both", "--json")
+    assert merged.code == 0, merged.said
+    assert [part["path"] for part in merged.result["parts"]] == [large, tiny]
+    compared = shell.call("compare", large, tiny, "--where", "model_name=nobody")
+    assert compared.code == 2
+    assert f"where: {large}" in compared.err
+    assert str(tmp_path / "cache") not in compared.said
+
+
+def test_the_config_of_an_import_says_nothing_about_a_run(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    shell.environ["ASSAY_CACHE_DIR"] = str(tmp_path / "cache")
+    large, tiny = (str(LOGS / f"{name}.eval") for name in ("large", "tiny"))
+    told = shell.call("diff", large, tiny, "--json")
+    assert told.code == 0, told.said
+    assert told.result["config"] is None
+    config = {"name": "mine", "dataset": "q.jsonl", "models": ["demo:small"], "evaluation_methods": ["contains"]}
+    (tmp_path / "q.jsonl").write_text('{"id": "sum-2-3", "question": "What is 2 + 3?", "answer": "5"}\n')
+    (tmp_path / "mine.yaml").write_text(json.dumps(config))
+    ran = shell.call("run", "mine.yaml", "-o", "mine", "--no-progress")
+    assert ran.code == 0, ran.said
+    own = shell.call("diff", "mine", large, "--json")
+    assert own.code == 0, own.said
+    assert own.result["config"] is None
+    assert "sums has no config" in own.result["notes"]

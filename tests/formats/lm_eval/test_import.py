@@ -368,3 +368,19 @@ def test_folding_needs_no_order(
     labels = {(row.item_id, row.label) for case in cases for row in case.evaluations}
     assert len(labels) == len(lines)
     assert results.rejected == 0
+
+
+def test_answers_that_nobody_scored_have_no_scores(tmp_path: Path) -> None:
+    lines = [sample(number, metrics=["bypass"], bypass=999) for number in range(3)]
+    results = {"sums": {"alias": "sums", "bypass,none": 999, "bypass_stderr,none": "N/A"}}
+    write(tmp_path / "log", lines, report(results=results))
+    result = imported(tmp_path / "log", tmp_path / "out")
+    assert (result.responses, result.evaluations, result.headlines) == ({"ok": 3}, {}, [])
+
+
+def test_a_damaged_byte_in_a_document_rejects_its_line(tmp_path: Path) -> None:
+    write(tmp_path / "log", [sample(number, doc={"n": f"?{number}"}) for number in range(3)], report())
+    (file,) = (tmp_path / "log").glob("samples_*")
+    file.write_bytes(file.read_bytes().replace(b"?1", b"\xff1"))
+    result = imported(tmp_path / "log", tmp_path / "out")
+    assert (result.rejected, result.items) == (1, 2)

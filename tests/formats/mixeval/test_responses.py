@@ -15,7 +15,7 @@ from assay.formats.mixeval.responses import Import, rows_of
 from assay.records import Response
 from assay.store.index import ItemIndex
 from assay.store.items import encode_item, normalise
-from assay.store.stores import MemoryLog
+from assay.store.memory_log import MemoryLog
 from tests.formats.mixeval.folder import VERSION
 from tests.formats.mixeval.folders import rows, write_both
 

@@ -18,7 +18,7 @@ from assay.formats.sygra.names import Names, begin, find_task, keep, read_yaml
 from assay.formats.sygra.outputs import Records, write_records
 from assay.formats.sygra.run_metadata import latency
 from assay.interfaces import Completion, Request
-from assay.store.stores import MemoryLog
+from assay.store.memory_log import MemoryLog
 from assay.threads import run_blocking
 
 ALL_SPELLINGS = [

@@ -121,7 +121,7 @@ def _sources(source: Source, log: Log) -> Sources:
 
 def read_columns(source: Source, log: Log, facets: Sequence[str]) -> Columns:
     """All rows of a source, with facets that the rows lack taken from their responses and items."""
-    where = str(source.path)
+    where = source.place
     reader = Reader(facets, positions=True)
     reader.read(log, where)
     columns = reader.columns()
@@ -156,9 +156,9 @@ def read_sides(source: Source, sides: Mapping[str, Mapping[str, Any]], more: Seq
     for name, where in sides.items():
         chosen = _all(columns)
         for facet, value in where.items():
-            chosen &= having(columns, facets.index(facet), facet, value, str(source.path))
+            chosen &= having(columns, facets.index(facet), facet, value, source.place)
         if not chosen.any():
-            raise UserError(f"no row has all of {dict(where)!r}", where=str(source.path))
+            raise UserError(f"no row has all of {dict(where)!r}", where=source.place)
         parts: dict[str, Any] = {"source": source, "log": log, "columns": columns, "facets": facets}
         read.append(Side(name=name, chosen=chosen, directions=directions, **parts))
     return read

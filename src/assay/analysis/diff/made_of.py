@@ -1,7 +1,7 @@
 """What two experiments were made of: their configs, plans and items, key by key."""
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -50,11 +50,16 @@ class ItemsDiff(msgspec.Struct, kw_only=True):
 def config_diff(first: Source, second: Source) -> tuple[list[ChangedValue] | None, list[str]]:
     """The keys of the configs that differ, without secrets; None, and a note which side has no config, if one has."""
     data = [comparable(source.folder / CONFIG) if source.folder else {} for source in (first, second)]
-    lacking = [source.name for source, config in zip((first, second), data, strict=True) if not config]
+    lacking = [source.name for source, config in zip((first, second), data, strict=True) if not _tells(config)]
     if lacking:
         return None, [f"{name} has no config" for name in lacking] if len(lacking) == 1 else []
     kept = [{key: value for key, value in config.items() if key not in _NOT_COMPARED} for config in data]
     return [ChangedValue(*change) for change in unequal("", *kept)], []
+
+
+def _tells(config: Mapping[str, Any]) -> bool:
+    """Whether a config says how answers were made: that of an import only has metrics."""
+    return bool(config.get("models") or config.get("dataset"))
 
 
 def plan_diff(first: Source, second: Source) -> list[ChangedValue] | None:

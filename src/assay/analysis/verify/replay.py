@@ -17,7 +17,8 @@ from assay.errors import TransientError
 from assay.interfaces import Completion, Likelihoods, Log, Request
 from assay.records import Kind, Manifest
 from assay.store.log import FileLog
-from assay.store.stores import MemoryLog, MemoryStore
+from assay.store.memory_log import MemoryLog
+from assay.store.stores import MemoryStore
 
 NOT_LOGGED = "this call is not in calls.jsonl, and verifying asks nobody"
 

@@ -19,8 +19,8 @@ from assay.analysis.verify.replay import NOT_LOGGED
 from assay.analysis.verify.values import Difference, differing
 from assay.interfaces import Log
 from assay.records import Evaluation
+from assay.store.memory_log import MemoryLog
 from assay.store.repair import row_decoder
-from assay.store.stores import MemoryLog
 
 Hashes = npt.NDArray[np.uint64]
 _TIMES = re.compile(rb',"evaluation_time":[^,]*,"timestamp":[^,]*,')

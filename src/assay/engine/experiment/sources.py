@@ -39,6 +39,11 @@ class Source(msgspec.Struct, kw_only=True):
     examined: dict[Path, Evidence] = {}
     facts: dict[str, Any] = {}
 
+    @property
+    def place(self) -> str:
+        """Where it is, as the user has named it."""
+        return self.origin or str(self.path)
+
     def logs(self, kind: Kind) -> list[FileLog]:
         """All rows of a kind that count, file by file; none if there are none."""
         first = [self.files[kind]] if kind in self.files else []
@@ -49,9 +54,7 @@ class Source(msgspec.Struct, kw_only=True):
         file = self.files.get(kind)
         if file is None or not any(segment.size for segment in FileLog(file).segments()):
             where = str(file or self.path / ROWS_FILE[kind])
-            raise UserError(
-                f"there are no {NOUNS[kind]} in {self.origin or str(self.path)!r}", where=where, fix=missing
-            )
+            raise UserError(f"there are no {NOUNS[kind]} in {self.place!r}", where=where, fix=missing)
         return self.evidence(kind).log
 
     def looks_sealed(self, kind: Kind) -> bool:
@@ -158,7 +161,7 @@ def name_apart(sources: list[Source]) -> list[Source]:
     names = [source.name for source in sources]
     for source in sources:
         if names.count(source.name) > 1:
-            source.name = source.origin or str(source.path)
+            source.name = source.place
     return sources
 
 

@@ -21,6 +21,9 @@ _HEADER, _START = "header.json", "_journal/start.json"
 _SAMPLES = "samples/"
 _LISTS = {"samples", "reductions"}
 _JSON = re.compile(rb'\s*\{\s*"version"\s*:\s*-?[\d.]+\s*,\s*"status"\s*:\s*"\w*"\s*,\s*"eval"\s*:\s*\{')
+_FIELD = re.compile(
+    rb'\s*\{\s*"\w+"\s*:'
+)  # `logs.json` of an eval set has names of files there, and headers below them
 _MARKS = (b'"eval"', b'"run_id"', b'"task_id"', b'"plan"')
 
 
@@ -30,7 +33,7 @@ def is_log(path: Path) -> bool:
     if head.startswith(_ZIP):
         name = head[30 : 30 + int.from_bytes(head[26:28], "little")].decode("utf-8", "replace")
         return name in (_START, _HEADER) or (name.endswith(".json") and _has_header(path))
-    return _JSON.match(head) is not None or (head.lstrip()[:1] == b"{" and all(mark in head for mark in _MARKS))
+    return _JSON.match(head) is not None or (_FIELD.match(head) is not None and all(mark in head for mark in _MARKS))
 
 
 def _has_header(path: Path) -> bool:

@@ -4,6 +4,7 @@ inspect_ai leaves out samples that failed, but counts answers that could not be 
 them: where both occur, its numbers are computed here, from the values as its own metrics take them."""
 
 from array import array
+from collections import Counter
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -56,11 +57,13 @@ class Numbers:
     def __init__(self, header: Header) -> None:
         self._header = header
         self._values: dict[str, Values] = {}
+        self._texts: Counter[str] = Counter()
         self.facets = sorted({facet for score in header.scores for _, facet in _groups(score)})
 
     def add(self, item_id: str, verdict: Verdict) -> None:
         """Add a value, as soon as it is read."""
         if verdict.number is None:
+            self._texts[verdict.label] += isinstance(verdict.value, str)
             return
         values = self._values.get(verdict.label)
         if values is None:
@@ -140,7 +143,11 @@ class Numbers:
 
     def notes(self, failed: int) -> list[str]:
         """The other number, where answers that failed are left out of the tool's own and only it was computed."""
-        notes: list[str] = []
+        notes = [
+            f"{label}: texts that are not marks, which inspect_ai counts as 0 and which have no score here: {count:,}"
+            for label, count in self._texts.items()
+            if count and self._header.scores
+        ]
         for score in self._header.scores:
             label, values = self._label(score), self._values.get(self._label(score))
             if values is not None and values.odd and failed and str(score.get("reducer") or "") in _REDUCERS:

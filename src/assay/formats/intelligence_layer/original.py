@@ -19,7 +19,8 @@ from assay.formats.intelligence_layer.types import BadValue, extra
 from assay.interfaces import Log, Store
 from assay.records import Kind, Manifest
 from assay.store.files import safe_name
-from assay.store.stores import MANIFEST, FolderStore, MemoryLog
+from assay.store.memory_log import MemoryLog
+from assay.store.stores import MANIFEST, FolderStore
 
 _REPOSITORY_TYPE = "dataset"
 _OVERVIEWS = {"overview": ".json", "partial": ".partial_json"}

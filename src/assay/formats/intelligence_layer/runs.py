@@ -33,8 +33,9 @@ from assay.formats.intelligence_layer.types import Output, is_ours
 from assay.interfaces import Log, Store
 from assay.store.files import safe_name
 from assay.store.log import FileLog
+from assay.store.memory_log import MemoryLog
 from assay.store.repair import row_decoder
-from assay.store.stores import MemoryLog, MemoryStore
+from assay.store.stores import MemoryStore
 
 _KEPT = 16  # logs whose rows are found without reading them again
 

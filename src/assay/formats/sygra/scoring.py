@@ -32,8 +32,9 @@ from assay.formats.sygra.scorer import unit_result
 from assay.interfaces import Group, Log, Values
 from assay.records import Kind, MetricRow, Response
 from assay.store.keys import digest, id_hash
+from assay.store.memory_log import MemoryLog
 from assay.store.repair import read_rows
-from assay.store.stores import FlatStore, MemoryLog
+from assay.store.stores import FlatStore
 
 
 class RunStore(FlatStore):

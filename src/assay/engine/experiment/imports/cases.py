@@ -48,8 +48,8 @@ class Cases:
     """A reader's cases. `read` writes their rows; `commit` of each kind puts them in the folder. An item whose id
     another item has gets an id of its own, and so have its rows."""
 
-    def __init__(self, foreign: Foreign, store: FlatStore, id: str, stack: ExitStack) -> None:
-        self._foreign = foreign
+    def __init__(self, foreign: Foreign, store: FlatStore, id: str, stack: ExitStack, where: str) -> None:
+        self._foreign, self._where = foreign, where
         self._ids, self._contents = Seen(), Seen()
         self._apart: dict[int, str] = {}
         self._hash = blake2b(digest_size=16)
@@ -76,7 +76,7 @@ class Cases:
         missing = "item" if not self.item_count else "response" if not responses.counts else ""
         if missing:
             what = f"there is no {missing} to import"
-            raise UserError(what, where=self._foreign.dataset, fix="name a source that has answers")
+            raise UserError(what, where=self._where, fix="name a source that has answers")
 
     def _with_item(self, case: ForeignCase, item: Any) -> ForeignCase:
         where, given = self._foreign.dataset, str(item["id"])

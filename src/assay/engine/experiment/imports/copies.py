@@ -8,18 +8,20 @@ import shutil
 import time
 from contextlib import suppress
 from importlib.metadata import version
+from logging import getLogger
 from pathlib import Path
 from typing import NamedTuple
 
 from assay.engine.experiment.imports.foreign import Read, recognised
 from assay.engine.experiment.imports.results import folder_names, import_one
-from assay.errors import LockedError
+from assay.errors import LockedError, UserError
 from assay.store.files import cache_folder
 from assay.store.keys import digest
 
 _KEPT = 30 * 86_400.0  # seconds since it was read last
 _LONGEST = 600.0  # seconds that another process may take to import the same source
 _PAUSE = 0.2
+_logger = getLogger(__name__)
 
 
 class Copy(NamedTuple):
@@ -30,16 +32,23 @@ class Copy(NamedTuple):
 
 
 def imported_copies(path: Path) -> list[Copy]:
-    """A copy of each experiment of another program at a path; none if nothing there is one."""
+    """A copy of each experiment of another program at a path; none if nothing there is one. Of several, those that
+    cannot be read are left out, with a warning."""
     read = recognised(path)
     if not read:
         return []
-    identity = (version("assay").encode(), os.fsencode(os.path.abspath(path)))  # another Assay may read it in another way
-    place = cache_folder() / "imported" / digest("imported", *identity).hex()
+    made_by = version("assay").encode()  # another Assay may read it in another way
+    place = cache_folder() / "imported" / digest("imported", made_by, os.fsencode(os.path.abspath(path))).hex()
     _remove_old(place.parent)
-    copies = [Copy(each.foreign.dataset, place / name) for each, name in zip(read, folder_names(read), strict=True)]
-    for each, copy in zip(read, copies, strict=True):
-        _import(each, copy.folder)
+    copies: list[Copy] = []
+    for each, name in zip(read, folder_names(read), strict=True):
+        try:
+            _import(each, place / name)
+            copies.append(Copy(each.foreign.dataset, place / name))
+        except UserError as error:
+            if each is read[-1] and not copies:
+                raise
+            _logger.warning("left out: %s", error)
     with suppress(OSError):
         os.utime(place)
     return copies

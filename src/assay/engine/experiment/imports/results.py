@@ -5,11 +5,13 @@ manifest says what the rows were made from: importing an unchanged source again 
 stays scored. Rows that Assay made itself are never replaced.
 """
 
+import os
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import msgspec
@@ -23,7 +25,7 @@ from assay.engine.experiment.imports.sidecar import restore
 from assay.errors import UserError, shown
 from assay.records import ROWS_FILE, Kind, Manifest
 from assay.shown import Shown
-from assay.store.files import safe_name
+from assay.store.files import safe_name, store_error
 from assay.store.keys import canonical
 from assay.store.seal import is_unchanged
 from assay.store.sealed import seal_files
@@ -37,11 +39,13 @@ REPORTED = "reported"  # and of how they come from the rows
 
 
 class Imported(Shown, kw_only=True):
-    """What one import left behind. `planned` is how many answers the program meant to get."""
+    """What one import left behind. `planned` is how many answers the program meant to get. An experiment that cannot be
+    imported, one of several, has no folder."""
 
     folder: str
     format: str
     dataset: str
+    files: list[str] = []
     read_from: list[str] = []
     agents: list[str] = []
     items: int = 0
@@ -60,11 +64,25 @@ def import_results(
     format_name: str = "",
     params: Mapping[str, Any] | None = None,
 ) -> list[Imported]:
-    """Import what is at the sources into `folder`; several experiments get a folder each below it."""
+    """Import what is at the sources into `folder`; several experiments get a folder each below it, and one of them that
+    cannot be imported is no reason to leave out the others."""
     paths = [sources] if isinstance(sources, (str, Path)) else list(sources)
     read = [each for path in paths for each in read_foreign(local(path), format_name, params or {})]
     folders = [folder] if len(read) == 1 else [f"{folder}/{name}" for name in folder_names(read)]
-    return [import_one(each, local(target)) for each, target in zip(read, folders, strict=True)]
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise UserError(f"{str(folder)!r} is a file, not a folder", fix="choose another folder with -o")
+    if len(read) == 1:
+        return [import_one(read[0], local(folder), into_other=False)]
+    results: list[Imported] = []
+    for each, target in zip(read, folders, strict=True):
+        try:
+            results.append(import_one(each, local(target)))
+        except UserError as error:
+            if each is read[-1] and not any(result.folder for result in results):
+                raise
+            format, dataset, note = each.format, each.foreign.dataset, f"{error.where}: {error.what}"
+            results.append(Imported(folder="", format=format, dataset=dataset, rejected=1, notes=[note]))
+    return results
 
 
 def folder_names(read: Sequence[Read]) -> list[str]:
@@ -77,13 +95,13 @@ def folder_names(read: Sequence[Read]) -> list[str]:
     return names
 
 
-def import_one(read: Read, folder: Path) -> Imported:
-    """Import one experiment into its folder."""
+def import_one(read: Read, folder: Path, *, into_other: bool = True) -> Imported:
+    """Import one experiment into its folder; the import of other files there is replaced only if that is meant."""
     name, foreign = read
     store = FlatStore(folder)
     id = next(iter(store.ids("run")), store.id)
-    with store.lock("run", id):
-        with _readable(name, foreign):
+    with _none_left(folder), store.lock("run", id):
+        with _readable(name, foreign.dataset):
             source = dict(foreign.source)
         before = _unchanged(store, id, source)
         if before is not None:
@@ -94,10 +112,13 @@ def import_one(read: Read, folder: Path) -> Imported:
             return imported
         for kind in ("dataset", "run"):
             _check_free(store, kind)
+        if not into_other:
+            _check_same(store, id, source)
         _claim(store, "dataset", id, foreign.dataset, {"imported": source})
         _claim(store, "run", id, foreign.dataset, {"adopted": source})
-        with _readable(name, foreign):
-            run = _import(name, foreign, store, id, source)
+        where = next(iter(_files(source)), foreign.dataset)
+        with _readable(name, where):
+            run = _import(name, foreign, store, id, source, where)
         means_config(folder, foreign.dataset)
         seal_files(folder)
         push(folder)
@@ -105,22 +126,42 @@ def import_one(read: Read, folder: Path) -> Imported:
 
 
 @contextmanager
-def _readable(name: str, foreign: Foreign) -> Generator[None]:
+def _none_left(folder: Path) -> Generator[None]:
+    """A folder that was made for what turns out not to be results is removed again."""
+    made = not folder.exists()
+    try:
+        yield
+    except UserError:
+        if made:
+            rmtree(folder, ignore_errors=True)
+        raise
+    except OSError as error:  # of files that have no name, for one
+        raise store_error(error, Path(error.filename or folder)) from error
+
+
+@contextmanager
+def _readable(name: str, where: str) -> Generator[None]:
     """Values of types that no version of a program writes, somewhere in its files, are the files' fault."""
     try:
         yield
     except (TypeError, AttributeError, LookupError, ValueError, RecursionError) as error:
         raise UserError(
             f"this is not as {name} writes it: {type(error).__name__}: {error}",
-            where=foreign.dataset,
+            where=where,
             fix="restore the file; if the program really wrote it so, this is a gap of Assay's reader",
         ) from error
 
 
-def _import(name: str, foreign: Foreign, store: FlatStore, id: str, source: Mapping[str, Any]) -> Manifest:
+def _files(source: Mapping[str, Any]) -> list[str]:
+    """The files that an experiment was read from."""
+    stamps: Any = source.get("files")
+    return [str(stamp["path"]) for stamp in stamps] if isinstance(stamps, list) else []
+
+
+def _import(name: str, foreign: Foreign, store: FlatStore, id: str, source: Mapping[str, Any], where: str) -> Manifest:
     started, has_own_labels = time.time(), _has_own_labels(store, id)
     with ExitStack() as stack:
-        cases = Cases(foreign, store, id, stack)
+        cases = Cases(foreign, store, id, stack, where)
         cases.read()
         given: dict[str, Any] = {"source": source, "name": foreign.dataset, "started": started}
         cases.responses.new.commit()
@@ -130,7 +171,7 @@ def _import(name: str, foreign: Foreign, store: FlatStore, id: str, source: Mapp
         if not cases.spans.is_empty:
             cases.spans.commit()
         notes = [*cases.notes(), *foreign.notes()] + ([_STAY] if has_own_labels else [])
-        run.metadata = {name: dict(foreign.facts), "odd": notes, "rejected": foreign.rejected}
+        run.metadata |= {name: dict(foreign.facts), "odd": notes, "rejected": foreign.rejected}
         _close(store, run, foreign)
         labels = cases.evaluations
         if not has_own_labels and (labels.counts or store.manifest("evaluation", id)):  # no labels, no artefact
@@ -209,6 +250,19 @@ def _check_free(store: FlatStore, kind: Kind) -> None:
         )
 
 
+def _check_same(store: FlatStore, id: str, source: Mapping[str, Any]) -> None:
+    """Files that an import may replace are the same ones, changed or moved."""
+    run = store.manifest("run", id)
+    old: Any = run.plan.get("adopted", {}) if run is not None else {}
+    before, now = ({value for stamp in each.get("files", ()) for value in stamp.values()} for each in (old, source))
+    if before and now and before.isdisjoint(now):
+        raise UserError(
+            f"the folder has an import of {_files(old)[0]!r}",
+            where=str(store.folder),
+            fix="choose another folder with -o, or remove this one",
+        )
+
+
 def _imported(name: str, foreign: Foreign, folder: Path, run: Manifest, store: FlatStore) -> Imported:
     facts = run.metadata.get(name, {})
     dataset, evaluation = store.manifest("dataset", run.id), store.manifest("evaluation", run.id)
@@ -216,6 +270,7 @@ def _imported(name: str, foreign: Foreign, folder: Path, run: Manifest, store: F
         folder=shown(str(folder)),
         format=name,
         dataset=foreign.dataset,
+        files=_files(run.plan.get("adopted", {})),
         read_from=list(facts.get("read_from", [])),
         agents=list(facts.get("agents") or facts.get("models") or []),
         items=dataset.counts.get("items", 0) if dataset else 0,

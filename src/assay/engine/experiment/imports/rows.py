@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from assay.config import load
+from assay.engine.calls.failures import FAILURES, failures_in
 from assay.engine.experiment.trust import CONFIG, write_config
 from assay.errors import shown
 from assay.interfaces import Store
@@ -76,7 +77,9 @@ def put_imported(
         plan={**(plan or {}), "adopted": dict(source)},
         metadata=old.metadata if old else {},
     )
-    seal(manifest, store.log(kind, id))
+    log = store.log(kind, id)
+    manifest.metadata[FAILURES] = failures_in(log) if counts["errored"] else []
+    seal(manifest, log)
     store.put_manifest(manifest)
     return manifest
 

@@ -89,7 +89,7 @@ def merge(paths: Sequence[str | Path], output: str | Path, *, prefer: Prefer | N
     with FolderLock(room):
         shutil.rmtree(store.folder, ignore_errors=True)  # an earlier merge was killed here
         folder = MergedFolder(store, target, parts, plan)
-        folder.write({"digest": wanted, "from": [named(source.path) for source in sources]})
+        folder.write({"digest": wanted, "from": [source.origin or named(source.path) for source in sources]})
         if _states(sources) != before:
             raise StoreError("a folder has changed while it was merged", fix="merge it when its run has ended")
         try:
@@ -184,7 +184,7 @@ def _result(folder: Path, parts: Parts, notes: Sequence[str], *, new: bool) -> M
 def _part(parts: Parts, at: int) -> MergedPart:
     counts = [(choice.sizes[at], int(choice.keep[at].sum())) for choice in (parts.responses, parts.evaluations)]
     return MergedPart(
-        path=str(parts.sources[at].path),
+        path=parts.sources[at].place,
         responses=counts[0][0],
         responses_taken=counts[0][1],
         evaluations=counts[1][0],

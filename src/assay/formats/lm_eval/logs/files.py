@@ -15,6 +15,7 @@ from assay.records import tolerant_json
 _RESULTS = re.compile(rb'\s*\{\s*"results"\s*:\s*\{')
 _SAMPLES = re.compile(rb'\s*\{\s*"doc_id"\s*:')
 _STAMP = re.compile(r"_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)$")
+NONE = "bypass"  # the metric of --predict_only, which scores nothing
 _MOST_BYTES = 1 << 29  # of a results file
 _NEWEST = (0, 4)  # the version whose files are understood
 _KNOWN = {
@@ -54,7 +55,7 @@ class Report:
         entry = fields_of(self.results.get(name)) or fields_of(self.part("groups").get(name))
         for key, value in entry.items():
             metric, comma, pipeline = key.partition(",")
-            if comma and not metric.endswith("_stderr") and is_number(value):
+            if comma and metric != NONE and not metric.endswith("_stderr") and is_number(value):
                 yield metric, pipeline, _finite(value), _finite(entry.get(f"{metric}_stderr,{pipeline}"))
 
     def size(self, task: str) -> int | None:

@@ -12,7 +12,7 @@ from msgspec import UNSET
 from assay import reading
 from assay.engine.experiment.imports.foreign import REST, ForeignCase, Rest
 from assay.formats.lm_eval.logs.asked import Asking
-from assay.formats.lm_eval.logs.files import Fields, Part, is_number
+from assay.formats.lm_eval.logs.files import NONE, Fields, Part, is_number
 from assay.formats.lm_eval.logs.lines import FIXED, Documents, Shape, arguments_of
 from assay.formats.lm_eval.logs.values import Values
 from assay.formats.lm_eval.scorer import label as label_of
@@ -43,7 +43,7 @@ class _Pipeline:
     def __init__(self, name: str, place: bytes, shape: Shape) -> None:
         self.name = name
         self.mark = digest("filter", place, name.encode()).hex()[:12]
-        self.labels = [(field, metric, label_of(metric, name)) for field, metric in shape.columns]
+        self.labels = [(field, metric, label_of(metric, name)) for field, metric in shape.columns if metric != NONE]
         self.documents = Documents()
 
 
@@ -74,7 +74,7 @@ class Samples:
                 shape, more = self._shape, None
                 try:
                     sample = (shape.decode_folded if is_folded else shape.decode)(line)
-                    is_known = sample.metrics == shape.metrics
+                    is_known = sample.metrics == shape.metrics and (line.isascii() or bool(line.decode()))
                 except (ValueError, RecursionError):
                     sample, is_known = None, False
                 if not is_known:

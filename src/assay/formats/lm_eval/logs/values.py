@@ -69,7 +69,7 @@ class Values:
         try:
             return float(function(self._kept[label])), ""
         except (ValueError, TypeError, ArithmeticError, IndexError, KeyError) as error:
-            return None, f"its values cannot be aggregated: {error}"[:200]
+            return None, f"it cannot be computed from what the log has of its values ({error})"[:200]
 
 
 def group_headlines(report: Report, values: Mapping[str, Values], again: Sequence[str]) -> list[Headline]:
