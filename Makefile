@@ -1,6 +1,7 @@
 # The front door. Everything is installed into .venv with the versions of constraints.txt.
 PYTHON ?= python3
 VENV := .venv
+export PYTHONDONTWRITEBYTECODE :=  # tests start thousands of processes, which would compile everything anew
 BIN := $(VENV)/bin
 CORE := $(VENV)/.core
 DEV := $(VENV)/.dev

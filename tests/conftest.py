@@ -1,8 +1,11 @@
+import gc
 import os
 import random
+import tempfile
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
+from shutil import disk_usage
 from tempfile import TemporaryDirectory
 
 import pytest
@@ -16,6 +19,14 @@ from tests.support import Lab
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
+MEMORY = Path("/dev/shm")
+if (
+    "TMPDIR" not in os.environ
+    and os.access(MEMORY, os.W_OK)
+    and not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC
+    and disk_usage(MEMORY).free > 4 << 30
+):  # hundreds of thousands of calls of fsync, each of which would wait for a disk
+    os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
 STATE = TemporaryDirectory(prefix="assay-tests-")
 os.environ["ASSAY_STATE_DIR"] = STATE.name  # what the tests make is not remembered in the user's own directory
@@ -62,3 +73,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for tests in modules:
         order.shuffle(tests)
     items[:] = [item for tests in modules for item in tests]
+
+
+def pytest_collection() -> None:
+    gc.disable()  # everything stays
+
+
+def pytest_collection_finish() -> None:
+    """What all tests share, which is a lot, is not looked through again at every garbage collection."""
+    gc.enable()
+    gc.collect()
+    gc.freeze()

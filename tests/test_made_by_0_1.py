@@ -5,10 +5,8 @@ by its digest alone; each row has to be found by its key. The server counts: a r
 """
 
 import json
-import os
 import re
 import shutil
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -19,7 +17,8 @@ import pytest
 
 from assay.server import Options, running
 from assay.server.process import stats
-from tests.cli.shell import COMMAND, OURS_ALONE, Ended, ended
+from tests.cli import shell
+from tests.cli.shell import Ended
 from tests.fixtures.make_0_1 import COMMANDS, FIXTURE, GRAPHS, HERE, SERVER
 
 EXPERIMENTS = ("plain", "served", "agent", "judged", "pairs", "graph")
@@ -46,18 +45,11 @@ class Old:
             if path.is_file():
                 path.write_text(path.read_text().replace(HERE, str(here)).replace(SERVER, url))
 
-    def start(self, *command: str, folder: str = ".") -> Ended:
-        environ = {name: value for name, value in os.environ.items() if not OURS_ALONE.match(name)}
-        environ |= {"COLUMNS": "200", "ASSAY_FIXTURE_URL": self.url, "SYGRA_EVAL_MODEL_URL": self.url}
-        environ |= {"ASSAY_TRUST": "1"} if self.trusts else {}
-        pipe = subprocess.PIPE
-        with subprocess.Popen(
-            command, stdout=pipe, stderr=pipe, text=True, cwd=self.here / folder, env=environ
-        ) as child:
-            return ended(child)
-
     def assay(self, *words: str, folder: str = ".", code: int = 0) -> Ended:
-        done = self.start(*COMMAND, *(word.replace(SERVER, self.url) for word in words), folder=folder)
+        environ = shell.surrounding(COLUMNS="200", ASSAY_FIXTURE_URL=self.url, SYGRA_EVAL_MODEL_URL=self.url)
+        environ |= {"ASSAY_TRUST": "1"} if self.trusts else {}
+        named = [word.replace(SERVER, self.url) for word in words]
+        done = shell.assay(*named, folder=self.here / folder, environ=environ)
         assert done.code == code, done.said
         return done
 

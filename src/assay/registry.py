@@ -107,13 +107,9 @@ class Registry:
     def names(self) -> list[str]:
         """Every name that needs no import of user code: built-ins, formats' readers and writers, registered ones,
         entry points. Namespaced names of formats are left out: which of them exist depends on what was imported."""
-        spelled = {module: name for name, module in _FILES.items()}
-        folder = importlib.import_module(self.package).__path__ if self.package else []
-        built_in = [
-            spelled.get(entry.name, entry.name) for entry in pkgutil.iter_modules(folder) if entry.name[0] != "_"
-        ]
+        built_in = _built_ins(self.package) if self.package else []
         if self.kind in ("reader", "writer", "benchmark"):  # those of a format are called like it
-            built_in += formats(self.kind)
+            built_in = [*built_in, *formats(self.kind)]
         registered = [
             name
             for name, function in self._found.items()
@@ -141,6 +137,13 @@ class Registry:
             for format in formats(self.kind):
                 importlib.import_module(f"assay.formats.{format}.{self.kind}")
         return self._found.get(name)
+
+
+@cache
+def _built_ins(package: str) -> list[str]:
+    spelled = {module: name for name, module in _FILES.items()}
+    modules = pkgutil.iter_modules(importlib.import_module(package).__path__)
+    return [spelled.get(module.name, module.name) for module in modules if module.name[0] != "_"]
 
 
 @cache

@@ -13,9 +13,11 @@ from textwrap import dedent
 from typing import Any
 
 from assay.server.process import stats
+from tests.cli.forks import Parent
 
 COMMAND = [sys.executable, "-m", "assay"]
 OURS_ALONE = re.compile("EVAL_|COLUMNS$|LINES$|NO_COLOR$|FORCE_COLOR$|TERM$|TTY_")  # what the tests set themselves
+PARENT = Parent()
 NEVER_SHOWN = ("Traceback", "internal error", "Exception ignored", "never awaited", "Warning")
 
 
@@ -81,15 +83,16 @@ class Shell:
 
     def start(self, *words: str, stdout: Any = subprocess.PIPE, stderr: Any = subprocess.PIPE) -> subprocess.Popen[str]:
         """`assay WORDS`, not waited for; CONFIG among the words is the config."""
-        config = str(self.save())
-        command = [*COMMAND, *(config if word == "CONFIG" else word for word in words)]
-        environ = {name: value for name, value in os.environ.items() if not OURS_ALONE.match(name)}
-        environ |= self.environ
+        command = [*COMMAND, *self._saved(words)]
+        environ = surrounding(**self.environ)
         return subprocess.Popen(command, stdout=stdout, stderr=stderr, text=True, cwd=self.folder, env=environ)
 
     def call(self, *words: str, seconds: float = 60.0) -> Ended:
-        with self.start(*words) as child:
-            return ended(child, seconds, debug="--debug" in words)
+        return assay(*self._saved(words), folder=self.folder, environ=surrounding(**self.environ), seconds=seconds)
+
+    def _saved(self, words: tuple[str, ...]) -> list[str]:
+        config = str(self.save())
+        return [config if word == "CONFIG" else word for word in words]
 
     def run(self, *words: str, seconds: float = 60.0) -> Ended:
         return self.call("run", "CONFIG", *words, seconds=seconds)
@@ -123,6 +126,21 @@ def question(number: int) -> dict[str, Any]:
     return {"id": f"q{number}", "data": {"question": f"{number} + 1"}, "ground_truth": {"answer": str(number + 1)}}
 
 
+def surrounding(**more: str) -> dict[str, str]:
+    """The environment of the tests, less what says something about the terminal, and more."""
+    return {name: value for name, value in os.environ.items() if not OURS_ALONE.match(name)} | more
+
+
+def assay(*words: str, folder: Path, environ: dict[str, str], seconds: float = 60.0) -> Ended:
+    """`assay WORDS` in a process of its own, from its start to its end."""
+    done = PARENT.run([*words], folder, environ, seconds)
+    if done is not None:
+        return checked(Ended(*done), debug="--debug" in words)
+    pipe, command = subprocess.PIPE, [*COMMAND, *words]
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=folder, env=environ) as child:
+        return ended(child, seconds, debug="--debug" in words)
+
+
 def ended(child: subprocess.Popen[str], seconds: float = 60.0, *, debug: bool = False) -> Ended:
     """Wait for a process; whatever it says, it may not be a traceback, unless it was asked for one."""
     try:
@@ -131,7 +149,10 @@ def ended(child: subprocess.Popen[str], seconds: float = 60.0, *, debug: bool = 
         child.kill()
         out, err = child.communicate()
         raise AssertionError(f"not ended after {seconds:g} s\n{out}\n{err}") from None
-    result = Ended(child.returncode, out or "", err or "")
+    return checked(Ended(child.returncode, out or "", err or ""), debug=debug)
+
+
+def checked(result: Ended, *, debug: bool) -> Ended:
     if not debug:
         shown = [word for word in NEVER_SHOWN if word in result.said]
         assert not shown, result.said

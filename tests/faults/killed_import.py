@@ -1,9 +1,10 @@
-"""Imports that are killed: at every system call that changes the disk, and at random times; then the same command.
+"""Imports that are killed: after every system call that changes the disk, and at random times; then the same command.
 
 `python -m tests.faults.killed_import FOLDER` works in FOLDER and prints, as JSON, how many imports were killed and what
 was wrong afterwards. It is a process of its own because it forks.
 """
 
+import gc
 import json
 import os
 import random
@@ -26,6 +27,7 @@ AT_RANDOM = 10
 
 def main(here: Path) -> dict[str, Any]:
     os.chdir(here)
+    gc.freeze()  # forks share it
     kills, wrong = 0, list[str]()
     logs = {name: sources()[name][:1] for name in ("inspect_ai", "promptfoo", "csv")}  # one each: kills take time
     for name, writes in {**SOURCES, **logs}.items():
@@ -33,12 +35,12 @@ def main(here: Path) -> dict[str, Any]:
             shutil.rmtree("source", ignore_errors=True)
             write(Path("source"))
             whole, seconds = _import(name)
-            for point in range(1, 10_000):
+            for point in _points(name):
+                when = f"{name} {number}, killed at {point}"
                 status = _ended(lambda name=name, point=point: _die_at(point, lambda: _import(name, fresh=False)))
-                if not os.WIFSIGNALED(status):
-                    break
                 kills += 1
-                wrong += _difference(name, whole, f"{name} {number}, killed at {point}")
+                wrong += [] if os.WIFSIGNALED(status) else [f"{when}: it was not"]
+                wrong += _difference(name, whole, when)
             chance = random.Random(number)
             for _ in range(AT_RANDOM):
                 moment = chance.uniform(0, seconds)
@@ -96,8 +98,34 @@ def _ended(work: Callable[[], Any], after: float | None = None) -> int:
     return os.waitpid(child, 0)[1]
 
 
+def _points(name: str) -> list[int]:
+    """The calls of an import at which the disk is not as it was at the call before: a kill leaves nothing else."""
+    shutil.rmtree("out", ignore_errors=True)
+    points, seen, count, looking = list[int](), Path("points.json"), 0, False
+    last: Any = None
+
+    def tick() -> None:
+        nonlocal count, last, looking
+        if looking:
+            return
+        count, looking = count + 1, True
+        found = {str(path): path.is_dir() or path.read_bytes() for path in Path("out").rglob("*")}
+        if found != last:
+            points.append(count)
+        last, looking = found, False
+
+    def look() -> None:
+        nonlocal looking
+        _at_each_call(tick, lambda: _import(name, fresh=False))
+        looking = True
+        seen.write_text(json.dumps(points))
+
+    assert _ended(look) == 0
+    shutil.rmtree("out")
+    return json.loads(seen.read_text())
+
+
 def _die_at(point: int, work: Callable[[], Any]) -> None:
-    """Do the work, and die at the n-th change of the disk, before or after it."""
     left = point
 
     def tick() -> None:
@@ -105,6 +133,12 @@ def _die_at(point: int, work: Callable[[], Any]) -> None:
         left -= 1
         if left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
+
+    _at_each_call(tick, work)
+
+
+def _at_each_call(tick: Callable[[], None], work: Callable[[], Any]) -> None:
+    """Do the work; before and after each call that may change the disk there is a tick."""
 
     def around(call: Callable[..., Any]) -> Callable[..., Any]:
         def counted(*arguments: Any, **options: Any) -> Any:

@@ -1,7 +1,6 @@
 """A folder of SyGra tasks, driven through real `assay sygra` processes and a real server on loopback."""
 
 import json
-import os
 import subprocess
 from pathlib import Path
 from textwrap import dedent
@@ -11,7 +10,7 @@ import yaml
 
 from assay.formats.sygra import run
 from assay.formats.sygra.experiment import Result
-from tests.cli.shell import COMMAND, OURS_ALONE, Ended, ended
+from tests.cli.shell import COMMAND, Ended, assay, surrounding
 
 REPORT = "tasks.eval.utils.MetricCollatorPostProcessor"
 
@@ -92,14 +91,17 @@ class Folder:
         self.write("tasks/qa/data.json", self.records if isinstance(self.records, str) else json.dumps(self.records))
 
     def start(self, *words: str, task: str = "qa", stdout: Any = subprocess.PIPE) -> "subprocess.Popen[str]":
-        self.save()
-        command = [*COMMAND, "sygra", "--task", task, "--output_dir", str(self.out), "--no-progress", *words]
-        environ = {name: value for name, value in os.environ.items() if not OURS_ALONE.match(name)} | self.environ
+        command = [*COMMAND, *self._saved(task, words)]
+        environ = surrounding(**self.environ)
         return subprocess.Popen(command, stdout=stdout, stderr=subprocess.PIPE, text=True, cwd=self.base, env=environ)
 
     def run(self, *words: str, task: str = "qa", seconds: float = 60.0) -> Ended:
-        with self.start(*words, task=task) as child:
-            return ended(child, seconds)
+        environ = surrounding(**self.environ)
+        return assay(*self._saved(task, words), folder=self.base, environ=environ, seconds=seconds)
+
+    def _saved(self, task: str, words: tuple[str, ...]) -> list[str]:
+        self.save()
+        return ["sygra", "--task", task, "--output_dir", str(self.out), "--no-progress", *words]
 
     def call(self, **options: Any) -> Result:
         """The same in this process, from Python."""

@@ -1,26 +1,20 @@
 """After a run, a task's folder of rows is an experiment like any other: each verb of the command line works on it."""
 
 import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.shell import COMMAND, OURS_ALONE, Ended, ended
+from tests.cli import shell
+from tests.cli.shell import Ended
 from tests.formats.sygra.folder import REPORT, Folder
 
 LABEL = "exact_match_result"
 
 
 def assay(*words: str | Path) -> Ended:
-    environ = {name: value for name, value in os.environ.items() if not OURS_ALONE.match(name)} | {"COLUMNS": "200"}
-    command = [*COMMAND, *map(str, words)]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ, cwd=Path(words[1]).parent
-    ) as child:
-        return ended(child)
+    return shell.assay(*map(str, words), folder=Path(words[1]).parent, environ=shell.surrounding(COLUMNS="200"))
 
 
 def rows_of(folder: Folder) -> Path:
