@@ -3,6 +3,7 @@
 import tempfile
 import time
 from collections.abc import Iterator
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ class Rows:
         metadata = {"model_id": "m", "prompt_template": "short", "sampling": {"temperature": 0.7, "max_tokens": 200}}
         for number in range(self.count // 2):
             item, model = f"q{number // 2}", f"model-{number % 2}"
-            key, sample = f"{number * 2654435761 % 2**64:032x}", f"{item}_sample_0"
+            key, sample = _key("response", number), f"{item}_sample_0"
             answer = Response(
                 item_id=item,
                 sample_id=sample,
@@ -59,7 +60,7 @@ class Rows:
                 detailed_results={"explanation": f"{number % 97} is what was expected"},
                 timestamp=1.75e9 + number,
                 metadata=metadata,
-                key=f"{number * 40503 % 2**64:032x}",
+                key=_key("label", number),
                 responses=[key],
                 scorer="exact_match",
             )
@@ -71,6 +72,11 @@ class Rows:
 
     def headlines(self) -> list[Any]:
         return []
+
+
+def _key(kind: str, number: int) -> str:
+    """As a run makes them: all bits differ, and the first 64 are what rows are joined by."""
+    return blake2b(f"{kind} {number}".encode(), digest_size=16).hexdigest()
 
 
 def write_folder(folder: str, count: int) -> None:

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice, repeat
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 import msgspec
 
@@ -16,6 +17,8 @@ from assay.store.keyset import Seen
 
 _NEEDED = {"item_id", "model_name", "sample_index", "response", "outcome"}
 _RESPONSE_OUTCOMES = get_args(ResponseOutcome)
+_BATCH = 64
+_Made = tuple[Sequence[Any], Response, list[Evaluation]]
 _decode = msgspec.json.Decoder().decode
 Rows = Callable[[Path], Iterable[Sequence[Any]]]
 
@@ -57,19 +60,24 @@ class SampleFile:
         self.rejected = self._other_items = 0
         table = _Table(self._columns_of(self.path))
         seen, contents = Seen(), Seen()
-        for cells in self._rows(self.path):
-            try:
-                response = table.response(cells)
-                response.item_id = response.item_id or str(table.item(cells, "")["id"])
-                response.sample_id = f"{response.item_id}_sample_{response.sample_index}"
-                evaluations = table.evaluations(cells, response)
-            except (ValueError, LookupError, TypeError):
-                self.rejected += 1
-                continue
-            new = seen.add(id_number(response.item_id))
-            if contents.add(table.content(cells)) and not new:
-                self._other_items += 1
-            yield ForeignCase(table.item(cells, response.item_id) if new else None, response, evaluations)
+        rows = iter(self._rows(self.path))
+        while batch := list(islice(rows, _BATCH)):
+            for cells, response, evaluations in self._made(table, batch):
+                new = contents.add(table.content(cells))
+                if new and not seen.add(id_number(response.item_id)):
+                    new = False
+                    self._other_items += 1
+                yield ForeignCase(table.item(cells, response.item_id) if new else None, response, evaluations)
+
+    def _made(self, table: "_Table", batch: list[Sequence[Any]]) -> Iterable[_Made]:
+        """The rows of a batch; where one cannot be read, one by one."""
+        try:
+            return table.made(batch)
+        except (ValueError, LookupError, TypeError):
+            if len(batch) > 1:
+                return chain.from_iterable(self._made(table, [cells]) for cells in batch)
+            self.rejected += 1
+            return ()
 
     def notes(self) -> list[str]:
         name = self.path.name
@@ -105,28 +113,45 @@ class _Table:
             (*label_and_scorer(name), *map(at.get, (SCORE, PASSED, OUTCOME))) for name, at in labels.items()
         ]
 
-    def response(self, cells: Sequence[Any]) -> Response:
-        if len(cells) != self._width:
+    def made(self, batch: Sequence[Sequence[Any]]) -> list[_Made]:
+        """Each row with its response and evaluations: column by column, since most columns have few values."""
+        if any(len(cells) != self._width for cells in batch):
             raise ValueError
-        cells = [*cells, None]  # what a table lacks is behind its last column
-        item, model, task, sample, text, outcome, error, asked, answered, total, cost, took = [
-            cells[at] for at in self._own
+        columns = [*zip(*batch, strict=True), (None,) * len(batch)]  # what a table lacks is behind its last column
+        own = [list(_mapped(convert, columns[at])) for convert, at in zip(_CONVERT, self._own, strict=True)]
+        models = {name: {"model_id": name} for name in own[1]}
+        labels = self._label_cells(columns)
+        found: list[_Made] = []
+        for cells, row, marks in zip(batch, zip(*own, strict=True), labels, strict=True):
+            item, model, task, sample, text, outcome, error, asked, answered, total, cost, took = row
+            item = item or str(self.item(cells, "")["id"])
+            response = Response(
+                item_id=item,
+                sample_id=f"{item}_sample_{sample}",
+                sample_index=sample,
+                model_name=model,
+                task=task,
+                response=text,
+                outcome=outcome,
+                error=error,
+                prompt_tokens=asked,
+                completion_tokens=answered,
+                total_tokens=total,
+                cost=cost,
+                inference_time=took,
+                metadata=models[model],
+            )
+            found.append((cells, response, self._evaluations(response, marks)))
+        return found
+
+    def _label_cells(self, columns: Sequence[Sequence[Any]]) -> Iterator[Sequence[Any]]:
+        """For each row the score, verdict and outcome of each label."""
+        cells = [
+            _mapped(convert, columns[self._width if at is None else at])
+            for _, _, *places in self._labels
+            for convert, at in zip((_number, _verdict, _outcome), places, strict=True)
         ]
-        return Response(
-            item_id=_text(item),
-            sample_index=_whole_number(sample) or 0,
-            model_name=_text(model),
-            task=_text(task),
-            response=_text(text),
-            outcome=cast("ResponseOutcome", _one_of(outcome, _RESPONSE_OUTCOMES, "ok")),
-            error=_text(error) or None,
-            prompt_tokens=_whole_number(asked),
-            completion_tokens=_whole_number(answered),
-            total_tokens=_whole_number(total),
-            cost=_number(cost),
-            inference_time=_number(took) or 0.0,
-            metadata={"model_id": _text(model)},
-        )
+        return zip(*cells, strict=True) if cells else repeat((), len(columns[-1]))
 
     def content(self, cells: Sequence[Any]) -> int:
         """Of a row's item, 64 bits."""
@@ -139,12 +164,10 @@ class _Table:
             data = {name: value for at, name in self._data if (value := _value(cells[at])) is not None}
         return item_of(data, None if self._truth is None else _value(cells[self._truth]), item_id)
 
-    def evaluations(self, cells: Sequence[Any], response: Response) -> list[Evaluation]:
+    def _evaluations(self, response: Response, marks: Sequence[Any]) -> list[Evaluation]:
         found: list[Evaluation] = []
-        for label, scorer, score_at, passed_at, outcome_at in self._labels:
-            score = None if score_at is None else _number(cells[score_at])
-            passed = None if passed_at is None else _verdict(cells[passed_at])
-            outcome = None if outcome_at is None else _one_of(cells[outcome_at], OUTCOMES, "")
+        for number, (label, scorer, *_) in enumerate(self._labels):
+            score, passed, outcome = marks[3 * number : 3 * number + 3]
             if score is None and passed is None and not outcome:
                 continue
             found.append(
@@ -157,10 +180,21 @@ class _Table:
                     model_name=response.model_name,
                     score=score,
                     passed=passed,
-                    outcome=cast("Any", outcome or "scored"),
+                    outcome=outcome or "scored",
                 )
             )
         return found
+
+
+def _mapped(convert: Callable[[Any], Any], column: Sequence[Any]) -> Iterable[Any]:
+    """Every cell converted, each value once where there are few."""
+    if convert is _text:
+        return column if {*map(type, column)} == {str} else map(_text, column)
+    values = set(column)
+    if 2 * len(values) > len(column):
+        return map(convert, column)
+    known = {value: convert(value) for value in values}
+    return map(known.__getitem__, column)
 
 
 def _text(value: Any) -> str:
@@ -202,6 +236,26 @@ def _one_of(value: Any, known: Sequence[str], default: str) -> str:
     if value not in known:
         raise ValueError
     return str(value)
+
+
+def _outcome(value: Any) -> str:
+    return _one_of(value, OUTCOMES, "")
+
+
+_CONVERT: tuple[Callable[[Any], Any], ...] = (
+    _text,
+    _text,
+    _text,
+    lambda value: _whole_number(value) or 0,
+    _text,
+    lambda value: _one_of(value, _RESPONSE_OUTCOMES, "ok"),
+    lambda value: _text(value) or None,
+    _whole_number,
+    _whole_number,
+    _whole_number,
+    _number,
+    lambda value: _number(value) or 0.0,
+)  # in the order of FRONT and BACK
 
 
 def _value(cell: Any) -> Any:

@@ -38,7 +38,8 @@ def _rows(file: Path) -> Iterator[Sequence[str]]:
         next(rows, None)
         for row in rows:
             if row:
-                yield [_plain(cell) if cell[:1] == "'" else cell for cell in row]
+                guarded = "\0'" in "\0".join(("", *row))  # a cell begins with an apostrophe
+                yield [_plain(cell) if cell[:1] == "'" else cell for cell in row] if guarded else row
 
 
 def _plain(cell: str) -> str:

@@ -109,6 +109,9 @@ def _csv(sheet: Sheet) -> str:
     return b"".join(csv_lines(names, rows)).decode().removesuffix("\n")
 
 
+_NUMBERS: frozenset[type] = frozenset({int, float, type(None)})  # cells that are written as they are
+
+
 class _Lines(list[str]):
     """What a CSV writer takes for a file."""
 
@@ -121,7 +124,10 @@ def csv_lines(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, keep_for
     lines = _Lines()
     # Only a writer that ends its lines with both characters quotes each of them in a text.
     write = csv.writer(lines, lineterminator="\r\n").writerows
-    made = ([_cell(value, keep_formulas) for value in row] for row in chain([columns], rows))
+    made = (
+        [value if type(value) in _NUMBERS else _cell(value, keep_formulas) for value in row]
+        for row in chain([columns], rows)
+    )
     while batch := list(islice(made, _BATCH)):
         write(batch)
         yield "".join(f"{line[:-2]}\n" for line in lines).encode("utf-8", "replace")
@@ -132,8 +138,6 @@ def _cell(value: Any, keep_formulas: bool) -> Any:
     kind = type(value)
     if kind is bool:
         return "true" if value else "false"
-    if value is None or kind is int or kind is float:
-        return value
     text: str = value if kind is str else _json_text(value)
     if keep_formulas or not text or (text.isprintable() and text[0].isalnum()):  # most are nothing but words
         return text

@@ -110,9 +110,11 @@ def decode_item(line: bytes, place: str = "") -> Item:
             row = tolerant_json(line)
         except ValueError:
             raise UserError(f"a dataset row is not JSON: {error}", where=place, fix="correct this line") from None
-    if type(row) is dict and len(row) == 2 and "data" in row and row.get("id") and type(row["id"]) is str:
-        data = row["data"]  # most rows: a million of them are read several times
-        return Item(id=row["id"], data=data, ground_truth=data if type(data) is dict else None)
+    if type(row) is dict and tuple(row) in _FORMS and row["id"] and type(row["id"]) is str:
+        data, metadata = row["data"], row.get("metadata", {})  # most rows: a million are read several times
+        if type(metadata) is dict:
+            truth = row["ground_truth"] if "ground_truth" in row else data if type(data) is dict else None
+            return Item(id=row["id"], data=data, ground_truth=truth, metadata=metadata)
     return normalise(row, place)
 
 

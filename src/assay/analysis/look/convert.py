@@ -4,6 +4,7 @@ What is written is read again and compared with its source; what the format coul
 is made in a hidden folder beside the target, which then takes its place at once: what was stopped looks like nothing.
 """
 
+import gc
 import os
 import shutil
 from collections.abc import Callable, Generator, Mapping
@@ -29,6 +30,7 @@ from assay.store.written import LEDGER, digest_of
 from assay.usercode import failing
 
 OWN = "assay"
+_OBJECTS = 50_000  # that are made before Python looks for cycles among them
 Step = Callable[[int, int], None]
 
 
@@ -78,7 +80,12 @@ def convert(
     suffix = next((suffix for suffix, format in suffixes().items() if format == name), "")
     targets = [place] if len(read) == 1 else [place / f"{each}{suffix}" for each in folder_names(read)]
     job = _Conversion(name, registry.check_params(write, own, where="--set"), str(source), step or (lambda *_: None))
-    return [job.convert(each, at) for each, at in zip(read, targets, strict=True)]
+    before = gc.get_threshold()
+    gc.set_threshold(before[0] and max(before[0], _OBJECTS), *before[1:])  # rows are in no cycles: a sixth of the time
+    try:
+        return [job.convert(each, at) for each, at in zip(read, targets, strict=True)]
+    finally:
+        gc.set_threshold(*before)
 
 
 def _check_apart(path: Path, place: Path) -> None:

@@ -10,18 +10,18 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any, cast
 
 import msgspec
 import numpy as np
-import xxhash
 
 from assay.analysis.look.export import TABLES, Tables
 from assay.engine.experiment.imports.foreign import Foreign
 from assay.engine.experiment.imports.own_folder import rows_of
-from assay.engine.experiment.imports.patches import SHAPES, RowKind, WrittenLine, address
+from assay.engine.experiment.imports.patches import SHAPES, RowKind, WrittenLine, address, digest_of_value
 from assay.engine.experiment.imports.sidecar import FILES, FileLine, SidecarHead
 from assay.records import Evaluation, Response
 from assay.store.files import make_folder, new_file, store_error
@@ -37,7 +37,7 @@ _TABLES: dict[RowKind, tuple[str, Any]] = {
 _STEP = 4096
 _encode = msgspec.json.Encoder().encode
 _encode_lines = msgspec.json.Encoder().encode_lines
-_BATCH = 256
+_BATCH = 64  # rows that are compared at once
 
 
 def write_sidecar(path: Path, head: SidecarHead, tables: Tables, foreign: Foreign, step: Step) -> Counter[str]:
@@ -60,7 +60,6 @@ class _Comparison:
         self._file = file
         self._step = step
         self._counts: Counter[str] = Counter()
-        self._lines: list[WrittenLine] = []
 
     def compare(self, foreign: Foreign, head: SidecarHead) -> Counter[str]:
         self._file.write(_encode(head) + b"\n")
@@ -81,48 +80,46 @@ class _Comparison:
                     self._step(done)
             for side in sides.values():
                 self._rest(side)
-        self._flush()
         self._files()
-        return self._counts
+        return +self._counts
 
     def _take(self, side: "_Side", read: Any) -> None:
         """Compare a row of the file with the next one of the source, or put it aside."""
         true = side.next
-        if true is not None and side.fits(read, true):
-            self._write(side.kind, read, true)
-            side.advance()
-        else:
+        if true is None or not side.fits(read, true):
             side.put_aside(read)
+            return
+        side.next = next(side.rows, None)
+        side.read.append(read)
+        side.true.append(true)
+        if len(side.read) >= _BATCH:
+            self._write_compared(side)
 
     def _rest(self, side: "_Side") -> None:
         """The rows of the source that were not next in turn, then those of the file that the source does not have."""
         side.sort()
-        while (true := side.next) is not None:
+        for true in chain([side.next] if side.next is not None else (), side.rows):
             read = side.find(true)
             if read is None:
                 self._counts[side.kind] += 1
-                self._add(WrittenLine(side.kind, address(true), adds=true))
-            else:
-                self._write(side.kind, read, true)
-            side.advance()
+                self._write([WrittenLine(side.kind, address(true), adds=true)])
+                continue
+            side.read.append(read)
+            side.true.append(true)
+            if len(side.read) >= _BATCH:
+                self._write_compared(side)
+        self._write_compared(side)
         for read in side.left():
-            was = xxhash.xxh3_64_hexdigest(_encode(read))
-            self._add(WrittenLine(side.kind, address(read), was, extra=True))
+            self._write([WrittenLine(side.kind, address(read), digest_of_value(read), extra=True)])
 
-    def _write(self, kind: RowKind, read: Any, true: Any) -> None:
-        adds, fixes = SHAPES[kind].difference(read, true)
-        if adds or fixes:
-            self._counts[kind] += 1
-        self._add(WrittenLine(kind, address(read), xxhash.xxh3_64_hexdigest(_encode(read)), adds, fixes))
+    def _write_compared(self, side: "_Side") -> None:
+        lines = SHAPES[side.kind].lines(side.read, side.true) if side.read else []
+        self._counts[side.kind] += sum(1 for line in lines if line.adds or line.fixes)
+        self._write(lines)
+        side.read, side.true = [], []
 
-    def _add(self, line: WrittenLine) -> None:
-        self._lines.append(line)
-        if len(self._lines) >= _BATCH:
-            self._flush()
-
-    def _flush(self) -> None:
-        self._file.write(_encode_lines(self._lines))
-        self._lines.clear()
+    def _write(self, lines: list[WrittenLine]) -> None:
+        self._file.write(_encode_lines(lines))
 
     def _files(self) -> None:
         """What an experiment has beside items, responses and evaluations."""
@@ -141,16 +138,15 @@ class _Side:
         self.kind: RowKind = kind
         self.fits = {"item": _same_item, "response": _same_response, "evaluation": _same_evaluation}[kind]
         table, self._type = _TABLES[kind]
-        self._rows = rows_of(tables.source, TABLES[table], self._type)
-        self.next: Any = next(self._rows, None)
+        self.read: list[Any] = []
+        self.true: list[Any] = []
+        self.rows = rows_of(tables.source, TABLES[table], self._type)
+        self.next: Any = next(self.rows, None)
         self._spool: IO[bytes] | None = None
         self._stack = stack
         self._hashes, self._positions = array("q"), array("q")
         self._masks: set[tuple[bool, ...]] = set()
         self._size = 0
-
-    def advance(self) -> None:
-        self.next = next(self._rows, None)
 
     def put_aside(self, read: Any) -> None:
         if self._spool is None:

@@ -3,9 +3,11 @@
 Nothing is stored: it is joined as it is read. Memory holds 16 bytes for a response and 10 for each of its labels.
 """
 
+import math
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from itertools import chain, repeat
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -15,7 +17,7 @@ import numpy.typing as npt
 
 from assay.engine.aggregate.fields import read_columns
 from assay.engine.aggregate.join import response_key
-from assay.records import OUTCOMES, Response, tolerant_json
+from assay.records import OUTCOMES, Item, Response, tolerant_json
 from assay.store.index import ItemIndex
 from assay.store.items import normalise
 
@@ -36,6 +38,10 @@ BACK = {
 DATA, TRUTH, SCORE, PASSED, OUTCOME = "data", "ground_truth", "score", "passed", "outcome"
 _MOST_KEYS = 200  # keys of items that are columns; beyond, the data are one
 _NEITHER = -1
+_VERDICTS = np.array([False, True, None], object)  # by number; the last is that of _NEITHER
+_OUTCOMES = np.array([*OUTCOMES, None], object)
+_BATCH = 1024
+_MANY = 64  # more items than an index remembers
 _PLACE = ("item_id", "sample_index", "model_name")
 _LABEL = ("responses", "label", "scorer", "score", "passed", "outcome", "error", *_PLACE)
 
@@ -43,9 +49,9 @@ _LABEL = ("responses", "label", "scorer", "score", "passed", "outcome", "error",
 class _Label(NamedTuple):
     """The values of one label, by the numbers of responses."""
 
-    score: npt.NDArray[np.float64]
-    passed: npt.NDArray[np.int8]
-    outcome: npt.NDArray[np.int8]
+    score: "array[float]"
+    passed: "array[int]"
+    outcome: "array[int]"
 
 
 class SamplesTable:
@@ -60,27 +66,20 @@ class SamplesTable:
 
     def cells(self) -> Iterator[list[Any]]:
         """The rows as lists, in the order of the columns."""
-        names = list(self.columns())
-        places = {name: at for at, name in enumerate(names)}
-        data = [(places[name], name[len(DATA) + 1 :]) for name in self._data if name != DATA]
-        get_item = self._items.get if self._items is not None else lambda _: None
-        labels, nothing = self._cells(), [None] * (len(names) - len(FRONT) - len(BACK))
+        names, whole = [name[len(DATA) + 1 :] for name in self._data], DATA in self._data
+        nothing: list[Any] = [None] * (len(names) + 1)
         front, back = attrgetter(*FRONT), attrgetter(*BACK)
-        middle = len(self._data) + 1
-        for number, response in enumerate(self._responses()):
-            row = [*front(response), *nothing[:middle], *back(response), *nothing[middle:]]
-            item = get_item(response.item_id)
-            if item is not None:
-                if data:
-                    for at, name in data:
-                        row[at] = item.data.get(name)
-                else:
-                    row[places[DATA]] = item.data
-                if item.ground_truth is not item.data:
-                    row[places[TRUTH]] = item.ground_truth
-            for name, value in labels(number):
-                row[places[name]] = value
-            yield row
+        last, item = None, nothing
+        find = self._finder()
+        unlabelled = [None] * len(self._label_columns)
+        for response, labels in zip(self._responses(), chain(self._label_cells(), repeat(unlabelled)), strict=False):
+            if response.item_id != last:
+                last, found = response.item_id, find(response.item_id)
+                item = nothing
+                if found is not None:
+                    data = [found.data] if whole else map(found.data.get, names)
+                    item = [*data, None if found.ground_truth is found.data else found.ground_truth]
+            yield [*front(response), *item, *back(response), *labels]
 
     def rows(self) -> Iterator[dict[str, Any]]:
         names = list(self.columns())
@@ -98,6 +97,26 @@ class SamplesTable:
 
     # ---- items
 
+    def _finder(self) -> Callable[[str], Item | None]:
+        """Finds items by id, the next one of the file first: responses are often in the order of the items."""
+        items = self._items
+        if items is None:
+            return lambda _: None
+        following = iter(items)
+        ahead = next(following, None)
+
+        def find(id: str) -> Item | None:
+            nonlocal ahead, following
+            if ahead is None or ahead.id != id:
+                return items.get(id)
+            found, ahead = ahead, next(following, None)
+            if ahead is None and len(items) > _MANY:  # those of the next model may be in the same order
+                following = iter(items)
+                ahead = next(following, None)
+            return found
+
+        return find
+
     @cached_property
     def _kinds(self) -> tuple[dict[str, str], str]:
         """The columns of the items' data, and the type of their ground truth."""
@@ -105,14 +124,17 @@ class SamplesTable:
 
         keys: dict[str, str | None] = {}
         whole, truth = False, None
+        encode = msgspec.json.Encoder().encode
         for item in self._items if self._items is not None else ():
             if item.ground_truth is not item.data:
-                truth = wider(truth, msgspec.json.encode(item.ground_truth))
+                truth = wider(truth, encode(item.ground_truth))
             if whole or not isinstance(item.data, dict) or len(keys) > _MOST_KEYS:
                 whole = True
                 continue
             for name, value in cast("dict[str, Any]", item.data).items():
-                keys[name] = wider(keys.get(name), msgspec.json.encode(value))
+                kind = keys.get(name)
+                if kind != "VARCHAR" or type(value) is not str:
+                    keys[name] = wider(kind, encode(value))
         if whole or not keys:
             return {DATA: "JSON"}, truth or "JSON"
         return {f"{DATA}.{name}": kind or "JSON" for name, kind in keys.items()}, truth or "JSON"
@@ -137,9 +159,7 @@ class SamplesTable:
         ordered = responses[order]
         found: dict[tuple[str, str], _Label] = {}
         for columns, _ in read_columns(self._tables.logs("evaluations"), "evaluation rows", _LABEL, ()):
-            places = zip(columns[0], *columns[-3:], strict=True)
-            keys = [response_key(_first(behind), (item, sample, model or "")) for behind, item, sample, model in places]
-            sought = np.array(keys, np.uint64)
+            sought = _numbers(list(map(_first, columns[0])), columns[-3:])
             at = np.minimum(np.searchsorted(ordered, sought), max(len(ordered) - 1, 0))
             numbers = np.where(ordered[at] == sought, order[at], _NEITHER).tolist() if len(ordered) else []
             for number, (behind, label, scorer, *values) in zip(numbers, zip(*columns, strict=True), strict=False):
@@ -154,49 +174,46 @@ class SamplesTable:
         """The engine's key of each response."""
         keys = array("Q")
         for (key, *place), _ in read_columns(self._tables.logs("responses"), "responses", ("key", *_PLACE), ()):
-            rows = zip(key, *place, strict=True)
-            keys.extend(response_key(own, (item, sample, model or "")) for own, item, sample, model in rows)
+            keys.frombytes(_numbers(key, place).tobytes())
         return np.frombuffer(keys, np.uint64) if keys else np.zeros(0, np.uint64)
 
-    @property
+    @cached_property
     def _label_columns(self) -> dict[str, str]:
         columns: dict[str, str] = {}
         for name, label in self._labels.items():
             columns[f"{SCORE}.{name}"] = "DOUBLE"
-            if (label.passed >= 0).any():
+            if max(label.passed, default=_NEITHER) >= 0:
                 columns[f"{PASSED}.{name}"] = "BOOLEAN"
-            if (label.outcome > 0).any():
+            if max(label.outcome, default=_NEITHER) > 0:
                 columns[f"{OUTCOME}.{name}"] = "VARCHAR"
         return columns
 
-    def _cells(self) -> Any:
-        """A function that gives the (column, value) pairs of a response."""
-        columns = self._label_columns
-        parts = [
-            (
-                f"{SCORE}.{name}",
-                f"{PASSED}.{name}",
-                f"{OUTCOME}.{name}",
-                f"{OUTCOME}.{name}" in columns,
-                *map(memoryview, cast("Any", label)),
-            )
-            for name, label in self._labels.items()
-        ]
+    def _label_cells(self) -> Iterator[Sequence[Any]]:
+        """The cells of the labels' columns, response by response."""
+        columns, labels = self._label_columns, self._labels
+        count = max((len(label.score) for label in labels.values()), default=0)
+        for start in range(0, count, _BATCH):
+            cells: list[list[Any]] = []
+            for name, label in labels.items():
+                score, passed, outcome = (np.asarray(part[start : start + _BATCH]) for part in label)
+                cells.append([value if value == value else None for value in score.tolist()])  # NaN: there is none
+                for kind, values, codes in ((PASSED, _VERDICTS, passed), (OUTCOME, _OUTCOMES, outcome)):
+                    if f"{kind}.{name}" in columns:
+                        cells.append(values[codes].tolist())
+            yield from zip(*cells, strict=True)
 
-        def cells(number: int) -> Iterator[tuple[str, Any]]:
-            for score, passed, outcome, shown, scores, verdicts, outcomes in parts:
-                code = outcomes[number]
-                if code < 0:
-                    continue
-                value = scores[number]
-                if value == value:  # not NaN: there is one
-                    yield score, value
-                if verdicts[number] >= 0:
-                    yield passed, bool(verdicts[number])
-                if shown:
-                    yield outcome, OUTCOMES[code]
 
-        return cells
+def _numbers(keys: Sequence[Any], places: Sequence[Sequence[Any]]) -> npt.NDArray[np.uint64]:
+    """The engine's keys of many rows (see `response_key`), at once where all are as the engine writes them."""
+    try:
+        digits = "".join([key[:16] for key in keys])
+        found = np.frombuffer(bytes.fromhex(digits), ">u8").astype(np.uint64)
+        if len(found) == len(keys) and len(digits) == 16 * len(keys):
+            return found
+    except (TypeError, ValueError):
+        pass
+    rows = zip(keys, *places, strict=True)
+    return np.array([response_key(key, (item, sample, model or "")) for key, item, sample, model in rows], np.uint64)
 
 
 def _first(responses: Any) -> Any:
@@ -204,8 +221,7 @@ def _first(responses: Any) -> Any:
 
 
 def _empty(count: int) -> _Label:
-    codes = np.full((2, count), _NEITHER, np.int8)
-    return _Label(np.full(count, np.nan), codes[0], codes[1])
+    return _Label(array("d", [math.nan]) * count, array("b", [_NEITHER]) * count, array("b", [_NEITHER]) * count)
 
 
 def _fill(label: _Label, number: int, score: Any, passed: Any, outcome: Any, error: Any) -> None:

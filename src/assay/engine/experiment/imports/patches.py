@@ -4,9 +4,9 @@ A field that the format could not hold is put back only as long as the file stil
 written: whoever edits the file wins.
 """
 
-from collections.abc import Mapping, Sequence
-from itertools import compress
-from operator import itemgetter, ne
+from collections.abc import Iterator, Sequence
+from itertools import compress, repeat
+from operator import attrgetter, is_not
 from typing import Any, Literal, TypeAlias, Union, cast, get_type_hints
 
 import msgspec
@@ -20,8 +20,10 @@ from assay.records import Evaluation, Response
 RowKind = Literal["item", "response", "evaluation"]
 Row: TypeAlias = Response | Evaluation | dict[str, Any]
 _encode = msgspec.json.Encoder().encode
+_encode_lines = msgspec.json.Encoder().encode_lines
 _EMPTY = msgspec.Raw(b"{}")
 _DEEPEST = 4  # levels of objects that are compared key by key
+_MOST_KNOWN, _LONGEST_KNOWN = 1024, 4096  # differences that are held, and the bytes of what they are between
 
 
 class Fix(msgspec.Struct, gc=False):
@@ -37,7 +39,7 @@ class RowLine(msgspec.Struct, omit_defaults=True, gc=False):
     digest is a whole row that the file could not hold; `extra` is a row of the file that the source did not have."""
 
     of: RowKind
-    at: list[Any]
+    at: tuple[Any, ...]
     was: str = ""
     adds: msgspec.Raw = _EMPTY
     fixes: list[Fix] = []
@@ -48,7 +50,7 @@ class WrittenLine(msgspec.Struct, omit_defaults=True, gc=False):
     """A line as it is written: the same fields, whose values need no encoding of their own."""
 
     of: RowKind
-    at: list[Any]
+    at: tuple[Any, ...]
     was: str = ""
     adds: Any = {}
     fixes: list[Fix] = []
@@ -59,60 +61,82 @@ def digest_of_value(value: Any) -> str:
     return xxhash.xxh3_64_hexdigest(_encode(value))
 
 
-def address(row: Row) -> list[Any]:
+def _digests(rows: Sequence[Any]) -> Iterator[str]:
+    return map(xxhash.xxh3_64_hexdigest, _encode_lines(rows).split(b"\n"))
+
+
+_RESPONSE = "item_id", "sample_index", "model_name", "task"
+_EVALUATION = "item_id", "sample_index", "model_name", "label", "scorer"
+_response, _evaluation = attrgetter(*_RESPONSE), attrgetter(*_EVALUATION)
+
+
+def address(row: Row) -> tuple[Any, ...]:
     """What identifies a row in whatever order rows stand; several may have the same."""
     kind = type(row)
     if kind is Response:
-        response = cast("Response", row)
-        return [response.item_id, response.sample_index, response.model_name, response.task]
-    if kind is Evaluation:
-        evaluation = cast("Evaluation", row)
-        return [
-            evaluation.item_id,
-            evaluation.sample_index,
-            evaluation.model_name,
-            evaluation.label,
-            evaluation.scorer,
-        ]
-    return [cast("dict[str, Any]", row).get("id")]
+        return _response(row)
+    return _evaluation(row) if kind is Evaluation else (cast("dict[str, Any]", row).get("id"),)
 
 
 class Shape:
     """How rows of one kind are compared and completed."""
 
-    def __init__(self, kind: type[Response] | type[Evaluation]) -> None:
+    def __init__(self, of: RowKind, kind: type[Response] | type[Evaluation], address: Sequence[str]) -> None:
         self.kind = kind
+        self._of: RowKind = of
         self.names = kind.__struct_fields__
+        self._address = [self.names.index(name) for name in address]
         self._defaults = astuple(kind(item_id=""))
         self._types: dict[str, Any] = get_type_hints(kind)
-        self._untyped = [at for at, name in enumerate(self.names) if _holds_any(self._types[name])]
+        self._untyped = {at for at, name in enumerate(self.names) if "Any" in str(self._types[name])}
         lacking = [(name, Union[self._types[name], UnsetType], UNSET) for name in self.names]  # noqa: UP007
         self._lacking = msgspec.json.Decoder(msgspec.defstruct(f"{kind.__name__}Lacking", lacking, kw_only=True))
         self._numbers = range(len(self.names))
-        self._values = itemgetter(*self._untyped)
+        self._known: dict[tuple[int, bytes, bytes], list[Fix]] = {}
 
-    def difference(self, read: Any, true: Any) -> tuple[dict[str, Any], list[Fix]]:
-        """The fields of `true` where `read` has nothing, and the other differences."""
-        there, wanted = astuple(read), astuple(true)
-        adds: dict[str, Any] = {}
-        fixes: list[Fix] = []
-        for at in compress(self._numbers, map(ne, there, wanted)):
-            value = there[at]
-            if value == self._defaults[at]:
-                adds[self.names[at]] = wanted[at]
-            else:
-                _differ([self.names[at]], value, wanted[at], fixes)
-        for at, value in zip(self._untyped, self._values(there)):  # noqa: B905 - 1, 1.0 and True are equal, not the same
-            if value and value == wanted[at] and type(value) is not str and _encode(value) != _encode(wanted[at]):
-                _differ([self.names[at]], value, wanted[at], fixes)
-        return adds, fixes
+    def lines(self, read: Sequence[Any], true: Sequence[Any]) -> list[WrittenLine]:
+        """What rows that were read lack of the true ones, for many at once: fields that are alike cost little."""
+        there, wanted = tuple(zip(*map(astuple, read))), tuple(zip(*map(astuple, true)))  # noqa: B905
+        at, was = zip(*map(there.__getitem__, self._address)), _digests(read)  # noqa: B905
+        lines = [WrittenLine(self._of, *each) for each in zip(at, was)]  # noqa: B905
+        for number, name in enumerate(self.names):
+            had, has, default = there[number], wanted[number], self._defaults[number]
+            untyped = number in self._untyped  # 1, 1.0 and True are equal, not the same
+            if had == has and not (untyped and _encode(had) != _encode(has)):
+                continue
+            if had.count(default) == len(had):  # the format has no place for it
+                for line, new in zip(lines, has, strict=True):
+                    if new != default:
+                        line.adds[name] = new
+                continue
+            for line, old, new in zip(lines, had, has, strict=True):
+                if old != new and old == default:
+                    line.adds[name] = new
+                elif old != new or untyped:
+                    line.fixes += self._fixes(number, old, new)
+        return lines
+
+    def _fixes(self, at: int, read: Any, true: Any) -> list[Fix]:
+        """What differs in one field. Most rows have the settings of others, and differ in them as those do."""
+        key = at, _encode(read), _encode(true)
+        if key[1] == key[2]:
+            return []
+        known = self._known.get(key)
+        if known is None:
+            known = []
+            _differ([self.names[at]], read, true, known)
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            if len(key[1]) + len(key[2]) < _LONGEST_KNOWN:
+                self._known[key] = known
+        return known
 
     def complete(self, row: Any, line: RowLine, same: bool) -> Any:
         """The row with what the file could not hold; `same` says that it is as it was written. Objects that it shares
         with other rows stay as they are."""
-        if line.adds != _EMPTY:
+        if line.adds is not _EMPTY:
             lacking = astuple(self._lacking.decode(line.adds))
-            for at in compress(self._numbers, (value is not UNSET for value in lacking)):
+            for at in compress(self._numbers, map(is_not, lacking, repeat(UNSET))):
                 if same or getattr(row, self.names[at]) == self._defaults[at]:
                     setattr(row, self.names[at], lacking[at])
         for fix in line.fixes:
@@ -131,16 +155,18 @@ class Shape:
 class ItemShape:
     """The same for items, which are objects of any fields."""
 
-    def difference(self, read: Mapping[str, Any], true: Mapping[str, Any]) -> tuple[dict[str, Any], list[Fix]]:
-        adds = {name: value for name, value in true.items() if name not in read}
-        fixes: list[Fix] = []
-        for name, value in read.items():
-            _differ([name], value, true.get(name, UNSET), fixes)
-        return adds, fixes
+    def lines(self, read: Sequence[Any], true: Sequence[Any]) -> list[WrittenLine]:
+        lines = [WrittenLine("item", address(row), was) for row, was in zip(read, _digests(read), strict=False)]
+        for line, old, new in zip(lines, read, true, strict=True):
+            line.adds = {name: value for name, value in new.items() if name not in old}
+            for name, value in old.items():
+                _differ([name], value, new.get(name, UNSET), line.fixes)
+        return lines
 
     def complete(self, row: dict[str, Any], line: RowLine, same: bool) -> dict[str, Any]:
-        for name, value in msgspec.json.decode(line.adds, type=dict[str, Any]).items():
-            row.setdefault(name, value)
+        if line.adds is not _EMPTY:
+            for name, value in self.row(line).items():
+                row.setdefault(name, value)
         for fix in line.fixes:
             row = _put(row, fix.path, fix, same)
         return row
@@ -169,14 +195,9 @@ def damaged(error: Exception) -> UserError:
     return UserError(f"the sidecar does not fit its rows: {error}", fix=fix)
 
 
-def _holds_any(kind: Any) -> bool:
-    text = str(kind)
-    return "Any" in text or "dict" in text or "list" in text
-
-
 def _differ(path: list[str], read: Any, true: Any, fixes: list[Fix]) -> None:
     """The differences below a path, key by key where both are objects."""
-    if true is not UNSET and (read is true or (read == true and _encode(read) == _encode(true))):
+    if true is not UNSET and read == true and (type(read) is str or _encode(read) == _encode(true)):
         return
     if type(read) is dict and type(true) is dict and read and true and len(path) < _DEEPEST:
         there, wanted = cast("dict[str, Any]", read), cast("dict[str, Any]", true)
@@ -207,6 +228,6 @@ def _put(holder: Any, path: Sequence[str], fix: Fix, same: bool) -> Any:
 
 SHAPES: dict[RowKind, Shape | ItemShape] = {
     "item": ItemShape(),
-    "response": Shape(Response),
-    "evaluation": Shape(Evaluation),
+    "response": Shape("response", Response, _RESPONSE),
+    "evaluation": Shape("evaluation", Evaluation, _EVALUATION),
 }

@@ -5,19 +5,24 @@ a line for each row (see `patches.py`), then the files of the source that no for
 not by position; what is edited, added or removed in the converted file stays so.
 """
 
-from array import array
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol, cast, runtime_checkable
 
 import msgspec
-import numpy as np
 
 from assay import reading
 from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline
-from assay.engine.experiment.imports.patches import RowLine, address, completed_row, damaged, digest_of_value, whole_row
+from assay.engine.experiment.imports.patches import (
+    RowKind,
+    RowLine,
+    address,
+    completed_row,
+    digest_of_value,
+    whole_row,
+)
+from assay.engine.experiment.imports.sidecar_lines import SidecarLines
 from assay.engine.experiment.trust import CONFIG
 from assay.errors import UserError
 from assay.records import ROWS_FILE, Evaluation, Response
@@ -29,7 +34,6 @@ INSIDE_FOLDER, BESIDE_FILE = "assay_sidecar.jsonl", ".assay.jsonl"
 VERSION = 1
 FILES = {"metrics": ROWS_FILE["aggregation"], "calls": "calls.jsonl", "traces": "traces.jsonl"}  # lines of rows
 _MARK = b'{"assay_sidecar":'
-_ROW = b'{"of":"'
 
 
 class SidecarHead(msgspec.Struct, kw_only=True):
@@ -146,13 +150,15 @@ class Completed:
         return notes
 
     def cases(self) -> Iterator[ForeignCase]:
-        lines = _Lines(self._sidecar)
+        lines = SidecarLines(self._sidecar)
         self._matched = self._edited = self._new = 0
         seen = Seen()
         for case in self._foreign.cases():
             item = None if case.item is None else self._item(dict(case.item), lines, seen)
-            response = None if case.response is None else self._row(case.response, lines)
-            evaluations = [row for each in case.evaluations if (row := self._row(each, lines)) is not None]
+            response = None if case.response is None else self._row("response", case.response, lines)
+            evaluations = [
+                row for each in case.evaluations if (row := self._row("evaluation", each, lines)) is not None
+            ]
             if item is not None or response is not None or evaluations or case.spans:
                 yield ForeignCase(
                     item, cast("Response | None", response), cast("list[Evaluation]", evaluations), case.spans
@@ -176,16 +182,16 @@ class Completed:
     def _fits(self) -> bool:
         return bool(self._matched) or not self._new
 
-    def _item(self, item: dict[str, Any], lines: "_Lines", seen: Seen) -> dict[str, Any] | None:
+    def _item(self, item: dict[str, Any], lines: SidecarLines, seen: Seen) -> dict[str, Any] | None:
         digest = digest_of_value(item)
         if not seen.add(hash((item.get("id"), digest)) & 0xFFFF_FFFF_FFFF_FFFF):
             return None
-        return cast("dict[str, Any] | None", self._row(item, lines, digest))
+        return cast("dict[str, Any] | None", self._row("item", item, lines, digest))
 
-    def _row(self, row: Any, lines: "_Lines", digest: str = "") -> Any:
+    def _row(self, kind: RowKind, row: Any, lines: SidecarLines, digest: str = "") -> Any:
         """The completed row; None for one that the source did not have."""
         digest = digest or digest_of_value(row)
-        line = lines.take(address(row), digest)
+        line = lines.take(kind, address(row), digest)
         if line is None:
             self._new += 1
             return row
@@ -194,81 +200,6 @@ class Completed:
             return None
         self._edited += line.was != digest
         return completed_row(row, line, digest)
-
-
-class _Lines:
-    """The lines of rows, found by address: 29 bytes for each."""
-
-    def __init__(self, path: Path) -> None:
-        self._log = FileLog(path)
-        self._decode = msgspec.json.Decoder(RowLine).decode
-        self._hashes, self._positions = array("q"), array("q")
-        self._whole = array("q")
-        for position, text in self._log.scan():
-            if text.startswith(_ROW):
-                line = self._read(text)
-                if line.was:
-                    self._hashes.append(hash((line.of, *line.at)))
-                    self._positions.append(position)
-                else:
-                    self._whole.append(position)
-        self._order = np.argsort(np.frombuffer(self._hashes, np.int64), kind="stable") if self._hashes else None
-        self._sorted = (
-            array("q", np.frombuffer(self._hashes, np.int64)[self._order].tobytes()) if self._hashes else None
-        )
-        self._used = bytearray(len(self._hashes))
-        self._next = 0
-
-    def take(self, at: list[Any], digest: str) -> RowLine | None:
-        """The line of the row at an address: that of an equal row first, then the first one that no row has had."""
-        sought = hash((_KINDS[len(at)], *at))
-        number = self._next
-        if number < len(self._hashes) and self._hashes[number] == sought and not self._used[number]:
-            line = self._at(number)
-            if line.at == at and line.was == digest:
-                return self._use(number, line)
-        free: tuple[int, RowLine] | None = None
-        for number in self._candidates(sought):
-            if self._used[number]:
-                continue
-            line = self._at(number)
-            if line.at == at and line.was == digest:
-                return self._use(number, line)
-            if line.at == at and free is None:
-                free = number, line
-        return self._use(*free) if free is not None else None
-
-    def unused(self) -> bool:
-        """Whether a row is no longer in the file."""
-        return 0 in self._used
-
-    def whole_rows(self) -> Iterator[RowLine]:
-        return (self._read(self._log.read(position)) for position in self._whole)
-
-    def _candidates(self, sought: int) -> Iterator[int]:
-        if self._sorted is None or self._order is None:
-            return
-        at = bisect_left(self._sorted, sought)
-        while at < len(self._sorted) and self._sorted[at] == sought:
-            yield int(self._order[at])
-            at += 1
-
-    def _use(self, number: int, line: RowLine) -> RowLine:
-        self._used[number] = 1
-        self._next = number + 1
-        return line
-
-    def _at(self, number: int) -> RowLine:
-        return self._read(self._log.read(self._positions[number]))
-
-    def _read(self, text: bytes) -> RowLine:
-        try:
-            return self._decode(text)
-        except (ValueError, RecursionError) as error:
-            raise damaged(error) from None
-
-
-_KINDS = {1: "item", 4: "response", 5: "evaluation"}  # by the length of an address
 
 
 def _as_case(line: RowLine) -> ForeignCase:
