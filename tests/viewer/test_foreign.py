@@ -19,22 +19,22 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_folder_of_logs_has_names_and_numbers() -> None:
     folder = LOGS / "deepeval/logs"
     shown = experiments_below([folder])
-    assert set(shown.list()) == {f"test_run_{name}" for name in ("conversations", "every_field", "large", "tiny")}
+    assert set(shown.list()) == {f"test_run_{name}.json" for name in ("conversations", "every_field", "large", "tiny")}
     assert shown.names == [str(folder)]
     rows = ask(shown, "leaderboard")["rows"]
     means = {row["experiment"]: row["value"] for row in rows if row["label"] == "pass"}
-    assert means["test_run_large"] == pytest.approx(7 / 12)
-    assert means["test_run_tiny"] == pytest.approx(4 / 12)
+    assert means["test_run_large.json"] == pytest.approx(7 / 12)
+    assert means["test_run_tiny.json"] == pytest.approx(4 / 12)
 
 
 def test_two_logs_of_one_task_are_told_apart() -> None:
     large, tiny = (LOGS / f"inspect_ai/logs/{name}.eval" for name in ("large", "tiny"))
     shown = experiments_below([large, tiny])
-    assert set(shown.list()) == {"sums", str(tiny)}
+    assert set(shown.list()) == {"large.eval", "tiny.eval"}
     rows = ask(shown, "leaderboard")["rows"]
     assert {row["experiment"]: row["facets"]["model_name"] for row in rows} == {
-        "sums": "openai/large",
-        str(tiny): "openai/tiny",
+        "large.eval": "openai/large",
+        "tiny.eval": "openai/tiny",
     }
     asked = [row["question"] for row in ask(shown, "samples", limit=3)["rows"]]
     assert asked == ["What is 2 + 3?", "What is 7 + 8?", "What is 12 + 30?"]

@@ -46,14 +46,14 @@ class Experiments:
         listed: dict[str, Listed] = {}
         for root in self.roots:
             refresh(root, rows=False, age=_AGE_OF_LISTS)
-            for entry in ls(root):
+            for entry in ls(root, foreign=False):
                 listed[self._id(root, Path(entry.folder), listed)] = entry
         self._folders = {id: Path(entry.folder) for id, entry in listed.items()}
         return listed
 
     def _id(self, root: Path, folder: Path, taken: dict[str, Listed]) -> str:
         inside = os.path.relpath(folder, root)
-        name = root.resolve().name or "root"
+        name = os.path.basename(self._origins.get(root, "").rstrip("/")) or root.resolve().name or "root"
         id = name if inside == "." else inside if len(self.roots) == 1 else f"{name}/{inside}"
         return id if id not in taken else self._origins.get(root, str(folder))
 
@@ -117,18 +117,15 @@ def _stat(source: "Source", name: str) -> tuple[int, int] | None:
 def _copies(path: str | Path) -> dict[Path, str]:
     """The copies of results of other programs at a path that has nothing of ours, and what the user calls each."""
     place = local(path, rows=False)
-    if place.is_dir():
-        folders = [Path(entry.folder) for entry in ls(place)]
-        if any(folder.is_relative_to(place) for folder in folders):
-            return {}
-        return {folder: str(path) if len(folders) == 1 else f"{path}/{folder.name}" for folder in folders}
+    if place.is_dir() and ls(place, foreign=False):
+        return {}
     from assay.engine.experiment.imports.copies import imported_copies
 
     copies = imported_copies(place) if place.exists() else []
     if place.is_file() and not copies:
         fix = "name an experiment's folder, or results of another program that `assay import` can read"
         raise UserError(f"{str(path)!r} is a file, not a folder", fix=fix)
-    return {copy.folder: str(path) if len(copies) == 1 else f"{path}/{copy.name}" for copy in copies}
+    return {copy.folder: copy.origin for copy in copies}
 
 
 def _measure(folder: Path) -> None:

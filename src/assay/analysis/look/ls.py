@@ -80,15 +80,19 @@ _status = msgspec.json.Decoder(_Status).decode
 _value = msgspec.json.Decoder(_Value).decode
 
 
-def ls(root: str | Path = ".") -> list[Listed]:
-    """Every experiment in or below a folder, with its state, counts and metrics, in the order of their paths."""
+def ls(root: str | Path = ".", *, foreign: bool = True) -> list[Listed]:
+    """Every experiment in or below a folder, with its state, counts and metrics, in the order of their paths. If there
+    are none, and `foreign` ones are wanted, those are listed that other programs left there."""
     if is_remote(root):
-        return [msgspec.structs.replace(entry, folder=shown(entry.folder)) for entry in ls(_copy(str(root)))]
+        return [
+            msgspec.structs.replace(entry, folder=shown(entry.folder))
+            for entry in ls(_copy(str(root)), foreign=foreign)
+        ]
     if not os.path.isdir(root):
         raise UserError(f"there is no folder {str(root)!r}", fix="name a folder that holds experiments")
     others = [import_module(f"assay.formats.{name}.folders") for name in formats("folders")]
     folder = str(root).removeprefix("file://")
-    return list(_experiments(folder, others)) or _imported(folder)
+    return list(_experiments(folder, others)) or (_imported(folder) if foreign else [])
 
 
 def _imported(folder: str) -> list[Listed]:
@@ -97,7 +101,8 @@ def _imported(folder: str) -> list[Listed]:
         return []
     from assay.engine.experiment.imports.copies import imported_copies  # it takes readers, and time
 
-    return [_listed(str(copy.folder)) for copy in imported_copies(Path(folder))]
+    copies = imported_copies(Path(folder))
+    return [msgspec.structs.replace(_listed(str(copy.folder)), folder=copy.origin) for copy in copies]
 
 
 def _copy(address: str) -> Path:

@@ -67,7 +67,7 @@ def _folders(path: str | Path) -> Iterable[tuple[Path, str]]:
     if os.path.isdir(named) and (below := sorted(file.parent for file in place.rglob(MANIFEST))):
         return [(folder, shown(str(folder))) for folder in below]
     if copies := imported_copies(named):
-        return [(copy.folder, f"{path} ({copy.name})") for copy in copies]
+        return [(copy.folder, copy.origin) for copy in copies]
     raise UserError(f"there is no experiment in {str(path)!r}", where=str(place), fix="name an experiment's folder")
 
 

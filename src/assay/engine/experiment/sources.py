@@ -123,16 +123,15 @@ def _imported(path: Path) -> list[Source]:
     """The experiments of other programs at a path, as folders of ours."""
     from assay.engine.experiment.imports.copies import imported_copies  # most paths are folders of ours
 
-    copies = imported_copies(path)
     return [
         Source(
             path=copy.folder,
             name=copy.name,
-            origin=str(path) if len(copies) == 1 else f"{path}: {copy.name}",
+            origin=copy.origin,
             files=_files(copy.folder)[0],
             folder=copy.folder,
         )
-        for copy in copies
+        for copy in imported_copies(path)
     ]
 
 

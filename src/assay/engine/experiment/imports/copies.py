@@ -6,6 +6,7 @@ A copy is made again when its source changes, and removed when nothing has read 
 import os
 import shutil
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from logging import getLogger
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from assay.engine.experiment.imports.foreign import Read, recognised
-from assay.engine.experiment.imports.results import folder_names, import_one
+from assay.engine.experiment.imports.results import Imported, folder_names, import_one
 from assay.errors import LockedError, UserError
 from assay.store.files import cache_folder
 from assay.store.keys import digest
@@ -25,10 +26,12 @@ _logger = getLogger(__name__)
 
 
 class Copy(NamedTuple):
-    """An experiment of another program, by its name, and the folder of ours that has its rows."""
+    """An experiment of another program, by its name, and the folder of ours that has its rows. `origin` is what the
+    user calls it: its file, or where several are in one, that and its name."""
 
     name: str
     folder: Path
+    origin: str
 
 
 def imported_copies(path: Path) -> list[Copy]:
@@ -43,23 +46,30 @@ def imported_copies(path: Path) -> list[Copy]:
     copies: list[Copy] = []
     for each, name in zip(read, folder_names(read), strict=True):
         try:
-            _import(each, place / name)
-            copies.append(Copy(each.foreign.dataset, place / name))
+            imported = _import(each, place / name)
+            copies.append(Copy(each.foreign.dataset, place / name, _origin(path, imported.files, name)))
         except UserError as error:
             if each is read[-1] and not copies:
                 raise
             _logger.warning("left out: %s", error)
     with suppress(OSError):
         os.utime(place)
+    if len(copies) == 1:
+        return [copies[0]._replace(origin=str(path))]
     return copies
 
 
-def _import(read: Read, folder: Path) -> None:
+def _origin(path: Path, files: Sequence[str], name: str) -> str:
+    """`path` for the user's own spelling of it."""
+    inside = os.path.relpath(files[0], os.path.abspath(path)) if len(files) == 1 else "."
+    return f"{path}: {name}" if inside.startswith(".") else str(path / inside)
+
+
+def _import(read: Read, folder: Path) -> Imported:
     until = time.monotonic() + _LONGEST
     while True:
         try:
-            import_one(read, folder)
-            return
+            return import_one(read, folder)
         except LockedError:
             if time.monotonic() > until:
                 raise
