@@ -289,8 +289,7 @@ class InMemoryRunRepository(StoredRunRepository):
 def run_store(repository: RunRepository, runs: Sequence[RunOverview], output_type: Any) -> Store:
     """Where the engine finds the outputs of runs: the repository's own store, or a copy in memory."""
     if isinstance(repository, StoredRunRepository):
-        store = repository.store_with(run.id for run in runs)
-        if store is not None:
+        if (store := repository.store_with(run.id for run in runs)) is not None:
             return store
     memory = MemoryStore()
     for run in runs:
