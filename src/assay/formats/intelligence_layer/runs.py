@@ -288,9 +288,9 @@ class InMemoryRunRepository(StoredRunRepository):
 
 def run_store(repository: RunRepository, runs: Sequence[RunOverview], output_type: Any) -> Store:
     """Where the engine finds the outputs of runs: the repository's own store, or a copy in memory."""
-    if isinstance(repository, StoredRunRepository):
-        if (store := repository.store_with(run.id for run in runs)) is not None:
-            return store
+    stored = repository.store_with(run.id for run in runs) if isinstance(repository, StoredRunRepository) else None
+    if stored is not None:
+        return stored
     memory = MemoryStore()
     for run in runs:
         memory.put_manifest(manifest_with(run, None))
