@@ -9,13 +9,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assay.config import Config, load, resolved, schema, to_yaml
+from assay.config.environment import names_secret
 
 Loaded = Callable[..., Config]
 
 names = st.text(min_size=1, max_size=6).filter(lambda name: ":" not in name)
+keys = st.text(max_size=5).filter(lambda name: not names_secret((name,)))  # a literal under such a name is refused
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
-    lambda children: st.lists(children, max_size=2) | st.dictionaries(st.text(max_size=5), children, max_size=2),
+    lambda children: st.lists(children, max_size=2) | st.dictionaries(keys, children, max_size=2),
     max_leaves=5,
 )
 params = st.dictionaries(st.sampled_from(["a", "b", "x_1"]), values | st.sampled_from(["$${A}", "$$${A}"]), max_size=2)
