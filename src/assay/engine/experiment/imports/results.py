@@ -28,7 +28,7 @@ from assay.shown import Shown
 from assay.store.files import safe_name, store_error
 from assay.store.keys import canonical
 from assay.store.seal import is_unchanged
-from assay.store.sealed import seal_files
+from assay.store.sealed import MANIFEST, seal_files
 from assay.store.shared.mirror import local, push
 from assay.store.stores import FlatStore
 
@@ -100,7 +100,8 @@ def import_one(read: Read, folder: Path, *, into_other: bool = True) -> Imported
     name, foreign = read
     store = FlatStore(folder)
     id = next(iter(store.ids("run")), store.id)
-    with _none_left(folder), store.lock("run", id):
+    existed = folder.exists()
+    with store.lock("run", id), _none_left(folder, existed):
         with _readable(name, foreign.dataset):
             source = dict(foreign.source)
         before = _unchanged(store, id, source)
@@ -126,9 +127,10 @@ def import_one(read: Read, folder: Path, *, into_other: bool = True) -> Imported
 
 
 @contextmanager
-def _none_left(folder: Path) -> Generator[None]:
-    """A folder that was made for what turns out not to be results is removed again."""
-    made = not folder.exists()
+def _none_left(folder: Path, existed: bool) -> Generator[None]:
+    """A folder that was made for what turns out not to be results is removed again. Under its lock nobody else's work
+    is in it, unless they were there first."""
+    made = not existed and not (folder / MANIFEST).exists()
     try:
         yield
     except UserError:
