@@ -99,7 +99,7 @@ def test_the_budget_is_kept_in_sum_and_used_up(tmp_path: Path) -> None:
         used = [row["total_tokens"] for row in rows(tmp_path / "out", "responses")]
         assert 400 - 2 * max(used) <= sum(used) <= 400
         assert states(tmp_path / "out")[-1].spent()[0] == sum(used)
-        config.write_text(config.read_text().replace("400", "100000"))
+        config.write_text(config.read_text().replace('"tokens": 400', '"tokens": 100000'))
         with workers(config, 2) as processes:
             assert [process.wait() for process in processes] == [0, 0]
         assert stats(url)["requests"] == len(rows(tmp_path / "out", "responses")) == 120
