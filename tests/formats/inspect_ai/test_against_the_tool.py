@@ -1,7 +1,6 @@
 """What an import reads of a log is what inspect_ai's own reader finds in it, in both forms of a log."""
 
 import json
-import os
 import subprocess
 import zipfile
 from pathlib import Path
@@ -13,8 +12,8 @@ from hypothesis import strategies as st
 
 from assay.formats.inspect_ai.archive import Archive, Member
 from tests.formats.inspect_ai.lab import LOGS, imported, rows
+from tests.formats.installed import needed
 
-PYTHON = Path(os.environ.get("ASSAY_PEERS", "/nowhere")) / "inspect/bin/python"
 WHOLE = ["large.eval", "letters.eval", "tiny.eval", "tools.eval", "failed.eval"]
 READ = """
 import json, sys
@@ -75,11 +74,11 @@ def flat(scores: dict[str, Any]) -> dict[str, Any]:
     return {name: None if value != value else value for name, value in found.items()}  # NaN is no value
 
 
-@pytest.mark.skipif(not PYTHON.exists(), reason="inspect_ai is not in ASSAY_PEERS/inspect")
+@pytest.mark.peers
 @pytest.mark.parametrize("name", WHOLE)
 def test_rows_are_what_inspect_ai_reads(tmp_path: Path, name: str) -> None:
     other = tmp_path / "log.json"
-    command = [str(PYTHON), "-c", READ, str(LOGS / name), str(other)]
+    command = [str(needed("inspect_ai")), "-c", READ, str(LOGS / name), str(other)]
     expected = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout)
     for place, source in enumerate((LOGS / name, other)):
         imported(source, tmp_path / str(place))

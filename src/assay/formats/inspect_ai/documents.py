@@ -21,9 +21,8 @@ _HEADER, _START = "header.json", "_journal/start.json"
 _SAMPLES = "samples/"
 _LISTS = {"samples", "reductions"}
 _JSON = re.compile(rb'\s*\{\s*"version"\s*:\s*-?[\d.]+\s*,\s*"status"\s*:\s*"\w*"\s*,\s*"eval"\s*:\s*\{')
-_FIELD = re.compile(
-    rb'\s*\{\s*"\w+"\s*:'
-)  # `logs.json` of an eval set has names of files there, and headers below them
+# The list of an eval set, `logs.json`, has names of files there, and headers below them.
+_FIELD = re.compile(rb'\s*\{\s*"\w+"\s*:')
 _MARKS = (b'"eval"', b'"run_id"', b'"task_id"', b'"plan"')
 
 
