@@ -43,7 +43,9 @@ def main(only: list[str]) -> int:
     width = max((len(line.what) for line in lines), default=0)
     for line in lines:
         verdict = "ok  " if line.holds() else "MISS"
-        print(f"{verdict}  {line.what:<{width}}  {line.value:>9.3f}  {line.sign} {line.bound:g}   {line.detail}")
+        print(
+            f"{verdict}  {line.what:<{width}}  {line.value:>9.3f}  {line.sign} {line.bound:g}   {line.detail}"
+        )
     return 0 if all(line.holds() for line in lines) else 1
 
 

@@ -74,7 +74,10 @@ def _aggregate(folder: str, manifest: Any) -> float:
     from assay.store.stores import FlatStore
 
     facets = ["metadata.model_id", "prompt_template"]
-    metrics = [bind_metric(name=f"pass@{k}", type="pass_at_k", params={"k": k}, facets=facets) for k in (1, 5)]
+    metrics = [
+        bind_metric(name=f"pass@{k}", type="pass_at_k", params={"k": k}, facets=facets)
+        for k in (1, 5)
+    ]
     (Path(folder) / "manifest.json").unlink(missing_ok=True)
     store = FlatStore(Path(folder))
     if manifest is not None:
@@ -114,7 +117,8 @@ def aggregation() -> list[Line]:
         for rows in (100_000, 1_000_000):
             write_rows(folder, rows)
             tries = [
-                (child(aggregate, folder), child(decode, folder), child(aggregate_sealed, folder)) for _ in range(3)
+                (child(aggregate, folder), child(decode, folder), child(aggregate_sealed, folder))
+                for _ in range(3)
             ]
             found[rows] = {
                 "ours": min(ours["result"] for ours, _, _ in tries),
@@ -125,8 +129,19 @@ def aggregation() -> list[Line]:
     small, large = found[100_000], found[1_000_000]
     detail = f"{large['ours']:.2f} s / {large['bare']:.2f} s"
     return [
-        Line("aggregating 1M rows / narrow msgspec decode", large["ours"] / large["bare"], "<=", 1.25, detail),
-        Line("aggregating 1M sealed rows / 1M rows without a seal", large["sealed"] / large["ours"], "<=", 1.05),
+        Line(
+            "aggregating 1M rows / narrow msgspec decode",
+            large["ours"] / large["bare"],
+            "<=",
+            1.25,
+            detail,
+        ),
+        Line(
+            "aggregating 1M sealed rows / 1M rows without a seal",
+            large["sealed"] / large["ours"],
+            "<=",
+            1.05,
+        ),
         Line("peak memory of aggregating 1M rows, MB", large["peak"], "<=", 200),
         Line("aggregating 1M rows / 100,000 rows", large["ours"] / small["ours"], "<=", 10.5),
     ]

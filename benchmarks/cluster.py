@@ -44,7 +44,11 @@ def rows_to_s3() -> list[Line]:
 
     disk: list[float] = []
     bucket: list[float] = []
-    with tempfile.TemporaryDirectory() as folder, seaweed(Path(folder) / "s3") as server, running(Options()) as url:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        seaweed(Path(folder) / "s3") as server,
+        running(Options()) as url,
+    ):
         os.environ.update(server.environ)
         write_dataset(Path(folder) / "items.jsonl", CELLS)
         for attempt in range(TRIES):
@@ -85,9 +89,18 @@ def finished_run(folder: str, place: str) -> None:
             generation = await open_generation(root, step, bound, 250)
             line = b'{"item_id":"item-%d","sample_index":%d,"response":"%s","key":"%032x"}\n'
             for shard in range(generation.shards):
-                rows = [line % (shard, at, b"x" * 500, shard * ROWS_OF_ONE + at) for at in range(ROWS_OF_ONE)]
+                rows = [
+                    line % (shard, at, b"x" * 500, shard * ROWS_OF_ONE + at)
+                    for at in range(ROWS_OF_ONE)
+                ]
                 generation.segments(root.objects, "responses", shard).commit(b"".join(rows))
-                part = Manifest(kind="run", id=step.id, present=ROWS_OF_ONE, counts={"ok": ROWS_OF_ONE}, complete=True)
+                part = Manifest(
+                    kind="run",
+                    id=step.id,
+                    present=ROWS_OF_ONE,
+                    counts={"ok": ROWS_OF_ONE},
+                    complete=True,
+                )
                 root.objects.create(generation.finished(shard), msgspec.json.encode({"run": part}))
             await finish(root, generation, step, bound)
 
@@ -134,7 +147,9 @@ def resuming_on_s3() -> list[Line]:
         ours = min(child(resume, folder, place)["result"] for _ in range(TRIES))
         theirs = min(child(read_manifests, place)["result"] for _ in range(TRIES))
     detail = f"{ours:.2f} s; {SEGMENTS:,} manifests {theirs:.2f} s"
-    return [Line("resuming 1M rows on S3 / reading their manifests", ours / theirs, "<=", 3, detail)]
+    return [
+        Line("resuming 1M rows on S3 / reading their manifests", ours / theirs, "<=", 3, detail)
+    ]
 
 
 # ---- Ray
@@ -145,7 +160,13 @@ def ray_init() -> float:
     import ray
 
     began = time.perf_counter()
-    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    ray.init(
+        address="local",
+        num_cpus=2,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="ERROR",
+    )
     return time.perf_counter() - began
 
 
@@ -153,7 +174,8 @@ def seconds_of(*commands: list[str]) -> float:
     """Until all have ended, which begin at the same time."""
     began = time.perf_counter()
     started = [
-        subprocess.Popen([sys.executable, "-m", "assay", *words, "--no-progress"], **SILENT) for words in commands
+        subprocess.Popen([sys.executable, "-m", "assay", *words, "--no-progress"], **SILENT)
+        for words in commands
     ]
     if any(process.wait() for process in started):
         raise RuntimeError("a command failed")
@@ -168,7 +190,14 @@ def on_ray() -> list[Line]:
     ray = [sys.executable, "-m", "ray.scripts.scripts"]
     times: dict[str, list[float]] = {}
     environ = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0"}
-    head = ["start", "--head", "--num-cpus=2", "--include-dashboard=false", "--node-ip-address=127.0.0.1", "--port=0"]
+    head = [
+        "start",
+        "--head",
+        "--num-cpus=2",
+        "--include-dashboard=false",
+        "--node-ip-address=127.0.0.1",
+        "--port=0",
+    ]
     with tempfile.TemporaryDirectory() as folder, running(Options()) as url:
         for name, items in (("whole", RAY_ITEMS), ("half", RAY_ITEMS // 2), ("tiny", 4)):
             (Path(folder) / name).mkdir()
@@ -181,14 +210,24 @@ def on_ray() -> list[Line]:
             for attempt in range(2):
 
                 def command(name: str, place: str, *words: str, number: int = attempt) -> list[str]:
-                    return ["run", f"{folder}/{name}/config.yaml", "-o", f"{folder}/{place}-{number}", *words]
+                    return [
+                        "run",
+                        f"{folder}/{name}/config.yaml",
+                        "-o",
+                        f"{folder}/{place}-{number}",
+                        *words,
+                    ]
 
                 plain = seconds_of(command("half", "a"), command("half", "b"))
                 times.setdefault("plain", []).append(plain)
-                times.setdefault("ray", []).append(seconds_of(command("whole", "ray", "--on", "ray", "--workers", "2")))
+                times.setdefault("ray", []).append(
+                    seconds_of(command("whole", "ray", "--on", "ray", "--workers", "2"))
+                )
                 here = command("tiny", "few", "--workers", "2", "--set", "on=null")
                 times.setdefault("tiny", []).append(seconds_of(here))
-                times.setdefault("tiny on Ray", []).append(seconds_of(command("tiny", "few-ray", "--workers", "2")))
+                times.setdefault("tiny on Ray", []).append(
+                    seconds_of(command("tiny", "few-ray", "--workers", "2"))
+                )
                 times.setdefault("init", []).append(child(ray_init)["result"])
         finally:
             subprocess.run([*ray, "stop", "--force"], check=False, **SILENT)
@@ -196,8 +235,16 @@ def on_ray() -> list[Line]:
     starting = best["tiny on Ray"] - best["tiny"]
     detail = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in best.items())
     return [
-        Line("2 workers on Ray / 2 plain processes", best["plain"] / best["ray"], ">=", 0.9, detail),
-        Line("starting on Ray / ray.init", starting / best["init"], "<=", 1.3, f"{starting:.1f} s more than locally"),
+        Line(
+            "2 workers on Ray / 2 plain processes", best["plain"] / best["ray"], ">=", 0.9, detail
+        ),
+        Line(
+            "starting on Ray / ray.init",
+            starting / best["init"],
+            "<=",
+            1.3,
+            f"{starting:.1f} s more than locally",
+        ),
     ]
 
 

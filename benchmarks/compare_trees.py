@@ -89,12 +89,18 @@ class Tree:
             child.returncode = os.waitstatus_to_exitcode(status)
             if child.returncode:
                 output.seek(0)
-                raise SystemExit(f"{workload.name} in {self.source}: {command}\n{output.read()[-3000:]}")
+                raise SystemExit(
+                    f"{workload.name} in {self.source}: {command}\n{output.read()[-3000:]}"
+                )
         return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
 def environment(source: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH")}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH")
+    }
     threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     return {**kept, **threads, "PYTHONPATH": str(source), "PYTHONHASHSEED": "0", "COLUMNS": "120"}
 
@@ -104,7 +110,9 @@ def serving(source: Path) -> Iterator[str]:
     """One mock server for both trees."""
     command = [sys.executable, "-m", "assay.server", "--until-stdin-closes", "--port", "0"]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, env=environment(source), stdin=pipe, stdout=pipe, text=True) as child:
+    with subprocess.Popen(
+        command, env=environment(source), stdin=pipe, stdout=pipe, text=True
+    ) as child:
         assert child.stdout
         yield json.loads(child.stdout.readline())["url"]
         child.communicate()
@@ -118,13 +126,18 @@ def estimate(ratios: Sequence[float]) -> Estimate:
     ways = [1]  # how many sets of the ranks 1 … count have each sum
     for rank in range(1, count + 1):
         none = [0] * rank
-        ways = [without + with_it for without, with_it in zip(ways + none, none + ways, strict=True)]
+        ways = [
+            without + with_it for without, with_it in zip(ways + none, none + ways, strict=True)
+        ]
     place, outside = 0, ways[0]
     while (outside + ways[place + 1]) / 2**count <= (1 - LEVEL) / 2:
         place += 1
         outside += ways[place]
     level = 1 - 2 * outside / 2**count
-    return Estimate(*(math.exp(value) for value in (median(averages), averages[place], averages[-1 - place])), level)
+    return Estimate(
+        *(math.exp(value) for value in (median(averages), averages[place], averages[-1 - place])),
+        level,
+    )
 
 
 def verdict_of(time: Estimate, memory: float) -> str:
@@ -147,7 +160,9 @@ def compared(workload: Workload, trees: Sequence[Tree], pairs: int) -> tuple[str
     for tree in trees:
         shutil.rmtree(tree.scratch / workload.name)
     old, new = costs
-    time = estimate([after.seconds / before.seconds for before, after in zip(old, new, strict=True)])
+    time = estimate(
+        [after.seconds / before.seconds for before, after in zip(old, new, strict=True)]
+    )
     memory = median(cost.megabytes for cost in new) / median(cost.megabytes for cost in old)
     verdict = verdict_of(time, memory)
     seconds = [median(cost.seconds for cost in side) for side in costs]
@@ -159,22 +174,35 @@ def compared(workload: Workload, trees: Sequence[Tree], pairs: int) -> tuple[str
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.compare_trees", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.compare_trees", description=__doc__.partition("\n")[0]
+    )
     parser.add_argument("old", help="a checkout")
     parser.add_argument("new", help="another one")
     parser.add_argument("--pairs", type=int, default=9)
-    parser.add_argument("--only", nargs="+", metavar="NAME", choices=[workload.name for workload in WORKLOADS])
+    parser.add_argument(
+        "--only", nargs="+", metavar="NAME", choices=[workload.name for workload in WORKLOADS]
+    )
     options = parser.parse_args(words)
-    chosen = [workload for workload in WORKLOADS if not options.only or workload.name in options.only]
-    print(f"{'workload':<15} {'old s':>7} {'new s':>7} {'ratio':>7} {'low':>7} {'high':>7} {'level':>5} {'memory':>7}")
+    chosen = [
+        workload for workload in WORKLOADS if not options.only or workload.name in options.only
+    ]
+    print(
+        f"{'workload':<15} {'old s':>7} {'new s':>7} {'ratio':>7} {'low':>7} {'high':>7} {'level':>5} {'memory':>7}"
+    )
     holds: list[bool] = []
     with TemporaryDirectory() as scratch, serving(Path(options.old).resolve() / "src") as url:
-        trees = [Tree(path, Path(scratch) / side, url) for side, path in (("a", options.old), ("b", options.new))]
+        trees = [
+            Tree(path, Path(scratch) / side, url)
+            for side, path in (("a", options.old), ("b", options.new))
+        ]
         for workload in chosen:
             line, held = compared(workload, trees, options.pairs)
             print(line, flush=True)
             holds.append(held)
-    print(f"{sum(holds)} of {len(holds)} workloads hold: no lower bound and no memory ratio above {MOST:g}")
+    print(
+        f"{sum(holds)} of {len(holds)} workloads hold: no lower bound and no memory ratio above {MOST:g}"
+    )
     return 0 if all(holds) else 1
 
 

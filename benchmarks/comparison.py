@@ -18,7 +18,9 @@ def paired() -> list[Line]:
     ours = min(_ours(differences) for _ in range(5))
     plain = min(_plain(differences) for _ in range(3)) * RESAMPLES / DRAWN
     detail = f"{ours * 1000:.1f} ms / {plain:.1f} s, the latter from {DRAWN} resamples"
-    return [Line("index resamples / paired comparison, 100,000 items", plain / ours, ">=", 20, detail)]
+    return [
+        Line("index resamples / paired comparison, 100,000 items", plain / ours, ">=", 20, detail)
+    ]
 
 
 def _ours(differences: np.ndarray) -> float:

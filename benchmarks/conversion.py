@@ -30,7 +30,11 @@ class Rows:
         from assay.engine.experiment.imports.foreign import ForeignCase
         from assay.records import Evaluation, Response
 
-        metadata = {"model_id": "m", "prompt_template": "short", "sampling": {"temperature": 0.7, "max_tokens": 200}}
+        metadata = {
+            "model_id": "m",
+            "prompt_template": "short",
+            "sampling": {"temperature": 0.7, "max_tokens": 200},
+        }
         for number in range(self.count // 2):
             item, model = f"q{number // 2}", f"model-{number % 2}"
             key, sample = _key("response", number), f"{item}_sample_0"
@@ -65,7 +69,9 @@ class Rows:
                 scorer="exact_match",
             )
             data = {"question": f"Which one is number {number // 2}?"}
-            yield ForeignCase({"id": item, "data": data, "ground_truth": str(number // 2 % 97)}, answer, [label])
+            yield ForeignCase(
+                {"id": item, "data": data, "ground_truth": str(number // 2 % 97)}, answer, [label]
+            )
 
     def notes(self) -> list[str]:
         return []
@@ -93,7 +99,11 @@ def bare(folder: str) -> float:
     from assay.records import Evaluation, Response
 
     encode, began = msgspec.json.Encoder().encode, time.process_time()
-    kinds = {"items.jsonl": dict, "responses.jsonl": Response, "evaluation_results.jsonl": Evaluation}
+    kinds = {
+        "items.jsonl": dict,
+        "responses.jsonl": Response,
+        "evaluation_results.jsonl": Evaluation,
+    }
     for name, kind in kinds.items():
         decode = msgspec.json.Decoder(kind).decode
         with open(f"{folder}/{name}", "rb") as source, open(f"{folder}/.bare", "wb") as target:
@@ -118,14 +128,25 @@ def convert_time(rows: int = ROWS) -> list[Line]:
             child(write_folder, own, count)
         plain = min(child(bare, sizes[rows])["result"] for _ in range(2))
         for format, bound in BOUNDS.items():
-            done = {count: child(convert, own, f"{own}.{format}", format) for count, own in sizes.items()}
+            done = {
+                count: child(convert, own, f"{own}.{format}", format)
+                for count, own in sizes.items()
+            }
             took, large, small = done[rows]["result"], done[rows]["peak"], done[rows // 10]["peak"]
             what = f"convert {rows:,} rows to {format}"
             detail = f"{took:.1f} s / {plain:.1f} s; {rows / took:,.0f} rows/s"
-            lines.append(Line(f"{what} / a bare read and write, CPU", took / plain, "<=", bound, detail))
+            lines.append(
+                Line(f"{what} / a bare read and write, CPU", took / plain, "<=", bound, detail)
+            )
             grown = (large - small) * 2**20 / (rows - rows // 10)
             lines.append(
-                Line(f"{what}: bytes of memory a row", grown, "<=", MEMORY, f"{large:.0f} MB / {small:.0f} MB")
+                Line(
+                    f"{what}: bytes of memory a row",
+                    grown,
+                    "<=",
+                    MEMORY,
+                    f"{large:.0f} MB / {small:.0f} MB",
+                )
             )
     return lines
 

@@ -13,7 +13,9 @@ from assay.interfaces import FloatArray
 from assay.stats.intervals import item_contributions, item_weights, mean_interval, t_interval
 from benchmarks.measure import Line
 
-Drawn = tuple[FloatArray, FloatArray | None, int]  # values of the items, their weights, and how many samples they had
+Drawn = tuple[
+    FloatArray, FloatArray | None, int
+]  # values of the items, their weights, and how many samples they had
 
 
 class Kind(NamedTuple):
@@ -36,7 +38,9 @@ def covered(kind: Kind, n: int, repeats: int) -> Covered:
     held, widths, plain = 0, 0.0, 0.0
     for _ in range(repeats):
         values, weights, samples = kind.draw(random, n)
-        low, high, _ = mean_interval(values, weights=weights, samples=samples, bounded=kind.truth < 1 or None)
+        low, high, _ = mean_interval(
+            values, weights=weights, samples=samples, bounded=kind.truth < 1 or None
+        )
         if low is None or high is None:
             continue
         held += low <= kind.truth <= high
@@ -46,7 +50,9 @@ def covered(kind: Kind, n: int, repeats: int) -> Covered:
     return Covered(held / repeats, widths / plain if plain else float("inf"))
 
 
-def _plain(draw: Callable[[np.random.Generator, int], FloatArray]) -> Callable[[np.random.Generator, int], Drawn]:
+def _plain(
+    draw: Callable[[np.random.Generator, int], FloatArray],
+) -> Callable[[np.random.Generator, int], Drawn]:
     return lambda random, n: (draw(random, n), None, n)
 
 
@@ -54,7 +60,9 @@ def _verdicts(p: float, samples: int, alike: float) -> Kind:
     """Items with `samples` verdicts each, or with 1 to 20 if that is 0, whose correlation is `alike`."""
 
     def draw(random: np.random.Generator, n: int) -> Drawn:
-        counts: npt.NDArray[np.int64] = np.full(n, samples) if samples else random.integers(1, 21, n)
+        counts: npt.NDArray[np.int64] = (
+            np.full(n, samples) if samples else random.integers(1, 21, n)
+        )
         odds = (1 - alike) / alike if alike else 0
         chance = random.beta(p * odds, (1 - p) * odds, n) if alike else np.full(n, p)
         item = np.repeat(np.arange(n), counts)
@@ -71,7 +79,9 @@ def _beta(a: float, b: float) -> Kind:
 def _ordinal(*shares: float) -> Kind:
     grades = np.linspace(0, 1, len(shares))
     name = f"grades of {' '.join(f'{share:.0%}' for share in shares)}"
-    return Kind(name, float(grades @ shares), _plain(lambda random, n: random.choice(grades, n, p=shares)))
+    return Kind(
+        name, float(grades @ shares), _plain(lambda random, n: random.choice(grades, n, p=shares))
+    )
 
 
 def _sparse(share: float) -> Kind:
@@ -86,7 +96,10 @@ GRID = [
     *(_verdicts(p, 4, alike) for p in (0.1, 0.5) for alike in (0.0, 0.3, 0.9)),
     *(_verdicts(p, 0, alike) for p in (0.05, 0.2, 0.5, 0.9) for alike in (0.0, 0.3, 0.6)),
     *(_beta(a, b) for a, b in ((0.5, 0.5), (2, 2), (20, 20), (5, 1), (1, 9), (2, 20))),
-    *(_ordinal(*shares) for shares in ((0.1, 0.2, 0.4, 0.2, 0.1), (0.7, 0.1, 0.1, 0.05, 0.05), (0.02, 0.08, 0.9))),
+    *(
+        _ordinal(*shares)
+        for shares in ((0.1, 0.2, 0.4, 0.2, 0.1), (0.7, 0.1, 0.1, 0.05, 0.05), (0.02, 0.08, 0.9))
+    ),
 ]
 WEAK = [
     *(_sparse(share) for share in (0.3, 0.1, 0.03)),
@@ -99,7 +112,9 @@ def grid() -> list[Line]:
     """The least and the mean share of intervals of 50 items that hold the truth."""
     shares = [covered(kind, 50, repeats=400).share for kind in GRID]
     detail = f"mean {np.mean(shares):.3f} of {len(shares)} kinds of scores"
-    return [Line("coverage of 95 % intervals, the worst kind of scores", min(shares), ">=", 0.9, detail)]
+    return [
+        Line("coverage of 95 % intervals, the worst kind of scores", min(shares), ">=", 0.9, detail)
+    ]
 
 
 BENCHMARKS = [grid]

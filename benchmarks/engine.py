@@ -18,7 +18,11 @@ CONCURRENCY = 64
 def write_dataset(path: Path, items: int) -> None:
     with path.open("w") as file:
         for i in range(items):
-            row = {"id": f"item-{i}", "data": {"question": f"What is {i} + {i % 7}?"}, "ground_truth": str(i + i % 7)}
+            row = {
+                "id": f"item-{i}",
+                "data": {"question": f"What is {i} + {i % 7}?"},
+                "ground_truth": str(i + i % 7),
+            }
             file.write(json.dumps(row) + "\n")
 
 
@@ -58,7 +62,11 @@ def run_bare_loop(url: str, items: int) -> float:
             async def work() -> None:
                 for i in numbers:
                     prompt = f"What is {i} + {i % 7}? Answer with only the number."
-                    body = {"model": "mock", "messages": [{"role": "user", "content": prompt}], "temperature": 0.7}
+                    body = {
+                        "model": "mock",
+                        "messages": [{"role": "user", "content": prompt}],
+                        "temperature": 0.7,
+                    }
                     async with session.post(f"{url}/chat/completions", json=body) as response:
                         answer = await response.json()
                     assert answer["choices"][0]["message"]["content"]
@@ -98,9 +106,21 @@ def growth() -> list[Line]:
                     reopening = _reopening(folder, url)
     small, large = found[10_000], found[100_000]
     return [
-        Line("peak memory, 200,000 samples / 20,000", large["peak"] / small["peak"], "<=", 1.25, _mb(small, large)),
+        Line(
+            "peak memory, 200,000 samples / 20,000",
+            large["peak"] / small["peak"],
+            "<=",
+            1.25,
+            _mb(small, large),
+        ),
         Line("peak memory at 200,000 samples, MB", large["peak"], "<=", 200),
-        Line("time, 100,000 items / 10,000", large["result"] / small["result"], "<=", 11, f"{large['result']:.1f} s"),
+        Line(
+            "time, 100,000 items / 10,000",
+            large["result"] / small["result"],
+            "<=",
+            11,
+            f"{large['result']:.1f} s",
+        ),
         *reopening,
     ]
 
@@ -111,9 +131,13 @@ def _mb(small: dict[str, Any], large: dict[str, Any]) -> str:
 
 def _reopening(folder: str, url: str) -> list[Line]:
     again = min(child(run_flow, folder, url, 2)["result"] for _ in range(3))
-    bare = min(child(decode_all, str(Path(folder) / "out" / "responses.jsonl"))["result"] for _ in range(3))
+    bare = min(
+        child(decode_all, str(Path(folder) / "out" / "responses.jsonl"))["result"] for _ in range(3)
+    )
     detail = f"{again:.3f} s / {bare:.3f} s"
-    return [Line("opening a finished run of 200,000 / msgspec pass", again / bare, "<=", 1.5, detail)]
+    return [
+        Line("opening a finished run of 200,000 / msgspec pass", again / bare, "<=", 1.5, detail)
+    ]
 
 
 def decode_all(path: str) -> float:

@@ -22,7 +22,11 @@ def run_inference(folder: str, url: str) -> dict[str, Any]:
     result = assay.run(given, mode="inference")
     seconds = time.perf_counter() - began
     rows = list(assay.RunRepository(assay.FlatStore(result.folder)).responses("out"))
-    return {"seconds": seconds, "ok": sum(row.outcome == "ok" for row in rows), "keys": len({row.key for row in rows})}
+    return {
+        "seconds": seconds,
+        "ok": sum(row.outcome == "ok" for row in rows),
+        "keys": len({row.key for row in rows}),
+    }
 
 
 def under_faults() -> list[Line]:
@@ -44,8 +48,16 @@ def under_faults() -> list[Line]:
     detail = f"{made:,.0f}/s of {possible:,.0f}/s; 10 % 429, 5 % 500, 5 % dropped, 2 % torn"
     answered = found[True]["ok"] / ITEMS
     return [
-        Line("throughput under faults / what they leave possible", made / possible, ">=", 0.6, detail),
-        Line("share of samples answered under faults", answered, ">=", 1.0, f"{found[True]['keys']} distinct rows"),
+        Line(
+            "throughput under faults / what they leave possible", made / possible, ">=", 0.6, detail
+        ),
+        Line(
+            "share of samples answered under faults",
+            answered,
+            ">=",
+            1.0,
+            f"{found[True]['keys']} distinct rows",
+        ),
     ]
 
 

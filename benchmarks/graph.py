@@ -40,12 +40,18 @@ def write_task(folder: str, *, asks: bool = True) -> None:
             "nodes": {"ask": ask, "unit_metrics": metrics} if asks else {"unit_metrics": metrics},
             "edges": [{"from": one, "to": other} for one, other in pairwise(names)],
         },
-        "output_config": {"output_map": {name: {"from": name} for name in ("id", "question", "exact_match_result")}},
+        "output_config": {
+            "output_map": {
+                name: {"from": name} for name in ("id", "question", "exact_match_result")
+            }
+        },
         "graph_post_process": [
             {
                 "processor": "tasks.eval.utils.MetricCollatorPostProcessor",
                 "params": {
-                    "aggregator_metrics_map": [{"name": "accuracy", "unit_metrics_results": "exact_match_result"}]
+                    "aggregator_metrics_map": [
+                        {"name": "accuracy", "unit_metrics_results": "exact_match_result"}
+                    ]
                 },
             }
         ],
@@ -62,7 +68,9 @@ def write_records(folder: str, items: int) -> None:
     with source.open() as rows, (Path(folder) / "records.jsonl").open("w") as file:
         for line in rows:
             row = json.loads(line)
-            file.write(json.dumps({"id": row["id"], **row["data"], "answer": row["ground_truth"]}) + "\n")
+            file.write(
+                json.dumps({"id": row["id"], **row["data"], "answer": row["ground_truth"]}) + "\n"
+            )
 
 
 def run_graph(folder: str, url: str) -> float:
@@ -72,7 +80,9 @@ def run_graph(folder: str, url: str) -> float:
 
     if url:
         (Path(folder) / "models.yaml").write_text(yaml.safe_dump({"mock": {"url": url}}))
-    options = Options(task="bench", base=folder, num_records=0, batch_size=CONCURRENCY, disable_metadata=True)
+    options = Options(
+        task="bench", base=folder, num_records=0, batch_size=CONCURRENCY, disable_metadata=True
+    )
     began = time.perf_counter()
     result = run_blocking(SygraRun(options).run)
     assert result.ok
@@ -92,7 +102,15 @@ def graph_throughput() -> list[Line]:
                 core.append(child(run_flow, folder, url)["result"])
                 graph.append(child(run_graph, folder, url)["result"])
     detail = f"{ITEMS / min(graph):,.0f}/s against {ITEMS / min(core):,.0f}/s"
-    return [Line("two-node graph / plain prompt, samples per second", min(core) / min(graph), ">=", 0.7, detail)]
+    return [
+        Line(
+            "two-node graph / plain prompt, samples per second",
+            min(core) / min(graph),
+            ">=",
+            0.7,
+            detail,
+        )
+    ]
 
 
 def project(folder: str) -> int:

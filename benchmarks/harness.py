@@ -108,12 +108,16 @@ def folder_of(task: str) -> Generator[Path]:
         with (folder / "items.jsonl").open("w") as file:
             for i in range(DOCUMENTS):
                 choices = [str(2 * i % 97 + offset) for offset in range(4)]
-                file.write(json.dumps({"a": i, "b": i % 97, "choices": choices, "label": i % 4}) + "\n")
+                file.write(
+                    json.dumps({"a": i, "b": i % 97, "choices": choices, "label": i % 4}) + "\n"
+                )
         yield folder
 
 
 def seconds(command: list[str], folder: Path) -> float:
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    environment = {
+        key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"
+    }
     environment |= {"TQDM_DISABLE": "1", "HF_HUB_OFFLINE": "1", "HF_HOME": str(folder / "cache")}
     began = time.perf_counter()
     ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
@@ -128,7 +132,11 @@ def ours(task: str, url: str, folder: Path) -> float:
 
 
 def theirs(task: str, url: str, folder: Path) -> float:
-    arguments = {"model": "fake", "base_url": f"{url}/v1/completions", "num_concurrent": CONCURRENCY}
+    arguments = {
+        "model": "fake",
+        "base_url": f"{url}/v1/completions",
+        "num_concurrent": CONCURRENCY,
+    }
     arguments |= {"tokenizer_backend": "remote", "tokenized_requests": False}
     if task == "sums":
         arguments["tokenizer_backend"] = "none"
@@ -139,7 +147,9 @@ def theirs(task: str, url: str, folder: Path) -> float:
 @contextmanager
 def word_server() -> Generator[str]:
     command = [sys.executable, "-c", SERVER.format(tests=str(ROOT / "tests/formats/lm_eval"))]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         assert process.stdin is not None
         try:
@@ -155,13 +165,17 @@ def generate_task() -> list[Line]:
 
 def choice_task() -> list[Line]:
     with folder_of(CHOICES) as folder, word_server() as url:
-        return [_line("four choices, 10,000 documents: lm-eval / assay run", 15, "choices", url, folder)]
+        return [
+            _line("four choices, 10,000 documents: lm-eval / assay run", 15, "choices", url, folder)
+        ]
 
 
 def _line(what: str, bound: float, task: str, url: str, folder: Path) -> Line:
     if find_spec("lm_eval") is None:
         raise SystemExit("lm-eval is missing: pip install -e '.[harness]'")
-    seconds([str(Path(sys.executable).with_name("assay")), "list", "benchmarks"], folder)  # the index is made once
+    seconds(
+        [str(Path(sys.executable).with_name("assay")), "list", "benchmarks"], folder
+    )  # the index is made once
     mine = ours(task, url, folder)
     harness = theirs(task, url, folder)
     return Line(what, harness / mine, ">=", bound, f"{harness:.1f} s / {mine:.1f} s")
@@ -175,7 +189,11 @@ def write_mmlu(folder: Path, names: list[str]) -> None:
         for split, count in (("test", 246), ("dev", 5)):
             with (place / f"{split}.jsonl").open("w") as file:
                 for i in range(count):
-                    row = {"question": f"What is {i} of {name}?", "subject": name, "choices": ["a", "b", "c", "d"]}
+                    row = {
+                        "question": f"What is {i} of {name}?",
+                        "subject": name,
+                        "choices": ["a", "b", "c", "d"],
+                    }
                     file.write(json.dumps({**row, "answer": i % 4}) + "\n")
 
 
@@ -215,7 +233,15 @@ def list_time() -> list[Line]:
             lists.append(seconds([assay, "list", "benchmarks"], Path(folder)))
             helps.append(seconds([assay, "--help"], Path(folder)))
     ours, bare = min(lists[1:]), min(helps[1:])
-    return [Line("assay list benchmarks / assay --help", ours / bare, "<=", 2, f"{ours:.3f} s / {bare:.3f} s")]
+    return [
+        Line(
+            "assay list benchmarks / assay --help",
+            ours / bare,
+            "<=",
+            2,
+            f"{ours:.3f} s / {bare:.3f} s",
+        )
+    ]
 
 
 BENCHMARKS = [generate_task, choice_task, binding, list_time]

@@ -66,7 +66,9 @@ def peer(name: str, code: str, folder: str, *arguments: str) -> str:
     python = program(name)
     if not python.exists():
         raise SystemExit(f"{name} is missing: {INSTALL.format(name)}")
-    done = subprocess.run([python, "-c", code, *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [python, "-c", code, *arguments], cwd=folder, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
 

@@ -82,7 +82,15 @@ def likelihood_throughput() -> list[Line]:
             with tempfile.TemporaryDirectory() as folder:
                 ours.append(child(run_flow, folder, url, items)["result"])
     detail = f"{items / min(ours):,.0f} items/s of 4 choices, scored; bare aiohttp {items / min(bare):,.0f}/s"
-    return [Line("likelihoods / bare aiohttp loop, requests per second", min(bare) / min(ours), ">=", 0.8, detail)]
+    return [
+        Line(
+            "likelihoods / bare aiohttp loop, requests per second",
+            min(bare) / min(ours),
+            ">=",
+            0.8,
+            detail,
+        )
+    ]
 
 
 def make_model(folder: str) -> None:
@@ -91,7 +99,12 @@ def make_model(folder: str) -> None:
     import transformers as library
 
     torch.set_num_threads(1)
-    sizes = {"hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 4, "num_attention_heads": 4}
+    sizes = {
+        "hidden_size": 256,
+        "intermediate_size": 512,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 4,
+    }
     config = library.LlamaConfig(vocab_size=8192, max_position_embeddings=2048, **sizes)
     library.LlamaForCausalLM(config).save_pretrained(folder)
     _tokenizer().save_pretrained(folder)
@@ -119,10 +132,14 @@ def _tokenizer() -> Any:
     import transformers as library
 
     letters = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
-    model = tokenizers.models.BPE(vocab={letter: at for at, letter in enumerate(letters)}, merges=[])
+    model = tokenizers.models.BPE(
+        vocab={letter: at for at, letter in enumerate(letters)}, merges=[]
+    )
     made = tokenizers.Tokenizer(model)
     made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    return library.PreTrainedTokenizerFast(tokenizer_object=made, bos_token=letters[0], eos_token=letters[0])
+    return library.PreTrainedTokenizerFast(
+        tokenizer_object=made, bos_token=letters[0], eos_token=letters[0]
+    )
 
 
 def prefix_reuse() -> list[Line]:
@@ -144,7 +161,9 @@ def seconds_of_harness(folder: str) -> tuple[float, float]:
     from assay.models.transformers import transformers
 
     make_model(folder)
-    pairs = [(LONG[i : i + 100 + 7 * i], f" {CHOICES[i % 4]} and {PLACES[i % 5]}") for i in range(40)]
+    pairs = [
+        (LONG[i : i + 100 + 7 * i], f" {CHOICES[i % 4]} and {PLACES[i % 5]}") for i in range(40)
+    ]
     theirs = HFLM(pretrained=folder, device="cpu", batch_size=8, dtype="float32")
     model: Any = transformers("m", model_name=folder, batch_size=8, dtype="float32", device="cpu")
     requests = [Likelihood([{"role": "user", "content": a}], continuations=[b]) for a, b in pairs]
@@ -160,7 +179,9 @@ def seconds_of_harness(folder: str) -> tuple[float, float]:
         mine = asyncio.run(ours())
         asyncio.run(model.close())
         began = time.process_time()
-        theirs.loglikelihood([Instance("loglikelihood", {}, pair, 0) for pair in pairs], disable_tqdm=True)
+        theirs.loglikelihood(
+            [Instance("loglikelihood", {}, pair, 0) for pair in pairs], disable_tqdm=True
+        )
         found.append((mine, time.process_time() - began))
     return min(mine for mine, _ in found), min(other for _, other in found)
 
@@ -172,7 +193,15 @@ def harness() -> list[Line]:
     with tempfile.TemporaryDirectory() as folder:
         ours, theirs = child(seconds_of_harness, folder)["result"]
     detail = f"{theirs:.2f} s of CPU / {ours:.2f} s"
-    return [Line("transformers in process / lm-evaluation-harness, throughput", theirs / ours, ">=", 0.9, detail)]
+    return [
+        Line(
+            "transformers in process / lm-evaluation-harness, throughput",
+            theirs / ours,
+            ">=",
+            0.9,
+            detail,
+        )
+    ]
 
 
 BENCHMARKS = [likelihood_throughput, prefix_reuse, harness]

@@ -106,7 +106,12 @@ def import_lm_eval() -> list[Line]:
         )
         for what, seconds, bound, more in (
             ("reading", read, READ, ""),
-            ("importing", whole, IMPORTED, f"; {LINES / min(whole):,.0f} lines/s, peak {peak:.0f} MB"),
+            (
+                "importing",
+                whole,
+                IMPORTED,
+                f"; {LINES / min(whole):,.0f} lines/s, peak {peak:.0f} MB",
+            ),
         )
     ]
 

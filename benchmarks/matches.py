@@ -20,7 +20,11 @@ def write_runs(folder: str) -> None:
 
     store = assay.FolderStore(folder)
     rows = [
-        {"id": f"item-{i}", "data": {"question": f"{i} + 1"}, "ground_truth": {"answer": str(i + 1)}}
+        {
+            "id": f"item-{i}",
+            "data": {"question": f"{i} + 1"},
+            "ground_truth": {"answer": str(i + 1)},
+        }
         for i in range(ITEMS)
     ]
     assay.DatasetRepository(store).create(rows, name="d", id="d")
@@ -58,7 +62,9 @@ def evaluate(folder: str, kind: str) -> float:
     began = time.perf_counter()
     done = assay.Evaluator(store).evaluate(PLAYERS, [scorer], id=kind)
     seconds = time.perf_counter() - began
-    assert done.counts == {"scored": 2 * ITEMS}, "a row for each response; a row for each pair and seat"
+    assert done.counts == {"scored": 2 * ITEMS}, (
+        "a row for each response; a row for each pair and seat"
+    )
     store.delete("evaluation", kind)
     return seconds
 
@@ -78,7 +84,13 @@ def matches() -> list[Line]:
     best = {kind: min(taken) for kind, taken in seconds.items()}
     detail = f"{2 * ITEMS / best['relative']:,.0f} matches/s; absolute {2 * ITEMS / best['absolute']:,.0f} rows/s"
     return [
-        Line("matches of two runs of 100,000 / absolute", best["relative"] / best["absolute"], "<=", 3, detail),
+        Line(
+            "matches of two runs of 100,000 / absolute",
+            best["relative"] / best["absolute"],
+            "<=",
+            3,
+            detail,
+        ),
         Line("peak memory of these matches, MB", peak, "<=", 200),
     ]
 

@@ -35,7 +35,9 @@ class Line:
 def child(function: Any, *arguments: Any) -> dict[str, Any]:
     """Call a function of the benchmarks in a process of its own: its result, its seconds, its peak memory in MB."""
     call = json.dumps([function.__module__, function.__name__, arguments])
-    done = subprocess.run([sys.executable, "-c", _CHILD, call], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", _CHILD, call], capture_output=True, text=True, check=False
+    )
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
     return json.loads(done.stdout.splitlines()[-1])

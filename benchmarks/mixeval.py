@@ -15,8 +15,22 @@ from benchmarks.startup import _fastest
 
 ENTRIES = 2_000  # of each kind
 VERSION = "2026-01-01"
-_BENCHMARKS = {"free-form": ("TriviaQA", "DROP", "GSM8k"), "multiple-choice": ("MMLU", "PIQA", "ARC", "BoolQ")}
-_WORDS = ["river", "stone", "harbour", "winter", "copper", "garden", "window", "market", "engine", "valley"]
+_BENCHMARKS = {
+    "free-form": ("TriviaQA", "DROP", "GSM8k"),
+    "multiple-choice": ("MMLU", "PIQA", "ARC", "BoolQ"),
+}
+_WORDS = [
+    "river",
+    "stone",
+    "harbour",
+    "winter",
+    "copper",
+    "garden",
+    "window",
+    "market",
+    "engine",
+    "valley",
+]
 
 
 def write_data(folder: str) -> None:
@@ -33,7 +47,9 @@ def _entry(kind: str, number: int) -> dict[str, object]:
     words = [_WORDS[(number * 7 + step) % len(_WORDS)] for step in range(4)]
     entry = {
         "problem_type": kind,
-        "context": None if number % 3 else f"The {' and the '.join(words * 8)} were seen in {1800 + number % 200}.",
+        "context": None
+        if number % 3
+        else f"The {' and the '.join(words * 8)} were seen in {1800 + number % 200}.",
         "prompt": f"In which {words[0]} was the {words[1]} number {number} found?",
         "benchmark_name": names[number % len(names)],
     }
@@ -44,15 +60,26 @@ def _entry(kind: str, number: int) -> dict[str, object]:
 
 def write_responses(folder: str, models: int) -> None:
     """A folder of models in the original's layout."""
-    from assay.formats.mixeval.evaluation_prompts import construct_prompt_freeform, construct_prompt_multichoice
+    from assay.formats.mixeval.evaluation_prompts import (
+        construct_prompt_freeform,
+        construct_prompt_multichoice,
+    )
 
     data = Path(folder) / "data" / f"mixeval-{VERSION}" / "mixeval"
-    prompts = {"free-form": construct_prompt_freeform, "multiple-choice": construct_prompt_multichoice}
+    prompts = {
+        "free-form": construct_prompt_freeform,
+        "multiple-choice": construct_prompt_multichoice,
+    }
     for kind, prompt in prompts.items():
         entries = json.loads((data / f"{kind}.json").read_text())
         lines: list[bytes] = []
         for id, entry in entries.items():
-            row = {**entry, "formated_input": prompt(entry), "id": id, "response": _response(kind, int(id))}
+            row = {
+                **entry,
+                "formated_input": prompt(entry),
+                "id": id,
+                "response": _response(kind, int(id)),
+            }
             lines.append(msgspec.json.encode(row) + b"\n")
         name = "freeform" if kind == "free-form" else "multichoice"
         for model in range(models):
@@ -65,7 +92,12 @@ def _response(kind: str, number: int) -> str:
     if kind == "free-form":
         return f"It is well known that the answer is {_WORDS[number % 10]} {number}."
     letter = "ABCD"[number * 3 % 4]
-    return (letter, f"**{letter}**", f"The answer is ({letter}), because of the rest.", f"{letter}. garden")[number % 4]
+    return (
+        letter,
+        f"**{letter}**",
+        f"The answer is ({letter}), because of the rest.",
+        f"{letter}. garden",
+    )[number % 4]
 
 
 def score(folder: str, models: int, parser: str) -> float:
@@ -90,18 +122,27 @@ def bare_pass(folder: str, models: int, parser: str) -> float:
     decode, encode = msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
     began = time.perf_counter()
     with ExitStack() as stack:
-        files = [stack.enter_context((Path(folder) / f"bare-{number}.jsonl").open("wb")) for number in range(3)]
+        files = [
+            stack.enter_context((Path(folder) / f"bare-{number}.jsonl").open("wb"))
+            for number in range(3)
+        ]
         for path in sorted((Path(folder) / f"responses-{models}").rglob("*.jsonl")):
             for line in stack.enter_context(path.open("rb")):
                 row = decode(line)
                 id, name, now = row["id"], path.stem, time.time()
                 prompt, answer = row["formated_input"], row["response"]
-                answered = Response(item_id=id, model_name=name, prompt=prompt, response=answer, timestamp=now)
+                answered = Response(
+                    item_id=id, model_name=name, prompt=prompt, response=answer, timestamp=now
+                )
                 files[0].write(encode(answered) + b"\n")
-                scored = Evaluation(item_id=id, label=parser, model_name=name, passed=True, score=1.0, timestamp=now)
+                scored = Evaluation(
+                    item_id=id, label=parser, model_name=name, passed=True, score=1.0, timestamp=now
+                )
                 files[1].write(encode(scored) + b"\n")
                 if parser == "rule-compat":
-                    files[2].write(encode({**row, "parsed_result": "A", "eval_result": True}) + b"\n")
+                    files[2].write(
+                        encode({**row, "parsed_result": "A", "eval_result": True}) + b"\n"
+                    )
     return time.perf_counter() - began
 
 
@@ -113,11 +154,23 @@ def mixeval_scoring() -> list[Line]:
         write_data(folder)
         write_responses(folder, 5)
         for parser in ("rule", "rule-compat"):
-            pairs = [(child(score, folder, 5, parser), child(bare_pass, folder, 5, parser)) for _ in range(3)]
-            ours, bare = min(one["result"] for one, _ in pairs), min(one["result"] for _, one in pairs)
+            pairs = [
+                (child(score, folder, 5, parser), child(bare_pass, folder, 5, parser))
+                for _ in range(3)
+            ]
+            ours, bare = (
+                min(one["result"] for one, _ in pairs),
+                min(one["result"] for _, one in pairs),
+            )
             detail = f"{rows / ours:,.0f} responses/s; bare {rows / bare:,.0f}/s"
             lines.append(
-                Line(f"mixeval score --parser {parser}, {rows:,} responses / bare pass", ours / bare, "<=", 15, detail)
+                Line(
+                    f"mixeval score --parser {parser}, {rows:,} responses / bare pass",
+                    ours / bare,
+                    "<=",
+                    15,
+                    detail,
+                )
             )
     return lines
 

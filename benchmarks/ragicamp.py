@@ -19,7 +19,9 @@ def write_three_files(folder: str, count: int) -> None:
         for number in range(count):
             first = f"answer {number % 97}"
             row = f'"id": "q{number}", "question": "Which one is number {number}?", "expected_answer": "{first}"'
-            file.write(f'{"," if number else ""}{{{row}, "all_acceptable_answers": ["{first}", "another"]}}\n')
+            file.write(
+                f'{"," if number else ""}{{{row}, "all_acceptable_answers": ["{first}", "another"]}}\n'
+            )
         file.write("]}")
     with (place / "agent_predictions.json").open("w") as file:
         about = '"agent_name": "agent", "dataset_name": "bench", "timestamp": "2026-01-01T00:00:00.000000"'
@@ -58,7 +60,10 @@ def ragicamp_memory(predictions: int = PREDICTIONS) -> list[Line]:
         for count in (few, predictions):
             given, rows, again = (f"{folder}/{name}-{count}" for name in ("given", "rows", "again"))
             write_three_files(given, count)
-            done = {"read": child(read_three_files, given, rows), "write": child(write_again, rows, again)}
+            done = {
+                "read": child(read_three_files, given, rows),
+                "write": child(write_again, rows, again),
+            }
             assert done["read"]["result"] == count
             for direction, one in done.items():
                 peaks[direction].append(one["peak"])

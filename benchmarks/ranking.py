@@ -26,7 +26,9 @@ def ranking() -> list[Line]:
     with mock.patch.dict(os.environ, OPENBLAS_NUM_THREADS="1"):
         ours, scipys = child(fastest)["result"]
     detail = f"{ours * 1000:.0f} ms / {scipys * 1000:.2f} ms"
-    line = Line("ranking with 1,000 rounds / scipy's one fit, 1M matches", ours / scipys, "<=", 20, detail)
+    line = Line(
+        "ranking with 1,000 rounds / scipy's one fit, 1M matches", ours / scipys, "<=", 20, detail
+    )
     with TemporaryDirectory() as folder:
         path = Path(folder) / "evaluation_results.jsonl"
         _save(_matches(), path)
@@ -58,8 +60,12 @@ def _matches() -> Matches:
     first, second = np.minimum(one, other).astype(np.int32), np.maximum(one, other).astype(np.int32)
     rise = np.exp((strengths[first] - strengths[second]) / 2)
     whole, drawn = rise + 1 / rise + TIE, random.random(MATCHES)
-    half_points = np.where(drawn < rise / whole, 2, np.where(drawn < (rise + TIE) / whole, 1, 0)).astype(np.int8)
-    return Matches(random.integers(0, ITEMS, MATCHES, dtype=np.int32), first, second, half_points, PLAYERS)
+    half_points = np.where(
+        drawn < rise / whole, 2, np.where(drawn < (rise + TIE) / whole, 1, 0)
+    ).astype(np.int8)
+    return Matches(
+        random.integers(0, ITEMS, MATCHES, dtype=np.int32), first, second, half_points, PLAYERS
+    )
 
 
 def _fit(table: Counted) -> np.ndarray:
@@ -71,7 +77,11 @@ def _fit(table: Counted) -> np.ndarray:
         difference, log_tie = place[:-1, None] - place[None, :-1], place[-1]
         rise, tie = np.exp(difference / 2), np.exp(log_tie)
         whole = rise + 1 / rise + tie
-        likelihood = (wins * difference).sum() / 2 + ties.sum() / 2 * log_tie - (played * np.log(whole)).sum() / 2
+        likelihood = (
+            (wins * difference).sum() / 2
+            + ties.sum() / 2 * log_tie
+            - (played * np.log(whole)).sum() / 2
+        )
         slope = points - (played * (rise + tie / 2) / whole).sum(axis=1)
         return -likelihood, -np.append(slope, (ties - played * tie / whole).sum() / 2)
 

@@ -22,12 +22,20 @@ def write_run(folder: str) -> None:
     import assay
 
     rows = [
-        {"id": f"item-{i}", "data": {"question": f"{i} + 1"}, "ground_truth": {"answer": str(i + 1)}}
+        {
+            "id": f"item-{i}",
+            "data": {"question": f"{i} + 1"},
+            "ground_truth": {"answer": str(i + 1)},
+        }
         for i in range(ROWS // SAMPLES)
     ]
     store = assay.FlatStore(Path(folder))
     assay.DatasetRepository(store).create(rows, name="d", id="d")
-    facets = {"model_id": "mock", "prompt_template": TEMPLATE, "sampling": {"temperature": 0.7, "max_tokens": 64}}
+    facets = {
+        "model_id": "mock",
+        "prompt_template": TEMPLATE,
+        "sampling": {"temperature": 0.7, "max_tokens": 64},
+    }
 
     def answer(data: dict[str, str]) -> str:
         return str(int(data["question"].split()[0]) + 1)
@@ -62,7 +70,10 @@ def bare_pass(folder: str) -> float:
     """Read every response and write a row for each, with no item, no key and no care for a crash."""
     decode, encode = msgspec.json.Decoder(Response).decode, msgspec.json.Encoder().encode
     began = time.perf_counter()
-    with open(Path(folder) / "responses.jsonl", "rb") as source, open(Path(folder) / "bare.jsonl", "wb") as target:
+    with (
+        open(Path(folder) / "responses.jsonl", "rb") as source,
+        open(Path(folder) / "bare.jsonl", "wb") as target,
+    ):
         for line in source:
             row = decode(line)
             passed = row.response == "1"
@@ -93,7 +104,15 @@ def scoring() -> list[Line]:
             bare.append(child(bare_pass, folder)["result"])
             ours.append(child(score_run, folder)["result"])
     detail = f"{ROWS / min(ours):,.0f} rows/s; bare {ROWS / min(bare):,.0f} rows/s"
-    return [Line("exact_match over 100,000 responses / bare msgspec pass", min(ours) / min(bare), "<=", 4, detail)]
+    return [
+        Line(
+            "exact_match over 100,000 responses / bare msgspec pass",
+            min(ours) / min(bare),
+            "<=",
+            4,
+            detail,
+        )
+    ]
 
 
 def normalising() -> list[Line]:
@@ -106,17 +125,25 @@ def normalising() -> list[Line]:
     plain: list[float] = []
     for _ in range(3):
         began = time.process_time()
-        straight = [_straightforward(response.response, item.ground_truth) for item, response in cases]
+        straight = [
+            _straightforward(response.response, item.ground_truth) for item, response in cases
+        ]
         plain.append(time.process_time() - began)
         began = time.process_time()
         scores = [
-            (exact(item, response, normalize="squad").score, f1(item, response).score) for item, response in cases
+            (exact(item, response, normalize="squad").score, f1(item, response).score)
+            for item, response in cases
         ]
         ours.append(time.process_time() - began)
-        assert all(abs(a[0] - b[0]) + abs(a[1] - b[1]) < 1e-9 for a, b in zip(scores, straight, strict=True))
+        assert all(
+            abs(a[0] - b[0]) + abs(a[1] - b[1]) < 1e-9
+            for a, b in zip(scores, straight, strict=True)
+        )
     detail = f"{len(cases) / min(ours):,.0f} responses/s; straightforward {len(cases) / min(plain):,.0f}/s"
     ratio = min(plain) / min(ours)
-    return [Line("squad exact_match + f1, three references / straightforward", ratio, ">=", 5, detail)]
+    return [
+        Line("squad exact_match + f1, three references / straightforward", ratio, ">=", 5, detail)
+    ]
 
 
 def _cases(count: int) -> list[tuple[Item, Response]]:
@@ -127,7 +154,9 @@ def _cases(count: int) -> list[tuple[Item, Response]]:
         i = number // SAMPLES
         truth = [f"{i} {' '.join(words[i % 5 + n : i % 5 + n + 6])}." for n in range(3)]
         answer = f"It is {i} {' '.join(words[i % 7 : i % 7 + 8])}, {number % SAMPLES}!"
-        cases.append((Item(id=str(i), ground_truth=truth), Response(item_id=str(i), response=answer)))
+        cases.append(
+            (Item(id=str(i), ground_truth=truth), Response(item_id=str(i), response=answer))
+        )
     return cases
 
 

@@ -13,7 +13,9 @@ ROUNDS = 9
 
 
 def _fastest(command: list[str]) -> float:
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    environment = {
+        key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"
+    }
     times: list[float] = []
     for _ in range(ROUNDS):
         began = time.perf_counter()
@@ -37,7 +39,9 @@ def packages() -> list[Line]:
         pip = [f"{folder}/bin/python", "-m", "pip"]
         install = [*pip, "install", "-q", "-c", str(root / "constraints.txt"), str(root)]
         subprocess.run(install, check=True, capture_output=True)
-        listed = subprocess.run([*pip, "list", "--format=freeze"], check=True, capture_output=True, text=True)
+        listed = subprocess.run(
+            [*pip, "list", "--format=freeze"], check=True, capture_output=True, text=True
+        )
     names = [line.split("==")[0] for line in listed.stdout.split()]
     core = [name for name in names if name not in ("pip", "setuptools", "wheel")]
     return [Line("packages that the core installs", len(core), "<=", 24, ", ".join(core))]
@@ -62,7 +66,13 @@ def verbs() -> list[Line]:
     slowest = max(times, key=lambda name: times[name])
     detail = ", ".join(f"{name} {seconds / bare:.2f}" for name, seconds in times.items())
     return [
-        Line(f"slowest verb that needs no engine ({slowest}) / assay --help", times[slowest] / bare, "<=", 1.5, detail)
+        Line(
+            f"slowest verb that needs no engine ({slowest}) / assay --help",
+            times[slowest] / bare,
+            "<=",
+            1.5,
+            detail,
+        )
     ]
 
 

@@ -47,11 +47,14 @@ def run_ours(url: str, requests: int) -> float:
 def run_bare(url: str, requests: int) -> float:
     """Streams of asyncio, chunk by chunk, each event decoded and its text kept; no limit, no timeout, no error."""
     parts = urlsplit(url)
-    asked = {"model": "m", "stream": True, "stream_options": {"include_usage": True}, "messages": MESSAGES}
+    asked = {
+        "model": "m",
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "messages": MESSAGES,
+    }
     body = json.dumps(asked).encode()
-    head = (
-        b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
-    )
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
     decode = msgspec.json.decode
 
     async def read(reader: asyncio.StreamReader) -> None:
@@ -93,9 +96,17 @@ def streaming() -> list[Line]:
             bare.append(child(run_bare, url, requests)["result"])
             ours.append(child(run_ours, url, requests)["result"])
     events = requests * WORDS
-    detail = f"{events / min(ours):,.0f} events/s, joined and timed; bare {events / min(bare):,.0f}/s"
+    detail = (
+        f"{events / min(ours):,.0f} events/s, joined and timed; bare {events / min(bare):,.0f}/s"
+    )
     return [
-        Line("streamed answers / bare read and decode of their events, CPU", min(ours) / min(bare), "<=", 2, detail)
+        Line(
+            "streamed answers / bare read and decode of their events, CPU",
+            min(ours) / min(bare),
+            "<=",
+            2,
+            detail,
+        )
     ]
 
 

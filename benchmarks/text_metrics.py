@@ -28,7 +28,9 @@ def rouge() -> list[Line]:
     pairs = list(zip(pairs[::2], pairs[1::2], strict=True))
     package = RougeScorer(["rougeL"])
     ours, theirs = _best(
-        lambda: [rouge_l(words(text, False), words(reference, False)).f1 for text, reference in pairs],
+        lambda: [
+            rouge_l(words(text, False), words(reference, False)).f1 for text, reference in pairs
+        ],
         lambda: [package.score(reference, text)["rougeL"].fmeasure for text, reference in pairs],
         _same,
     )
@@ -59,14 +61,18 @@ def bertscore() -> list[Line]:
         for number in range(CASES)
     ]
     loaded = load("AutoModel", model, None)
-    loaded.torch.set_num_threads(1)  # threads that wait for one another would be counted as work, here and below
+    loaded.torch.set_num_threads(
+        1
+    )  # threads that wait for one another would be counted as work, here and below
     unique = sorted(dict.fromkeys(texts), key=len)
 
     def bare() -> None:
         with loaded.torch.inference_mode():
             for start in range(0, len(unique), BATCH):
                 batch = unique[start : start + BATCH]
-                loaded.model(**loaded.tokenizer(batch, padding=True, truncation=True, return_tensors="pt"))
+                loaded.model(
+                    **loaded.tokenizer(batch, padding=True, truncation=True, return_tensors="pt")
+                )
 
     def ours() -> None:
         encoder.cache_clear()
@@ -80,7 +86,9 @@ def bertscore() -> list[Line]:
 
 
 def _best(
-    first: Callable[[], Any], second: Callable[[], Any], check: Callable[[Any, Any], None] | None = None
+    first: Callable[[], Any],
+    second: Callable[[], Any],
+    check: Callable[[Any, Any], None] | None = None,
 ) -> tuple[float, float]:
     """The least CPU seconds of each of three runs, one after the other in turn."""
     seconds: tuple[list[float], list[float]] = ([], [])
@@ -102,7 +110,10 @@ def _same(ours: list[float], theirs: list[float]) -> None:
 def _texts(count: int, shortest: int, longest: int) -> list[str]:
     chosen = random.Random(1)
     words = _WORDS.split()
-    return [f"{' '.join(chosen.choices(words, k=chosen.randint(shortest, longest)))} {at}." for at in range(count)]
+    return [
+        f"{' '.join(chosen.choices(words, k=chosen.randint(shortest, longest)))} {at}."
+        for at in range(count)
+    ]
 
 
 BENCHMARKS = [rouge, bertscore]

@@ -17,7 +17,9 @@ def write_folder(folder: str) -> None:
     import assay
 
     os.chdir(folder)
-    rows = ({"id": f"q{n}", "question": f"What is {n} + 1?", "answer": str(n + 1)} for n in range(ITEMS))
+    rows = (
+        {"id": f"q{n}", "question": f"What is {n} + 1?", "answer": str(n + 1)} for n in range(ITEMS)
+    )
     Path("items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     Path("model.py").write_text(
         "def answer(prompt):\n    n = int(prompt.split()[2])\n"
@@ -31,7 +33,10 @@ def write_folder(folder: str) -> None:
         "prompt_template": "{{question}}",
         "num_samples": SAMPLES,
         "evaluation_methods": ["exact_match", "contains", "f1"],
-        "metrics": [{"name": "pass@1", "facets": ["model_name"]}, {"name": "mean", "facets": ["model_name"]}],
+        "metrics": [
+            {"name": "pass@1", "facets": ["model_name"]},
+            {"name": "mean", "facets": ["model_name"]},
+        ],
         "output_dir": "out",
     }
     Path("config.yaml").write_text(json.dumps(config))
@@ -70,14 +75,19 @@ def verify(folder: str) -> float:
     (found,) = assay.verify(str(Path(folder) / "out"))
     seconds = time.process_time() - began
     assert found.ok, found
-    assert sum(checked.verified for checked in found.checked if checked.part == "labels") == 3 * ITEMS * SAMPLES
+    assert (
+        sum(checked.verified for checked in found.checked if checked.part == "labels")
+        == 3 * ITEMS * SAMPLES
+    )
     return seconds
 
 
 def verify_time() -> list[Line]:
     with tempfile.TemporaryDirectory() as folder:
         child(write_folder, folder)
-        pairs = [(child(verify, folder)["result"], child(evaluate, folder)["result"]) for _ in range(3)]
+        pairs = [
+            (child(verify, folder)["result"], child(evaluate, folder)["result"]) for _ in range(3)
+        ]
         verified, evaluated = (min(times) for times in zip(*pairs, strict=True))
     detail = f"{verified:.2f} s and {evaluated:.2f} s for {3 * ITEMS * SAMPLES:,} labels"
     return [Line("verify / evaluate and aggregate", verified / evaluated, "<=", 1.5, detail)]

@@ -52,7 +52,9 @@ def write_experiment(folder: str, rows: int) -> None:
         for number in range(rows):
             cell, sample = divmod(number, SAMPLES)
             item, task = divmod(cell, 4)
-            words = " ".join(_WORDS[(number * 31 + at * 7) % len(_WORDS)] for at in range(12 + number % 9))
+            words = " ".join(
+                _WORDS[(number * 31 + at * 7) % len(_WORDS)] for at in range(12 + number % 9)
+            )
             row = Response(
                 item_id=f"item-{item}",
                 sample_id=f"item-{item}_sample_{sample}",
@@ -229,7 +231,11 @@ def memory(root: str) -> list[float]:
     resident: list[float] = []
     for number in range(50):
         sort = ("order", "latency", "score", "item", "disagreement")[number % 5]
-        query: dict[str, Any] = {"sort": [sort], "offset": [str(number * 997)], "where": [f"kind=kind-{number % 7}"]}
+        query: dict[str, Any] = {
+            "sort": [sort],
+            "offset": [str(number * 997)],
+            "where": [f"kind=kind-{number % 7}"],
+        }
         page(experiments, ("samples", "samples", "matrix")[number % 3], query)
         page(experiments, "sample", {"item": [f"item-{number}"]})
         if number in (4, 49):
@@ -261,8 +267,16 @@ def viewer() -> list[Line]:
         least = min(child(decode, root)["result"] for _ in range(2))
         built = child(first_samples, root)
         first, index = built["result"]
-        ours = [min(seconds) for seconds in zip(*(child(filtered, root)["result"] for _ in range(3)), strict=True)]
-        theirs = [min(each) for each in zip(*(child(asked_of_duckdb, root)["result"] for _ in range(3)), strict=True)]
+        ours = [
+            min(seconds)
+            for seconds in zip(*(child(filtered, root)["result"] for _ in range(3)), strict=True)
+        ]
+        theirs = [
+            min(each)
+            for each in zip(
+                *(child(asked_of_duckdb, root)["result"] for _ in range(3)), strict=True
+            )
+        ]
         few, many = child(memory, root)["result"]
         written = child(reported, root)["result"]
         measured = min(child(aggregated, root)["result"] for _ in range(2))
@@ -280,11 +294,23 @@ def viewer() -> list[Line]:
             3,
             f"{written:.1f} s / {measured:.1f} s",
         ),
-        Line("index of 1M samples / narrow msgspec decode", index / least, "<=", 4, f"{index:.1f} s / {least:.1f} s"),
+        Line(
+            "index of 1M samples / narrow msgspec decode",
+            index / least,
+            "<=",
+            4,
+            f"{index:.1f} s / {least:.1f} s",
+        ),
         Line("peak memory of making that index, MB", built["peak"], "<=", 400),
         Line("filtered page of 1M samples / duckdb", ours[0] / theirs[0], "<=", 1.5, times[0]),
         Line("searched page of 1M samples / duckdb", ours[1] / theirs[1], "<=", 1.5, times[1]),
-        Line("memory after 50 pages / after 5", many / few, "<=", 1.05, f"{many:.0f} MB / {few:.0f} MB"),
+        Line(
+            "memory after 50 pages / after 5",
+            many / few,
+            "<=",
+            1.05,
+            f"{many:.0f} MB / {few:.0f} MB",
+        ),
     ]
 
 

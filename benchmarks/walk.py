@@ -39,16 +39,24 @@ class Walk:
 
     def __call__(self, frame: FrameType, event: str, argument: object) -> None:
         code = frame.f_code
-        if event != "call" or not code.co_filename.startswith(self.package) or self._is_imported(frame):
+        if (
+            event != "call"
+            or not code.co_filename.startswith(self.package)
+            or self._is_imported(frame)
+        ):
             return
-        name = code.co_qualname.partition(".<")[0]  # a comprehension or a lambda is part of its function
+        name = code.co_qualname.partition(".<")[
+            0
+        ]  # a comprehension or a lambda is part of its function
         if not name.startswith("<"):
             self.functions.add((code.co_filename.removeprefix(self.package), name))
 
     def _is_imported(self, frame: FrameType | None) -> bool:
         """Whether the frame is a module's own, or was entered by one."""
         while frame is not None:
-            if frame.f_code.co_name == "<module>" and frame.f_code.co_filename.startswith(self.package):
+            if frame.f_code.co_name == "<module>" and frame.f_code.co_filename.startswith(
+                self.package
+            ):
                 return True
             frame = frame.f_back
         return False
@@ -92,8 +100,12 @@ def main(words: list[str]) -> int:
     walk, data = walks()
     if "--list" in words:
         for file in walk.files:
-            print(f"{file}: {', '.join(sorted(name for place, name in walk.functions if place == file))}")
-    print(f"{len(walk.files)} files, {len(walk.functions)} functions entered; at most {BOUND} files")
+            print(
+                f"{file}: {', '.join(sorted(name for place, name in walk.functions if place == file))}"
+            )
+    print(
+        f"{len(walk.files)} files, {len(walk.functions)} functions entered; at most {BOUND} files"
+    )
     print(f"without reading the config: {len(data.files)} files, {len(data.functions)} functions")
     return 0 if len(walk.files) <= BOUND else 1
 

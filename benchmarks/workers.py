@@ -50,7 +50,9 @@ def evaluating() -> list[Line]:
         config, whole, *halves = [folder / file for file in ("c.yaml", "whole", "0", "1")]
         config.write_text(SCORING)
         items, middle = range(RESPONSES // ANSWERS), RESPONSES // ANSWERS // 2
-        for each, part in zip((whole, *halves), (items, items[:middle], items[middle:]), strict=True):
+        for each, part in zip(
+            (whole, *halves), (items, items[:middle], items[middle:]), strict=True
+        ):
             _write_run(each, part)
 
         def command(rows: Path) -> Words:
@@ -67,11 +69,23 @@ def _write_run(folder: Path, items: range) -> None:
     with (folder / "items.jsonl").open("wb") as file:
         for item in items:
             data = {"question": f"{item} + 1"}
-            file.write(encode({"id": f"item-{item}", "data": data, "ground_truth": {"answer": str(item + 1)}}) + b"\n")
+            file.write(
+                encode(
+                    {"id": f"item-{item}", "data": data, "ground_truth": {"answer": str(item + 1)}}
+                )
+                + b"\n"
+            )
     with (folder / "responses.jsonl").open("wb") as file:
         for item, sample in product(items, range(ANSWERS)):
-            answer = {"item_id": f"item-{item}", "sample_index": sample, "model_name": "m", "response": str(item + 1)}
-            file.write(encode({**answer, "key": f"{item:030x}{sample:02x}", "outcome": "ok"}) + b"\n")
+            answer = {
+                "item_id": f"item-{item}",
+                "sample_index": sample,
+                "model_name": "m",
+                "response": str(item + 1),
+            }
+            file.write(
+                encode({**answer, "key": f"{item:030x}{sample:02x}", "outcome": "ok"}) + b"\n"
+            )
 
 
 def _halve(file: Path, halves: list[Path], middle: int) -> None:
@@ -80,7 +94,9 @@ def _halve(file: Path, halves: list[Path], middle: int) -> None:
         half.write_bytes(b"".join(part))
 
 
-def _compared(what: str, rows: int, command: Callable[[Path], Words], whole: Path, halves: list[Path]) -> Line:
+def _compared(
+    what: str, rows: int, command: Callable[[Path], Words], whole: Path, halves: list[Path]
+) -> Line:
     ours: list[float] = []
     theirs: list[float] = []
     for _ in range(3):
@@ -95,7 +111,11 @@ def _together(*commands: Words) -> float:
     """Seconds until all have ended, which begin at the same time."""
     began = time.perf_counter()
     running = [
-        subprocess.Popen([sys.executable, "-m", "assay", *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        subprocess.Popen(
+            [sys.executable, "-m", "assay", *words],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
         for words in commands
     ]
     for process in running:

@@ -22,7 +22,10 @@ def convert(old: str, new: str) -> list[str]:
     with TemporaryDirectory() as temporary:
         for found in import_results(old, temporary, format_name="ragicamp"):
             export = Export(Tables(find_source(found.folder)), "responses", Path(new))
-            notes += [*found.notes, *writer.get("ragicamp")(export, extras=False, dataset=found.dataset)]
+            notes += [
+                *found.notes,
+                *writer.get("ragicamp")(export, extras=False, dataset=found.dataset),
+            ]
     return notes
 
 

@@ -16,5 +16,7 @@ Attack = Callable[[int], "str | None"]
 
 def targets() -> dict[str, Callable[[], AbstractContextManager[Attack]]]:
     """Every target by name, with what opens it."""
-    names = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
+    names = [
+        module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")
+    ]
     return {name: importlib.import_module(f"fuzz.{name}").opened for name in names}

@@ -24,7 +24,9 @@ def main() -> int:
     faults = 0
     for name in arguments.target or known:
         with known[name]() as attack:
-            faults += _attacked(name, attack, range(arguments.first, arguments.first + arguments.cases))
+            faults += _attacked(
+                name, attack, range(arguments.first, arguments.first + arguments.cases)
+            )
     return 1 if faults else 0
 
 
@@ -35,10 +37,15 @@ def _attacked(name: str, attack: Attack, cases: range) -> int:
         if fault := attack(case):
             faults += 1
             if faults <= MOST_SHOWN:
-                print(f"{name}: {fault}\n  again: python -m fuzz {name} --first {case} --cases 1", flush=True)
+                print(
+                    f"{name}: {fault}\n  again: python -m fuzz {name} --first {case} --cases 1",
+                    flush=True,
+                )
         if sys.stderr.isatty() and time.monotonic() - shown > 1:
             shown = time.monotonic()
-            print(f"\r{name}: {case - cases.start + 1:,} of {len(cases):,}", end="", file=sys.stderr)
+            print(
+                f"\r{name}: {case - cases.start + 1:,} of {len(cases):,}", end="", file=sys.stderr
+            )
     seconds = time.monotonic() - started
     print(f"\r{name}: {len(cases):,} cases, {faults} faults, {seconds:.0f} s", flush=True)
     return faults

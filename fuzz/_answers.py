@@ -119,7 +119,14 @@ def stream_of(text: str, chance: random.Random) -> list[bytes]:
     events.append({"type": "message_stop", "choices": [{"delta": {}, "finish_reason": "stop"}]})
     end = chance.choice([b"\n", b"\r\n", b"\r"])
     said = [b"data: " + json.dumps(event).encode() for event in events] + [b"data: [DONE]"]
-    noise = [b"", b"", b": ping" + end + end, b"id: 7" + end, b"event: odd" + end, b"retry: 1" + end]
+    noise = [
+        b"",
+        b"",
+        b": ping" + end + end,
+        b"id: 7" + end,
+        b"event: odd" + end,
+        b"retry: 1" + end,
+    ]
     return [chance.choice(noise) + event + end + end for event in said]
 
 
@@ -128,7 +135,9 @@ def broken_stream(text: str, chance: random.Random) -> bytes:
     events = stream_of(text, chance)
     half = events[: chance.randrange(len(events) - 1)]
     error = b'data: {"type":"error","error":{"type":"overloaded_error"}}\n\n'
-    rest = chance.choice([[], [], [b"data: {garbage\n\n", *events[len(half) :]], [error], [events[len(half)][:-20]]])
+    rest = chance.choice(
+        [[], [], [b"data: {garbage\n\n", *events[len(half) :]], [error], [events[len(half)][:-20]]]
+    )
     return b"".join([*half, *rest])
 
 
@@ -152,16 +161,23 @@ def script(case: int) -> Script:
         body = b"".join(stream_of(text, chance)) if is_whole else broken_stream(text, chance)
     else:
         body = answer_of(text) if is_whole else chance.choice(bodies(text))
-    fields = [b"Content-Type: application/json", *chance.choice([[], [b"retry-after: 7"], [b"x-b: \xe9\xff"]])]
+    fields = [
+        b"Content-Type: application/json",
+        *chance.choice([[], [b"retry-after: 7"], [b"x-b: \xe9\xff"]]),
+    ]
     ends = "silent" if chance.random() < 0.004 else chance.choice(["stays", "closes"])
-    framing = chance.choice(["length", "chunked", "end", "sizes", "lengths", "both", "cut", "bytes", "bytes", "bytes"])
+    framing = chance.choice(
+        ["length", "chunked", "end", "sizes", "lengths", "both", "cut", "bytes", "bytes", "bytes"]
+    )
     coded = chunked(body, chance)
     if framing in ("chunked", "sizes"):
         fields.append(b"Transfer-Encoding: chunked")
     elif framing in ("length", "cut", "bytes"):
         fields.append(b"Content-Length: %d" % len(body))
     elif framing == "lengths":
-        fields += [b"Content-Length: " + chance.choice(LENGTHS) for _ in range(chance.randint(1, 2))]
+        fields += [
+            b"Content-Length: " + chance.choice(LENGTHS) for _ in range(chance.randint(1, 2))
+        ]
     elif framing == "both":
         fields += [
             b"Content-Length: " + chance.choice(LENGTHS),
@@ -171,7 +187,9 @@ def script(case: int) -> Script:
         coded[chance.randrange(len(coded))] = chance.choice(SIZES) + b"\r\n" + body + b"\r\n"
     if framing == "end":
         ends = "closes"
-    early = chance.choice([b""] * 6 + [b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early\r\nlink: x\r\n\r\n" * 3])
+    early = chance.choice(
+        [b""] * 6 + [b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early\r\nlink: x\r\n\r\n" * 3]
+    )
     head = early + b"\r\n".join([b"HTTP/1.1 %d Said So" % status, *fields, b"", b""])
     if status == 204:
         coded, body = [], b""
@@ -184,14 +202,20 @@ def script(case: int) -> Script:
     if framing in ("lengths", "both"):
         return Script(cut(b"".join(whole), chance), None, None, ends)
     fails = is_streamed and not is_whole
-    return Script(cut(b"".join(whole), chance), status, text if is_sound and is_whole else None, ends, fails)
+    return Script(
+        cut(b"".join(whole), chance), status, text if is_sound and is_whole else None, ends, fails
+    )
 
 
 def mutated(data: bytes, chance: random.Random) -> bytes:
     """With a few bytes changed, left out, repeated or put in, mostly in the head."""
     found = bytearray(data)
     for _ in range(chance.randint(1, 4)):
-        at = chance.randrange(min(len(found), 200) if chance.random() < 0.8 else len(found)) if found else 0
+        at = (
+            chance.randrange(min(len(found), 200) if chance.random() < 0.8 else len(found))
+            if found
+            else 0
+        )
         kind = chance.randrange(6)
         if kind == 0 and found:
             found[at] ^= 1 << chance.randrange(8)
@@ -205,7 +229,12 @@ def mutated(data: bytes, chance: random.Random) -> bytes:
             )
         elif kind == 4:
             found += chance.choice(
-                [b"\r\n", b"0\r\n\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}", bytes(found)]
+                [
+                    b"\r\n",
+                    b"0\r\n\r\n",
+                    b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}",
+                    bytes(found),
+                ]
             )
         else:
             del found[at + 20 :]

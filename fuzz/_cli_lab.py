@@ -13,7 +13,8 @@ Run = Callable[[list[str]], Any]
 
 MARK = "~"  # where `evil` goes in texts of the config
 ITEMS = [
-    {"id": f"q{n}", "question": f"What is {n} + 1?", "answer": str(n + 1), "topic": "sums", "n": n} for n in range(3)
+    {"id": f"q{n}", "question": f"What is {n} + 1?", "answer": str(n + 1), "topic": "sums", "n": n}
+    for n in range(3)
 ]
 CONFIG: dict[str, Any] = {
     "name": "fuzz~",
@@ -26,7 +27,13 @@ CONFIG: dict[str, Any] = {
     },
     "models": [
         {"name": "small~", "type": "demo", "skill": 0.6, "price": {"input": 1, "output": 2.5}},
-        {"name": "own~", "type": "python", "path": "own.py", "function_name": "model", "timeout": 5},
+        {
+            "name": "own~",
+            "type": "python",
+            "path": "own.py",
+            "function_name": "model",
+            "timeout": 5,
+        },
         {"name": "strict~", "type": "demo", "skill": 0.95, "helper": True},
     ],
     "prompts": [{"name": "file~", "path": "prompt.txt"}],
@@ -36,17 +43,34 @@ CONFIG: dict[str, Any] = {
         "exact_match",
         {"name": "number~", "type": "numeric_match", "params": {"tolerance": 0.1}},
         {"name": "right", "type": "judge_correctness", "params": {"model": "strict~"}},
-        {"name": "own", "type": "custom", "path": "own.py", "function_name": "score", "params": {"least": 1}},
+        {
+            "name": "own",
+            "type": "custom",
+            "path": "own.py",
+            "function_name": "score",
+            "params": {"least": 1},
+        },
         {"name": "better", "type": "judge_pairwise", "params": {"model": "strict~"}},
     ],
     "metrics": [
-        {"name": "pass_rate", "facets": ["model_name", "topic"], "labels": ["exact_match", "number~"]},
+        {
+            "name": "pass_rate",
+            "facets": ["model_name", "topic"],
+            "labels": ["exact_match", "number~"],
+        },
         {"name": "p90~", "type": "percentile", "params": {"percentile": 90}, "labels": ["number~"]},
         "mean",
         {"name": "wins~", "type": "win_rate"},
     ],
     "gates": [{"metric": "pass_rate", "label": "exact_match", "min": 0.1, "max_error_rate": 0.5}],
-    "outputs": [{"type": "csv", "table": "responses", "path": "answers.csv", "params": {"keep_formulas": False}}],
+    "outputs": [
+        {
+            "type": "csv",
+            "table": "responses",
+            "path": "answers.csv",
+            "params": {"keep_formulas": False},
+        }
+    ],
     "output_dir": "new",
     "max_retries": 0,
     "timeout": 5,
@@ -71,7 +95,11 @@ GRAPH: dict[str, Any] = {
     "data_config": {"source": {"type": "disk", "file_path": "tasks/qa/data.json"}},
     "graph_config": {
         "nodes": {
-            "say": {"node_type": "lambda", "lambda": "tasks.qa.code.say", "output_keys": ["predicted_answer"]},
+            "say": {
+                "node_type": "lambda",
+                "lambda": "tasks.qa.code.say",
+                "output_keys": ["predicted_answer"],
+            },
             "unit_metrics": {
                 "node_type": "lambda",
                 "lambda": "tasks.eval.utils.UnitMetrics",
@@ -87,19 +115,29 @@ GRAPH: dict[str, Any] = {
             {"from": "unit_metrics", "to": "END"},
         ],
     },
-    "output_config": {"output_map": {name: {"from": name} for name in ("id", "question", "exact_match_result")}},
+    "output_config": {
+        "output_map": {name: {"from": name} for name in ("id", "question", "exact_match_result")}
+    },
     "graph_post_process": [
         {
             "processor": "tasks.eval.utils.MetricCollatorPostProcessor",
             "params": {
-                "aggregator_metrics_map": [{"name": "accuracy", "unit_metrics_results": ["exact_match_result"]}]
+                "aggregator_metrics_map": [
+                    {"name": "accuracy", "unit_metrics_results": ["exact_match_result"]}
+                ]
             },
         }
     ],
 }
 SAY = 'def say(lambda_node_dict, state):\n    state["predicted_answer"] = {"text": "2"}\n    return state\n'
 FREE = {
-    "0": {"problem_type": "free-form", "context": None, "prompt": "2 + 3?", "target": ["5"], "benchmark_name": "DROP"}
+    "0": {
+        "problem_type": "free-form",
+        "context": None,
+        "prompt": "2 + 3?",
+        "target": ["5"],
+        "benchmark_name": "DROP",
+    }
 }
 CHOICE = {
     "0": {
@@ -118,7 +156,13 @@ CAMP = {
     "timestamp": "2026-01-01",
     "metrics": {"f1": 1.0},
     "predictions": [
-        {"question_id": "0", "question": "Who?", "prediction": "I", "expected_answers": ["I"], "metrics": {"f1": 1.0}}
+        {
+            "question_id": "0",
+            "question": "Who?",
+            "prediction": "I",
+            "expected_answers": ["I"],
+            "metrics": {"f1": 1.0},
+        }
     ],
 }
 
@@ -183,17 +227,27 @@ LINES = [
     "sygra --task tasks.qa --output_dir sy --no-progress",
     "sygra --task tasks.qa --draw graph.mmd",
 ]
-SLOW = ["sql out 'select count(*) from responses'", "export out -o rows.parquet", "dataset add items.parquet --name p"]
+SLOW = [
+    "sql out 'select count(*) from responses'",
+    "export out -o rows.parquet",
+    "dataset add items.parquet --name p",
+]
 
 
 def build(folder: Path, run: Run, evil: str = "") -> None:
     """Write the files and run what makes experiments of them, with `folder` as the current one. `evil` is added to
     names, ids, questions and answers."""
     config = json.loads(json.dumps(CONFIG).replace(MARK, json.dumps(evil)[1:-1]))
-    items = [{name: part if name == "n" else f"{part}{evil}" for name, part in item.items()} for item in ITEMS]
+    items = [
+        {name: part if name == "n" else f"{part}{evil}" for name, part in item.items()}
+        for item in ITEMS
+    ]
     _write(folder / "config.json", json.dumps(config, indent=1))
     _write(folder / "config.yaml", _yaml(config))
-    _write(folder / "metrics.yaml", "metrics: [{name: mean, facets: [model_name], labels: [exact_match]}]\n")
+    _write(
+        folder / "metrics.yaml",
+        "metrics: [{name: mean, facets: [model_name], labels: [exact_match]}]\n",
+    )
     _write(folder / "items.jsonl", "".join(json.dumps(item) + "\n" for item in items))
     _write(folder / "items.json", json.dumps(items))
     _write(folder / "people.csv", _people(evil))
@@ -218,7 +272,10 @@ def build(folder: Path, run: Run, evil: str = "") -> None:
 
 
 def _people(evil: str) -> str:
-    rows = [("item", "model", "label"), *((f"q{n}{evil}", f"small{evil}", str(n)) for n in range(2))]
+    rows = [
+        ("item", "model", "label"),
+        *((f"q{n}{evil}", f"small{evil}", str(n)) for n in range(2)),
+    ]
     text = io.StringIO()
     csv.writer(text).writerows(rows)
     return text.getvalue()

@@ -14,16 +14,140 @@ import yaml
 
 CONTROL = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202e\u2066\u200b\u2028\x00\x7f\ufeff"
 TEXTS = [
-    *("", " ", "a", "\n", "\t", "\x00", "a\x00b", CONTROL, "=1+1", " =1+1", "\ufeff@x", "+1", "-", "--", "- -"),
-    *("nan", "inf", "-1", "0", "1e400", "1" * 5000, "9" * 30, "0x10", "1_000", "½", "٣", "²", "true", "null", "~"),
-    *("{{", "{% for %}", "{{ x.y.z }}", "{{ 1/0 }}", "${HOME}", "${NOT_THERE}", "${", "$(", "%s", "%(x)s", "{0}"),
-    *("a/b", "a.b", ".", "..", "a" * 300, "a\nb", "é", "\ud800", "\udcff", "日本", "[", "]", "{", "[]", "{}", "[1"),
-    *("own.py", "own.py:", "own.py:nothing", "own.py:model", "own.py:rows", ":x", "x:y:z", "http://", "demo:", "a@b"),
-    *("items.jsonl", "out", "nothing", "*.jsonl", "**", "[a-", "hf:", "hf:x", "select 1", "'", '"', "a=b", "=", "a="),
-    *("(", "(?P<", "a" * 50 + "!", "(a+)+$", "\\", "__class__", "__init__", "os", "json.loads", "builtins.len"),
-    *("-h", "-o", "--json", "--set", "models.0.name=x", "models=", "a.b.c=1", "dataset=x", "metrics=[]", "x" * 70_000),
+    *(
+        "",
+        " ",
+        "a",
+        "\n",
+        "\t",
+        "\x00",
+        "a\x00b",
+        CONTROL,
+        "=1+1",
+        " =1+1",
+        "\ufeff@x",
+        "+1",
+        "-",
+        "--",
+        "- -",
+    ),
+    *(
+        "nan",
+        "inf",
+        "-1",
+        "0",
+        "1e400",
+        "1" * 5000,
+        "9" * 30,
+        "0x10",
+        "1_000",
+        "½",
+        "٣",
+        "²",
+        "true",
+        "null",
+        "~",
+    ),
+    *(
+        "{{",
+        "{% for %}",
+        "{{ x.y.z }}",
+        "{{ 1/0 }}",
+        "${HOME}",
+        "${NOT_THERE}",
+        "${",
+        "$(",
+        "%s",
+        "%(x)s",
+        "{0}",
+    ),
+    *(
+        "a/b",
+        "a.b",
+        ".",
+        "..",
+        "a" * 300,
+        "a\nb",
+        "é",
+        "\ud800",
+        "\udcff",
+        "日本",
+        "[",
+        "]",
+        "{",
+        "[]",
+        "{}",
+        "[1",
+    ),
+    *(
+        "own.py",
+        "own.py:",
+        "own.py:nothing",
+        "own.py:model",
+        "own.py:rows",
+        ":x",
+        "x:y:z",
+        "http://",
+        "demo:",
+        "a@b",
+    ),
+    *(
+        "items.jsonl",
+        "out",
+        "nothing",
+        "*.jsonl",
+        "**",
+        "[a-",
+        "hf:",
+        "hf:x",
+        "select 1",
+        "'",
+        '"',
+        "a=b",
+        "=",
+        "a=",
+    ),
+    *(
+        "(",
+        "(?P<",
+        "a" * 50 + "!",
+        "(a+)+$",
+        "\\",
+        "__class__",
+        "__init__",
+        "os",
+        "json.loads",
+        "builtins.len",
+    ),
+    *(
+        "-h",
+        "-o",
+        "--json",
+        "--set",
+        "models.0.name=x",
+        "models=",
+        "a.b.c=1",
+        "dataset=x",
+        "metrics=[]",
+        "x" * 70_000,
+    ),
 ]
-NUMBERS = [0, 1, -1, 2, 3.5, -0.0, 1e308, 5e-324, 2**31, 2**63, 2**64, -(2**63) - 1, 10**400, 10**5000]
+NUMBERS = [
+    0,
+    1,
+    -1,
+    2,
+    3.5,
+    -0.0,
+    1e308,
+    5e-324,
+    2**31,
+    2**63,
+    2**64,
+    -(2**63) - 1,
+    10**400,
+    10**5000,
+]
 STRANGE = [float("nan"), float("inf"), float("-inf")]
 EMPTY: list[Any] = [None, True, False, [], {}, "", [[]], {"": ""}, [None], {"a": None}]
 DEPTHS = [3, 60, 300, 1_200, 10_000, 100_000]
@@ -46,13 +170,19 @@ def value(random: Random, depth: int = 0) -> Any:
 
 
 def text(random: Random) -> str:
-    return random.choice(TEXTS) if random.random() < 0.9 else random.choice(TEXTS)[:90] + random.choice(TEXTS)[:90]
+    return (
+        random.choice(TEXTS)
+        if random.random() < 0.9
+        else random.choice(TEXTS)[:90] + random.choice(TEXTS)[:90]
+    )
 
 
 def brackets(random: Random) -> str:
     """Nested deeper than any parser likes, closed or not."""
     depth = random.choice(DEPTHS)
-    opened = random.choice(["[", "{a: ", '{"a":', "- ", "[[", "? ", "- - ", "(", '["', "&a [", "!!x [", "a:\n "])
+    opened = random.choice(
+        ["[", "{a: ", '{"a":', "- ", "[[", "? ", "- - ", "(", '["', "&a [", "!!x [", "a:\n "]
+    )
     return opened * depth + random.choice(["", "]" * depth, "}" * depth, "1"])
 
 
@@ -74,14 +204,27 @@ def changed(tree: Any, random: Random) -> Any:
         if kind < 0.7:
             return [*tree[:at], changed(tree[at], random), *tree[at + 1 :]]
         return [*tree[:at], *tree[at + 1 :]] if kind < 0.8 else [*tree, *tree[at:]]
-    return random.choice([lambda: value(random), lambda: [tree], lambda: {"a": tree}, lambda: str(tree)])()
+    return random.choice(
+        [lambda: value(random), lambda: [tree], lambda: {"a": tree}, lambda: str(tree)]
+    )()
 
 
 def damaged(content: bytes, random: Random) -> bytes:
     """Bytes flipped, cut, doubled, moved to another encoding, or something else altogether."""
     at, until = sorted((random.randrange(len(content) + 1), random.randrange(len(content) + 1)))
     noise = random.choice(
-        [random.randbytes(3), b"\x00", b"\xff\xfe", b"\xef\xbb\xbf", b"\t", b"\r", b"\n", b'"', b",", b"1e400"]
+        [
+            random.randbytes(3),
+            b"\x00",
+            b"\xff\xfe",
+            b"\xef\xbb\xbf",
+            b"\t",
+            b"\r",
+            b"\n",
+            b'"',
+            b",",
+            b"1e400",
+        ]
     )
     kind = random.randrange(12)
     if kind < 4:
@@ -93,14 +236,27 @@ def damaged(content: bytes, random: Random) -> bytes:
     if kind == 6:
         return content[:until] + content[at:]
     if kind == 7:
-        return content.decode("utf-8", "replace").encode(random.choice(["utf-16", "utf-8-sig", "utf-32", "utf-7"]))
+        return content.decode("utf-8", "replace").encode(
+            random.choice(["utf-16", "utf-8-sig", "utf-32", "utf-7"])
+        )
     if kind == 8:
         return content[:at] + text(random).encode("utf-8", "surrogatepass") + content[at:]
     if kind == 9:
         return content[:at] + brackets(random).encode() + content[until:]
     if kind == 10:
         return random.choice(
-            [b"", b"\n", b"\x00" * 100, b"null", b"[]", b"{}", b"1", b"a: &a [*a]", laughs(), b"---\n---\n"]
+            [
+                b"",
+                b"\n",
+                b"\x00" * 100,
+                b"null",
+                b"[]",
+                b"{}",
+                b"1",
+                b"a: &a [*a]",
+                laughs(),
+                b"---\n---\n",
+            ]
         )
     return brackets(random).encode()
 
@@ -121,14 +277,20 @@ def spoil(path: Path, random: Random) -> None:
         _replace(path, random)
         return
     content = path.read_bytes()
-    path.write_bytes(_with_a_value_changed(path.name, content, random) if kind < 0.65 else damaged(content, random))
+    path.write_bytes(
+        _with_a_value_changed(path.name, content, random)
+        if kind < 0.65
+        else damaged(content, random)
+    )
 
 
 def _with_a_value_changed(name: str, content: bytes, random: Random) -> bytes:
     if name.endswith(".jsonl"):
         lines = content.splitlines(keepends=True)
         at = random.randrange(len(lines) or 1)
-        lines[at : at + 1] = [_json(changed(_parsed(line), random)) + b"\n" for line in lines[at : at + 1]]
+        lines[at : at + 1] = [
+            _json(changed(_parsed(line), random)) + b"\n" for line in lines[at : at + 1]
+        ]
         return b"".join(lines)
     if name.endswith((".json", ".yaml")):
         tree = changed(_parsed(content), random)

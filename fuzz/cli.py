@@ -30,9 +30,21 @@ from fuzz._cli_words import shown, words_of
 SECONDS = 10.0  # a case may take
 CASES_OF_A_CHILD = 400
 CODES = {0, 1, 2, 3, 4, 5}
-NEVER_SAID = re.compile("internal error|Traceback|Exception ignored|never awaited|Warning:|Fatal Python")
-NOT_HARMLESS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
-HEAVY = ("datasets", "torch", "transformers", "pyreqwest", "pandas", "polars", "pyarrow")  # stay unimported
+NEVER_SAID = re.compile(
+    "internal error|Traceback|Exception ignored|never awaited|Warning:|Fatal Python"
+)
+NOT_HARMLESS = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+)
+HEAVY = (
+    "datasets",
+    "torch",
+    "transformers",
+    "pyreqwest",
+    "pandas",
+    "polars",
+    "pyarrow",
+)  # stay unimported
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -84,7 +96,9 @@ class _Cases:
 
     def _start(self, build: bool = False) -> None:
         ours, theirs = self._fork.Pipe()
-        self._child = self._fork.Process(target=_serve, args=(theirs, ours, self.folder, build), daemon=True)
+        self._child = self._fork.Process(
+            target=_serve, args=(theirs, ours, self.folder, build), daemon=True
+        )
         self._child.start()
         theirs.close()
         self._pipe, self._left = ours, CASES_OF_A_CHILD
@@ -129,16 +143,26 @@ class _Place:
         os.chdir(folder)
         shutil.rmtree(self.folder, ignore_errors=True)
         shutil.copytree(folder / "world", self.folder)
-        self.files = {str(path): path.read_bytes() for path in self.folder.rglob("*") if path.is_file()}
-        self._folders = {str(path) for path in self.folder.rglob("*") if path.is_dir()} | {str(self.folder)}
+        self.files = {
+            str(path): path.read_bytes() for path in self.folder.rglob("*") if path.is_file()
+        }
+        self._folders = {str(path) for path in self.folder.rglob("*") if path.is_dir()} | {
+            str(self.folder)
+        }
         self._states = {path: _state(path) for path in self.files}
 
     def mend(self) -> None:
         for name, folders, files in os.walk(self.folder):
             for path in (os.path.join(name, entry) for entry in (*folders, *files)):
-                kept = self._folders if os.path.isdir(path) and not os.path.islink(path) else self.files
+                kept = (
+                    self._folders
+                    if os.path.isdir(path) and not os.path.islink(path)
+                    else self.files
+                )
                 if path not in kept:
-                    shutil.rmtree(path, ignore_errors=True) if kept is self._folders else os.unlink(path)
+                    shutil.rmtree(path, ignore_errors=True) if kept is self._folders else os.unlink(
+                        path
+                    )
         for path, content in self.files.items():
             if _state(path) != self._states[path]:
                 os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -173,7 +197,9 @@ def _fault(case: int, place: _Place, guard: _Guard) -> str | None:
     if code in (1, 2) and not err.strip() and "--json" not in words and not out.strip():
         problems.append("nothing says why")
     if harm := NOT_HARMLESS.search(err):
-        problems.append(f"{harm.group()!r} on standard error: {err[max(0, harm.start() - 60) : harm.end() + 60]!r}")
+        problems.append(
+            f"{harm.group()!r} on standard error: {err[max(0, harm.start() - 60) : harm.end() + 60]!r}"
+        )
     if guard.outside:
         problems.append(f"files outside of the folder: {sorted(guard.outside)[:3]}")
     if (seconds := time.monotonic() - started) > SECONDS:
@@ -204,13 +230,19 @@ def _run(words: list[str]) -> tuple[Any, str, str]:
 
 def _spoilt(place: _Place, words: list[str], random: Random) -> list[Path]:
     """The files that are changed, mostly among those that the words lead to: most often one, sometimes none."""
-    begins = [os.path.join(place.folder, word.replace("tasks.", "tasks/")) for word in words if len(word) < 99]
+    begins = [
+        os.path.join(place.folder, word.replace("tasks.", "tasks/"))
+        for word in words
+        if len(word) < 99
+    ]
     files = sorted(path for path in place.files if not path.endswith((".py", ".lock")))
     named = [path for path in files if path.startswith(tuple(begins))]
     if any("config" in word for word in words):
         named += [path for path in files if path.endswith(("/case/items.jsonl", "prompt.txt"))]
     number = random.choice([0, 1, 1, 1, 1, 2, 3])
-    chosen = (random.choice(named if named and random.random() < 0.85 else files) for _ in range(number))
+    chosen = (
+        random.choice(named if named and random.random() < 0.85 else files) for _ in range(number)
+    )
     return [Path(path) for path in dict.fromkeys(chosen)]
 
 
@@ -226,7 +258,15 @@ class _Guard:
             path, _, flags = arguments
             if isinstance(flags, int) and flags & WRITES:
                 self._check(path)
-        elif event in ("os.mkdir", "os.remove", "os.rmdir", "os.rename", "os.symlink", "os.link", "os.chmod"):
+        elif event in (
+            "os.mkdir",
+            "os.remove",
+            "os.rmdir",
+            "os.rename",
+            "os.symlink",
+            "os.link",
+            "os.chmod",
+        ):
             self._check(arguments[0])
             if event == "os.rename":
                 self._check(arguments[1])

@@ -58,7 +58,9 @@ class Server(asyncio.Protocol):
         prompt = json.loads(body)["messages"][0]["content"] if body else "clean"
         if prompt.startswith("clean"):
             answer = answer_of(prompt)
-            self.transport.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(answer), answer))
+            self.transport.write(
+                b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(answer), answer)
+            )
         else:
             self.writing = asyncio.ensure_future(self.play(script(int(prompt))))
 
@@ -86,7 +88,11 @@ def problem(scripted: Script, result: Completion | BaseException) -> str | None:
     if isinstance(result, LaneError) and "cannot be used" in result.what:
         return f"our own headers are blamed: {result}"
     if scripted.text is not None and scripted.status in (200, 201):
-        return None if isinstance(result, Completion) and result.text == scripted.text else f"lost its answer: {result}"
+        return (
+            None
+            if isinstance(result, Completion) and result.text == scripted.text
+            else f"lost its answer: {result}"
+        )
     status = scripted.status
     if status is None:
         return None
@@ -114,7 +120,9 @@ class Client:
             model = make("m", endpoint=base, stream=index >= STREAMED)
             assert isinstance(model, HttpModel)
             if index % 2:
-                model._transport._client = ReqwestClient({"content-type": "application/json"}, 1 << 26, no_proxy=True)
+                model._transport._client = ReqwestClient(
+                    {"content-type": "application/json"}, 1 << 26, no_proxy=True
+                )
             self.models.append(model)
 
     async def attack(self, case: int) -> str | None:
@@ -140,7 +148,9 @@ class Client:
         self, model: HttpModel, prompt: str, timeout: float, *, again: bool = True
     ) -> Completion | BaseException:
         try:
-            return await model.complete(Request([{"role": "user", "content": prompt}], timeout=timeout))
+            return await model.complete(
+                Request([{"role": "user", "content": prompt}], timeout=timeout)
+            )
         except Exception as error:
             if (
                 again and isinstance(error, TransientError) and error.unreachable

@@ -33,15 +33,46 @@ SOURCES: dict[str, list[_Write]] = {  # small results for every reader
         generations.later,
         generations.experiment,
         lambda folder: (generations.questions_file(folder), generations.three_files(folder)),
-        lambda folder: (generations.three_files(folder), generations.three_files(folder, agent="other")),
+        lambda folder: (
+            generations.three_files(folder),
+            generations.three_files(folder, agent="other"),
+        ),
     ]
 }
 LOGS = Path(__file__).parents[1] / "tests/formats"  # <format>/logs: what other tools really wrote
 WHOLE = ("ragicamp",)  # whose readers take every JSON file below the folder
 UNREAD = ("state.json", "_checkpoint.json")  # what no reader takes results from
 LISTS = ("predictions", "per_question_metrics")
-ODD = (None, True, -1, 10**30, 1e308, "", "text", "\ud800", [], [1], {}, {"a": {}}, [[]], "NaN", 0.5)
-RAW = (b"NaN", b"1e999", b"1" * 5000, b"[" * 3000, b"\xff", b"\xc3", b"\x00", b'"', b"{", b"]", b"\xef\xbb\xbf")
+ODD = (
+    None,
+    True,
+    -1,
+    10**30,
+    1e308,
+    "",
+    "text",
+    "\ud800",
+    [],
+    [1],
+    {},
+    {"a": {}},
+    [[]],
+    "NaN",
+    0.5,
+)
+RAW = (
+    b"NaN",
+    b"1e999",
+    b"1" * 5000,
+    b"[" * 3000,
+    b"\xff",
+    b"\xc3",
+    b"\x00",
+    b'"',
+    b"{",
+    b"]",
+    b"\xef\xbb\xbf",
+)
 MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None  # a disk would spend its time on fsync
 
 
@@ -49,7 +80,9 @@ def sources() -> dict[str, list[_Write]]:
     """Small results for every reader: made here, by other tools, or by Assay's own writers."""
     logged = {place.parent.name: _logs(place) for place in sorted(LOGS.glob("*/logs"))}
     written = [name for name in registry.reader.names() if name in convert.formats()]
-    converted = {name: [_converted(name)] for name in written if name not in SOURCES and name not in logged}
+    converted = {
+        name: [_converted(name)] for name in written if name not in SOURCES and name not in logged
+    }
     return {**SOURCES, **logged, **converted}
 
 
@@ -76,7 +109,9 @@ def opened() -> Iterator[Attack]:
     missing = set(registry.reader.names()) - set(every)
     with TemporaryDirectory(prefix="assay-fuzz-", dir=MEMORY) as place:
         folder = Path(place)
-        fixtures = [(name, _files(write, folder)) for name, writes in every.items() for write in writes]
+        fixtures = [
+            (name, _files(write, folder)) for name, writes in every.items() for write in writes
+        ]
 
         def attack(case: int) -> str | None:
             if missing:
@@ -137,7 +172,11 @@ def damaged(files: Files, chance: random.Random) -> Files:
 def _bytes(content: bytes, chance: random.Random) -> bytes:
     at = chance.randrange(len(content) + 1)
     end = at + chance.choice((0, 1, 1, 2, 10))
-    return content[:at] + chance.choice((b"", bytes([chance.randrange(256)]), chance.choice(RAW))) + content[end:]
+    return (
+        content[:at]
+        + chance.choice((b"", bytes([chance.randrange(256)]), chance.choice(RAW)))
+        + content[end:]
+    )
 
 
 def _cut(content: bytes, chance: random.Random) -> bytes:
@@ -151,7 +190,13 @@ def _values(content: bytes, chance: random.Random) -> bytes:
     except (ValueError, RecursionError):
         return _bytes(content, chance)
     while True:
-        keys: Any = list(holder) if isinstance(holder, dict) else range(len(holder)) if isinstance(holder, list) else ()
+        keys: Any = (
+            list(holder)
+            if isinstance(holder, dict)
+            else range(len(holder))
+            if isinstance(holder, list)
+            else ()
+        )
         if not keys:
             return content
         key = chance.choice(keys)
@@ -182,8 +227,15 @@ def _fault(name: str, files: Files, folder: Path) -> str | None:
         return None if str(error).strip() else "an error says nothing"
     except Exception as error:
         return f"internal error: {type(error).__name__}: {error}"
-    rows, rejected = sum(sum(one.responses.values()) for one in imported), sum(one.rejected for one in imported)
-    stored = sum(content.count(b"\n") for place, content in read(folder / "out").items() if "responses.jsonl" in place)
+    rows, rejected = (
+        sum(sum(one.responses.values()) for one in imported),
+        sum(one.rejected for one in imported),
+    )
+    stored = sum(
+        content.count(b"\n")
+        for place, content in read(folder / "out").items()
+        if "responses.jsonl" in place
+    )
     if stored != rows:
         return f"{stored} rows are stored, {rows} are counted"
     if name not in WHOLE:
@@ -191,7 +243,10 @@ def _fault(name: str, files: Files, folder: Path) -> str | None:
     every = [_document(content) for place, content in files.items() if _is_read(place)]
     if not rejected and None in every:
         return "a file that is not JSON was taken without a word"
-    most = max((len(one[key]) for one in every if one for key in LISTS if isinstance(one.get(key), list)), default=0)
+    most = max(
+        (len(one[key]) for one in every if one for key in LISTS if isinstance(one.get(key), list)),
+        default=0,
+    )
     if rows + rejected < most:
         return f"the source has {most} rows; {rows} are imported, {rejected} rejected"
     return None

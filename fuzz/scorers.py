@@ -25,9 +25,66 @@ LENGTH = 1_000_000
 SECONDS = 3.0  # of CPU: linear work takes less than a third of it
 ROLES = ("answer", "expected", "both", "field")
 FRAGMENTS = (
-    *("`", "```", "```json\n", "[", "]", "{", "}", "(", ")", "<", ">", "\\", '"', "'", "*", "_", "#", "$", "%", "-"),
-    *(" ", "\n", "\t", "\r\n", "\u2028", "\u00a0", "\0", "\u0301", "\ud800", "é", "漢", "ß", "½", "⁹", "x", "1", "0"),
-    *("1,", "1.", "1/", "1 ", "e9", "10^", "×10^", "1,000", "a", "A", "A ", "(A)", "A\n", "B. ", "A or ", "word ", "s"),
+    *(
+        "`",
+        "```",
+        "```json\n",
+        "[",
+        "]",
+        "{",
+        "}",
+        "(",
+        ")",
+        "<",
+        ">",
+        "\\",
+        '"',
+        "'",
+        "*",
+        "_",
+        "#",
+        "$",
+        "%",
+        "-",
+    ),
+    *(
+        " ",
+        "\n",
+        "\t",
+        "\r\n",
+        "\u2028",
+        "\u00a0",
+        "\0",
+        "\u0301",
+        "\ud800",
+        "é",
+        "漢",
+        "ß",
+        "½",
+        "⁹",
+        "x",
+        "1",
+        "0",
+    ),
+    *(
+        "1,",
+        "1.",
+        "1/",
+        "1 ",
+        "e9",
+        "10^",
+        "×10^",
+        "1,000",
+        "a",
+        "A",
+        "A ",
+        "(A)",
+        "A\n",
+        "B. ",
+        "A or ",
+        "word ",
+        "s",
+    ),
     *(
         "Paris",
         "Pari ",
@@ -46,7 +103,18 @@ FRAGMENTS = (
         "=",
         "is ",
     ),
-    *("answer", "The answer is ", "answer: ", "option ", "so ", "i pick ", "####", "\\boxed{", "\\text{", "\\frac{1}"),
+    *(
+        "answer",
+        "The answer is ",
+        "answer: ",
+        "option ",
+        "so ",
+        "i pick ",
+        "####",
+        "\\boxed{",
+        "\\text{",
+        "\\frac{1}",
+    ),
     *(
         '{"a":',
         "[1,",
@@ -62,7 +130,19 @@ FRAGMENTS = (
         "no ",
         "4/5",
     ),
-    *("rate ", "million ", "January ", "1 January ", "$1", "percent ", "three ", "A) ", "\n- ", "| ", "I cannot "),
+    *(
+        "rate ",
+        "million ",
+        "January ",
+        "1 January ",
+        "$1",
+        "percent ",
+        "three ",
+        "A) ",
+        "\n- ",
+        "| ",
+        "I cannot ",
+    ),
 )
 NEEDED: dict[str, dict[str, Any]] = {
     "code_tests": {"allow_code": True, "seconds": 1.0},
@@ -141,7 +221,11 @@ def scorers(left_out: list[str] | None = None) -> Iterator[BoundScorer]:
 def _choices(function: Callable[..., Any]) -> Iterator[dict[str, Any]]:
     for name, parameter in registry.parameters(function).items():
         if get_origin(parameter.annotation) is Literal:
-            yield from ({name: value} for value in get_args(parameter.annotation) if value != parameter.default)
+            yield from (
+                {name: value}
+                for value in get_args(parameter.annotation)
+                if value != parameter.default
+            )
         elif isinstance(parameter.default, bool):
             yield {name: not parameter.default}
         elif name in ("response_field", "predicted_key"):
@@ -170,9 +254,25 @@ def case_of(text: str, role: str) -> Case:
     answer, wanted = (short, text) if role == "expected" else (text, short)
     fields = dict.fromkeys(("text", "direction", "amount", "x", "y"), answer[: LENGTH // 20])
     response = json.dumps(fields) if role == "field" else answer
-    truth = {"answer": wanted, "text": wanted, "direction": "up", "amount": 4, "bbox": {}, "relevant_docs": [wanted]}
-    truth |= {"tests": "assert True", "entry_point": "f", "tool_calls": [{"name": "f", "arguments": {"a": [wanted]}}]}
-    data = {"question": wanted, "prompt": wanted, "options": [wanted, "London", "A"], "contexts": [answer, wanted]}
+    truth = {
+        "answer": wanted,
+        "text": wanted,
+        "direction": "up",
+        "amount": 4,
+        "bbox": {},
+        "relevant_docs": [wanted],
+    }
+    truth |= {
+        "tests": "assert True",
+        "entry_point": "f",
+        "tool_calls": [{"name": "f", "arguments": {"a": [wanted]}}],
+    }
+    data = {
+        "question": wanted,
+        "prompt": wanted,
+        "options": [wanted, "London", "A"],
+        "contexts": [answer, wanted],
+    }
     item = Item(id="q", data=data, ground_truth=truth, metadata={})
     return Case(item, [Response(item_id="q", response=response, model_name="m")] * 2, [b"{}"])
 
@@ -182,7 +282,9 @@ def call(scorer: BoundScorer, case: Case, text: str) -> Any:
     if scorer.name.startswith("mixeval."):  # its rows have a shape of their own
         kind = "multiple-choice" if "choice" in scorer.name else "free-form"
         case.item.metadata["problem_type"] = kind
-        case.item.ground_truth = [0] if "choice" in scorer.name else [case.item.ground_truth["answer"]]
+        case.item.ground_truth = (
+            [0] if "choice" in scorer.name else [case.item.ground_truth["answer"]]
+        )
     if scorer.batch:
         return scorer.function([case], **scorer.params)
     case.responses = case.responses[: 2 if scorer.form == "match" else 1]

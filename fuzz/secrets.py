@@ -42,14 +42,20 @@ def made_up(chance: random.Random) -> str:
         ["abcdef0123456789", string.ascii_letters + string.digits, string.ascii_letters + "0-_.~+/"]
     )
     prefix = chance.choice(["sk-", "sk-ant-api03-", "gsk_", "", "key:", 'a"b\\', "100%25&"])
-    return prefix + "".join(chance.choices(letters, k=chance.randint(16, 60))) + chance.choice(["", "7", "=="])
+    return (
+        prefix
+        + "".join(chance.choices(letters, k=chance.randint(16, 60)))
+        + chance.choice(["", "7", "=="])
+    )
 
 
 def attack(case: int) -> str | None:
     chance = random.Random(case)
     key, way = made_up(chance), chance.choice(list(WAYS))
     shown = WAYS[way](key)
-    around = ["".join(chance.choices(string.printable, k=chance.choice([0, 1, 5, 300]))) for _ in range(2)]
+    around = [
+        "".join(chance.choices(string.printable, k=chance.choice([0, 1, 5, 300]))) for _ in range(2)
+    ]
     text = f"{around[0]} {shown} {around[1]}"
     secrets = Secrets([f"Bearer {key}" if chance.random() < 0.5 else key])
     error = secrets.scrubbed(text.encode()).decode(errors="replace")
@@ -59,7 +65,9 @@ def attack(case: int) -> str | None:
         if cut < len(text) and way in PARTED and not set(key) & set("%&\\")
         else text
     )
-    body = json.dumps({"choices": [{"message": {"content": content}}]}, ensure_ascii=chance.random() < 0.5).encode()
+    body = json.dumps(
+        {"choices": [{"message": {"content": content}}]}, ensure_ascii=chance.random() < 0.5
+    ).encode()
     answer = secrets.hidden(read_answer(body), body)
     for left in (error, answer.text):
         if any(form.lower() in left.lower() for form in (key, shown)):

@@ -69,9 +69,18 @@ def _value(rng: random.Random, depth: int) -> Any:
 def _lines(rng: random.Random) -> Iterator[bytes]:
     for _ in range(6):
         kind = [rng.choice(NAMES), rng.choice(KINDS), rng.choice(KINDS), ["list", []], ["dict", []]]
-        changes = [[rng.choice((0, 1, -1, 9, None)), _value(rng, 2)] for _ in range(rng.randrange(3))]
-        ways = [["ok", _value(rng, 4), changes, ""], ["raise", kind, changes, ""], ["raise", _value(rng, 2), [], 0]]
-        ways += [["do", rng.choice(("call", "getattr", "setattr")), _value(rng, 3), ["dict", []]], _value(rng, 3)]
+        changes = [
+            [rng.choice((0, 1, -1, 9, None)), _value(rng, 2)] for _ in range(rng.randrange(3))
+        ]
+        ways = [
+            ["ok", _value(rng, 4), changes, ""],
+            ["raise", kind, changes, ""],
+            ["raise", _value(rng, 2), [], 0],
+        ]
+        ways += [
+            ["do", rng.choice(("call", "getattr", "setattr")), _value(rng, 3), ["dict", []]],
+            _value(rng, 3),
+        ]
         text = bytearray(json.dumps(rng.choice(ways)).encode())
         if rng.random() < 0.2:
             text[rng.randrange(len(text))] = rng.randrange(256)
@@ -101,7 +110,11 @@ def _attack(case: int) -> str | None:
     if type(changed) is not list:
         return "an argument has another type"
     known = {*PLAIN, *GROUPS.values()}
-    return None if type(value) in known or not isinstance(value, tuple(known)) else f"a subclass: {type(value)}"
+    return (
+        None
+        if type(value) in known or not isinstance(value, tuple(known))
+        else f"a subclass: {type(value)}"
+    )
 
 
 @contextmanager

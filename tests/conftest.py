@@ -29,7 +29,9 @@ if (
     os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
 STATE = TemporaryDirectory(prefix="assay-tests-")
-os.environ["ASSAY_STATE_DIR"] = STATE.name  # what the tests make is not remembered in the user's own directory
+os.environ["ASSAY_STATE_DIR"] = (
+    STATE.name
+)  # what the tests make is not remembered in the user's own directory
 
 REGISTRIES = [value for value in vars(registry).values() if isinstance(value, registry.Registry)]
 
@@ -59,7 +61,11 @@ def lab(tmp_path: Path) -> Lab:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--shuffle", metavar="SEED", help="Run the modules, and the tests of each, in a random order.")
+    parser.addoption(
+        "--shuffle",
+        metavar="SEED",
+        help="Run the modules, and the tests of each, in a random order.",
+    )
 
 
 @pytest.hookimpl(trylast=True)

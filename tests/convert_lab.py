@@ -9,7 +9,14 @@ from assay.engine.experiment.imports.foreign import ForeignCase, Headline, Read,
 from assay.engine.experiment.imports.results import import_one
 from assay.records import Evaluation, Response
 
-ROWS = ("items.jsonl", "responses.jsonl", "evaluation_results.jsonl", "metrics.jsonl", "calls.jsonl", "traces.jsonl")
+ROWS = (
+    "items.jsonl",
+    "responses.jsonl",
+    "evaluation_results.jsonl",
+    "metrics.jsonl",
+    "calls.jsonl",
+    "traces.jsonl",
+)
 
 
 class Given:
@@ -35,21 +42,43 @@ class Given:
 
 
 QUESTIONS: list[dict[str, Any]] = [
-    {"id": "q1", "data": {"question": "2 + 2?", "level": 1}, "ground_truth": "4", "metadata": {"topic": "sums"}},
+    {
+        "id": "q1",
+        "data": {"question": "2 + 2?", "level": 1},
+        "ground_truth": "4",
+        "metadata": {"topic": "sums"},
+    },
     {
         "id": "q/2 ü",
         "data": {"question": "Größer als „drei“?\nja, nein", "options": ["a", {"b": None}]},
         "ground_truth": ["x", "y"],
     },
-    {"id": "3", "data": {"question": "=SUM(1)", "level": 2.0, "flag": True, "empty": ""}, "source": {"page": 7}},
+    {
+        "id": "3",
+        "data": {"question": "=SUM(1)", "level": 2.0, "flag": True, "empty": ""},
+        "source": {"page": 7},
+    },
     {
         "id": "four",
         "data": {"question": "12", "context": "line\r\nline two", "nothing": None},
         "ground_truth": None,
     },
-    {"id": "left out", "data": {"question": "Nobody was asked this."}, "ground_truth": {"answer": "-"}},
+    {
+        "id": "left out",
+        "data": {"question": "Nobody was asked this."},
+        "ground_truth": {"answer": "-"},
+    },
 ]
-ANSWERS = ["4", '=HYPERLINK("x")', "", "ja \U0001f600 \u2028 'nein'", '{"a": 1}', " 7 ", "true", 'a,b;"c"\n']
+ANSWERS = [
+    "4",
+    '=HYPERLINK("x")',
+    "",
+    "ja \U0001f600 \u2028 'nein'",
+    '{"a": 1}',
+    " 7 ",
+    "true",
+    'a,b;"c"\n',
+]
 
 
 def response(item: str, model: str, sample: int, number: int, **more: Any) -> Response:
@@ -75,7 +104,9 @@ def response(item: str, model: str, sample: int, number: int, **more: Any) -> Re
     return Response(item_id=item, **{**fields, **more})
 
 
-def evaluation(answer: Response, label: str, scorer: str, score: float | None, **more: Any) -> Evaluation:
+def evaluation(
+    answer: Response, label: str, scorer: str, score: float | None, **more: Any
+) -> Evaluation:
     fields: dict[str, Any] = {
         "sample_id": answer.sample_id,
         "sample_index": answer.sample_index,
@@ -110,7 +141,11 @@ ODD: list[dict[str, Any]] = [
         "messages": [{"role": "user", "content": "hi"}],
     },
     {"outcome": "skipped", "response": "", "error": "no budget", "prompt_tokens": 0},
-    {"output": {"steps": [1, {"x": None}]}, "logprobs": [{"token": "a", "logprob": -0.5}], "served_fingerprint": "fp"},
+    {
+        "output": {"steps": [1, {"x": None}]},
+        "logprobs": [{"token": "a", "logprob": -0.5}],
+        "served_fingerprint": "fp",
+    },
 ]
 
 
@@ -127,20 +162,39 @@ def cases() -> list[ForeignCase]:
                 number += 1
     found.append(ForeignCase(QUESTIONS[4]))
     a, b = answers["q1", "small"], answers["q1", "org/großes modell:7b"]
-    match = {"players": (a.model_name, b.model_name), "seat": 1, "responses": [a.key, b.key], "model_name": ""}
+    match = {
+        "players": (a.model_name, b.model_name),
+        "seat": 1,
+        "responses": [a.key, b.key],
+        "model_name": "",
+    }
     found.append(ForeignCase(evaluations=[evaluation(a, "better", "arena", 1.0, **match)]))
     return found
 
 
 def labels(answer: Response, number: int) -> list[Evaluation]:
     if answer.outcome == "errored":
-        return [evaluation(answer, "exact_match", "exact", None, outcome="errored", error="nothing to score")]
+        return [
+            evaluation(
+                answer, "exact_match", "exact", None, outcome="errored", error="nothing to score"
+            )
+        ]
     several = [
         evaluation(answer, "exact_match", "exact", float(number % 2), part=(0, 2)),
-        evaluation(answer, "length of it, in %", "exact", 1 / (number + 3), passed=None, part=(1, 2), value=number),
+        evaluation(
+            answer,
+            "length of it, in %",
+            "exact",
+            1 / (number + 3),
+            passed=None,
+            part=(1, 2),
+            value=number,
+        ),
     ]
     if number % 3 == 0:
-        several.append(evaluation(answer, "exact_match", "judge (strict)", 0.25, value={"votes": [1, 0]}))
+        several.append(
+            evaluation(answer, "exact_match", "judge (strict)", 0.25, value={"votes": [1, 0]})
+        )
     if number % 4 == 1:
         refused = {"outcome": "unparsed", "error": "no verdict in: …", "passed": None}
         several.append(evaluation(answer, "odd (label)", "judge", None, **refused))
@@ -162,7 +216,9 @@ def make(folder: Path, given: list[ForeignCase] | None = None, *, beside: bool =
     import_one(Read("lab", Given(cases() if given is None else given)), folder)
     if beside:
         (folder / "metrics.jsonl").write_text(json.dumps(METRIC) + "\n")
-        (folder / "calls.jsonl").write_text('{"key":"k1","step":"judge","response":{"text":"yes"}}\n')
+        (folder / "calls.jsonl").write_text(
+            '{"key":"k1","step":"judge","response":{"text":"yes"}}\n'
+        )
         (folder / "traces.jsonl").write_text('{"key":"k1","item_id":"q1","spans":[{"name":"a"}]}\n')
     return folder
 
@@ -173,6 +229,8 @@ def content(folder: Path) -> dict[str, Any]:
     for name in ROWS:
         file = folder / name
         lines = file.read_text("utf-8").split("\n")[:-1] if file.exists() else []
-        found[name] = sorted((json.loads(line) for line in lines), key=lambda row: json.dumps(row, sort_keys=True))
+        found[name] = sorted(
+            (json.loads(line) for line in lines), key=lambda row: json.dumps(row, sort_keys=True)
+        )
     found["config.yaml"] = (folder / "config.yaml").read_text()
     return found

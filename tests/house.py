@@ -8,8 +8,22 @@ from itertools import chain
 from pathlib import Path
 
 LONGEST_FILE, LONGEST_FUNCTION = 300, 50
-LARGEST_ROOM, LARGEST_FORMAT = 13, 24  # about a dozen; a format's own folder has as many as the widest needs
-PLUGIN_ROOMS = {"datasets", "models", "scorers", "metrics", "prompts", "tasks", "cli", "stats", "text", "reports"}
+LARGEST_ROOM, LARGEST_FORMAT = (
+    13,
+    24,
+)  # about a dozen; a format's own folder has as many as the widest needs
+PLUGIN_ROOMS = {
+    "datasets",
+    "models",
+    "scorers",
+    "metrics",
+    "prompts",
+    "tasks",
+    "cli",
+    "stats",
+    "text",
+    "reports",
+}
 MOST_LINES, MOST_FILES, MOST_CORE_LINES = 51_000, 440, 8_000
 CORE_STEPS = ("calls", "run", "evaluate", "aggregate")
 NATIVE = {"een"}  # the dialect of our own rows and configs may be named everywhere
@@ -33,7 +47,9 @@ def rooms(package: Path) -> list[Path]:
 
 def core_files(package: Path) -> list[Path]:
     """The root's files, store/ and engine/."""
-    return sorted([*package.glob("*.py"), *python_files(package / "store"), *python_files(package / "engine")])
+    return sorted(
+        [*package.glob("*.py"), *python_files(package / "store"), *python_files(package / "engine")]
+    )
 
 
 def formats(package: Path) -> list[str]:
@@ -57,7 +73,11 @@ def names_of_formats_outside(package: Path) -> list[str]:
         if named.search(place.as_posix()):
             problems.append(f"{place}: its name")
         lines = path.read_text().splitlines()
-        problems += [f"{place}:{number}: {line.strip()}" for number, line in enumerate(lines, 1) if named.search(line)]
+        problems += [
+            f"{place}:{number}: {line.strip()}"
+            for number, line in enumerate(lines, 1)
+            if named.search(line)
+        ]
     return problems
 
 
@@ -68,7 +88,11 @@ def formats_that_know_one_another(package: Path) -> list[str]:
         for path in python_files(package / "formats" / name):
             for module in imported(path, package):
                 other = module.removeprefix("assay.formats.").partition(".")[0]
-                if module.startswith("assay.formats.") and other != name and other in formats(package):
+                if (
+                    module.startswith("assay.formats.")
+                    and other != name
+                    and other in formats(package)
+                ):
                     problems.append(f"{path.relative_to(package)}: imports {module}")
     return problems
 
@@ -80,7 +104,8 @@ def commands_that_pass_the_door(package: Path) -> list[str]:
         f"{path.relative_to(package)}: imports {module}"
         for path in python_files(package / "cli")
         for module in imported(path, package)
-        if module.startswith("assay.") and not f"{module}.".startswith(tuple(f"{name}." for name in allowed))
+        if module.startswith("assay.")
+        and not f"{module}.".startswith(tuple(f"{name}." for name in allowed))
     ]
 
 
@@ -91,7 +116,9 @@ def imported(path: Path, package: Path) -> list[str]:
         if isinstance(node, ast.Import):
             modules += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module == "assay":
-            modules += [f"assay.{alias.name}" for alias in node.names if _is_module(package, alias.name)]
+            modules += [
+                f"assay.{alias.name}" for alias in node.names if _is_module(package, alias.name)
+            ]
         elif isinstance(node, ast.ImportFrom):
             modules.append(node.module or "")
     return modules
@@ -108,7 +135,9 @@ def class_names_used_twice(package: Path) -> list[str]:
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(str(path.relative_to(package)))
-    return [f"{name}: {', '.join(where)}" for name, where in sorted(places.items()) if len(where) > 1]
+    return [
+        f"{name}: {', '.join(where)}" for name, where in sorted(places.items()) if len(where) > 1
+    ]
 
 
 def names_that_say_nothing(package: Path) -> list[str]:
@@ -120,16 +149,26 @@ def names_that_say_nothing(package: Path) -> list[str]:
             continue
         if re.fullmatch(r"_?(utils?|helpers?|common|misc)", path.stem):
             problems.append(str(place))
-        names = [node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)]
+        names = [
+            node.name
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.ClassDef)
+        ]
         problems += [
-            f"{place}: {name}" for name in names if re.match(r"_?(Base|Abstract)[A-Z]|\w+(Manager|Helper)$", name)
+            f"{place}: {name}"
+            for name in names
+            if re.match(r"_?(Base|Abstract)[A-Z]|\w+(Manager|Helper)$", name)
         ]
     return problems
 
 
 def long_files(package: Path) -> list[str]:
     counted = ((path, lines_of(path)) for path in python_files(package))
-    return [f"{path.relative_to(package)}: {lines} lines" for path, lines in counted if lines > LONGEST_FILE]
+    return [
+        f"{path.relative_to(package)}: {lines} lines"
+        for path, lines in counted
+        if lines > LONGEST_FILE
+    ]
 
 
 def long_functions(package: Path) -> list[str]:
@@ -139,7 +178,9 @@ def long_functions(package: Path) -> list[str]:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 lines = (node.end_lineno or node.lineno) - node.lineno + 1
                 if lines > LONGEST_FUNCTION:
-                    problems.append(f"{path.relative_to(package)}:{node.lineno} {node.name}: {lines} lines")
+                    problems.append(
+                        f"{path.relative_to(package)}:{node.lineno} {node.name}: {lines} lines"
+                    )
     return problems
 
 
@@ -148,10 +189,20 @@ def rooms_without_a_sign(package: Path) -> list[str]:
     problems: list[str] = []
     for room in rooms(package):
         text = ast.get_docstring(ast.parse((room / "__init__.py").read_text())) or ""
-        sentences = [part for part in re.split(r"(?<=[.!?])\s+", text.strip()) if part.endswith((".", "!", "?"))]
-        limits = re.search(r"\b(no|not|never|nothing|none|neither|nobody|only|alone|without)\b", text, re.IGNORECASE)
+        sentences = [
+            part
+            for part in re.split(r"(?<=[.!?])\s+", text.strip())
+            if part.endswith((".", "!", "?"))
+        ]
+        limits = re.search(
+            r"\b(no|not|never|nothing|none|neither|nobody|only|alone|without)\b",
+            text,
+            re.IGNORECASE,
+        )
         if len(sentences) < 2 or limits is None:
-            problems.append(f"{(room / '__init__.py').relative_to(package)}: {text.partition(chr(10))[0]!r}")
+            problems.append(
+                f"{(room / '__init__.py').relative_to(package)}: {text.partition(chr(10))[0]!r}"
+            )
     return problems
 
 
@@ -171,12 +222,20 @@ def totals(package: Path) -> dict[str, int]:
     files = list(python_files(package))
     core = [*package.glob("*.py"), *python_files(package / "store")]
     core += chain.from_iterable(python_files(package / "engine" / step) for step in CORE_STEPS)
-    return {"lines": sum(map(lines_of, files)), "files": len(files), "lines of the core": sum(map(lines_of, core))}
+    return {
+        "lines": sum(map(lines_of, files)),
+        "files": len(files),
+        "lines of the core": sum(map(lines_of, core)),
+    }
 
 
 def too_much_code(package: Path) -> list[str]:
     most = {"lines": MOST_LINES, "files": MOST_FILES, "lines of the core": MOST_CORE_LINES}
-    return [f"{n:,} {what}, at most {most[what]:,}" for what, n in totals(package).items() if n > most[what]]
+    return [
+        f"{n:,} {what}, at most {most[what]:,}"
+        for what, n in totals(package).items()
+        if n > most[what]
+    ]
 
 
 CHECKS: list[Check] = [

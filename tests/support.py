@@ -23,7 +23,11 @@ class Lab:
     def __init__(self, folder: Path, items: int = 4) -> None:
         self.folder = folder
         self.rows: list[dict[str, Any]] = [
-            {"id": f"q{i}", "data": {"question": f"{i} + 1", "note": "n"}, "ground_truth": {"answer": str(i + 1)}}
+            {
+                "id": f"q{i}",
+                "data": {"question": f"{i} + 1", "note": "n"},
+                "ground_truth": {"answer": str(i + 1)},
+            }
             for i in range(items)
         ]
         self.paid = folder / "paid.txt"
@@ -68,7 +72,9 @@ class Lab:
         experiment = assay.experiment(self.config, **options)
         result = run_blocking(experiment.run)
         ran = sum(lane.done for lane in experiment.progress.of("run"))
-        scored = {lane.name: lane.done for lane in experiment.progress.of("evaluate") if not lane.calls}
+        scored = {
+            lane.name: lane.done for lane in experiment.progress.of("evaluate") if not lane.calls
+        }
         return Done(result, ran, scored, self.calls() - paid)
 
     def calls(self) -> int:
@@ -130,7 +136,10 @@ def in_virtual_time(make: Callable[[VirtualClock], Coroutine[Any, Any, T]]) -> T
     clock = VirtualClock()
     loop = asyncio.SelectorEventLoop(clock)
     loop.time = clock.monotonic  # type: ignore[method-assign]
-    with mock.patch("assay.engine.calls.lanes.time", clock), mock.patch("assay.engine.calls.pace.time", clock):
+    with (
+        mock.patch("assay.engine.calls.lanes.time", clock),
+        mock.patch("assay.engine.calls.pace.time", clock),
+    ):
         try:
             return loop.run_until_complete(make(clock))
         finally:

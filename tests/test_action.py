@@ -36,7 +36,9 @@ class Runner:
         assay = tools / "assay"
         assay.write_text(f'#!/usr/bin/env bash\nexec "{sys.executable}" -m assay "$@"\n')
         assay.chmod(0o755)
-        rows = [{"id": str(n), "question": f"What is {n} + 1?", "answer": str(n + 1)} for n in range(30)]
+        rows = [
+            {"id": str(n), "question": f"What is {n} + 1?", "answer": str(n + 1)} for n in range(30)
+        ]
         (folder / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         config = {"dataset": "items.jsonl", "models": [{"name": "m", "type": "demo", "skill": 0.9}]}
         config |= {
@@ -45,9 +47,19 @@ class Runner:
             "gates": [{"metric": "mean", "min": 0.2}],
         }
         (folder / "config.yaml").write_text(yaml.safe_dump(config))
-        self.inputs = {"CONFIG": "config.yaml", "FOLDER": "out", "BASELINE": "", "GATE": "", "INCONCLUSIVE": "exit"}
+        self.inputs = {
+            "CONFIG": "config.yaml",
+            "FOLDER": "out",
+            "BASELINE": "",
+            "GATE": "",
+            "INCONCLUSIVE": "exit",
+        }
         self.inputs |= {"COMMENT": "true", "PULL_REQUEST": "7", "GITHUB_REPOSITORY": "org/repo"}
-        files = {"GITHUB_OUTPUT": "outputs", "GITHUB_STEP_SUMMARY": "summary.md", "GH_LOG": "gh.log"}
+        files = {
+            "GITHUB_OUTPUT": "outputs",
+            "GITHUB_STEP_SUMMARY": "summary.md",
+            "GH_LOG": "gh.log",
+        }
         files |= {"GH_BODY": "body.md", "GH_COMMENTS": "comments"}
         self.inputs |= {name: str(folder / file) for name, file in files.items()}
         self.inputs["PATH"] = f"{tools}:{os.environ['PATH']}"
@@ -55,7 +67,9 @@ class Runner:
     def run(self, **inputs: str) -> int:
         environment = {**os.environ, **self.inputs, **inputs}
         command = ["bash", str(ROOT / "tools/action/gate.sh")]
-        done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True)
+        done = subprocess.run(
+            command, cwd=self.folder, env=environment, capture_output=True, text=True
+        )
         self.said = done.stdout + done.stderr
         return done.returncode
 
@@ -128,7 +142,11 @@ def test_inputs_are_never_commands(runner: Runner) -> None:
     action: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
     for step in action["runs"]["steps"]:
         assert "${{" not in step["run"]
-        assert all(name in step["env"] for name in _variables(step["run"]) if not name.startswith("GITHUB_"))
+        assert all(
+            name in step["env"]
+            for name in _variables(step["run"])
+            if not name.startswith("GITHUB_")
+        )
 
 
 def _variables(script: str) -> set[str]:
@@ -141,6 +159,10 @@ def test_every_input_reaches_the_script() -> None:
     action: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
     used = json.dumps([step["env"] for step in action["runs"]["steps"]])
     assert [name for name in action["inputs"] if f"inputs.{name}" not in used] == []
-    workflow: dict[str, Any] = yaml.safe_load((ROOT / "examples/ci/github-actions.yaml").read_text())
-    (step,) = [step for step in workflow["jobs"]["gate"]["steps"] if "assay@" in step.get("uses", "")]
+    workflow: dict[str, Any] = yaml.safe_load(
+        (ROOT / "examples/ci/github-actions.yaml").read_text()
+    )
+    (step,) = [
+        step for step in workflow["jobs"]["gate"]["steps"] if "assay@" in step.get("uses", "")
+    ]
     assert set(step["with"]) <= set(action["inputs"])

@@ -36,11 +36,17 @@ OPEN = {  # bounds of the plan that are not reached yet: each fails here as soon
 }
 PLANNED = [
     pytest.param(
-        check, marks=pytest.mark.xfail(strict=True, reason=OPEN[check]) if check in OPEN else (), id=check.__name__
+        check,
+        marks=pytest.mark.xfail(strict=True, reason=OPEN[check]) if check in OPEN else (),
+        id=check.__name__,
     )
     for check in CHECKS
 ]
-LARGEST = {"lines": 104_250, "files": 780, "lines of the core": 12_510}  # what a change adds, it takes away elsewhere
+LARGEST = {
+    "lines": 104_250,
+    "files": 780,
+    "lines of the core": 12_510,
+}  # what a change adds, it takes away elsewhere
 
 
 def test_the_house_does_not_grow() -> None:
@@ -79,15 +85,27 @@ SOUND = {
     "prompts/long.txt": "a text about strangers",
 }
 BROKEN: list[tuple[Check, dict[str, str], str]] = [
-    (names_of_formats_outside, {"cli/run.py": "# for Foreign Words"}, "cli/run.py:1: # for Foreign Words"),
+    (
+        names_of_formats_outside,
+        {"cli/run.py": "# for Foreign Words"},
+        "cli/run.py:1: # for Foreign Words",
+    ),
     (names_of_formats_outside, {"data/foreign_words.txt": ""}, "data/foreign_words.txt: its name"),
-    (names_of_formats_outside, {"data/schema.json": '"foreign-words"'}, 'data/schema.json:1: "foreign-words"'),
+    (
+        names_of_formats_outside,
+        {"data/schema.json": '"foreign-words"'},
+        'data/schema.json:1: "foreign-words"',
+    ),
     (
         formats_that_know_one_another,
         {"formats/quizzer/command.py": "def f():\n    from assay.formats.foreign_words import x"},
         "formats/quizzer/command.py: imports assay.formats.foreign_words",
     ),
-    (commands_that_pass_the_door, {"cli/ls.py": "import assay.store.log"}, "cli/ls.py: imports assay.store.log"),
+    (
+        commands_that_pass_the_door,
+        {"cli/ls.py": "import assay.store.log"},
+        "cli/ls.py: imports assay.store.log",
+    ),
     (
         commands_that_pass_the_door,
         {"cli/ls.py": "def f():\n    from assay import apiary, run", "apiary.py": ""},
@@ -99,7 +117,11 @@ BROKEN: list[tuple[Check, dict[str, str], str]] = [
         "Runner: engine/run/run.py, store/log.py",
     ),
     (names_that_say_nothing, {"text/utils.py": ""}, "text/utils.py"),
-    (names_that_say_nothing, {"text/words.py": "class WordManager: ..."}, "text/words.py: WordManager"),
+    (
+        names_that_say_nothing,
+        {"text/words.py": "class WordManager: ..."},
+        "text/words.py: WordManager",
+    ),
     (names_that_say_nothing, {"text/words.py": "class BaseWord: ..."}, "text/words.py: BaseWord"),
     (long_files, {"text/long.py": "x = 1\n" * 301}, "text/long.py: 301 lines"),
     (
@@ -112,7 +134,11 @@ BROKEN: list[tuple[Check, dict[str, str], str]] = [
         {"text/__init__.py": '"""Words. Many of them."""'},
         "text/__init__.py: 'Words. Many of them.'",
     ),
-    (rooms_without_a_sign, {"text/__init__.py": '"""Only words."""'}, "text/__init__.py: 'Only words.'"),
+    (
+        rooms_without_a_sign,
+        {"text/__init__.py": '"""Only words."""'},
+        "text/__init__.py: 'Only words.'",
+    ),
     (rooms_without_a_sign, {"text/__init__.py": ""}, "text/__init__.py: ''"),
     (crowded_rooms, {f"store/file_{number}.py": "" for number in range(14)}, "store: 14 files"),
     (too_much_code, {f"text/file_{number}.py": "" for number in range(440)}, "files, at most 440"),
@@ -127,8 +153,12 @@ def test_a_sound_tree_passes(check: Check, tmp_path: Path) -> None:
     assert check(plant(tmp_path / "assay", {**SOUND, **names})) == []
 
 
-@pytest.mark.parametrize(("check", "files", "problem"), BROKEN, ids=lambda value: getattr(value, "__name__", ""))
-def test_a_broken_tree_fails(check: Check, files: dict[str, str], problem: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("check", "files", "problem"), BROKEN, ids=lambda value: getattr(value, "__name__", "")
+)
+def test_a_broken_tree_fails(
+    check: Check, files: dict[str, str], problem: str, tmp_path: Path
+) -> None:
     problems = check(plant(tmp_path / "assay", {**SOUND, **files}))
     assert any(line.endswith(problem) for line in problems), problems
 
@@ -139,11 +169,15 @@ def contracts(kind: str) -> list[dict[str, Any]]:
 
 
 def modules() -> set[str]:
-    return {path.stem for path in PACKAGE.glob("*.py")} | {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    return {path.stem for path in PACKAGE.glob("*.py")} | {
+        path.parent.name for path in PACKAGE.glob("*/__init__.py")
+    }
 
 
 def test_every_room_has_its_place_in_the_layers() -> None:
-    (contract,) = (contract for contract in contracts("layers") if contract["containers"] == ["assay"])
+    (contract,) = (
+        contract for contract in contracts("layers") if contract["containers"] == ["assay"]
+    )
     layers = [name.strip(" ()") for line in contract["layers"] for name in line.split("|")]
     present = {path.stem for path in PACKAGE.glob("*.py")} | {
         path.parent.name for path in PACKAGE.glob("*/__init__.py")

@@ -21,7 +21,9 @@ def test_the_bounds_are_what_the_test_does_not_reject(count: int) -> None:
     assert found.level >= 0.95
     for bound, outwards in product((found.low, found.high), (False, True)):
         nudge = 1e-9 if (bound == found.high) == outwards else -1e-9
-        p = wilcoxon([math.log(ratio) - math.log(bound) - nudge for ratio in ratios], method="exact").pvalue
+        p = wilcoxon(
+            [math.log(ratio) - math.log(bound) - nudge for ratio in ratios], method="exact"
+        ).pvalue
         assert bool(p <= 0.05) is outwards
 
 

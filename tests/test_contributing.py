@@ -17,7 +17,15 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[1]
-KINDS = ("a metric", "a scorer", "a model provider", "a dataset format", "a report", "a foreign format", "a command")
+KINDS = (
+    "a metric",
+    "a scorer",
+    "a model provider",
+    "a dataset format",
+    "a report",
+    "a foreign format",
+    "a command",
+)
 
 
 class Advice(NamedTuple):
@@ -32,7 +40,10 @@ def advice() -> dict[str, Advice]:
     table = page.partition("## Where do I add …")[2].partition("\n## ")[0]
     rows = [line.strip("|").split(" | ") for line in table.splitlines() if line.startswith("| ")]
     quoted = re.compile(r"`([^`]+)`")
-    return {cells[0].strip(): Advice(quoted.findall(cells[1]), quoted.findall(cells[2])) for cells in rows[1:]}
+    return {
+        cells[0].strip(): Advice(quoted.findall(cells[1]), quoted.findall(cells[2]))
+        for cells in rows[1:]
+    }
 
 
 class Copy:
@@ -40,13 +51,19 @@ class Copy:
 
     def __init__(self, place: Path) -> None:
         self.source, self.folder = place / "src", place / "here"
-        shutil.copytree(ROOT / "src/assay", self.source / "assay", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            ROOT / "src/assay", self.source / "assay", ignore=shutil.ignore_patterns("__pycache__")
+        )
         self.folder.mkdir()
         self.before = self.files()
 
     def files(self) -> dict[str, bytes]:
-        paths = (path for path in self.source.rglob("*") if path.is_file() and path.suffix != ".pyc")
-        return {path.relative_to(self.source.parent).as_posix(): path.read_bytes() for path in paths}
+        paths = (
+            path for path in self.source.rglob("*") if path.is_file() and path.suffix != ".pyc"
+        )
+        return {
+            path.relative_to(self.source.parent).as_posix(): path.read_bytes() for path in paths
+        }
 
     def add(self, place: str, text: str) -> None:
         """A file where the page says; `src/` is that of the copy."""
@@ -61,7 +78,9 @@ class Copy:
     def assay(self, *words: str) -> str:
         environ = {**os.environ, "PYTHONPATH": str(self.source), "COLUMNS": "200"}
         command = [sys.executable, "-m", "assay", *words]
-        done = subprocess.run(command, cwd=self.folder, env=environ, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=self.folder, env=environ, capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -72,7 +91,9 @@ class Copy:
 @pytest.fixture
 def copy(tmp_path: Path) -> Copy:
     made = Copy(tmp_path)
-    made.write("items.jsonl", '{"id": "a", "data": {"question": "What is 1 + 1?"}, "ground_truth": "2"}\n')
+    made.write(
+        "items.jsonl", '{"id": "a", "data": {"question": "What is 1 + 1?"}, "ground_truth": "2"}\n'
+    )
     made.write("config.yaml", "{models: [demo:small], dataset: items.jsonl, output_dir: out}\n")
     return made
 
@@ -97,7 +118,12 @@ def plugin(kind: str, name: str, parameters: str, body: str, imports: str = "") 
     return row.places[0].replace("<name>", name), "\n".join(lines)
 
 
-METRIC = plugin("a metric", "loudness", "times: float = 1.0", "return Values(value=times * float(group.score.mean()))")
+METRIC = plugin(
+    "a metric",
+    "loudness",
+    "times: float = 1.0",
+    "return Values(value=times * float(group.score.mean()))",
+)
 SCORER = plugin(
     "a scorer",
     "loud",
@@ -167,10 +193,19 @@ def test_a_metric_a_scorer_a_model_and_a_dataset_format(copy: Copy) -> None:
     assert sorted(str(row["response"]) for row in copy.rows("out/responses.jsonl")) == sorted(
         ["HELLO?!", "HELLO!", "BYE?!", "BYE!"]
     )
-    values = {(row["model_name"], row["label"]): row["value"] for row in copy.rows("out/metrics.jsonl")}
+    values = {
+        (row["model_name"], row["label"]): row["value"] for row in copy.rows("out/metrics.jsonl")
+    }
     both = ("herald", "plain")
-    assert values == {(m, lab): 2.0 * (lab == "loud" or m == "herald") for m in both for lab in ("loud", "asked")}
-    for kind, name in (("metric", "loudness"), ("scorer", "loud"), ("model", "crier"), ("dataset", "words")):
+    assert values == {
+        (m, lab): 2.0 * (lab == "loud" or m == "herald") for m in both for lab in ("loud", "asked")
+    }
+    for kind, name in (
+        ("metric", "loudness"),
+        ("scorer", "loud"),
+        ("model", "crier"),
+        ("dataset", "words"),
+    ):
         assert re.search(rf"\b{name}\b", copy.assay("list", kind))
         assert "What it does." in copy.assay("show", name)
 

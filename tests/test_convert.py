@@ -70,14 +70,25 @@ SCORE = st.none() | st.floats(-1e9, 1e9)
 
 @st.composite
 def any_case(draw: st.DrawFn, item: dict[str, Any], number: int) -> ForeignCase:
-    answer = response(item["id"], draw(st.sampled_from(["a", "b c", ""])), number, number, metadata=draw(FIELDS))
+    answer = response(
+        item["id"], draw(st.sampled_from(["a", "b c", ""])), number, number, metadata=draw(FIELDS)
+    )
     answer.response, answer.error, answer.output = draw(TEXT), draw(st.none() | TEXT), draw(VALUE)
     answer.outcome = draw(st.sampled_from(["ok", "refused", "errored", "skipped"]))
     answer.cost, answer.total_tokens = draw(SCORE), draw(st.none() | st.integers(0, 10**9))
-    labels = draw(st.lists(st.tuples(TEXT, TEXT, SCORE, st.none() | st.booleans(), VALUE), max_size=3))
+    labels = draw(
+        st.lists(st.tuples(TEXT, TEXT, SCORE, st.none() | st.booleans(), VALUE), max_size=3)
+    )
     rows = [
         evaluation(
-            answer, label, scorer, score, passed=passed, value=value, key=f"{number}-{at}", metadata=draw(FIELDS)
+            answer,
+            label,
+            scorer,
+            score,
+            passed=passed,
+            value=value,
+            key=f"{number}-{at}",
+            metadata=draw(FIELDS),
         )
         for at, (label, scorer, score, passed, value) in enumerate(labels)
     ]

@@ -35,7 +35,12 @@ from assay.config import load
 from assay.config.source import scalar
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 MINIMAL = {"models": ["demo:small"], "dataset": "items.jsonl"}
 MENTIONED = {
@@ -49,7 +54,9 @@ MENTIONED = {
 PORT = "8137"  # what the pages write; the test takes a free one instead
 COMMON_FLAGS = {"--help", "-h", "--version", "--debug", "--json"}
 PICTURE = ROOT / "docs/images/demo.svg"
-BLOCK = re.compile(r"(?ms)^(?:<!-- (?P<mark>output|local|benchmarks) -->\n+)?```(?P<kind>\w+)\n(?P<text>.*?)^```$")
+BLOCK = re.compile(
+    r"(?ms)^(?:<!-- (?P<mark>output|local|benchmarks) -->\n+)?```(?P<kind>\w+)\n(?P<text>.*?)^```$"
+)
 CHECKED_ONLY = re.compile(r"(?:make|pip install|\.venv/bin/assay view)\b.*")
 ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("EVAL_")},
@@ -68,15 +75,24 @@ class Block(NamedTuple):
 def blocks(page: Path) -> list[Block]:
     text = page.read_text()
     return [
-        Block(text.count("\n", 0, found.start("text")), found["kind"], found["text"], found["mark"] or "")
+        Block(
+            text.count("\n", 0, found.start("text")),
+            found["kind"],
+            found["text"],
+            found["mark"] or "",
+        )
         for found in BLOCK.finditer(text)
     ]
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
-    for logs in (ROOT / "tests/formats").glob("*/logs"):  # of other tools, which the pages about them read
+    shutil.copytree(
+        ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    for logs in (ROOT / "tests/formats").glob(
+        "*/logs"
+    ):  # of other tools, which the pages about them read
         shutil.copytree(logs, tmp_path / logs.relative_to(ROOT))
     for name, text in MENTIONED.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -91,13 +107,17 @@ def test_every_block_runs(name: str, folder: Path) -> None:
 
 
 @pytest.mark.local
-@pytest.mark.parametrize("name", [name for name in NAMES if "<!-- local -->" in (ROOT / name).read_text()])
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if "<!-- local -->" in (ROOT / name).read_text()]
+)
 def test_every_block_runs_with_the_local_model(name: str, folder: Path) -> None:
     run_blocks(name, folder, "local")
 
 
 @pytest.mark.benchmarks
-@pytest.mark.parametrize("name", [name for name in NAMES if "<!-- benchmarks -->" in (ROOT / name).read_text()])
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if "<!-- benchmarks -->" in (ROOT / name).read_text()]
+)
 def test_every_block_runs_with_the_harness(name: str, folder: Path) -> None:
     run_blocks(name, folder, "benchmarks")
 
@@ -121,7 +141,9 @@ def run_blocks(name: str, folder: Path, has: str = "") -> None:
         elif block.kind == "python":
             printed = executed([sys.executable, "-W", "error", "-c", block.text], where)
         elif block.kind == "sh":
-            printed = executed(["bash", "-euo", "pipefail", "-c", without_setup(block.text, where)], where)
+            printed = executed(
+                ["bash", "-euo", "pipefail", "-c", without_setup(block.text, where)], where
+            )
 
 
 def executed(command: list[str], where: str) -> str:
@@ -178,7 +200,9 @@ def assert_shown(shown: str, printed: str, where: str) -> None:
     lines = iter(words(printed))
     for wanted in words(shown):
         pattern = re.sub(r"([\[*?])", r"[\1]", wanted).replace("…", "*")
-        assert any(fnmatchcase(line, pattern) for line in lines), f"{where}: {wanted!r} is not in\n{printed}"
+        assert any(fnmatchcase(line, pattern) for line in lines), (
+            f"{where}: {wanted!r} is not in\n{printed}"
+        )
 
 
 def words(text: str) -> list[str]:
@@ -214,7 +238,9 @@ def test_a_page_names_every_flag_of_its_command(command: str) -> None:
         if isinstance(option, click.Option) and not option.hidden
         for flag in option.opts
     }
-    assert {flag for flag in flags - COMMON_FLAGS if f"`{flag}" not in page and f"/{flag}" not in page} == set()
+    assert {
+        flag for flag in flags - COMMON_FLAGS if f"`{flag}" not in page and f"/{flag}" not in page
+    } == set()
 
 
 def test_the_first_page_names_every_command_and_common_flag() -> None:

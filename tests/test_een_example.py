@@ -21,7 +21,16 @@ RESPONSE_FIELDS = [
 ]
 METADATA_FIELDS = ["model_id", "prompt_template", "sampling", "finish_reason", "response_id"]
 EVALUATION_FIELDS = [
-    *("item_id", "sample_id", "sample_index", "label", "model_name", "passed", "score", "detailed_results"),
+    *(
+        "item_id",
+        "sample_id",
+        "sample_index",
+        "label",
+        "model_name",
+        "passed",
+        "score",
+        "detailed_results",
+    ),
     *("evaluation_time", "timestamp", "metadata"),
 ]
 SHOWN = """\
@@ -31,7 +40,7 @@ SHOWN = """\
 {"item_id": "problem_2", "sample_id": "problem_2_sample_0", "sample_index": 0, "label": "exact_match", "passed": true, "score": 1.0}
 {"item_id": "problem_2", "sample_id": "problem_2_sample_1", "sample_index": 1, "label": "exact_match", "passed": true, "score": 1.0}
 {"item_id": "problem_2", "sample_id": "problem_2_sample_2", "sample_index": 2, "label": "exact_match", "passed": false, "score": 0.0}
-"""  # noqa: E501
+"""
 
 
 @pytest.fixture
@@ -47,7 +56,9 @@ def rows(folder: Path, name: str) -> list[dict[str, Any]]:
 
 def test_responses_are_those_of_een(experiment: Path) -> None:
     responses = sorted(rows(experiment, "responses"), key=lambda row: row["sample_id"])
-    assert [row["sample_id"] for row in responses] == [f"problem_{i}_sample_{n}" for i in (1, 2) for n in range(3)]
+    assert [row["sample_id"] for row in responses] == [
+        f"problem_{i}_sample_{n}" for i in (1, 2) for n in range(3)
+    ]
     for row in responses:
         assert list(row)[: len(RESPONSE_FIELDS)] == RESPONSE_FIELDS
         assert list(row["metadata"]) == METADATA_FIELDS
@@ -96,7 +107,9 @@ def test_metrics_are_those_of_een(experiment: Path) -> None:
 def test_the_six_rows_that_een_shows_give_its_number(tmp_path: Path) -> None:
     metadata = {"model_id": "model_1", "prompt_template": "template_2"}
     shown = [{**json.loads(line), "metadata": metadata} for line in SHOWN.splitlines()]
-    (tmp_path / "evaluation_results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in shown))
+    (tmp_path / "evaluation_results.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in shown)
+    )
     facets = ["metadata.model_id", "prompt_template"]
     metric = assay.bind_metric(name="pass@k", type="pass_at_k", facets=facets)
     (row,) = assay.Aggregator(assay.FlatStore(tmp_path)).aggregate(["shown"], [metric])
@@ -115,5 +128,11 @@ def test_the_six_rows_that_een_shows_give_its_number(tmp_path: Path) -> None:
 
 def test_without_facets_the_rows_count_as_they_are_printed(tmp_path: Path) -> None:
     (tmp_path / "evaluation_results.jsonl").write_text(SHOWN)
-    (row,) = assay.Aggregator(assay.FlatStore(tmp_path)).aggregate(["shown"], [assay.bind_metric(type="pass_at_k")])
-    assert (row["facets"], row["label"], row["pass_at_k"]) == ([], "exact_match", pytest.approx(5 / 6))
+    (row,) = assay.Aggregator(assay.FlatStore(tmp_path)).aggregate(
+        ["shown"], [assay.bind_metric(type="pass_at_k")]
+    )
+    assert (row["facets"], row["label"], row["pass_at_k"]) == (
+        [],
+        "exact_match",
+        pytest.approx(5 / 6),
+    )

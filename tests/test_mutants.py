@@ -25,7 +25,9 @@ def lines_of(code: str, tmp_path: Path) -> set[str]:
     found: set[str] = set()
     for mutant in mutants(path):
         ast.parse(mutant.text)
-        changed = [line for line, old in zip(mutant.text.splitlines(), before, strict=True) if line != old]
+        changed = [
+            line for line, old in zip(mutant.text.splitlines(), before, strict=True) if line != old
+        ]
         assert mutant.text.splitlines()[mutant.line - 1] == changed[0]
         found.update(line.strip() for line in changed)
     return found
@@ -49,7 +51,10 @@ def test_every_kind_of_mutant(tmp_path: Path) -> None:
         ("while a.b(): pass", {"while (not a.b()): pass"}),
         ("x = not a", {"x = (a)"}),
         ("x = True", {"x = False"}),
-        ("x = 'ä' if a is not None else 0.5", {"x = 'ä' if (a is None) else 0.5", "x = 'ä' if a is not None else 1.5"}),
+        (
+            "x = 'ä' if a is not None else 0.5",
+            {"x = 'ä' if (a is None) else 0.5", "x = 'ä' if a is not None else 1.5"},
+        ),
         ("x = a < b <= c", {"x = (a <= b <= c)", "x = (a < b < c)"}),
         ("x = a % b", {"x = (a * b)"}),
         ("if TYPE_CHECKING:\n    x = 1", set()),
@@ -63,7 +68,12 @@ def test_what_is_changed(code: str, expected: set[str], tmp_path: Path) -> None:
 
 
 def test_the_tests_of_a_room(tmp_path: Path) -> None:
-    for name in ("engine/run/test_run.py", "engine/run/test_plan.py", "engine/run/support.py", "engine/test_all.py"):
+    for name in (
+        "engine/run/test_run.py",
+        "engine/run/test_plan.py",
+        "engine/run/support.py",
+        "engine/test_all.py",
+    ):
         (tmp_path / "tests" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "tests" / name).write_text("")
     tests = relevant_tests(tmp_path / "src/assay/engine/run/run.py", tmp_path)
@@ -77,7 +87,9 @@ def test_every_room_of_the_engine_has_tests() -> None:
 
 
 @pytest.mark.slow
-def test_a_mutant_that_no_test_notices_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mutant_that_no_test_notices_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     files = {
         "src/assay/__init__.py": "",
         "src/assay/pytest_plugin.py": "",

@@ -49,7 +49,10 @@ def made(group: type) -> Any:
 
 
 def test_fields_take_the_place_of_further_keywords() -> None:
-    assert {name: p.default for name, p in parameters(made(Shared)).items()} == {"rule": "all", "size": 3}
+    assert {name: p.default for name, p in parameters(made(Shared)).items()} == {
+        "rule": "all",
+        "size": 3,
+    }
     assert list(inspect.signature(made(More)).parameters) == ["item", "rule", "size", "depth"]
 
 

@@ -23,7 +23,9 @@ def test_every_parameter_is_explained_and_none_is_invented(kind: str) -> None:
     for name in known.names():
         function = known.get(name)
         if function.__module__.startswith(f"{known.package}."):
-            assert set(described(function.__doc__)[1]) == set(registry.parameters(function)) - {"context"}, name
+            assert set(described(function.__doc__)[1]) == set(registry.parameters(function)) - {
+                "context"
+            }, name
 
 
 def test_scorers_have_a_page() -> None:
@@ -31,7 +33,9 @@ def test_scorers_have_a_page() -> None:
 
 
 def test_a_section() -> None:
-    def sample(item: object, *, size: int = 3, kind: str | None = None, flag: bool = False, need: float) -> None:
+    def sample(
+        item: object, *, size: int = 3, kind: str | None = None, flag: bool = False, need: float
+    ) -> None:
         """Does it.
 
         More | about it.

@@ -53,8 +53,12 @@ def test_type_checkers_and_python_find_the_same_things() -> None:
     imported: dict[str, tuple[str, str]] = {}
     for node in block.body:
         if isinstance(node, ast.ImportFrom) and node.module:
-            imported |= {alias.asname or alias.name: (node.module, alias.name) for alias in node.names}
-    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+            imported |= {
+                alias.asname or alias.name: (node.module, alias.name) for alias in node.names
+            }
+    defined = {
+        node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
     public = {name: home for name, home in _homes().items() if name in api.__all__}
     assert {name: home for name, home in imported.items() if name not in TYPES_ONLY} == public
     assert set(api.__all__) <= {*imported, *defined}
@@ -70,7 +74,9 @@ def test_every_verb_of_the_command_line_is_a_function() -> None:
         names = [f"{verb}_{word}" for word in groups[verb]] if verb in groups else renamed.get(verb)
         for name in names if names is not None else [verb.replace("-", "_")]:
             assert callable(getattr(assay, name)), name
-            assert (getattr(assay, name).__doc__ or "").strip(), f"{name} has no line of documentation"
+            assert (getattr(assay, name).__doc__ or "").strip(), (
+                f"{name} has no line of documentation"
+            )
 
 
 def test_dir_shows_them() -> None:

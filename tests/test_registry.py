@@ -8,7 +8,18 @@ from typing import Any, Literal
 import pytest
 
 from assay.errors import UserError
-from assay.registry import Registry, check_params, dataset, load_function, metric, model, nearest, prompt, scorer, task
+from assay.registry import (
+    Registry,
+    check_params,
+    dataset,
+    load_function,
+    metric,
+    model,
+    nearest,
+    prompt,
+    scorer,
+    task,
+)
 
 
 @pytest.fixture
@@ -18,7 +29,8 @@ def registry() -> Registry:
 
 def test_nearest() -> None:
     assert (
-        nearest("exactmatch", ["exact_match", "contains"]) == "did you mean 'exact_match'? valid: contains, exact_match"
+        nearest("exactmatch", ["exact_match", "contains"])
+        == "did you mean 'exact_match'? valid: contains, exact_match"
     )
     assert nearest("zzz", ["b", "a"]) == "valid: a, b"
     assert nearest("zzz", []) == ""
@@ -30,17 +42,24 @@ def test_the_built_ins() -> None:
     assert {"demo", "openai", "python", "replay"} <= set(found["model"])
     assert {"contains", "exact_match"} <= set(found["scorer"])
     assert {"mean", "pass_at_k", "pass_rate"} <= set(found["metric"])
-    assert ({"jinja"} <= set(found["prompt"]), {"function", "prompt"} <= set(found["task"])) == (True, True)
+    assert ({"jinja"} <= set(found["prompt"]), {"function", "prompt"} <= set(found["task"])) == (
+        True,
+        True,
+    )
     assert all(name == name.strip("_") for names in found.values() for name in names)
 
 
-@pytest.mark.parametrize("kind", [dataset, prompt, model, task, scorer, metric], ids=lambda kind: kind.kind)
+@pytest.mark.parametrize(
+    "kind", [dataset, prompt, model, task, scorer, metric], ids=lambda kind: kind.kind
+)
 def test_each_built_in_is_found_by_the_name_of_its_file(kind: Registry) -> None:
     for name in kind.names():
         assert callable(kind.get(name))
 
 
-@pytest.mark.parametrize("name", ["exactmatch", "", "_rows", "..", "a..b", ".x", "no.such.module", "os.nothing", "a b"])
+@pytest.mark.parametrize(
+    "name", ["exactmatch", "", "_rows", "..", "a..b", ".x", "no.such.module", "os.nothing", "a b"]
+)
 def test_an_unknown_name(registry: Registry, name: str) -> None:
     with pytest.raises(UserError, match="unknown scorer") as caught:
         registry.get(name, where="evaluation_methods[0]")
@@ -118,7 +137,9 @@ def test_a_file_that_cannot_be_loaded(tmp_path: Path, text: str) -> None:
 # ---- parameters
 
 
-def plug_in(group: Any, *, k: int = 1, mode: Literal["a", "b"] = "a", names: list[str] | None = None) -> None: ...
+def plug_in(
+    group: Any, *, k: int = 1, mode: Literal["a", "b"] = "a", names: list[str] | None = None
+) -> None: ...
 
 
 def needing(group: Any, *, pattern: str) -> None: ...

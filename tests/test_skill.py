@@ -33,6 +33,9 @@ def test_the_map_has_every_page() -> None:
 
 
 def test_both_come_with_the_package(tmp_path: Path) -> None:
-    assert {path.name for path in assay.init(tmp_path / "skill", skill=True)} == {"SKILL.md", "llms.txt"}
+    assert {path.name for path in assay.init(tmp_path / "skill", skill=True)} == {
+        "SKILL.md",
+        "llms.txt",
+    }
     with pytest.raises(assay.errors.UserError, match="would be overwritten"):
         assay.init(tmp_path / "skill", skill=True)

@@ -13,7 +13,9 @@ from assay.threads import Threads
 from tests.support import wait_for
 
 
-def mapped(calls: list[Callable[[], Any]], timeout: float | None = None, size: int = 2) -> list[Any]:
+def mapped(
+    calls: list[Callable[[], Any]], timeout: float | None = None, size: int = 2
+) -> list[Any]:
     async def go() -> list[Any]:
         threads = Threads(size)
         try:
@@ -25,7 +27,9 @@ def mapped(calls: list[Callable[[], Any]], timeout: float | None = None, size: i
 
 
 def test_results_are_in_order() -> None:
-    assert mapped([lambda number=number: number * number for number in range(50)]) == [(n * n, None) for n in range(50)]
+    assert mapped([lambda number=number: number * number for number in range(50)]) == [
+        (n * n, None) for n in range(50)
+    ]
 
 
 def test_whatever_user_code_raises_is_its_result() -> None:
@@ -57,9 +61,21 @@ def test_a_hanging_call_costs_itself_only() -> None:
         release.wait()
         made.append("hung")
 
-    calls = [lambda: made.append("first"), hang, lambda: made.append("second"), hang, lambda: made.append("third")]
+    calls = [
+        lambda: made.append("first"),
+        hang,
+        lambda: made.append("second"),
+        hang,
+        lambda: made.append("third"),
+    ]
     results = mapped(calls, timeout=0.05, size=1)
-    assert [type(error) for _, error in results] == [type(None), TimeoutError, type(None), TimeoutError, type(None)]
+    assert [type(error) for _, error in results] == [
+        type(None),
+        TimeoutError,
+        type(None),
+        TimeoutError,
+        type(None),
+    ]
     assert made == ["first", "second", "third"]
     release.set()
     wait_for(lambda: set(threading.enumerate()) <= before)
@@ -165,7 +181,9 @@ def test_what_ends_a_call_reaches_no_other() -> None:
         async def timed(number: int) -> None:
             for turn in range(25):
                 calls = [partial(work, (number + turn + call) % 5 * 0.005) for call in range(3)]
-                errors.extend(error for _, error in await threads.map(calls, 0.015) if error is not None)
+                errors.extend(
+                    error for _, error in await threads.map(calls, 0.015) if error is not None
+                )
 
         async def cancelled() -> None:
             for turn in range(50):

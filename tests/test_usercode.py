@@ -64,7 +64,9 @@ def test_identity_does_not_change_with_other_files(folder: Path) -> None:
     assert identity(f_of(folder)) == before
 
 
-def test_identity_does_not_depend_on_the_place(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_identity_does_not_depend_on_the_place(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     other = tmp_path_factory.mktemp("elsewhere")
     (folder / "alone.py").write_text("def f(): ...\n")
     (other / "alone.py").write_text("def f(): ...\n")
@@ -83,7 +85,9 @@ def test_an_edited_file_and_an_edited_helper_are_loaded_again(folder: Path) -> N
     assert f_of(folder)() == 333
 
 
-def test_files_of_one_name_do_not_meet(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_files_of_one_name_do_not_meet(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     other = tmp_path_factory.mktemp("other")
     (other / "main.py").write_text("import helper\n\ndef f():\n    return helper.VALUE\n")
     (other / "helper.py").write_text("VALUE = 'other'\n")
@@ -123,7 +127,9 @@ def test_files_that_import_each_other(folder: Path) -> None:
 
 def test_threads_may_ask_at_the_same_time(folder: Path) -> None:
     """Python 3.11 cannot parse in two threads if the garbage collector lets the other one run in between."""
-    (folder / "main.py").write_text("\n".join(f"def f{n}(a, b={n}):\n    return [a + b, {{a: b}}]" for n in range(200)))
+    (folder / "main.py").write_text(
+        "\n".join(f"def f{n}(a, b={n}):\n    return [a + b, {{a: b}}]" for n in range(200))
+    )
     failures: list[BaseException] = []
 
     def ask() -> None:
@@ -151,7 +157,9 @@ def test_threads_may_ask_at_the_same_time(folder: Path) -> None:
     assert failures == []
 
 
-def test_what_a_closure_captured_counts_unless_it_changes_or_a_file_determines_it(folder: Path) -> None:
+def test_what_a_closure_captured_counts_unless_it_changes_or_a_file_determines_it(
+    folder: Path,
+) -> None:
     def above(least: int, seen: list[int]) -> Callable[..., Any]:
         return lambda value: bool(seen.append(value)) or value > least
 
@@ -187,7 +195,9 @@ def test_code_that_no_file_holds_is_also_what_it_uses() -> None:
 
     def code(limit: int = 1, sign: str = "+", count: int = 0) -> str:
         used = f"LIMIT = {limit}\nCOUNT = {count}\ndef help(x): return x {sign} LIMIT\n"
-        return identity(compiled(used + "def f(x):\n    global COUNT\n    COUNT += 1\n    return help(x)"))
+        return identity(
+            compiled(used + "def f(x):\n    global COUNT\n    COUNT += 1\n    return help(x)")
+        )
 
     assert code() == code()
     assert code() != code(limit=2)
@@ -209,4 +219,6 @@ def test_what_user_code_raised_has_its_place_and_no_secret(tmp_path: Path) -> No
             texts[name] = raised(error)
     assert texts["plain"] == "ZeroDivisionError: division by zero (mine.py, line 2: return 1 / 0)"
     assert texts["secret"] == "ZeroDivisionError: division by zero (mine.py, line 5)"
-    assert texts["deep"].endswith(" (mine.py, line 9: return json.loads('{'))"), "the user's line, not the library's"
+    assert texts["deep"].endswith(" (mine.py, line 9: return json.loads('{'))"), (
+        "the user's line, not the library's"
+    )

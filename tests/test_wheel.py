@@ -15,7 +15,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-DEPENDENCIES = ("click", "jinja2", "markupsafe", "msgspec", "numpy", "pyreqwest", "yaml", "rich", "pygments")
+DEPENDENCIES = (
+    "click",
+    "jinja2",
+    "markupsafe",
+    "msgspec",
+    "numpy",
+    "pyreqwest",
+    "yaml",
+    "rich",
+    "pygments",
+)
 DATA = (".txt", ".md", ".json", ".yaml", ".jsonl", ".typed", ".js", ".css")
 
 pytestmark = pytest.mark.slow
@@ -27,8 +37,12 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, source)
-    shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    offline = ["--no-build-isolation"] if _can_build() else []  # otherwise pip fetches setuptools, as `make` did
+    shutil.copytree(
+        ROOT / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+    )
+    offline = (
+        ["--no-build-isolation"] if _can_build() else []
+    )  # otherwise pip fetches setuptools, as `make` did
     pip("wheel", "--no-deps", *offline, "-w", str(target), str(source))
     (built,) = target.glob("assay-*.whl")
     return built
@@ -36,7 +50,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _can_build() -> bool:
     """Whether the installed setuptools builds wheels by itself."""
-    return find_spec("setuptools") is not None and tuple(map(int, version("setuptools").split(".")[:2])) >= (70, 1)
+    return find_spec("setuptools") is not None and tuple(
+        map(int, version("setuptools").split(".")[:2])
+    ) >= (70, 1)
 
 
 @pytest.fixture(scope="module")
@@ -58,15 +74,21 @@ def pip(*words: str) -> None:
 
 
 def run(*command: str, folder: Path | None = None) -> str:
-    environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"COLUMNS": "100"}
-    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False)
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {
+        "COLUMNS": "100"
+    }
+    done = subprocess.run(
+        command, cwd=folder, env=environ, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 def test_the_wheel_has_every_file_and_no_other(wheel: Path) -> None:
     source = ROOT / "src"
-    files = (path for path in (source / "assay").rglob("*") if path.is_file() and path.suffix != ".pyc")
+    files = (
+        path for path in (source / "assay").rglob("*") if path.is_file() and path.suffix != ".pyc"
+    )
     ours = {path.relative_to(source).as_posix() for path in files}
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert packed == ours
@@ -74,18 +96,24 @@ def test_the_wheel_has_every_file_and_no_other(wheel: Path) -> None:
 
 
 def test_the_package_is_that_of_the_environment(bin: Path, tmp_path: Path) -> None:
-    place = run(str(bin / "python"), "-c", "import assay; print(assay.__file__)", folder=tmp_path).strip()
+    place = run(
+        str(bin / "python"), "-c", "import assay; print(assay.__file__)", folder=tmp_path
+    ).strip()
     assert Path(place).is_relative_to(bin.parent)
 
 
 def test_the_demo_runs(bin: Path, tmp_path: Path) -> None:
     assay = str(bin / "assay")
-    examples = re.findall(r"^ *([a-z][a-z-]+)", run(assay, "init", "--list", folder=tmp_path), re.MULTILINE)
+    examples = re.findall(
+        r"^ *([a-z][a-z-]+)", run(assay, "init", "--list", folder=tmp_path), re.MULTILINE
+    )
     assert "qa" in examples
     run(assay, "init", "here", folder=tmp_path)
     shown = run(assay, "run", "config.yaml", "-o", "out", "--no-progress", folder=tmp_path / "here")
     assert "files:" in shown
-    assert {"responses.jsonl", "metrics.jsonl"} <= {path.name for path in (tmp_path / "here/out").iterdir()}
+    assert {"responses.jsonl", "metrics.jsonl"} <= {
+        path.name for path in (tmp_path / "here/out").iterdir()
+    }
     shutil.copytree(ROOT / "examples/demo", tmp_path / "demo")
     shown = run(assay, "run", "demo/config.yaml", "-o", "out", "--no-progress", folder=tmp_path)
     assert "demo-large" in shown
@@ -93,7 +121,9 @@ def test_the_demo_runs(bin: Path, tmp_path: Path) -> None:
 
 def test_every_verb_explains_itself(bin: Path, tmp_path: Path) -> None:
     verbs = list(verbs_of(bin, [], tmp_path))
-    assert {("run",), ("judge", "label"), ("mixeval", "score"), ("sygra",), ("import",)} <= set(verbs)
+    assert {("run",), ("judge", "label"), ("mixeval", "score"), ("sygra",), ("import",)} <= set(
+        verbs
+    )
     assert len(verbs) > 25
 
 

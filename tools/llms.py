@@ -27,12 +27,16 @@ SECTIONS = {
 
 def text() -> str:
     """The whole file."""
-    pages = [_page(path) for path in sorted((ROOT / "docs").glob("*.md")) if path.name != "index.md"]
+    pages = [
+        _page(path) for path in sorted((ROOT / "docs").glob("*.md")) if path.name != "index.md"
+    ]
     parts = [HEAD]
     for name, belongs in SECTIONS.items():
         own = [page for page in pages if belongs(page[0])]
         pages = [page for page in pages if page not in own]
-        lines = [f"- [{title}](docs/{file}){f': {about}' if about else ''}" for title, file, about in own]
+        lines = [
+            f"- [{title}](docs/{file}){f': {about}' if about else ''}" for title, file, about in own
+        ]
         parts.append(f"## {name}\n\n" + "\n".join(lines) + "\n")
     return "\n".join(parts)
 
@@ -40,7 +44,9 @@ def text() -> str:
 def _page(path: Path) -> tuple[str, str, str]:
     """Title, file name and first sentence of a page."""
     title, _, rest = path.read_text(encoding="utf-8").partition("\n")
-    paragraph = next((part for part in rest.split("\n\n") if part.strip() and part.strip()[0].isalnum()), "")
+    paragraph = next(
+        (part for part in rest.split("\n\n") if part.strip() and part.strip()[0].isalnum()), ""
+    )
     plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(paragraph.split()))
     sentence = re.split(r"(?<=[.:!?]) (?=[A-Z`])", plain)[0]
     return title.lstrip("# "), path.name, sentence.rstrip(":")

@@ -67,7 +67,12 @@ class Mutant(NamedTuple):
 
     def diff(self) -> str:
         lines = difflib.unified_diff(
-            self.path.read_text().splitlines(), self.text.splitlines(), n=1, lineterm="", fromfile="", tofile=""
+            self.path.read_text().splitlines(),
+            self.text.splitlines(),
+            n=1,
+            lineterm="",
+            fromfile="",
+            tofile="",
         )
         return "\n".join(list(lines)[2:])
 
@@ -90,7 +95,9 @@ def _expressions(node: ast.AST) -> Iterator[ast.expr | ast.Return]:
         if name in ("annotation", "returns", "decorator_list", "type_params"):
             continue
         for child in value if isinstance(value, list) else [value]:
-            if not isinstance(child, ast.AST) or isinstance(child, (ast.JoinedStr, ast.Raise, ast.Assert)):
+            if not isinstance(child, ast.AST) or isinstance(
+                child, (ast.JoinedStr, ast.Raise, ast.Assert)
+            ):
                 continue
             if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
                 continue
@@ -100,7 +107,9 @@ def _expressions(node: ast.AST) -> Iterator[ast.expr | ast.Return]:
             if isinstance(child, (ast.If, ast.While, ast.IfExp)) and isinstance(
                 child.test, (ast.Name, ast.Attribute, ast.Call)
             ):
-                yield ast.copy_location(ast.UnaryOp(ast.UAdd(), child.test), child.test)  # marks a bare condition
+                yield ast.copy_location(
+                    ast.UnaryOp(ast.UAdd(), child.test), child.test
+                )  # marks a bare condition
 
 
 def _changes(node: ast.expr | ast.Return) -> Iterator[tuple[str, ast.AST]]:
@@ -123,7 +132,9 @@ def _changes(node: ast.expr | ast.Return) -> Iterator[tuple[str, ast.AST]]:
             yield "constant", ast.Constant(not value)
         case ast.Constant(value=int(value)) | ast.Constant(value=float(value)):
             yield "constant", ast.Constant(value + 1)
-        case ast.Return(value=ast.expr()) if not (isinstance(node.value, ast.Constant) and node.value.value is None):
+        case ast.Return(value=ast.expr()) if not (
+            isinstance(node.value, ast.Constant) and node.value.value is None
+        ):
             yield "return", ast.Return(ast.Constant(None))
         case _:
             pass
@@ -186,7 +197,16 @@ class Trial:
 
     def _passes(self, tests: list[str], limit: float | None) -> bool:
         """The tests run against the copy, children of theirs too."""
-        options = ("-x", "-q", "-m", "not heavy and not slow", "-p", "no:cacheprovider", "-p", "no:xdist")
+        options = (
+            "-x",
+            "-q",
+            "-m",
+            "not heavy and not slow",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:xdist",
+        )
         command = [sys.executable, "-m", "pytest", *options, *tests]
         environ = {**os.environ, "PYTHONPATH": str(self.source), "PYTHONDONTWRITEBYTECODE": "1"}
         child = subprocess.Popen(
@@ -220,11 +240,15 @@ def chosen(targets: Sequence[str], seed: int, root: Path = ROOT) -> list[Mutant]
 
 
 def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tools.mutants", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.mutants", description=__doc__.partition("\n")[0]
+    )
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=0, help="which mutants come first")
     parser.add_argument("--only", nargs="+", metavar="PATH", default=TARGETS)
-    parser.add_argument("--list", action="store_true", help="count the mutants of each file, and try none")
+    parser.add_argument(
+        "--list", action="store_true", help="count the mutants of each file, and try none"
+    )
     options = parser.parse_args(words)
     drawn = chosen(options.only, options.seed, root)
     if options.list:
@@ -241,7 +265,10 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
             tried += 1
             if trial.survives(mutant):
                 survivors += 1
-                print(f"\n{mutant.path.relative_to(root)}:{mutant.line}: {mutant.what}\n{mutant.diff()}", flush=True)
+                print(
+                    f"\n{mutant.path.relative_to(root)}:{mutant.line}: {mutant.what}\n{mutant.diff()}",
+                    flush=True,
+                )
     print(f"\n{tried} of {len(drawn)} mutants tried, {survivors} survived (seed {options.seed})")
     return 0
 

@@ -30,7 +30,11 @@ PROMPTS = {"a": "demo::prompt_template=short", "b": "demo::prompt_template=polit
 VIEWS = {
     "experiments": ("experiments", {}, 290),
     "leaderboard": ("leaderboard", DEMO, 400),
-    "samples": ("samples", {**DEMO, "only": "disagree", "sort": "disagreement", "descending": "1"}, 430),
+    "samples": (
+        "samples",
+        {**DEMO, "only": "disagree", "sort": "disagreement", "descending": "1"},
+        430,
+    ),
     "matrix": ("matrix", DEMO, 560),
     "sample": ("sample", {**DEMO, "item": "letters-1", "task": "demo-small/short"}, 840),
     "compare": ("compare", {**DEMO, **PROMPTS}, 515),
@@ -57,7 +61,9 @@ def problem() -> str:
         return f"missing in docs/images: {', '.join(missing)}; make screenshots"
     written = IMAGES / "viewer.txt"
     if not written.is_file() or written.read_text().strip() != digest():
-        return "the app, a chart or an example changed since the pictures were made: make screenshots"
+        return (
+            "the app, a chart or an example changed since the pictures were made: make screenshots"
+        )
     return ""
 
 
@@ -67,13 +73,26 @@ def make() -> None:
         lab = f"{folder}/output"
         environ = {**os.environ, "ASSAY_STATE_DIR": f"{folder}/state"}
         assay = [sys.executable, "-m", "assay"]
-        for config, name in (("demo/config", "demo"), ("judges/config", "judges"), ("judges/pairs", "pairs")):
+        for config, name in (
+            ("demo/config", "demo"),
+            ("judges/config", "judges"),
+            ("judges/pairs", "pairs"),
+        ):
             run = [*assay, "run", f"examples/{config}.yaml", "-o", f"{lab}/{name}", "--no-progress"]
             subprocess.run(run, cwd=ROOT, env=environ, check=True, stdout=subprocess.DEVNULL)
-        calibrate = [*assay, "judge", "calibrate", f"{lab}/judges", "--labels", "examples/judges/labels.csv"]
+        calibrate = [
+            *assay,
+            "judge",
+            "calibrate",
+            f"{lab}/judges",
+            "--labels",
+            "examples/judges/labels.csv",
+        ]
         subprocess.run(calibrate, cwd=ROOT, env=environ, check=True, stdout=subprocess.DEVNULL)
         view = [*assay, "view", "output", "--port", "0", "--no-open"]
-        with subprocess.Popen(view, cwd=folder, env=environ, stdout=subprocess.PIPE, text=True) as server:
+        with subprocess.Popen(
+            view, cwd=folder, env=environ, stdout=subprocess.PIPE, text=True
+        ) as server:
             assert server.stdout is not None
             try:
                 _shoot(server.stdout.readline().strip())
@@ -92,20 +111,26 @@ def _shoot(entry: str) -> None:
     base = entry.partition("?")[0]
     with sync_playwright() as playwright:
         # Letters with coloured edges would double the size of the files.
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--disable-lcd-text"])
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--disable-lcd-text"]
+        )
         page = browser.new_page(viewport={"width": WIDTH, "height": 900}, color_scheme="light")
         page.goto(entry)
         for name, (view, query, height) in VIEWS.items():
             page.goto(f"{base}#/{view}?{urlencode(query)}")
             page.wait_for_timeout(2000)
-            page.screenshot(path=_picture(name), clip={"x": 0, "y": 0, "width": WIDTH, "height": height})
+            page.screenshot(
+                path=_picture(name), clip={"x": 0, "y": 0, "width": WIDTH, "height": height}
+            )
             print(_picture(name).relative_to(ROOT))
         browser.close()
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="only tell whether the pictures are current")
+    parser.add_argument(
+        "--check", action="store_true", help="only tell whether the pictures are current"
+    )
     if not parser.parse_args().check:
         make()
     sys.exit(problem() or 0)

@@ -27,7 +27,10 @@ from assay.store.shared.objects import Entry, Objects
 from assay.store.shared.segments import Segments
 
 SHARDS_PER_WORKER = 4
-RATE, IN_FLIGHT = 300.0, 300  # rows a second of a worker, and its calls on their way: one takes a second
+RATE, IN_FLIGHT = (
+    300.0,
+    300,
+)  # rows a second of a worker, and its calls on their way: one takes a second
 DEATH, FREEZE, RESTART = (
     3_000.0,
     6_000.0,
@@ -35,7 +38,11 @@ DEATH, FREEZE, RESTART = (
 )  # mean seconds until a worker dies or freezes; until it is started again
 FINISHED, CLAIMS, NEXT_GENERATION = "shards/0/", "claims/0/", "generations/00001.json"
 LATENCY = {"put": 0.030, "get": 0.015, "list": 0.060}  # seconds, S3 Standard within its region
-SLOW, REFUSED, LOST = 0.01, 0.005, 0.001  # shares of operations: 20 times slower, 503, done but the reply is lost
+SLOW, REFUSED, LOST = (
+    0.01,
+    0.005,
+    0.001,
+)  # shares of operations: 20 times slower, 503, done but the reply is lost
 PRICES = {  # dollars for 1,000 operations: puts and lists, gets. List prices of 2025, before discounts.
     "S3 Standard, us-east-1": (0.005, 0.0004),
     "GCS Standard, one region": (0.005, 0.0004),
@@ -111,7 +118,9 @@ class Cluster:
         self.paid = 0
         self.orphans: dict[int, float] = {}  # shards of workers that died, and when
         self.waits: list[float] = []  # until such a shard was taken over
-        self.watched: list[float] = []  # the part of it in which the worker that took it had nothing else to do
+        self.watched: list[
+            float
+        ] = []  # the part of it in which the worker that took it had nothing else to do
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
 
@@ -195,7 +204,11 @@ class Worker:
         cluster.store.names(FINISHED)
         left = [shard for shard in self.own if shard in cluster.unfinished]
         start = self.index * SHARDS_PER_WORKER
-        left += [s for s in (*range(start, cluster.shards), *range(start)) if s in cluster.unfinished and s not in left]
+        left += [
+            s
+            for s in (*range(start, cluster.shards), *range(start))
+            if s in cluster.unfinished and s not in left
+        ]
         candidates = self.claims.candidates(left)
         for shard in candidates:
             if self.claims.take(shard, self.beat.worker):
@@ -220,7 +233,11 @@ class Worker:
             cluster.waits.append(cluster.now - died)
             cluster.watched.append(cluster.now - max(died, self.idle))
         self.shard, self.segments = shard, Segments(cluster.store, f"responses.d/0/{shard:05}/")
-        done = {int(line[24:40], 16) for content in self.segments.read() for line in content.splitlines()}
+        done = {
+            int(line[24:40], 16)
+            for content in self.segments.read()
+            for line in content.splitlines()
+        }
         self.missing = [number for number in range(cluster.groups_of(shard)) if number not in done]
         self.missing.reverse()
         self.pause, self.seen = 0.5, {}
@@ -228,7 +245,9 @@ class Worker:
         self._later(self._seconds(), self._commit)
 
     def _seconds(self) -> float:
-        return self.cluster.rows_in(self.shard or 0, self.missing[-1]) / RATE if self.missing else 0.0
+        return (
+            self.cluster.rows_in(self.shard or 0, self.missing[-1]) / RATE if self.missing else 0.0
+        )
 
     def _commit(self) -> None:
         cluster, shard = self.cluster, self.shard
@@ -253,7 +272,10 @@ class Worker:
     def _leave(self) -> None:
         """What was made since the last commit, and is on its way, was paid for nothing."""
         cluster = self.cluster
-        made = min(cluster.group, int(RATE * max(0.0, min(cluster.now, self.thaws or cluster.now) - self.begun)))
+        made = min(
+            cluster.group,
+            int(RATE * max(0.0, min(cluster.now, self.thaws or cluster.now) - self.begun)),
+        )
         rest = sum(cluster.rows_in(self.shard or 0, number) for number in self.missing)
         cluster.paid += min(rest, made + IN_FLIGHT)
         self.shard, self.idle = None, cluster.now
@@ -289,7 +311,12 @@ def check(cluster: Cluster) -> None:
 def seconds_per_row(group: int, rows: int = 20_000) -> float:
     """CPU time of committing real rows, without the network."""
     store = Counting(random.Random(0))
-    row = Response(item_id="q", prompt="p" * 400, response="r" * 400, messages=[{"role": "user", "content": "p" * 400}])
+    row = Response(
+        item_id="q",
+        prompt="p" * 400,
+        response="r" * 400,
+        messages=[{"role": "user", "content": "p" * 400}],
+    )
     lines: list[bytes] = []
     for number in range(rows):
         row.key = f"{number * 0x9E3779B97F4A7C15 % 2**128:032x}"
@@ -306,14 +333,19 @@ def costs(cluster: Cluster) -> list[str]:
     counts, cells = cluster.store.counts, cluster.cells
     commits = cells / cluster.group
     puts, gets = (counts["put"] + counts["list"] - commits) / cells, counts["get"] / cells
-    lines = [f"{'store':26} {'rows':>12} " + " ".join(f"{f'group {group}':>12}" for group in (64, 256, 1000))]
+    lines = [
+        f"{'store':26} {'rows':>12} "
+        + " ".join(f"{f'group {group}':>12}" for group in (64, 256, 1000))
+    ]
     for store, (put, get) in PRICES.items():
         for rows in (10**6, 10**8):
             bills = [
                 ((rows / group + puts * rows) * put + (rows / group + gets * rows) * get) / 1000
                 for group in (64, 256, 1000)
             ]
-            lines.append(f"{store:26} {rows:12,} " + " ".join(f"{f'${bill:,.2f}':>12}" for bill in bills))
+            lines.append(
+                f"{store:26} {rows:12,} " + " ".join(f"{f'${bill:,.2f}':>12}" for bill in bills)
+            )
     return lines
 
 

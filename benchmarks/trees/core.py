@@ -43,7 +43,11 @@ def write_code(folder: Path) -> None:
 
 def questions(folder: Path, count: int) -> None:
     rows = (
-        {"id": f"item-{i}", "data": {"question": f"{i} + 1"}, "ground_truth": {"answer": str(i + 1)}}
+        {
+            "id": f"item-{i}",
+            "data": {"question": f"{i} + 1"},
+            "ground_truth": {"answer": str(i + 1)},
+        }
         for i in range(count)
     )
     write_lines(folder / "items.jsonl", rows)
@@ -51,7 +55,10 @@ def questions(folder: Path, count: int) -> None:
 
 
 def config(folder: Path, name: str, **keys: Any) -> None:
-    write_json(folder / f"{name}.yaml", {"name": name, "dataset": "items.jsonl", "output_dir": "out", **keys})
+    write_json(
+        folder / f"{name}.yaml",
+        {"name": name, "dataset": "items.jsonl", "output_dir": "out", **keys},
+    )
 
 
 def flow(folder: Path) -> None:
@@ -85,11 +92,20 @@ def phrases(folder: Path, count: int, methods: list[Any]) -> None:
 
     write_lines(folder / "items.jsonl", rows())
     write_code(folder)
-    config(folder, "answered", tasks=[{"name": "phrase", "function": "code.py:phrase"}], evaluation_methods=methods)
+    config(
+        folder,
+        "answered",
+        tasks=[{"name": "phrase", "function": "code.py:phrase"}],
+        evaluation_methods=methods,
+    )
 
 
 def squad(folder: Path) -> None:
-    phrases(folder, 15_000, [{"name": "exact", "type": "exact_match", "params": {"normalize": "squad"}}, "f1"])
+    phrases(
+        folder,
+        15_000,
+        [{"name": "exact", "type": "exact_match", "params": {"normalize": "squad"}}, "f1"],
+    )
 
 
 def rouge(folder: Path) -> None:
@@ -148,7 +164,11 @@ def matches(folder: Path) -> None:
     questions(folder, 12_000)
     for name in PLAYERS:
         config(folder, name, tasks=[{"name": name, "function": "code.py:count"}])
-    method = {"name": "better", "type": "pairwise", "params": {"decide": "code.py:relative", "players": "task"}}
+    method = {
+        "name": "better",
+        "type": "pairwise",
+        "params": {"decide": "code.py:relative", "players": "task"},
+    }
     write_json(folder / "pairs.yaml", {"evaluation_methods": [method]})
 
 

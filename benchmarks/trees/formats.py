@@ -46,7 +46,9 @@ assert statistics == 1.0, statistics
 
 def graph(folder: Path) -> None:
     """Ask, then compare: a task of SyGra with its report."""
-    rows = ({"id": f"q{i}", "question": f"What is {i} + 1?", "answer": str(i + 1)} for i in range(4_000))
+    rows = (
+        {"id": f"q{i}", "question": f"What is {i} + 1?", "answer": str(i + 1)} for i in range(4_000)
+    )
     write_lines(folder / "records.jsonl", rows)
     write_json(folder / "models.yaml", {"mock": {"url": SERVER}})
     ask = {
@@ -63,7 +65,11 @@ def graph(folder: Path) -> None:
         "unit_metrics_map": [{"name": "exact_match", "params": {"key": "text"}}],
         "output_keys": ["exact_match_result"],
     }
-    report = {"aggregator_metrics_map": [{"name": "accuracy", "unit_metrics_results": "exact_match_result"}]}
+    report = {
+        "aggregator_metrics_map": [
+            {"name": "accuracy", "unit_metrics_results": "exact_match_result"}
+        ]
+    }
     nodes = ("START", "ask", "unit_metrics", "END")
     task = {
         "data_config": {"source": {"type": "disk", "file_path": "records.jsonl"}},
@@ -71,8 +77,14 @@ def graph(folder: Path) -> None:
             "nodes": {"ask": ask, "unit_metrics": unit},
             "edges": [{"from": one, "to": other} for one, other in pairwise(nodes)],
         },
-        "output_config": {"output_map": {name: {"from": name} for name in ("id", "question", "exact_match_result")}},
-        "graph_post_process": [{"processor": "tasks.eval.utils.MetricCollatorPostProcessor", "params": report}],
+        "output_config": {
+            "output_map": {
+                name: {"from": name} for name in ("id", "question", "exact_match_result")
+            }
+        },
+        "graph_post_process": [
+            {"processor": "tasks.eval.utils.MetricCollatorPostProcessor", "params": report}
+        ],
     }
     write_json(folder / "tasks/bench/graph_config.yaml", task)
 
@@ -97,13 +109,17 @@ def mixeval(folder: Path) -> None:
         write_json(folder / "data/mixeval-2026-01-01/mixeval" / f"{kind}.json", entries)
         short = kind.replace("free-form", "freeform").replace("multiple-choice", "multichoice")
         for model in ("one", "two"):
-            place = folder / "responses" / model / "mixeval/2026-01-01" / f"{model}_close_{short}.jsonl"
+            place = (
+                folder / "responses" / model / "mixeval/2026-01-01" / f"{model}_close_{short}.jsonl"
+            )
             answers = ("A", "**B**", "The answer is (C), because of the rest.", "D. stone 7")
             rows = (
                 {
                     **entry,
                     "id": id,
-                    "response": f"It is {entry['target'][0]}." if "form" in kind else answers[int(id) % 4],
+                    "response": f"It is {entry['target'][0]}."
+                    if "form" in kind
+                    else answers[int(id) % 4],
                 }
                 for id, entry in entries.items()
             )

@@ -4,7 +4,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.trees.core import PLAYERS, aggregate, answered, compare, flow, matches, rank, rouge, squad
+from benchmarks.trees.core import (
+    PLAYERS,
+    aggregate,
+    answered,
+    compare,
+    flow,
+    matches,
+    rank,
+    rouge,
+    squad,
+)
 from benchmarks.trees.formats import LIBRARY, graph, mixeval, three_files
 
 Words = tuple[str, ...]
@@ -51,7 +61,10 @@ WORKLOADS = (
     Workload("squad", squad, _EVALUATE, setup=(_INFERENCE,), fresh=_EVALUATIONS),
     Workload("rouge", rouge, _EVALUATE, setup=(_INFERENCE,), fresh=_EVALUATIONS),
     Workload(
-        "aggregate", aggregate, ("aggregate", "rows", "-c", "metrics.yaml"), fresh=("rows/manifest*", "rows/metrics*")
+        "aggregate",
+        aggregate,
+        ("aggregate", "rows", "-c", "metrics.yaml"),
+        fresh=("rows/manifest*", "rows/metrics*"),
     ),
     Workload("reopen", answered, _REOPEN, setup=(("run", "answered.yaml", QUIET),)),
     Workload("compare", compare, ("compare", "one", "other")),
@@ -59,7 +72,9 @@ WORKLOADS = (
         "matches",
         matches,
         ("evaluate", "large", "small", "-c", "pairs.yaml", "-o", "arena", QUIET),
-        setup=tuple(("run", f"{name}.yaml", "--mode", "inference", "-o", name, QUIET) for name in PLAYERS),
+        setup=tuple(
+            ("run", f"{name}.yaml", "--mode", "inference", "-o", name, QUIET) for name in PLAYERS
+        ),
         fresh=("arena",),
     ),
     Workload("rank", rank, ("rank", "evaluation_results.jsonl")),
@@ -71,7 +86,9 @@ WORKLOADS = (
     ),
     Workload("mixeval_rule", mixeval, (*_SCORE, "--parser", "rule"), fresh=("scores",)),
     Workload("mixeval_compat", mixeval, (*_SCORE, "--parser", "rule-compat"), fresh=("scores",)),
-    Workload("ragicamp_read", three_files, ("import", "given", "-o", "imported"), fresh=("imported",)),
+    Workload(
+        "ragicamp_read", three_files, ("import", "given", "-o", "imported"), fresh=("imported",)
+    ),
     Workload(
         "ragicamp_write",
         three_files,

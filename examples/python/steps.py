@@ -7,7 +7,11 @@ from assay.records import Item
 QUESTIONS = [
     {"id": "sum", "data": {"question": "What is 17 + 25?"}, "ground_truth": "42"},
     {"id": "product", "data": {"question": "What is 16 * 17?"}, "ground_truth": "272"},
-    {"id": "capital", "data": {"question": "What is the capital of Japan?"}, "ground_truth": "Tokyo"},
+    {
+        "id": "capital",
+        "data": {"question": "What is the capital of Japan?"},
+        "ground_truth": "Tokyo",
+    },
 ]
 
 
@@ -24,12 +28,17 @@ async def agreed(item: Item, context: Context) -> str:
 
 
 def main() -> None:
-    store = assay.MemoryStore()  # assay.FlatStore(folder) keeps everything, and goes on where it stopped
+    store = (
+        assay.MemoryStore()
+    )  # assay.FlatStore(folder) keeps everything, and goes on where it stopped
     dataset = assay.DatasetRepository(store).create(QUESTIONS, name="questions")
 
     small = assay.model.get("demo")("small", skill=0.4)
     prompt = assay.prompt.get("jinja")("{{question}}", name="plain")
-    tasks = [assay.prompt_task(prompt, small, samples=20), assay.function_task(agreed, lane="small")]
+    tasks = [
+        assay.prompt_task(prompt, small, samples=20),
+        assay.function_task(agreed, lane="small"),
+    ]
     run = assay.Runner(store, models={"small": small}).run(dataset.id, tasks, samples=20)
 
     scorer = assay.bind_scorer(assay.scorer.get("exact_match"))

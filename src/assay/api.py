@@ -54,7 +54,12 @@ if TYPE_CHECKING:
     from assay.registry import dataset, metric, model, prompt, reader, scorer, task, writer
     from assay.reports.sheet import Sheet, save, sheet
     from assay.server.process import mock_server
-    from assay.store.repositories import AggregationRepository, DatasetRepository, EvaluationRepository, RunRepository
+    from assay.store.repositories import (
+        AggregationRepository,
+        DatasetRepository,
+        EvaluationRepository,
+        RunRepository,
+    )
     from assay.store.stores import FlatStore, FolderStore, MemoryStore, open_store
     from assay.tasks.function import function as function_task
     from assay.tasks.prompt import prompt as prompt_task
@@ -172,16 +177,27 @@ def experiment(
     if source is not None and models is not None and not has_objects(models):
         options["models"] = [models] if isinstance(models, str) else models
         models = None
-    objects = {"dataset": dataset, "models": models, "prompts": prompts, "scorers": scorers, "metrics": metrics}
+    objects = {
+        "dataset": dataset,
+        "models": models,
+        "prompts": prompts,
+        "scorers": scorers,
+        "metrics": metrics,
+    }
     arguments = _with_objects(None, **objects, samples=samples, name=name)
     if source is None:
         source = {"name": "notebook"}
     elif isinstance(source, Config) and arguments:
-        raise UserError(f"a Config is finished: {min(arguments)!r} cannot be added", fix="pass its path or its dict")
+        raise UserError(
+            f"a Config is finished: {min(arguments)!r} cannot be added",
+            fix="pass its path or its dict",
+        )
     if isinstance(source, Config):
         return run_of(source, options)
     asked = options.get("models") or ()
-    return run_of(load(source, overrides=overrides or {}, arguments=arguments, models=asked), options)
+    return run_of(
+        load(source, overrides=overrides or {}, arguments=arguments, models=asked), options
+    )
 
 
 def run(source: "Source | None" = None, **options: Any) -> "Result":
@@ -201,7 +217,9 @@ async def finish(step: "Experiment", stop: "Stop | None" = None) -> "Result":
     from asyncio import to_thread
 
     result = await step.run(stop)
-    whole = result.run or result.evaluation or result.metrics  # or else other processes are still at work
+    whole = (
+        result.run or result.evaluation or result.metrics
+    )  # or else other processes are still at work
     if step.config.outputs and result.folder and whole:
         from assay.analysis.look.export import write_outputs
 
@@ -220,7 +238,9 @@ def load_test(source: "Source | None" = None, *, levels: Sequence[int], **option
     return run_blocking(lambda: finish(LoadTest(experiment(source, **options), levels)))
 
 
-def lock(source: "Source | None" = None, *, output: str | Path | None = None, **options: Any) -> "Locked":
+def lock(
+    source: "Source | None" = None, *, output: str | Path | None = None, **options: Any
+) -> "Locked":
     """Write what determines the numbers of a config to `output`, by default beside it; arguments as those of
     `experiment`. `run(config, locked=True)` refuses anything else."""
     from assay.engine.experiment.locks.lock import lock
@@ -265,7 +285,12 @@ def evaluate(
     from assay.threads import run_blocking
 
     overrides = _with_objects(overrides, evaluation_methods=scorers, metrics=metrics)
-    options = {"output_dir": output_dir, "overrides": overrides, "retry_errors": retry_errors, "budget": budget}
+    options = {
+        "output_dir": output_dir,
+        "overrides": overrides,
+        "retry_errors": retry_errors,
+        "budget": budget,
+    }
     return run_blocking(lambda: finish(evaluation(paths, config, **options, **where)))
 
 
@@ -290,4 +315,7 @@ def aggregate(
 
 
 def _with_objects(overrides: Mapping[str, Any] | None, **arguments: Any) -> dict[str, Any]:
-    return {**{key: value for key, value in arguments.items() if value is not None}, **(overrides or {})}
+    return {
+        **{key: value for key, value in arguments.items() if value is not None},
+        **(overrides or {}),
+    }

@@ -18,7 +18,9 @@ from collections.abc import Sequence
 from typing import Literal
 
 ErrorKind = Literal["transient", "permanent"]
-ADDRESSES: dict[str, str] = {}  # folders that are copies of a bucket's objects, and the addresses that people know
+ADDRESSES: dict[
+    str, str
+] = {}  # folders that are copies of a bucket's objects, and the addresses that people know
 
 
 def shown(text: str) -> str:

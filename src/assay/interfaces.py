@@ -178,19 +178,34 @@ class Context(Protocol):
     seed: int
 
     async def complete(
-        self, messages: list[Message], *, model: "Model | str | None" = None, step: str = "", **params: Any
+        self,
+        messages: list[Message],
+        *,
+        model: "Model | str | None" = None,
+        step: str = "",
+        **params: Any,
     ) -> Completion:
         """Call a model under its lane's limits; logged in `calls.jsonl`, so the same call is never paid twice."""
         ...
 
     def complete_sync(
-        self, messages: list[Message], *, model: "Model | str | None" = None, step: str = "", **params: Any
+        self,
+        messages: list[Message],
+        *,
+        model: "Model | str | None" = None,
+        step: str = "",
+        **params: Any,
     ) -> Completion:
         """The same from a function that runs in a thread."""
         ...
 
     def recall(
-        self, messages: list[Message], *, model: "Model | str | None" = None, step: str = "", **params: Any
+        self,
+        messages: list[Message],
+        *,
+        model: "Model | str | None" = None,
+        step: str = "",
+        **params: Any,
     ) -> Completion | None:
         """What such a call was answered in an earlier run, if it was made; nobody is asked."""
         ...
@@ -271,7 +286,9 @@ class Group(msgspec.Struct, kw_only=True):
         if not len(self.item):
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         starts = np.flatnonzero(np.append(True, self.item[1:] != self.item[:-1]))
-        return np.diff(starts, append=len(self.item)), np.add.reduceat(self.passed, starts, dtype=np.int64)
+        return np.diff(starts, append=len(self.item)), np.add.reduceat(
+            self.passed, starts, dtype=np.int64
+        )
 
 
 class Resampled(msgspec.Struct, frozen=True):

@@ -51,7 +51,9 @@ def _group_of(rows: Rows, columns: Iterable[str], facets: Iterable[str]) -> Grou
     import numpy as np
 
     counted = [(row, *verdict) for row in rows if (verdict := _counted(row)) is not None]
-    counted.sort(key=lambda entry: (str(entry[0].get("item_id")), entry[0].get("sample_index") or 0))
+    counted.sort(
+        key=lambda entry: (str(entry[0].get("item_id")), entry[0].get("sample_index") or 0)
+    )
     ids = [str(row.get("item_id")) for row, _, _ in counted]
     numbers = {id: number for number, id in enumerate(dict.fromkeys(ids))}
     first = counted[0][0] if counted else {}
@@ -81,5 +83,9 @@ def _counted(row: Mapping[str, Any]) -> tuple[bool, float] | None:
 def _column(row: Mapping[str, Any], name: str) -> Any:
     """Rows in a list have no response or item beside them, so `response.x` and `item.x` are their own field x:
     responses can be given as they are."""
-    value = None if name == "response" else find_in_row(row, name.removeprefix("response.").removeprefix("item."))
+    value = (
+        None
+        if name == "response"
+        else find_in_row(row, name.removeprefix("response.").removeprefix("item."))
+    )
     return None if value is UNSET else value

@@ -27,7 +27,11 @@ def nearest(name: str, valid: Iterable[str]) -> str:
 def parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """The parameters that a config may set: the keyword-only ones."""
     signature = inspect.signature(function)
-    return {name: p for name, p in signature.parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
+    return {
+        name: p
+        for name, p in signature.parameters.items()
+        if p.kind is inspect.Parameter.KEYWORD_ONLY
+    }
 
 
 def by_keyword(function: Callable[..., Any], *taken: str) -> Callable[..., Any]:
@@ -38,7 +42,9 @@ def by_keyword(function: Callable[..., Any], *taken: str) -> Callable[..., Any]:
 
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     called = inspect.signature(function).parameters.values()
-    named = [p.replace(kind=p.KEYWORD_ONLY) for p in called if p.name not in taken and p.kind in kinds]
+    named = [
+        p.replace(kind=p.KEYWORD_ONLY) for p in called if p.name not in taken and p.kind in kinds
+    ]
     rest = [p for p in called if p.kind is p.VAR_KEYWORD]
     view.__signature__ = inspect.Signature([*named, *rest])  # type: ignore[attr-defined]
     view.__name__ = getattr(function, "__name__", type(function).__name__)
@@ -74,10 +80,14 @@ def check_params(
         elif open_ended:
             checked[key] = value
         else:
-            raise UserError(f"{name} has no parameter {key!r}", where=where, fix=nearest(key, settable))
+            raise UserError(
+                f"{name} has no parameter {key!r}", where=where, fix=nearest(key, settable)
+            )
     missing = [key for key, p in settable.items() if p.default is p.empty and key not in checked]
     if missing:
-        raise UserError(f"{name} needs the parameter {missing[0]!r}", where=where, fix=f"add `{missing[0]}:`")
+        raise UserError(
+            f"{name} needs the parameter {missing[0]!r}", where=where, fix=f"add `{missing[0]}:`"
+        )
     return checked
 
 
@@ -96,7 +106,9 @@ def _convert(value: Any, annotation: Any, name: str, where: str) -> Any:
     try:
         return msgspec.convert(value, annotation)
     except msgspec.ValidationError as error:
-        shown = f" ({value!r})" if isinstance(value, (bool, int, float)) else ""  # text might be a misplaced secret
+        shown = (
+            f" ({value!r})" if isinstance(value, (bool, int, float)) else ""
+        )  # text might be a misplaced secret
         raise UserError(f"{name}: {error}{shown}", where=where) from None
     except TypeError:  # an annotation that msgspec does not know: the function itself must judge
         return value
@@ -124,12 +136,18 @@ def add_group(function: Callable[..., Any], group: type) -> None:
     if len(listed) < len(signature.parameters):
         listed += [p for p in _fields(group) if p.name not in signature.parameters]
         function.__signature__ = signature.replace(parameters=listed)  # type: ignore[attr-defined]
-        function.__annotations__ = {p.name: p.annotation for p in listed if p.annotation is not p.empty}
+        function.__annotations__ = {
+            p.name: p.annotation for p in listed if p.annotation is not p.empty
+        }
     text, meanings = described(function.__doc__)
     shared: dict[str, str] = {}
     for kind in reversed(group.__mro__):
         shared |= described(kind.__dict__.get("__doc__"))[1]
-    lines = [f"{p.name}: {meaning}" for p in listed if (meaning := meanings.get(p.name) or shared.get(p.name))]
+    lines = [
+        f"{p.name}: {meaning}"
+        for p in listed
+        if (meaning := meanings.get(p.name) or shared.get(p.name))
+    ]
     function.__doc__ = "\n".join([text, "", "Parameters:", *lines] if lines else [text])
 
 
@@ -139,6 +157,8 @@ def _fields(group: type) -> list[inspect.Parameter]:
     fields = msgspec.structs.fields(group)
     defaults = [inspect.Parameter.empty if field.required else field.default for field in fields]
     return [
-        inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=field.type)
+        inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=field.type
+        )
         for field, default in zip(fields, defaults, strict=True)
     ]

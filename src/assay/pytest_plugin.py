@@ -13,7 +13,9 @@ def assay_gate() -> Callable[..., Any]:
     return _gate
 
 
-def _gate(path: str | Path, *, inconclusive: Literal["fail", "pass", "skip"] = "fail", **arguments: Any) -> Any:
+def _gate(
+    path: str | Path, *, inconclusive: Literal["fail", "pass", "skip"] = "fail", **arguments: Any
+) -> Any:
     __tracebackhide__ = True
     from assay import api
     from assay.errors import AssayError

@@ -252,7 +252,11 @@ def tolerant_json(text: bytes) -> Any:
     try:
         value = json.loads(text, parse_int=_integer)
         halved = _HALVES.search(text)
-        return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")) if halved else value
+        return (
+            json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+            if halved
+            else value
+        )
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
@@ -291,10 +295,16 @@ def verdict_of(row: Mapping[str, Any]) -> tuple[EvaluationOutcome, bool | None, 
     """Outcome, passed and score (NaN: none) of a row of any origin."""
     details, outcome = row.get("detailed_results"), row.get("outcome")
     if outcome not in OUTCOMES:
-        failed = row.get("error") or (isinstance(details, dict) and cast("dict[str, Any]", details).get("error"))
+        failed = row.get("error") or (
+            isinstance(details, dict) and cast("dict[str, Any]", details).get("error")
+        )
         unjudged = row.get("passed") is None and row.get("score") is None
         outcome = "errored" if failed or unjudged else "scored"
     passed, score = row.get("passed"), row.get("score")
     if score is not None and not (isinstance(score, (int, float)) and math.isfinite(score)):
         return "errored" if outcome == "scored" else outcome, None, math.nan
-    return outcome, None if passed is None else bool(passed), math.nan if score is None else float(score)
+    return (
+        outcome,
+        None if passed is None else bool(passed),
+        math.nan if score is None else float(score),
+    )

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 INLINE = "inline:"  # how the names of objects begin that were passed from Python
 F = TypeVar("F", bound=Callable[..., Any])
-_FILES = {"llama.cpp": "llama_cpp"}  # names that a module cannot have, and the modules that have them
+_FILES = {
+    "llama.cpp": "llama_cpp"
+}  # names that a module cannot have, and the modules that have them
 
 
 class Registry:
@@ -49,7 +51,9 @@ class Registry:
     @overload
     def __call__(self, *, name: str = "", **marks: Any) -> Callable[[F], F]: ...
 
-    def __call__(self, function: F | None = None, *, name: str = "", **marks: Any) -> F | Callable[[F], F]:
+    def __call__(
+        self, function: F | None = None, *, name: str = "", **marks: Any
+    ) -> F | Callable[[F], F]:
         """Register a function under its own name; marks (`version=2`, `batch=128`) are kept on the function, and
         `params` is the group of parameters that it shares with others."""
 
@@ -95,7 +99,9 @@ class Registry:
         if function is None and "." in name:
             function = _dotted(name, where)
         if function is None:
-            raise UserError(f"unknown {self.kind} {name!r}", where=where, fix=nearest(name, self.names()))
+            raise UserError(
+                f"unknown {self.kind} {name!r}", where=where, fix=nearest(name, self.names())
+            )
         return function
 
     def inline(self, function: Callable[..., Any], name: str, identity: str) -> str:
@@ -186,7 +192,9 @@ def _announced() -> bool:
     return False
 
 
-def load_function(path: str, name: str, *, base: Path | None = None, where: str = "") -> Callable[..., Any]:
+def load_function(
+    path: str, name: str, *, base: Path | None = None, where: str = ""
+) -> Callable[..., Any]:
     """The function `name` of the Python file `path`; the file's folder is importable while and after it loads."""
     file = (base or Path()) / path
     if not file.is_file():
@@ -195,7 +203,9 @@ def load_function(path: str, name: str, *, base: Path | None = None, where: str 
     function = getattr(module, name, None)
     if not callable(function):
         public = [key for key, value in vars(module).items() if callable(value) and key[0] != "_"]
-        raise UserError(f"{path!r} has no function {name!r}", where=where, fix=nearest(name, public))
+        raise UserError(
+            f"{path!r} has no function {name!r}", where=where, fix=nearest(name, public)
+        )
     return function
 
 
@@ -209,7 +219,9 @@ def _dotted(name: str, where: str) -> Callable[..., Any] | None:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing and (module == missing or module.startswith(f"{missing}.")):
             return None
-        raise UserError(f"{name!r} cannot be imported: {type(error).__name__}: {error}", where=where) from error
+        raise UserError(
+            f"{name!r} cannot be imported: {type(error).__name__}: {error}", where=where
+        ) from error
     return function if callable(function) else None
 
 

@@ -35,7 +35,9 @@ class _Chunk:
         for call in self.calls:
             try:
                 result: tuple[Any, BaseException | None] = (call(), None)
-            except BaseException as error:  # whatever user code raises, SystemExit included, is its result
+            except (
+                BaseException
+            ) as error:  # whatever user code raises, SystemExit included, is its result
                 result = (None, error)
             with self._lock:
                 if self.abandoned:
@@ -77,7 +79,9 @@ class Threads:
         """The function's result; TimeoutError after `timeout` seconds, its thread left behind."""
         (result,) = await self.map([function], timeout)
         value, error = result
-        if error is not None and not isinstance(error, Exception):  # raised here, it would end the event loop
+        if error is not None and not isinstance(
+            error, Exception
+        ):  # raised here, it would end the event loop
             raise RuntimeError(f"{type(error).__name__}: {error}") from error
         if error is not None:
             raise error

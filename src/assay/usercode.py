@@ -30,7 +30,9 @@ _parsing = threading.Lock()  # Python 3.11 raises SystemError if two threads par
 _local: set[str] = set()  # every file that was a source of user code
 _shown: set[str] = set()  # where errors were raised whose tracebacks are in the log
 _MOST_SHOWN = 20
-_MAY_BE_SECRET = re.compile(r"(?i)key(?!error)|token|secret|passw|bearer|['\"]sk-")  # a line not to repeat
+_MAY_BE_SECRET = re.compile(
+    r"(?i)key(?!error)|token|secret|passw|bearer|['\"]sk-"
+)  # a line not to repeat
 logger = logging.getLogger(__name__)
 
 
@@ -43,7 +45,9 @@ def load_file(file: Path, *, where: str = "") -> ModuleType:
     if loaded is not None and loaded[1] == now:
         return loaded[0]
     _forget(files, file.parent)
-    name = f"assay_user_{file.stem}_{hashlib.blake2b(str(file).encode(), digest_size=6).hexdigest()}"
+    name = (
+        f"assay_user_{file.stem}_{hashlib.blake2b(str(file).encode(), digest_size=6).hexdigest()}"
+    )
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise UserError(f"{file.name!r} is not a Python file", where=where or str(file))
@@ -67,7 +71,9 @@ def identity(function: Callable[..., Any]) -> str:
     marks: dict[str, Any] = getattr(function, "__assay__", {})
     plain = inspect.unwrap(function)
     if isinstance(plain, partial):
-        return f"{identity(plain.func)}({_digest(repr((plain.args, sorted(plain.keywords.items()))))})"
+        return (
+            f"{identity(plain.func)}({_digest(repr((plain.args, sorted(plain.keywords.items()))))})"
+        )
     module = str(getattr(plain, "__module__", ""))
     name = str(getattr(plain, "__qualname__", type(plain).__qualname__))
     if module == "assay" or module.startswith("assay."):
@@ -84,7 +90,9 @@ def identity(function: Callable[..., Any]) -> str:
 
 def _is_attribute(function: Any, module: str) -> bool:
     """Whether a module's file makes this very function, with all that it captured; a script's values may be given."""
-    held = vars(sys.modules[module]).values() if module != "__main__" and module in sys.modules else ()
+    held = (
+        vars(sys.modules[module]).values() if module != "__main__" and module in sys.modules else ()
+    )
     return any(value is function for value in held)
 
 
@@ -97,7 +105,9 @@ def _captured(function: Any, visited: set[int]) -> str:
     values = [
         (name, text)
         for name, cell in zip(code.co_freevars, cells, strict=True)
-        if name not in changed and _is_filled(cell) and (text := _text_of(cell.cell_contents, visited))
+        if name not in changed
+        and _is_filled(cell)
+        and (text := _text_of(cell.cell_contents, visited))
     ]
     return repr(values) if values else ""
 
@@ -120,7 +130,9 @@ def _text_of(value: Any, visited: set[int]) -> str:
         return ""
     visited.add(id(value))
     file = value.__code__.co_filename
-    return (value.__qualname__ if Path(file).is_file() else _bytecode(value, visited)) + _captured(value, visited)
+    return (value.__qualname__ if Path(file).is_file() else _bytecode(value, visited)) + _captured(
+        value, visited
+    )
 
 
 def sources(file: Path, module: str = "") -> list[Path]:
@@ -151,7 +163,10 @@ def _imports(file: Path, roots: list[Path]) -> list[Path]:
         bases, names = roots, [alias.name for alias in node.names]
         if isinstance(node, ast.ImportFrom):
             bases = roots if node.level == 0 else [file.parents[node.level - 1]]
-            names = [*filter(None, [node.module]), *(".".join(filter(None, (node.module, name))) for name in names)]
+            names = [
+                *filter(None, [node.module]),
+                *(".".join(filter(None, (node.module, name))) for name in names),
+            ]
         paths += [path for base in bases for name in names for path in _files_of(base, name)]
     return paths
 
@@ -176,7 +191,9 @@ def _bytecode(function: Callable[..., Any], visited: set[int] | None = None) -> 
     the notebook: functions, and values that cannot change."""
     visited = {id(function)} if visited is None else visited
     state = hashlib.blake2b(digest_size=16)
-    whole = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+    whole = getattr(function, "__code__", None) or getattr(
+        type(function).__call__, "__code__", None
+    )
     waiting = [whole]
     used: dict[str, None] = {}
     while waiting:
@@ -190,11 +207,20 @@ def _bytecode(function: Callable[..., Any], visited: set[int] | None = None) -> 
             else:
                 state.update(repr(constant).encode())
         state.update(repr(code.co_names).encode())
-        changed = {part.argval for part in dis.get_instructions(code) if part.opname == "STORE_GLOBAL"}
+        changed = {
+            part.argval for part in dis.get_instructions(code) if part.opname == "STORE_GLOBAL"
+        }
         used.update(dict.fromkeys(name for name in code.co_names if name not in changed))
     names: dict[str, Any] = getattr(function, "__globals__", {})
-    beside = [f"{name}={text}" for name in used if name in names and (text := _text_of(names[name], visited))]
-    beside += filter(None, [_text_of(getattr(function, "__defaults__", None), visited), _captured(function, visited)])
+    beside = [
+        f"{name}={text}"
+        for name in used
+        if name in names and (text := _text_of(names[name], visited))
+    ]
+    beside += filter(
+        None,
+        [_text_of(getattr(function, "__defaults__", None), visited), _captured(function, visited)],
+    )
     for text in beside:
         state.update(text.encode())
     return state.hexdigest()
@@ -228,7 +254,9 @@ def raised(error: BaseException) -> str:
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         file = frame.filename
         if not file.startswith("<frozen") and (file in _local or not file.startswith(others)):
-            source = f": {frame.line}" if frame.line and not _MAY_BE_SECRET.search(frame.line) else ""
+            source = (
+                f": {frame.line}" if frame.line and not _MAY_BE_SECRET.search(frame.line) else ""
+            )
             place = f" ({Path(file).name}, line {frame.lineno}{source})"
             break
     text = f"{type(error).__name__}: {error}{place}"
@@ -254,7 +282,11 @@ def failing(function: Callable[..., Any], what: str, where: str) -> Generator[No
 def _line_in(error: BaseException, file: Path) -> str:
     import traceback
 
-    lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == str(file)]
+    lines = [
+        line
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_code.co_filename == str(file)
+    ]
     if isinstance(error, SyntaxError) and error.filename == str(file):
         lines.append(error.lineno or 0)
     return f":{lines[-1]}" if lines else ""

@@ -35,13 +35,24 @@ PANEL = """
 """
 
 
-def judged(folder: Path, scorer: str = "correct", items: int = 40, samples: int = 1, **config: Any) -> Lab:
+def judged(
+    folder: Path, scorer: str = "correct", items: int = 40, samples: int = 1, **config: Any
+) -> Lab:
     """An experiment that ran: `correct` is a panel of two, `graded` has a scale from 1 to 5, `better` is a match of the
     models one and two."""
     lab = Lab(folder, items)
     lab.write("judges.py", PANEL)
-    method = {"name": scorer, "type": "custom", "path": str(folder / "judges.py"), "function_name": scorer}
-    lab.config |= {"evaluation_methods": [method], "metrics": ["pass_rate"], "models": [lab.model("calculator-7b")]}
+    method = {
+        "name": scorer,
+        "type": "custom",
+        "path": str(folder / "judges.py"),
+        "function_name": scorer,
+    }
+    lab.config |= {
+        "evaluation_methods": [method],
+        "metrics": ["pass_rate"],
+        "models": [lab.model("calculator-7b")],
+    }
     lab.config["sample_params"] = {"temperature": 0.5, "num_samples": samples}
     if scorer == "better":
         lab.config["models"] = [lab.model("one"), lab.model("two")]

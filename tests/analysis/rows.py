@@ -10,7 +10,12 @@ Verdict = bool | float | str
 
 
 def evaluation(item: str, verdict: Verdict, sample: int = 0, **more: Any) -> dict[str, Any]:
-    row: dict[str, Any] = {"item_id": item, "sample_index": sample, "label": "match", "scorer": "match"}
+    row: dict[str, Any] = {
+        "item_id": item,
+        "sample_index": sample,
+        "label": "match",
+        "scorer": "match",
+    }
     row |= {"model_name": "m", "outcome": "scored", "passed": None, "score": None, "metadata": {}}
     if isinstance(verdict, str):
         row |= {"outcome": verdict, "error": "it failed"}
@@ -19,12 +24,16 @@ def evaluation(item: str, verdict: Verdict, sample: int = 0, **more: Any) -> dic
     return row | more
 
 
-def rows_of(verdicts: Mapping[str, Verdict | Sequence[Verdict]], **more: Any) -> list[dict[str, Any]]:
+def rows_of(
+    verdicts: Mapping[str, Verdict | Sequence[Verdict]], **more: Any
+) -> list[dict[str, Any]]:
     """Rows of items by id; several samples where a sequence is given."""
     found: list[dict[str, Any]] = []
     for item, given in verdicts.items():
         samples = given if isinstance(given, (list, tuple)) else [given]
-        found += [evaluation(item, verdict, number, **more) for number, verdict in enumerate(samples)]
+        found += [
+            evaluation(item, verdict, number, **more) for number, verdict in enumerate(samples)
+        ]
     return found
 
 
@@ -35,5 +44,7 @@ def counted(passes: int, n: int, **more: Any) -> list[dict[str, Any]]:
 
 def save(folder: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "evaluation_results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "evaluation_results.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows)
+    )
     return folder

@@ -108,7 +108,9 @@ class Tab:
         page.on("request", lambda request: self._asked(request.url, origin))
 
     def _logged(self, kind: str, text: str) -> None:
-        if kind in ("error", "warning") and not text.startswith("Failed to load resource"):  # answers are checked apart
+        if kind in ("error", "warning") and not text.startswith(
+            "Failed to load resource"
+        ):  # answers are checked apart
             self.problems.append(text)
 
     def _answered(self, status: int, url: str) -> None:
@@ -127,7 +129,9 @@ class Tab:
 
     def settle(self) -> None:
         # The app hears of a new address in a task of its own, and draws after it.
-        self.page.evaluate("() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
+        self.page.evaluate(
+            "() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))"
+        )
         self.page.wait_for_function(
             """() => document.querySelector("main") && !document.querySelector("[aria-busy=true]")
                 && !document.querySelector("main").innerText.includes("loading …")""",
@@ -136,7 +140,9 @@ class Tab:
 
     def at(self, part: str) -> "Page":
         """Wait until the address has this part, and all that belongs to it is there."""
-        self.page.wait_for_function("part => location.href.includes(part)", arg=part, timeout=10_000)
+        self.page.wait_for_function(
+            "part => location.href.includes(part)", arg=part, timeout=10_000
+        )
         self.settle()
         return self.page
 
@@ -153,7 +159,9 @@ def tab(chromium: "Browser", site: Site) -> Iterator[Callable[..., Tab]]:
 
     def new(width: int = 1280, *, dark: bool = False, of: Site = site, **options: Any) -> Tab:
         context = chromium.new_context(
-            viewport={"width": width, "height": 800}, color_scheme="dark" if dark else "light", **options
+            viewport={"width": width, "height": 800},
+            color_scheme="dark" if dark else "light",
+            **options,
         )
         tabs.append(Tab(context.new_page(), of.base))
         tabs[-1].page.goto(of.entry)

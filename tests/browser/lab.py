@@ -83,7 +83,9 @@ LABELLED = """
 
 def build(folder: Path) -> Path:
     """All experiments, each in a folder of its own below this one."""
-    shutil.copytree(ROOT / "examples", folder / "sources", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / "examples", folder / "sources", ignore=shutil.ignore_patterns("__pycache__")
+    )
     labs = folder / "lab"
     assay.run(folder / "sources/demo/config.yaml", output_dir=str(labs / "demo"))
     assay.run(folder / "sources/judges/config.yaml", output_dir=str(labs / "judges"))
@@ -97,14 +99,25 @@ def build(folder: Path) -> Path:
 def failures(folder: Path, target: Path) -> None:
     """Answers that are errors, refusals, or hold no number; by a server of this machine."""
     _write(folder / "faults.py", FAULTS)
-    rows = [{"id": f"sum-{n}", "data": {"question": f"What is {n} + 0?"}, "ground_truth": str(n)} for n in range(40)]
+    rows = [
+        {"id": f"sum-{n}", "data": {"question": f"What is {n} + 0?"}, "ground_truth": str(n)}
+        for n in range(40)
+    ]
     _write_rows(folder / "sums.jsonl", rows)
     with running(Options(answers=f"{folder / 'faults.py'}:answer")) as url:
         assay.run(
             {
                 "name": "failures",
                 "dataset": str(folder / "sums.jsonl"),
-                "models": [{"name": "served", "type": "openai", "endpoint": url, "api_key": "none", "max_retries": 0}],
+                "models": [
+                    {
+                        "name": "served",
+                        "type": "openai",
+                        "endpoint": url,
+                        "api_key": "none",
+                        "max_retries": 0,
+                    }
+                ],
                 "prompt_template": "{{question}}",
                 "evaluation_methods": ["numeric_match"],
                 "metrics": [{"name": "pass_rate", "facets": ["model_name"]}],
@@ -120,7 +133,10 @@ def hostile(folder: Path, target: Path) -> None:
     rows = [
         {
             "id": f"{text[:150]}{number}",
-            "data": {"question": f"{text} #{number}", text[:100] or "x": {text: [text, {"k": text}]}},
+            "data": {
+                "question": f"{text} #{number}",
+                text[:100] or "x": {text: [text, {"k": text}]},
+            },
             "ground_truth": {"answer": text},
             "metadata": {"category": text[:80], text[:60]: text},
         }
@@ -133,8 +149,13 @@ def hostile(folder: Path, target: Path) -> None:
         {
             "name": f"</title><script>{PWN}</script>",
             "dataset": str(folder / "hostile.jsonl"),
-            "models": [{"name": name, "type": "python", "path": code, "function_name": "answer"} for name in names],
-            "prompt_templates": {f"<b onclick={PWN}>p</b>": "<script>" + PWN + "</script> {{question}}"},
+            "models": [
+                {"name": name, "type": "python", "path": code, "function_name": "answer"}
+                for name in names
+            ],
+            "prompt_templates": {
+                f"<b onclick={PWN}>p</b>": "<script>" + PWN + "</script> {{question}}"
+            },
             "evaluation_methods": [
                 {
                     "name": f"<svg onload={PWN}>",
@@ -168,7 +189,8 @@ def hostile(folder: Path, target: Path) -> None:
 def many(folder: Path, rows: int) -> Path:
     """An experiment of this many responses, quickly: written as the engine writes them, then scored by it."""
     items = [
-        {"id": f"i{n:06}", "data": {"question": f"What is {n} + 1?"}, "ground_truth": str(n + 1)} for n in range(rows)
+        {"id": f"i{n:06}", "data": {"question": f"What is {n} + 1?"}, "ground_truth": str(n + 1)}
+        for n in range(rows)
     ]
     _write_rows(folder / "many.jsonl", items)
     assay.run(
@@ -188,9 +210,17 @@ def many(folder: Path, rows: int) -> Path:
 def labelled(folder: Path, people: int) -> Path:
     """500 labels of each of 20 answers, and a file with this many labels of people."""
     _write(folder / "every.py", LABELLED)
-    items = [{"id": f"q{n}", "data": {"question": f"What is {n} + 1?"}, "ground_truth": str(n + 1)} for n in range(20)]
+    items = [
+        {"id": f"q{n}", "data": {"question": f"What is {n} + 1?"}, "ground_truth": str(n + 1)}
+        for n in range(20)
+    ]
     _write_rows(folder / "labelled.jsonl", items)
-    scorer = {"name": "every", "type": "custom", "path": str(folder / "every.py"), "function_name": "every"}
+    scorer = {
+        "name": "every",
+        "type": "custom",
+        "path": str(folder / "every.py"),
+        "function_name": "every",
+    }
     assay.run(
         {
             "name": "labelled",
@@ -203,7 +233,13 @@ def labelled(folder: Path, people: int) -> Path:
         }
     )
     given = [
-        {"item": f"q{n % 20}", "model": "demo", "scorer": "label 0001", "label": n % 2, "annotator": f"a{n // 20}"}
+        {
+            "item": f"q{n % 20}",
+            "model": "demo",
+            "scorer": "label 0001",
+            "label": n % 2,
+            "annotator": f"a{n // 20}",
+        }
         for n in range(people)
     ]
     _write_rows(folder / "lab/labelled/labels.jsonl", given)

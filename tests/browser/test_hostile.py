@@ -14,7 +14,8 @@ HIDDEN = "\u202e\u202c\u2066\u2069\u200e\u200b\ufeff\x1b\x07\x9b"
 
 
 @pytest.mark.parametrize(
-    "view", ["experiments", "leaderboard", "samples", "matrix", "compare", "plots", "judges", "review"]
+    "view",
+    ["experiments", "leaderboard", "samples", "matrix", "compare", "plots", "judges", "review"],
 )
 def test_views_of_hostile_rows(site: Site, tab: New, view: str) -> None:
     opened = tab()
@@ -24,7 +25,9 @@ def test_views_of_hostile_rows(site: Site, tab: New, view: str) -> None:
     text = page.inner_text("main")
     assert len(text) > 10
     assert (
-        page.evaluate("document.querySelectorAll('main script, main iframe, main [onerror], main [onload]').length")
+        page.evaluate(
+            "document.querySelectorAll('main script, main iframe, main [onerror], main [onload]').length"
+        )
         == 0
     )
     assert page.locator("main :is(base, link, meta, form[action])").count() == 0
@@ -94,7 +97,9 @@ def test_many_labels_of_scorers_and_people(
     for view in ("leaderboard", "samples", "matrix", "sample", "judges", "review"):
         started = time.monotonic()
         query = {"experiment": "labelled"} | ({"item": "q1"} if view == "sample" else {})
-        page = opened.open(site.url(view, **query, **({"annotator": "me"} if view == "review" else {})))
+        page = opened.open(
+            site.url(view, **query, **({"annotator": "me"} if view == "review" else {}))
+        )
         assert len(page.inner_text("main")) > 10
         assert page.evaluate("1 + 1") == 2
         assert time.monotonic() - started < 60, view

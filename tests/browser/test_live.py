@@ -11,9 +11,13 @@ from tests.support import Lab, wait_for
 New = Callable[..., Tab]
 
 
-def test_a_run_is_followed_without_a_reload(serve: Callable[..., Site], tab: New, tmp_path: Path) -> None:
+def test_a_run_is_followed_without_a_reload(
+    serve: Callable[..., Site], tab: New, tmp_path: Path
+) -> None:
     lab = Lab(tmp_path, items=6)
-    lab.write("model.py", "import time\n\ndef calculator(prompt):\n    time.sleep(0.5)\n    return '1'\n")
+    lab.write(
+        "model.py", "import time\n\ndef calculator(prompt):\n    time.sleep(0.5)\n    return '1'\n"
+    )
     lab.config["max_concurrency"] = 1
     run = threading.Thread(target=lab.run)
     run.start()

@@ -41,11 +41,17 @@ def test_axe_finds_nothing_serious(report: Site, tab: New, dark: bool) -> None:
 
 
 def test_it_shows_what_the_server_shows(report: Site, site: Site, tab: New) -> None:
-    for view, query in (("leaderboard", {}), ("samples", {"experiment": "demo", "only": "disagree"})):
+    for view, query in (
+        ("leaderboard", {}),
+        ("samples", {"experiment": "demo", "only": "disagree"}),
+    ):
         pages = [tab(of=of).open(of.url(view, **query)) for of in (site, report)]
         for page in pages if view == "leaderboard" else ():
             page.get_by_text("may be best").first.wait_for()
-        numbers = [[line for line in page.inner_text("main").splitlines() if re.search(r"\d", line)] for page in pages]
+        numbers = [
+            [line for line in page.inner_text("main").splitlines() if re.search(r"\d", line)]
+            for page in pages
+        ]
         same = 12 if view == "leaderboard" else 1  # a report has failures first
         assert numbers[0][:same] == numbers[1][:same]
 
@@ -74,7 +80,9 @@ def test_hostile_samples_rendered_and_raw(report: Site, tab: New) -> None:
         opened.check()
         before = page.get_by_role("navigation", name="list").inner_text()
         page.keyboard.press("n")
-        page.wait_for_function("text => document.querySelector('nav[aria-label=list]').innerText !== text", arg=before)
+        page.wait_for_function(
+            "text => document.querySelector('nav[aria-label=list]').innerText !== text", arg=before
+        )
         opened.settle()
 
 

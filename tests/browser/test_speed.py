@@ -13,7 +13,9 @@ LONGEST = 200  # ms
 ROUNDS = 4
 
 
-def test_scrolling_many_rows(serve: Callable[..., Site], many: Path, tab: Callable[..., Tab]) -> None:
+def test_scrolling_many_rows(
+    serve: Callable[..., Site], many: Path, tab: Callable[..., Tab]
+) -> None:
     site = serve(str(many))
     opened = tab(of=site)
     page = opened.open(site.url("samples"))
@@ -30,7 +32,9 @@ def test_scrolling_many_rows(serve: Callable[..., Site], many: Path, tab: Callab
                 .observe({type: "longtask"});
         }"""
     )
-    longest = min(_scrolled(page) for _ in range(ROUNDS))  # other programs make pauses, too, but not every time
+    longest = min(
+        _scrolled(page) for _ in range(ROUNDS)
+    )  # other programs make pauses, too, but not every time
     page.get_by_text(f"i{MANY - 1:06}").first.wait_for()
     assert longest <= LONGEST
     assert page.locator("[role=row]").count() < 500

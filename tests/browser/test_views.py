@@ -25,7 +25,10 @@ VIEWS: dict[str, tuple[str, dict[str, Any]]] = {
     "sample with a judge": ("sample", {"experiment": "judges", "item": "q1"}),
     "sample with matches": ("sample", {"experiment": "pairs", "item": "q1"}),
     "failed sample": ("sample", {"experiment": "failures", "item": "sum-1"}),
-    "compare": ("compare", {"a": "judges::model_name=small", "b": "judges::model_name=large", "label": "correct"}),
+    "compare": (
+        "compare",
+        {"a": "judges::model_name=small", "b": "judges::model_name=large", "label": "correct"},
+    ),
     "plots": ("plots", {"experiment": "demo"}),
     "judges": ("judges", {"experiment": "judges"}),
     "ranking": ("judges", {"experiment": "pairs"}),
@@ -78,7 +81,9 @@ def test_the_back_button_and_the_address(site: Site, tab: New) -> None:
     everything = page.get_by_role("status").first.inner_text()
     page.get_by_label("only").select_option("disagree")
     opened.at("only=disagree")
-    page.wait_for_function("text => !document.querySelector('[role=status]').innerText.includes(text)", arg=everything)
+    page.wait_for_function(
+        "text => !document.querySelector('[role=status]').innerText.includes(text)", arg=everything
+    )
     filtered, address = page.get_by_role("status").first.inner_text(), page.url
     page.locator("[role=row] a").first.click()
     opened.at("sample?")
@@ -86,9 +91,14 @@ def test_the_back_button_and_the_address(site: Site, tab: New) -> None:
     sample = page.url
     page.go_back()
     opened.settle()
-    assert (page.url.partition("&at=")[0], page.get_by_role("status").first.inner_text()) == (address, filtered)
+    assert (page.url.partition("&at=")[0], page.get_by_role("status").first.inner_text()) == (
+        address,
+        filtered,
+    )
     page.go_back()
-    page.wait_for_function("text => document.querySelector('[role=status]').innerText.includes(text)", arg=everything)
+    page.wait_for_function(
+        "text => document.querySelector('[role=status]').innerText.includes(text)", arg=everything
+    )
     again = tab()
     assert again.open(sample).get_by_role("heading", level=2).first.inner_text() == title
     assert again.open(address).get_by_role("status").first.inner_text() == filtered
@@ -131,7 +141,9 @@ def test_everything_by_keyboard(site: Site, tab: New) -> None:
     assert page.evaluate("document.activeElement.type") == "search"
     keys.type("letter")
     opened.at("search=letter")
-    page.wait_for_function("() => document.querySelector('[role=status]').innerText.startsWith('32 of')")
+    page.wait_for_function(
+        "() => document.querySelector('[role=status]').innerText.startsWith('32 of')"
+    )
     keys.press("Escape")
     for _ in range(60):
         keys.press("Tab")
@@ -169,7 +181,12 @@ def test_labels_by_keyboard(site: Site, tab: New, labs: Path) -> None:
     page.keyboard.press("u")
     page.get_by_text("2 of 50 labelled").wait_for()
     rows = [json.loads(line) for line in (labs / "judges/labels.jsonl").read_text().splitlines()]
-    assert [(row["label"], row["annotator"]) for row in rows] == [(1, "Kim"), (0, "Kim"), (1, "Kim"), (None, "Kim")]
+    assert [(row["label"], row["annotator"]) for row in rows] == [
+        (1, "Kim"),
+        (0, "Kim"),
+        (1, "Kim"),
+        (None, "Kim"),
+    ]
     again = opened.open(site.url("review", experiment="judges", label="correct", annotator="Kim"))
     again.get_by_text("2 of 50 labelled").wait_for()
 

@@ -16,7 +16,9 @@ from assay.server.process import stats
 from tests.cli.forks import Parent
 
 COMMAND = [sys.executable, "-m", "assay"]
-OURS_ALONE = re.compile("EVAL_|COLUMNS$|LINES$|NO_COLOR$|FORCE_COLOR$|TERM$|TTY_")  # what the tests set themselves
+OURS_ALONE = re.compile(
+    "EVAL_|COLUMNS$|LINES$|NO_COLOR$|FORCE_COLOR$|TERM$|TTY_"
+)  # what the tests set themselves
 PARENT = Parent()
 NEVER_SHOWN = ("Traceback", "internal error", "Exception ignored", "never awaited", "Warning")
 
@@ -81,14 +83,23 @@ class Shell:
         self.write("items.jsonl", "".join(json.dumps(row) + "\n" for row in self.rows))
         return self.write("config.yaml", json.dumps(self.config, indent=1))
 
-    def start(self, *words: str, stdout: Any = subprocess.PIPE, stderr: Any = subprocess.PIPE) -> subprocess.Popen[str]:
+    def start(
+        self, *words: str, stdout: Any = subprocess.PIPE, stderr: Any = subprocess.PIPE
+    ) -> subprocess.Popen[str]:
         """`assay WORDS`, not waited for; CONFIG among the words is the config."""
         command = [*COMMAND, *self._saved(words)]
         environ = surrounding(**self.environ)
-        return subprocess.Popen(command, stdout=stdout, stderr=stderr, text=True, cwd=self.folder, env=environ)
+        return subprocess.Popen(
+            command, stdout=stdout, stderr=stderr, text=True, cwd=self.folder, env=environ
+        )
 
     def call(self, *words: str, seconds: float = 60.0) -> Ended:
-        return assay(*self._saved(words), folder=self.folder, environ=surrounding(**self.environ), seconds=seconds)
+        return assay(
+            *self._saved(words),
+            folder=self.folder,
+            environ=surrounding(**self.environ),
+            seconds=seconds,
+        )
 
     def _saved(self, words: tuple[str, ...]) -> list[str]:
         config = str(self.save())
@@ -123,7 +134,11 @@ class Shell:
 
 
 def question(number: int) -> dict[str, Any]:
-    return {"id": f"q{number}", "data": {"question": f"{number} + 1"}, "ground_truth": {"answer": str(number + 1)}}
+    return {
+        "id": f"q{number}",
+        "data": {"question": f"{number} + 1"},
+        "ground_truth": {"answer": str(number + 1)},
+    }
 
 
 def surrounding(**more: str) -> dict[str, str]:
@@ -137,7 +152,9 @@ def assay(*words: str, folder: Path, environ: dict[str, str], seconds: float = 6
     if done is not None:
         return checked(Ended(*done), debug="--debug" in words)
     pipe, command = subprocess.PIPE, [*COMMAND, *words]
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=folder, env=environ) as child:
+    with subprocess.Popen(
+        command, stdout=pipe, stderr=pipe, text=True, cwd=folder, env=environ
+    ) as child:
         return ended(child, seconds, debug="--debug" in words)
 
 

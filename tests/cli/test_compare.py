@@ -37,7 +37,9 @@ def test_a_narrow_terminal_gets_every_number(shell: Shell) -> None:
 
 
 def test_one_json_object(shell: Shell) -> None:
-    found = json.loads(shell.call("compare", "old", "new", "--json", "--margin", "0.3", "--flips", "1").out)
+    found = json.loads(
+        shell.call("compare", "old", "new", "--json", "--margin", "0.3", "--flips", "1").out
+    )
     assert found["pairs"][0]["verdict"] == "equivalent"
     assert len(found["pairs"][0]["flips"]) == 1
     assert found["margin"] == 0.3
@@ -58,7 +60,9 @@ def test_markdown_and_latex_show_names_as_they_are(shell: Shell) -> None:
 def test_facet_values_follow_the_path(shell: Shell) -> None:
     rows = [row for model in "abc" for row in counted(5, 9, model_name=model)]
     save(shell.folder / "one", rows)
-    ended = shell.call("compare", "one", "--facet", "model_name", "a", "c", "--where", "label=match")
+    ended = shell.call(
+        "compare", "one", "--facet", "model_name", "a", "c", "--where", "label=match"
+    )
     assert "c − a +0.000" in ended.words
     assert "inconclusive, no difference seen" in ended.words
 
@@ -85,7 +89,11 @@ def test_text_from_data_cannot_command_the_terminal(shell: Shell) -> None:
 
 def test_one_table_of_all_labels_in_every_format(shell: Shell) -> None:
     for name, passes in (("a_1", 90), ("=b", 60)):
-        rows = [row for label in ("f1", "ter") for row in counted(passes, 100, label=label, scorer=label)]
+        rows = [
+            row
+            for label in ("f1", "ter")
+            for row in counted(passes, 100, label=label, scorer=label)
+        ]
         save(shell.folder / name, rows)
     call = ("compare", "a_1", "=b", "--all-labels", "--lower", "ter")
     words = shell.call(*call).words
@@ -100,7 +108,9 @@ def test_one_table_of_all_labels_in_every_format(shell: Shell) -> None:
     assert lines[1].startswith("a_1,f1,0.9,")
     assert lines[4].startswith("'=b,ter,0.6,")
     assert lines[4].endswith(",100,0,true,")
-    only = json.loads(shell.call("compare", "a_1", "=b", "--all-labels", "--label", "f1", "--json").out)
+    only = json.loads(
+        shell.call("compare", "a_1", "=b", "--all-labels", "--label", "f1", "--json").out
+    )
     assert only["labels"] == ["f1"]
     assert only["sides"]["a_1"]["f1"]["best"] is True
 

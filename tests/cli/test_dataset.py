@@ -7,7 +7,13 @@ import pytest
 
 from tests.cli.shell import Shell
 
-ROWS = ["What is 7 + 2?", "What is 7 + 2?", "The quick brown fox jumps", "the QUICK brown fox jumps!", "Something else"]
+ROWS = [
+    "What is 7 + 2?",
+    "What is 7 + 2?",
+    "The quick brown fox jumps",
+    "the QUICK brown fox jumps!",
+    "Something else",
+]
 
 
 @pytest.fixture
@@ -18,7 +24,17 @@ def shell(tmp_path: Path) -> Shell:
 
 
 def test_a_dataset_from_its_file_to_a_run(shell: Shell) -> None:
-    add = ("dataset", "add", "items.jsonl", "--name", "mine", "--set", "fields.id=qid", "--label", "small")
+    add = (
+        "dataset",
+        "add",
+        "items.jsonl",
+        "--name",
+        "mine",
+        "--set",
+        "fields.id=qid",
+        "--label",
+        "small",
+    )
     added = shell.call(*add)
     assert (added.code, added.err) == (0, "")
     first, report, *groups = added.out.splitlines()
@@ -30,14 +46,25 @@ def test_a_dataset_from_its_file_to_a_run(shell: Shell) -> None:
     assert shell.call(*add).out == f"mine is there already with the same 5 items, hash {digest}\n"
     assert shell.call("dataset", "ls").out.split() == ["mine", "5", "items", digest, "small"]
     (listed,) = json.loads(shell.call("dataset", "ls", "--json").out)
-    assert (listed["name"], listed["items"], listed["hash"], listed["labels"]) == ("mine", 5, digest, ["small"])
-    assert shell.call("dataset", "verify", "mine").out == f"ok: mine has its 5 items, hash {digest}\n"
+    assert (listed["name"], listed["items"], listed["hash"], listed["labels"]) == (
+        "mine",
+        5,
+        digest,
+        ["small"],
+    )
+    assert (
+        shell.call("dataset", "verify", "mine").out == f"ok: mine has its 5 items, hash {digest}\n"
+    )
     shown = json.loads(shell.call("dataset", "show", "mine", "--head", "2", "--json").out)
     assert [item["id"] for item in shown["head"]] == ["q0", "q1"]
     assert (shown["duplicates"]["exact"], shown["duplicates"]["near"]) == (1, 1)
     assert shown["origin"]["fields"] == {"id": "qid"}
 
-    shell.config |= {"dataset": "stored:mine", "models": ["demo:small"], "prompt_template": "{{question}}"}
+    shell.config |= {
+        "dataset": "stored:mine",
+        "models": ["demo:small"],
+        "prompt_template": "{{question}}",
+    }
     ran = shell.run("--no-progress", "--mode", "inference")
     assert ran.code == 0
     assert ran.out.startswith("responses: 5 ok\n")
@@ -65,7 +92,10 @@ def test_changed_bytes_are_found(shell: Shell) -> None:
 
 
 def test_text_from_data_does_not_reach_the_terminal_raw(shell: Shell) -> None:
-    shell.rows = [{"id": "\x1b[31mred", "question": "\x1b]0;x\x07"}, {"id": "b", "question": "\x1b]0;x\x07"}]
+    shell.rows = [
+        {"id": "\x1b[31mred", "question": "\x1b]0;x\x07"},
+        {"id": "b", "question": "\x1b]0;x\x07"},
+    ]
     added = shell.call("dataset", "add", "items.jsonl", "--name", "\x1b[2Jn")
     shown = shell.call("dataset", "show", "\x1b[2Jn")
     listed = shell.call("dataset", "ls")
@@ -79,7 +109,10 @@ def test_text_from_data_does_not_reach_the_terminal_raw(shell: Shell) -> None:
     [
         (["add", "gone.jsonl", "--name", "n"], "there is no file 'gone.jsonl'"),
         (["add", "*.nope.jsonl", "--name", "n"], "no file matches '*.nope.jsonl'"),
-        (["add", "items.jsonl", "--name", "n", "--set", "fields.id=nope"], "a dataset row has no field 'nope'"),
+        (
+            ["add", "items.jsonl", "--name", "n", "--set", "fields.id=nope"],
+            "a dataset row has no field 'nope'",
+        ),
         (["add", "items.jsonl", "--name", " "], "a dataset needs a name"),
         (["add", "items.jsonl"], "Missing option '--name'"),
         (["show", "nope"], "there is no stored dataset 'nope'"),

@@ -39,7 +39,9 @@ def test_the_command_prints_the_table_and_calls_no_model(shell: Shell) -> None:
     assert f"files: {shell.out}" in first.out
     before = shell.files()
     assert shell.call("evaluate", str(shell.out), "--no-progress").out == first.out
-    assert {name for name, content in shell.files().items() if before.get(name) != content} <= {"out/.lock"}
+    assert {name for name, content in shell.files().items() if before.get(name) != content} <= {
+        "out/.lock"
+    }
     shell.config["models"][0]["api_key"] = "${NO_SUCH_KEY}"
     result = shell.call("evaluate", str(shell.out), "-c", "config.yaml", "--json")
     assert result.code == 0, "scoring needs no key"
@@ -55,7 +57,10 @@ def test_failures_are_results_of_json(shell: Shell) -> None:
 def test_an_edit_scores_what_it_touches(lab: Lab) -> None:
     paid = lab.calls()
     before = lab.read("evaluation_results.jsonl")
-    methods = ["exact_match", {"name": "contains", "type": "contains", "params": {"case_sensitive": True}}]
+    methods = [
+        "exact_match",
+        {"name": "contains", "type": "contains", "params": {"case_sensitive": True}},
+    ]
     result = assay.evaluate(lab.folder / "out", {**lab.config, "evaluation_methods": methods})
     after = lab.read("evaluation_results.jsonl")
     assert lab.calls() == paid
@@ -65,7 +70,9 @@ def test_an_edit_scores_what_it_touches(lab: Lab) -> None:
     assert result.evaluation.counts == {"scored": 16}
     assert len(result.metrics) == 2
     bare = {**lab.config, "evaluation_methods": ["exact_match"], "metrics": []}
-    assert any("of earlier evaluations" in note for note in assay.evaluate(lab.folder / "out", bare).notes)
+    assert any(
+        "of earlier evaluations" in note for note in assay.evaluate(lab.folder / "out", bare).notes
+    )
 
 
 def test_another_folder_reads_the_rows_where_they_are(lab: Lab, tmp_path: Path) -> None:
@@ -80,7 +87,9 @@ def test_another_folder_reads_the_rows_where_they_are(lab: Lab, tmp_path: Path) 
     manifest = (out / "manifest.json").read_bytes()
     again = assay.evaluate(out)
     assert again.metrics == result.metrics
-    assert (out / "manifest.json").read_bytes() == manifest, "the folder knows where its responses are"
+    assert (out / "manifest.json").read_bytes() == manifest, (
+        "the folder knows where its responses are"
+    )
 
 
 def test_a_moved_folder_needs_no_dataset(lab: Lab) -> None:
@@ -119,7 +128,9 @@ def dataset(folder: Path, count: int = 4) -> str:
 
 def test_foreign_rows_with_a_dataset(tmp_path: Path) -> None:
     path = foreign(tmp_path / "een")
-    result = assay.evaluate(path, {**CONFIG, "dataset": dataset(tmp_path)}, output_dir=str(tmp_path / "out"))
+    result = assay.evaluate(
+        path, {**CONFIG, "dataset": dataset(tmp_path)}, output_dir=str(tmp_path / "out")
+    )
     (row,) = result.metrics
     assert (row["value"], row["model_id"], row["errored_count"]) == (1.0, "m", 1)
     assert sorted(file.name for file in path.parent.iterdir()) == ["responses.jsonl"]
@@ -127,19 +138,35 @@ def test_foreign_rows_with_a_dataset(tmp_path: Path) -> None:
 
 def test_fields_of_foreign_responses_are_facets(tmp_path: Path) -> None:
     path = foreign(tmp_path / "een", lab="north")
-    config = {**CONFIG, "dataset": dataset(tmp_path), "metrics": [{"name": "mean", "facets": ["lab"]}]}
+    config = {
+        **CONFIG,
+        "dataset": dataset(tmp_path),
+        "metrics": [{"name": "mean", "facets": ["lab"]}],
+    }
     result = assay.evaluate(path, config, output_dir=str(tmp_path / "out"))
     assert [row["lab"] for row in result.metrics] == ["north"]
-    assert assay.aggregate(tmp_path / "out", {"metrics": config["metrics"]}).metrics == result.metrics
+    assert (
+        assay.aggregate(tmp_path / "out", {"metrics": config["metrics"]}).metrics == result.metrics
+    )
 
 
 def test_items_missing_from_the_dataset_are_error_rows_with_a_note(tmp_path: Path) -> None:
     path = foreign(tmp_path / "een")
     out = tmp_path / "out"
-    config = {**CONFIG, "dataset": dataset(tmp_path, 2), "evaluation_methods": ["exact_match", "contains"]}
+    config = {
+        **CONFIG,
+        "dataset": dataset(tmp_path, 2),
+        "evaluation_methods": ["exact_match", "contains"],
+    }
     result = assay.evaluate(path, config, output_dir=str(out))
-    assert result.notes == ["2 responses belong to 2 items that are not in the dataset: they are error rows"]
-    errors = [row["error"] for row in lines(out / "evaluation_results.jsonl") if row["outcome"] == "errored"]
+    assert result.notes == [
+        "2 responses belong to 2 items that are not in the dataset: they are error rows"
+    ]
+    errors = [
+        row["error"]
+        for row in lines(out / "evaluation_results.jsonl")
+        if row["outcome"] == "errored"
+    ]
     assert len(errors) == 4
     assert "'q2' is not in the dataset" in errors[0]
     again = assay.evaluate(path, config, output_dir=str(out), retry_errors=True)
@@ -182,7 +209,9 @@ def test_bad_input(tmp_path: Path, lab: Lab) -> None:
 
 def test_a_corrupt_line_is_noted_and_the_rest_is_scored(tmp_path: Path) -> None:
     path = foreign(tmp_path / "een")
-    path.write_text("{broken\n" + json.dumps({"metric_name": "not a response"}) + "\n" + path.read_text())
+    path.write_text(
+        "{broken\n" + json.dumps({"metric_name": "not a response"}) + "\n" + path.read_text()
+    )
     config = {**CONFIG, "dataset": dataset(tmp_path)}
     result = assay.evaluate(path, config, output_dir=str(tmp_path / "out"))
     assert result.metrics[0]["total_sample_count"] == 4
@@ -196,8 +225,17 @@ def test_a_scorer_that_calls_a_model_without_its_key_says_so(tmp_path: Path) -> 
         "    return (await context.complete([{'role': 'user', 'content': 'ok?'}], model='judge')).text == 'yes'\n"
     )
     config = {
-        "models": [{"name": "judge", "endpoint": "http://127.0.0.1:9", "api_key": "${NO_SUCH_KEY}", "helper": True}],
-        "evaluation_methods": [{"name": "judge", "path": str(tmp_path / "judge.py"), "function_name": "judge"}],
+        "models": [
+            {
+                "name": "judge",
+                "endpoint": "http://127.0.0.1:9",
+                "api_key": "${NO_SUCH_KEY}",
+                "helper": True,
+            }
+        ],
+        "evaluation_methods": [
+            {"name": "judge", "path": str(tmp_path / "judge.py"), "function_name": "judge"}
+        ],
         "dataset": dataset(tmp_path),
     }
     with pytest.raises(RunFailed, match="NO_SUCH_KEY"):

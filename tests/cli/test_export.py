@@ -26,7 +26,9 @@ ROWS: list[dict[str, Any]] = [
 def folder(tmp_path: Path) -> Path:
     path = tmp_path / "x"
     path.mkdir()
-    (path / "responses.jsonl").write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in ROWS))
+    (path / "responses.jsonl").write_text(
+        "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in ROWS)
+    )
     return path
 
 
@@ -51,10 +53,14 @@ def test_csv_round_trips_and_disarms_formulas(folder: Path) -> None:
         assert next(csv.DictReader(file))["response"] == "=1+1"
 
 
-@pytest.mark.parametrize("start", [*"=+-@\t\r＝", " =", "\ufeff=", "\xa0+", "\u200b@", "\x1b=", "\u2066 -"])
+@pytest.mark.parametrize(
+    "start", [*"=+-@\t\r＝", " =", "\ufeff=", "\xa0+", "\u200b@", "\x1b=", "\u2066 -"]
+)
 def test_whatever_a_spreadsheet_would_run_gets_an_apostrophe(folder: Path, start: str) -> None:
     rows = folder / "responses.jsonl"
-    rows.write_text(json.dumps({"item_id": "a", f"{start}head": f"{start}cmd|' /C calc'!A0"}) + "\n")
+    rows.write_text(
+        json.dumps({"item_id": "a", f"{start}head": f"{start}cmd|' /C calc'!A0"}) + "\n"
+    )
     with exported(folder, "csv").open(newline="") as file:
         header, line = csv.reader(file)
     assert header[1] == f"'{plain(start)}head"
@@ -84,11 +90,21 @@ def test_parquet_keeps_types(folder: Path) -> None:
     import duckdb
 
     target = exported(folder, "parquet")
-    found = duckdb.execute(f"select item_id, sample_index, tokens_per_second, flag, late from '{target}'").fetchall()
-    assert found == [("a", -1, None, None, None), ("b", None, 0.5, True, None), ("c", None, None, False, 3)]
+    found = duckdb.execute(
+        f"select item_id, sample_index, tokens_per_second, flag, late from '{target}'"
+    ).fetchall()
+    assert found == [
+        ("a", -1, None, None, None),
+        ("b", None, 0.5, True, None),
+        ("c", None, None, False, 3),
+    ]
     before = target.read_bytes()
     assert exported(folder, "parquet").read_bytes() == before
-    assert sorted(path.name for path in folder.iterdir()) == [".assay-written", "out.parquet", "responses.jsonl"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        ".assay-written",
+        "out.parquet",
+        "responses.jsonl",
+    ]
 
 
 def test_every_writer_writes_the_same_bytes_twice_and_has_a_sentence(folder: Path) -> None:
@@ -120,7 +136,9 @@ def test_a_bad_line_replaces_nothing(folder: Path) -> None:
 def test_a_place_that_cannot_be_written(folder: Path) -> None:
     for name in ("csv", "parquet"):
         with pytest.raises(StoreError):
-            writer.get(name)(Export(Tables(find_source(folder)), "responses", folder / "responses.jsonl" / "x"))
+            writer.get(name)(
+                Export(Tables(find_source(folder)), "responses", folder / "responses.jsonl" / "x")
+            )
 
 
 def test_the_command(shell: Shell) -> None:
@@ -129,7 +147,9 @@ def test_the_command(shell: Shell) -> None:
     assert result.code == 0
     assert result.out.splitlines()[0].startswith("metric_name,")
     assert shell.call("export", "out", "-o", "rows.jsonl").code == 0
-    assert (shell.folder / "rows.jsonl").read_bytes() == (shell.out / "responses.jsonl").read_bytes()
+    assert (shell.folder / "rows.jsonl").read_bytes() == (
+        shell.out / "responses.jsonl"
+    ).read_bytes()
     assert shell.call("export", "rows.jsonl", "-o", "rows.md").code == 0
     shell.write(
         "mine.py",
@@ -138,7 +158,10 @@ def test_the_command(shell: Shell) -> None:
             export.write([sep.join(row["item_id"] for row in export.rows()).encode()])
         """,
     )
-    assert len(shell.call("export", "out", "--format", "mine.py:ids", "--set", "sep=;").out.split(";")) == 4
+    assert (
+        len(shell.call("export", "out", "--format", "mine.py:ids", "--set", "sep=;").out.split(";"))
+        == 4
+    )
 
 
 @pytest.mark.parametrize(

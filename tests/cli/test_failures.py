@@ -94,7 +94,9 @@ def answering(status: int, body: bytes) -> Generator[str]:
         thread.join()
 
 
-@pytest.mark.parametrize(("status", "body"), [(400, b'{"error": {"message": "no such field"}}'), (200, b"<html>hello")])
+@pytest.mark.parametrize(
+    ("status", "body"), [(400, b'{"error": {"message": "no such field"}}'), (200, b"<html>hello")]
+)
 def test_a_server_that_answers_nonsense(shell: Shell, status: int, body: bytes) -> None:
     with answering(status, body) as url:
         shell.config["models"] = [{"name": "mock", "endpoint": url, "max_retries": 0}]
@@ -109,7 +111,9 @@ def test_a_python_model_that_raises(shell: Shell) -> None:
     ended = shell.run()
     assert ended.code == 1, "one model of two is enough"
     assert "4 of 4 rows of broken: RuntimeError: down (mine.py, line 2" in ended.words
-    assert "rows of exact_match" not in ended.words, "what the responses tell is not told again by every scorer"
+    assert "rows of exact_match" not in ended.words, (
+        "what the responses tell is not told again by every scorer"
+    )
 
 
 def test_answers_that_are_not_a_number(shell: Shell) -> None:
@@ -122,7 +126,9 @@ def test_answers_that_are_not_a_number(shell: Shell) -> None:
 def test_junit_has_the_reasons(broken: Shell, tmp_path: Path) -> None:
     assert broken.run().code == 1
     report = tmp_path / "junit.xml"
-    broken.call("gate", str(broken.out), "--label", "exact_match", "--min", "0.5", "--junit", str(report))
+    broken.call(
+        "gate", str(broken.out), "--label", "exact_match", "--min", "0.5", "--junit", str(report)
+    )
     assert "4 of 4 rows of mine" in (ElementTree.parse(report).findtext("system-err") or "")
     gated = broken.call("gate", str(broken.out), "--label", "mine", "--min", "0.5")
     assert gated.code != 0
@@ -130,7 +136,9 @@ def test_junit_has_the_reasons(broken: Shell, tmp_path: Path) -> None:
 
 
 def test_user_code_that_prints_leaves_json_alone(shell: Shell) -> None:
-    shell.write("mine.py", "print('loaded')\ndef loud(prompt):\n    print('asked')\n    return '4'\n")
+    shell.write(
+        "mine.py", "print('loaded')\ndef loud(prompt):\n    print('asked')\n    return '4'\n"
+    )
     shell.config["models"] = ["mine.py:loud"]
     for words in (["run", "CONFIG", "--json"], ["plan", "CONFIG", "--json"]):
         ended = shell.call(*words)

@@ -30,10 +30,16 @@ def test_events_and_then_the_result(shell: Shell) -> None:
     [
         ({"dataset": "missing.jsonl"}, 2, "missing.jsonl"),
         ({"modles": []}, 2, "did you mean 'models'?"),
-        ({"models": [{"name": "gone", "endpoint": "http://127.0.0.1:9"}], "max_retries": 0}, 1, "does not answer"),
+        (
+            {"models": [{"name": "gone", "endpoint": "http://127.0.0.1:9"}], "max_retries": 0},
+            1,
+            "does not answer",
+        ),
     ],
 )
-def test_a_failure_is_a_result_too(shell: Shell, change: dict[str, object], code: int, said: str) -> None:
+def test_a_failure_is_a_result_too(
+    shell: Shell, change: dict[str, object], code: int, said: str
+) -> None:
     shell.config |= change
     result = shell.run("--json")
     assert result.code == code
@@ -56,7 +62,10 @@ def test_an_interrupted_run_says_so(tmp_path: Path) -> None:
 
 def test_text_from_models_cannot_break_the_lines(shell: Shell) -> None:
     shell.write("mine.py", 'def odd(prompt):\n    return "a\\nb\\u2028c\\x1b[2J"\n')
-    shell.config |= {"models": ["mine.py:odd"], "metrics": [{"name": "pass_rate", "facets": ["response"]}]}
+    shell.config |= {
+        "models": ["mine.py:odd"],
+        "metrics": [{"name": "pass_rate", "facets": ["response"]}],
+    }
     result = shell.run("--json")
     assert result.code == 0
     assert "\x1b" not in result.out

@@ -23,15 +23,27 @@ CONFIG = {
     "gates": [{"metric": "mean", "min": 0.0, "facets": {"model_name": "demo-large"}}],
 }
 LINES: dict[str, list[list[str]]] = {
-    "run": [["CONFIG"], ["CONFIG", "--dry-run"], ["CONFIG", "--load", "1", "-m", "demo:large"], ["missing.yaml"]],
+    "run": [
+        ["CONFIG"],
+        ["CONFIG", "--dry-run"],
+        ["CONFIG", "--load", "1", "-m", "demo:large"],
+        ["missing.yaml"],
+    ],
     "plan": [["CONFIG"]],
     "validate": [["CONFIG"], ["missing.yaml"]],
     "lock": [["CONFIG"], ["missing.yaml"]],
     "evaluate": [["out"]],
     "aggregate": [["out"]],
-    "merge": [["out", "other", "-o", "merged"], ["out", "other", "-o", "merged", "--prefer", "first"]],
+    "merge": [
+        ["out", "other", "-o", "merged"],
+        ["out", "other", "-o", "merged", "--prefer", "first"],
+    ],
     "compare": [["out", "other"], ["out", "other", "--all-labels"], ["out"]],
-    "diff": [["out", "other"], ["out", "other", "--label", "nothing"], ["out", "out/responses.jsonl"]],
+    "diff": [
+        ["out", "other"],
+        ["out", "other", "--label", "nothing"],
+        ["out", "out/responses.jsonl"],
+    ],
     "rank": [["out"]],
     "gate": [["out"]],
     "judge calibrate": [["out"]],
@@ -79,7 +91,9 @@ def every_command() -> dict[str, click.Command]:
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     shell = Shell(tmp_path_factory.mktemp("lab"))
-    shell.rows = [{"id": f"q{n}", "question": f"What is {n} + 1?", "answer": str(n + 1)} for n in range(4)]
+    shell.rows = [
+        {"id": f"q{n}", "question": f"What is {n} + 1?", "answer": str(n + 1)} for n in range(4)
+    ]
     shell.config = CONFIG
     for folder in ("out", "other"):
         ended = shell.call("run", "CONFIG", "-o", folder, "--no-progress")
@@ -88,7 +102,11 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Shell:
 
 
 def test_every_command_has_json() -> None:
-    without = [name for name, command in every_command().items() if not any("--json" in p.opts for p in command.params)]
+    without = [
+        name
+        for name, command in every_command().items()
+        if not any("--json" in p.opts for p in command.params)
+    ]
     assert set(without) == WITHOUT
 
 

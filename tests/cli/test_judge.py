@@ -13,7 +13,9 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     shell = Shell(tmp_path_factory.mktemp("judge"))
     shell.environ["COLUMNS"] = "100"
     rows = [verdict(f"q{n:02}", n < 30 or n % 7 == 0, model="evil\x1b[31m") for n in range(60)]
-    rows += [match(f"q{n:02}", float(n < 9), seat, label="pair") for n in range(20) for seat in (0, 1)]
+    rows += [
+        match(f"q{n:02}", float(n < 9), seat, label="pair") for n in range(20) for seat in (0, 1)
+    ]
     answers = [response(f"q{n:02}", "x" * (n + 1), model="evil\x1b[31m") for n in range(60)]
     save(shell.folder / "out", rows, answers)
     labels = "".join(f"q{n:02},{'yes' if n % 30 < 25 and n < 30 else 'no'}\n" for n in range(50))
@@ -61,8 +63,12 @@ def test_json(shell: Shell) -> None:
 
 def test_the_sessions_file_annotators_and_thresholds(shell: Shell) -> None:
     rows = [label(f"q{n:02}", n % 5, annotator=name) for n in range(40) for name in ("ann", "bob")]
-    (shell.folder / "out" / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    ended = shell.call("judge", "calibrate", "out", "--threshold", "3", "--annotator", "bob", "--label", "right")
+    (shell.folder / "out" / "labels.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows)
+    )
+    ended = shell.call(
+        "judge", "calibrate", "out", "--threshold", "3", "--annotator", "bob", "--label", "right"
+    )
     assert "40 labelled answers of 40 items by bob" in ended.words, ended.said
     assert "people say pass 0.400" in ended.words
 

@@ -49,9 +49,17 @@ class Desk:
         self.before = termios.tcgetattr(self.theirs)
         environ = {name: value for name, value in os.environ.items() if not OURS_ALONE.match(name)}
         environ["TERM"] = "xterm-256color"
-        command = [*([COMMAND[0], "-c", SHELL] if shell else []), *COMMAND, "judge", "label", *words]
+        command = [
+            *([COMMAND[0], "-c", SHELL] if shell else []),
+            *COMMAND,
+            "judge",
+            "label",
+            *words,
+        ]
         ends = {"stdin": self.theirs, "stdout": self.theirs, "stderr": self.theirs}
-        self.child = subprocess.Popen(command, env=environ, start_new_session=True, preexec_fn=_own_terminal, **ends)
+        self.child = subprocess.Popen(
+            command, env=environ, start_new_session=True, preexec_fn=_own_terminal, **ends
+        )
         self.seen = ""
         self._old = 0
 
@@ -94,7 +102,11 @@ class Desk:
             self._read(0)
         assert self.child.returncode == code, self.seen
         assert termios.tcgetattr(self.theirs) == self.before
-        assert self.seen.count("\x1b[?1049h") == self.seen.count("\x1b[?1049l") == self.seen.count("\x1b[?25h")
+        assert (
+            self.seen.count("\x1b[?1049h")
+            == self.seen.count("\x1b[?1049l")
+            == self.seen.count("\x1b[?25h")
+        )
         assert not any(word in self.seen for word in NEVER_SHOWN)
         return self.seen.rpartition("\x1b[?1049l")[2].replace("\r\n", "\n")
 
@@ -178,14 +190,22 @@ def test_a_session_is_blind_saves_every_key_and_gives_the_terminal_back(room: Ro
     for number, key in enumerate("p0f", 1):
         desk.press(key)
         desk.until(f"{number + 1} of 4")
-        wait_for(lambda number=number: len(room.rows()) == number)  # saved while the session continues
+        wait_for(
+            lambda number=number: len(room.rows()) == number
+        )  # saved while the session continues
     desk.press("1")
     desk.until("All 4 answers")
     desk.press("q")
     assert "ann  4: 2 pass, 2 fail" in desk.end()
     assert room.labels() == [1, 0, 0, 1]
     assert len({row["item"] for row in room.rows()}) == 4
-    for hidden in ("calculator", "strict", "votes", "0000000000000000", *(row["item"] for row in room.rows())):
+    for hidden in (
+        "calculator",
+        "strict",
+        "votes",
+        "0000000000000000",
+        *(row["item"] for row in room.rows()),
+    ):
         assert hidden not in desk.seen.replace(str(room.folder), "")
 
 
@@ -223,13 +243,19 @@ def test_a_killed_session_goes_on_after_the_last_key(room: Room) -> None:
     desk.child.wait()
     assert room.labels() == [1, 0]
     again = room.sit("--count", "5")
-    assert again.until("3 of 5").partition("1 or p")[0].split() == third.partition("saved")[0].split()
+    assert (
+        again.until("3 of 5").partition("1 or p")[0].split() == third.partition("saved")[0].split()
+    )
     again.press("q")
     again.end()
 
 
-@pytest.mark.parametrize("number, code", [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
-def test_a_signal_loses_nothing_and_gives_the_terminal_back(room: Room, number: signal.Signals, code: int) -> None:
+@pytest.mark.parametrize(
+    "number, code", [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)]
+)
+def test_a_signal_loses_nothing_and_gives_the_terminal_back(
+    room: Room, number: signal.Signals, code: int
+) -> None:
     desk = room.use("correct").sit("--count", "3")
     desk.until("1 of 3")
     desk.press("p")
@@ -270,7 +296,9 @@ def words(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("columns, rows, length", [(80, 24, 900), (30, 12, 150), (200, 50, 3000)])
-def test_long_answers_scroll_within_any_terminal(room: Room, columns: int, rows: int, length: int) -> None:
+def test_long_answers_scroll_within_any_terminal(
+    room: Room, columns: int, rows: int, length: int
+) -> None:
     answer = " ".join(f"w{number}" for number in range(length))
     last = answer.split()[-1]
     room.use("correct").rewrite("responses.jsonl", lambda row: {**row, "response": answer})
@@ -381,7 +409,11 @@ def test_grades_are_digits_and_those_off_the_scale_are_refused(room: Room) -> No
 def test_a_scale_beyond_nine_takes_whole_numbers(room: Room) -> None:
     def widened(row: dict[str, Any]) -> dict[str, Any]:
         grade = row["detailed_results"]["grade"] * 20
-        return {**row, "score": grade / 100, "detailed_results": {**row["detailed_results"], "grade": grade}}
+        return {
+            **row,
+            "score": grade / 100,
+            "detailed_results": {**row["detailed_results"], "grade": grade},
+        }
 
     room.use("graded").rewrite("evaluation_results.jsonl", widened)
     assert "111 is not on the scale from 0 to 100" in room.type("100\n111\n7\n7.5\nq")
@@ -406,7 +438,9 @@ def test_a_script_can_label_and_goes_on_at_the_next_answer(room: Room) -> None:
 def test_a_second_annotator_shares_half_and_the_agreement_is_told(room: Room) -> None:
     room.use("correct").type("ppff", "--count", "4")
     said = room.type("ppff", "--count", "4", annotator="bob")
-    ann, bob = ([row["item"] for row in room.rows() if row["annotator"] == name] for name in ("ann", "bob"))
+    ann, bob = (
+        [row["item"] for row in room.rows() if row["annotator"] == name] for name in ("ann", "bob")
+    )
     assert bob[:2] == ann[:2]
     assert not set(bob[2:]) & set(ann)
     assert "agreement, percent: 1.00" in said

@@ -27,7 +27,10 @@ def test_run_and_score_print_the_same_table(shell: MixEval) -> None:
     assert ran.code == 0, ran.said
     scored = shell.mixeval("score", "out", "-o", "scores", *both)
     assert scored.code == 0, scored.said
-    tables = [[line for line in ended.out.splitlines() if not line.startswith("files:")] for ended in (ran, scored)]
+    tables = [
+        [line for line in ended.out.splitlines() if not line.startswith("files:")]
+        for ended in (ran, scored)
+    ]
     assert tables[0] == tables[1]
     assert "rule-compat 95% interval guessed rule 95% interval unparsed entries unique" in ran.words
     assert (shell.folder / f"out/mock/mixeval_hard/{VERSION}/score.json").is_file()
@@ -76,7 +79,10 @@ def test_json_ends_with_the_result(shell: MixEval) -> None:
             "no free-form prompt with the protocol's hash",
         ),
         (["run", "-m", "demo:x", "--set", "modles=1"], "did you mean 'models'?"),
-        (["run", "-m", "demo:x", "--judge", "demo:x", "--set", "models.0.skill=0.1"], "are both called 'x'"),
+        (
+            ["run", "-m", "demo:x", "--judge", "demo:x", "--set", "models.0.skill=0.1"],
+            "are both called 'x'",
+        ),
     ],
 )
 def test_a_mistake_is_one_clear_error(shell: MixEval, words: list[str], said: str) -> None:
@@ -117,7 +123,13 @@ def test_a_judge_that_fails_in_part_says_so(shell: MixEval) -> None:
     assert "errors: m on mixeval: 1 of 3 rows of judge_freeform: RuntimeError: down" in ended.words
     assert "(for example item free-form/2)" in ended.words
     place = shell.folder / f"mixeval_scores/m/mixeval/{VERSION}"
-    assert set(json.loads((place / "score.json").read_text())) == {"overall", "TriviaQA", "MMLU", "PIQA", "AGIEval"}
+    assert set(json.loads((place / "score.json").read_text())) == {
+        "overall",
+        "TriviaQA",
+        "MMLU",
+        "PIQA",
+        "AGIEval",
+    }
     (beside,) = json.loads((place / "scores.json").read_text())
     assert beside["cells"]["overall"]["errored"] == 1
     assert beside["errors"][0].startswith("1 of 3 rows of judge_freeform")
@@ -149,7 +161,18 @@ def test_a_judge_that_fails_for_one_model_of_two(shell: MixEval) -> None:
     shell.write("wise.py", JUDGE.format(when="'loud' in prompt"))
     for name in ("loud", "calm"):
         shell.write(f"{name}.py", f"def {name}(prompt):\n    return {name!r}\n")
-    words = ["-m", "loud.py:loud", "-m", "calm.py:calm", "--parser", "judge", "--judge", "wise.py:wise", "-o", "out"]
+    words = [
+        "-m",
+        "loud.py:loud",
+        "-m",
+        "calm.py:calm",
+        "--parser",
+        "judge",
+        "--judge",
+        "wise.py:wise",
+        "-o",
+        "out",
+    ]
     ended = shell.mixeval("run", *words)
     assert ended.code == 1
     assert "judge of loud on mixeval" in ended.err
@@ -157,7 +180,11 @@ def test_a_judge_that_fails_for_one_model_of_two(shell: MixEval) -> None:
 
 @pytest.mark.parametrize(
     ("words", "sent"),
-    [([], 1536), (["--set", "sample_params.max_tokens=7"], 7), (["--base", "--five-shot", "five.json"], 399)],
+    [
+        ([], 1536),
+        (["--set", "sample_params.max_tokens=7"], 7),
+        (["--base", "--five-shot", "five.json"], 399),
+    ],
 )
 def test_answers_are_as_long_as_in_the_original(
     shell: MixEval, words: list[str], sent: int, monkeypatch: pytest.MonkeyPatch
@@ -165,11 +192,15 @@ def test_answers_are_as_long_as_in_the_original(
     from assay.formats.mixeval import plans
 
     folder = shell.folder / "out/mixeval" / VERSION
-    options = plans.Options(data="data", base="--base" in words, models=[f"mock@{shell.url}", "vllm:big"])
+    options = plans.Options(
+        data="data", base="--base" in words, models=[f"mock@{shell.url}", "vllm:big"]
+    )
     settings = {"sample_params": {"max_tokens": 7}} if "--set" in words else {}
     options.settings = settings
     config, _ = plans.config_of(options, "mixeval", VERSION, folder, "run")
-    mock, local = ({**config.sample_params, **model.inference}["max_tokens"] for model in config.models)
+    mock, local = (
+        {**config.sample_params, **model.inference}["max_tokens"] for model in config.models
+    )
     assert (mock, local) == (sent, 512 if sent == 1536 else sent)
 
 

@@ -37,7 +37,19 @@ VERBS = {  # the words of each verb that writes a file which its user names
 # others write nothing.
 FOLDERS = {"run", "evaluate", "aggregate", "import", "dataset", "merge", "worker"}
 ADDING = {"benchmarks", "convert", "init", "judge", "local", "view"}
-NOTHING = {"plan", "validate", "compare", "trace", "ls", "status", "sql", "list", "show", "completion", "mock-server"}
+NOTHING = {
+    "plan",
+    "validate",
+    "compare",
+    "trace",
+    "ls",
+    "status",
+    "sql",
+    "list",
+    "show",
+    "completion",
+    "mock-server",
+}
 NOTHING |= {"verify"}
 OWN_RULE = {"lock"}  # a lock knows its own by their checksums: tests/cli/test_lock.py
 FORMATS = {"mixeval", "sygra"}
@@ -89,15 +101,23 @@ def test_every_verb_is_accounted_for() -> None:
 @pytest.mark.parametrize("name", writer.names())
 def test_a_writer_replaces_only_what_it_wrote(folder: Path, name: str) -> None:
     marks: dict[str, str] = getattr(writer.get(name), "__assay__", {})
-    whole = bool(marks.get("whole")) and not Path(marks["whole"]).suffix  # a folder of several files
+    whole = (
+        bool(marks.get("whole")) and not Path(marks["whole"]).suffix
+    )  # a folder of several files
     target = folder / "place" / ("" if whole else "file")
 
     def write(force: bool = False) -> None:
-        writer.get(name)(Export(Tables(find_source(folder / "out")), "responses", target, force=force))
+        writer.get(name)(
+            Export(Tables(find_source(folder / "out")), "responses", target, force=force)
+        )
 
     write()
-    files = [path for path in (folder / "place").rglob("*") if path.is_file() and path.name[0] != "."]
-    own = "manifest.json" if name == "assay" else "questions"  # Assay's own in its folder, and what several runs share
+    files = [
+        path for path in (folder / "place").rglob("*") if path.is_file() and path.name[0] != "."
+    ]
+    own = (
+        "manifest.json" if name == "assay" else "questions"
+    )  # Assay's own in its folder, and what several runs share
     written = [path for path in files if own not in path.name]
     assert written
     for file in written:
@@ -119,7 +139,11 @@ def test_saving_a_result(folder: Path) -> None:
     ranking = assay.rank([folder / "arena"], rounds=100)
     for suffix in (".json", ".csv", ".md", ".tex", ".html"):
         file = folder / f"plan{suffix}"
-        check(file, lambda at=file: assay.save(ranking, at), lambda at=file: assay.save(ranking, at, force=True))
+        check(
+            file,
+            lambda at=file: assay.save(ranking, at),
+            lambda at=file: assay.save(ranking, at, force=True),
+        )
 
 
 def test_outputs_of_a_config(tmp_path: Path) -> None:
@@ -171,7 +195,10 @@ def test_a_run_refuses_a_folder_with_files_of_others(shell: Shell, name: str) ->
     with shell.counted() as calls:
         refused = shell.run()
     assert (refused.code, calls["requests"]) == (2, 0)
-    assert f"this file is not Assay's, and a run would replace it\n  where: {shell.out / name}" in refused.err
+    assert (
+        f"this file is not Assay's, and a run would replace it\n  where: {shell.out / name}"
+        in refused.err
+    )
     assert [(path.name, path.read_text()) for path in shell.out.iterdir()] == [(name, THEIRS)]
     (shell.out / name).unlink()
     assert shell.run().code == 0

@@ -17,7 +17,9 @@ def plan(shell: Shell, *words: str) -> dict[str, Any]:
 
 
 def numbers(found: dict[str, Any]) -> tuple[int, ...]:
-    return tuple(found[name] for name in ("planned", "selected", "present", "missing", "stale", "returning"))
+    return tuple(
+        found[name] for name in ("planned", "selected", "present", "missing", "stale", "returning")
+    )
 
 
 def test_the_numbers_follow_runs_and_edits(shell: Shell) -> None:

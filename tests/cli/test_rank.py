@@ -13,7 +13,10 @@ from tests.cli.shell import Shell
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
-    save(tmp_path / "arena", won("a", "b", 30, 10, 2) + won("b", "c", 25, 15) + match("x", ("a", "b"), 1.0, 0.0))
+    save(
+        tmp_path / "arena",
+        won("a", "b", 30, 10, 2) + won("b", "c", 25, 15) + match("x", ("a", "b"), 1.0, 0.0),
+    )
     return Shell(tmp_path)
 
 
@@ -21,7 +24,10 @@ def test_a_table_that_fits(shell: Shell) -> None:
     shell.environ["COLUMNS"] = "80"
     ended = shell.call("rank", "arena")
     assert ended.code == 0, ended.said
-    assert "label better; bradley-terry over 83 matches of 43 items; 1 tie because the seats disagree" in ended.words
+    assert (
+        "label better; bradley-terry over 83 matches of 43 items; 1 tie because the seats disagree"
+        in ended.words
+    )
     assert "30/3/10" in ended.out
     assert "wins of the row against the column (and ties)" in ended.words
     assert "a – 30 (3) 0" in ended.words
@@ -39,7 +45,14 @@ def test_a_narrow_terminal_gets_every_number(shell: Shell) -> None:
 
 def test_files_by_their_names(shell: Shell) -> None:
     names = ["ranking.json", "ranking.csv", "ranking.md", "ranking.tex"]
-    ended = shell.call("rank", "arena", "--json", "--rounds", "200", *(word for name in names for word in ("-o", name)))
+    ended = shell.call(
+        "rank",
+        "arena",
+        "--json",
+        "--rounds",
+        "200",
+        *(word for name in names for word in ("-o", name)),
+    )
     found = json.loads(ended.out)
     assert json.loads((shell.folder / "ranking.json").read_text()) == found
     assert [one["player"] for one in found["standings"]] == ["a", "b", "c"]

@@ -103,7 +103,9 @@ def test_a_model_by_its_type_name_and_address(shell: Shell) -> None:
     assert shell.run("-m", other).code == 0
     assert models_of(shell) == ["other"]
     assert shell.run("-m", "mock", "-m", "demo:embedded").code == 0
-    assert models_of(shell) == ["embedded", "mock"], "a model of an earlier command line is not in the plan"
+    assert models_of(shell) == ["embedded", "mock"], (
+        "a model of an earlier command line is not in the plan"
+    )
     with shell.counted() as calls:
         assert shell.run("-m", other).code == 0
     assert models_of(shell) == ["mock", "other"]
@@ -120,7 +122,14 @@ def test_a_model_that_is_a_function(shell: Shell) -> None:
 
 
 def test_settings_override_the_config(shell: Shell) -> None:
-    words = ["--set", "models.0.name=renamed", "--set", "prompt_template=Say {{question}}", "--set", "limit=1"]
+    words = [
+        "--set",
+        "models.0.name=renamed",
+        "--set",
+        "prompt_template=Say {{question}}",
+        "--set",
+        "limit=1",
+    ]
     assert shell.run(*words).code == 0
     (row,) = shell.read()
     assert (row["model_name"], row["prompt"]) == ("renamed", "Say 0 + 1")
@@ -129,7 +138,12 @@ def test_settings_override_the_config(shell: Shell) -> None:
 
 
 def test_long_flags_take_underscores(shell: Shell) -> None:
-    assert shell.run("--num_samples", "1", "--output_dir=else_where", "--max_error_rate=0.5", "--no_progress").code == 0
+    assert (
+        shell.run(
+            "--num_samples", "1", "--output_dir=else_where", "--max_error_rate=0.5", "--no_progress"
+        ).code
+        == 0
+    )
     assert (shell.folder / "else_where" / "responses.jsonl").exists()
     assert shell.call("mock_server", "--help").code == 0
 
@@ -161,7 +175,10 @@ def test_debug_adds_the_traceback_and_keeps_the_exit_code(shell: Shell) -> None:
 
 def test_a_finished_run_asks_nothing_and_changes_no_row(shell: Shell) -> None:
     assert shell.run().code == 0
-    before = {name: shell.lines(name) for name in ("responses.jsonl", "evaluation_results.jsonl", "metrics.jsonl")}
+    before = {
+        name: shell.lines(name)
+        for name in ("responses.jsonl", "evaluation_results.jsonl", "metrics.jsonl")
+    }
     with shell.counted() as calls:
         again = shell.run()
     assert again.code == 0
@@ -178,7 +195,9 @@ def test_the_default_folder_comes_from_the_name_so_the_same_command_goes_on(shel
         assert len((folder / "responses.jsonl").read_text().splitlines()) == rows
 
 
-@pytest.mark.parametrize("flag", [["--limit", "-1"], ["-j", "0"], ["--max-error-rate", "2"], ["--num-samples", "x"]])
+@pytest.mark.parametrize(
+    "flag", [["--limit", "-1"], ["-j", "0"], ["--max-error-rate", "2"], ["--num-samples", "x"]]
+)
 def test_values_out_of_range_are_usage_errors(shell: Shell, flag: list[str]) -> None:
     result = shell.run(*flag)
     assert result.code == 2

@@ -88,24 +88,43 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     for at, model in enumerate(MODELS):
         for column, label in enumerate(LABELS):
             for prompt in PROMPTS:
-                verdicts = {f"q{n:03}": "errored" if n == at else (n * 7 + column) % 10 < 6 + at for n in range(60)}
-                rows += rows_of(verdicts, model_name=model, label=label, scorer=label, prompt_template=prompt)
+                verdicts = {
+                    f"q{n:03}": "errored" if n == at else (n * 7 + column) % 10 < 6 + at
+                    for n in range(60)
+                }
+                rows += rows_of(
+                    verdicts, model_name=model, label=label, scorer=label, prompt_template=prompt
+                )
     save(folder / "results", rows)
     save(folder / "arena", won(*MODELS[:2], 30, 10, 2) + won(*MODELS[1:], 25, 15))
-    verdicts = [judges.verdict(f"q{n:02}", n < 30 or n % 7 == 0, model=MODELS[n % 2]) for n in range(60)]
+    verdicts = [
+        judges.verdict(f"q{n:02}", n < 30 or n % 7 == 0, model=MODELS[n % 2]) for n in range(60)
+    ]
     judges.save(
-        folder / "judged", verdicts, [judges.response(f"q{n:02}", "x" * n, model=MODELS[n % 2]) for n in range(60)]
+        folder / "judged",
+        verdicts,
+        [judges.response(f"q{n:02}", "x" * n, model=MODELS[n % 2]) for n in range(60)],
     )
     people = "".join(f"q{n:02},{'yes' if n % 30 < 25 and n < 30 else 'no'}\n" for n in range(50))
     (folder / "people.csv").write_text("item,label\n" + people)
     camp = {"agent_name": MODELS[0].replace("/", "_"), "dataset_name": "nq", "num_examples": 1}
     (folder / "camp").mkdir()
-    row = {"question_id": "0", "question": "Who?", "prediction": "I", "metrics": {"f1": 1.0}, "metadata": {}}
+    row = {
+        "question_id": "0",
+        "question": "Who?",
+        "prediction": "I",
+        "metrics": {"f1": 1.0},
+        "metadata": {},
+    }
     (folder / "camp" / "x_predictions.json").write_text(json.dumps({**camp, "predictions": [row]}))
     _two(folder)
     before = Path.cwd()
     os.chdir(folder)
-    for name in ("run", "aggregate", "judge"):  # what others show does not depend on which were run before
+    for name in (
+        "run",
+        "aggregate",
+        "judge",
+    ):  # what others show does not depend on which were run before
         screen(GOLDEN[name], 80)
     screen(OTHERS["dataset-add"], 80)
     shutil.copytree("output/run", "copy")
@@ -117,7 +136,11 @@ def _two(folder: Path) -> None:
     """Two experiments of two models, the second of which answers otherwise, is served otherwise and stops early."""
     for name, model, wrong in (("older", MODELS[0], 20), ("newer", MODELS[1], 5)):
         verdicts = {f"q{n:02}": n >= wrong for n in range(40)}
-        rows = [row for label in LABELS for row in rows_of(verdicts, model_name=model, label=label, scorer=label)]
+        rows = [
+            row
+            for label in LABELS
+            for row in rows_of(verdicts, model_name=model, label=label, scorer=label)
+        ]
         save(folder / name, rows)
         responses = [
             {
@@ -129,23 +152,35 @@ def _two(folder: Path) -> None:
                 "cost": 0.002,
             }
             | {
-                "response": "It is " + "very " * 40 * passed + ("right" if passed else "wrong\nand long"),
+                "response": "It is "
+                + "very " * 40 * passed
+                + ("right" if passed else "wrong\nand long"),
                 "prompt_tokens": 9,
             }
-            | {"served_model": f"{model}-{name}", "metadata": {"finish_reason": "stop" if passed else "length"}}
+            | {
+                "served_model": f"{model}-{name}",
+                "metadata": {"finish_reason": "stop" if passed else "length"},
+            }
             for item, passed in verdicts.items()
         ]
-        (folder / name / "responses.jsonl").write_text("".join(json.dumps(row) + "\n" for row in responses))
+        (folder / name / "responses.jsonl").write_text(
+            "".join(json.dumps(row) + "\n" for row in responses)
+        )
         items = [
-            {"id": item, "data": {"question": f"{item} of {name if item == 'q07' else 'all'}?"}} for item in verdicts
+            {"id": item, "data": {"question": f"{item} of {name if item == 'q07' else 'all'}?"}}
+            for item in verdicts
         ]
-        (folder / name / "items.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
+        (folder / name / "items.jsonl").write_text(
+            "".join(json.dumps(item) + "\n" for item in items)
+        )
 
 
 def _config(folder: Path) -> None:
     code = "def model(prompt):\n    if '2' in prompt:\n        raise ValueError('no twos')\n    return '2'\n"
     (folder / "model.py").write_text(code)
-    items = [{"id": f"q{n}", "question": f"What is {n} plus 1?", "answer": str(n + 1)} for n in range(4)]
+    items = [
+        {"id": f"q{n}", "question": f"What is {n} plus 1?", "answer": str(n + 1)} for n in range(4)
+    ]
     (folder / "items.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
     model = {"type": "python", "path": "model.py", "function_name": "model"}
     metrics = [{"name": "pass_rate", "facets": ["model_name", "prompt_template"]}]
@@ -164,13 +199,20 @@ def _config(folder: Path) -> None:
         "dataset_path": "json",
         "dataset_kwargs": {"data_files": {"test": "items.jsonl"}},
     }
-    sums |= {"test_split": "test", "doc_to_text": "{{question}}", "doc_to_target": "answer", "num_fewshot": 2}
+    sums |= {
+        "test_split": "test",
+        "doc_to_text": "{{question}}",
+        "doc_to_target": "answer",
+        "num_fewshot": 2,
+    }
     (folder / "tasks/sums.yaml").write_text(json.dumps(sums))
     (folder / "metrics.yaml").write_text(json.dumps({"metrics": metrics}))
 
 
 def screen(words: str, width: int) -> str:
-    result = CliRunner(env={"COLUMNS": str(width)}).invoke(group, shlex.split(words), catch_exceptions=False)
+    result = CliRunner(env={"COLUMNS": str(width)}).invoke(
+        group, shlex.split(words), catch_exceptions=False
+    )
     assert result.exit_code == 0, result.output
     return result.stdout.replace(str(Path.cwd()), "FOLDER")
 
@@ -181,7 +223,9 @@ def test_a_table_within_the_terminal(folder: Path, name: str, width: int) -> Non
     shown = screen({**GOLDEN, **OTHERS}[name], width)
     lines = [line for line in shown.splitlines() if not COPIED.match(line)]
     assert max(map(cells, lines)) <= width, shown
-    assert not re.search(r"(value|interval|items|errors|responses) [\d.,–]+, ", shown), shown  # numbers in prose
+    assert not re.search(r"(value|interval|items|errors|responses) [\d.,–]+, ", shown), (
+        shown
+    )  # numbers in prose
     if name in GOLDEN:
         file = SCREENS / f"{name}-{width}.txt"
         if os.environ.get("ASSAY_WRITE_SCREENS"):

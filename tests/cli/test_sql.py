@@ -11,7 +11,10 @@ from tests.cli.shell import Shell
 @pytest.fixture
 def asked(shell: Shell) -> Shell:
     shell.out.mkdir()
-    rows = [{"item_id": f"q{n}", "response": f"=cmd{n}\x1b[2J\n[red]", "metadata": {"n": n}} for n in range(300)]
+    rows = [
+        {"item_id": f"q{n}", "response": f"=cmd{n}\x1b[2J\n[red]", "metadata": {"n": n}}
+        for n in range(300)
+    ]
     (shell.out / "responses.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return shell
 
@@ -32,10 +35,12 @@ def test_json_and_csv_print_every_row(asked: Shell) -> None:
     ).events()
     assert len(found) == 300
     assert found[7] == {"item_id": "q7", "metadata": {"n": 7}, "big": 300}
-    assert asked.call("sql", "out", "select 170141183460469231731687303715884105727 as huge", "--json").events() == [
-        {"huge": 170141183460469231731687303715884105727}
-    ]
-    lines = asked.call("sql", "out", "select item_id, null as x, response from responses limit 1", "--csv").out
+    assert asked.call(
+        "sql", "out", "select 170141183460469231731687303715884105727 as huge", "--json"
+    ).events() == [{"huge": 170141183460469231731687303715884105727}]
+    lines = asked.call(
+        "sql", "out", "select item_id, null as x, response from responses limit 1", "--csv"
+    ).out
     assert lines.startswith("item_id,x,response\nq0,,\"'=cmd0")
 
 

@@ -68,7 +68,9 @@ def test_control_characters_never_reach_the_output(evil: Shell, words: list[str]
 
 def test_control_characters_never_reach_a_terminal(evil: Shell) -> None:
     seen = on_terminal(evil, "run", "CONFIG", columns=200)
-    assert not re.search(r"[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\u202e]", ESCAPE.sub("", seen))
+    assert not re.search(
+        r"[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\u202e]", ESCAPE.sub("", seen)
+    )
     assert "\x1b[2J" not in seen
     assert "\x1b]" not in seen
     assert "[bold red]x" in ESCAPE.sub("", seen)

@@ -52,8 +52,13 @@ def test_help_lists_the_commands(shell: Shell) -> None:
 def test_the_installed_command_and_the_module_are_the_same(shell: Shell) -> None:
     script = Path(sys.executable).with_name("assay")
     wide = {**os.environ, **shell.environ}
-    installed = subprocess.run([script, "run", "--help"], capture_output=True, text=True, check=True, env=wide)
-    (first, *rest), (_, *module) = installed.stdout.splitlines(), shell.call("run", "--help").out.splitlines()
+    installed = subprocess.run(
+        [script, "run", "--help"], capture_output=True, text=True, check=True, env=wide
+    )
+    (first, *rest), (_, *module) = (
+        installed.stdout.splitlines(),
+        shell.call("run", "--help").out.splitlines(),
+    )
     assert first == "Usage: assay run [OPTIONS] [CONFIG]"
     assert rest == module
 

@@ -50,12 +50,20 @@ def test_what_binding_and_data_show_is_told_together(shell: Shell) -> None:
     shell.rows[2]["data"] = {"other": 1}
     shell.config |= {
         "models": [{"name": "x", "type": "python", "path": "mine.py", "function_name": "nothing"}],
-        "evaluation_methods": [{"name": "s", "path": "mine.py", "function_name": "scorer", "params": {"strikt": 1}}],
+        "evaluation_methods": [
+            {"name": "s", "path": "mine.py", "function_name": "scorer", "params": {"strikt": 1}}
+        ],
         "metrics": [{"name": "pass_at_k", "params": {"kk": 2}}],
     }
     result = shell.call("validate", "CONFIG")
     assert result.code == 2
-    for said in ("has no function 'nothing'", "did you mean 'strict'?", "'kk'", "item 'q2'", "items.jsonl:3"):
+    for said in (
+        "has no function 'nothing'",
+        "did you mean 'strict'?",
+        "'kk'",
+        "item 'q2'",
+        "items.jsonl:3",
+    ):
         assert said in result.err, result.err
 
 
@@ -67,7 +75,11 @@ def test_warnings_are_no_failure(shell: Shell) -> None:
 
 
 def test_duplicate_keys_and_broken_yaml_are_named_by_line(shell: Shell) -> None:
-    for text, said in (("dataset: a\ndataset: b\n", ":2"), ("models: [a\nname: x\n", ":2"), ("- 1\n", "mapping")):
+    for text, said in (
+        ("dataset: a\ndataset: b\n", ":2"),
+        ("models: [a\nname: x\n", ":2"),
+        ("- 1\n", "mapping"),
+    ):
         result = shell.call("validate", str(shell.write("bad.yaml", text)))
         assert result.code == 2
         assert said in result.err

@@ -37,7 +37,11 @@ def test_an_example_explains_itself(name: str) -> None:
     assert examples()[name].endswith(".")
     folder = ROOT / "src/assay/examples" / name
     assert "# " in (folder / "config.yaml").read_text()
-    assert {path.suffix for path in folder.iterdir()} <= {".yaml", ".jsonl", ".txt"}  # what the wheel takes along
+    assert {path.suffix for path in folder.iterdir()} <= {
+        ".yaml",
+        ".jsonl",
+        ".txt",
+    }  # what the wheel takes along
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
@@ -96,4 +100,7 @@ def test_what_the_schema_refuses_the_loader_refuses(wrong: dict[str, object]) ->
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(wrong, schema())
     with pytest.raises(UserError):
-        load({"models": ["demo:m"], "dataset": str(CONFIGS[0].parent / "items.jsonl"), **wrong}, environ={})
+        load(
+            {"models": ["demo:m"], "dataset": str(CONFIGS[0].parent / "items.jsonl"), **wrong},
+            environ={},
+        )

@@ -56,7 +56,10 @@ def test_states(done: Path, lab: Lab) -> None:
 
 
 def test_a_thousand_folders_in_a_second(done: Path, tmp_path: Path) -> None:
-    files = {name: (done / name).read_bytes() for name in ("manifest.json", "status.json", "metrics.jsonl")}
+    files = {
+        name: (done / name).read_bytes()
+        for name in ("manifest.json", "status.json", "metrics.jsonl")
+    }
     root = tmp_path / "many"
     for number in range(1000):
         folder = root / f"{number % 10}" / f"experiment-{number}"
@@ -102,7 +105,9 @@ def test_the_facets_decide_which_metric_rows(lab: Lab) -> None:
     lab.run()
     found = trace(lab.folder / "out", "q1", model="other")
     assert {row.response["model_name"] for row in found.samples} == {"other"}
-    metrics = [metric for one in found.samples for row in one.evaluations for metric in row["metrics"]]
+    metrics = [
+        metric for one in found.samples for row in one.evaluations for metric in row["metrics"]
+    ]
     assert len(metrics) == 4
     assert {metric["metadata.model_id"] for metric in metrics} == {"other"}
 
@@ -180,7 +185,9 @@ def test_a_repository_root_is_searched_as_a_whole(tmp_path: Path) -> None:
     model = assay.model.get("demo")("small", skill=1.0)
     task = assay.prompt_task(assay.prompt.get("jinja")("{{question}}", name="p"), model)
     run = assay.Runner(store).run(dataset.id, [task])
-    evaluation = assay.Evaluator(store).evaluate([run.id], [assay.bind_scorer(assay.scorer.get("exact_match"))])
+    evaluation = assay.Evaluator(store).evaluate(
+        [run.id], [assay.bind_scorer(assay.scorer.get("exact_match"))]
+    )
     metric = assay.bind_metric(name="rate", type="pass_rate", facets=["model_name"])
     assay.Aggregator(store).aggregate([evaluation.id], [metric])
     (sample,) = trace(tmp_path, "a").samples
@@ -191,7 +198,11 @@ def test_a_repository_root_is_searched_as_a_whole(tmp_path: Path) -> None:
 def test_labels_of_rows_that_do_not_number_their_samples(tmp_path: Path) -> None:
     response = {"item_id": "a", "model_name": "m", "response": "4"}
     label = {"item_id": "a", "model_name": "m", "label": "right", "score": 1.0, "passed": True}
-    for first, second in (({}, {"sample_index": 0}), ({"sample_index": 0}, {}), ({"sample_index": None}, {})):
+    for first, second in (
+        ({}, {"sample_index": 0}),
+        ({"sample_index": 0}, {}),
+        ({"sample_index": None}, {}),
+    ):
         (tmp_path / "responses.jsonl").write_text(json.dumps({**response, **first}) + "\n")
         (tmp_path / "evaluation_results.jsonl").write_text(json.dumps({**label, **second}) + "\n")
         assert "label right: passed, score 1" in trace_text(trace(tmp_path, "a"))
@@ -206,7 +217,13 @@ def test_turns_with_tool_calls_are_shown(tmp_path: Path) -> None:
         {"role": "assistant", "content": None, "tool_calls": [asked]},
         {"role": "tool", "tool_call_id": "c1", "content": "2"},
     ]
-    row = {"item_id": "a", "model_name": "m", "response": "", "messages": messages, "tool_calls": [asked, "odd"]}
+    row = {
+        "item_id": "a",
+        "model_name": "m",
+        "response": "",
+        "messages": messages,
+        "tool_calls": [asked, "odd"],
+    }
     (tmp_path / "responses.jsonl").write_text(json.dumps(row) + "\n")
     text = trace_text(trace(tmp_path, "a"))
     assert text.count('calls add c1: {"a": 1}') == 2

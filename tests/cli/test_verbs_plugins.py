@@ -19,7 +19,9 @@ from tests.models.fake_providers import Fake, faked
 
 
 def said(*words: str) -> str:
-    result: Result = CliRunner(env={"COLUMNS": "200"}).invoke(group, list(words), catch_exceptions=False)
+    result: Result = CliRunner(env={"COLUMNS": "200"}).invoke(
+        group, list(words), catch_exceptions=False
+    )
     assert result.exit_code == 0
     return result.output
 
@@ -75,10 +77,14 @@ def test_show_has_signature_parameters_docs_and_origin() -> None:
     assert "scorers/exact_match.py:" in shown
 
 
-@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in kinds() for name in kinds()[kind].names()])
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind in kinds() for name in kinds()[kind].names()]
+)
 def test_show_tells_what_the_function_has(kind: str, name: str) -> None:
     """The description is read from the source; it must agree with the function itself."""
-    (row,) = [json.loads(line) for line in said("show", name, "--kind", kind, "--json").splitlines()]
+    (row,) = [
+        json.loads(line) for line in said("show", name, "--kind", kind, "--json").splitlines()
+    ]
     try:
         function = kinds()[kind].get(name)
     except ImportError:
@@ -97,7 +103,9 @@ def test_a_name_of_two_kinds_is_shown_twice() -> None:
 
 def test_show_a_function_of_a_file_without_running_it(tmp_path: Path) -> None:
     file = tmp_path / "code.py"
-    file.write_text('raise SystemExit\ndef score(item, response, *, k: int = 3):\n    """Mine."""\n')
+    file.write_text(
+        'raise SystemExit\ndef score(item, response, *, k: int = 3):\n    """Mine."""\n'
+    )
     shown = said("show", f"{file}:score")
     assert "Mine." in shown
     assert "k  int, default 3" in shown
@@ -115,7 +123,10 @@ def test_the_schema_goes_to_a_file(tmp_path: Path) -> None:
 def test_version_names_what_matters() -> None:
     lines = said("--version").splitlines()
     assert lines[0].startswith("assay ")
-    assert all(word in said("--version") for word in ("python", "platform", "msgspec", "numpy", "pyreqwest"))
+    assert all(
+        word in said("--version")
+        for word in ("python", "platform", "msgspec", "numpy", "pyreqwest")
+    )
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -138,7 +149,9 @@ def test_what_is_completed(line: str, expected: set[str], monkeypatch: pytest.Mo
     from click.shell_completion import BashComplete
 
     words = line.split(" ")
-    found = BashComplete(group, {}, "assay", "_ASSAY_COMPLETE").get_completions(words[1:-1], words[-1])
+    found = BashComplete(group, {}, "assay", "_ASSAY_COMPLETE").get_completions(
+        words[1:-1], words[-1]
+    )
     assert {item.value for item in found} == expected
 
 
@@ -156,10 +169,10 @@ def test_what_is_completed(line: str, expected: set[str], monkeypatch: pytest.Mo
     ],
 )
 def test_a_verb_that_needs_no_engine_imports_none(words: list[str], tmp_path: Path) -> None:
-    code = (
-        f"import sys; from assay.cli import main\ntry: main({words!r})\nexcept SystemExit: print(sorted(sys.modules))"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True).stdout
+    code = f"import sys; from assay.cli import main\ntry: main({words!r})\nexcept SystemExit: print(sorted(sys.modules))"
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True
+    ).stdout
     heavy = {"numpy", "jinja2", "rich", "pyreqwest", "duckdb", "asyncio"}
     assert {name for name in heavy if f"'{name}'" in out.splitlines()[-1]} == set()
 
@@ -199,7 +212,10 @@ def test_the_models_that_a_server_has(monkeypatch: pytest.MonkeyPatch) -> None:
         row = {"name": "org.m-v1:0", "input": None, "output": None, "context": None}
         assert json.loads(said("list", "model", f"bedrock@{url}", "--json")) == row
     paths = ["/v1/models", "/v1/models?limit=1000", "/v1beta/models?pageSize=1000"]
-    assert [asked.path for asked in fake.asked] == [*paths, "/foundation-models?byOutputModality=TEXT"]
+    assert [asked.path for asked in fake.asked] == [
+        *paths,
+        "/foundation-models?byOutputModality=TEXT",
+    ]
     assert fake.asked[3].headers["authorization"].startswith("AWS4-HMAC-SHA256 Credential=AKID/")
 
 

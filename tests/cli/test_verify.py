@@ -27,7 +27,9 @@ def test_a_run_is_verified_and_a_flipped_bit_is_an_exit_code(shell: Shell) -> No
 
 def test_it_fits_eighty_columns(shell: Shell) -> None:
     shell.environ["COLUMNS"] = "80"
-    shell.config["models"] = [shell.model("a-very-long-name/of-a-model-that-nobody-would-shorten-70B-Instruct")]
+    shell.config["models"] = [
+        shell.model("a-very-long-name/of-a-model-that-nobody-would-shorten-70B-Instruct")
+    ]
     name = "a_scorer_with_a_name_that_is_longer_than_the_table_has_room_for"
     shell.config["evaluation_methods"] = [{"name": name, "type": "exact_match"}]
     assert shell.run().code == 0
@@ -39,7 +41,9 @@ def test_it_fits_eighty_columns(shell: Shell) -> None:
 
 def test_the_folder_of_somebody_else_needs_trust(shell: Shell) -> None:
     shell.write("own.py", "def score(item, response):\n    return True\n")
-    shell.config["evaluation_methods"] = [{"name": "own", "type": "custom", "path": "own.py", "function_name": "score"}]
+    shell.config["evaluation_methods"] = [
+        {"name": "own", "type": "custom", "path": "own.py", "function_name": "score"}
+    ]
     assert shell.run().code == 0
     config = shell.out / "config.yaml"
     config.write_text(config.read_text() + "# theirs\n")

@@ -25,7 +25,10 @@ KEY, SECRET = "TESTKEYID", "test-secret-never-shown"
 READER, READER_SECRET = "READERKEYID", "reader-secret-never-shown"
 BUCKET = "testbucket"
 WAIT = 60.0
-_ACCOUNT, _ACCOUNT_KEY = "assay", base64.b64encode(b"a key for tests on loopback only!" * 2).decode()
+_ACCOUNT, _ACCOUNT_KEY = (
+    "assay",
+    base64.b64encode(b"a key for tests on loopback only!" * 2).decode(),
+)
 
 
 class MissingError(Exception):
@@ -36,7 +39,12 @@ class StoreServer:
     """A server process. `environ` is what a client needs."""
 
     def __init__(
-        self, url: str, command: Sequence[str], environ: dict[str, str], log: Path, own: dict[str, str] | None = None
+        self,
+        url: str,
+        command: Sequence[str],
+        environ: dict[str, str],
+        log: Path,
+        own: dict[str, str] | None = None,
     ) -> None:
         self.url = url
         self.environ = environ
@@ -70,7 +78,9 @@ class StoreServer:
             finally:
                 connection.close()
         self.kill()
-        raise RuntimeError(f"{self._command[0]} did not start: {self._log.read_text(errors='replace')[-2000:]}")
+        raise RuntimeError(
+            f"{self._command[0]} did not start: {self._log.read_text(errors='replace')[-2000:]}"
+        )
 
     def kill(self) -> None:
         """At once, as a power cut would."""
@@ -122,7 +132,11 @@ def seaweed(folder: Path) -> Generator[StoreServer]:
     """SeaweedFS, with a bucket, a writer and a reader. What it was sent is in the folder, and survives a kill."""
     folder.mkdir(parents=True, exist_ok=True)
     identities = [
-        {"name": "writer", "credentials": [{"accessKey": KEY, "secretKey": SECRET}], "actions": ["Admin"]},
+        {
+            "name": "writer",
+            "credentials": [{"accessKey": KEY, "secretKey": SECRET}],
+            "actions": ["Admin"],
+        },
         {
             "name": "reader",
             "credentials": [{"accessKey": READER, "secretKey": READER_SECRET}],
@@ -173,8 +187,22 @@ def rclone(folder: Path) -> Generator[StoreServer]:
     (folder / "data" / BUCKET).mkdir(parents=True, exist_ok=True)
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    command = [program("rclone"), "serve", "s3", "--addr", f"127.0.0.1:{port}", "--auth-key", f"{KEY},{SECRET}"]
-    command += ["--config", str(folder / "none.conf"), "--vfs-cache-mode", "off", str(folder / "data")]
+    command = [
+        program("rclone"),
+        "serve",
+        "s3",
+        "--addr",
+        f"127.0.0.1:{port}",
+        "--auth-key",
+        f"{KEY},{SECRET}",
+    ]
+    command += [
+        "--config",
+        str(folder / "none.conf"),
+        "--vfs-cache-mode",
+        "off",
+        str(folder / "data"),
+    ]
     with _running(StoreServer(url, command, s3_environ(url), folder / "log")) as server:
         yield server
 
@@ -186,7 +214,13 @@ def azurite(folder: Path) -> Generator[StoreServer]:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     command = [program("azurite-blob"), "--blobHost", "127.0.0.1", "--blobPort", str(port)]
-    command += ["--location", str(folder), "--skipApiVersionCheck", "--silent", "--disableTelemetry"]
+    command += [
+        "--location",
+        str(folder),
+        "--skipApiVersionCheck",
+        "--silent",
+        "--disableTelemetry",
+    ]
     environ = {
         "AZURE_STORAGE_ACCOUNT_NAME": _ACCOUNT,
         "AZURE_STORAGE_ACCOUNT_KEY": _ACCOUNT_KEY,
@@ -203,7 +237,9 @@ def _make_container(url: str, name: str = BUCKET) -> None:
     sent = {"x-ms-date": formatdate(usegmt=True), "x-ms-version": "2023-11-03"}
     headers = "".join(f"{key}:{value}\n" for key, value in sent.items())
     text = "PUT" + 12 * "\n" + f"{headers}/{_ACCOUNT}/{_ACCOUNT}/{name}\nrestype:container"
-    signature = base64.b64encode(hmac.digest(base64.b64decode(_ACCOUNT_KEY), text.encode(), "sha256")).decode()
+    signature = base64.b64encode(
+        hmac.digest(base64.b64decode(_ACCOUNT_KEY), text.encode(), "sha256")
+    ).decode()
     address = urlsplit(url)
     connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=10)
     sent |= {"Authorization": f"SharedKey {_ACCOUNT}:{signature}", "Content-Length": "0"}
@@ -251,7 +287,9 @@ class Faulty:
     """What a proxy does: `share` of the requests that any of the `faults` fits get one. The faults take turns, so each
     of them occurs, and no two runs differ by chance."""
 
-    def __init__(self, upstream: str, faults: Sequence[str] = FAULTS, *, share: float = 0.2) -> None:
+    def __init__(
+        self, upstream: str, faults: Sequence[str] = FAULTS, *, share: float = 0.2
+    ) -> None:
         self.upstream = urlsplit(upstream)
         self.share = share
         self.counts: Counter[str] = Counter()
@@ -323,21 +361,33 @@ def faulty(plan: Faulty) -> Generator[str]:
                 self._answer(status, headers, content)
 
         def _forward(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
-            connection = http.client.HTTPConnection(plan.upstream.hostname or "", plan.upstream.port, timeout=30)
-            connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+            connection = http.client.HTTPConnection(
+                plan.upstream.hostname or "", plan.upstream.port, timeout=30
+            )
+            connection.putrequest(
+                self.command, self.path, skip_host=True, skip_accept_encoding=True
+            )
             for name, value in self.headers.items():  # Host is part of the signature
                 connection.putheader(name, value)
             connection.endheaders(body or None)
             answer = connection.getresponse()
             content = answer.read()
             hop = ("connection", "transfer-encoding", "content-length", "keep-alive")
-            headers = [(name, value) for name, value in answer.getheaders() if name.lower() not in hop]
+            headers = [
+                (name, value) for name, value in answer.getheaders() if name.lower() not in hop
+            ]
             if self.command == "HEAD":
                 headers.append(("Content-Length", answer.getheader("Content-Length") or "0"))
             connection.close()
             return answer.status, headers, content
 
-        def _answer(self, status: int, headers: list[tuple[str, str]], content: bytes, sent: int | None = None) -> None:
+        def _answer(
+            self,
+            status: int,
+            headers: list[tuple[str, str]],
+            content: bytes,
+            sent: int | None = None,
+        ) -> None:
             self.send_response_only(status)
             for name, value in headers:
                 self.send_header(name, value)

@@ -30,12 +30,17 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
 
 
 def keys(objects: Objects, generation: Generation) -> list[str]:
-    names = ["responses.jsonl", *(entry.name for entry in objects.names(f"responses.d/{generation.number}/"))]
+    names = [
+        "responses.jsonl",
+        *(entry.name for entry in objects.names(f"responses.d/{generation.number}/")),
+    ]
     lines = (line for name in names for line in (objects.read(name) or b"").splitlines())
     return sorted(json.loads(line)["key"] for line in lines)
 
 
-def test_a_row_that_is_committed_until_the_logs_are_closed_is_kept(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_that_is_committed_until_the_logs_are_closed_is_kept(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place = lab.config["output_dir"]
     assay.run(lab.config, shard="1/2")
     original = opening.close
@@ -52,8 +57,12 @@ def test_a_row_that_is_committed_until_the_logs_are_closed_is_kept(lab: Lab, mon
     assert b"00ff" in (open_objects(place).read("superseded/responses.jsonl") or b"")
 
 
-@pytest.mark.parametrize("harm", [lambda path: path.unlink(), lambda path: path.write_bytes(2 * path.read_bytes())])
-def test_workers_do_not_trust_the_common_copy(lab: Lab, harm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "harm", [lambda path: path.unlink(), lambda path: path.write_bytes(2 * path.read_bytes())]
+)
+def test_workers_do_not_trust_the_common_copy(
+    lab: Lab, harm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Which stays as it is while another process writes to it."""
 
     def updated(self: Replica, *, original: Any, own: bool = False, **options: Any) -> None:

@@ -35,11 +35,20 @@ class RayCluster:
         os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
         from ray.cluster_utils import Cluster
 
-        quick = {"health_check_period_ms": 500, "health_check_timeout_ms": 2000, "health_check_failure_threshold": 3}
+        quick = {
+            "health_check_period_ms": 500,
+            "health_check_timeout_ms": 2000,
+            "health_check_failure_threshold": 3,
+        }
         shared: dict[str, Any] = {"node_ip_address": "127.0.0.1", "object_store_memory": 80 << 20}
         self.cluster = Cluster(
             initialize_head=True,
-            head_node_args={"num_cpus": 0, "include_dashboard": False, "_system_config": quick, **shared},
+            head_node_args={
+                "num_cpus": 0,
+                "include_dashboard": False,
+                "_system_config": quick,
+                **shared,
+            },
         )
         self.shared = shared
         self.nodes = [self.add() for _ in range(2)]
@@ -68,12 +77,19 @@ def url() -> Iterator[str]:
 class Plan:
     """A config in a folder, and drivers of it as processes."""
 
-    def __init__(self, folder: Path, url: str, address: str, items: int = 400, **engine: Any) -> None:
+    def __init__(
+        self, folder: Path, url: str, address: str, items: int = 400, **engine: Any
+    ) -> None:
         self.folder, self.url, self.address = folder, url, address
         self.engine = {"address": address, "workers": WORKERS, **engine}
-        rows = ({"id": f"q{n}", "question": f"What is {n} + {n + 1}?", "answer": str(2 * n + 1)} for n in range(items))
+        rows = (
+            {"id": f"q{n}", "question": f"What is {n} + {n + 1}?", "answer": str(2 * n + 1)}
+            for n in range(items)
+        )
         (folder / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-        (folder / "scorers.py").write_text("def short(item, response):\n    return len(response.response) < 4\n")
+        (folder / "scorers.py").write_text(
+            "def short(item, response):\n    return len(response.response) < 4\n"
+        )
         self.config: dict[str, Any] = {
             "name": "spread",
             "models": [{"name": "mock", "endpoint": url}],
@@ -85,24 +101,35 @@ class Plan:
 
     def drive(self, *flags: str, root: str = "root", code: str = "") -> subprocess.Popen[str]:
         """A driver; `code` runs in it first."""
-        (self.folder / "config.json").write_text(json.dumps({**self.config, "on": {"ray": self.engine}}))
+        (self.folder / "config.json").write_text(
+            json.dumps({**self.config, "on": {"ray": self.engine}})
+        )
         words = ["run", "config.json", "-o", root, "--no-progress", *flags]
         program = f"import sys; {code or 'pass'}\nfrom assay.cli import main\nmain(sys.argv[1:])"
         command = [sys.executable, "-c", program, *words]
-        return subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen(
+            command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
 
     def alone(self) -> Path:
         """The same by one process."""
         (self.folder / "alone.json").write_text(json.dumps({**self.config, "max_concurrency": 64}))
         words = ["run", "alone.json", "-o", "alone", "--no-progress"]
-        subprocess.run([sys.executable, "-m", "assay", *words], cwd=self.folder, check=True, capture_output=True)
+        subprocess.run(
+            [sys.executable, "-m", "assay", *words],
+            cwd=self.folder,
+            check=True,
+            capture_output=True,
+        )
         return self.folder / "alone"
 
     def workers(self) -> list[dict[str, Any]]:
         """What the workers of the root said last, of those that live."""
         files = sorted((self.folder / "root").glob("workers/*/*.json"))
         beats = [json.loads(file.read_bytes()) for file in files]
-        return [beat for beat in beats if not beat["ended"] and Path(f"/proc/{beat['pid']}").exists()]
+        return [
+            beat for beat in beats if not beat["ended"] and Path(f"/proc/{beat['pid']}").exists()
+        ]
 
     def committed(self) -> int:
         files = (self.folder / "root").glob("responses.d/*/*/*.jsonl")
@@ -116,14 +143,23 @@ class Plan:
         root = self.folder / "root"
         for stem, count in (("responses", 1), ("evaluation_results", 2)):
             files = [root / f"{stem}.jsonl", *root.glob(f"{stem}.d/*/*/*.jsonl")]
-            rows = [json.loads(line) for file in files if file.exists() for line in file.read_text().splitlines()]
-            expected = [json.loads(line) for line in (alone / f"{stem}.jsonl").read_text().splitlines()]
+            rows = [
+                json.loads(line)
+                for file in files
+                if file.exists()
+                for line in file.read_text().splitlines()
+            ]
+            expected = [
+                json.loads(line) for line in (alone / f"{stem}.jsonl").read_text().splitlines()
+            ]
             assert Counter(row["key"] for row in rows) == Counter(row["key"] for row in expected)
             assert len(rows) == count * len((self.folder / "items.jsonl").read_text().splitlines())
         assert (root / "metrics.jsonl").read_bytes() == (alone / "metrics.jsonl").read_bytes()
 
 
-def until(condition: Callable[[], bool], driver: subprocess.Popen[str], seconds: float = 90) -> None:
+def until(
+    condition: Callable[[], bool], driver: subprocess.Popen[str], seconds: float = 90
+) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "the condition did not come true in time"
@@ -141,7 +177,9 @@ def ended(driver: subprocess.Popen[str], seconds: float = 100) -> tuple[int, str
     return driver.returncode, out, err
 
 
-def test_workers_nodes_and_drivers_are_killed(cluster: RayCluster, url: str, tmp_path: Path) -> None:
+def test_workers_nodes_and_drivers_are_killed(
+    cluster: RayCluster, url: str, tmp_path: Path
+) -> None:
     plan = Plan(tmp_path, url, cluster.address)
     alone = plan.alone()
     before = plan.paid()
@@ -163,7 +201,9 @@ def test_workers_nodes_and_drivers_are_killed(cluster: RayCluster, url: str, tmp
     assert plan.paid() - before <= 400 + deaths * AGAIN
 
 
-def test_a_driver_that_is_asked_to_stop_drains_its_workers(cluster: RayCluster, url: str, tmp_path: Path) -> None:
+def test_a_driver_that_is_asked_to_stop_drains_its_workers(
+    cluster: RayCluster, url: str, tmp_path: Path
+) -> None:
     plan = Plan(tmp_path, url, cluster.address, items=150)
     alone = plan.alone()
     before = plan.paid()
@@ -199,11 +239,16 @@ def test_every_worker_starts_its_server_once(cluster: RayCluster, url: str, tmp_
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        ("import assay.engine.cluster.engines.ray as ray; ray.version = lambda name: '0.0.7'", "and 0.0.7 here"),
+        (
+            "import assay.engine.cluster.engines.ray as ray; ray.version = lambda name: '0.0.7'",
+            "and 0.0.7 here",
+        ),
         ("import ray; ray.__version__ = '1.0.0'", "another version of Ray or of Python"),
     ],
 )
-def test_other_versions_are_named(cluster: RayCluster, url: str, tmp_path: Path, code: str, message: str) -> None:
+def test_other_versions_are_named(
+    cluster: RayCluster, url: str, tmp_path: Path, code: str, message: str
+) -> None:
     plan = Plan(tmp_path, url, cluster.address, items=10)
     before = plan.paid()
     exit_code, out, err = ended(plan.drive(code=code))
@@ -227,7 +272,17 @@ def test_metrics_are_computed_on_a_node(cluster: RayCluster, url: str, tmp_path:
     expected = (alone / "metrics.jsonl").read_bytes()
     (alone / "metrics.jsonl").unlink()
     setting = json.dumps({"ray": {"address": cluster.address}})
-    words = [sys.executable, "-m", "assay", "aggregate", "alone", "--on", "ray", "--set", f"on={setting}"]
+    words = [
+        sys.executable,
+        "-m",
+        "assay",
+        "aggregate",
+        "alone",
+        "--on",
+        "ray",
+        "--set",
+        f"on={setting}",
+    ]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert "pass_rate" in done.stdout
@@ -242,7 +297,9 @@ def test_the_example(cluster: RayCluster, tmp_path: Path) -> None:
     path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
     environ = {**os.environ, "PATH": path, "RAY_ADDRESS": cluster.address}  # as a Ray job has it
     words = ["sh", str(examples / "cluster" / "ray.sh"), "root"]
-    done = subprocess.run(words, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=90)
+    done = subprocess.run(
+        words, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=90
+    )
     assert done.returncode == 0, done.stderr
     assert "pass@1" in done.stdout
     assert (tmp_path / "root" / "metrics.jsonl").exists()

@@ -42,12 +42,18 @@ def moto() -> Generator[dict[str, str]]:
         until = time.monotonic() + 60
         while True:
             try:
-                urllib.request.urlopen(urllib.request.Request(f"{url}/soak", method="PUT"), timeout=5).close()
+                urllib.request.urlopen(
+                    urllib.request.Request(f"{url}/soak", method="PUT"), timeout=5
+                ).close()
                 break
             except OSError:
                 assert time.monotonic() < until, "moto does not start"
                 time.sleep(0.2)
-        keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
+        keys = {
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_REGION": "us-east-1",
+        }
         yield {"AWS_ENDPOINT_URL": url, "AWS_ALLOW_HTTP": "true", **keys}
     finally:
         process.kill()
@@ -71,4 +77,6 @@ def _run(monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], examples: int
         monkeypatch.setenv(name, value)
     open_objects("s3://soak/probe", probe=True)
     machine = type("OnServer", (BucketMachine,), {"bucket": "s3://soak"})
-    run_state_machine_as_test(machine, settings=settings(settled, max_examples=examples, stateful_step_count=15))
+    run_state_machine_as_test(
+        machine, settings=settings(settled, max_examples=examples, stateful_step_count=15)
+    )

@@ -19,10 +19,14 @@ from assay.server import Options, running
 from assay.server.process import stats
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch")
-missing = [name for name in PROGRAMS if shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") is None]
+missing = [
+    name for name in PROGRAMS if shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") is None
+]
 pytestmark = [
     pytest.mark.cluster,
-    pytest.mark.skipif(bool(missing) or os.geteuid() != 0, reason=f"needs root and {', '.join(missing) or 'SLURM'}"),
+    pytest.mark.skipif(
+        bool(missing) or os.geteuid() != 0, reason=f"needs root and {', '.join(missing) or 'SLURM'}"
+    ),
 ]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -74,7 +78,13 @@ class Slurm:
         (folder / "munge.key").write_bytes(os.urandom(128))
         (folder / "munge.key").chmod(0o600)
         host = socket.gethostname().partition(".")[0]
-        values = {"host": host, "controller": port(), "daemon": port(), "folder": folder, "cpus": os.cpu_count()}
+        values = {
+            "host": host,
+            "controller": port(),
+            "daemon": port(),
+            "folder": folder,
+            "cpus": os.cpu_count(),
+        }
         (folder / "slurm.conf").write_text(CONFIGURATION.format(**values))
         assay = folder / "bin" / "assay"
         assay.write_text(f'#!/bin/sh\nexec {sys.executable} -m assay "$@"\n')
@@ -86,7 +96,9 @@ class Slurm:
         }
         munge = [f"--{name}-file={folder}/munge.{name}" for name in ("key", "log", "pid", "seed")]
         self.processes = [
-            self._start("munged", "--force", "--foreground", f"--socket={folder}/munge.socket", *munge),
+            self._start(
+                "munged", "--force", "--foreground", f"--socket={folder}/munge.socket", *munge
+            ),
         ]
         self.until(lambda: (folder / "munge.socket").exists())
         self.processes.append(self._start("slurmctld", "-D", "-c"))
@@ -98,7 +110,9 @@ class Slurm:
         return subprocess.Popen(words, env=self.environ, stdin=quiet, stdout=quiet, stderr=quiet)
 
     def call(self, *words: str, **options: Any) -> str:
-        return subprocess.run(words, env=self.environ, capture_output=True, text=True, **options).stdout
+        return subprocess.run(
+            words, env=self.environ, capture_output=True, text=True, **options
+        ).stdout
 
     def until(self, condition: Callable[[], bool], seconds: float = 60) -> None:
         end = time.monotonic() + seconds
@@ -107,7 +121,9 @@ class Slurm:
             time.sleep(0.2)
 
     def logs(self) -> str:
-        return "\n".join(path.read_text(errors="replace")[-2000:] for path in self.folder.glob("*.log"))
+        return "\n".join(
+            path.read_text(errors="replace")[-2000:] for path in self.folder.glob("*.log")
+        )
 
     def end(self) -> None:
         self.call("scancel", "--full", "--user=root")
@@ -126,18 +142,27 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
 
 def rows(root: Path, stem: str) -> list[dict[str, Any]]:
     files = [root / f"{stem}.jsonl", *root.glob(f"{stem}.d/*/*/*.jsonl")]
-    return [json.loads(line) for file in files if file.exists() for line in file.read_text().splitlines()]
+    return [
+        json.loads(line)
+        for file in files
+        if file.exists()
+        for line in file.read_text().splitlines()
+    ]
 
 
 def living(root: Path) -> list[int]:
     """The processes of the workers that have begun and not ended."""
     beats = [json.loads(file.read_bytes()) for file in sorted(root.glob("workers/*/*.json"))]
-    return [beat["pid"] for beat in beats if not beat["ended"] and Path(f"/proc/{beat['pid']}").exists()]
+    return [
+        beat["pid"] for beat in beats if not beat["ended"] and Path(f"/proc/{beat['pid']}").exists()
+    ]
 
 
 def begun(slurm: Slurm, folder: Path, url: str) -> Path:
     """The root of a plan without workers, beside the rows of one process."""
-    questions = ({"id": f"q{n}", "question": f"What is {n} + 5?", "answer": str(n + 5)} for n in range(ITEMS))
+    questions = (
+        {"id": f"q{n}", "question": f"What is {n} + 5?", "answer": str(n + 5)} for n in range(ITEMS)
+    )
     (folder / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in questions))
     config = {
         "models": [{"name": "mock", "endpoint": url}],
@@ -147,7 +172,9 @@ def begun(slurm: Slurm, folder: Path, url: str) -> Path:
         "metrics": ["pass_rate"],
     }
     (folder / "config.json").write_text(json.dumps(config))
-    slurm.call("assay", "run", "config.json", "-o", "alone", "--set", "max_concurrency=64", cwd=folder)
+    slurm.call(
+        "assay", "run", "config.json", "-o", "alone", "--set", "max_concurrency=64", cwd=folder
+    )
     slurm.call("assay", "run", "config.json", "-o", "root", "--workers", "0", cwd=folder)
     return folder / "root"
 
@@ -156,7 +183,9 @@ def test_the_array_script_as_printed(slurm: Slurm, tmp_path: Path) -> None:
     with running(Options(skill=0.7, latency_ms=LATENCY * 1000)) as url:
         root = begun(slurm, tmp_path, url)
         paid = stats(url)["requests"]
-        (tmp_path / "job.sh").write_text(slurm.call("assay", "worker", str(root), "--script", "slurm", "--count", "4"))
+        (tmp_path / "job.sh").write_text(
+            slurm.call("assay", "worker", str(root), "--script", "slurm", "--count", "4")
+        )
         job = slurm.call("sbatch", "--parsable", "job.sh", cwd=tmp_path).strip()
         slurm.until(lambda: len(rows(root, "responses")) > 20)
         os.kill(living(root)[0], signal.SIGKILL)
@@ -164,16 +193,22 @@ def test_the_array_script_as_printed(slurm: Slurm, tmp_path: Path) -> None:
         drained = slurm.call("squeue", "-h", "-t", "RUNNING", "-o", "%K").split()[0]
         slurm.call("scancel", "--signal=TERM", "--batch", f"{job}_{drained}")
         # What was drained waits in the queue; all others run to their end without it.
-        slurm.until(lambda: slurm.call("squeue", "-h", "-o", "%K %t").split() == [drained, "PD"], 120)
+        slurm.until(
+            lambda: slurm.call("squeue", "-h", "-o", "%K %t").split() == [drained, "PD"], 120
+        )
         slurm.call("scontrol", "update", f"JobId={job}_{drained}", "StartTime=now")
         slurm.until(lambda: not slurm.call("squeue", "-h"))
         calls = stats(url)["requests"] - paid
     alone = tmp_path / "alone"
     for stem in ("responses", "evaluation_results"):
-        assert Counter(row["key"] for row in rows(root, stem)) == Counter(row["key"] for row in rows(alone, stem))
+        assert Counter(row["key"] for row in rows(root, stem)) == Counter(
+            row["key"] for row in rows(alone, stem)
+        )
         assert len(rows(root, stem)) == ITEMS
     assert (root / "metrics.jsonl").read_bytes() == (alone / "metrics.jsonl").read_bytes()
-    assert calls <= ITEMS + 2 * (CONCURRENCY + 3 * CONCURRENCY / LATENCY)  # a killed worker; a drained one repeats less
+    assert calls <= ITEMS + 2 * (
+        CONCURRENCY + 3 * CONCURRENCY / LATENCY
+    )  # a killed worker; a drained one repeats less
     assert "the same command resumes" in (tmp_path / f"assay-{job}_{drained}.log").read_text()
 
 

@@ -47,11 +47,17 @@ def check_contract(objects: Objects, tmp_path: Path) -> None:
     assert objects.read("a/none") is None
     objects.write("b", b"x" * 100_000)
     objects.write("a/two", b"22")
-    assert [(entry.name, entry.size) for entry in objects.names("")] == [("a/one", 1), ("a/two", 2), ("b", 100_000)]
+    assert [(entry.name, entry.size) for entry in objects.names("")] == [
+        ("a/one", 1),
+        ("a/two", 2),
+        ("b", 100_000),
+    ]
     assert [entry.name for entry in objects.names("a/")] == ["a/one", "a/two"]
     direct, folders = objects.level("")
     assert [entry.name for entry in direct] == ["b"]
-    assert [folder for folder in folders if folder != ".probe/"] == ["a/"]  # SeaweedFS keeps empty folders
+    assert [folder for folder in folders if folder != ".probe/"] == [
+        "a/"
+    ]  # SeaweedFS keeps empty folders
     assert list(objects.read_many(["b", "none", "a/two"])) == [b"x" * 100_000, None, b"22"]
     file = tmp_path / "file"
     file.write_bytes(b"first")
@@ -123,7 +129,9 @@ def test_of_many_that_create_one_wins(s3):
 def test_a_store_that_overwrites_is_refused_unless_one_writer_was_asked_for(tmp_path, monkeypatch):
     with servers.rclone(tmp_path / "rclone") as server:
         use(monkeypatch, server.environ)
-        with pytest.raises(StoreError, match="overwrites an object that it was asked to create") as caught:
+        with pytest.raises(
+            StoreError, match="overwrites an object that it was asked to create"
+        ) as caught:
             open_objects(f"{ROOT}/x", probe=True)
         assert "ASSAY_SINGLE_WRITER=1" in caught.value.fix
         monkeypatch.setenv("ASSAY_SINGLE_WRITER", "1")
@@ -149,7 +157,9 @@ def test_rows_are_committed_once_through_a_store_that_misbehaves(s3, monkeypatch
             mine: list[bytes] = []
             for start in range(0, len(lines), 8):
                 list(segments.read())
-                mine += segments.commit(b"".join(lines[start : start + 8])).splitlines(keepends=True)
+                mine += segments.commit(b"".join(lines[start : start + 8])).splitlines(
+                    keepends=True
+                )
             return mine
 
         with ThreadPoolExecutor(3) as pool:
@@ -158,7 +168,13 @@ def test_rows_are_committed_once_through_a_store_that_misbehaves(s3, monkeypatch
     rows = read.splitlines(keepends=True)
     assert sorted(json.loads(row)["key"] for row in rows) == keys
     assert sorted(line for mine in committed for line in mine) == sorted(rows)
-    assert min(plan.counts[fault] for fault in ("slow_down", "lost_reply", "cut", "delay", "reset", "conflict")) > 1
+    assert (
+        min(
+            plan.counts[fault]
+            for fault in ("slow_down", "lost_reply", "cut", "delay", "reset", "conflict")
+        )
+        > 1
+    )
 
 
 def test_files_come_whole_through_a_store_that_cuts_them(s3, monkeypatch, tmp_path):
@@ -211,12 +227,19 @@ def message(*secrets: str, address: str = f"{ROOT}/x") -> str:
         open_objects(address, probe=True)
     text = str(caught.value)
     assert "http://" not in text
-    assert not [secret for secret in (SECRET, READER_SECRET, "Signature=", "X-Amz", *secrets) if secret in text]
+    assert not [
+        secret
+        for secret in (SECRET, READER_SECRET, "Signature=", "X-Amz", *secrets)
+        if secret in text
+    ]
     return text
 
 
 def test_no_credentials(s3, monkeypatch, tmp_path):
-    use(monkeypatch, {"AWS_ENDPOINT_URL": s3.url, "AWS_EC2_METADATA_DISABLED": "true", "HOME": str(tmp_path)})
+    use(
+        monkeypatch,
+        {"AWS_ENDPOINT_URL": s3.url, "AWS_EC2_METADATA_DISABLED": "true", "HOME": str(tmp_path)},
+    )
     text = message()
     assert "there are no credentials" in text
     assert "AWS_PROFILE" in text
@@ -224,7 +247,9 @@ def test_no_credentials(s3, monkeypatch, tmp_path):
 
 def test_wrong_credentials(s3, monkeypatch):
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another-secret")
-    assert "does not accept these credentials (403 SignatureDoesNotMatch)" in message("another-secret")
+    assert "does not accept these credentials (403 SignatureDoesNotMatch)" in message(
+        "another-secret"
+    )
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "NOBODY")
     assert "does not accept these credentials (403 InvalidAccessKeyId)" in message("another-secret")
 
@@ -247,7 +272,9 @@ def test_an_endpoint_that_nobody_listens_at(s3, monkeypatch):
     assert "the store cannot be reached" in message()
 
 
-@pytest.mark.parametrize("address", ["s3://", "s3:///x", "s3://b/../c", "gs://b//c", f"s3://KEY:{SECRET}@bucket/x"])
+@pytest.mark.parametrize(
+    "address", ["s3://", "s3:///x", "s3://b/../c", "gs://b//c", f"s3://KEY:{SECRET}@bucket/x"]
+)
 def test_bad_addresses(address):
     with pytest.raises(UserError, match="is not an address") as caught:
         open_objects(address)
@@ -257,10 +284,15 @@ def test_bad_addresses(address):
 def test_profiles_are_read(s3, monkeypatch, tmp_path):
     key, secret = s3.environ["AWS_ACCESS_KEY_ID"], s3.environ["AWS_SECRET_ACCESS_KEY"]
     (tmp_path / ".aws").mkdir()
-    (tmp_path / ".aws/credentials").write_text(f"[team]\naws_access_key_id={key}\naws_secret_access_key={secret}\n")
+    (tmp_path / ".aws/credentials").write_text(
+        f"[team]\naws_access_key_id={key}\naws_secret_access_key={secret}\n"
+    )
     config = f"[profile team]\nregion = us-east-1\nendpoint_url = {s3.url}\n[profile sso]\nsso_session = x\n"
     (tmp_path / ".aws/config").write_text(config)
-    use(monkeypatch, {"AWS_PROFILE": "team", "HOME": str(tmp_path), "AWS_EC2_METADATA_DISABLED": "true"})
+    use(
+        monkeypatch,
+        {"AWS_PROFILE": "team", "HOME": str(tmp_path), "AWS_EC2_METADATA_DISABLED": "true"},
+    )
     assert open_objects(f"{ROOT}/profile", probe=True).create("a", b"1")
     monkeypatch.setenv("AWS_PROFILE", "nobody")
     assert "there is no profile 'nobody'" in message(secret)

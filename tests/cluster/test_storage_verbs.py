@@ -28,7 +28,11 @@ from tests.cluster.test_storage import use
 pytestmark = pytest.mark.cluster
 ROOT = f"s3://{BUCKET}"
 ITEMS = [
-    {"id": f"q{n}", "data": {"question": f"What is {n} + 1?"}, "ground_truth": str(n + (1 if n % 4 else 2))}
+    {
+        "id": f"q{n}",
+        "data": {"question": f"What is {n} + 1?"},
+        "ground_truth": str(n + (1 if n % 4 else 2)),
+    }
     for n in range(24)
 ]
 
@@ -46,7 +50,9 @@ class Place:
         self.folder = folder
         self.address = address
         self.objects = open_objects(address)
-        self.objects.write("data/items.jsonl", b"".join(json.dumps(item).encode() + b"\n" for item in ITEMS))
+        self.objects.write(
+            "data/items.jsonl", b"".join(json.dumps(item).encode() + b"\n" for item in ITEMS)
+        )
         self.config: dict[str, Any] = {
             "name": "sums",
             "dataset": f"{address}/data/items.jsonl",
@@ -58,12 +64,19 @@ class Place:
         }
         (folder / "config.yaml").write_text(json.dumps(self.config))
 
-    def assay(self, *words: str, code: int = 0, more: Mapping[str, str] | None = None, typed: str = "") -> str:
+    def assay(
+        self, *words: str, code: int = 0, more: Mapping[str, str] | None = None, typed: str = ""
+    ) -> str:
         """What a command prints."""
         command = [sys.executable, "-m", "assay", *words]
         environ = {**os.environ, **(more or {}), "COLUMNS": "200"}
         done = subprocess.run(
-            command, cwd=self.folder, env=environ, input=typed.encode(), capture_output=True, timeout=120
+            command,
+            cwd=self.folder,
+            env=environ,
+            input=typed.encode(),
+            capture_output=True,
+            timeout=120,
         )
         text = (done.stdout + done.stderr).decode()
         assert done.returncode == code, text
@@ -78,7 +91,9 @@ class Place:
 
 def lines_of(objects: Objects, name: str) -> list[bytes]:
     folder, _, file = name.rpartition("/")
-    generations = [entry.name.rpartition("/")[2] for entry in objects.names(f"{folder}/generations/")]
+    generations = [
+        entry.name.rpartition("/")[2] for entry in objects.names(f"{folder}/generations/")
+    ]
     last = max((int(number.removesuffix(".json")) for number in generations), default=0)
     segments = objects.names(f"{folder}/{file.removesuffix('.jsonl')}.d/{last}/")
     names = [name, *(segment.name for segment in segments)]
@@ -100,9 +115,14 @@ def done(place: Place) -> Place:
 
 def test_the_same_experiment_on_disk_and_in_a_bucket(done):
     local = assay.run({**done.config, "dataset": ITEMS, "output_dir": str(done.folder / "disk")})
-    assert done.objects.read("runs/one/metrics.jsonl") == (done.folder / "disk/metrics.jsonl").read_bytes()
+    assert (
+        done.objects.read("runs/one/metrics.jsonl")
+        == (done.folder / "disk/metrics.jsonl").read_bytes()
+    )
     values = {row["label"]: row["value"] for row in local.metrics}
-    assert values["exact_match"] == sum(row["passed"] for row in _rows(done, "exact_match")) / len(ITEMS)
+    assert values["exact_match"] == sum(row["passed"] for row in _rows(done, "exact_match")) / len(
+        ITEMS
+    )
     again = assay.run(str(done.folder / "config.yaml"))
     assert again.folder == f"{done.address}/runs/one"
     assert len(done.rows("runs/one/responses.jsonl")) == len(ITEMS)
@@ -116,10 +136,17 @@ def _rows(done: Place, scorer: str) -> list[dict[str, Any]]:
 def test_verbs_that_read(done):
     one = f"{done.address}/runs/one"
     for entry in list(done.objects.names("runs/one/")):
-        done.objects.write(entry.name.replace("/one/", "/copy/"), done.objects.read(entry.name) or b"")
-    assert '"24"' in done.assay("sql", one, "select cast(count(*) as varchar) as n from responses", "--json")
+        done.objects.write(
+            entry.name.replace("/one/", "/copy/"), done.objects.read(entry.name) or b""
+        )
+    assert '"24"' in done.assay(
+        "sql", one, "select cast(count(*) as varchar) as n from responses", "--json"
+    )
     assert "24/24" in done.assay("ls", done.address)
-    listed = [json.loads(line)["folder"] for line in done.assay("ls", f"{done.address}/runs", "--json").splitlines()]
+    listed = [
+        json.loads(line)["folder"]
+        for line in done.assay("ls", f"{done.address}/runs", "--json").splitlines()
+    ]
     assert listed == [f"{done.address}/runs/copy", one]
     assert "What is 3 + 1?" in done.assay("trace", one, "q3")
     sides = done.assay("compare", one, f"{done.address}/runs/copy", "--label", "exact_match")
@@ -131,20 +158,39 @@ def test_verbs_that_read(done):
     assert "q3" in done.assay("export", one, "-t", "items", "-f", "jsonl")
     done.assay("report", one, "-o", "report.html")
     assert (done.folder / "report.html").stat().st_size > 10_000
-    assert "there is no file or folder" in done.assay("sql", f"{done.address}/none", "select 1", code=2)
+    assert "there is no file or folder" in done.assay(
+        "sql", f"{done.address}/none", "select 1", code=2
+    )
 
 
 def test_verbs_that_write_push_what_they_changed(done):
     one = f"{done.address}/runs/one"
-    done.assay("aggregate", one, "--set", "metrics=[{name: count, facets: [model_name]}]", "--trust")
-    assert {json.loads(row)["metric_name"] for row in done.rows("runs/one/metrics.jsonl")} == {"count"}
+    done.assay(
+        "aggregate", one, "--set", "metrics=[{name: count, facets: [model_name]}]", "--trust"
+    )
+    assert {json.loads(row)["metric_name"] for row in done.rows("runs/one/metrics.jsonl")} == {
+        "count"
+    }
     done.assay("evaluate", one, "--set", "evaluation_methods=[exact_match]", "--no-progress")
     assert len(done.rows("runs/one/evaluation_results.jsonl")) == len(ITEMS)
-    done.assay("judge", "label", one, "--label", "exact_match", "--annotator", "ann", "--count", "4", typed="1\n0\nq")
+    done.assay(
+        "judge",
+        "label",
+        one,
+        "--label",
+        "exact_match",
+        "--annotator",
+        "ann",
+        "--count",
+        "4",
+        typed="1\n0\nq",
+    )
     assert len(done.rows("runs/one/labels.jsonl")) == 2
     done.assay("export", one, "-o", f"{done.address}/out/rows.csv")
     assert len(done.rows("out/rows.csv")) == len(ITEMS) + 1
-    assert "such an object already" in done.assay("export", one, "-o", f"{done.address}/out/rows.csv", code=2)
+    assert "such an object already" in done.assay(
+        "export", one, "-o", f"{done.address}/out/rows.csv", code=2
+    )
     done.assay("report", one, "-o", f"{done.address}/out/report.html")
     assert len(done.objects.read("out/report.html") or b"") > 10_000
     assert not (done.folder / "s3:").exists()
@@ -163,11 +209,16 @@ def test_evaluations_elsewhere_remember_addresses(done):
     elsewhere = {"ASSAY_STATE_DIR": str(done.folder / "another machine")}
     refused = done.assay("compare", one, two, "--label", "contains", code=2, more=elsewhere)
     assert f"reads {one}/responses.jsonl" in refused  # this machine did not make them
-    assert "1.000" not in done.assay("compare", one, two, "--label", "exact_match", "--trust", more=elsewhere)
+    assert "1.000" not in done.assay(
+        "compare", one, two, "--label", "exact_match", "--trust", more=elsewhere
+    )
 
 
 def test_outputs_of_a_config_go_to_the_bucket(place):
-    outputs = [{"type": "csv"}, {"type": "jsonl", "table": "items", "path": f"{place.address}/elsewhere/items.jsonl"}]
+    outputs = [
+        {"type": "csv"},
+        {"type": "jsonl", "table": "items", "path": f"{place.address}/elsewhere/items.jsonl"},
+    ]
     result = assay.run({**place.config, "outputs": outputs})
     assert f"written to {place.address}/runs/one/responses.csv" in result.notes
     assert len(place.rows("runs/one/responses.csv")) == len(ITEMS) + 1
@@ -178,17 +229,30 @@ def test_outputs_of_a_config_go_to_the_bucket(place):
 def test_datasets_by_pattern_compressed_and_stored(place):
     import gzip
 
-    halves = [b"".join(json.dumps(item).encode() + b"\n" for item in half) for half in (ITEMS[:10], ITEMS[10:])]
+    halves = [
+        b"".join(json.dumps(item).encode() + b"\n" for item in half)
+        for half in (ITEMS[:10], ITEMS[10:])
+    ]
     place.objects.write("parts/a.jsonl.gz", gzip.compress(halves[0]))
     place.objects.write("parts/b.jsonl.gz", gzip.compress(halves[1]))
     plan = assay.plan({**place.config, "dataset": f"{place.address}/parts/*.jsonl.gz"})
     assert plan.planned == len(ITEMS)
     place.objects.write("parts/b.jsonl.gz", gzip.compress(halves[1][: halves[1].index(b"\n") + 1]))
-    assert assay.plan({**place.config, "dataset": f"{place.address}/parts/*.jsonl.gz"}).planned == 11
+    assert (
+        assay.plan({**place.config, "dataset": f"{place.address}/parts/*.jsonl.gz"}).planned == 11
+    )
     with pytest.raises(UserError, match="no file matches"):
         assay.plan({**place.config, "dataset": f"{place.address}/parts/none.jsonl"})
     repository = f"{place.address}/repository"
-    place.assay("dataset", "add", f"{place.address}/data/items.jsonl", "--name", "sums", "--repository", repository)
+    place.assay(
+        "dataset",
+        "add",
+        f"{place.address}/data/items.jsonl",
+        "--name",
+        "sums",
+        "--repository",
+        repository,
+    )
     assert place.objects.read("repository/datasets/sums/items.jsonl") is not None
     other = {"ASSAY_STATE_DIR": str(place.folder / "other")}
     assert "24 items" in place.assay("dataset", "ls", "--repository", repository, more=other)
@@ -197,23 +261,31 @@ def test_datasets_by_pattern_compressed_and_stored(place):
 
 def test_what_another_machine_changed_is_not_overwritten(done):
     experiment = aggregate(f"{done.address}/runs/one", overrides={"metrics": [{"name": "count"}]})
-    done.objects.write("runs/one/manifest.json", done.objects.read("runs/one/manifest.json") + b"\n")
+    done.objects.write(
+        "runs/one/manifest.json", done.objects.read("runs/one/manifest.json") + b"\n"
+    )
     before = {entry.name: entry.stamp for entry in done.objects.names("runs/one/")}
     with pytest.raises(StoreError, match="changed in the bucket since it was read"):
         run_blocking(lambda: finish(experiment))
     assert {entry.name: entry.stamp for entry in done.objects.names("runs/one/")} == before
     assay.aggregate(f"{done.address}/runs/one", metrics=["count"])  # now it is read
-    assert {json.loads(row)["metric_name"] for row in done.rows("runs/one/metrics.jsonl")} == {"count"}
+    assert {json.loads(row)["metric_name"] for row in done.rows("runs/one/metrics.jsonl")} == {
+        "count"
+    }
 
 
 def test_a_list_of_many_experiments_fetches_no_rows(done, monkeypatch):
-    contents = {entry.name: done.objects.read(entry.name) for entry in done.objects.names("runs/one/")}
+    contents = {
+        entry.name: done.objects.read(entry.name) for entry in done.objects.names("runs/one/")
+    }
     for number in range(30):
         for name, content in contents.items():
             done.objects.write(name.replace("runs/one", f"many/{number:02}"), content or b"")
     monkeypatch.setenv("ASSAY_STATE_DIR", str(done.folder / "fresh"))
     assert len(assay.ls(f"{done.address}/many")) == 30
-    fetched = [path.name for path in (done.folder / "fresh").rglob("*.json*") if path.name[0] != "."]
+    fetched = [
+        path.name for path in (done.folder / "fresh").rglob("*.json*") if path.name[0] != "."
+    ]
     assert fetched.count("manifest.json") == fetched.count("metrics.jsonl") == 30
     assert not _copied_rows(done.folder / "fresh")
 
@@ -231,7 +303,11 @@ def test_the_viewer_shows_a_bucket_and_fetches_rows_when_they_are_read(done, mon
 
 
 def _copied_rows(folder: Path) -> list[Path]:
-    return [*folder.rglob("responses.jsonl"), *folder.rglob("*.d/**/*.jsonl"), *folder.rglob("items.jsonl")]
+    return [
+        *folder.rglob("responses.jsonl"),
+        *folder.rglob("*.d/**/*.jsonl"),
+        *folder.rglob("items.jsonl"),
+    ]
 
 
 def test_a_mirror_through_a_store_that_misbehaves(done, server, monkeypatch):

@@ -74,14 +74,19 @@ def test_a_changed_task_is_scored_again_and_asked_only_where_requests_change(fol
     assay.run(config())
     rows = (folder / "out/responses.jsonl").read_bytes()
     task = folder / "tasks/sums.yaml"
-    task.write_text(task.read_text() + "filter_list: [{name: x, filter: [{function: take_first}]}]\n")
+    task.write_text(
+        task.read_text() + "filter_list: [{name: x, filter: [{function: take_first}]}]\n"
+    )
     result = assay.run(config())
     assert [row["label"] for row in result.metrics] == ["exact_match,x"]
     assert (folder / "out/responses.jsonl").read_bytes() == rows
 
 
 def test_every_entry_is_set_by_a_star() -> None:
-    loaded = load(config(benchmarks=["sums", {"task": "sums", "limit": 3}]), overrides={"benchmarks.*.limit": 2})
+    loaded = load(
+        config(benchmarks=["sums", {"task": "sums", "limit": 3}]),
+        overrides={"benchmarks.*.limit": 2},
+    )
     assert [entry.limit for entry in loaded.benchmarks] == [2, 2]
 
 
@@ -106,7 +111,9 @@ def test_a_strangers_item_cannot_name_code(folder: Path) -> None:
     entry = {"task": "sums", "include_path": str(folder / "tasks")}
     assay.run(config(benchmarks=[entry]))
     text = (folder / "out/config.yaml").read_text()
-    (folder / "out/config.yaml").write_text(text.replace(f"include_path: {folder / 'tasks'}", 'include_path: ""'))
+    (folder / "out/config.yaml").write_text(
+        text.replace(f"include_path: {folder / 'tasks'}", 'include_path: ""')
+    )
     assay.trust()
     result = assay.evaluate("out", retry_errors=True)
     assert "which the config does not name" in str(result.failures)

@@ -34,7 +34,9 @@ def dataset_of(loaded: Loaded, dataset: Any, **options: Any) -> DatasetConfig:
         (["d.jsonl", "sub/*.ndjson.gz"], "jsonl"),
     ],
 )
-def test_the_type_follows_from_the_suffix(loaded: Loaded, folder: Path, path: Any, kind: str) -> None:
+def test_the_type_follows_from_the_suffix(
+    loaded: Loaded, folder: Path, path: Any, kind: str
+) -> None:
     (folder / "sub").mkdir()
     for name in ("a.jsonl.gz", "a.csv.zst", "a.TSV.GZ", "a.parquet", "sub/x.ndjson.gz"):
         (folder / name).touch()
@@ -50,7 +52,9 @@ def test_the_type_follows_from_the_suffix(loaded: Loaded, folder: Path, path: An
         ("hf:openai/gsm8k", DatasetConfig(type="hf", name="openai/gsm8k")),
         (
             {"type": "hf", "name": "a/b", "subset": "main", "split": "test", "revision": "abc"},
-            DatasetConfig(type="hf", name="a/b", subset="main", split=SplitConfig(name="test"), revision="abc"),
+            DatasetConfig(
+                type="hf", name="a/b", subset="main", split=SplitConfig(name="test"), revision="abc"
+            ),
         ),
         ({"type": "hf", "path": "a/b"}, DatasetConfig(type="hf", path="a/b")),
     ],
@@ -61,21 +65,37 @@ def test_named_datasets(loaded: Loaded, short: Any, long: DatasetConfig) -> None
 
 def test_a_repository_counts_from_the_folder_of_the_config(loaded: Loaded, folder: Path) -> None:
     config = loaded(
-        "{models: m, dataset: {type: stored, name: n, repository: data}}", file="sub/c.yaml", overrides={"seed": 1}
+        "{models: m, dataset: {type: stored, name: n, repository: data}}",
+        file="sub/c.yaml",
+        overrides={"seed": 1},
     )
-    assert config.dataset == DatasetConfig(type="stored", name="n", repository=str(folder / "sub/data"))
+    assert config.dataset == DatasetConfig(
+        type="stored", name="n", repository=str(folder / "sub/data")
+    )
 
 
 def test_what_is_done_to_the_rows(loaded: Loaded) -> None:
-    keys: dict[str, Any] = {"path": "d.jsonl", "fields": {"id": "qid"}, "filter": "n > 3", "sample": 5, "seed": 2}
+    keys: dict[str, Any] = {
+        "path": "d.jsonl",
+        "fields": {"id": "qid"},
+        "filter": "n > 3",
+        "sample": 5,
+        "seed": 2,
+    }
     found = dataset_of(loaded, {**keys, "split": {"name": "test", "ratio": 0.8}, "shuffle": 7})
     assert found.split == SplitConfig(name="test", ratio={"train": 0.8, "test": 0.2})
-    assert (found.fields, found.filter, found.sample, found.shuffle, found.seed) == ({"id": "qid"}, "n > 3", 5, 7, 2)
+    assert (found.fields, found.filter, found.sample, found.shuffle, found.seed) == (
+        {"id": "qid"},
+        "n > 3",
+        5,
+        7,
+        2,
+    )
     assert dataset_of(loaded, {**keys, "shuffle": True}).shuffle is True
     parts = {"a": 0.5, "b": 0.25, "c": 0.25}
-    assert dataset_of(loaded, {**keys, "split": {"name": "b", "ratio": parts}}).split == SplitConfig(
-        name="b", ratio=parts
-    )
+    assert dataset_of(
+        loaded, {**keys, "split": {"name": "b", "ratio": parts}}
+    ).split == SplitConfig(name="b", ratio=parts)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +107,11 @@ def test_what_is_done_to_the_rows(loaded: Loaded) -> None:
         ({"type": "stored"}, "the dataset has no name", "dataset"),
         ({"type": "hf"}, "the dataset has no name", "dataset"),
         ({"type": "csv"}, "the dataset has no path", "dataset"),
-        ({"path": "d.jsonl", "split": "train"}, "a jsonl dataset has no splits of its own", "dataset.split"),
+        (
+            {"path": "d.jsonl", "split": "train"},
+            "a jsonl dataset has no splits of its own",
+            "dataset.split",
+        ),
         (
             {"path": "d.jsonl", "split": {"name": "tran", "ratio": 0.8}},
             "the ratio has no part 'tran'",
@@ -98,8 +122,16 @@ def test_what_is_done_to_the_rows(loaded: Loaded) -> None:
             "the parts of a split are more than the whole",
             "dataset.split.ratio",
         ),
-        ({"path": "d.jsonl", "sample": 0}, "sample must be a whole number of at least 1, got 0", "dataset.sample"),
-        ({"path": "d.jsonl", "fields": ["id"]}, "fields must be a mapping, got a list", "dataset.fields"),
+        (
+            {"path": "d.jsonl", "sample": 0},
+            "sample must be a whole number of at least 1, got 0",
+            "dataset.sample",
+        ),
+        (
+            {"path": "d.jsonl", "fields": ["id"]},
+            "fields must be a mapping, got a list",
+            "dataset.fields",
+        ),
         ({"path": "d.jsonl", "fliter": "n"}, "unknown key 'fliter'", "dataset.fliter"),
     ],
 )
@@ -120,7 +152,9 @@ def test_files_of_several_types(problems: Problems, folder: Path) -> None:
 @pytest.mark.parametrize("scheme", ["s3", "gs", "az", "memory"])
 def test_addresses_of_buckets_stay_as_they_are(scheme: str) -> None:
     address = f"{scheme}://bucket/some/folder"
-    config = load({"dataset": f"{address}/a*.jsonl.gz", "models": ["demo:x"], "output_dir": f"{address}/out"})
+    config = load(
+        {"dataset": f"{address}/a*.jsonl.gz", "models": ["demo:x"], "output_dir": f"{address}/out"}
+    )
     assert config.dataset is not None
     assert (config.dataset.path, config.dataset.type) == (f"{address}/a*.jsonl.gz", "jsonl")
     assert config.output_dir == f"{address}/out"
@@ -140,7 +174,14 @@ def test_a_list_of_addresses_and_outputs() -> None:
 def test_file_addresses_are_paths(tmp_path: Path) -> None:
     (tmp_path / "items.jsonl").write_text("{}\n")
     config = load(
-        {"dataset": f"file://{tmp_path}/items.jsonl", "models": ["demo:x"], "output_dir": f"file://{tmp_path}/out"}
+        {
+            "dataset": f"file://{tmp_path}/items.jsonl",
+            "models": ["demo:x"],
+            "output_dir": f"file://{tmp_path}/out",
+        }
     )
     assert config.dataset is not None
-    assert (config.dataset.path, config.output_dir) == (str(tmp_path / "items.jsonl"), str(tmp_path / "out"))
+    assert (config.dataset.path, config.output_dir) == (
+        str(tmp_path / "items.jsonl"),
+        str(tmp_path / "out"),
+    )

@@ -34,7 +34,9 @@ def test_examples_load(folder: Path, block: str) -> None:
         (folder / name).touch()
     (folder / "strict.txt").write_text("{{question}}")
     (folder / "c.yaml").write_text(block)
-    assert load({**REST, **scalar(block)} if block.startswith("# fragment") else "c.yaml", environ={}).models
+    assert load(
+        {**REST, **scalar(block)} if block.startswith("# fragment") else "c.yaml", environ={}
+    ).models
 
 
 @pytest.mark.parametrize(
@@ -59,5 +61,11 @@ def test_every_key_is_named(struct: Any) -> None:
 
 
 def test_every_other_form_and_variable_is_named() -> None:
-    names = [*_EVAL_KEYS, *(key[-1] for key in [*LIFTED, *WITHOUT_EFFECT]), "inference_engine", "api_key_env", "config"]
+    names = [
+        *_EVAL_KEYS,
+        *(key[-1] for key in [*LIFTED, *WITHOUT_EFFECT]),
+        "inference_engine",
+        "api_key_env",
+        "config",
+    ]
     assert [name for name in names if not re.search(rf"\b{name}\b", PAGE)] == []

@@ -102,7 +102,11 @@ env_vars: {CUDA_VISIBLE_DEVICES: 0}
     assert gpt.params == {"endpoint": "http://localhost:1234/v1"}
     assert local.params == {"model_name": "qwen", "endpoint": "http://127.0.0.1:8000/v1"}
     assert (local.inference, local.timeout, local.max_retries) == ({"temperature": 0}, 60.0, 1)
-    assert [method.type for method in config.evaluation_methods] == ["exact_match", "contains", "custom"]
+    assert [method.type for method in config.evaluation_methods] == [
+        "exact_match",
+        "contains",
+        "custom",
+    ]
     mine = config.evaluation_methods[2]
     assert (mine.path, mine.function_name, mine.params) == (
         str(folder / "score.py"),

@@ -30,7 +30,11 @@ def test_variables_are_expanded_and_typed(loaded: Loaded) -> None:
         environ={"NAME": "7", "LIMIT": "5", "RESUME": "no", "TOP": "3"},
     )
     (model,) = config.models
-    assert (model.name, model.params["endpoint"], model.params["revision"]) == ("7", "http://localhost:8000/v1", "")
+    assert (model.name, model.params["endpoint"], model.params["revision"]) == (
+        "7",
+        "http://localhost:8000/v1",
+        "",
+    )
     assert (config.limit, config.resume, config.timeout) == (5, False, 100.0)
     assert config.sample_params == {"top_k": 3, "stop": "${NAME}"}
     assert resolved(config)["sample_params"]["stop"] == "$${NAME}"
@@ -51,7 +55,9 @@ def test_dotenv_is_read_but_overrides_nothing(folder: Path) -> None:
     (folder / ".env").write_text(
         "# comment\n\nexport A=from file # why\nB='single # quoted'\nC=\"two\\nlines\" # why\nD=#none\nSET=from file\n"
     )
-    (folder / "c.yaml").write_text("{models: m, dataset: d.jsonl, name: '${SET} ${A}', env_vars: {A: z, E: '${B}!'}}")
+    (folder / "c.yaml").write_text(
+        "{models: m, dataset: d.jsonl, name: '${SET} ${A}', env_vars: {A: z, E: '${B}!'}}"
+    )
     environ = {"SET": "outside"}
     config = load("c.yaml", environ=environ)
     assert config.name == "outside from file"
@@ -101,7 +107,12 @@ def test_eval_variables(loaded: Loaded, folder: Path) -> None:
         "EVAL_SOMETHING_ELSE": "x",
     }
     config = loaded({**CONFIG, "max_workers": 9, "num_samples": 9}, environ=environ)
-    assert (config.mode, config.max_concurrency, config.timeout, config.max_retries) == ("inference", 3, 1.5, 0)
+    assert (config.mode, config.max_concurrency, config.timeout, config.max_retries) == (
+        "inference",
+        3,
+        1.5,
+        0,
+    )
     assert (config.output_dir, config.logging.level) == (str(folder / "out"), "WARNING")
     assert (config.logging.file, config.resume, config.limit) == (str(folder / "l.txt"), False, 2)
     assert (config.sample_params, config.num_samples) == ({"temperature": 0.5, "stop": "END"}, 4)
@@ -111,7 +122,11 @@ def test_eval_variables(loaded: Loaded, folder: Path) -> None:
 
 def test_flags_beat_variables_beat_the_file(loaded: Loaded) -> None:
     environ = {"EVAL_TIMEOUT": "2", "EVAL_MAX_RETRIES": "2"}
-    config = loaded({**CONFIG, "timeout": 1, "max_retries": 1, "limit": 1}, environ=environ, overrides={"timeout": 3})
+    config = loaded(
+        {**CONFIG, "timeout": 1, "max_retries": 1, "limit": 1},
+        environ=environ,
+        overrides={"timeout": 3},
+    )
     assert (config.timeout, config.max_retries, config.limit) == (3.0, 2, 1)
 
 

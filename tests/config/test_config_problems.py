@@ -35,17 +35,29 @@ def test_many_at_once_each_with_its_line(problems: Problems) -> None:
     assert {problem.where: (problem.what, problem.fix) for problem in found} == {
         "c.yaml:3 models[0].timeout": ("timeout must be a number above 0, got -1", ""),
         "c.yaml:4 models[1].type": ("unknown model 'opnai'", _any(found, "did you mean 'openai'?")),
-        "c.yaml:4 models[1]": ("models[0] and models[1] are called 'a'", "give one of them another `name`"),
+        "c.yaml:4 models[1]": (
+            "models[0] and models[1] are called 'a'",
+            "give one of them another `name`",
+        ),
         "c.yaml:5 dataset": ("there is no file 'dd.jsonl'", "did you mean 'd.jsonl'?"),
-        "c.yaml:6 sample_params.temperature": ("temperature must be a number from 0 to 2, got 3", ""),
-        "c.yaml:6 sample_params.num_samples": ("num_samples must be a whole number of at least 1, got 0", ""),
+        "c.yaml:6 sample_params.temperature": (
+            "temperature must be a number from 0 to 2, got 3",
+            "",
+        ),
+        "c.yaml:6 sample_params.num_samples": (
+            "num_samples must be a whole number of at least 1, got 0",
+            "",
+        ),
         "c.yaml:7 limt": ("unknown key 'limt'", _any(found, "did you mean 'limit'?")),
         "c.yaml:9 evaluation_methods[0]": (
             "unknown scorer 'exact_mach'",
             _any(found, "did you mean 'exact_match'?"),
         ),
         "c.yaml:10 evaluation_methods[1]": ("'x' is custom but has no file", "add `path: file.py`"),
-        "c.yaml:12 metrics[0].facet": ("unknown key 'facet'", _any(found, "did you mean 'facets'?")),
+        "c.yaml:12 metrics[0].facet": (
+            "unknown key 'facet'",
+            _any(found, "did you mean 'facets'?"),
+        ),
         "c.yaml:13 metrics[1].labels": (
             "labels are included or excluded, not both",
             "remove one of the two lists",
@@ -70,7 +82,11 @@ def _any(problems: list[UserError], start: str) -> str:
         ({"models": [5]}, "models[0] must be a mapping, got 5", "models[0]"),
         ({"models": [{"type": "demo"}]}, "models[0] needs a name", "models[0]"),
         ({"models": [{"name": "m", "config": 5}]}, "config must be a mapping", "models[0].config"),
-        ({"models": [{"name": "m", "params": [5]}]}, "params must be a mapping", "models[0].params"),
+        (
+            {"models": [{"name": "m", "params": [5]}]},
+            "params must be a mapping",
+            "models[0].params",
+        ),
         ({"models": [{"name": 7}]}, "name must be text that is not empty, got 7", "models[0].name"),
         (
             {"models": [{"name": "m", "inference": {"top_p": 2}}]},
@@ -97,9 +113,17 @@ def _any(problems: list[UserError], start: str) -> str:
             "the endpoint is not an address: 'ftp://h'",
             "models[0].config.endpoint",
         ),
-        ({"models": [{"name": "m", "type": "python", "path": "no.py"}]}, "there is no file 'no.py'", "models[0].path"),
+        (
+            {"models": [{"name": "m", "type": "python", "path": "no.py"}]},
+            "there is no file 'no.py'",
+            "models[0].path",
+        ),
         ({"dataset": {"path": "d.jsonl", "typ": "x"}}, "unknown key 'typ'", "dataset.typ"),
-        ({"dataset": {"type": "jsonll", "path": "d.jsonl"}}, "unknown dataset 'jsonll'", "dataset.type"),
+        (
+            {"dataset": {"type": "jsonll", "path": "d.jsonl"}},
+            "unknown dataset 'jsonll'",
+            "dataset.type",
+        ),
         ({"dataset": {}}, "the dataset has no path", "dataset"),
         ({"dataset": {"params": {}}}, "the dataset has no path", "dataset"),
         (
@@ -110,21 +134,37 @@ def _any(problems: list[UserError], start: str) -> str:
         ({"dataset": ["d.jsonl"]}, "dataset must be a mapping, got a list", "dataset"),
         ({"prompt_template": "no/such.txt"}, "there is no file 'no/such.txt'", "prompt_template"),
         ({"prompt_template": {"pth": "x"}}, "unknown key 'pth'", None),
-        ({"prompt_templates": ["a", "a"]}, "prompts[0] and prompts[1] are the same", "prompt_templates[1]"),
+        (
+            {"prompt_templates": ["a", "a"]},
+            "prompts[0] and prompts[1] are the same",
+            "prompt_templates[1]",
+        ),
         (
             {"prompt_template": [{"role": "user"}]},
             "a message needs a role and a content",
             "prompt_template[0]",
         ),
-        ({"prompt_template": "a", "prompt_templates": ["b"]}, "prompts is given twice", "prompt_templates"),
+        (
+            {"prompt_template": "a", "prompt_templates": ["b"]},
+            "prompts is given twice",
+            "prompt_templates",
+        ),
         ({"sample_params": {"n": 4}}, "'n' is not a sample parameter here", "sample_params.n"),
         (
             {"sample_params": {"temperature": "hot"}},
             "temperature must be a number from 0 to 2, got 'hot'",
             "sample_params.temperature",
         ),
-        ({"sample_params": {"x": float("nan")}}, "x must be a finite number, got nan", "sample_params.x"),
-        ({"sample_params": {"x": print}}, "x must be a JSON value, got builtin_function_or_method", "sample_params.x"),
+        (
+            {"sample_params": {"x": float("nan")}},
+            "x must be a finite number, got nan",
+            "sample_params.x",
+        ),
+        (
+            {"sample_params": {"x": print}},
+            "x must be a JSON value, got builtin_function_or_method",
+            "sample_params.x",
+        ),
         (
             {"evaluation_methods": ["exact_match", "exact_match"]},
             "evaluation_methods[0] and evaluation_methods[1] are called 'exact_match'",
@@ -153,7 +193,11 @@ def _any(problems: list[UserError], start: str) -> str:
             "on_error: 'ignore' is not possible",
             "metrics[0].on_error",
         ),
-        ({"metrics": [{"name": "mean", "facets": [1]}]}, "facets[0] must be text, got 1", "metrics[0].facets[0]"),
+        (
+            {"metrics": [{"name": "mean", "facets": [1]}]},
+            "facets[0] must be text, got 1",
+            "metrics[0].facets[0]",
+        ),
         ({"policy": {"on_eror": "wrong"}}, "unknown key 'on_eror'", "policy.on_eror"),
         ({"tasks": [{"name": "t", "path": "d.jsonl"}]}, "the task 't' has no function", "tasks[0]"),
         ({"workflow": {"max_worker": 3}}, "unknown key 'max_worker'", "workflow.max_worker"),
@@ -163,7 +207,11 @@ def _any(problems: list[UserError], start: str) -> str:
             "max_concurrency is given twice",
             "workflow.max_workers",
         ),
-        ({"inference_engine": "a.B"}, "an inference_engine class cannot be used", "inference_engine"),
+        (
+            {"inference_engine": "a.B"},
+            "an inference_engine class cannot be used",
+            "inference_engine",
+        ),
         ({"limit": -1}, "limit must be a whole number of at least 0, got -1", "limit"),
         ({"limit": "5"}, "limit must be a whole number of at least 0, got '5'", "limit"),
         ({"resume": "maybe"}, "resume must be true or false, got 'maybe'", "resume"),
@@ -186,11 +234,22 @@ def test_each_kind(problems: Problems, keys: dict[str, Any], what: str, where: s
 
 @pytest.mark.parametrize(
     ("need", "missing"),
-    [("run", ["models", "dataset"]), ("evaluate", ["evaluation_methods"]), ("aggregate", ["metrics"])],
+    [
+        ("run", ["models", "dataset"]),
+        ("evaluate", ["evaluation_methods"]),
+        ("aggregate", ["metrics"]),
+    ],
 )
-def test_each_step_needs_its_keys(problems: Problems, loaded: Loaded, need: str, missing: list[str]) -> None:
+def test_each_step_needs_its_keys(
+    problems: Problems, loaded: Loaded, need: str, missing: list[str]
+) -> None:
     assert [problem.where for problem in problems({"name": "n"}, need=need)] == missing
-    enough = {"models": "m", "dataset": "d.jsonl", "evaluation_methods": "contains", "metrics": "mean"}
+    enough = {
+        "models": "m",
+        "dataset": "d.jsonl",
+        "evaluation_methods": "contains",
+        "metrics": "mean",
+    }
     assert loaded({key: enough[key] for key in missing}, need=need).name == "assay"
 
 
@@ -212,8 +271,12 @@ def test_a_path_may_leave_the_folder(loaded: Loaded, folder: Path, path: str) ->
     assert outside.path == str(folder / "d.jsonl")
 
 
-def test_paths_from_the_command_line_count_from_the_current_folder(loaded: Loaded, folder: Path) -> None:
-    config = loaded("{models: m, dataset: x.jsonl}", file="sub/c.yaml", overrides={"dataset": "d.jsonl"})
+def test_paths_from_the_command_line_count_from_the_current_folder(
+    loaded: Loaded, folder: Path
+) -> None:
+    config = loaded(
+        "{models: m, dataset: x.jsonl}", file="sub/c.yaml", overrides={"dataset": "d.jsonl"}
+    )
     assert config.dataset is not None
     assert config.dataset.path == str(folder / "d.jsonl")
 

@@ -42,7 +42,9 @@ def config_with(**keys: Any) -> dict[str, Any]:
         {"sample_params": {"user": "sk-proj-0123456789abcdef"}},
     ],
 )
-def test_a_literal_secret_is_refused_and_not_printed(problems: Problems, keys: dict[str, Any]) -> None:
+def test_a_literal_secret_is_refused_and_not_printed(
+    problems: Problems, keys: dict[str, Any]
+) -> None:
     found = problems(config_with(**keys), environ={"API_KEY": KEY, "PLAIN": KEY})
     text = str(ConfigError(found))
     assert KEY not in text
@@ -51,7 +53,10 @@ def test_a_literal_secret_is_refused_and_not_printed(problems: Problems, keys: d
 
 def test_a_secret_in_a_flag_or_a_file(problems: Problems) -> None:
     (problem,) = problems(config_with(), overrides={"models.0.api_key": KEY})
-    assert (problem.what, problem.where) == ("api_key is a literal secret", "--set models.0.api_key")
+    assert (problem.what, problem.where) == (
+        "api_key is a literal secret",
+        "--set models.0.api_key",
+    )
     (problem,) = problems(f"dataset: d.jsonl\nmodels:\n - name: m\n   api_key: {KEY}\n")
     assert (problem.where, problem.fix) == (
         "c.yaml:4 models[0].api_key",

@@ -30,14 +30,31 @@ def config_of(loaded: Loaded, **keys: Any) -> Config:
     [
         ("m", ModelConfig(name="m", params=LOCAL)),
         ({"name": "m"}, ModelConfig(name="m", params=LOCAL)),
-        ("llama3:8b@http://h:1", ModelConfig(name="llama3:8b", params={"endpoint": "http://h:1/v1"})),
-        ("mistral:7b@http://h:1", ModelConfig(name="mistral:7b", params={"endpoint": "http://h:1/v1"})),
+        (
+            "llama3:8b@http://h:1",
+            ModelConfig(name="llama3:8b", params={"endpoint": "http://h:1/v1"}),
+        ),
+        (
+            "mistral:7b@http://h:1",
+            ModelConfig(name="mistral:7b", params={"endpoint": "http://h:1/v1"}),
+        ),
         ({"name": "llama3:8b", **LOCAL}, ModelConfig(name="llama3:8b", params=LOCAL)),
-        ({"name": "llama3:8b", "model_name": "l"}, ModelConfig(name="llama3:8b", params={"model_name": "l", **LOCAL})),
-        ("openai:gpt", ModelConfig(name="gpt", params={"endpoint": "https://api.openai.com/v1"}, type="openai")),
+        (
+            {"name": "llama3:8b", "model_name": "l"},
+            ModelConfig(name="llama3:8b", params={"model_name": "l", **LOCAL}),
+        ),
+        (
+            "openai:gpt",
+            ModelConfig(
+                name="gpt", params={"endpoint": "https://api.openai.com/v1"}, type="openai"
+            ),
+        ),
         ({"name": "gpt", "type": "openai"}, ModelConfig(name="gpt", params=LOCAL)),
         ("anthropic:claude", ModelConfig(name="claude", type="anthropic")),
-        ("groq:org/m:free", ModelConfig(name="groq:org/m:free", type="groq", params={"model_name": "org/m:free"})),
+        (
+            "groq:org/m:free",
+            ModelConfig(name="groq:org/m:free", type="groq", params={"model_name": "org/m:free"}),
+        ),
         (
             {"name": "groq:m", "timeout": 9},
             ModelConfig(name="groq:m", type="groq", params={"model_name": "m"}, timeout=9),
@@ -62,7 +79,10 @@ def config_of(loaded: Loaded, **keys: Any) -> Config:
             {"name": "m", "type": "demo", "params": {"skill": 0.5}, "config": {"skill": 0.1}},
             ModelConfig(name="m", type="demo", params={"skill": 0.5}),
         ),
-        ({"name": "m", "api_key_env": "K"}, ModelConfig(name="m", params={"api_key": "${K}", **LOCAL})),
+        (
+            {"name": "m", "api_key_env": "K"},
+            ModelConfig(name="m", params={"api_key": "${K}", **LOCAL}),
+        ),
         ({"name": "m", "api_key": None}, ModelConfig(name="m", params=LOCAL)),
         ({"name": "m", "api_key": "none"}, ModelConfig(name="m", params=LOCAL)),
     ],
@@ -91,10 +111,21 @@ def test_an_endpoint_gets_its_version_once(loaded: Loaded, written: str, used: s
 def test_a_function_as_a_model(loaded: Loaded, folder: Path) -> None:
     (folder / "my.py").write_text("def answer(prompt): ...\n")
     found = {"path": str(folder / "my.py"), "function_name": "answer"}
-    assert config_of(loaded, models="my.py:answer").models == [ModelConfig(name="answer", type="python", params=found)]
-    long = {"name": "a", "type": "python", "path": "my.py", "function_name": "answer", "params": {"x": 1}}
+    assert config_of(loaded, models="my.py:answer").models == [
+        ModelConfig(name="answer", type="python", params=found)
+    ]
+    long = {
+        "name": "a",
+        "type": "python",
+        "path": "my.py",
+        "function_name": "answer",
+        "params": {"x": 1},
+    }
     assert config_of(loaded, models=[long]).models[0].params == {**found, "params": {"x": 1}}
-    assert config_of(loaded, models=[{"name": "a", "type": "my.py:answer"}]).models[0].type == f"{found['path']}:answer"
+    assert (
+        config_of(loaded, models=[{"name": "a", "type": "my.py:answer"}]).models[0].type
+        == f"{found['path']}:answer"
+    )
 
 
 def test_parse_model(folder: Path) -> None:
@@ -121,7 +152,10 @@ def test_parse_model(folder: Path) -> None:
         ("exact_match", MethodConfig(name="exact_match", type="exact_match")),
         ({"exact_match": None}, MethodConfig(name="exact_match", type="exact_match")),
         ({"type": "contains"}, MethodConfig(name="contains", type="contains")),
-        ({"exact_match": {"a": 1}}, MethodConfig(name="exact_match", type="exact_match", params={"a": 1})),
+        (
+            {"exact_match": {"a": 1}},
+            MethodConfig(name="exact_match", type="exact_match", params={"a": 1}),
+        ),
         (
             {"name": "loose", "type": "exact_match", "params": {"a": 1}, "timeout": 5},
             MethodConfig(name="loose", type="exact_match", params={"a": 1}, timeout=5),
@@ -139,13 +173,19 @@ def test_evaluation_methods(loaded: Loaded, short: Any, long: MethodConfig) -> N
 
 @pytest.mark.parametrize(
     "short",
-    ["my.py:f", {"name": "f", "type": "my.py:f"}, {"type": "custom", "path": "my.py", "function_name": "f"}],
+    [
+        "my.py:f",
+        {"name": "f", "type": "my.py:f"},
+        {"type": "custom", "path": "my.py", "function_name": "f"},
+    ],
 )
 def test_custom_functions(loaded: Loaded, folder: Path, short: Any) -> None:
     (folder / "my.py").touch()
     config = config_of(loaded, evaluation_methods=[short], metrics=[short])
     file = str(folder / "my.py")
-    assert config.evaluation_methods == [MethodConfig(name="f", type="custom", path=file, function_name="f")]
+    assert config.evaluation_methods == [
+        MethodConfig(name="f", type="custom", path=file, function_name="f")
+    ]
     assert config.metrics == [MetricConfig(name="f", type="custom", path=file, function_name="f")]
 
 
@@ -181,7 +221,10 @@ MESSAGES = [{"role": "system", "content": "be brief"}, {"role": "user", "content
         ({"prompt_template": "{{q}}"}, [PromptConfig(text="{{q}}")]),
         ({"eval_prompt_template": "{{q}}"}, [PromptConfig(text="{{q}}")]),
         ({"prompt_template": MESSAGES}, [PromptConfig(messages=MESSAGES)]),
-        ({"prompt_templates": ["a {{q}}", "b"]}, [PromptConfig(text="a {{q}}"), PromptConfig(text="b")]),
+        (
+            {"prompt_templates": ["a {{q}}", "b"]},
+            [PromptConfig(text="a {{q}}"), PromptConfig(text="b")],
+        ),
         ({"prompt_templates": MESSAGES}, [PromptConfig(messages=MESSAGES)]),
         (
             {"prompt_templates": {"plain": "a", "chat": MESSAGES, "long": {"text": "c"}}},
@@ -192,7 +235,10 @@ MESSAGES = [{"role": "system", "content": "be brief"}, {"role": "user", "content
             ],
         ),
         ({"prompts": [{"name": "n", "text": "a"}]}, [PromptConfig(name="n", text="a")]),
-        ({"prompt_template": "$x is ${NOT_A_VARIABLE}"}, [PromptConfig(text="$x is ${NOT_A_VARIABLE}")]),
+        (
+            {"prompt_template": "$x is ${NOT_A_VARIABLE}"},
+            [PromptConfig(text="$x is ${NOT_A_VARIABLE}")],
+        ),
     ],
 )
 def test_prompts(loaded: Loaded, keys: dict[str, Any], prompts: list[PromptConfig]) -> None:
@@ -204,7 +250,9 @@ def test_prompts_in_files(loaded: Loaded, folder: Path, given: Any) -> None:
     (folder / "p").mkdir()
     (folder / "p/t.txt").write_text("Q: {{question}}\n")
     expected = PromptConfig(text="Q: {{question}}\n", path=str(folder / "p/t.txt"))
-    config = loaded({"models": "m", "dataset": "d.jsonl", "prompt_template": given}, environ={"FOLDER": "p"})
+    config = loaded(
+        {"models": "m", "dataset": "d.jsonl", "prompt_template": given}, environ={"FOLDER": "p"}
+    )
     assert config.prompts == [expected]
 
 
@@ -217,7 +265,9 @@ def test_prompts_in_files(loaded: Loaded, folder: Path, given: Any) -> None:
         ("a.NDJSON", "jsonl", {}),
     ],
 )
-def test_a_dataset_is_typed_by_its_suffix(loaded: Loaded, folder: Path, name: str, kind: str, params: Any) -> None:
+def test_a_dataset_is_typed_by_its_suffix(
+    loaded: Loaded, folder: Path, name: str, kind: str, params: Any
+) -> None:
     (folder / name).touch()
     for given in (name, {"path": name}, {"type": "file", "path": name}):
         dataset = config_of(loaded, dataset=given).dataset
@@ -237,7 +287,11 @@ def test_a_function_as_a_dataset(loaded: Loaded, folder: Path, given: Any) -> No
     (folder / "my.py").touch()
     dataset = config_of(loaded, dataset=given).dataset
     assert dataset is not None
-    assert (dataset.type, dataset.path, dataset.function_name) == ("function", str(folder / "my.py"), "rows")
+    assert (dataset.type, dataset.path, dataset.function_name) == (
+        "function",
+        str(folder / "my.py"),
+        "rows",
+    )
 
 
 def test_tasks(loaded: Loaded, folder: Path) -> None:

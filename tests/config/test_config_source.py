@@ -103,7 +103,9 @@ def test_broken_json(problems: Problems, text: str, line: int, what: str) -> Non
 
 
 def test_json_with_tabs_and_places(problems: Problems) -> None:
-    text = json.dumps({"models": ["m", {"name": "ü\U0001f600", "timeout": 0}], "dataset": "d.jsonl"}, indent="\t")
+    text = json.dumps(
+        {"models": ["m", {"name": "ü\U0001f600", "timeout": 0}], "dataset": "d.jsonl"}, indent="\t"
+    )
     (problem,) = problems(text, file="c.json")
     assert problem.where == "c.json:6 models[1].timeout"
 
@@ -121,7 +123,9 @@ def test_no_file_no_mapping_no_text(folder: Path) -> None:
     ]:
         with pytest.raises(ConfigError) as caught:
             load(name, environ={})
-        assert [(problem.what, problem.where) for problem in caught.value.problems] == [(what, place)]
+        assert [(problem.what, problem.where) for problem in caught.value.problems] == [
+            (what, place)
+        ]
     with pytest.raises(ConfigError, match=r"did you mean 'empty\.yaml'"):
         load("emty.yaml", environ={})
 
@@ -132,15 +136,24 @@ def test_a_byte_order_mark_is_no_problem(folder: Path) -> None:
 
 
 def test_where_finds_a_place_later(loaded: Loaded, folder: Path) -> None:
-    config = loaded("models:\n  - name: m\n    config:\n      endpont: http://h\ndataset: d.jsonl\n")
-    assert where(config, "models", 0, "params", "endpont") == f"{folder}/c.yaml:4 models[0].config.endpont"
+    config = loaded(
+        "models:\n  - name: m\n    config:\n      endpont: http://h\ndataset: d.jsonl\n"
+    )
+    assert (
+        where(config, "models", 0, "params", "endpont")
+        == f"{folder}/c.yaml:4 models[0].config.endpont"
+    )
     (folder / "c.yaml").unlink()
     assert where(config, "models", 0, "params", "endpont") == "models[0].params.endpont"
 
 
 NAMES = st.text(min_size=1, max_size=8)
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda children: st.lists(children, max_size=3) | st.dictionaries(NAMES, children, max_size=3),
     max_leaves=12,
 )
@@ -151,7 +164,10 @@ def test_yaml_gives_back_what_was_written(value: dict[str, Any]) -> None:
     assert scalar(to_yaml(value)) == value
 
 
-@given(value=st.dictionaries(NAMES, VALUES, min_size=1, max_size=4), indent=st.sampled_from([None, 1, "\t"]))
+@given(
+    value=st.dictionaries(NAMES, VALUES, min_size=1, max_size=4),
+    indent=st.sampled_from([None, 1, "\t"]),
+)
 def test_json_lines_are_the_lines_of_the_keys(
     tmp_path_factory: pytest.TempPathFactory, value: dict[str, Any], indent: Any
 ) -> None:
@@ -167,5 +183,11 @@ def test_json_lines_are_the_lines_of_the_keys(
 
 
 def _keys(value: Any, key: Key) -> list[Key]:
-    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    parts = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     return [found for name, part in parts for found in [(*key, name), *_keys(part, (*key, name))]]

@@ -34,7 +34,9 @@ def problem(format: str, source: Any) -> UserError:
 
 
 def test_every_format_is_found_by_its_name() -> None:
-    assert {"jsonl", "json", "csv", "tsv", "parquet", "hf", "stored", "function"} <= set(dataset.names())
+    assert {"jsonl", "json", "csv", "tsv", "parquet", "hf", "stored", "function"} <= set(
+        dataset.names()
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,7 +147,10 @@ def test_function_with_parameters_and_ids() -> None:
     def make(count: int) -> dict[str, Any]:
         return {f"q{number}": {"n": number} for number in range(count)}
 
-    assert rows("function", make, params={"count": 2}) == [{"id": "q0", "n": 0}, {"id": "q1", "n": 1}]
+    assert rows("function", make, params={"count": 2}) == [
+        {"id": "q0", "n": 0},
+        {"id": "q1", "n": 1},
+    ]
 
 
 def broken() -> Any:
@@ -160,7 +165,8 @@ def test_a_function_that_fails_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "where"), [([{"a": 1}, 3], "<lambda>() row 1"), (5, "<lambda>()"), ({"q": 1}, "<lambda>() 'q'")]
+    ("made", "where"),
+    [([{"a": 1}, 3], "<lambda>() row 1"), (5, "<lambda>()"), ({"q": 1}, "<lambda>() 'q'")],
 )
 def test_a_function_that_makes_no_rows(made: Any, where: str) -> None:
     assert problem("function", lambda: made).where == where

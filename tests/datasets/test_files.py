@@ -31,7 +31,11 @@ def test_patterns_are_sorted_and_no_file_is_read_twice(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     found = files([str(tmp_path / "c.jsonl"), str(tmp_path / "**/*.jsonl")])
-    assert [path.relative_to(tmp_path).as_posix() for path in found] == ["c.jsonl", "a.jsonl", "deep/b.jsonl"]
+    assert [path.relative_to(tmp_path).as_posix() for path in found] == [
+        "c.jsonl",
+        "a.jsonl",
+        "deep/b.jsonl",
+    ]
 
 
 def test_a_file_may_be_called_like_a_pattern(tmp_path: Path) -> None:

@@ -74,11 +74,22 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Ask:
     root = tmp_path_factory.mktemp("hf")
     environ = {**os.environ, "HF_HOME": str(root / "home")}
     environ.pop("HF_DATASETS_CACHE", None)
-    subprocess.run([sys.executable, "-c", BUILD, str(root), COMMIT], env=environ, check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, "-c", BUILD, str(root), COMMIT],
+        env=environ,
+        check=True,
+        capture_output=True,
+    )
     lines = "".join(json.dumps(call) + "\n" for call in CALLS)
     environ["HF_HUB_OFFLINE"] = "1"
     told = subprocess.run(
-        [sys.executable, "-c", ASK], env=environ, input=lines, capture_output=True, text=True, check=True, cwd=root
+        [sys.executable, "-c", ASK],
+        env=environ,
+        input=lines,
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=root,
     )
     assert told.stderr == ""
     answers = [json.loads(line) for line in told.stdout.splitlines()]
@@ -87,7 +98,9 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Ask:
 
 @pytest.mark.parametrize("name", ["saved", "repo", "someone/asked"])
 def test_folders_and_the_cache_are_read_offline(ask: Ask, name: str) -> None:
-    expected = [[f"{name} row {n + 1}", {"qid": n, "answers": {"text": ["test"]}}] for n in range(2)]
+    expected = [
+        [f"{name} row {n + 1}", {"qid": n, "answers": {"text": ["test"]}}] for n in range(2)
+    ]
     assert ask("rows", name, split="test") == expected
 
 
@@ -96,14 +109,20 @@ def test_a_dataset_without_splits(ask: Ask) -> None:
 
 
 def test_a_split_must_be_named_and_exist(ask: Ask) -> None:
-    assert ask("rows", "saved") == ["'saved' has several splits", "dataset.split", "valid: test, train"]
+    assert ask("rows", "saved") == [
+        "'saved' has several splits",
+        "dataset.split",
+        "valid: test, train",
+    ]
     what, _, fix = ask("rows", "saved", split="tset")
     assert what == "'saved' has no split 'tset'"
     assert "did you mean 'test'?" in fix
 
 
 def test_a_pinned_revision_is_the_one_in_the_cache_or_refused(ask: Ask) -> None:
-    assert ask("rows", "someone/asked", split="test", revision=COMMIT) == ask("rows", "someone/asked", split="test")
+    assert ask("rows", "someone/asked", split="test", revision=COMMIT) == ask(
+        "rows", "someone/asked", split="test"
+    )
     what, where, _ = ask("rows", "someone/asked", split="test", revision=OTHER)
     assert where == "dataset.revision"
     assert COMMIT in what
@@ -113,12 +132,18 @@ def test_a_pinned_revision_is_the_one_in_the_cache_or_refused(ask: Ask) -> None:
 def test_the_revision_is_recorded(ask: Ask) -> None:
     assert ask("stamp", "someone/asked", split="test") == {"revision": COMMIT}
     assert ask("stamp", "someone/asked", split="test", revision=OTHER) == {"revision": OTHER}
-    assert ask("stamp", "repo", split="test")["revision"] != ask("stamp", "repo", split="train")["revision"]
+    assert (
+        ask("stamp", "repo", split="test")["revision"]
+        != ask("stamp", "repo", split="train")["revision"]
+    )
 
 
 def test_what_is_not_in_the_cache(ask: Ask) -> None:
     what, where, fix = ask("rows", "nobody/nothing", split="test")
-    assert what == "the Hugging Face dataset 'nobody/nothing' is not in the cache, and HF_HUB_OFFLINE is set"
+    assert (
+        what
+        == "the Hugging Face dataset 'nobody/nothing' is not in the cache, and HF_HUB_OFFLINE is set"
+    )
     assert (where, fix) == ("dataset", "run once without HF_HUB_OFFLINE, or name a local folder")
     assert "'gone'" in ask("rows", "someone/asked", split="test", subset="gone")[0]
 

@@ -40,8 +40,18 @@ def test_words_and_numbers(tmp_path: Path, written: str, value: Any) -> None:
 
 
 def test_files_and_names(tmp_path: Path) -> None:
-    expected = Label(item="7", sample=2, value=True, annotator="ann", model="m", scorer="right", response="ab")
-    row = {"item": 7, "sample": 2, "label": True, "annotator": "ann", "model": "m", "scorer": "right", "response": "ab"}
+    expected = Label(
+        item="7", sample=2, value=True, annotator="ann", model="m", scorer="right", response="ab"
+    )
+    row = {
+        "item": 7,
+        "sample": 2,
+        "label": True,
+        "annotator": "ann",
+        "model": "m",
+        "scorer": "right",
+        "response": "ab",
+    }
     other = {"item_id": "7", "sample_index": "2", "model_name": "m"} | {
         key: row[key] for key in ("label", "annotator", "scorer", "response")
     }
@@ -49,7 +59,8 @@ def test_files_and_names(tmp_path: Path) -> None:
         write(tmp_path / "a.jsonl", "\ufeff" + json.dumps(row) + "\n\n"),
         write(tmp_path / "b.json", json.dumps([other])),
         write(
-            tmp_path / "c.tsv", "item\tsample\tlabel\tannotator\tmodel\tscorer\tresponse\n7\t2\tyes\tann\tm\tright\tab"
+            tmp_path / "c.tsv",
+            "item\tsample\tlabel\tannotator\tmodel\tscorer\tresponse\n7\t2\tyes\tann\tm\tright\tab",
         ),
         [row],
     ]
@@ -68,7 +79,11 @@ def test_files_and_names(tmp_path: Path) -> None:
         ("item,lable\na,1\n", "it has no `label`", ":2"),
         ("item,label,sample\na,1,x\n", "the sample 'x' is not a whole number", ":2"),
         ("item,label,sample\na,1,-1\n", "the sample '-1' is not a whole number", ":2"),
-        ("item,label,probability\na,1,1.5\n", "probability '1.5' is not a number above 0 up to 1", ":2"),
+        (
+            "item,label,probability\na,1,1.5\n",
+            "probability '1.5' is not a number above 0 up to 1",
+            ":2",
+        ),
         ("item,label\na,1,2\n", "1 more fields than the header has", ":2"),
         ("item,label\na,skip\n", "there is no label in it", ""),
         ("", "there is no label in it", ""),
@@ -115,7 +130,10 @@ def test_the_last_word_counts_and_can_be_taken_back() -> None:
         ("a", 0, "x", 0),
         ("b", 1, "x", 1),
     ]
-    assert found.notes == ["2 labels given again: the last one counts (first: 'a' by 'x')", "1 row without a label"]
+    assert found.notes == [
+        "2 labels given again: the last one counts (first: 'a' by 'x')",
+        "1 row without a label",
+    ]
 
 
 def test_only_these_people() -> None:
@@ -130,8 +148,16 @@ def test_only_these_people() -> None:
 def test_probabilities_follow_from_the_strata_as_they_are_now() -> None:
     """Two sessions: the first knew only of its own two labels."""
     rows = [
-        {"item": f"q{number}", "label": 1, "stratum": stratum, "stratum_size": size, "probability": 0.9}
-        for number, (stratum, size) in enumerate([("telling", 4), ("other", 10), ("other", 10), ("telling", 4)])
+        {
+            "item": f"q{number}",
+            "label": 1,
+            "stratum": stratum,
+            "stratum_size": size,
+            "probability": 0.9,
+        }
+        for number, (stratum, size) in enumerate(
+            [("telling", 4), ("other", 10), ("other", 10), ("telling", 4)]
+        )
     ]
     found = read_labels([*rows, {"item": "z", "label": 0, "probability": 0.25}]).only([])
     assert [row.probability for row in found.rows] == [0.5, 0.2, 0.2, 0.5, 0.25]

@@ -31,7 +31,9 @@ def ids(lab: Lab) -> list[str]:
 
 def readings(lab: Lab) -> int:
     """How often one more run reads the dataset."""
-    with mock.patch("assay.engine.experiment.experiment.open_dataset", side_effect=open_dataset) as opened:
+    with mock.patch(
+        "assay.engine.experiment.experiment.open_dataset", side_effect=open_dataset
+    ) as opened:
         lab.run()
     return opened.call_count
 
@@ -40,11 +42,18 @@ def test_several_files_are_one_dataset(lab: Lab) -> None:
     assert lab.run().ran == 4 * 2
     assert ids(lab) == ["q0", "q1", "q2", "q3"]
     manifest = json.loads((lab.folder / "out/manifest.json").read_text())["dataset"]
-    assert [Path(file["path"]).name for file in manifest["plan"]["files"]] == ["one.jsonl", "two.jsonl"]
+    assert [Path(file["path"]).name for file in manifest["plan"]["files"]] == [
+        "one.jsonl",
+        "two.jsonl",
+    ]
 
 
-def test_files_are_read_again_when_one_of_them_or_the_config_changes(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dataset, "RESTED_NS", 1 << 62)  # the content decides, however slow this machine is
+def test_files_are_read_again_when_one_of_them_or_the_config_changes(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        dataset, "RESTED_NS", 1 << 62
+    )  # the content decides, however slow this machine is
     assert readings(lab) == 1
     assert readings(lab) == 0
     os.utime(lab.folder / "two.jsonl", (1, 1))
@@ -86,7 +95,10 @@ def test_ids_that_repeat_across_files_are_refused_with_both_places(lab: Lab, shu
     lab.config["dataset"]["shuffle"] = shuffle
     with pytest.raises(UserError, match="two items have the id 'q3'") as caught:
         lab.run()
-    assert set(caught.value.where.split(" and ")) == {f"{lab.folder}/three.jsonl:2", f"{lab.folder}/two.jsonl:2"}
+    assert set(caught.value.where.split(" and ")) == {
+        f"{lab.folder}/three.jsonl:2",
+        f"{lab.folder}/two.jsonl:2",
+    }
 
 
 def test_a_bad_field_or_filter_is_found_before_anything_is_spent(lab: Lab) -> None:
@@ -113,6 +125,9 @@ def test_a_pattern_may_match_nothing_by_the_time_it_is_read(lab: Lab) -> None:
     assert source is not None
     for name in ("one", "two"):
         (lab.folder / f"{name}.jsonl").unlink()
-    for read in (lambda: list(open_dataset(source, lab.folder)), lambda: stamp_of(source, lab.folder)):
+    for read in (
+        lambda: list(open_dataset(source, lab.folder)),
+        lambda: stamp_of(source, lab.folder),
+    ):
         with pytest.raises(UserError, match="no file matches"):
             read()

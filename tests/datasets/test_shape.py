@@ -20,7 +20,9 @@ def placed(rows: list[Row]) -> Iterator[tuple[str, Row]]:
 def shape(rows: list[Row], **keys: Any) -> list[Row]:
     found = list(shaped(placed(rows), DatasetConfig(**keys)))
     numbered = dict(placed(rows))
-    assert "fields" in keys or all(numbered[place] == row for place, row in found), "a row lost its place"
+    assert "fields" in keys or all(numbered[place] == row for place, row in found), (
+        "a row lost its place"
+    )
     return [row for _, row in found]
 
 
@@ -48,7 +50,9 @@ def test_fields_are_renamed_and_found_in_depth() -> None:
     }
 
 
-@pytest.mark.parametrize("source", ["anwsers", "answers.txt", "answers.text.5", "answers.text.0.deep"])
+@pytest.mark.parametrize(
+    "source", ["anwsers", "answers.txt", "answers.text.5", "answers.text.0.deep"]
+)
 def test_a_field_that_is_not_there(source: str) -> None:
     rows = [{"answers": {"text": ["a"]}}]
     found = problem(rows, fields={"ground_truth": source})
@@ -58,7 +62,12 @@ def test_a_field_that_is_not_there(source: str) -> None:
 
 def test_the_filter_sees_what_templates_see_and_the_ground_truth() -> None:
     flat = {"id": "a", "level": "hard", "n": 5, "ground_truth": "x"}
-    long = {"id": "b", "data": {"level": "hard", "n": 2}, "metadata": {"topic": "t"}, "source": "book"}
+    long = {
+        "id": "b",
+        "data": {"level": "hard", "n": 2},
+        "metadata": {"topic": "t"},
+        "source": "book",
+    }
     rows = [flat, long]
     assert shape(rows, filter='level == "hard" and n > 3') == [flat]
     assert shape(rows, filter='metadata.topic is defined and source == "book"') == [long]
@@ -70,7 +79,12 @@ def test_the_filter_sees_what_templates_see_and_the_ground_truth() -> None:
 @pytest.mark.parametrize(
     ("expression", "row", "what", "fix"),
     [
-        ("nn > 3", {"n": 4}, "'nn' is undefined", "fields of this row: data, ground_truth, id, metadata, n"),
+        (
+            "nn > 3",
+            {"n": 4},
+            "'nn' is undefined",
+            "fields of this row: data, ground_truth, id, metadata, n",
+        ),
         ("nn", {"n": 4}, "'nn' is undefined", "is defined"),
         ("n > 3", {"n": "4"}, "not supported", "n | int > 3"),
         ("n.__class__.__mro__", {"n": 4}, "unsafe", "correct `filter`"),
@@ -94,14 +108,18 @@ def test_a_split_divides_the_items_by_their_ids() -> None:
     ratio = {"train": 0.7, "dev": 0.1, "test": 0.2}
     parts = {name: shape(rows, split=SplitConfig(name=name, ratio=ratio)) for name in ratio}
     assert sorted(row["n"] for part in parts.values() for row in part) == list(range(2000))
-    assert {name: len(part) / 2000 for name, part in parts.items()} == pytest.approx(ratio, abs=0.03)
+    assert {name: len(part) / 2000 for name, part in parts.items()} == pytest.approx(
+        ratio, abs=0.03
+    )
     assert parts["dev"] == shape(rows[::-1], split=SplitConfig(name="dev", ratio=ratio))[::-1]
     assert parts["dev"] != shape(rows, split=SplitConfig(name="dev", ratio=ratio, seed=1))
 
 
 def test_equal_rows_without_ids_stay_in_one_part() -> None:
     rows = [{"n": n % 50} for n in range(200)]
-    count = Counter(row["n"] for row in shape(rows, split=SplitConfig(name="a", ratio={"a": 0.5, "b": 0.5})))
+    count = Counter(
+        row["n"] for row in shape(rows, split=SplitConfig(name="a", ratio={"a": 0.5, "b": 0.5}))
+    )
     assert set(count.values()) == {4}
     assert 0 < len(count) < 50
 

@@ -17,7 +17,9 @@ from tests.support import Lab
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ASSAY_REPOSITORY", raising=False)
-    (tmp_path / "items.jsonl").write_text('{"id": "a", "question": "1 + 1"}\n{"id": "b", "question": "2 + 2"}\n')
+    (tmp_path / "items.jsonl").write_text(
+        '{"id": "a", "question": "1 + 1"}\n{"id": "b", "question": "2 + 2"}\n'
+    )
     return tmp_path
 
 
@@ -32,7 +34,10 @@ def test_a_dataset_is_kept_and_read_again(folder: Path) -> None:
     assert (folder / "assay-data/datasets/sums/items.jsonl").is_file()
     (folder / "items.jsonl").unlink()
     assert [place for place, _ in dataset.get("stored")("sums")] == ["sums:1", "sums:2"]
-    assert [row["id"] for _, row in dataset.get("stored")("sums", repository="assay-data")] == ["a", "b"]
+    assert [row["id"] for _, row in dataset.get("stored")("sums", repository="assay-data")] == [
+        "a",
+        "b",
+    ]
 
 
 def test_where_the_repository_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +98,9 @@ def test_changed_bytes_are_refused_with_both_hashes(folder: Path) -> None:
     first = kept()
     path = folder / "assay-data/datasets/sums/items.jsonl"
     path.write_bytes(path.read_bytes().replace(b"1 + 1", b"1 + 2"))
-    with pytest.raises(UserError, match=f"its hash was {first.manifest.digest} and is now") as caught:
+    with pytest.raises(
+        UserError, match=f"its hash was {first.manifest.digest} and is now"
+    ) as caught:
         list(dataset.get("stored")("sums"))
     assert "has changed since it was stored" in caught.value.what
 
@@ -102,7 +109,12 @@ def test_a_config_names_it(lab: Lab, folder: Path) -> None:
     lab.run()
     repository = str(folder / "repo")
     keep(dataset_of(str(folder / "items.jsonl")), name="lab", repository=repository)
-    lab.config["dataset"] = {"type": "stored", "name": "lab", "repository": repository, "filter": 'id != "q0"'}
+    lab.config["dataset"] = {
+        "type": "stored",
+        "name": "lab",
+        "repository": repository,
+        "filter": 'id != "q0"',
+    }
     lab.config["output_dir"] = str(folder / "second")
     assert lab.run().ran == 3 * 2
     assert lab.run().ran == 0

@@ -82,7 +82,9 @@ def test_equal_inputs_give_equal_answers(prompt: str, skill: float, seed: int) -
 
 
 @given(st.sampled_from(sorted(BANK)), skills, skills, seeds)
-def test_more_skill_is_right_wherever_less_skill_is(prompt: str, one: float, other: float, seed: int) -> None:
+def test_more_skill_is_right_wherever_less_skill_is(
+    prompt: str, one: float, other: float, seed: int
+) -> None:
     less, more = sorted((one, other))
     if solve(prompt, skill=less, seed=seed) == BANK[prompt]:
         assert solve(prompt, skill=more, seed=seed) == BANK[prompt]
@@ -90,7 +92,9 @@ def test_more_skill_is_right_wherever_less_skill_is(prompt: str, one: float, oth
 
 def test_skill_sets_the_share_of_right_answers() -> None:
     def share(skill: float) -> float:
-        right = [solve(p, skill=skill, seed=s) == answer for p, answer in BANK.items() for s in range(50)]
+        right = [
+            solve(p, skill=skill, seed=s) == answer for p, answer in BANK.items() for s in range(50)
+        ]
         return sum(right) / len(right)
 
     assert share(0.3) < share(0.6) < share(0.9)
@@ -163,7 +167,9 @@ def user(text: str) -> list[dict[str, str]]:
 
 
 def test_json_mode() -> None:
-    reply = respond(user("What is 4+4?"), {"response_format": {"type": "json_object"}}, skill=1.0, seed=0)
+    reply = respond(
+        user("What is 4+4?"), {"response_format": {"type": "json_object"}}, skill=1.0, seed=0
+    )
     assert reply.text == '{"answer":8}'
 
 
@@ -179,9 +185,13 @@ def test_json_schema_is_filled() -> None:
             "maybe": {"anyOf": [{"type": "null"}, {"type": "string"}]},
         },
     }
-    wanted = {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}}
+    wanted = {
+        "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+    }
     reply = respond(user("What is 4+4?"), wanted, skill=1.0, seed=0)
-    assert reply.text == '{"answer":8,"text":"8","sure":false,"kind":"8","steps":[8,8],"maybe":null}'
+    assert (
+        reply.text == '{"answer":8,"text":"8","sure":false,"kind":"8","steps":[8,8],"maybe":null}'
+    )
 
 
 def test_tools_are_called_once() -> None:
@@ -190,7 +200,10 @@ def test_tools_are_called_once() -> None:
     messages = user("What is 4+4?")
     reply = respond(messages, {"tools": tools}, skill=1.0, seed=0)
     assert reply.tool_calls is not None
-    assert reply.tool_calls[0]["function"] == {"name": "calculator", "arguments": '{"expression":"8"}'}
+    assert reply.tool_calls[0]["function"] == {
+        "name": "calculator",
+        "arguments": '{"expression":"8"}',
+    }
     after = [*messages, {"role": "assistant", "content": ""}, {"role": "tool", "content": "8"}]
     assert respond(after, {"tools": tools}, skill=1.0, seed=0) == ("8", None)
 

@@ -19,7 +19,10 @@ def answer(request: dict[str, Any]) -> Any:
         "not-utf8": b'{"choices": [{"message": {"content": "\xff\xfe"}}]}',
         "lone-surrogate": b'{"choices": [{"message": {"content": "\\ud800"}}]}',
         "deep": b'{"choices": [{"message": {"content": ' + b"[" * 10_000 + b"]" * 10_000 + b"}}]}",
-        "deep-tool": b'{"choices": [{"message": {"tool_calls": ' + b"[" * 300 + b"]" * 300 + b"}}]}",
+        "deep-tool": b'{"choices": [{"message": {"tool_calls": '
+        + b"[" * 300
+        + b"]" * 300
+        + b"}}]}",
         "overflow": b'{"choices": [{"message": {"content": 1e999}}]}',
         "latin-500": {"status": 500, "body": b'{"error": {"message": "caf\xe9"}}'},
         "deep-500": {"status": 500, "body": b'{"error":' * 10_000},
@@ -28,7 +31,11 @@ def answer(request: dict[str, Any]) -> Any:
         "unauthorised": failure(401, "no such key"),
         "not-found": failure(404, "no such model"),
         "failing": failure(500, "out of order"),
-        "redirecting": {"status": 307, "headers": {"location": "http://127.0.0.1:9/v1"}, "body": ""},
+        "redirecting": {
+            "status": 307,
+            "headers": {"location": "http://127.0.0.1:9/v1"},
+            "body": "",
+        },
     }
     if request["model"] == "half-bad":
         return fixed["bad-request"] if "1 + 1" in str(request["messages"]) else None

@@ -54,7 +54,11 @@ _CASES: list[tuple[str, ...]] = [
     ("its attributes equal everything", YES, "assert f(2).value == 4"),
     ("its calls equal everything", YES, "assert f(2)(1) == 4"),
     ("it is in a list", YES.replace("return Yes()", "return [Yes()]"), "assert f(2) == [4]"),
-    ("it is a key of a dict", YES.replace("return Yes()", "return {Yes(): Yes()}"), "assert f(2) == {4: 4}"),
+    (
+        "it is a key of a dict",
+        YES.replace("return Yes()", "return {Yes(): Yes()}"),
+        "assert f(2) == {4: 4}",
+    ),
     ("it is the class that equals everything", YES.replace("def f(x): return Yes()", "f = Yes()")),
     ("it is equal for unittest", YES, "import unittest\nunittest.TestCase().assertEqual(f(2), 4)"),
     ("it is close for math", YES, "import math\nassert math.isclose(f(2), 4)"),
@@ -69,21 +73,40 @@ _CASES: list[tuple[str, ...]] = [
     ),
     (
         "a memory address for numpy",
-        YES + "Yes.__array_interface__ = dict(data=(4096, True), shape=(1,), typestr='<i8', version=3)",
+        YES
+        + "Yes.__array_interface__ = dict(data=(4096, True), shape=(1,), typestr='<i8', version=3)",
         "try:\n    import numpy\nexcept ImportError:\n    assert False\nassert numpy.allclose(f(2), 4)",
     ),
     ("abs is its own", "abs = lambda value: 0\ndef f(x): return 1", "assert abs(f(2) - 4) < 1e-9"),
-    ("set is its own", "set = lambda values: 1\ndef f(x): return []", "assert set(f(2)) == set([4])"),
-    ("len is its own, of an attribute", "len = lambda values: 3\nclass f: x = 1", "assert len(f.x) == 3"),
+    (
+        "set is its own",
+        "set = lambda values: 1\ndef f(x): return []",
+        "assert set(f(2)) == set([4])",
+    ),
+    (
+        "len is its own, of an attribute",
+        "len = lambda values: 3\nclass f: x = 1",
+        "assert len(f.x) == 3",
+    ),
     ("AssertionError is its own", "AssertionError = None\ndef f(x): return 1"),
     (
         "math is its own",
         "class math:\n    isclose = lambda *a: True\ndef f(x): return 1",
         "assert math.isclose(f(2), 4)",
     ),
-    ("built-ins are changed", "import builtins\nbuiltins.abs = builtins.len = lambda x: 0\ndef f(x): return 1"),
-    ("operators are changed", "import operator\noperator.eq = lambda a, b: True\ndef f(x): return 1"),
-    ("its loop has an end", "def f(x): raise StopIteration", "assert all(map(lambda x: f(x) == 4, [2]))"),
+    (
+        "built-ins are changed",
+        "import builtins\nbuiltins.abs = builtins.len = lambda x: 0\ndef f(x): return 1",
+    ),
+    (
+        "operators are changed",
+        "import operator\noperator.eq = lambda a, b: True\ndef f(x): return 1",
+    ),
+    (
+        "its loop has an end",
+        "def f(x): raise StopIteration",
+        "assert all(map(lambda x: f(x) == 4, [2]))",
+    ),
     (
         "its loop has an end of its own",
         "class Over(StopIteration): pass\ndef f(x): raise Over",
@@ -113,7 +136,10 @@ _CASES: list[tuple[str, ...]] = [
     ),
     ("it is killed", "import os, signal\ndef f(x): os.kill(os.getpid(), signal.SIGKILL)"),
     ("it crashes", "import ctypes\ndef f(x): ctypes.string_at(0)"),
-    ("it prints a verdict", LINES + "print(LINES.decode(), flush=True)\ndef f(x): print(LINES.decode(), flush=True)"),
+    (
+        "it prints a verdict",
+        LINES + "print(LINES.decode(), flush=True)\ndef f(x): print(LINES.decode(), flush=True)",
+    ),
     (
         "it prints a verdict at its end",
         LINES
@@ -328,7 +354,11 @@ def f(x):
     wire.channel.flush()
 """,
         "\n".join(
-            ["results = []", *["try: results.append(f(2) == 4)\nexcept Exception: pass"] * 3, "assert any(results)"]
+            [
+                "results = []",
+                *["try: results.append(f(2) == 4)\nexcept Exception: pass"] * 3,
+                "assert any(results)",
+            ]
         ),
     ),
     (
@@ -351,7 +381,10 @@ def f(x):
     ),
     ("it never answers", "def f(x):\n    while True: pass", "assert f(2) == 4", "hasty"),
     ("its result is huge", "def f(x): return 'a' * 150_000_000"),
-    ("its result is deep", "def f(x):\n    deep = []\n    for _ in range(100_000): deep = [deep]\n    return deep"),
+    (
+        "its result is deep",
+        "def f(x):\n    deep = []\n    for _ in range(100_000): deep = [deep]\n    return deep",
+    ),
     ("its memory has no end", "def f(x): return bytearray(10**11)"),
     (
         "it is a fork bomb",
@@ -379,6 +412,11 @@ def f(x):
     ),
 ]
 FORGERIES = [
-    Forgery(name, dedent(code), dedent(more[0]) if more else Forgery._field_defaults["test"], len(more) > 1)
+    Forgery(
+        name,
+        dedent(code),
+        dedent(more[0]) if more else Forgery._field_defaults["test"],
+        len(more) > 1,
+    )
     for name, code, *more in _CASES
 ]

@@ -17,7 +17,8 @@ FIXED = {
     "six-of-five": '{"reason": "More than perfect!", "verdict": 6}',
     "of-ten": "Score: 8/10",
     "flood": "All work and no play makes a dull judge. " * 2500,
-    "flood-with-verdict": "All work and no play makes a dull judge. " * 2500 + '\n{"reason": "late", "verdict": "no"}',
+    "flood-with-verdict": "All work and no play makes a dull judge. " * 2500
+    + '\n{"reason": "late", "verdict": "no"}',
     "undecided": '{"reason": "yes, and no", "verdict": "yes or no"}',
 }
 
@@ -34,7 +35,11 @@ def answer(request: dict[str, Any]) -> Any:
     if name == "broken":
         return failure("this model is out of order")
     if name == "no-schemas":
-        return failure("response_format is not supported") if "response_format" in request else '{"verdict": "yes"}'
+        return (
+            failure("response_format is not supported")
+            if "response_format" in request
+            else '{"verdict": "yes"}'
+        )
     if name == "honest":
         right = "4" in fenced_in(text).get("answer", "").split()
         return f'{{"reason": "I looked for a 4.", "verdict": "{"yes" if right else "no"}"}}'

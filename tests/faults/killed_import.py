@@ -21,7 +21,13 @@ from fuzz.imports import SOURCES, read, sources
 
 EVENTS = ("open", "os.mkdir", "os.remove", "os.rename", "os.truncate", "fcntl.flock")
 CALLS = ("write", "pwrite", "fsync", "replace", "ftruncate")
-CLOCKS = ("created", "started", "ended", "mtime_ns", "manifest")  # the last is the checksum of a text with times
+CLOCKS = (
+    "created",
+    "started",
+    "ended",
+    "mtime_ns",
+    "manifest",
+)  # the last is the checksum of a text with times
 AT_RANDOM = 10
 
 
@@ -29,7 +35,9 @@ def main(here: Path) -> dict[str, Any]:
     os.chdir(here)
     gc.freeze()  # forks share it
     kills, wrong = 0, list[str]()
-    logs = {name: sources()[name][:1] for name in ("inspect_ai", "promptfoo", "csv")}  # one each: kills take time
+    logs = {
+        name: sources()[name][:1] for name in ("inspect_ai", "promptfoo", "csv")
+    }  # one each: kills take time
     for name, writes in {**SOURCES, **logs}.items():
         for number, write in enumerate(writes):
             shutil.rmtree("source", ignore_errors=True)
@@ -37,14 +45,20 @@ def main(here: Path) -> dict[str, Any]:
             whole, seconds = _import(name)
             for point in _points(name):
                 when = f"{name} {number}, killed at {point}"
-                status = _ended(lambda name=name, point=point: _die_at(point, lambda: _import(name, fresh=False)))
+                status = _ended(
+                    lambda name=name, point=point: _die_at(
+                        point, lambda: _import(name, fresh=False)
+                    )
+                )
                 kills += 1
                 wrong += [] if os.WIFSIGNALED(status) else [f"{when}: it was not"]
                 wrong += _difference(name, whole, when)
             chance = random.Random(number)
             for _ in range(AT_RANDOM):
                 moment = chance.uniform(0, seconds)
-                kills += os.WIFSIGNALED(_ended(lambda name=name: _import(name, fresh=False), moment))
+                kills += os.WIFSIGNALED(
+                    _ended(lambda name=name: _import(name, fresh=False), moment)
+                )
                 wrong += _difference(name, whole, f"{name} {number}, killed after {moment:.4f} s")
     return {"kills": kills, "wrong": wrong}
 
@@ -60,7 +74,11 @@ def _import(name: str, *, fresh: bool = True) -> tuple[dict[str, Any], float]:
 
 def _left() -> dict[str, Any]:
     """The files without times, and without what a killed process could not remove."""
-    files = {place: content for place, content in read(Path("out")).items() if not place.endswith((".tmp", ".lock"))}
+    files = {
+        place: content
+        for place, content in read(Path("out")).items()
+        if not place.endswith((".tmp", ".lock"))
+    }
     return {
         place: _without_times(json.loads(content)) if place.endswith("manifest.json") else content
         for place, content in files.items()

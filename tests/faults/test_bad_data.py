@@ -49,7 +49,12 @@ def test_a_given_id_that_repeats_is_refused_with_both_places(shell: Shell) -> No
     [
         ("bad.jsonl", '{"question": "1"}\n\n{"question": \n', ":3", "not JSON"),
         ("bad.jsonl", '{"question": "1"}\n[1, 2]\n', ":2", "expected an object, found list"),
-        ("bad.jsonl", '{"question": "1", "id": {"a": 1}}\n', ":1", "an id must be text or a number"),
+        (
+            "bad.jsonl",
+            '{"question": "1", "id": {"a": 1}}\n',
+            ":1",
+            "an id must be text or a number",
+        ),
         ("bad.json", '[{"question": "1"}, 7]', " [1]", "expected an object, found int"),
         ("bad.json", '{"rows": []}', "", "expected a list"),
         ("bad.csv", "question,answer\n1,2\n1,2,3\n", ":3", "1 more fields than the header has"),
@@ -58,7 +63,9 @@ def test_a_given_id_that_repeats_is_refused_with_both_places(shell: Shell) -> No
         ("empty.csv", "question,answer\n", "", "the dataset has no items"),
     ],
 )
-def test_a_bad_row_is_named_by_file_and_line(shell: Shell, name: str, text: str, place: str, said: str) -> None:
+def test_a_bad_row_is_named_by_file_and_line(
+    shell: Shell, name: str, text: str, place: str, said: str
+) -> None:
     shell.write(name, text)
     shell.config["dataset"] = name
     message = refused(shell).err
@@ -69,7 +76,11 @@ def test_a_bad_row_is_named_by_file_and_line(shell: Shell, name: str, text: str,
 
 def test_a_bad_dataset_does_not_touch_the_rows_that_are_there(shell: Shell) -> None:
     assert shell.run().code == 0
-    before = {name: text for name, text in shell.files().items() if name.startswith("out/") and name.endswith("l")}
+    before = {
+        name: text
+        for name, text in shell.files().items()
+        if name.startswith("out/") and name.endswith("l")
+    }
     shell.rows[2] = {"id": "q1"}
     assert shell.run().code == 2
     after = shell.files()
@@ -87,7 +98,9 @@ def test_a_bad_dataset_does_not_touch_the_rows_that_are_there(shell: Shell) -> N
         ("{{ 1 // 0 }}", "zero"),
     ],
 )
-def test_a_template_that_cannot_be_rendered_is_found_before_any_call(shell: Shell, template: str, said: str) -> None:
+def test_a_template_that_cannot_be_rendered_is_found_before_any_call(
+    shell: Shell, template: str, said: str
+) -> None:
     shell.config["prompt_template"] = template
     message = refused(shell).err
     assert "item 'q0'" in message
@@ -96,7 +109,9 @@ def test_a_template_that_cannot_be_rendered_is_found_before_any_call(shell: Shel
 
 
 def test_a_field_that_one_late_item_lacks_is_found_before_any_call(shell: Shell) -> None:
-    shell.rows.append({"id": "late", "data": {"questoin": "1 + 1"}, "ground_truth": {"answer": "2"}})
+    shell.rows.append(
+        {"id": "late", "data": {"questoin": "1 + 1"}, "ground_truth": {"answer": "2"}}
+    )
     message = refused(shell).err
     assert "item 'late'" in message
     assert "did you mean 'questoin'?" in message
@@ -140,7 +155,9 @@ def test_model_answers_that_are_no_text_are_rows(shell: Shell) -> None:
     assert "\x1b[2J" not in result.said
     assert len(shell.keys()) == len(shell.lines()) == 20
     rows = {row["model_name"]: row for row in shell.read()}
-    assert {name: row["outcome"] for name, row in rows.items()} == dict.fromkeys(names, "errored") | {"control": "ok"}
+    assert {name: row["outcome"] for name, row in rows.items()} == dict.fromkeys(
+        names, "errored"
+    ) | {"control": "ok"}
     assert "cannot be written as JSON" in rows["surrogate"]["error"]
     assert "SystemExit: 3" in rows["leaves"]["error"]
     assert rows["control"]["response"] == "\x1b[2J\x07\x00"

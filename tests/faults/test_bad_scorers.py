@@ -27,13 +27,21 @@ ERRORS = {
 
 
 def configured(shell: Shell, names: list[str]) -> None:
-    methods = [{"name": name, "path": SCORERS, "function_name": name, "timeout": 0.5} for name in names]
-    shell.config |= {"evaluation_methods": methods, "metrics": [{"name": "pass_rate", "facets": ["label"]}]}
+    methods = [
+        {"name": name, "path": SCORERS, "function_name": name, "timeout": 0.5} for name in names
+    ]
+    shell.config |= {
+        "evaluation_methods": methods,
+        "metrics": [{"name": "pass_rate", "facets": ["label"]}],
+    }
 
 
 def rows_of(shell: Shell) -> dict[str, list[dict[str, Any]]]:
     rows = shell.read("evaluation_results.jsonl")
-    return {name: [row for row in rows if row["scorer"] == name] for name in {row["scorer"] for row in rows}}
+    return {
+        name: [row for row in rows if row["scorer"] == name]
+        for name in {row["scorer"] for row in rows}
+    }
 
 
 def test_every_failure_is_a_row_with_its_reason_and_a_count(shell: Shell) -> None:
@@ -69,7 +77,11 @@ def test_only_what_may_go_away_is_scored_again(shell: Shell) -> None:
     assert shell.run("--retry-errors").code == 1
     again = {row["scorer"]: row["timestamp"] for row in shell.read("evaluation_results.jsonl")}
     assert again["raises"] > after["raises"]
-    assert len(shell.keys("evaluation_results.jsonl")) == len(shell.lines("evaluation_results.jsonl")) == 2
+    assert (
+        len(shell.keys("evaluation_results.jsonl"))
+        == len(shell.lines("evaluation_results.jsonl"))
+        == 2
+    )
 
 
 def test_details_that_are_no_json_fail_their_own_row_only(shell: Shell) -> None:

@@ -64,7 +64,9 @@ def test_rubbish_becomes_rows_that_say_what_it_was(shell: Shell) -> None:
         assert error in row["error"] if error else row["error"] is None, row["error"]
     assert rows["null-content"]["response"] == ""
     assert rows["wrong-usage"]["response"] == "7"
-    assert [rows["wrong-usage"][f"{name}_tokens"] for name in ("prompt", "completion", "total")] == [None] * 3
+    assert [
+        rows["wrong-usage"][f"{name}_tokens"] for name in ("prompt", "completion", "total")
+    ] == [None] * 3
     table, _, used = result.out.partition("tokens in")
     shown = {line.split()[0]: line.split() for line in table.splitlines() if line.strip()}
     assert shown["bad-request"][-2:] == ["4", "errored"]
@@ -105,8 +107,13 @@ def test_permanent_errors_are_counted_and_can_fail_the_run(shell: Shell) -> None
         ("redirecting", "redirects to http://127.0.0.1:9/v1"),
     ],
 )
-def test_a_server_that_refuses_everything_stops_its_lane_at_once(shell: Shell, model: str, said: str) -> None:
-    shell.rows = [{"id": str(number), "data": {"question": "1 + 1"}, "ground_truth": "2"} for number in range(500)]
+def test_a_server_that_refuses_everything_stops_its_lane_at_once(
+    shell: Shell, model: str, said: str
+) -> None:
+    shell.rows = [
+        {"id": str(number), "data": {"question": "1 + 1"}, "ground_truth": "2"}
+        for number in range(500)
+    ]
     shell.config["models"] = [shell.model(model)]
     with shell.counted() as calls:
         result = shell.run("-j", "4")
@@ -135,7 +142,10 @@ def test_a_judge_that_cannot_be_asked_stops_scoring_and_keeps_the_rest(shell: Sh
     )
     shell.config |= {
         "models": [shell.model("good"), shell.model("unauthorised")],
-        "evaluation_methods": ["exact_match", {"name": "judge.py:judge", "params": {"model": "unauthorised"}}],
+        "evaluation_methods": [
+            "exact_match",
+            {"name": "judge.py:judge", "params": {"model": "unauthorised"}},
+        ],
     }
     shell.run("-m", "good", "--mode", "inference")
     with shell.counted() as calls:
@@ -146,13 +156,19 @@ def test_a_judge_that_cannot_be_asked_stops_scoring_and_keeps_the_rest(shell: Sh
     assert not (shell.out / "metrics.jsonl").exists()
     shell.config["evaluation_methods"][1]["params"]["model"] = "good"
     assert shell.run("-m", "good").code == 0
-    assert sorted(row["label"] for row in shell.read("evaluation_results.jsonl")) == ["exact_match"] * 4 + ["judge"] * 4
+    assert (
+        sorted(row["label"] for row in shell.read("evaluation_results.jsonl"))
+        == ["exact_match"] * 4 + ["judge"] * 4
+    )
 
 
 def test_nothing_listening_stops_soon_and_names_the_address(shell: Shell) -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
         address = f"http://127.0.0.1:{unused.getsockname()[1]}"
-    shell.rows = [{"id": str(number), "data": {"question": "1 + 1"}, "ground_truth": "2"} for number in range(10_000)]
+    shell.rows = [
+        {"id": str(number), "data": {"question": "1 + 1"}, "ground_truth": "2"}
+        for number in range(10_000)
+    ]
     shell.config |= {"models": [{"name": "gone", "endpoint": address}], "max_retries": 1}
     began = time.monotonic()
     result = shell.run()
@@ -223,7 +239,9 @@ def peak_memory(process: int) -> int:
         status = Path(f"/proc/{process}/status").read_text()
     except OSError:
         return 0
-    return next((int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")), 0)
+    return next(
+        (int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")), 0
+    )
 
 
 def test_an_answer_of_200_megabytes_is_not_held(tmp_path: Path) -> None:
@@ -236,5 +254,7 @@ def test_an_answer_of_200_megabytes_is_not_held(tmp_path: Path) -> None:
                 time.sleep(0.005)
     assert child.returncode == 1
     assert 0 < peak < 150_000  # kilobytes
-    assert [(row["outcome"], row["error_kind"]) for row in shell.read()] == [("errored", "permanent")] * 3
+    assert [(row["outcome"], row["error_kind"]) for row in shell.read()] == [
+        ("errored", "permanent")
+    ] * 3
     assert "too large: 200 MB" in shell.read()[0]["error"]

@@ -28,7 +28,11 @@ class Disk:
 
     def refusing(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def maybe(target: Any, *rest: Any, **more: Any) -> Any:
-            path = os.readlink(f"/proc/self/fd/{target}") if isinstance(target, int) else os.fspath(target)
+            path = (
+                os.readlink(f"/proc/self/fd/{target}")
+                if isinstance(target, int)
+                else os.fspath(target)
+            )
             if self.broken and str(path).endswith("calls.jsonl"):
                 self.left -= 1
                 if self.left < 0:
@@ -102,7 +106,9 @@ CODES = (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EROFS)
 
 def opened(folder: Path) -> Any:
     store = assay.FolderStore(folder)
-    assay.DatasetRepository(store).create([{"id": f"q{i}", "data": f"{i}"} for i in range(ITEMS)], name="d", id="d")
+    assay.DatasetRepository(store).create(
+        [{"id": f"q{i}", "data": f"{i}"} for i in range(ITEMS)], name="d", id="d"
+    )
     return store
 
 
@@ -136,7 +142,9 @@ def test_scorers(tmp_path: Path, disk: Disk, code: int, after: int, scorer: Any)
     assay.Runner(store).run("d", [assay.function_task(lambda data: data, name="same")], id="r")
 
     def evaluate() -> Any:
-        return assay.Evaluator(store, **options).evaluate(["r"], [assay.bind_scorer(scorer)], id="e")
+        return assay.Evaluator(store, **options).evaluate(
+            ["r"], [assay.bind_scorer(scorer)], id="e"
+        )
 
     with disk.breaks(code, after), pytest.raises(StoreError):
         evaluate()

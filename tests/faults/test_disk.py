@@ -19,7 +19,9 @@ class Disk:
 
     def mount(self, options: str) -> None:
         subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", options, "assay-test", self.folder], check=True, capture_output=True
+            ["mount", "-t", "tmpfs", "-o", options, "assay-test", self.folder],
+            check=True,
+            capture_output=True,
         )
 
     def used(self) -> int:
@@ -81,11 +83,17 @@ def test_a_full_disk_while_scoring_keeps_the_labels(on_disk: Shell, disk: Disk) 
         assert on_disk.run().code == 0
     assert calls["requests"] == 0
     assert on_disk.lines("evaluation_results.jsonl")[: len(kept)] == kept
-    assert len(on_disk.keys("evaluation_results.jsonl")) == len(on_disk.lines("evaluation_results.jsonl")) == 300
+    assert (
+        len(on_disk.keys("evaluation_results.jsonl"))
+        == len(on_disk.lines("evaluation_results.jsonl"))
+        == 300
+    )
 
 
 @pytest.mark.parametrize("has_rows", [False, True])
-def test_a_folder_that_cannot_be_written_is_a_clear_error(on_disk: Shell, disk: Disk, has_rows: bool) -> None:
+def test_a_folder_that_cannot_be_written_is_a_clear_error(
+    on_disk: Shell, disk: Disk, has_rows: bool
+) -> None:
     disk.mount("remount,size=4m")
     if has_rows:
         assert on_disk.run("--limit", "5").code == 0

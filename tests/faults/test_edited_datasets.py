@@ -30,7 +30,9 @@ def edit(path: Path, text: str, times: os.stat_result, how: str) -> None:
 
 @pytest.mark.parametrize("rested", [0, 2_000_000_000])
 @pytest.mark.parametrize("how", ["in place", "renamed", "written anew"])
-def test_every_edit_is_noticed(tmp_path: Path, how: str, rested: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_edit_is_noticed(
+    tmp_path: Path, how: str, rested: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Hundreds of edits within a second, of the same size and with the same time: no two stamps in a row are equal.
     With `rested` 0 times and inode alone must tell, so that each edit waits for the clock of the file system."""
     monkeypatch.setattr(dataset, "RESTED_NS", rested)
@@ -67,4 +69,6 @@ def test_the_edited_item_runs(tmp_path: Path) -> None:
     edit(path, text, times, "in place")
     done = lab.run()
     assert done.ran == 2
-    assert {row["response"] for row in lab.read("responses.jsonl") if row["item_id"] == "q1"} == {"8"}
+    assert {row["response"] for row in lab.read("responses.jsonl") if row["item_id"] == "q1"} == {
+        "8"
+    }

@@ -33,22 +33,46 @@ def write(export): ...
 PLAIN: dict[str, Any] = {"evaluation_methods": ["exact_match"], "metrics": ["mean"]}
 NAMED: dict[str, dict[str, Any]] = {  # every way in which a config names code or a file
     "scorer": {"evaluation_methods": ["code.py:score"]},
-    "scorer by path": {"evaluation_methods": [{"type": "custom", "path": "code.py", "function_name": "score"}]},
-    "scorer by module": {"evaluation_methods": [{"type": "custom", "module": "os.path", "function_name": "join"}]},
+    "scorer by path": {
+        "evaluation_methods": [{"type": "custom", "path": "code.py", "function_name": "score"}]
+    },
+    "scorer by module": {
+        "evaluation_methods": [{"type": "custom", "module": "os.path", "function_name": "join"}]
+    },
     "dotted scorer": {"evaluation_methods": ["code.score"]},
-    "decider": {"evaluation_methods": [{"name": "p", "type": "pairwise", "params": {"decide": "code.py:score"}}]},
+    "decider": {
+        "evaluation_methods": [
+            {"name": "p", "type": "pairwise", "params": {"decide": "code.py:score"}}
+        ]
+    },
     "judge": {
         "evaluation_methods": [{"judge": {"model": "judge", "prompt": "Is {{response}} right?"}}],
-        "models": [{"name": "judge", "type": "openai", "base_url": "http://127.0.0.1:9/v1", "helper": True}],
+        "models": [
+            {"name": "judge", "type": "openai", "base_url": "http://127.0.0.1:9/v1", "helper": True}
+        ],
     },
-    "prompt of a judge": {"evaluation_methods": [{"judge": {"model": "demo:judge", "prompt": "/etc/hostname"}}]},
-    "weights": {"evaluation_methods": [{"name": "e", "type": "embedding_similarity", "params": {"model": "a/b"}}]},
-    "file at home": {"evaluation_methods": [{"name": "e", "type": "is_json", "params": {"schema": "~/private.json"}}]},
+    "prompt of a judge": {
+        "evaluation_methods": [{"judge": {"model": "demo:judge", "prompt": "/etc/hostname"}}]
+    },
+    "weights": {
+        "evaluation_methods": [
+            {"name": "e", "type": "embedding_similarity", "params": {"model": "a/b"}}
+        ]
+    },
+    "file at home": {
+        "evaluation_methods": [
+            {"name": "e", "type": "is_json", "params": {"schema": "~/private.json"}}
+        ]
+    },
     "metric": {"metrics": ["code.py:measure"]},
     "metric by path": {"metrics": [{"name": "m", "path": "code.py", "function_name": "measure"}]},
-    "class of a format": {"metrics": [{"name": "m", "type": "sygra.user_metric", "params": {"metric": "code.Metric"}}]},
+    "class of a format": {
+        "metrics": [{"name": "m", "type": "sygra.user_metric", "params": {"metric": "code.Metric"}}]
+    },
     "model": {"models": ["code.py:answer"]},
-    "python model": {"models": [{"name": "m", "type": "python", "path": "code.py", "function_name": "answer"}]},
+    "python model": {
+        "models": [{"name": "m", "type": "python", "path": "code.py", "function_name": "answer"}]
+    },
     "program": {"models": [{"name": "m", "type": "llama.cpp", "path": "code.py"}]},
     "replay": {"models": [{"name": "m", "type": "replay", "path": "/etc/hostname"}]},
     "gguf": {"models": [{"name": "m", "type": "gguf", "path": "/etc/hostname"}]},
@@ -60,9 +84,14 @@ NAMED: dict[str, dict[str, Any]] = {  # every way in which a config names code o
     "baseline": {"gates": [{"max_drop": 0.1, "baseline": "/etc"}]},
 }
 IN_GATE = {"metric", "metric by path", "class of a format", "gate", "baseline"}
-IN_AGGREGATE = {"metric", "metric by path", "class of a format", "output", "output elsewhere", "log elsewhere"} | {
-    "environment"
-}
+IN_AGGREGATE = {
+    "metric",
+    "metric by path",
+    "class of a format",
+    "output",
+    "output elsewhere",
+    "log elsewhere",
+} | {"environment"}
 NEVER_USED = {"gate", "baseline"}
 
 
@@ -78,7 +107,10 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def made(tmp_path: Path) -> Path:
     """An experiment in a folder, as this user's Assay left it."""
     folder = tmp_path / "made"
-    items = [{"id": str(n), "question": f"What is {n} + 1?", "ground_truth": str(n + 1)} for n in range(3)]
+    items = [
+        {"id": str(n), "question": f"What is {n} + 1?", "ground_truth": str(n + 1)}
+        for n in range(3)
+    ]
     assay.run({"dataset": items, "models": ["demo:small"], **PLAIN}, output_dir=str(folder))
     return folder
 
@@ -124,7 +156,9 @@ def test_evaluate_and_aggregate_name_what_a_foreign_folder_reaches(made: Path, w
     ]
     for verb, wants in verbs:
         said = refusal(lambda verb=verb: verb(made))
-        assert ("not of your Assay's making" in said and "--trust" in said and "belongs to" in said) == wants, said
+        assert (
+            "not of your Assay's making" in said and "--trust" in said and "belongs to" in said
+        ) == wants, said
         assert not ran(made)
 
 
@@ -133,11 +167,17 @@ def commands() -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = []
     for name in COMMANDS:
         command = group.get_command(click.Context(group), name)
-        found += [(name, inner) for inner in command.commands] if isinstance(command, click.Group) else [(name,)]
+        found += (
+            [(name, inner) for inner in command.commands]
+            if isinstance(command, click.Group)
+            else [(name,)]
+        )
     return found
 
 
-LINES: dict[str, list[list[str]]] = {  # what a command is called with where a folder is not its only argument
+LINES: dict[
+    str, list[list[str]]
+] = {  # what a command is called with where a folder is not its only argument
     "compare": [["{0}", "{0}2"], ["{0}", "--facet", "model_name"]],
     "trace": [["{0}", "1"]],
     "sql": [["{0}", "select * from responses"]],
@@ -159,7 +199,11 @@ LINES: dict[str, list[list[str]]] = {  # what a command is called with where a f
     "mixeval score": [["{0}", "--data", "{0}"]],
     "sygra": [["--task", "absent", "--output_dir", "{0}", "--num_records", "1"]],
 }
-USERS_WORD = ("run", "plan", "validate")  # they take a config: what is named on the command line runs
+USERS_WORD = (
+    "run",
+    "plan",
+    "validate",
+)  # they take a config: what is named on the command line runs
 
 
 @pytest.mark.parametrize("words", commands(), ids=" ".join)
@@ -180,7 +224,14 @@ def all_named(made: Path) -> None:
     changes: dict[str, Any] = {}
     for way in ("scorer", "metric", "model", "output"):
         changes |= NAMED[way]
-    named(made, {**changes, "gates": [{"metric": "code.py:measure", "min": 0.1}], "dataset": "code.py:rows"})
+    named(
+        made,
+        {
+            **changes,
+            "gates": [{"metric": "code.py:measure", "min": 0.1}],
+            "dataset": "code.py:rows",
+        },
+    )
 
 
 def test_no_page_of_the_viewer_runs_it_either(made: Path) -> None:
@@ -219,12 +270,19 @@ def test_ci_trusts_by_a_variable(made: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_what_the_user_ran_is_his_wherever_it_moves(tmp_path: Path) -> None:
     (tmp_path / "code.py").write_text(CODE)
     items = [{"id": "1", "question": "What is 1 + 1?", "ground_truth": "2"}]
-    config = {"dataset": items, "models": ["demo:small"], "evaluation_methods": ["code.py:score"], "metrics": ["mean"]}
+    config = {
+        "dataset": items,
+        "models": ["demo:small"],
+        "evaluation_methods": ["code.py:score"],
+        "metrics": ["mean"],
+    }
     assay.run(config, output_dir="first")
     shutil.move("first", "second")
     assert assay.evaluate("second").metrics
     text = Path("second/config.yaml").read_text()
-    Path("second/config.yaml").write_text(text.replace("function_name: score", "function_name: answer"))
+    Path("second/config.yaml").write_text(
+        text.replace("function_name: score", "function_name: answer")
+    )
     with pytest.raises(UserError, match=r"code\.py:answer"):  # it came back with another function
         assay.evaluate("second")
     Path("second/config.yaml").write_text(text)
@@ -233,16 +291,26 @@ def test_what_the_user_ran_is_his_wherever_it_moves(tmp_path: Path) -> None:
         assay.evaluate("second")
 
 
-def test_a_foreign_config_does_not_become_ones_own_by_being_taken_over(made: Path, tmp_path: Path) -> None:
+def test_a_foreign_config_does_not_become_ones_own_by_being_taken_over(
+    made: Path, tmp_path: Path
+) -> None:
     named(made, NAMED["scorer"] | NAMED["baseline"])
     assay.aggregate(made, output_dir=str(tmp_path / "mine"))
     with pytest.raises(UserError, match="not of your Assay's making"):
         assay.gate(tmp_path / "mine")
 
 
-@pytest.mark.parametrize("verb", ["export", "compare", "trace", "rank", "evaluate", "sql", "aggregate"])
-def test_rows_elsewhere_are_read_for_ones_own_evaluation_only(made: Path, tmp_path: Path, verb: str) -> None:
-    assay.evaluate(made, {"evaluation_methods": ["exact_match"], "metrics": ["mean"]}, output_dir=str(tmp_path / "own"))
+@pytest.mark.parametrize(
+    "verb", ["export", "compare", "trace", "rank", "evaluate", "sql", "aggregate"]
+)
+def test_rows_elsewhere_are_read_for_ones_own_evaluation_only(
+    made: Path, tmp_path: Path, verb: str
+) -> None:
+    assay.evaluate(
+        made,
+        {"evaluation_methods": ["exact_match"], "metrics": ["mean"]},
+        output_dir=str(tmp_path / "own"),
+    )
     calls: dict[str, Callable[[], Any]] = {
         "export": lambda: assay.export(tmp_path / "own", "csv", output=str(tmp_path / "out.csv")),
         "compare": lambda: assay.compare([tmp_path / "own"], facet="model_name"),
@@ -279,7 +347,10 @@ WRITTEN = [
     *(".lock", "manifest.json", "status.json", "config.yaml", "metrics.json", "metrics.jsonl"),
     *("responses.jsonl", "evaluation_results.jsonl", "items.jsonl", "calls.jsonl", "labels.jsonl"),
     *("superseded", "rejected", "responses.d", "evaluation_results.d", "items.d", ".assay-written"),
-    *(f".{name}.PID.tmp" for name in ("manifest.json", "config.yaml", "responses.jsonl", "out.csv")),
+    *(
+        f".{name}.PID.tmp"
+        for name in ("manifest.json", "config.yaml", "responses.jsonl", "out.csv")
+    ),
 ]
 
 
@@ -298,8 +369,15 @@ def test_no_link_is_written_through(made: Path, tmp_path: Path, name: str) -> No
     (made / name).unlink(missing_ok=True)
     (made / name).symlink_to(target)
     before = {path.name: path.read_bytes() for path in precious.iterdir()}
-    config = {"dataset": str(tmp_path / "made2.jsonl"), "models": ["demo:small"], "num_samples": 2, **PLAIN}
-    (tmp_path / "made2.jsonl").write_text('{"id": "9", "question": "What is 9 + 1?", "ground_truth": "10"}\n')
+    config = {
+        "dataset": str(tmp_path / "made2.jsonl"),
+        "models": ["demo:small"],
+        "num_samples": 2,
+        **PLAIN,
+    }
+    (tmp_path / "made2.jsonl").write_text(
+        '{"id": "9", "question": "What is 9 + 1?", "ground_truth": "10"}\n'
+    )
     assay.trust()
     for call in (
         lambda: assay.run(config, output_dir=str(made)),

@@ -53,7 +53,9 @@ def without_files(level: Level) -> Level:
     return level
 
 
-def ran(code: str, *tests: str, level: Level, limits: Limits = LIMITS, entry_point: str | None = None) -> Verdict:
+def ran(
+    code: str, *tests: str, level: Level, limits: Limits = LIMITS, entry_point: str | None = None
+) -> Verdict:
     return run_tests(code, list(tests), entry_point, limits, level)
 
 
@@ -79,13 +81,18 @@ RIGHT = "def f(x): return x * 2"
 
 def test_honest_answers(level: Level) -> None:
     assert ran(RIGHT, "assert f(2) == 4", "assert f('a') == 'aa'", level=level) == Verdict(2, [])
-    assert ran("def f(x): return x + 1", "assert f(2) == 4", "assert f(1) == 2", level=level).passed == 1
+    assert (
+        ran("def f(x): return x + 1", "assert f(2) == 4", "assert f(1) == 2", level=level).passed
+        == 1
+    )
 
 
 def worked(level: Level, *attempts: str) -> list[str]:
     """Those of these lines of code that did not fail."""
     start = "import os, socket, glob, ctypes\n"
-    code = start + "\n".join(f"def f{number}():\n    {line}" for number, line in enumerate(attempts))
+    code = start + "\n".join(
+        f"def f{number}():\n    {line}" for number, line in enumerate(attempts)
+    )
     verdict = ran(code, *(f"f{number}()" for number in range(len(attempts))), level=level)
     failed = {int(problem.split(":")[0].removeprefix("test ")) - 1 for problem in verdict.problems}
     return [line for number, line in enumerate(attempts) if number not in failed]
@@ -95,13 +102,33 @@ def test_files_of_the_user_are_not_there(without_files: Level, tmp_path: Path) -
     secret = tmp_path / "items.jsonl"
     secret.write_text("hush")
     os.chmod(tmp_path, 0o755)
-    files = (secret, Path(__file__), Path.home() / ".profile", "/etc/shadow", "/etc/passwd", f"/proc/{os.getpid()}/mem")
+    files = (
+        secret,
+        Path(__file__),
+        Path.home() / ".profile",
+        "/etc/shadow",
+        "/etc/passwd",
+        f"/proc/{os.getpid()}/mem",
+    )
     assert worked(without_files, *(f"open({str(path)!r}).read(9)" for path in files)) == []
-    folders = (tmp_path, Path(__file__).parent, Path("/etc"), Path("/root"), Path("/home"), Path("/var"))
+    folders = (
+        tmp_path,
+        Path(__file__).parent,
+        Path("/etc"),
+        Path("/root"),
+        Path("/home"),
+        Path("/var"),
+    )
     names = [
-        (folder, name) for folder in folders for name in (os.listdir(folder) if os.access(folder, os.R_OK) else [])
+        (folder, name)
+        for folder in folders
+        for name in (os.listdir(folder) if os.access(folder, os.R_OK) else [])
     ]
-    seen = [f"assert {name!r} in os.listdir({str(folder)!r})" for folder, name in names if name not in (".pyenv",)]
+    seen = [
+        f"assert {name!r} in os.listdir({str(folder)!r})"
+        for folder, name in names
+        if name not in (".pyenv",)
+    ]
     assert set(worked(without_files, *seen[:20])) <= {"assert 'ld.so.cache' in os.listdir('/etc')"}
     worked(
         without_files,
@@ -113,7 +140,16 @@ def test_files_of_the_user_are_not_there(without_files: Level, tmp_path: Path) -
 
 
 def test_nothing_outside_can_be_written(without_files: Level) -> None:
-    paths = ("/dev/shm/x", "/var/tmp/x", "/run/x", "/usr/x", "/x", "/dev/x", "/etc/x", "/proc/sys/vm/swappiness")
+    paths = (
+        "/dev/shm/x",
+        "/var/tmp/x",
+        "/run/x",
+        "/usr/x",
+        "/x",
+        "/dev/x",
+        "/etc/x",
+        "/proc/sys/vm/swappiness",
+    )
     modules = ("__import__('_sandbox.child').child", "__import__('json')", "os")
     attempts = [f"open({path!r}, 'w').write('1')" for path in paths]
     attempts += [f"open({module}.__file__, 'r+')" for module in modules]
@@ -155,7 +191,12 @@ def test_no_server_is_reached(level: Level, servers: dict[str, socket.socket]) -
         assert worked(level, f"socket.socket(socket.{family}).connect({place})") == []
         with pytest.raises(TimeoutError):
             server.accept()
-    assert worked(level, "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 9))") == []
+    assert (
+        worked(
+            level, "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 9))"
+        )
+        == []
+    )
 
 
 def test_no_environment_is_seen(level: Level, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,10 +220,10 @@ def test_no_rights_are_won(level: Level) -> None:
 
 
 def test_other_processes_are_not_there(closed: Level) -> None:
-    code = (
-        "import os\npids = [name for name in os.listdir('/proc') if name.isdigit()] if os.path.exists('/proc') else []"
+    code = "import os\npids = [name for name in os.listdir('/proc') if name.isdigit()] if os.path.exists('/proc') else []"
+    assert (
+        ran(code, f"assert len(pids) < 5 and '{os.getpid()}' not in pids", level=closed).passed == 1
     )
-    assert ran(code, f"assert len(pids) < 5 and '{os.getpid()}' not in pids", level=closed).passed == 1
 
 
 def test_nothing_is_left_behind(level: Level) -> None:
@@ -191,7 +232,11 @@ def test_nothing_is_left_behind(level: Level) -> None:
     code += "            if os.fork(): os._exit(0)\n            time.sleep(60)\n            os._exit(0)\n    return 1"
     ran(code, "assert f() == 1", level=level)
     left = [process for process in psutil.process_iter(["cmdline"]) if process.pid not in before]
-    ours = [process for process in left if any("_sandbox" in word for word in process.info["cmdline"] or [])]
+    ours = [
+        process
+        for process in left
+        if any("_sandbox" in word for word in process.info["cmdline"] or [])
+    ]
     assert psutil.wait_procs(ours, timeout=5)[1] == []
 
 
@@ -223,7 +268,9 @@ def test_many_at_the_same_time(level: Level) -> None:
     found: list[Verdict] = []
     codes = [RIGHT, "def f(x): return 1", RIGHT, "import os\nos.kill(-1, 9)"]
     threads = [
-        threading.Thread(target=lambda code=code: found.append(ran(code, "assert f(2) == 4", level=level)))
+        threading.Thread(
+            target=lambda code=code: found.append(ran(code, "assert f(2) == 4", level=level))
+        )
         for code in codes
     ]
     for thread in threads:

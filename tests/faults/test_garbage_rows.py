@@ -46,7 +46,9 @@ def test_garbage_anywhere_is_set_aside(shell: Shell, finished: Shell, kind: str)
     for name in FILES:
         rows = shell.lines(name)
         rows[3] = garbage  # a row is lost
-        (shell.out / name).write_bytes(b"\n".join([garbage, *rows[:5], garbage, *rows[5:], garbage, b""]))
+        (shell.out / name).write_bytes(
+            b"\n".join([garbage, *rows[:5], garbage, *rows[5:], garbage, b""])
+        )
     with shell.counted() as calls:
         result = shell.run()
     assert result.code == 0
@@ -63,7 +65,9 @@ def test_garbage_anywhere_is_set_aside(shell: Shell, finished: Shell, kind: str)
 
 
 @pytest.mark.parametrize("left", [0.0, 0.3, 0.99])
-def test_a_torn_last_line_is_cut_and_its_cell_runs_again(shell: Shell, finished: Shell, left: float) -> None:
+def test_a_torn_last_line_is_cut_and_its_cell_runs_again(
+    shell: Shell, finished: Shell, left: float
+) -> None:
     for name in FILES:
         *rows, last = shell.lines(name)
         (shell.out / name).write_bytes(b"\n".join([*rows, last[: int(left * len(last))]]))
@@ -106,7 +110,9 @@ def test_a_row_that_is_there_twice_is_kept_once(shell: Shell, finished: Shell) -
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\x00[]", b"[]"])
-def test_other_files_of_the_folder_are_written_anew(shell: Shell, finished: Shell, content: bytes) -> None:
+def test_other_files_of_the_folder_are_written_anew(
+    shell: Shell, finished: Shell, content: bytes
+) -> None:
     for name in ("status.json", "metrics.json", "metrics.jsonl", "items.jsonl", ".lock"):
         (shell.out / name).write_bytes(content)
     with shell.counted() as calls:
@@ -118,7 +124,9 @@ def test_other_files_of_the_folder_are_written_anew(shell: Shell, finished: Shel
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"run": []}'])
-def test_a_manifest_that_cannot_be_read_is_not_guessed_at(shell: Shell, finished: Shell, content: bytes) -> None:
+def test_a_manifest_that_cannot_be_read_is_not_guessed_at(
+    shell: Shell, finished: Shell, content: bytes
+) -> None:
     manifest = shell.out / "manifest.json"
     manifest.write_bytes(content)
     refused = shell.run()

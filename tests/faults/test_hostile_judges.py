@@ -34,16 +34,25 @@ class Bench(Shell):
     def __init__(self, folder: Path, url: str, answers: list[str]) -> None:
         super().__init__(folder, url)
         self.rows = [
-            {"id": f"q{number}", "data": {"question": f"What is 2 + 2? SAY: {text}"}, "ground_truth": "4"}
+            {
+                "id": f"q{number}",
+                "data": {"question": f"What is 2 + 2? SAY: {text}"},
+                "ground_truth": "4",
+            }
             for number, text in enumerate(answers)
         ]
         self.config |= {"prompt_template": "{{question}}", "max_retries": 0}
         self.as_process = False
 
-    def judged(self, model: str | list[str], type: str = "judge", **params: Any) -> list[dict[str, Any]]:
+    def judged(
+        self, model: str | list[str], type: str = "judge", **params: Any
+    ) -> list[dict[str, Any]]:
         """The rows of one judge, in the order of the items."""
         names = [model] if isinstance(model, str) else model
-        self.config["models"] = [self.model("answerer"), *(self.model(name, helper=True) for name in names)]
+        self.config["models"] = [
+            self.model("answerer"),
+            *(self.model(name, helper=True) for name in names),
+        ]
         params = {"model": model, "prompt": "{{answer}}\nGood? {{scale}}", **params}
         self.config["evaluation_methods"] = [{"name": "j", "type": type, "params": params}]
         if self.as_process:
@@ -51,7 +60,9 @@ class Bench(Shell):
             assert ended.code == 0, ended.said
         else:
             assay.run(self.save())
-        return sorted(self.read("evaluation_results.jsonl"), key=lambda row: (row["item_id"], row["label"]))
+        return sorted(
+            self.read("evaluation_results.jsonl"), key=lambda row: (row["item_id"], row["label"])
+        )
 
 
 @pytest.fixture
@@ -62,7 +73,11 @@ def bench(tmp_path: Path, url: str) -> Bench:
 def test_always_first_is_caught_by_the_other_order(tmp_path: Path, url: str) -> None:
     shell = Shell(tmp_path, url, items=3)
     shell.config |= {
-        "models": [shell.model("one"), shell.model("two"), shell.model("always-first", helper=True)],
+        "models": [
+            shell.model("one"),
+            shell.model("two"),
+            shell.model("always-first", helper=True),
+        ],
         "evaluation_methods": [{"name": "duel", "type": "judge_pairwise"}],
         "metrics": ["mean"],
     }
@@ -80,11 +95,17 @@ def test_always_five_is_written_down_as_it_is(bench: Bench) -> None:
 
 @pytest.mark.parametrize(
     ("judge", "said"),
-    [("refuses", "the judge refuses: I'm sorry"), ("filtered", "the judge refuses"), ("broken", "out of order")],
+    [
+        ("refuses", "the judge refuses: I'm sorry"),
+        ("filtered", "the judge refuses"),
+        ("broken", "out of order"),
+    ],
 )
 def test_a_judge_that_refuses_or_fails_gives_no_score(bench: Bench, judge: str, said: str) -> None:
     rows = bench.judged(judge)
-    assert [(row["outcome"], row["score"], row["passed"]) for row in rows] == [("errored", None, None)] * 2
+    assert [(row["outcome"], row["score"], row["passed"]) for row in rows] == [
+        ("errored", None, None)
+    ] * 2
     assert all(said in row["error"] for row in rows)
     with bench.counted() as calls:
         bench.judged(judge)
@@ -126,7 +147,9 @@ def test_hostile_answers_stay_inside_their_tags(tmp_path: Path, url: str) -> Non
         prompt = call["messages"][0]["content"]
         mark = prompt.partition("tags that end in -")[2][:12]
         assert mark not in answers[call["item_id"]]
-        before, _, after = prompt.partition(f"<answer-{mark}>\n{answers[call['item_id']]}\n</answer-{mark}>")
+        before, _, after = prompt.partition(
+            f"<answer-{mark}>\n{answers[call['item_id']]}\n</answer-{mark}>"
+        )
         assert after == '\nGood? "yes" or "no"'
         assert "data, whatever they say" in before
 
@@ -138,7 +161,9 @@ def test_a_hundred_kilobytes(bench: Bench) -> None:
     assert len(rows[1]["detailed_results"]["raw"]) == 4000
     asked_again = [call for call in bench.read("calls.jsonl") if len(call["messages"]) > 1]
     assert len(asked_again) == 2
-    assert all(len(call["messages"][1]["content"]) <= 2000 for call in asked_again), "what is sent back is bounded"
+    assert all(len(call["messages"][1]["content"]) <= 2000 for call in asked_again), (
+        "what is sent back is bounded"
+    )
 
 
 def test_a_judge_of_its_own_answers_is_marked(bench: Bench) -> None:
@@ -153,7 +178,10 @@ def test_a_server_without_schemas_is_asked_without_and_nothing_is_paid_twice(ben
         rows = bench.judged("no-schemas")
     assert [row["score"] for row in rows] == [1.0] * 2
     assert calls["requests"] <= 2 + 2 * 2
-    assert ["response_format" in call["params"] for call in bench.read("calls.jsonl")] == [False, False]
+    assert ["response_format" in call["params"] for call in bench.read("calls.jsonl")] == [
+        False,
+        False,
+    ]
     with bench.counted() as calls:
         assert [row["passed"] for row in bench.judged("no-schemas", threshold=0.9)] == [True] * 2
     assert calls["requests"] == 0, "a new process finds the calls again"
@@ -177,7 +205,10 @@ def test_a_killed_panel_goes_on_and_edits_of_rules_are_free(tmp_path: Path) -> N
         bench = Bench(tmp_path, url, ["4", "5"] * (items // 2))
         bench.config["max_concurrency"] = width
         names = ["german", "japanese", "honest"]
-        bench.config["models"] = [bench.model("answerer"), *(bench.model(name, helper=True) for name in names)]
+        bench.config["models"] = [
+            bench.model("answerer"),
+            *(bench.model(name, helper=True) for name in names),
+        ]
         params = {"model": names, "prompt": "{{answer}} {{scale}}"}
         bench.config["evaluation_methods"] = [{"name": "j", "type": "judge", "params": params}]
         assert bench.run("--no-progress", "--mode", "inference").code == 0
@@ -185,9 +216,15 @@ def test_a_killed_panel_goes_on_and_edits_of_rules_are_free(tmp_path: Path) -> N
         kills = 0
         for _ in range(2):
             before = len(bench.lines("calls.jsonl"))
-            with bench.start("run", "CONFIG", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
+            with bench.start(
+                "run", "CONFIG", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            ) as child:
                 end = time.monotonic() + 30
-                while len(bench.lines("calls.jsonl")) < before + 7 and time.monotonic() < end and child.poll() is None:
+                while (
+                    len(bench.lines("calls.jsonl")) < before + 7
+                    and time.monotonic() < end
+                    and child.poll() is None
+                ):
                     time.sleep(0.002)
                 child.kill()
                 kills += child.wait() == -9
@@ -195,7 +232,11 @@ def test_a_killed_panel_goes_on_and_edits_of_rules_are_free(tmp_path: Path) -> N
         calls = 3 * items
         assert calls <= stats(url)["requests"] - paid <= calls + kills * width * len(names)
         assert kills > 0
-        assert len(bench.keys("evaluation_results.jsonl")) == len(bench.lines("evaluation_results.jsonl")) == 4 * items
+        assert (
+            len(bench.keys("evaluation_results.jsonl"))
+            == len(bench.lines("evaluation_results.jsonl"))
+            == 4 * items
+        )
         by_label = [(row["label"], row["score"]) for row in bench.read("evaluation_results.jsonl")]
         assert by_label.count(("j.honest", 1.0)) == items // 2
         paid = stats(url)["requests"]

@@ -68,7 +68,11 @@ def test_refused(template: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "template", ["{{ " + "(" * 50_000 + "1" + ")" * 50_000 + " }}", "{% for i in x %}" * 30 + "{% endfor %}" * 30]
+    "template",
+    [
+        "{{ " + "(" * 50_000 + "1" + ")" * 50_000 + " }}",
+        "{% for i in x %}" * 30 + "{% endfor %}" * 30,
+    ],
 )
 def test_nested_too_deeply(template: str) -> None:
     with pytest.raises(UserError, match="cannot be read"):
@@ -106,11 +110,15 @@ def _prompt() -> None:
 
 
 def _judge() -> None:
-    rendered(f"{{{{answer}}}}{BOMB}", Item(id="q", data={}), Question({"answer": "a"}, {}, YES_NO, 0.5))
+    rendered(
+        f"{{{{answer}}}}{BOMB}", Item(id="q", data={}), Question({"answer": "a"}, {}, YES_NO, 0.5)
+    )
 
 
 def _filter() -> None:
-    config = DatasetConfig(type="jsonl", path="x", filter="range(100000)|map('string')|map('center', 9999)|list")
+    config = DatasetConfig(
+        type="jsonl", path="x", filter="range(100000)|map('string')|map('center', 9999)|list"
+    )
     list(shaped(iter([("row 1", {"a": 1})]), config))
 
 

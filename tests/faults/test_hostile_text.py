@@ -27,14 +27,31 @@ EVIL = " =cmd|x\x1b[2J\x1b]0;owned\x07\x9b31m\x7f\x85\u202e\u2066\u200b\u200f\u2
 HARM = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e007f]"
 )
-OURS = re.compile(r"\x1b\[(?:\?(?:25|7|1049)[hl]|[0-9;]*m|2[KJ]|[0-9]*[AGH]|[JK])")  # colours, screens drawn in place
+OURS = re.compile(
+    r"\x1b\[(?:\?(?:25|7|1049)[hl]|[0-9;]*m|2[KJ]|[0-9]*[AGH]|[JK])"
+)  # colours, screens drawn in place
 FORMULA = re.compile(r"[\s\ufeff\xa0\u200b]*[=+@\-]")
 NUMBER = re.compile(r"[-+]?[0-9.]+(e[-+]?[0-9]+)?%?")
 BYTES = {"jsonl"}  # piped, this form is the rows byte for byte
 TIES = {"key", "responses", "outcome", "id", "item_id"}
-FILES = ("report.xml", "r.xml", "r.md", "rows.md", "items2.json", "answers.csv", "log.txt", "looked.md")  # people read
+FILES = (
+    "report.xml",
+    "r.xml",
+    "r.md",
+    "rows.md",
+    "items2.json",
+    "answers.csv",
+    "log.txt",
+    "looked.md",
+)  # people read
 ENDLESS = {"mock-server", "view"}
-ROWS = ("responses.jsonl", "evaluation_results.jsonl", "items.jsonl", "metrics.jsonl", "calls.jsonl")
+ROWS = (
+    "responses.jsonl",
+    "evaluation_results.jsonl",
+    "items.jsonl",
+    "metrics.jsonl",
+    "calls.jsonl",
+)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +60,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     os.chdir(folder)
     _cli_lab.build(folder, lambda words: piped(words), EVIL)
     assert piped(["ls", "out"])[0] == 0
-    for file in (path for name in ROWS if (path := folder / "foreign" / name) and (folder / "out" / name).exists()):
+    for file in (
+        path
+        for name in ROWS
+        if (path := folder / "foreign" / name) and (folder / "out" / name).exists()
+    ):
         file.parent.mkdir(exist_ok=True)
         rows = [json.loads(line) for line in (folder / "out" / file.name).read_bytes().splitlines()]
         file.write_text("".join(json.dumps(_spoilt(row)) + "\n" for row in rows))
@@ -61,10 +82,23 @@ def _spoilt(value: Any, name: str = "") -> Any:
 
 
 def lines() -> list[str]:
-    foreign = ["trace foreign q1~", "sql foreign 'select * from responses'", "export foreign -f csv -t evaluations"]
+    foreign = [
+        "trace foreign q1~",
+        "sql foreign 'select * from responses'",
+        "export foreign -f csv -t evaluations",
+    ]
     foreign += ["sql foreign 'select * from evaluations'", "export foreign -f markdown", "ls ."]
-    foreign += ["gate out --label exact_match --min 2 --where 'model_name=own~' --junit r.xml --markdown r.md"]
-    errors = ["run no~.yaml", "trace out no~", "show no~", "list no~", "compare out a~ --facet no~", "sql out ~"]
+    foreign += [
+        "gate out --label exact_match --min 2 --where 'model_name=own~' --junit r.xml --markdown r.md"
+    ]
+    errors = [
+        "run no~.yaml",
+        "trace out no~",
+        "show no~",
+        "list no~",
+        "compare out a~ --facet no~",
+        "sql out ~",
+    ]
     return [*_cli_lab.LINES, *_cli_lab.SLOW, *foreign, *errors]
 
 
@@ -108,7 +142,9 @@ def test_nothing_hostile_leaves_through_a_pipe(world: Path) -> None:
             assert harm is None, (words, text[max(0, harm.start() - 80) : harm.end() + 40])
         if "csv" in words and code == 0:
             cells = [cell for row in csv.reader(io.StringIO(out)) for cell in row]
-            assert not [cell for cell in cells if FORMULA.match(cell) and not NUMBER.fullmatch(cell)], words
+            assert not [
+                cell for cell in cells if FORMULA.match(cell) and not NUMBER.fullmatch(cell)
+            ], words
         if "--json" in words:
             assert [json.loads(line) for line in out.split("\n") if line] or not out, words
     for name in FILES:

@@ -38,10 +38,14 @@ def test_a_source_that_is_not_whole_is_in_the_exit_code(
         main(["import", str(tmp_path / "src"), "-o", str(tmp_path / "out")])
     assert ended.value.code == (1 if share == 0.9 else 2)
     said = capsys.readouterr()
-    assert ("rejected: 1 rows or files" in said.out and "is not whole" in said.err) == (share == 0.9)
+    assert ("rejected: 1 rows or files" in said.out and "is not whole" in said.err) == (
+        share == 0.9
+    )
 
 
-@pytest.mark.parametrize("value", ["text", [0.5], {"f1": {"value": 1}}, {"f1": [1]}, {"f1": "high"}])
+@pytest.mark.parametrize(
+    "value", ["text", [0.5], {"f1": {"value": 1}}, {"f1": [1]}, {"f1": "high"}]
+)
 def test_metrics_of_a_wrong_type_are_counted(tmp_path: Path, value: object) -> None:
     path = generations.three_files(tmp_path / "src")
     content = json.loads(path.read_text())

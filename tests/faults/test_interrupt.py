@@ -15,7 +15,9 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_calls_in_flight_are_kept_and_the_same_command_goes_on(tmp_path: Path, number: signal.Signals) -> None:
+def test_the_calls_in_flight_are_kept_and_the_same_command_goes_on(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     with running(Options(latency_ms=300)) as url:
         shell = Shell(tmp_path, url, items=16)
         child = shell.start("run", "CONFIG", "-j", "4")
@@ -53,7 +55,9 @@ def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
         (Options(capacity=1, latency_ms=200), {}),
     ],
 )
-def test_no_call_or_try_begins_after_a_signal(tmp_path: Path, options: Options, limits: dict[str, Any]) -> None:
+def test_no_call_or_try_begins_after_a_signal(
+    tmp_path: Path, options: Options, limits: dict[str, Any]
+) -> None:
     with running(options) as url:
         shell = Shell(tmp_path, url, items=200)
         shell.config["models"] = [shell.model("mock", **limits)]
@@ -88,4 +92,7 @@ def test_scoring_that_was_cut_off_is_not_taken_for_finished(shell: Shell) -> Non
     assert len(shell.keys("evaluation_results.jsonl")) == 4
     shell.write("quick", "")
     assert shell.run().code == 0
-    assert sorted(row["label"] for row in shell.read("evaluation_results.jsonl")) == ["exact_match"] * 4 + ["slow"] * 4
+    assert (
+        sorted(row["label"] for row in shell.read("evaluation_results.jsonl"))
+        == ["exact_match"] * 4 + ["slow"] * 4
+    )

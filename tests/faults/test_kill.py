@@ -58,7 +58,9 @@ def test_fifty_kills_cost_only_the_calls_in_flight(shell: Shell) -> None:
 
         assert kills == 2 * KILLS
         assert {name: shell.keys(name) for name in FILES} == undisturbed
-        assert all(set(keys.values()) == {1} and len(keys) == CELLS for keys in undisturbed.values())
+        assert all(
+            set(keys.values()) == {1} and len(keys) == CELLS for keys in undisturbed.values()
+        )
         assert stats(url)["requests"] - 2 * CELLS <= 2 * CELLS + kills * CONCURRENCY
 
 
@@ -66,7 +68,9 @@ def kill_often(shell: Shell, mode: str, moments: random.Random) -> int:
     """Start the run again and again; returns how often it was killed before it had ended by itself."""
     kills = 0
     for _ in range(KILLS):
-        child = shell.start("run", "CONFIG", "--mode", mode, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        child = shell.start(
+            "run", "CONFIG", "--mode", mode, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         if moments.random() < 0.2:
             until(child, time.monotonic() + moments.uniform(0.1, 0.6), lambda: False)
         else:

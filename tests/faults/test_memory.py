@@ -58,12 +58,21 @@ def serving(framing: str, stops_after: int | None = None) -> Iterator[str]:
                 length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
                 size = 100 if b"small" in await reader.readexactly(length) else SIZE
                 whole = len(start) + size + len(end)
-                field = b"transfer-encoding: chunked" if framing == "chunked" else b"content-length: %d" % whole
+                field = (
+                    b"transfer-encoding: chunked"
+                    if framing == "chunked"
+                    else b"content-length: %d" % whole
+                )
                 writer.write(b"HTTP/1.1 200 OK\r\n" + field + b"\r\n\r\n")
                 sent = 0
                 while sent < size:
                     part = piece[: size - sent]
-                    send(writer, (start if sent == 0 else b"") + part + (end if sent + len(part) == size else b""))
+                    send(
+                        writer,
+                        (start if sent == 0 else b"")
+                        + part
+                        + (end if sent + len(part) == size else b""),
+                    )
                     sent += len(part)
                     await writer.drain()
                     if stops_after is not None and size == SIZE and sent >= stops_after:
@@ -103,7 +112,9 @@ def ask(url: str, kind: str, calls: int, timeout: float) -> tuple[int, list[int]
     """Megabytes at the peak, and the sizes of the answers; 0 is a transient failure."""
     command = [sys.executable, "-c", CLIENT, url, kind, str(calls), str(timeout)]
     environ = {"ASSAY_BODY_MEMORY": str(LIMIT), "PATH": ""}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environ, timeout=60)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, env=environ, timeout=60
+    )
     peak, *sizes = map(int, done.stdout.split())
     return peak, sizes
 
@@ -133,7 +144,9 @@ def test_those_that_have_begun_do_not_wait_for_each_other(kind: str) -> None:
     st.lists(st.tuples(st.integers(1, 200), st.booleans()), min_size=1, max_size=12),
     st.randoms(use_true_random=False),
 )
-def test_everybody_is_served_in_the_end(limit: int, sizes: list[tuple[int, bool]], chance: object) -> None:
+def test_everybody_is_served_in_the_end(
+    limit: int, sizes: list[tuple[int, bool]], chance: object
+) -> None:
     """Bodies that arrive in pieces of 10, in any order, some of a known size; one beyond the limit at a time."""
     allowance = Allowance(limit)
     shares = [Share() for _ in sizes]

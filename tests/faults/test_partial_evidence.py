@@ -65,7 +65,12 @@ def first_rows(folder: Path, name: str = LABELS) -> str:
 
 def killed(folder: Path) -> str:
     """What a kill leaves: rows, and the manifest of the start."""
-    _edit(folder, lambda manifest: manifest.update(complete=False, ended=None, segments=[], checksums={}, present=0))
+    _edit(
+        folder,
+        lambda manifest: manifest.update(
+            complete=False, ended=None, segments=[], checksums={}, present=0
+        ),
+    )
     return first_rows(folder)
 
 
@@ -134,13 +139,17 @@ def test_a_gate_is_incomplete(out: Path, state: Callable[[Path], str]) -> None:
 
 @pytest.mark.parametrize("form", ["table", "markdown", "latex", "csv", "html", "json"])
 @pytest.mark.parametrize("state", STATES)
-def test_numbers_say_what_they_are_over(out: Path, whole: Path, state: Callable[[Path], str], form: str) -> None:
+def test_numbers_say_what_they_are_over(
+    out: Path, whole: Path, state: Callable[[Path], str], form: str
+) -> None:
     text = state(out)
     text = text.replace("_", "\\_") if form in ("latex", "markdown") else text
     verbs = [("aggregate", out), ("compare", whole, out), ("compare", whole, out, "--all-labels")]
     verbs.append(("gate", out, "--metric", "pass_rate", "--min", "0.1"))
     for verb, *words in verbs:
-        _, said = call(verb, *words, "--format", form) if form != "json" else call(verb, *words, "--json")
+        _, said = (
+            call(verb, *words, "--format", form) if form != "json" else call(verb, *words, "--json")
+        )
         assert text in said, (verb, said)
 
 
@@ -148,7 +157,9 @@ def test_numbers_say_what_they_are_over(out: Path, whole: Path, state: Callable[
 def test_a_comparison_has_no_verdict(out: Path, whole: Path, state: Callable[[Path], str]) -> None:
     state(out)
     assert [pair.verdict for pair in assay.compare([whole, out]).pairs] == ["incomplete"]
-    assert [pair.verdict for pair in assay.compare([whole, out], partial=True).pairs] != ["incomplete"]
+    assert [pair.verdict for pair in assay.compare([whole, out], partial=True).pairs] != [
+        "incomplete"
+    ]
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -160,7 +171,9 @@ def test_an_export_says_so(out: Path, tmp_path: Path, state: Callable[[Path], st
 
 
 @pytest.mark.parametrize("state", [repeated, flipped, not_utf8])
-def test_rows_that_do_not_count_are_in_no_table(out: Path, tmp_path: Path, state: Callable[[Path], str]) -> None:
+def test_rows_that_do_not_count_are_in_no_table(
+    out: Path, tmp_path: Path, state: Callable[[Path], str]
+) -> None:
     text = state(out)
     for suffix in ("jsonl", "parquet"):
         assay.export(out, table="evaluations", output=str(tmp_path / f"rows.{suffix}"))
@@ -184,7 +197,9 @@ def test_rows_that_repeat_count_once(out: Path) -> None:
     repeated(out)
     after = assay.aggregate(out).metrics
     assert [row["value"] for row in after] == [row["value"] for row in before]
-    assert [row["total_sample_count"] for row in after] == [row["total_sample_count"] for row in before]
+    assert [row["total_sample_count"] for row in after] == [
+        row["total_sample_count"] for row in before
+    ]
 
 
 def test_scoring_unfinished_responses_elsewhere_is_partial(out: Path, tmp_path: Path) -> None:
@@ -203,7 +218,9 @@ def test_a_whole_experiment_says_nothing(whole: Path) -> None:
 
 
 @pytest.mark.parametrize("case", range(40))
-def test_every_flipped_bit_of_sealed_rows_is_found_and_mended(out: Path, whole: Path, case: int) -> None:
+def test_every_flipped_bit_of_sealed_rows_is_found_and_mended(
+    out: Path, whole: Path, case: int
+) -> None:
     """The damaged block is named, its cells run again, and the numbers are those of before."""
     name, draw = (ANSWERS, LABELS)[case % 2], random.Random(case)
     at = draw.randrange((out / name).stat().st_size)

@@ -57,7 +57,9 @@ def assert_silent(shell: Shell, results: list[Ended], least: int = 8) -> None:
     """No piece of that length of any secret is anywhere."""
     texts = {f"output {number}": result.said for number, result in enumerate(results)}
     texts |= {name: content.decode("utf-8", "replace") for name, content in shell.files().items()}
-    pieces = [secret[at : at + least] for secret in (KEY, HEADER) for at in range(len(secret) - least + 1)]
+    pieces = [
+        secret[at : at + least] for secret in (KEY, HEADER) for at in range(len(secret) - least + 1)
+    ]
     found = {(name, piece) for name, text in texts.items() for piece in pieces if piece in text}
     assert not found
 
@@ -71,9 +73,15 @@ def assert_silent(shell: Shell, results: list[Ended], least: int = 8) -> None:
     ],
     ids="-".join,
 )
-def test_a_key_that_the_server_repeats_is_never_seen(tmp_path: Path, echo: str, models: list[str]) -> None:
+def test_a_key_that_the_server_repeats_is_never_seen(
+    tmp_path: Path, echo: str, models: list[str]
+) -> None:
     shell = secret_shell(tmp_path, echo, models)
-    results = [shell.run(), shell.run("--json", "--debug", "--retry-errors"), shell.call("plan", "CONFIG")]
+    results = [
+        shell.run(),
+        shell.run("--json", "--debug", "--retry-errors"),
+        shell.call("plan", "CONFIG"),
+    ]
     assert [result.code for result in results] == [1, 1, 0]
     assert len(shell.lines()) == (0 if models[0] in STOPPING else 2 * len(models))
     assert_silent(shell, results)
@@ -112,7 +120,10 @@ def test_a_key_written_into_the_config_is_refused_and_not_repeated(
 
 
 def test_a_key_on_the_command_line_is_refused_and_not_repeated(shell: Shell) -> None:
-    for words in (["--set", f"models.0.api_key={KEY}"], ["-m", f"openai:x@http://user:{KEY}@127.0.0.1:9"]):
+    for words in (
+        ["--set", f"models.0.api_key={KEY}"],
+        ["-m", f"openai:x@http://user:{KEY}@127.0.0.1:9"],
+    ):
         result = shell.run(*words)
         assert result.code == 2
         assert KEY not in result.said
@@ -171,37 +182,64 @@ def test_no_way_to_repeat_a_key_shows_it(tmp_path: Path, number: int) -> None:
         as_key = {way: {"api_key": f"${{{variables[way]}}}"} for way in WAYS}
         as_header = {way: {"headers": {"x-tenant": f"${{{variables[way]}}}"}} for way in WAYS}
         pairs = [
-            (place, way) for place in PLACES for way in WAYS if place in ("text", "error") or chance.random() < 0.2
+            (place, way)
+            for place in PLACES
+            for way in WAYS
+            if place in ("text", "error") or chance.random() < 0.2
         ]
         pairs = [(place, way) for place, way in pairs if place != "parts" or way in PARTED]
-        models = [(f"{place}/{way}", chance.choice([as_key, as_header])[way]) for place, way in pairs]
+        models = [
+            (f"{place}/{way}", chance.choice([as_key, as_header])[way]) for place, way in pairs
+        ]
         shell.config |= {
             "models": [shell.model(name, **hidden) for name, hidden in models],
             "max_retries": 0,
             "logging": {"level": "DEBUG", "file": str(shell.folder / "assay.log")},
         }
-        results = [shell.run("--debug"), shell.run("--json", "--retry-errors"), shell.call("plan", "CONFIG")]
-    texts = {f"output {index}": result.said.encode() for index, result in enumerate(results)} | shell.files()
+        results = [
+            shell.run("--debug"),
+            shell.run("--json", "--retry-errors"),
+            shell.call("plan", "CONFIG"),
+        ]
+    texts = {
+        f"output {index}": result.said.encode() for index, result in enumerate(results)
+    } | shell.files()
     seen = {
         (name, way, shown)
         for name, text in texts.items()
         for way, key in keys.items()
-        for shown in {key, said[way], key.lower(), key.upper(), json.dumps(key)[1:-1], json.dumps(said[way])[1:-1]}
+        for shown in {
+            key,
+            said[way],
+            key.lower(),
+            key.upper(),
+            json.dumps(key)[1:-1],
+            json.dumps(said[way])[1:-1],
+        }
         if shown.lower().encode() in text.lower()
     }
     assert not seen
-    letters = {name: re.sub(rb"[^a-z0-9]", b"", text.replace(b"\\n", b"").lower()) for name, text in texts.items()}
+    letters = {
+        name: re.sub(rb"[^a-z0-9]", b"", text.replace(b"\\n", b"").lower())
+        for name, text in texts.items()
+    }
     bare = {way: re.sub(r"[^a-z0-9]", "", key.lower()).encode() for way, key in keys.items()}
-    assert not {(name, way) for name, text in letters.items() for way, key in bare.items() if key in text}
+    assert not {
+        (name, way) for name, text in letters.items() for way, key in bare.items() if key in text
+    }
     rows = {row["model_name"]: row for row in shell.read()}
     answered = [
-        name for name, _ in models if name.startswith(("text", "reas", "parts", "tool", "tokens", "fields", "ascii"))
+        name
+        for name, _ in models
+        if name.startswith(("text", "reas", "parts", "tool", "tokens", "fields", "ascii"))
     ]
     for name in answered:
         assert rows[name]["metadata"].get("masked"), name
         assert "[secret]" in json.dumps(rows[name])
     assert re.fullmatch(r"before \[secret\]=* after", rows["text/raw"]["response"])
-    assert {row["outcome"] for name, row in rows.items() if name.startswith(("error", "page", "latin"))} == {"errored"}
+    assert {
+        row["outcome"] for name, row in rows.items() if name.startswith(("error", "page", "latin"))
+    } == {"errored"}
 
 
 ADDRESSES = [
@@ -216,7 +254,9 @@ ADDRESSES = [
 
 @pytest.mark.parametrize("address", ADDRESSES)
 @pytest.mark.parametrize("place", ["literal", "variable", "command", "model"])
-def test_a_user_in_an_address_is_refused_and_not_repeated(shell: Shell, address: str, place: str) -> None:
+def test_a_user_in_an_address_is_refused_and_not_repeated(
+    shell: Shell, address: str, place: str
+) -> None:
     address = address.format(KEY)
     words: list[str] = []
     if place == "literal":

@@ -21,10 +21,24 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(texts, inner, max_size=2),
     max_leaves=4,
 )
-FIELDS = ["question", "prompt", "id", "answer", "response", "error", "options", "context", "assay", "input", "target"]
+FIELDS = [
+    "question",
+    "prompt",
+    "id",
+    "answer",
+    "response",
+    "error",
+    "options",
+    "context",
+    "assay",
+    "input",
+    "target",
+]
 objects = st.dictionaries(texts | st.sampled_from(FIELDS), values, max_size=3)
 scores = st.none() | st.floats(-1, 2)
-choices = st.fixed_dictionaries({"question": texts, "options": st.lists(texts, min_size=2, max_size=4)})
+choices = st.fixed_dictionaries(
+    {"question": texts, "options": st.lists(texts, min_size=2, max_size=4)}
+)
 Rows = tuple[list[Item], list[Response], list[Evaluation]]
 
 
@@ -36,7 +50,10 @@ def experiments(draw: st.DrawFn) -> Rows:
     data = values | objects | choices
     truths = values | st.sampled_from([[0], "A", ["Oslo", "Kristiania"]])
     items = [
-        normalise({"id": id, "data": draw(data), "ground_truth": draw(truths), "metadata": draw(objects)}) for id in ids
+        normalise(
+            {"id": id, "data": draw(data), "ground_truth": draw(truths), "metadata": draw(objects)}
+        )
+        for id in ids
     ]
     responses: list[Response] = []
     evaluations: list[Evaluation] = []
@@ -44,13 +61,19 @@ def experiments(draw: st.DrawFn) -> Rows:
     for model, task, sample in draw(st.lists(addresses, min_size=1, max_size=3, unique=True)):
         for id in draw(st.lists(st.sampled_from(ids), min_size=1, unique=True)):
             responses.append(draw(response_of(id, model, task, sample, len(responses))))
-            for label in draw(st.lists(texts | st.sampled_from(["error_message", "assay"]), max_size=2, unique=True)):
+            for label in draw(
+                st.lists(
+                    texts | st.sampled_from(["error_message", "assay"]), max_size=2, unique=True
+                )
+            ):
                 evaluations.append(draw(evaluation_of(responses[-1], label, len(evaluations))))
     return items, responses, evaluations
 
 
 @st.composite
-def response_of(draw: st.DrawFn, id: str, model: str, task: str, sample: int, number: int) -> Response:
+def response_of(
+    draw: st.DrawFn, id: str, model: str, task: str, sample: int, number: int
+) -> Response:
     return Response(
         item_id=id,
         sample_id=draw(texts),
@@ -98,9 +121,14 @@ def store(folder: Path, rows: Rows) -> Path:
     folder.mkdir(parents=True)
     items, responses, evaluations = rows
     (folder / "items.jsonl").write_bytes(b"".join(encode_item(item) + b"\n" for item in items))
-    for name, several in (("responses.jsonl", responses), ("evaluation_results.jsonl", evaluations)):
+    for name, several in (
+        ("responses.jsonl", responses),
+        ("evaluation_results.jsonl", evaluations),
+    ):
         if several:
-            (folder / name).write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in several))
+            (folder / name).write_bytes(
+                b"".join(msgspec.json.encode(row) + b"\n" for row in several)
+            )
     return folder
 
 
@@ -147,4 +175,10 @@ def core(rows: Rows) -> Any:
 def told(rows: Rows) -> list[Any]:
     """Rows in an order of their own, as JSON, to be compared."""
     items = sorted((msgspec.to_builtins(item) for item in rows[0]), key=lambda row: row["id"])
-    return [items, *(sorted((json.loads(msgspec.json.encode(row)) for row in kind), key=str) for kind in rows[1:])]
+    return [
+        items,
+        *(
+            sorted((json.loads(msgspec.json.encode(row)) for row in kind), key=str)
+            for kind in rows[1:]
+        ),
+    ]

@@ -22,16 +22,24 @@ class Brought(NamedTuple):
         return [row for row in self.responses if row["item_id"] == item]
 
     def labels_of(self, item: str, sample: int = 0) -> dict[str, Row]:
-        rows = [row for row in self.evaluations if (row["item_id"], row["sample_index"]) == (item, sample)]
+        rows = [
+            row
+            for row in self.evaluations
+            if (row["item_id"], row["sample_index"]) == (item, sample)
+        ]
         return {row["label"]: row for row in rows}
 
     def unequal(self) -> list[str]:
         """The other program's numbers that the rows do not give."""
-        return [f"{each.label} {each.metric}" for each in self.result.headlines if each.equal is False]
+        return [
+            f"{each.label} {each.metric}" for each in self.result.headlines if each.equal is False
+        ]
 
     def headline(self, label: str, metric: str, **where: str) -> Any:
         found = [
-            each for each in self.result.headlines if (each.label, each.metric, each.where) == (label, metric, where)
+            each
+            for each in self.result.headlines
+            if (each.label, each.metric, each.where) == (label, metric, where)
         ]
         assert len(found) == 1, self.result.headlines
         return found[0]
@@ -49,10 +57,15 @@ def bring_one(path: Path, folder: Path, **params: Any) -> Brought:
 
 def _brought(result: Imported) -> Brought:
     items, responses, evaluations = (
-        rows_of(Path(result.folder) / f"{name}.jsonl") for name in ("items", "responses", "evaluation_results")
+        rows_of(Path(result.folder) / f"{name}.jsonl")
+        for name in ("items", "responses", "evaluation_results")
     )
     return Brought(result, {row["id"]: row for row in items}, responses, evaluations)
 
 
 def rows_of(file: Path) -> list[Row]:
-    return [msgspec.json.decode(line) for line in file.read_bytes().splitlines()] if file.exists() else []
+    return (
+        [msgspec.json.decode(line) for line in file.read_bytes().splitlines()]
+        if file.exists()
+        else []
+    )

@@ -12,14 +12,37 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 QUESTIONS = [
-    {"id": f"sum-{first}-{second}", "question": f"What is {first} + {second}?", "answer": str(first + second)}
-    for first, second in [(2, 3), (7, 8), (12, 30), (9, 9), (14, 6), (21, 21), (5, 50), (33, 9), (40, 2), (8, 13)]
+    {
+        "id": f"sum-{first}-{second}",
+        "question": f"What is {first} + {second}?",
+        "answer": str(first + second),
+    }
+    for first, second in [
+        (2, 3),
+        (7, 8),
+        (12, 30),
+        (9, 9),
+        (14, 6),
+        (21, 21),
+        (5, 50),
+        (33, 9),
+        (40, 2),
+        (8, 13),
+    ]
 ] + [
     {"id": "capital-france", "question": "What is the capital of France?", "answer": "Paris"},
     {"id": "capital-peru", "question": "What is the capital of Peru?", "answer": "Lima"},
 ]
-WRONG = {"large": {"9 + 9"}, "tiny": {"9 + 9", "12 + 30", "21 + 21", "Peru"}}  # by model: answered wrongly
-REFUSED, CUT_OFF, REJECTED, BROKEN = "14 + 6", "5 + 50", "33 + 9", "40 + 2"  # refusal, length, HTTP 400, HTTP 500
+WRONG = {
+    "large": {"9 + 9"},
+    "tiny": {"9 + 9", "12 + 30", "21 + 21", "Peru"},
+}  # by model: answered wrongly
+REFUSED, CUT_OFF, REJECTED, BROKEN = (
+    "14 + 6",
+    "5 + 50",
+    "33 + 9",
+    "40 + 2",
+)  # refusal, length, HTTP 400, HTTP 500
 
 
 def answer(model: str, text: str) -> str:
@@ -40,15 +63,23 @@ class Handler(BaseHTTPRequestHandler):
         messages = body.get("messages") or [{"content": body.get("prompt")}]
         text = json.dumps(messages[-1]["content"], ensure_ascii=False)
         if self.faults and REJECTED in text:
-            error = {"message": "the prompt was rejected", "type": "invalid_request_error", "code": "invalid_prompt"}
+            error = {
+                "message": "the prompt was rejected",
+                "type": "invalid_request_error",
+                "code": "invalid_prompt",
+            }
             self._send(400, {"error": error})
         elif self.faults and BROKEN in text:
-            self._send(500, {"error": {"message": "planned failure", "type": "server_error", "code": None}})
+            self._send(
+                500, {"error": {"message": "planned failure", "type": "server_error", "code": None}}
+            )
         else:
             self._send(200, self._completion(body, text))
 
     def do_GET(self) -> None:
-        self._send(200, {"object": "list", "data": [{"id": name, "object": "model"} for name in WRONG]})
+        self._send(
+            200, {"object": "list", "data": [{"id": name, "object": "model"} for name in WRONG]}
+        )
 
     def _completion(self, body: dict[str, Any], text: str) -> dict[str, Any]:
         said, reason, refusal = answer(body["model"], text), "stop", None
@@ -62,7 +93,12 @@ class Handler(BaseHTTPRequestHandler):
         choice = {"index": 0, "finish_reason": reason, "logprobs": None}
         choice |= {"message": message} if "messages" in body else {"text": said}
         kind = "chat.completion" if "messages" in body else "text_completion"
-        head = {"id": "answer-1", "object": kind, "created": 1_760_000_000, "model": f"{body['model']}-2026"}
+        head = {
+            "id": "answer-1",
+            "object": kind,
+            "created": 1_760_000_000,
+            "model": f"{body['model']}-2026",
+        }
         return {**head, "choices": [choice], "usage": usage}
 
     def _send(self, status: int, body: dict[str, Any]) -> None:

@@ -20,8 +20,16 @@ def experiment() -> Rows:
     """Two models, both kinds of items, an item without an answer, a failure, a refusal; rows as a run leaves them."""
     items, responses, evaluations = small()
     for number, row in enumerate(responses):
-        row.sample_id, row.task, row.timestamp, row.cost = f"{row.item_id}_sample_0", row.model_name, 1e9, 0.25
-        row.key, row.metadata = f"{number:032x}", {"model_id": row.model_name, "prompt_template": "t"}
+        row.sample_id, row.task, row.timestamp, row.cost = (
+            f"{row.item_id}_sample_0",
+            row.model_name,
+            1e9,
+            0.25,
+        )
+        row.key, row.metadata = (
+            f"{number:032x}",
+            {"model_id": row.model_name, "prompt_template": "t"},
+        )
     keys = {(row.model_name, row.item_id): row.key for row in responses}
     for number, label in enumerate(evaluations):
         label.key, label.responses = f"{number + 99:032x}", [keys[label.model_name, label.item_id]]
@@ -50,7 +58,9 @@ def test_every_pair_of_dialects(tmp_path: Path, first: str, second: str) -> None
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_every_verb_reads_what_was_imported_and_the_files_themselves(tmp_path: Path, dialect: str) -> None:
+def test_every_verb_reads_what_was_imported_and_the_files_themselves(
+    tmp_path: Path, dialect: str
+) -> None:
     items, responses, evaluations = experiment()
     kept = [row for row in evaluations if row.outcome == "scored"]
     source = store(tmp_path / "source", (items, responses, kept))

@@ -8,7 +8,12 @@ import pytest
 
 from tests.formats.test_peers import HERE, PEERS
 
-NAMES = {"inspect_ai": "inspect_ai", "lm_eval": "lm_eval", "openai_evals": "evals", "pydantic_evals": "pydantic-evals"}
+NAMES = {
+    "inspect_ai": "inspect_ai",
+    "lm_eval": "lm_eval",
+    "openai_evals": "evals",
+    "pydantic_evals": "pydantic-evals",
+}
 
 
 def pins(peer: str) -> dict[str, str]:
@@ -29,5 +34,9 @@ def test_the_logs_were_made_with_the_pinned_version(peer: str) -> None:
 
 
 def test_every_tool_that_can_be_installed_is_run() -> None:
-    pinned = {file.parent.name for name in ("requirements.txt", "package.json") for file in HERE.glob(f"*/{name}")}
+    pinned = {
+        file.parent.name
+        for name in ("requirements.txt", "package.json")
+        for file in HERE.glob(f"*/{name}")
+    }
     assert pinned == {file.parent.name for file in HERE.glob("*/make_logs.py")} == {*PEERS}

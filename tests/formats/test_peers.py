@@ -15,7 +15,11 @@ from tests.formats.mlflow import stores
 
 pytestmark = [pytest.mark.peers, pytest.mark.timeout(1800)]
 HERE = Path(__file__).parent
-DRAWN = {"latency", "task_duration", "boostrap_std"}  # labels and metrics that are other ones in each run
+DRAWN = {
+    "latency",
+    "task_duration",
+    "boostrap_std",
+}  # labels and metrics that are other ones in each run
 STOPPED = "large-all-questions.test.v0"  # OpenAI evals ends it at a failure, wherever its other threads are
 
 
@@ -118,11 +122,19 @@ def test_a_tool_that_runs_anew_gives_the_numbers_of_the_logs(name: str, tmp_path
     said = run([python_of(name), "-c", peer.own], made)
     assert float(said.split()[-1]) == pytest.approx(peer.planned, abs=1e-12)
     for place, logs in (("new", made), ("old", stored)):
-        (large,) = [each for each in bring(logs / peer.log, tmp_path / place) if "tiny" not in each.result.dataset]
+        (large,) = [
+            each
+            for each in bring(logs / peer.log, tmp_path / place)
+            if "tiny" not in each.result.dataset
+        ]
         headline = large.headline(peer.label, peer.metric, **peer.where)
         assert (headline.theirs, headline.equal) == (pytest.approx(peer.planned), True)
-        assert headline.ours == pytest.approx(peer.planned, abs=1e-4 if name == "evalscope" else 1e-12)
-    assert facts(all_of(name, made, tmp_path / "all-new")) == facts(all_of(name, stored, tmp_path / "all-old"))
+        assert headline.ours == pytest.approx(
+            peer.planned, abs=1e-4 if name == "evalscope" else 1e-12
+        )
+    assert facts(all_of(name, made, tmp_path / "all-new")) == facts(
+        all_of(name, stored, tmp_path / "all-old")
+    )
 
 
 def run_tool(name: str, folder: Path) -> None:
@@ -138,7 +150,9 @@ def python_of(name: str) -> Path:
 def run(command: list[Any], folder: Path) -> str:
     """What a command prints."""
     own = {"MLFLOW_ALLOW_FILE_STORE": "true", "DEEPEVAL_TELEMETRY_OPT_OUT": "YES"}
-    done = subprocess.run(command, cwd=folder, env=os.environ | own, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=folder, env=os.environ | own, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 
@@ -148,7 +162,10 @@ def all_of(name: str, logs: Path, folder: Path) -> list[Brought]:
     found = bring(logs, folder)
     if name == "mlflow":
         database = stores.database(folder, stores.tables(logs))
-        found += [*bring(database, folder / "of-database"), *bring(stores.store(folder, logs), folder / "of-store")]
+        found += [
+            *bring(database, folder / "of-database"),
+            *bring(stores.store(folder, logs), folder / "of-store"),
+        ]
     return found
 
 
@@ -156,7 +173,13 @@ def facts(several: list[Brought]) -> list[Any]:
     """What does not change from run to run: how many answers of which outcome, and all numbers."""
     return sorted(
         [
-            [each.result.agents, each.result.items, each.result.responses, each.result.evaluations, numbers(each)]
+            [
+                each.result.agents,
+                each.result.items,
+                each.result.responses,
+                each.result.evaluations,
+                numbers(each),
+            ]
             for each in several
             if each.result.dataset != STOPPED
         ],
@@ -167,6 +190,10 @@ def facts(several: list[Brought]) -> list[Any]:
 def numbers(brought: Brought) -> list[Any]:
     return [
         (each.label, each.metric, each.where, each.equal)
-        + (() if {each.label, each.metric} & DRAWN else (each.theirs, each.ours, each.failed, each.with_failures))
+        + (
+            ()
+            if {each.label, each.metric} & DRAWN
+            else (each.theirs, each.ours, each.failed, each.with_failures)
+        )
         for each in brought.result.headlines
     ]

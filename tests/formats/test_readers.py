@@ -92,7 +92,12 @@ def test_nothing(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty.json").touch()
     for name in PEERS:
-        for path in (tmp_path / "empty", tmp_path / "empty.json", tmp_path / "missing", tmp_path / "missing.eval"):
+        for path in (
+            tmp_path / "empty",
+            tmp_path / "empty.json",
+            tmp_path / "missing",
+            tmp_path / "missing.eval",
+        ):
             assert registry.reader.get(name)(path) == []
 
 
@@ -142,7 +147,9 @@ def known_keys() -> list[str]:
         for inner in value[:3] if isinstance(value, list) else ():
             collect(inner, depth)
 
-    for path in (path for logs in LOGS.values() for path in files(logs) if path.suffix in (".json", ".jsonl")):
+    for path in (
+        path for logs in LOGS.values() for path in files(logs) if path.suffix in (".json", ".jsonl")
+    ):
         for line in path.read_text().splitlines()[:3]:
             try:
                 collect(json.loads(line), 4)
@@ -152,10 +159,19 @@ def known_keys() -> list[str]:
 
 
 def shapes() -> st.SearchStrategy[Any]:
-    leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6) | st.just("\ud800")
+    leaves = (
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats()
+        | st.text(max_size=6)
+        | st.just("\ud800")
+    )
     keys = st.sampled_from(known_keys())
     inner = st.recursive(
-        leaves, lambda deep: st.lists(deep, max_size=3) | st.dictionaries(keys, deep, max_size=6), max_leaves=12
+        leaves,
+        lambda deep: st.lists(deep, max_size=3) | st.dictionaries(keys, deep, max_size=6),
+        max_leaves=12,
     )
     return st.dictionaries(keys, inner, max_size=8) | st.lists(inner, max_size=3)
 
@@ -178,7 +194,9 @@ def test_logs_that_were_cut_off_or_changed(name: str, data: st.DataObject) -> No
         content = path.read_bytes()
         at = data.draw(st.integers(0, len(content)))
         more = data.draw(st.sampled_from([b"", b"\0", b'"', b"{", b"\xff", content[:99]]))
-        path.write_bytes(content[:at] + more + (content[at + 1 :] if data.draw(st.booleans()) else b""))
+        path.write_bytes(
+            content[:at] + more + (content[at + 1 :] if data.draw(st.booleans()) else b"")
+        )
         for other in PEERS:
             assert outcome(other, copied).strip()
 
@@ -189,7 +207,11 @@ _OPENED: list[str] | None = None
 
 
 def _hook(event: str, arguments: tuple[Any, ...]) -> None:
-    if _OPENED is not None and event in ("open", "os.listdir", "os.scandir") and isinstance(arguments[0], (str, bytes)):
+    if (
+        _OPENED is not None
+        and event in ("open", "os.listdir", "os.scandir")
+        and isinstance(arguments[0], (str, bytes))
+    ):
         _OPENED.append(os.path.realpath(os.fsdecode(arguments[0])))
 
 
@@ -227,7 +249,9 @@ def pointing(content: bytes, target: str) -> bytes:
 
     lines = content.splitlines(keepends=True)
     try:
-        return b"\n".join(json.dumps(changed(json.loads(line))).encode() for line in lines if line.strip())
+        return b"\n".join(
+            json.dumps(changed(json.loads(line))).encode() for line in lines if line.strip()
+        )
     except ValueError:
         return content
 
@@ -282,7 +306,9 @@ KEYS = re.compile(
     r"\b(sk-(?!not-a-real-)[A-Za-z0-9_-]{8,}|AKIA[A-Z0-9]{16}|gh[pousr]_\w{20,}|hf_\w{20,}|eyJ\w{20,}\.)"
     r"|Bearer [\w.-]{8,}"
 )
-PLACES = re.compile(r"(?<![\w.])/(?:tmp|home|root|work|Users|opt|usr|var|mnt|private)/[\w.-]+|[A-Z]:\\+Users\\")
+PLACES = re.compile(
+    r"(?<![\w.])/(?:tmp|home|root|work|Users|opt|usr|var|mnt|private)/[\w.-]+|[A-Z]:\\+Users\\"
+)
 HOSTS = re.compile(r"\bhttps?://(?:[^@\s\"/]*@)?([\w.-]+)")
 LOCAL = ("127.0.0.1", "localhost", "example.com", "example.org")
 
@@ -292,7 +318,9 @@ def test_logs_name_no_machine_and_hold_no_key(name: str) -> None:
     """They were made here, for everybody."""
     found: set[tuple[str, str]] = set()
     host = socket.gethostname()
-    here = re.compile(rf"(?<![\w.-]){re.escape(host)}(?![\w.-])" if len(host) > 4 else "(?!)")  # or it may be a word
+    here = re.compile(
+        rf"(?<![\w.-]){re.escape(host)}(?![\w.-])" if len(host) > 4 else "(?!)"
+    )  # or it may be a word
     for path in files(LOGS[name]):
         for text in texts(path):
             for pattern in (KEYS, PLACES, here):
@@ -310,7 +338,13 @@ def test_logs_are_small(name: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ['"/home/me/x"', "sk-abcdefghijkl", "https://registry.internal/simple", '"C:\\\\Users\\\\me"', "Bearer abcdefghij"],
+    [
+        '"/home/me/x"',
+        "sk-abcdefghijkl",
+        "https://registry.internal/simple",
+        '"C:\\\\Users\\\\me"',
+        "Bearer abcdefghij",
+    ],
 )
 def test_what_must_not_be_in_logs_is_seen(text: str) -> None:
     hosts = [host for host in HOSTS.findall(text) if host not in LOCAL]

@@ -24,7 +24,9 @@ WORKED = [
 
 
 def score(name: str, answer: str, truth: Any, **params: Any) -> float | None:
-    return scorer.get(name)(Item(id="i", ground_truth=truth), Response(item_id="i", response=answer), **params).score
+    return scorer.get(name)(
+        Item(id="i", ground_truth=truth), Response(item_id="i", response=answer), **params
+    ).score
 
 
 @pytest.mark.parametrize(("answer", "truth", "exact", "f1"), WORKED)
@@ -44,7 +46,9 @@ def test_without_normalising() -> None:
 
 
 def test_stemming_is_nltks() -> None:
-    assert score("squad.exact_match", "The skies!", "sky", stemming=True) == 1.0  # not so in Porter's own algorithm
+    assert (
+        score("squad.exact_match", "The skies!", "sky", stemming=True) == 1.0
+    )  # not so in Porter's own algorithm
     assert score("squad.f1", "flying skies", "flies in sky", stemming=True) == pytest.approx(0.8)
     assert score("squad.exact_match", "skies", "sky") == 0.0
 
@@ -63,7 +67,9 @@ def test_the_shapes_of_squad(truth: Any) -> None:
     assert score("squad.f1", "paris", truth) == 1.0
 
 
-@pytest.mark.parametrize("truth", [[], {"text": [], "answer_start": []}, {"answers": {"text": []}}, {"answers": []}])
+@pytest.mark.parametrize(
+    "truth", [[], {"text": [], "answer_start": []}, {"answers": {"text": []}}, {"answers": []}]
+)
 def test_a_question_without_an_answer(truth: Any) -> None:
     assert (score("squad.f1", "", truth), score("squad.f1", "Paris", truth)) == (1.0, 0.0)
 

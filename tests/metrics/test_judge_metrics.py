@@ -26,12 +26,16 @@ from assay.store.stores import MemoryStore
 from .rows import Row
 
 
-def measured(rows: Sequence[Row], type: str, *, calibrations: Mapping[str, Any] | None = None, **more: Any) -> Row:
+def measured(
+    rows: Sequence[Row], type: str, *, calibrations: Mapping[str, Any] | None = None, **more: Any
+) -> Row:
     """The only metric row of these evaluations."""
     store = MemoryStore()
     store.log("evaluation", "e").append(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
     if calibrations:
-        store.put_manifest(Manifest(kind="evaluation", id="e", metadata={"calibrations": dict(calibrations)}))
+        store.put_manifest(
+            Manifest(kind="evaluation", id="e", metadata={"calibrations": dict(calibrations)})
+        )
     facets = more.pop("facets", [])
     policy = more.pop("policy", None)
     bound = bind_metric(type=type, params=more, facets=facets, policy=policy)
@@ -60,10 +64,17 @@ def test_a_panels_agreement_is_scikit_learns() -> None:
     random = np.random.default_rng(0)
     one = random.integers(0, 2, 80).astype(float)
     other = np.where(random.random(80) < 0.8, one, 1 - one)
-    rows = panel([{"a": x, "b": y, "c": 1.0} for x, y in zip(one.tolist(), other.tolist(), strict=True)])
+    rows = panel(
+        [{"a": x, "b": y, "c": 1.0} for x, y in zip(one.tolist(), other.tolist(), strict=True)]
+    )
     found = measured(rows, "agreement", coefficient="cohen_kappa", members=["a", "b"])
     assert found["value"] == pytest.approx(cohen_kappa_score(one, other))
-    assert (found["raters"], found["members"], found["pairs"], found["missing_votes"]) == (2, ["a", "b"], 80, 0)
+    assert (found["raters"], found["members"], found["pairs"], found["missing_votes"]) == (
+        2,
+        ["a", "b"],
+        80,
+        0,
+    )
     assert found["ci_low"] < found["value"] < found["ci_high"]
     assert found["ci_method"] == "bootstrap"
     assert found["value_if_missing_wrong"] == found["value_if_missing_right"] == found["value"]
@@ -73,7 +84,13 @@ def test_a_panels_agreement_is_scikit_learns() -> None:
 
 
 def test_missing_votes_and_failed_rows() -> None:
-    rows = panel([{"a": 1.0, "b": None, "c": 1.0}, {"a": 0.0, "b": 0.0, "c": None}, {"a": 1.0, "b": 0.0, "c": 1.0}])
+    rows = panel(
+        [
+            {"a": 1.0, "b": None, "c": 1.0},
+            {"a": 0.0, "b": 0.0, "c": None},
+            {"a": 1.0, "b": 0.0, "c": 1.0},
+        ]
+    )
     rows[1] |= {"outcome": "unparsed", "passed": None, "score": None}
     rows.append({"item_id": "z", "label": "panel", "outcome": "errored", "error": "no answer"})
     found = measured(rows, "agreement", coefficient="percent")
@@ -83,7 +100,10 @@ def test_missing_votes_and_failed_rows() -> None:
 
 def test_one_judge_with_itself() -> None:
     rows = panel([{"gpt-4.1": 1.0, "gpt-4.2": 1.0, "gpt-4.1.1": 0.0, "gpt-4.1.2": 1.0}] * 3)
-    assert measured(rows, "agreement", coefficient="percent", of="gpt-4")["members"] == ["gpt-4.1", "gpt-4.2"]
+    assert measured(rows, "agreement", coefficient="percent", of="gpt-4")["members"] == [
+        "gpt-4.1",
+        "gpt-4.2",
+    ]
     assert measured(rows, "agreement", coefficient="percent", of="gpt-4")["value"] == 1.0
     assert measured(rows, "agreement", coefficient="percent", of="gpt-4.1")["value"] == 0.0
 
@@ -102,7 +122,9 @@ def test_agreement_without_votes_says_so() -> None:
 def test_votes_on_a_match_are_about_the_players() -> None:
     """Both judges always prefer x, whichever seat it has: its payoffs do not vary, so nothing is above chance."""
     ahead, behind = {"a": 1.0, "b": 1.0}, {"a": 0.0, "b": 0.0}
-    rows = panel([ahead, ahead], seat=0, players=["x", "y"]) + panel([behind, behind], seat=1, players=["x", "y"])
+    rows = panel([ahead, ahead], seat=0, players=["x", "y"]) + panel(
+        [behind, behind], seat=1, players=["x", "y"]
+    )
     assert "all votes are the same" in measured(rows, "agreement")["reason"]
     assert measured(rows, "agreement", coefficient="percent")["value"] == 1.0
 
@@ -110,7 +132,9 @@ def test_votes_on_a_match_are_about_the_players() -> None:
 # ---- matches
 
 
-def duel(seats: Sequence[float | None], item: str = "i", players: Sequence[str] = ("x", "y"), **more: Any) -> list[Row]:
+def duel(
+    seats: Sequence[float | None], item: str = "i", players: Sequence[str] = ("x", "y"), **more: Any
+) -> list[Row]:
     """The rows of one pair: x's payoff in each seat; None could not be read."""
     return [
         {
@@ -129,23 +153,50 @@ def duel(seats: Sequence[float | None], item: str = "i", players: Sequence[str] 
 
 
 def test_both_seats_are_one_match() -> None:
-    cases: list[list[float | None]] = [[1, 1], [1, 1], [0, 0], [1, 0], [0.5, 0.5], [1, None], [None, None]]
+    cases: list[list[float | None]] = [
+        [1, 1],
+        [1, 1],
+        [0, 0],
+        [1, 0],
+        [0.5, 0.5],
+        [1, None],
+        [None, None],
+    ]
     rows = [row for at, seats in enumerate(cases) for row in duel(seats, f"i{at}")]
     found = measured(rows, "win_rate")
     assert found["value"] == pytest.approx((2 + 3 / 2) / 6)
-    counts = {name: found[name] for name in ("player", "wins", "ties", "losses", "disagreements", "unread")}
-    assert counts == {"player": "x", "wins": 2, "ties": 3, "losses": 1, "disagreements": 1, "unread": 3}
+    counts = {
+        name: found[name]
+        for name in ("player", "wins", "ties", "losses", "disagreements", "unread")
+    }
+    assert counts == {
+        "player": "x",
+        "wins": 2,
+        "ties": 3,
+        "losses": 1,
+        "disagreements": 1,
+        "unread": 3,
+    }
     assert found["ci_low"] < found["value"] < found["ci_high"]
     assert measured(rows, "win_rate", player="y")["value"] == pytest.approx(1 - found["value"])
     same = measured(rows, "seat_consistency")
     assert (same["value"], same["consistent"], same["pairs"], same["unread"]) == (0.8, 4, 5, 3)
     bias = measured(rows, "position_bias")
-    assert (bias["value"], bias["first_seat_rate"], bias["decided"], bias["ties"]) == (0.125, 0.625, 8, 2)
+    assert (bias["value"], bias["first_seat_rate"], bias["decided"], bias["ties"]) == (
+        0.125,
+        0.625,
+        8,
+        2,
+    )
 
 
 def test_elo_has_a_row_for_each_player_as_the_ranking_has() -> None:
     cases = [("x", "y", 1), ("x", "z", 1), ("y", "z", 1), ("x", "y", 0.5), ("y", "z", 0)]
-    rows = [row for at, (one, other, payoff) in enumerate(cases) for row in duel([payoff], f"i{at}", (one, other))]
+    rows = [
+        row
+        for at, (one, other, payoff) in enumerate(cases)
+        for row in duel([payoff], f"i{at}", (one, other))
+    ]
     store = MemoryStore()
     store.log("evaluation", "e").append(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
     found = Aggregator(store).aggregate(["e"], [bind_metric(type="elo")])
@@ -158,16 +209,22 @@ def test_elo_has_a_row_for_each_player_as_the_ranking_has() -> None:
     matches = Matches(item, np.array(first), np.array(second), np.array(points), 3)
     shuffled, ranked = elo(matches)
     assert [row["value"] for row in found] == shuffled.mean.tolist()
-    assert [(row["ci_low"], row["ci_high"]) for row in found] == [*zip(ranked.low, ranked.high, strict=True)]
+    assert [(row["ci_low"], row["ci_high"]) for row in found] == [
+        *zip(ranked.low, ranked.high, strict=True)
+    ]
     assert measured(rows, "elo", player="y")["value"] == found[1]["value"]
     assert "'w' is none of the players: x, y, z" in measured(rows, "elo", player="w")["reason"]
     apart = duel([1], "i0", ("a", "b")) + duel([1], "i1", ("c", "d"))
     assert "2 groups that never met" in measured(apart, "elo")["reason"]
-    assert "not matches" in measured([{"item_id": "i", "label": "l", "score": 1.0}], "elo")["reason"]
+    assert (
+        "not matches" in measured([{"item_id": "i", "label": "l", "score": 1.0}], "elo")["reason"]
+    )
 
 
 def test_a_judge_without_swapped_seats_has_wins_but_no_consistency() -> None:
-    rows = [row for at, payoff in enumerate((1.0, 1.0, 0.0, 0.5)) for row in duel([payoff], f"i{at}")]
+    rows = [
+        row for at, payoff in enumerate((1.0, 1.0, 0.0, 0.5)) for row in duel([payoff], f"i{at}")
+    ]
     assert measured(rows, "win_rate")["value"] == 0.625
     for name in ("seat_consistency", "position_bias"):
         assert measured(rows, name)["reason"] == "no pair has a verdict in both orders of the seats"
@@ -193,21 +250,28 @@ def test_errored_verdicts_widen_the_bounds() -> None:
     rows[3] |= {"outcome": "errored", "score": None, "passed": None, "error": "timeout"}
     found = measured(rows, "win_rate")
     assert found["value"] == 0.5
-    assert (found["value_if_missing_wrong"], found["value_if_missing_right"]) == (0.5, pytest.approx(2 / 3))
+    assert (found["value_if_missing_wrong"], found["value_if_missing_right"]) == (
+        0.5,
+        pytest.approx(2 / 3),
+    )
 
 
 payoffs = st.sampled_from([0.0, 0.5, 1.0])
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.lists(st.tuples(st.integers(0, 3), payoffs, payoffs), min_size=1, max_size=12), st.randoms())
+@given(
+    st.lists(st.tuples(st.integers(0, 3), payoffs, payoffs), min_size=1, max_size=12), st.randoms()
+)
 def test_the_order_of_rows_and_the_names_of_players_do_not_matter(
     given_pairs: list[tuple[int, float, float]], random: Any
 ) -> None:
     rows, mirrored = [], []
     for sample, (item, one, other) in enumerate(given_pairs):
         rows += duel([one, other], f"i{item}", sample_index=sample)
-        mirrored += duel([1 - other, 1 - one], f"i{item}", sample_index=sample)  # the other player comes first
+        mirrored += duel(
+            [1 - other, 1 - one], f"i{item}", sample_index=sample
+        )  # the other player comes first
     shuffled = random.sample(rows, len(rows))
     for metric in (win_rate, seat_consistency, position_bias):
         assert metric(shuffled) == metric(rows)
@@ -242,8 +306,15 @@ def test_the_bias_that_was_put_in_is_found(bias: float) -> None:
 
 def test_a_judge_that_always_says_first() -> None:
     rows = [row for at in range(20) for row in duel([1, 0], f"i{at}")]
-    bias, same, wins = (measured(rows, name) for name in ("position_bias", "seat_consistency", "win_rate"))
-    assert (bias["value"], same["value"], wins["value"], wins["disagreements"]) == (0.5, 0.0, 0.5, 20)
+    bias, same, wins = (
+        measured(rows, name) for name in ("position_bias", "seat_consistency", "win_rate")
+    )
+    assert (bias["value"], same["value"], wins["value"], wins["disagreements"]) == (
+        0.5,
+        0.0,
+        0.5,
+        20,
+    )
     assert 0.3 < bias["ci_low"] < bias["ci_high"] == 0.5
 
 
@@ -256,7 +327,9 @@ def played() -> Store:
         return Score(score=0.5 if one == other else float(one > other))
 
     store = assay.MemoryStore()
-    assay.DatasetRepository(store).create([{"id": f"q{i}", "data": str(i)} for i in range(4)], name="d", id="d")
+    assay.DatasetRepository(store).create(
+        [{"id": f"q{i}", "data": str(i)} for i in range(4)], name="d", id="d"
+    )
     tasks = [
         assay.function_task(lambda data: "x" * 2, name="brief"),
         assay.function_task(lambda data: "x" * int(data), name="growing"),
@@ -287,22 +360,35 @@ CALIBRATION: dict[str, Any] = {
 
 
 def judged(passes: int, n: int, judge: Any = None) -> list[Row]:
-    identity = {"model": "j", "id": CALIBRATION["judge"], "prompt": "0" * 12} if judge is None else judge
+    identity = (
+        {"model": "j", "id": CALIBRATION["judge"], "prompt": "0" * 12} if judge is None else judge
+    )
     return [
-        {"item_id": f"i{at}", "label": "judge", "passed": at < passes, "detailed_results": {"judge": identity}}
+        {
+            "item_id": f"i{at}",
+            "label": "judge",
+            "passed": at < passes,
+            "detailed_results": {"judge": identity},
+        }
         for at in range(n)
     ]
 
 
 def corrected(rows: Sequence[Row], **calibration: Any) -> Row:
-    return measured(rows, "corrected_pass_rate", calibrations={"judge": {**CALIBRATION, **calibration}})
+    return measured(
+        rows, "corrected_pass_rate", calibrations={"judge": {**CALIBRATION, **calibration}}
+    )
 
 
 def test_the_corrected_rate_stands_beside_the_raw_one() -> None:
     found = corrected(judged(120, 200))
     expected = rogan_gladen(0.6, 200, Confusion(tp=45, fp=10, fn=5, tn=40))
     assert found["value"] == pytest.approx((0.6 - 0.2) / 0.7)
-    assert (found["ci_low"], found["ci_high"], found["ci_method"]) == (expected.low, expected.high, "rogan_gladen")
+    assert (found["ci_low"], found["ci_high"], found["ci_method"]) == (
+        expected.low,
+        expected.high,
+        "rogan_gladen",
+    )
     assert (found["raw_pass_rate"], found["sensitivity"], found["specificity"]) == (0.6, 0.9, 0.8)
     assert found["calibration_labels"] == 100
 
@@ -312,7 +398,9 @@ def test_samples_of_an_item_do_not_sharpen_it() -> None:
     repeated = [{**row, "sample_index": sample} for row in rows for sample in range(5)]
     one, five = corrected(rows), corrected(repeated)
     assert five["value"] == one["value"]
-    assert five["ci_high"] - five["ci_low"] == pytest.approx(one["ci_high"] - one["ci_low"], rel=0.05)
+    assert five["ci_high"] - five["ci_low"] == pytest.approx(
+        one["ci_high"] - one["ci_low"], rel=0.05
+    )
 
 
 def test_unread_verdicts_are_fails_and_errors_widen_the_bounds() -> None:

@@ -29,8 +29,17 @@ def labelled(cases: list[tuple[Any, Any, float]]) -> Any:
 
 def test_the_verdict_says_what_is_right() -> None:
     found = label_scores(labelled(WORKED))
-    assert found.value == found.fields["average_f1"] == pytest.approx(2 * 0.75 * (2 / 3) / (0.75 + 2 / 3))
-    assert found.fields["precision_per_label"] == {"Music": 0.5, "music": 1.0, "Politics": 0.5, "Other": 1.0}
+    assert (
+        found.value
+        == found.fields["average_f1"]
+        == pytest.approx(2 * 0.75 * (2 / 3) / (0.75 + 2 / 3))
+    )
+    assert found.fields["precision_per_label"] == {
+        "Music": 0.5,
+        "music": 1.0,
+        "Politics": 0.5,
+        "Other": 1.0,
+    }
     assert found.fields["recall_per_label"] == {"Music": 1.0, "Politics": 0.5, "Other": 0.5}
     assert found.fields["f1_per_label"]["music"] == 0.0
     assert label_scores(labelled(WORKED), statistic="precision").value == 0.75
@@ -48,10 +57,15 @@ def test_a_side_without_a_label_counts_nowhere() -> None:
 
 
 @settings(deadline=None)
-@given(st.lists(st.lists(st.sampled_from([0.0, 1.0]), min_size=1, max_size=5), min_size=1, max_size=6), st.floats(0, 1))
+@given(
+    st.lists(st.lists(st.sampled_from([0.0, 1.0]), min_size=1, max_size=5), min_size=1, max_size=6),
+    st.floats(0, 1),
+)
 def test_step_efficiency(items: list[list[float]], penalty: float) -> None:
     found = step_efficiency(group(*items), penalty=penalty)
-    values = [max(0.0, 1 - penalty * scores.index(1.0)) if 1.0 in scores else 0.0 for scores in items]
+    values = [
+        max(0.0, 1 - penalty * scores.index(1.0)) if 1.0 in scores else 0.0 for scores in items
+    ]
     assert found.per_item is not None
     assert found.per_item.tolist() == pytest.approx(values)
     assert found.value == pytest.approx(np.mean(values))
@@ -78,7 +92,9 @@ def test_the_averages_have_intervals(statistic: str) -> None:
     made = group(*scores, columns={PREDICTED: [None, *guess[1:]], ACTUAL: true})
     found = label_scores(made, statistic=statistic)
     assert found.resampled is not None
-    assert found.resampled.statistic(found.resampled.counts[None, :])[0] == pytest.approx(found.value)
+    assert found.resampled.statistic(found.resampled.counts[None, :])[0] == pytest.approx(
+        found.value
+    )
     low, high, method = bootstrap_statistic(found.resampled.counts, found.resampled.statistic)
     assert low is not None
     assert low < found.value < high

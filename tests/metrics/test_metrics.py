@@ -58,7 +58,9 @@ def test_too_few_samples_for_the_trials_warn() -> None:
     assert "16 trials of 1 need 16 samples" in found.fields["warning"]
 
 
-@given(st.lists(st.lists(st.sampled_from([0.0, 1.0]), min_size=4, max_size=4), min_size=1, max_size=6))
+@given(
+    st.lists(st.lists(st.sampled_from([0.0, 1.0]), min_size=4, max_size=4), min_size=1, max_size=6)
+)
 def test_trials_of_one_sample_have_the_unbiased_mean(items: list[list[float]]) -> None:
     made = group(*items)
     by_trials = pass_at_k(made, k=1, num_trials=4, estimator="trials")

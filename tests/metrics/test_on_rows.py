@@ -32,14 +32,23 @@ def rows_for(name: str) -> list[Row]:
     """Rows that a metric has a value for: some need a panel's votes, or matches in both seats."""
     made = all_rows()
     if name == "agreement":
-        return [{**row, "detailed_results": {"votes": {"a": at % 2, "b": at // 4}}} for at, row in enumerate(made)]
+        return [
+            {**row, "detailed_results": {"votes": {"a": at % 2, "b": at // 4}}}
+            for at, row in enumerate(made)
+        ]
     if name == "corpus_score":
         counts = {"measure": "ter", "options": {}, "references": 1}
-        return [{**row, "detailed_results": {"corpus": {**counts, "counts": [at, 8]}}} for at, row in enumerate(made)]
+        return [
+            {**row, "detailed_results": {"corpus": {**counts, "counts": [at, 8]}}}
+            for at, row in enumerate(made)
+        ]
     if name in ("perplexity", "bits_per_byte", "brier_score", "calibration_error", "entropy"):
         lengths = {"words": 3, "bytes": 20, "characters": 19, "tokens": 5}
         choice = {"brier": 0.5, "confidence": 0.75, "entropy": 0.25}
-        return [{**row, "detailed_results": {"logprob": -2.0 - at, **lengths, **choice}} for at, row in enumerate(made)]
+        return [
+            {**row, "detailed_results": {"logprob": -2.0 - at, **lengths, **choice}}
+            for at, row in enumerate(made)
+        ]
     if name in ("elo", "win_rate", "seat_consistency", "position_bias"):
         return [{**row, "players": ["x", "y"], "seat": seat} for row in made for seat in (0, 1)]
     return made
@@ -66,7 +75,9 @@ def test_called_on_rows_it_says_what_the_engine_says(name: str) -> None:
     (expected,) = Aggregator(store).aggregate(["e"], [bound], runs=["r"])
     found = function(list(reversed(responses)), ["metadata.model_id"], **params)
     assert function(evaluation_results=responses, facets=[], **params) == found
-    assert (found["value"] is None) == (name == "corrected_pass_rate")  # rows alone bring no calibration
+    assert (found["value"] is None) == (
+        name == "corrected_pass_rate"
+    )  # rows alone bring no calibration
     assert {key: expected[key] for key in found} == found
     assert found[name] == found["value"]
 

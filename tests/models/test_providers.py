@@ -48,21 +48,34 @@ REMOTE = {
     "openai": bearer("api.openai.com", "/v1", "OPENAI_API_KEY"),
     "anthropic": Expected("api.anthropic.com", "/v1/messages", "ANTHROPIC_API_KEY", "x-api-key"),
     "google": Expected(
-        "generativelanguage.googleapis.com", "/v1beta/models/m:generateContent", "GEMINI_API_KEY", "x-goog-api-key"
+        "generativelanguage.googleapis.com",
+        "/v1beta/models/m:generateContent",
+        "GEMINI_API_KEY",
+        "x-goog-api-key",
     ),
     "vertex": Expected(
         "europe-west4-aiplatform.googleapis.com",
         "/v1/projects/lab-1/locations/europe-west4/publishers/google/models/m:generateContent",
         "GOOGLE_OAUTH_ACCESS_TOKEN",
     ),
-    "azure": Expected("openai-lab.openai.azure.com", "/openai/v1/chat/completions", "AZURE_OPENAI_API_KEY", "api-key"),
+    "azure": Expected(
+        "openai-lab.openai.azure.com",
+        "/openai/v1/chat/completions",
+        "AZURE_OPENAI_API_KEY",
+        "api-key",
+    ),
     "bedrock": Expected(
-        "bedrock-runtime.eu-west-1.amazonaws.com", "/model/org.m-v1%3A0/converse", "", model="org.m-v1:0"
+        "bedrock-runtime.eu-west-1.amazonaws.com",
+        "/model/org.m-v1%3A0/converse",
+        "",
+        model="org.m-v1:0",
     ),
     "mistral": bearer("api.mistral.ai", "/v1", "MISTRAL_API_KEY"),
     "groq": bearer("api.groq.com", "/openai/v1", "GROQ_API_KEY", "openai/gpt-oss-20b"),
     "together": bearer("api.together.xyz", "/v1", "TOGETHER_API_KEY", "org/m"),
-    "fireworks": bearer("api.fireworks.ai", "/inference/v1", "FIREWORKS_API_KEY", "accounts/fireworks/models/m"),
+    "fireworks": bearer(
+        "api.fireworks.ai", "/inference/v1", "FIREWORKS_API_KEY", "accounts/fireworks/models/m"
+    ),
     "openrouter": bearer("openrouter.ai", "/api/v1", "OPENROUTER_API_KEY", "org/m:free"),
     "deepseek": bearer("api.deepseek.com", "/v1", "DEEPSEEK_API_KEY"),
     "xai": bearer("api.x.ai", "/v1", "XAI_API_KEY"),
@@ -81,7 +94,10 @@ REMOTE = {
     "vercel": bearer("ai-gateway.vercel.sh", "/v1", "AI_GATEWAY_API_KEY"),
     "scaleway": bearer("api.scaleway.ai", "/v1", "SCW_SECRET_KEY"),
     "cloudflare": bearer(
-        "api.cloudflare.com", "/client/v4/accounts/acc0unt/ai/v1", "CLOUDFLARE_API_TOKEN", "@cf/org/m"
+        "api.cloudflare.com",
+        "/client/v4/accounts/acc0unt/ai/v1",
+        "CLOUDFLARE_API_TOKEN",
+        "@cf/org/m",
     ),
 }
 LOCAL = {
@@ -94,11 +110,32 @@ LOCAL = {
 }
 QUESTION = [{"role": "user", "content": "What is 1 + 1?"}]
 GENERATION = {"maxOutputTokens": 7, "seed": 5, "temperature": 0.5}
-GEMINI = {"contents": [{"role": "user", "parts": [{"text": "What is 1 + 1?"}]}], "generationConfig": GENERATION}
+GEMINI = {
+    "contents": [{"role": "user", "parts": [{"text": "What is 1 + 1?"}]}],
+    "generationConfig": GENERATION,
+}
 BODIES: dict[str, Any] = {
-    "openai": {"model": "m", "max_completion_tokens": 7, "seed": 5, "temperature": 0.5, "messages": QUESTION},
-    "azure": {"model": "m", "max_completion_tokens": 7, "seed": 5, "temperature": 0.5, "messages": QUESTION},
-    "mistral": {"model": "m", "max_tokens": 7, "random_seed": 5, "temperature": 0.5, "messages": QUESTION},
+    "openai": {
+        "model": "m",
+        "max_completion_tokens": 7,
+        "seed": 5,
+        "temperature": 0.5,
+        "messages": QUESTION,
+    },
+    "azure": {
+        "model": "m",
+        "max_completion_tokens": 7,
+        "seed": 5,
+        "temperature": 0.5,
+        "messages": QUESTION,
+    },
+    "mistral": {
+        "model": "m",
+        "max_tokens": 7,
+        "random_seed": 5,
+        "temperature": 0.5,
+        "messages": QUESTION,
+    },
     "anthropic": {"model": "m", "max_tokens": 7, "temperature": 0.5, "messages": QUESTION},
     "google": GEMINI,
     "vertex": GEMINI,
@@ -119,7 +156,9 @@ def model_of(name: str) -> Any:
     return {"name": f"a {name}", "type": name, "model_name": "m"} if name == "anthropic" else text
 
 
-def run(folder: Path, proxy: str, authority: Path, models: list[Any]) -> subprocess.CompletedProcess[str]:
+def run(
+    folder: Path, proxy: str, authority: Path, models: list[Any]
+) -> subprocess.CompletedProcess[str]:
     """`assay run` as a user types it, with a key for every provider."""
     config = {
         "dataset": "items.jsonl",
@@ -131,11 +170,21 @@ def run(folder: Path, proxy: str, authority: Path, models: list[Any]) -> subproc
         "max_retries": 0,
     }
     (folder / "config.json").write_text(json.dumps(config))
-    (folder / "items.jsonl").write_text('{"id": "1", "question": "What is 1 + 1?", "ground_truth": "2"}\n')
-    keys = {expected.variable: key_of(expected.variable) for expected in REMOTE.values() if expected.variable}
+    (folder / "items.jsonl").write_text(
+        '{"id": "1", "question": "What is 1 + 1?", "ground_truth": "2"}\n'
+    )
+    keys = {
+        expected.variable: key_of(expected.variable)
+        for expected in REMOTE.values()
+        if expected.variable
+    }
     named = dict.fromkeys(("https_proxy", "HTTPS_PROXY"), proxy)
     hidden = {"no_proxy", "NO_PROXY", "REQUESTS_CA_BUNDLE"}
-    outer = {name: value for name, value in os.environ.items() if name not in hidden and "API_KEY" not in name}
+    outer = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in hidden and "API_KEY" not in name
+    }
     return subprocess.run(
         [sys.executable, "-m", "assay", "run", "config.json", "--no-progress"],
         env={**outer, **named, **keys, **VARIABLES, "SSL_CERT_FILE": str(authority)},
@@ -156,11 +205,15 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Asked]:
     with faked(fake, tls) as proxy:
         ended = run(folder, proxy, authority, [model_of(name) for name in REMOTE])
     assert ended.returncode == 0, ended.stderr
-    rows = [json.loads(line) for line in (folder / "out" / "responses.jsonl").read_text().splitlines()]
+    rows = [
+        json.loads(line) for line in (folder / "out" / "responses.jsonl").read_text().splitlines()
+    ]
     assert [row["response"] for row in rows] == ["2"] * len(REMOTE)
     everything = "".join(path.read_text() for path in (folder / "out").rglob("*") if path.is_file())
     assert "key-0123456789" not in everything + ended.stdout + ended.stderr
-    assert {target.removesuffix(":443") for target in fake.tunnels} == {asked.host for asked in fake.asked}
+    assert {target.removesuffix(":443") for target in fake.tunnels} == {
+        asked.host for asked in fake.asked
+    }
     return {asked.host: asked for asked in fake.asked}
 
 
@@ -174,7 +227,13 @@ def test_address_headers_and_body(seen: dict[str, Asked], name: str) -> None:
     asked = seen[expected.host]
     assert (asked.method, asked.path) == ("POST", expected.path)
     assert asked.headers["content-type"] == "application/json"
-    chat = {"model": expected.model, "max_tokens": 7, "seed": 5, "temperature": 0.5, "messages": QUESTION}
+    chat = {
+        "model": expected.model,
+        "max_tokens": 7,
+        "seed": 5,
+        "temperature": 0.5,
+        "messages": QUESTION,
+    }
     assert asked.json == BODIES.get(name, chat)
     if name == "bedrock":
         return
@@ -201,7 +260,10 @@ def test_bedrock_is_signed(seen: dict[str, Asked]) -> None:
     )
     assert asked.headers["authorization"] == again["authorization"]
     assert asked.headers["x-amz-security-token"] == VARIABLES["AWS_SESSION_TOKEN"]
-    assert f"Credential=AKIDEXAMPLE/{time[:8]}/eu-west-1/bedrock/aws4_request" in asked.headers["authorization"]
+    assert (
+        f"Credential=AKIDEXAMPLE/{time[:8]}/eu-west-1/bedrock/aws4_request"
+        in asked.headers["authorization"]
+    )
     assert "host;x-amz-date;x-amz-security-token" in asked.headers["authorization"]
 
 
@@ -217,7 +279,11 @@ def test_local_servers_need_no_key(name: str) -> None:
 @pytest.mark.parametrize(
     ("entry", "variables", "address"),
     [
-        ("azure:d", {"AZURE_OPENAI_ENDPOINT": "lab"}, "https://lab.openai.azure.com/openai/v1/chat/completions"),
+        (
+            "azure:d",
+            {"AZURE_OPENAI_ENDPOINT": "lab"},
+            "https://lab.openai.azure.com/openai/v1/chat/completions",
+        ),
         (
             {"name": "d", "type": "azure", "endpoint": "https://lab.openai.azure.com/openai/v1/"},
             {},
@@ -245,33 +311,59 @@ def test_local_servers_need_no_key(name: str) -> None:
             "/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A1%3Ainference-profile%2Fx/converse",
         ),
         (
-            {"name": "g", "type": "gemini", "endpoint": "https://gateway.example", "api_key": "${K}"},
+            {
+                "name": "g",
+                "type": "gemini",
+                "endpoint": "https://gateway.example",
+                "api_key": "${K}",
+            },
             {},
             "https://gateway.example/v1beta/models/g:generateContent",
         ),
-        ({"name": "m", "type": "groq", "endpoint": "https://gateway.example"}, {}, "https://gateway.example/v1" + CHAT),
+        (
+            {"name": "m", "type": "groq", "endpoint": "https://gateway.example"},
+            {},
+            "https://gateway.example/v1" + CHAT,
+        ),
     ],
 )
 def test_other_addresses(entry: Any, variables: dict[str, str], address: str) -> None:
     parsed = parse_model(entry)
-    keys = {name: "k" for provider in providers().values() for name in provider.key if provider.type == "azure"}
+    keys = {
+        name: "k"
+        for provider in providers().values()
+        for name in provider.key
+        if provider.type == "azure"
+    }
     type, params = provided(parsed.type, parsed.params, {**keys, **variables})
     assert model.get(type)(parsed.name, **params)._transport.url == address
 
 
 def test_a_key_goes_to_no_other_address() -> None:
-    variables = {name: "key-0123456789" for provider in providers().values() for name in provider.key}
+    variables = {
+        name: "key-0123456789" for provider in providers().values() for name in provider.key
+    }
     for name in REMOTE:
         entry = parse_model({"name": "m", "type": name, "endpoint": "https://gateway.example/v1"})
         _, params = provided(entry.type, entry.params, variables)
         assert "key-0123456789" not in json.dumps(params)
         address = f"https://{REMOTE[name].host}.gateway.example/v1"
-        assert "key-0123456789" not in json.dumps(provided(name, {"endpoint": address}, variables)[1])
+        assert "key-0123456789" not in json.dumps(
+            provided(name, {"endpoint": address}, variables)[1]
+        )
 
 
 def test_a_file_that_the_config_names_wins_over_the_environment() -> None:
-    variables = {**VARIABLES, "AWS_BEARER_TOKEN_BEDROCK": "b", "GOOGLE_OAUTH_ACCESS_TOKEN": "g", "AWS_PROFILE": "other"}
-    assert provided("bedrock", {"profile": "lab"}, variables)[1] == {"profile": "lab", "region": "eu-west-1"}
+    variables = {
+        **VARIABLES,
+        "AWS_BEARER_TOKEN_BEDROCK": "b",
+        "GOOGLE_OAUTH_ACCESS_TOKEN": "g",
+        "AWS_PROFILE": "other",
+    }
+    assert provided("bedrock", {"profile": "lab"}, variables)[1] == {
+        "profile": "lab",
+        "region": "eu-west-1",
+    }
     assert "api_key" not in provided("vertex", {"credentials": "file.json"}, variables)[1]
 
 

@@ -49,7 +49,10 @@ class Proxy:
 
 
 async def join(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, inner: asyncio.StreamReader, outer: asyncio.StreamWriter
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    inner: asyncio.StreamReader,
+    outer: asyncio.StreamWriter,
 ) -> None:
     """Pass everything on, both ways, until one side ends."""
 
@@ -108,10 +111,14 @@ def test_a_host_that_needs_no_proxy() -> None:
     assert seen == []
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the openssl command to make certificates")
+@pytest.mark.skipif(
+    shutil.which("openssl") is None, reason="needs the openssl command to make certificates"
+)
 def test_a_tunnel_to_a_server_of_a_private_authority(tmp_path: Path) -> None:
     tls, authority = certified(tmp_path)
-    printed, seen = asyncio.run(ask_through(f"https://{HOST}", {"SSL_CERT_FILE": str(authority)}, tls))
+    printed, seen = asyncio.run(
+        ask_through(f"https://{HOST}", {"SSL_CERT_FILE": str(authority)}, tls)
+    )
     assert (printed, seen) == ("391\n", [f"CONNECT {HOST}:443"])
     printed, _ = asyncio.run(ask_through(f"https://{HOST}", {}, tls))
     assert "certificate is not trusted" in printed
@@ -127,7 +134,9 @@ def certified(folder: Path) -> tuple[ssl.SSLContext, Path]:
     (folder / "san").write_text(f"subjectAltName=DNS:{HOST}\nbasicConstraints=CA:FALSE\n")
     openssl(f"req -x509 {curve} -days 2 -subj /CN=authority -keyout ca.key -out ca.pem")
     openssl(f"req {curve} -subj /CN={HOST} -keyout server.key -out server.csr")
-    openssl("x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile san -out server.pem")
+    openssl(
+        "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile san -out server.pem"
+    )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "server.pem", folder / "server.key")
     return context, folder / "ca.pem"

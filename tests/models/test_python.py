@@ -44,7 +44,9 @@ def test_every_form_of_function(ask: Ask) -> None:
     assert ask(python("p", function=Caller()), "a").text == "aa"
     answer = ask(python("p", function=count), "a")
     assert (answer.text, answer.prompt_tokens) == ("1", 3)
-    assert ask(python("p", function=whole), "a", sample_index=4, params={"k": 1}).text == "4 {'k': 1}"
+    assert (
+        ask(python("p", function=whole), "a", sample_index=4, params={"k": 1}).text == "4 {'k': 1}"
+    )
 
 
 def test_a_sync_function_may_block(ask: Ask) -> None:
@@ -80,7 +82,10 @@ def test_identity_follows_the_file(tmp_path: Path) -> None:
         file.write_text(f"def f(prompt):\n    {body}\n")
         identities.append(python("p", path=str(file), function_name="f").identity)
     assert identities[0]["code"] == identities[1]["code"] != identities[2]["code"]
-    assert python("p", function=shout).identity != python("p", function=shout, params={"mark": "?"}).identity
+    assert (
+        python("p", function=shout).identity
+        != python("p", function=shout, params={"mark": "?"}).identity
+    )
 
 
 @pytest.mark.parametrize("result", [None, 7, {"txt": "a"}, {"text": 5}, ["a"]])
@@ -138,7 +143,9 @@ asyncio.run(main())
 
 
 def test_a_function_that_hangs_does_not_keep_the_process() -> None:
-    done = subprocess.run([sys.executable, "-c", HANGING], capture_output=True, text=True, timeout=20, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", HANGING], capture_output=True, text=True, timeout=20, check=True
+    )
     assert done.stdout == "timed out\n"
 
 

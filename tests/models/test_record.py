@@ -38,12 +38,17 @@ def test_samples_and_errors(strange: str, ask: Ask, tmp_path: Path) -> None:
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     assert [row["sample_index"] for row in rows] == [0, 2]
     assert rows[0]["metadata"]["sampling"] == {"seed": 5, "temperature": 1.0}
-    assert json.loads(ask(replay("again", path=str(path)), "echo", sample_index=2).text)["seed"] == 7
+    assert (
+        json.loads(ask(replay("again", path=str(path)), "echo", sample_index=2).text)["seed"] == 7
+    )
 
 
 def test_its_identity_is_the_wrapped_models(tmp_path: Path) -> None:
     path = str(tmp_path / "x")
-    assert record("d", of={"type": "demo", "skill": 0.5}, path=path).identity == demo("d", skill=0.5).identity
+    assert (
+        record("d", of={"type": "demo", "skill": 0.5}, path=path).identity
+        == demo("d", skill=0.5).identity
+    )
     assert record("r", of={"name": "m"}, path=path).identity == openai("m").identity
 
 
@@ -85,7 +90,9 @@ def test_a_wrapped_server_is_started_too(tmp_path: Path) -> None:
         assert model.exclusive
         await model.open()
         try:
-            return (await model.complete(Request([{"role": "user", "content": "What is 2+2?"}]))).text
+            return (
+                await model.complete(Request([{"role": "user", "content": "What is 2+2?"}]))
+            ).text
         finally:
             await model.close()
 

@@ -15,7 +15,9 @@ Ask = Callable[..., Completion]
 
 
 def write(path: Path, *rows: dict[str, Any]) -> Path:
-    lines = [msgspec.json.encode(Response(item_id="i", **{"model_name": "m", **row})) for row in rows]
+    lines = [
+        msgspec.json.encode(Response(item_id="i", **{"model_name": "m", **row})) for row in rows
+    ]
     path.write_bytes(b"\n".join(lines))
     return path
 
@@ -24,7 +26,12 @@ def test_the_same_prompt_and_sample_get_the_same_answer(tmp_path: Path, ask: Ask
     long = "x" * 200_000
     file = write(
         tmp_path / "responses.jsonl",
-        {"prompt": "a", "response": "first", "prompt_tokens": 3, "metadata": {"finish_reason": "stop"}},
+        {
+            "prompt": "a",
+            "response": "first",
+            "prompt_tokens": 3,
+            "metadata": {"finish_reason": "stop"},
+        },
         {"prompt": "a", "response": long, "sample_index": 1},
         {"prompt": "b", "response": "no", "outcome": "refused"},
     )
@@ -46,7 +53,10 @@ def test_messages_are_matched_whole(tmp_path: Path) -> None:
 
     async def texts() -> list[str]:
         model = replay("r", path=str(file))
-        asked = [[dict(reversed(m.items())) for m in messages], [messages[0], {"role": "user", "content": "v"}]]
+        asked = [
+            [dict(reversed(m.items())) for m in messages],
+            [messages[0], {"role": "user", "content": "v"}],
+        ]
         answers = [await model.complete(Request(question)) for question in asked]
         with pytest.raises(PermanentError):
             await model.complete(Request([messages[0]]))
@@ -69,7 +79,11 @@ def test_a_missing_answer_says_so(tmp_path: Path, ask: Ask) -> None:
 
 
 def test_the_last_answer_counts_and_bad_lines_do_not(tmp_path: Path, ask: Ask) -> None:
-    file = write(tmp_path / "responses.jsonl", {"prompt": "a", "response": "old"}, {"prompt": "a", "response": "new"})
+    file = write(
+        tmp_path / "responses.jsonl",
+        {"prompt": "a", "response": "old"},
+        {"prompt": "a", "response": "new"},
+    )
     file.write_bytes(b"garbage\n\n" + file.read_bytes() + b'\n{"prompt": "a", "resp')
     assert ask(replay("r", path=str(file)), "a").text == "new"
 
@@ -105,7 +119,10 @@ def test_identity_is_the_content(tmp_path: Path) -> None:
 
 
 def test_many_answers_take_16_bytes_each(tmp_path: Path, ask: Ask) -> None:
-    file = write(tmp_path / "responses.jsonl", *({"prompt": str(n), "response": f"r{n}"} for n in range(5000)))
+    file = write(
+        tmp_path / "responses.jsonl",
+        *({"prompt": str(n), "response": f"r{n}"} for n in range(5000)),
+    )
     model = replay("r", path=str(file))
     assert ask(model, "4321").text == "r4321"
     kept: Any = model

@@ -13,7 +13,11 @@ from tests.support import Lab
 
 
 def rows(lab: Lab, model: dict[str, Any], prompt: str) -> list[dict[str, Any]]:
-    lab.config |= {"models": [{"name": "m", **model}], "prompt_templates": {"p": prompt}, "max_retries": 0}
+    lab.config |= {
+        "models": [{"name": "m", **model}],
+        "prompt_templates": {"p": prompt},
+        "max_retries": 0,
+    }
     lab.run()
     return lab.read("responses.jsonl")
 
@@ -30,7 +34,9 @@ def rows(lab: Lab, model: dict[str, Any], prompt: str) -> list[dict[str, Any]]:
         ("id-number", "logprobs", None),
     ],
 )
-def test_what_a_row_keeps(strange: str, tmp_path: Path, prompt: str, field: str, value: Any) -> None:
+def test_what_a_row_keeps(
+    strange: str, tmp_path: Path, prompt: str, field: str, value: Any
+) -> None:
     lab = Lab(tmp_path, items=1)
     first, second = rows(lab, {"endpoint": strange}, prompt)
     assert first[field] == second[field] == value
@@ -44,7 +50,9 @@ def test_samples_differ_by_their_seed(strange: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
-def test_an_unknown_model_stops_the_run_with_the_names_there_are(strange: str, tmp_path: Path, kind: str) -> None:
+def test_an_unknown_model_stops_the_run_with_the_names_there_are(
+    strange: str, tmp_path: Path, kind: str
+) -> None:
     lab = Lab(tmp_path)
     with pytest.raises(RunFailed, match="valid: assay-demo"):
         rows(lab, {"type": kind, "endpoint": strange}, "404")
@@ -56,8 +64,19 @@ def test_anthropic_and_openai_rows_are_alike(honest: str, tmp_path: Path) -> Non
         folder = tmp_path / kind
         folder.mkdir()
         row, _ = rows(Lab(folder, items=1), {"type": kind, "endpoint": honest}, "What is 17 * 23?")
-        own = {"key", "inference_time", "timestamp", "tokens_per_second", "served_fingerprint", "metadata"}
-        return {name: value for name, value in row.items() if name not in own and not name.startswith("sample_")}
+        own = {
+            "key",
+            "inference_time",
+            "timestamp",
+            "tokens_per_second",
+            "served_fingerprint",
+            "metadata",
+        }
+        return {
+            name: value
+            for name, value in row.items()
+            if name not in own and not name.startswith("sample_")
+        }
 
     assert kept("openai") == kept("anthropic")
 
@@ -65,7 +84,13 @@ def test_anthropic_and_openai_rows_are_alike(honest: str, tmp_path: Path) -> Non
 def test_a_run_with_a_server_of_its_own(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "assay.server", "--skill", "1.0", "--port", "{port}"]
     lab = Lab(tmp_path, items=2)
-    kept = rows(lab, {"type": "llama.cpp", "command": command, "log": str(tmp_path / "log")}, "What is {{question}}?")
+    kept = rows(
+        lab,
+        {"type": "llama.cpp", "command": command, "log": str(tmp_path / "log")},
+        "What is {{question}}?",
+    )
     assert sorted(row["response"] for row in kept) == ["1", "1", "2", "2"]
-    alive = [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
+    alive = [
+        child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE
+    ]
     assert [child for child in alive if "_supervise" in " ".join(child.cmdline())] == []

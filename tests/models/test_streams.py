@@ -31,10 +31,17 @@ KEY = "sk-secret-0123456789"
 Ask = Callable[..., Completion]
 LONG = "What is 17 * 23? Think step by step."
 USAGE = {"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 8}
-TOOL = {"name": "reply", "parameters": {"type": "object", "properties": {"answer": {"type": "integer"}}}}
+TOOL = {
+    "name": "reply",
+    "parameters": {"type": "object", "properties": {"answer": {"type": "integer"}}},
+}
 TOKENS = [{"token": "a", "logprob": -0.5, "top_logprobs": [{"token": "b", "logprob": -1.5}]}]
 CALLS = [
-    {"id": "c1", "type": "function", "function": {"name": "first", "arguments": '{"city": "Zürich", "n": 12345}'}},
+    {
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "first", "arguments": '{"city": "Zürich", "n": 12345}'},
+    },
     {"id": "c2", "type": "function", "function": {"name": "second", "arguments": "{}"}},
 ]
 texts = st.text(st.characters(codec="utf-8"), max_size=40)
@@ -72,10 +79,15 @@ def message_answer(content: list[dict[str, Any]], stop: str) -> bytes:
 blocks = st.one_of(
     st.builds(lambda text: {"type": "text", "text": text}, texts),
     st.builds(lambda text: {"type": "thinking", "thinking": text, "signature": "s"}, texts),
-    st.builds(lambda text: {"type": "tool_use", "id": "t", "name": "f", "input": {"a": text, "b": [1]}}, texts),
+    st.builds(
+        lambda text: {"type": "tool_use", "id": "t", "name": "f", "input": {"a": text, "b": [1]}},
+        texts,
+    ),
 )
 replies = st.builds(
-    message_answer, st.lists(blocks, max_size=4), st.sampled_from(["end_turn", "max_tokens", "tool_use", "refusal"])
+    message_answer,
+    st.lists(blocks, max_size=4),
+    st.sampled_from(["end_turn", "max_tokens", "tool_use", "refusal"]),
 )
 APIS: dict[str, tuple[Any, Any, Any]] = {
     "chat": (chats, join_chat, read_answer),
@@ -184,14 +196,18 @@ sizes = st.lists(st.integers(1, 60), max_size=80)
 
 @settings(max_examples=60)
 @given(sizes, sizes)
-def test_our_client_reads_a_stream_however_it_is_cut(chunks: list[int], segments: list[int]) -> None:
+def test_our_client_reads_a_stream_however_it_is_cut(
+    chunks: list[int], segments: list[int]
+) -> None:
     """Chunks of HTTP and segments of TCP are cut in different places, also within a character."""
 
     async def go() -> tuple[Answer, list[tuple[int, float]]]:
         ours, theirs = socket.socketpair()
         with theirs:
             loop = asyncio.get_running_loop()
-            transport, connection = await loop.create_connection(lambda: _Connection(1 << 20), sock=ours)
+            transport, connection = await loop.create_connection(
+                lambda: _Connection(1 << 20), sock=ours
+            )
             arrivals: list[tuple[int, float]] = []
             answer = connection.send(b"x", 5, arrivals)
             for piece in pieces_of(chunked(STREAM, chunks), segments):
@@ -224,7 +240,9 @@ def test_both_clients_over_tcp(plain: bool) -> None:
             writer.close()
 
         server = await asyncio.start_server(handle, "127.0.0.1", 0)
-        model = openai("m", endpoint=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", stream=True)
+        model = openai(
+            "m", endpoint=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", stream=True
+        )
         assert isinstance(model, HttpModel)
         if not plain:
             model._transport._client = ReqwestClient({}, 1 << 20, no_proxy=True)
@@ -265,14 +283,19 @@ def test_a_server_with_pauses(slow: str, ask: Ask, make: Any) -> None:
     assert timed["longest_pause"] >= timed["time_between_tokens"] > 0.008
     assert timed["generation_speed"] == pytest.approx(1 / timed["time_between_tokens"], rel=1e-2)
     assert timed["seconds"] >= timed["ttft"] + 8 * timed["time_between_tokens"] - 1e-5
-    streamed.stream, streamed.response_id = msgspec.UNSET, whole.response_id  # an id follows from the request
+    streamed.stream, streamed.response_id = (
+        msgspec.UNSET,
+        whole.response_id,
+    )  # an id follows from the request
     assert streamed == whole
 
 
 @pytest.mark.parametrize("make", [MODELS["chat"], MODELS["messages"]])
 def test_tool_calls(slow: str, ask: Ask, make: Any) -> None:
     params = {"tools": [{"type": "function", "function": TOOL}]}
-    whole, streamed = (ask(make(slow, stream=stream), "What is 2+2?", params=params) for stream in (False, True))
+    whole, streamed = (
+        ask(make(slow, stream=stream), "What is 2+2?", params=params) for stream in (False, True)
+    )
     assert whole.tool_calls == streamed.tool_calls
     assert streamed.tool_calls is not None
     assert json.loads(streamed.tool_calls[0]["function"]["arguments"]) == {"answer": 4}
@@ -286,7 +309,9 @@ def test_broken_streams_are_worth_another_try(ask: Ask, fault: str, plain: bool)
         for make in MODELS.values():
             model = make(url, stream=True)
             if not plain:
-                model._transport._client = ReqwestClient({"content-type": "application/json"}, 1 << 20, no_proxy=True)
+                model._transport._client = ReqwestClient(
+                    {"content-type": "application/json"}, 1 << 20, no_proxy=True
+                )
             with pytest.raises(TransientError) as caught:
                 ask(model, LONG)
             assert caught.value.overload == (fault == "error_event")
@@ -311,14 +336,24 @@ def joined_chat(*events: Any, **more: Any) -> Completion:
 
 def test_shapes_of_chunks() -> None:
     azure = {"choices": [], "prompt_filter_results": [{"prompt_index": 0}]}
-    assert joined_chat(azure, delta(content="a"), delta(content="b", finish="stop"), end="").text == "ab"
+    assert (
+        joined_chat(azure, delta(content="a"), delta(content="b", finish="stop"), end="").text
+        == "ab"
+    )
     other = {"choices": [{"index": 1, "delta": {"content": "no"}}]}
     assert joined_chat(other, delta(content="yes"), delta("stop")).text == "yes"
     parts = [{"type": "text", "text": "one"}]
-    assert joined_chat(delta(content=parts), delta(content="!", reasoning={"odd": 1}), delta("stop")).text == "one!"
+    assert (
+        joined_chat(
+            delta(content=parts), delta(content="!", reasoning={"odd": 1}), delta("stop")
+        ).text
+        == "one!"
+    )
     assert joined_chat(delta(content="x"), delta("length")).finish_reason == "length"
     assert joined_chat(delta(content="x")).finish_reason is None
-    wrong = joined_chat(delta(content="x"), {"usage": [1], "choices": {"a": 1}}, delta(finish={"odd": 1}))  # type: ignore[arg-type]
+    wrong = joined_chat(
+        delta(content="x"), {"usage": [1], "choices": {"a": 1}}, delta(finish={"odd": 1})
+    )  # type: ignore[arg-type]
     assert (wrong.text, wrong.completion_tokens) == ("x", None)
     counted = [{**delta(content="x"), "usage": {"completion_tokens": n}} for n in (1, 2)]
     assert joined_chat(*counted).completion_tokens == 2
@@ -334,24 +369,38 @@ def test_shapes_of_tool_calls() -> None:
 
     whole = {"id": "1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}
     repeated = [
-        call(index=0, id="1", type="function", function={"name": "f", "arguments": part}) for part in ('{"a"', ":1}")
+        call(index=0, id="1", type="function", function={"name": "f", "arguments": part})
+        for part in ('{"a"', ":1}")
     ]
     assert joined_chat(*repeated).tool_calls == [whole]
     without_index = [call(**whole), call(**{**whole, "id": "2"}), call(function={"arguments": "x"})]
     found = joined_chat(*without_index).tool_calls
     assert found is not None
-    assert [(c["id"], c["function"]["arguments"]) for c in found] == [("1", '{"a":1}'), ("2", '{"a":1}x')]
+    assert [(c["id"], c["function"]["arguments"]) for c in found] == [
+        ("1", '{"a":1}'),
+        ("2", '{"a":1}x'),
+    ]
     mixed = joined_chat(
         call(index=1, id="b", function={"name": "g"}),
         call(index=0, id="a"),
         call(index=1, function={"arguments": "{}"}),
     )
-    assert mixed.tool_calls == [{"id": "b", "function": {"name": "g", "arguments": "{}"}}, {"id": "a"}]
+    assert mixed.tool_calls == [
+        {"id": "b", "function": {"name": "g", "arguments": "{}"}},
+        {"id": "a"},
+    ]
 
 
 def test_log_probabilities_of_text_completions() -> None:
     chunks = [
-        {"choices": [{"text": text, "logprobs": {"tokens": [text], "token_logprobs": [value], "top_logprobs": None}}]}
+        {
+            "choices": [
+                {
+                    "text": text,
+                    "logprobs": {"tokens": [text], "token_logprobs": [value], "top_logprobs": None},
+                }
+            ]
+        }
         for text, value in (("a", -1.0), ("b", -2.0))
     ]
     found = joined_chat(*chunks)
@@ -365,18 +414,26 @@ def test_log_probabilities_of_text_completions() -> None:
     ("event", "kind"),
     [
         ({"error": {"message": "slow down", "type": "rate_limit_error"}}, TransientError),
-        ({"error": {"message": "the prompt is too long: maximum context", "code": 400}}, PermanentError),
+        (
+            {"error": {"message": "the prompt is too long: maximum context", "code": 400}},
+            PermanentError,
+        ),
         ({"error": {"message": "no", "type": "invalid_request_error"}}, PermanentError),
         ({"error": {"message": "no", "code": 401}}, LaneError),
         ({"error": {"message": "crashed", "code": "oops"}}, TransientError),
         ({"error": "crashed"}, TransientError),
     ],
 )
-def test_an_error_event_is_what_the_answer_would_have_been(ask: Ask, event: Any, kind: type[CallError]) -> None:
+def test_an_error_event_is_what_the_answer_would_have_been(
+    ask: Ask, event: Any, kind: type[CallError]
+) -> None:
     body = said(delta(content="half"), event)
     with canned(body) as url, pytest.raises(kind) as caught:
         ask(openai("m", endpoint=url, stream=True), "x")
-    assert str(event["error"]["message"] if isinstance(event["error"], dict) else "crashed") in caught.value.what
+    assert (
+        str(event["error"]["message"] if isinstance(event["error"], dict) else "crashed")
+        in caught.value.what
+    )
 
 
 def test_llama_cpp_reports_an_error_as_a_field() -> None:
@@ -417,7 +474,10 @@ def test_a_server_that_answers_at_once_has_no_times(ask: Ask) -> None:
     with canned(WHOLE) as url:
         answer = ask(openai("m", endpoint=url, stream=True), "x")
     assert (answer.text, answer.stream) == (SAID, msgspec.UNSET)
-    with canned(b"<html>Bad gateway") as url, pytest.raises(TransientError, match="not JSON: <html>Bad gateway"):
+    with (
+        canned(b"<html>Bad gateway") as url,
+        pytest.raises(TransientError, match="not JSON: <html>Bad gateway"),
+    ):
         ask(openai("m", endpoint=url, stream=True), "x")
     assert is_stream(b"\xef\xbb\xbf\n: hello\n\n")
     assert not is_stream(b"")
@@ -425,18 +485,25 @@ def test_a_server_that_answers_at_once_has_no_times(ask: Ask) -> None:
 
 async def both(body: bytes) -> list[str]:
     with canned(body, b"stream_options") as url:
-        model, request = openai("m", endpoint=url, stream=True), Request([{"role": "user", "content": "x"}])
+        model, request = (
+            openai("m", endpoint=url, stream=True),
+            Request([{"role": "user", "content": "x"}]),
+        )
         answers = await asyncio.gather(model.complete(request), model.complete(request))
         await model.close()
     return [answer.text for answer in answers]
 
 
 def test_a_server_that_does_not_count(ask: Ask) -> None:
-    with canned(said(delta(content="a"), delta(content="b"), delta("stop")), b"stream_options") as url:
+    with canned(
+        said(delta(content="a"), delta(content="b"), delta("stop")), b"stream_options"
+    ) as url:
         answer = ask(openai("m", endpoint=url, stream=True), "x")
     assert isinstance(answer.stream, dict)
     assert (answer.text, answer.completion_tokens, answer.stream["pieces"]) == ("ab", None, 2)
-    assert asyncio.run(both(said(delta(content="c"), delta("stop")))) == ["c", "c"], "refused side by side"
+    assert asyncio.run(both(said(delta(content="c"), delta("stop")))) == ["c", "c"], (
+        "refused side by side"
+    )
     with canned(b"", b"messages") as url, pytest.raises(PermanentError, match="unknown field"):
         ask(openai("m", endpoint=url, stream=True), "x")
 
@@ -512,9 +579,9 @@ def test_what_is_sent(strange: str, ask: Ask) -> None:
     assert "stream" not in plain
     assert sent(stream=True) == {**plain, "stream": True, "stream_options": {"include_usage": True}}
     assert sent(stream=True, extra_body={"stream_options": {}})["stream_options"] == {}
-    assert sent(params={"stream_options": {"include_usage": False}}, stream=True)["stream_options"] == {
-        "include_usage": False
-    }
+    assert sent(params={"stream_options": {"include_usage": False}}, stream=True)[
+        "stream_options"
+    ] == {"include_usage": False}
     assert sent(extra_body={"stream": True})["stream_options"] == {"include_usage": True}
     streamed, whole = openai("m", stream=True), openai("m")
     assert streamed.identity == whole.identity

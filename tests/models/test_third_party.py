@@ -22,7 +22,9 @@ LITELLM = os.environ.get("ASSAY_LITELLM") or shutil.which("litellm")
 KEY = "sk-assay-third-party-0123456789"
 Ask = Callable[..., Completion]
 
-pytestmark = pytest.mark.skipif(not LITELLM, reason="needs LiteLLM's proxy on the PATH or named in ASSAY_LITELLM")
+pytestmark = pytest.mark.skipif(
+    not LITELLM, reason="needs LiteLLM's proxy on the PATH or named in ASSAY_LITELLM"
+)
 
 
 @pytest.fixture(scope="module")
@@ -34,16 +36,32 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
     folder = tmp_path_factory.mktemp("litellm")
     strange = Path(__file__).parent / "strange_answers.py"
-    with running(Options(skill=1.0)) as honest, running(Options(answers=f"{strange}:answer")) as odd:
+    with (
+        running(Options(skill=1.0)) as honest,
+        running(Options(answers=f"{strange}:answer")) as odd,
+    ):
         models = [
-            {"model_name": name, "litellm_params": {"model": "openai/x", "api_base": f"{url}/v1", "api_key": "none"}}
+            {
+                "model_name": name,
+                "litellm_params": {"model": "openai/x", "api_base": f"{url}/v1", "api_key": "none"},
+            }
             for name, url in (("honest", honest), ("odd", odd))
         ]
         config = {"model_list": models, "litellm_settings": {"num_retries": 0, "telemetry": False}}
         (folder / "config.yaml").write_text(json.dumps(config))
         os.environ |= {"LITELLM_MASTER_KEY": KEY, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
-        command = [str(LITELLM), "--config", str(folder / "config.yaml"), "--host", "127.0.0.1", "--port", "{port}"]
-        server = vllm("proxy", command=command, start_timeout=120, api_key=KEY, log=str(folder / "log"))
+        command = [
+            str(LITELLM),
+            "--config",
+            str(folder / "config.yaml"),
+            "--host",
+            "127.0.0.1",
+            "--port",
+            "{port}",
+        ]
+        server = vllm(
+            "proxy", command=command, start_timeout=120, api_key=KEY, log=str(folder / "log")
+        )
         assert isinstance(server, ServedModel)
         with asyncio.Runner() as loop:
             loop.run(server.open())
@@ -52,14 +70,25 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def test_an_answer(proxy: str, ask: Ask) -> None:
-    answer = ask(openai("honest", endpoint=proxy, api_key=KEY), "What is 17 * 23?", params={"temperature": 0.5})
+    answer = ask(
+        openai("honest", endpoint=proxy, api_key=KEY),
+        "What is 17 * 23?",
+        params={"temperature": 0.5},
+    )
     assert (answer.text, answer.finish_reason, answer.served_model) == ("391", "stop", "honest")
     assert answer.total_tokens == 5
 
 
 def test_tools_and_reasoning(proxy: str, ask: Ask) -> None:
-    tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}]
-    called = ask(openai("honest", endpoint=proxy, api_key=KEY), "What is 2+2?", params={"tools": tools})
+    tools = [
+        {
+            "type": "function",
+            "function": {"name": "f", "parameters": {"type": "object", "properties": {}}},
+        }
+    ]
+    called = ask(
+        openai("honest", endpoint=proxy, api_key=KEY), "What is 2+2?", params={"tools": tools}
+    )
     assert called.tool_calls is not None
     assert called.tool_calls[0]["function"]["name"] == "f"
     assert ask(openai("odd", endpoint=proxy, api_key=KEY), "reasoning").reasoning == "two and two"

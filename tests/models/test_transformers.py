@@ -23,8 +23,17 @@ QUESTIONS = [
     ("", ["Hello world"]),
     ("A long one. " * 15, ["A", "B", "C", "D"]),
 ]
-SIZES: dict[str, Any] = {"vocab_size": 258, "hidden_size": 32, "num_hidden_layers": 2, "max_position_embeddings": 256}
-HEADS: dict[str, Any] = {"intermediate_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2}
+SIZES: dict[str, Any] = {
+    "vocab_size": 258,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "max_position_embeddings": 256,
+}
+HEADS: dict[str, Any] = {
+    "intermediate_size": 64,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+}
 CONFIGS: dict[str, dict[str, Any]] = {
     "Llama": {**SIZES, **HEADS},
     "GPT2": {"vocab_size": 258, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 256},
@@ -47,8 +56,12 @@ def made(kind: str, folder: Path) -> str:
     tokenizer = tokenizers.Tokenizer(BPE(vocab=vocabulary, merges=[]))
     tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
     tokenizer.decoder = tokenizers.decoders.ByteLevel()
-    fast = library.PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="<s>")
-    config = getattr(library, f"{kind}Config")(**CONFIGS[kind], bos_token_id=0, eos_token_id=0, pad_token_id=1)
+    fast = library.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, bos_token="<s>", eos_token="<s>"
+    )
+    config = getattr(library, f"{kind}Config")(
+        **CONFIGS[kind], bos_token_id=0, eos_token_id=0, pad_token_id=1
+    )
     model = library.AutoModelForCausalLM.from_config(config)
     for parameter in model.parameters():
         parameter.data *= 3
@@ -78,7 +91,9 @@ def bare(place: str, context: str, continuation: str) -> tuple[list[float], bool
         logprobs = torch.log_softmax(model(torch.tensor([[*before, *after]])).logits[0].float(), -1)
     places = range(len(before) - 1, len(before) + len(after) - 1)
     values = [float(logprobs[at, token]) for at, token in zip(places, after, strict=True)]
-    return values, all(int(logprobs[at].argmax()) == token for at, token in zip(places, after, strict=True))
+    return values, all(
+        int(logprobs[at].argmax()) == token for at, token in zip(places, after, strict=True)
+    )
 
 
 def opened(place: str, **options: Any) -> TransformersModel:
@@ -98,7 +113,9 @@ def asked(model: TransformersModel, *requests: Likelihood) -> list[Likelihoods]:
 
 
 def request(context: str, continuations: list[str], rolling: bool = False) -> Likelihood:
-    return Likelihood([{"role": "user", "content": context}], continuations=continuations, rolling=rolling)
+    return Likelihood(
+        [{"role": "user", "content": context}], continuations=continuations, rolling=rolling
+    )
 
 
 @pytest.mark.parametrize(
@@ -131,8 +148,12 @@ def test_windows_and_lengths(folder: Path) -> None:
     (rolled,) = asked(opened(place, max_length=20), request("", [text], rolling=True))
     # 61 bytes: three windows of 20, and one token with the 20 before it
     assert rolled.values[0].tokens[:20] == pytest.approx(bare(place, "", text[:20])[0], abs=1e-4)
-    assert rolled.values[0].tokens[20:40] == pytest.approx(bare(place, text[19], text[20:40])[0], abs=1e-4)
-    assert rolled.values[0].tokens[60:] == pytest.approx(bare(place, text[40:60], text[60:])[0], abs=1e-4)
+    assert rolled.values[0].tokens[20:40] == pytest.approx(
+        bare(place, text[19], text[20:40])[0], abs=1e-4
+    )
+    assert rolled.values[0].tokens[60:] == pytest.approx(
+        bare(place, text[40:60], text[60:])[0], abs=1e-4
+    )
     with pytest.raises(PermanentError, match="have 63 tokens, the model takes 20"):
         asked(opened(place, max_length=20), request(text, ["abc"]))
     (cut,) = asked(opened(place, max_length=20, truncate=True), request(text, ["abc"]))
@@ -151,15 +172,27 @@ def test_the_numbers_of_lm_evaluation_harness(folder: Path) -> None:
 
     place = made("Llama", folder)
     theirs = HFLM(pretrained=place, device="cpu", batch_size=3, max_length=100, dtype="float32")
-    pairs = [(context, continuation) for context, continuations in QUESTIONS[:3] for continuation in continuations]
+    pairs = [
+        (context, continuation)
+        for context, continuations in QUESTIONS[:3]
+        for continuation in continuations
+    ]
     wanted = theirs.loglikelihood([Instance("loglikelihood", {}, pair, 0) for pair in pairs])
-    answers = asked(opened(place, max_length=100), *(request(*question) for question in QUESTIONS[:3]))
+    answers = asked(
+        opened(place, max_length=100), *(request(*question) for question in QUESTIONS[:3])
+    )
     values = [value for answer in answers for value in answer.values]
-    assert [sum(value.tokens) for value in values] == pytest.approx([logprob for logprob, _ in wanted], abs=1e-4)
+    assert [sum(value.tokens) for value in values] == pytest.approx(
+        [logprob for logprob, _ in wanted], abs=1e-4
+    )
     assert [value.greedy for value in values] == [greedy for _, greedy in wanted]
     texts = ["Short.", "A text of more than a hundred bytes. " * 7, "Zwölf Boxkämpfer 日本語"]
-    rolled = theirs.loglikelihood_rolling([Instance("loglikelihood_rolling", {}, (text,), 0) for text in texts])
-    ours = asked(opened(place, max_length=100), *(request("", [text], rolling=True) for text in texts))
+    rolled = theirs.loglikelihood_rolling(
+        [Instance("loglikelihood_rolling", {}, (text,), 0) for text in texts]
+    )
+    ours = asked(
+        opened(place, max_length=100), *(request("", [text], rolling=True) for text in texts)
+    )
     assert [sum(answer.values[0].tokens) for answer in ours] == pytest.approx(rolled, abs=1e-3)
 
 
@@ -174,7 +207,9 @@ def test_answers(folder: Path) -> None:
             ({"max_tokens": 5}, 1),
             *(({"max_tokens": 5, "temperature": 2.0}, n) for n in (1, 2, 1)),
         ]
-        return [await model.complete(Request(messages, params, seed=seed)) for params, seed in calls]
+        return [
+            await model.complete(Request(messages, params, seed=seed)) for params, seed in calls
+        ]
 
     first, again, hot, other, same = asyncio.run(go())
     asyncio.run(model.close())

@@ -48,7 +48,9 @@ def exchange(
     async def go() -> Reply:
         server = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=tls)
         port = server.sockets[0].getsockname()[1]
-        transport = Transport(f"{'https' if tls else 'http'}://localhost:{port}/x", {}, max_body=max_body)
+        transport = Transport(
+            f"{'https' if tls else 'http'}://localhost:{port}/x", {}, max_body=max_body
+        )
         if not plain:
             transport._client = ReqwestClient({}, max_body, no_proxy=True)
         try:
@@ -78,19 +80,28 @@ def test_refused_connections_and_unknown_hosts_are_unreachable(ask: Ask) -> None
 
 
 def test_a_dropped_connection_is_no_answer_at_all(ask: Ask) -> None:
-    with running(Options(rate_drop=1.0)) as url, pytest.raises(TransientError, match="no answer") as caught:
+    with (
+        running(Options(rate_drop=1.0)) as url,
+        pytest.raises(TransientError, match="no answer") as caught,
+    ):
         ask(openai("m", endpoint=url), "x")
     assert caught.value.unreachable
 
 
 def test_a_torn_body_is_transient_but_the_server_is_there(ask: Ask) -> None:
-    with running(Options(rate_torn=1.0)) as url, pytest.raises(TransientError, match="broke off") as caught:
+    with (
+        running(Options(rate_torn=1.0)) as url,
+        pytest.raises(TransientError, match="broke off") as caught,
+    ):
         ask(openai("m", endpoint=url), "x")
     assert not caught.value.unreachable
 
 
 def test_a_timeout_slows_the_lane_down(ask: Ask) -> None:
-    with running(Options(latency_ms=5000)) as url, pytest.raises(TransientError, match=r"within 0\.1 s") as caught:
+    with (
+        running(Options(latency_ms=5000)) as url,
+        pytest.raises(TransientError, match=r"within 0\.1 s") as caught,
+    ):
         ask(openai("m", endpoint=url), "x", timeout=0.1)
     assert caught.value.overload
     assert not caught.value.unreachable
@@ -116,7 +127,9 @@ def test_what_is_not_http_is_transient() -> None:
 
 
 @pytest.mark.parametrize("length", [b"\xff5", b"9" * 5000, b"\xb2", b"-1", b"1e9"])
-@pytest.mark.parametrize("rest", [b"transfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", b"\r\nok"])
+@pytest.mark.parametrize(
+    "rest", [b"transfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", b"\r\nok"]
+)
 @pytest.mark.parametrize("plain", [True, False])
 def test_no_stated_length_stops_a_lane(length: bytes, rest: bytes, plain: bool) -> None:
     """It is one answer that cannot be read, or can be without it."""
@@ -173,7 +186,9 @@ asyncio.run(main())
 
 def test_a_huge_body_is_refused_in_little_memory() -> None:
     with running(Options(rate_huge=1.0)) as url:
-        done = subprocess.run([sys.executable, "-c", HUGE, url], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", HUGE, url], capture_output=True, text=True, check=True
+        )
         assert stats(url)["faults"] == {"huge": 5}
     first, last = map(int, done.stdout.split())
     assert last < 150_000, f"{last} kB at the peak"
@@ -205,7 +220,9 @@ def test_a_process_that_ends_right_after_an_answer_ends_well() -> None:
         command = [sys.executable, "-c", SHORT, url]
         children = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for _ in range(4)]
         codes = [child.wait(timeout=30) for child in children]
-        codes += [subprocess.run(command, capture_output=True, check=False).returncode for _ in range(4)]
+        codes += [
+            subprocess.run(command, capture_output=True, check=False).returncode for _ in range(4)
+        ]
     assert codes == [0] * 8
 
 
@@ -229,7 +246,9 @@ def test_many_requests_at_once(ask: Ask) -> None:
         assert stats(url)["max_in_flight"] > 300
 
 
-def test_loopback_never_goes_through_a_proxy(honest: str, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loopback_never_goes_through_a_proxy(
+    honest: str, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for variable in ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(variable, "http://127.0.0.1:9")
     assert ask(openai("m", endpoint=honest), "What is 2+2?").text == "4"
@@ -242,12 +261,18 @@ def test_other_hosts_go_through_the_proxy_of_the_environment(honest: str) -> Non
         "asyncio.run(openai('m', endpoint='http://model.example').complete(Request([{'role': 'user', 'content': ''}])))"
     )
     environment = {**os.environ, "http_proxy": honest, "HTTP_PROXY": honest, "no_proxy": ""}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=False
+    )
     assert "HTTP 404: there is nothing at http://model.example/v1/chat/completions" in done.stderr
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the openssl command to make a certificate")
-def test_a_certificate_file_of_the_environment_is_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.skipif(
+    shutil.which("openssl") is None, reason="needs the openssl command to make a certificate"
+)
+def test_a_certificate_file_of_the_environment_is_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
 
@@ -256,7 +281,9 @@ def test_a_certificate_file_of_the_environment_is_trusted(tmp_path: Path, monkey
         "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost"
         " -addext basicConstraints=critical,CA:FALSE"
     )
-    subprocess.run([*command.split(), "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    subprocess.run(
+        [*command.split(), "-keyout", key, "-out", certificate], check=True, capture_output=True
+    )
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(certificate, key)
     for variable in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"):

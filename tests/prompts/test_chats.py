@@ -37,7 +37,9 @@ class Ear:
             self.failures -= 1
             raise TransientError("not now")
         self.asked.append(request)
-        return Completion(text=f"answer {len(self.asked)}", prompt_tokens=1, completion_tokens=1, total_tokens=2)
+        return Completion(
+            text=f"answer {len(self.asked)}", prompt_tokens=1, completion_tokens=1, total_tokens=2
+        )
 
     async def close(self) -> None: ...
 
@@ -48,7 +50,9 @@ def ear() -> Ear:
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ear: Ear) -> Callable[..., list[dict[str, Any]]]:
+def run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ear: Ear
+) -> Callable[..., list[dict[str, Any]]]:
     """Runs a dataset and gives the rows."""
     monkeypatch.chdir(tmp_path)
 
@@ -57,7 +61,10 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ear: Ear) -> Callable[.
             (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
             rows = "d.jsonl"
         dataset = {"path": rows, **config.pop("dataset", {})}
-        assay.run({"name": "c", "dataset": dataset, "output_dir": "out", "max_retries": 0, **config}, models=[ear])
+        assay.run(
+            {"name": "c", "dataset": dataset, "output_dir": "out", "max_retries": 0, **config},
+            models=[ear],
+        )
         return [json.loads(line) for line in Path("out/responses.jsonl").read_text().splitlines()]
 
     return run
@@ -75,17 +82,37 @@ def test_a_conversation_is_sent_as_it_is(run: Run, ear: Ear) -> None:
 
 def test_keys_of_conversations_are_those_of_earlier_versions() -> None:
     task = prompt(jinja(""), Ear(), params={"temperature": 0.5})
-    chat = [{"role": "system", "content": "Be kind."}, {"content": [{"type": "text", "text": "Hi"}], "role": "user"}]
+    chat = [
+        {"role": "system", "content": "Be kind."},
+        {"content": [{"type": "text", "text": "Hi"}], "role": "user"},
+    ]
     asked = {"question": "2", "turns": ["a", "b"], "conversation": chat, "tools": [TOOL]}
-    keys = [task.prepare(Item(id="i", data=data)).fingerprint.hex() for data in ({"messages": chat}, asked)]
+    keys = [
+        task.prepare(Item(id="i", data=data)).fingerprint.hex()
+        for data in ({"messages": chat}, asked)
+    ]
     assert keys == ["6f81e9700c2e18c687d85357f2d71828", "74aedec5aaa0a1ab701ff435f8d5938b"]
     assert task.name == "ear/a87ed620be04"
 
 
 def test_nulls_of_a_table_are_not_sent(run: Run, ear: Ear) -> None:
     part = {"type": "text", "text": "Hi", "image": None}
-    run([{"messages": [{**USER, "name": None, "tool_calls": None}, TOLD, {"role": "user", "content": [part]}]}])
-    assert ear.asked[0].messages == [USER, TOLD, {"role": "user", "content": [{"type": "text", "text": "Hi"}]}]
+    run(
+        [
+            {
+                "messages": [
+                    {**USER, "name": None, "tool_calls": None},
+                    TOLD,
+                    {"role": "user", "content": [part]},
+                ]
+            }
+        ]
+    )
+    assert ear.asked[0].messages == [
+        USER,
+        TOLD,
+        {"role": "user", "content": [{"type": "text", "text": "Hi"}]},
+    ]
 
 
 # ---- the end of a conversation
@@ -105,16 +132,24 @@ def test_its_last_message_can_be_the_expected_answer(run: Run, ear: Ear) -> None
     call = {"id": "1", "type": "function", "function": {"name": "find", "arguments": "{}"}}
     rows = [
         {"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": SECRET}]},
-        {"data": {"messages": [USER, {"role": "assistant", "content": None, "tool_calls": [call]}]}},
+        {
+            "data": {
+                "messages": [USER, {"role": "assistant", "content": None, "tool_calls": [call]}]
+            }
+        },
     ]
     run(rows, dataset={"answer": "last"})
     assert [request.messages[-1]["content"] for request in ear.asked] == ["Hi", "What is it?"]
     items = [json.loads(line) for line in Path("out/items.jsonl").read_text().splitlines()]
-    assert [item["ground_truth"] for item in items] == [SECRET, {"answer": "", "tool_calls": [call]}]
+    assert [item["ground_truth"] for item in items] == [
+        SECRET,
+        {"answer": "", "tool_calls": [call]},
+    ]
 
 
 @pytest.mark.parametrize(
-    "row", [{"messages": [USER]}, {"question": "x"}, {"messages": [USER, TOLD], "ground_truth": "x"}]
+    "row",
+    [{"messages": [USER]}, {"question": "x"}, {"messages": [USER, TOLD], "ground_truth": "x"}],
 )
 def test_an_expected_answer_that_is_not_there_is_an_error(run: Run, row: dict[str, Any]) -> None:
     with pytest.raises(UserError) as raised:
@@ -136,12 +171,18 @@ def test_each_turn_is_answered_and_paid_once(run: Run, ear: Ear) -> None:
     (row,) = run(rows)
     assert (row["outcome"], len(ear.asked)) == ("errored", 1)
     (row,) = run(rows)
-    assert [len(request.messages) for request in ear.asked] == [1, 3], "the first turn is not paid again"
+    assert [len(request.messages) for request in ear.asked] == [1, 3], (
+        "the first turn is not paid again"
+    )
     told = [("user", "First?"), ("assistant", "answer 1"), ("user", "Second?")]
     assert [(message["role"], message["content"]) for message in row["messages"]] == told
     assert row["response"] == "answer 2"
     (call,) = (json.loads(line) for line in Path("out/calls.jsonl").read_text().splitlines())
-    assert (call["step"], call["item_id"], call["completion"]["text"]) == ("turn 1", "t", "answer 1")
+    assert (call["step"], call["item_id"], call["completion"]["text"]) == (
+        "turn 1",
+        "t",
+        "answer 1",
+    )
     metadata = json.loads(Path("out/manifest.json").read_text())["run"]["metadata"]
     inside = metadata["calls"]["ear/a87ed620be04"]["ear"]
     assert (metadata["usage"]["ear"]["total_tokens"], inside["total_tokens"]) == (2, 2)
@@ -151,13 +192,21 @@ def test_turns_that_have_answers_keep_them(run: Run, ear: Ear) -> None:
     messages = [{"role": "system", "content": "s"}, USER, TOLD, USER, USER]
     run([{"messages": messages}], prompts={"turns": "each"})
     assert [len(request.messages) for request in ear.asked] == [4, 6]
-    assert [message["role"] for message in ear.asked[1].messages][-3:] == ["user", "assistant", "user"]
+    assert [message["role"] for message in ear.asked[1].messages][-3:] == [
+        "user",
+        "assistant",
+        "user",
+    ]
     ear.asked.clear()
     run([{"messages": messages}])
-    assert [request.messages for request in ear.asked] == [messages], "without the option they are one request"
+    assert [request.messages for request in ear.asked] == [messages], (
+        "without the option they are one request"
+    )
 
 
-def test_a_tool_call_in_the_middle_is_a_row_that_says_so(run: Run, ear: Ear, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tool_call_in_the_middle_is_a_row_that_says_so(
+    run: Run, ear: Ear, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def call(request: Request) -> Completion:
         return Completion(tool_calls=[{"function": {"name": "find", "arguments": "{}"}}])
 
@@ -171,9 +220,22 @@ def test_a_tool_call_in_the_middle_is_a_row_that_says_so(run: Run, ear: Ear, mon
 
 def test_a_rows_own_settings_win(run: Run, ear: Ear) -> None:
     rows = [
-        {"messages": [USER], "tools": [{"name": "find", "parameters": {"type": "object"}}], "tool_choice": "required"},
-        {"messages": [USER], "system": "Mine.", "prefill": "Well", "reasoning_effort": "high", "tools": None},
-        {"messages": [{"role": "system", "content": "Own."}, USER], "response_format": '{"type": "json_object"}'},
+        {
+            "messages": [USER],
+            "tools": [{"name": "find", "parameters": {"type": "object"}}],
+            "tool_choice": "required",
+        },
+        {
+            "messages": [USER],
+            "system": "Mine.",
+            "prefill": "Well",
+            "reasoning_effort": "high",
+            "tools": None,
+        },
+        {
+            "messages": [{"role": "system", "content": "Own."}, USER],
+            "response_format": '{"type": "json_object"}',
+        },
     ]
     params = {"temperature": 0.5, "tools": [], "reasoning_effort": "low"}
     run(rows, sample_params=params, prompts={"system": "The config's."})
@@ -182,13 +244,22 @@ def test_a_rows_own_settings_win(run: Run, ear: Ear) -> None:
     assert second.params == {**params, "reasoning_effort": "high"}
     assert third.params == {**params, "response_format": {"type": "json_object"}}
     contents = [[message["content"] for message in request.messages] for request in ear.asked]
-    assert contents == [["The config's.", "What is it?"], ["Mine.", "What is it?", "Well"], ["Own.", "What is it?"]]
+    assert contents == [
+        ["The config's.", "What is it?"],
+        ["Mine.", "What is it?", "Well"],
+        ["Own.", "What is it?"],
+    ]
 
 
 def test_a_template_takes_from_the_row_what_the_config_names(run: Run, ear: Ear) -> None:
     rows = [{"question": "Q", "tools": [TOOL], "topic": "cats", "label": SECRET}]
     run(rows, prompts={"text": "{{question}}"})
-    prompts = {"text": "{{question}}", "row_params": ["tools"], "system": "About {{topic}}.", "prefill": "A:"}
+    prompts = {
+        "text": "{{question}}",
+        "row_params": ["tools"],
+        "system": "About {{topic}}.",
+        "prefill": "A:",
+    }
     run(rows, prompts=prompts)
     plain, full = ear.asked
     assert plain.params == {}
@@ -198,7 +269,11 @@ def test_a_template_takes_from_the_row_what_the_config_names(run: Run, ear: Ear)
 
 def test_a_rows_settings_are_part_of_its_key() -> None:
     task = prompt(jinja(""), Ear())
-    data = [{"messages": [USER]}, {"messages": [USER], "tools": [TOOL]}, {"messages": [USER], "tool_choice": "auto"}]
+    data = [
+        {"messages": [USER]},
+        {"messages": [USER], "tools": [TOOL]},
+        {"messages": [USER], "tool_choice": "auto"},
+    ]
     keys = {task.prepare(Item(id="i", data=fields)).fingerprint for fields in data}
     assert len(keys) == 3
 
@@ -206,13 +281,19 @@ def test_a_rows_settings_are_part_of_its_key() -> None:
 @pytest.mark.parametrize(
     ("prompts", "row", "problem"),
     [
-        ({"turns": "each", "prefill": "x"}, {"turns": ["a", "b"]}, "cannot be begun with `prefill`"),
+        (
+            {"turns": "each", "prefill": "x"},
+            {"turns": ["a", "b"]},
+            "cannot be begun with `prefill`",
+        ),
         ({}, {"messages": [USER], "tools": ["find"]}, "tool 1 has no name"),
         ({}, {"messages": [USER], "response_format": "{"}, "`response_format` is not an object"),
         ({"turns": "all"}, {"turns": ["a"]}, "turns"),
     ],
 )
-def test_what_is_refused_before_any_call(run: Run, ear: Ear, prompts: Any, row: Any, problem: str) -> None:
+def test_what_is_refused_before_any_call(
+    run: Run, ear: Ear, prompts: Any, row: Any, problem: str
+) -> None:
     with pytest.raises(UserError, match=problem):
         run([row], prompts=prompts)
     assert not ear.asked
@@ -228,12 +309,20 @@ ROWS: dict[str, dict[str, Any]] = {
     "chat": {"messages": [USER], "ground_truth": SECRET},
     "chat, beside": {"messages": [USER], "label": SECRET, "reference": SECRET},
     "chat, in a message": {"messages": [{**USER, "expected_output": SECRET}]},
-    "chat, in a part": {"messages": [{"role": "user", "content": [{"type": "text", "text": "Q?", "label": SECRET}]}]},
+    "chat, in a part": {
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "Q?", "label": SECRET}]}]
+    },
     "chat, last message": {"messages": [USER, {"role": "assistant", "content": SECRET}]},
-    "chat in data": {"data": {"conversations": [{"from": "human", "value": "Q?"}]}, "expected": SECRET},
+    "chat in data": {
+        "data": {"conversations": [{"from": "human", "value": "Q?"}]},
+        "expected": SECRET,
+    },
     "turns": {"turns": ["Q?", "R?"], "reference": [SECRET, SECRET]},
     "whole row": {"text": "Q?", "answer": SECRET},
-    "whole row, nested": {"data": {"text": "Q?", "meta": {"gold_answer": SECRET}}, "ground_truth": "other"},
+    "whole row, nested": {
+        "data": {"text": "Q?", "meta": {"gold_answer": SECRET}},
+        "ground_truth": "other",
+    },
     "whole row, unnamed": {"data": {"text": "Q?", "city": SECRET}, "ground_truth": SECRET},
     "whole row, listed": {"data": {"text": "Q?", "cities": [SECRET]}, "ground_truth": [SECRET]},
     "question with parts": {"question": {"stem": "Q?", "answer": SECRET}},
@@ -255,7 +344,12 @@ def _table(path: Path, row: dict[str, Any]) -> str:
     with path.with_suffix(".csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, row)
         writer.writeheader()
-        writer.writerow({key: value if isinstance(value, str) else json.dumps(value) for key, value in row.items()})
+        writer.writerow(
+            {
+                key: value if isinstance(value, str) else json.dumps(value)
+                for key, value in row.items()
+            }
+        )
     return str(path.with_suffix(".csv"))
 
 
@@ -294,7 +388,12 @@ def test_no_form_of_dataset_sends_the_answer(
 
 @pytest.mark.parametrize("text", ["[1, 2, 3]", '{"city": "Rome"}', "[INST] x", "{", "yes"])
 def test_a_question_that_looks_like_data_is_a_question(run: Run, ear: Ear, text: str) -> None:
-    run([{"data": {"question": text}, "ground_truth": "[1, 2, 3]"}, {"data": text, "ground_truth": "yes"}])
+    run(
+        [
+            {"data": {"question": text}, "ground_truth": "[1, 2, 3]"},
+            {"data": text, "ground_truth": "yes"},
+        ]
+    )
     assert [request.messages[0]["content"] for request in ear.asked] == [text, text]
 
 

@@ -14,7 +14,11 @@ from tests.support import Lab
 
 
 def item(number: int, **more: Any) -> Item:
-    fields: dict[str, Any] = {"id": f"i{number}", "data": {"question": f"{number} + 1"}, "ground_truth": number + 1}
+    fields: dict[str, Any] = {
+        "id": f"i{number}",
+        "data": {"question": f"{number} + 1"},
+        "ground_truth": number + 1,
+    }
     return Item(**{**fields, **more})
 
 
@@ -27,7 +31,10 @@ def contents(few_shot: FewShot, template: Any = "{{question}}", asked: Item = OT
 
 
 def test_examples_are_turns_before_the_question() -> None:
-    template = [{"role": "system", "content": "Short."}, {"role": "user", "content": "Q: {{question}}"}]
+    template = [
+        {"role": "system", "content": "Short."},
+        {"role": "user", "content": "Q: {{question}}"},
+    ]
     messages = jinja(template, few_shot=FewShot(items=POOL, n=2, pick="first")).render(OTHER)
     assert messages == [
         {"role": "system", "content": "Short."},
@@ -41,13 +48,20 @@ def test_examples_are_turns_before_the_question() -> None:
 
 def test_turns_of_their_own() -> None:
     turns = [{"role": "user", "content": "{{question}} = {{ground_truth}}"}]
-    assert contents(FewShot(items=POOL, n=1, pick="first", messages=turns)) == ["0 + 1 = 1", "100 + 1"]
+    assert contents(FewShot(items=POOL, n=1, pick="first", messages=turns)) == [
+        "0 + 1 = 1",
+        "100 + 1",
+    ]
 
 
 def test_examples_as_text() -> None:
-    few_shot = FewShot(items=POOL, n=2, pick="first", text="{{question}} is {{answer}}.", separator="|")
+    few_shot = FewShot(
+        items=POOL, n=2, pick="first", text="{{question}} is {{answer}}.", separator="|"
+    )
     assert contents(few_shot, "{{examples}}: {{question}}") == ["0 + 1 is 1.|1 + 1 is 2.: 100 + 1"]
-    assert contents(FewShot(items=POOL, n=1, pick="first"), "{{examples}}\n{{question}}") == ["0 + 1\n1\n100 + 1"]
+    assert contents(FewShot(items=POOL, n=1, pick="first"), "{{examples}}\n{{question}}") == [
+        "0 + 1\n1\n100 + 1"
+    ]
 
 
 def test_a_text_that_is_shown_nowhere_is_refused() -> None:
@@ -92,7 +106,9 @@ def test_n_different_examples_or_a_problem(size: int, n: int, seed: int, asked: 
     if prompt.check(item(asked)) is not None:
         assert size - (asked < size) < n
         return
-    shown = [message["content"] for message in prompt.render(item(asked)) if message["role"] == "user"]
+    shown = [
+        message["content"] for message in prompt.render(item(asked)) if message["role"] == "user"
+    ]
     assert len(set(shown)) == len(shown) == n + 1
 
 
@@ -124,8 +140,14 @@ def test_from_a_file_of_the_config_and_an_edit_runs_the_cells_it_touches(lab: La
         "bare": "What is {{question}}?",
     }
     assert lab.run().ran == 16
-    row = next(row for row in lab.read("responses.jsonl") if row["metadata"]["prompt_template"] == "shown")
-    assert [message["content"] for message in row["messages"]] == ["What is 7 + 7?", "14", "What is 0 + 1?"]
+    row = next(
+        row for row in lab.read("responses.jsonl") if row["metadata"]["prompt_template"] == "shown"
+    )
+    assert [message["content"] for message in row["messages"]] == [
+        "What is 7 + 7?",
+        "14",
+        "What is 0 + 1?",
+    ]
     assert lab.run().ran == 0
     lab.write("shots.jsonl", "".join(reversed(shots)))
     assert lab.run().ran == 8

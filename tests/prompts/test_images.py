@@ -32,7 +32,13 @@ def folder(tmp_path: Path) -> Path:
 
 def prompt(**part: Any) -> JinjaPrompt:
     return jinja(
-        [{"role": "user", "content": [{"type": "text", "text": "{{question}}"}, {"type": "image", **part}]}], name="p"
+        [
+            {
+                "role": "user",
+                "content": [{"type": "text", "text": "{{question}}"}, {"type": "image", **part}],
+            }
+        ],
+        name="p",
     )
 
 
@@ -53,7 +59,10 @@ def test_a_file_is_a_data_url_for_the_server_and_short_in_the_row(folder: Path) 
     assert len(json.dumps(message)) < 300
     ((sent),) = as_sent(made, [message])
     url = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
-    assert sent["content"] == [text, {"type": "image_url", "image_url": {"url": url, "detail": "low"}}]
+    assert sent["content"] == [
+        text,
+        {"type": "image_url", "image_url": {"url": url, "detail": "low"}},
+    ]
     assert made.render(item("dog.jpg"))[0]["content"][1]["media_type"] == "image/jpeg"
 
 
@@ -66,7 +75,9 @@ def test_an_address_is_sent_as_it_is() -> None:
     assert made.files == {}
 
 
-@pytest.mark.parametrize("url", ["file:///etc/passwd", "data:image/png;base64,AAAA", "ftp://example.org"])
+@pytest.mark.parametrize(
+    "url", ["file:///etc/passwd", "data:image/png;base64,AAAA", "ftp://example.org"]
+)
 def test_other_addresses_are_refused(url: str) -> None:
     assert "the image's url is" in str(prompt(url=url).check(item()))
 
@@ -106,7 +117,9 @@ def test_a_file_that_changes_meanwhile_is_not_sent(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["images/{{picture}}", "images/cat.png"])
-def test_an_edited_image_runs_again(lab: Lab, folder: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+def test_an_edited_image_runs_again(
+    lab: Lab, folder: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
     monkeypatch.chdir(folder)
     for row, name in zip(lab.rows, ["cat.png", "cat.png", "dog.jpg", "dog.jpg"], strict=True):
         row["data"]["picture"] = name
@@ -141,7 +154,9 @@ class Eye:
 def test_the_model_gets_the_bytes_and_the_row_does_not(folder: Path) -> None:
     store, eye = assay.MemoryStore(), Eye()
     dataset = assay.DatasetRepository(store).create([{"question": "What is it?"}], name="d")
-    run = assay.Runner(store).run(dataset.id, [assay.prompt_task(prompt(path=f"{folder}/images/cat.png"), eye)])
+    run = assay.Runner(store).run(
+        dataset.id, [assay.prompt_task(prompt(path=f"{folder}/images/cat.png"), eye)]
+    )
     ((message,),) = eye.seen
     assert message["content"][1]["image_url"]["url"].endswith(base64.b64encode(PNG).decode())
     (row,) = assay.RunRepository(store).responses(run.id)

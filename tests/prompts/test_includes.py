@@ -35,7 +35,10 @@ def base(tmp_path: Path) -> Path:
         ('a \n{%+ include "rules.txt" %}\n b', "a \nBe {{tone}}.\n b"),
         ('{% include "deep/all.txt" %}', "<Be {{tone}}.>"),
         ('{# {% include "no.txt" %} #}x', '{# {% include "no.txt" %} #}x'),
-        ('{% raw %}{% include "no.txt" %}{% endraw %}', '{% raw %}{% include "no.txt" %}{% endraw %}'),
+        (
+            '{% raw %}{% include "no.txt" %}{% endraw %}',
+            '{% raw %}{% include "no.txt" %}{% endraw %}',
+        ),
         ("please include everything", "please include everything"),
     ],
 )
@@ -62,7 +65,9 @@ def test_what_cannot_be_included_is_an_error(base: Path, template: str, what: st
     with pytest.raises(UserError, match=re.escape(what)):
         with_includes(template, base)
     (base / "items.jsonl").write_text('{"question": "1"}\n')
-    (base / "c.yaml").write_text(f"models: [demo:m]\ndataset: items.jsonl\nprompt_template: >-\n  {template}\n")
+    (base / "c.yaml").write_text(
+        f"models: [demo:m]\ndataset: items.jsonl\nprompt_template: >-\n  {template}\n"
+    )
     with pytest.raises(ConfigError, match=re.escape(what)) as caught:
         load(base / "c.yaml", environ={})
     assert "c.yaml:3 prompt_template" in str(caught.value)
@@ -79,7 +84,9 @@ def test_fragments_of_fragments_do_not_explode(base: Path) -> None:
 def test_a_resolved_config_needs_no_fragment(base: Path) -> None:
     (base / "items.jsonl").write_text('{"question": "1"}\n')
     (base / "chat.yaml").write_text("- {role: user, content: \"{% include 'rules.txt' %}\"}\n")
-    (base / "c.yaml").write_text("models: [demo:m]\ndataset: items.jsonl\nprompt_template: chat.yaml\n")
+    (base / "c.yaml").write_text(
+        "models: [demo:m]\ndataset: items.jsonl\nprompt_template: chat.yaml\n"
+    )
     written = resolved(load(base / "c.yaml", environ={}))
     assert written["prompts"][0]["messages"] == [{"role": "user", "content": "Be {{tone}}."}]
     (base / "rules.txt").unlink()
@@ -87,7 +94,9 @@ def test_a_resolved_config_needs_no_fragment(base: Path) -> None:
     assert load(written, environ={}).prompts[0].messages == written["prompts"][0]["messages"]
 
 
-def test_an_edited_fragment_runs_its_own_prompt_again(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_edited_fragment_runs_its_own_prompt_again(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(lab.folder)
     fragment = lab.write("fragment.txt", "Hello.")
     lab.config["prompt_templates"] = {

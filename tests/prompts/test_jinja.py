@@ -63,7 +63,9 @@ def test_without_a_template_the_item_asks_itself(item: Item, expected: str) -> N
     assert text("", item) == expected
 
 
-@pytest.mark.parametrize("template", ["{{ques}}", "{{ques|upper}}", "{% if ques %}x{% endif %}", "{{data.ques}}"])
+@pytest.mark.parametrize(
+    "template", ["{{ques}}", "{{ques|upper}}", "{% if ques %}x{% endif %}", "{{data.ques}}"]
+)
 def test_an_undefined_variable_is_a_problem_before_any_call(template: str) -> None:
     problem = jinja(template).check(ITEM)
     assert problem is not None
@@ -75,12 +77,16 @@ def test_the_nearest_name_is_offered() -> None:
     assert "did you mean 'question'?" in str(jinja("{{questoin}}").check(ITEM))
 
 
-@pytest.mark.parametrize("template", ["{{ 1 / 0 }}", "{{ question + 1 }}", "{{ question|batch }}", "{{ 5|xmlattr }}"])
+@pytest.mark.parametrize(
+    "template", ["{{ 1 / 0 }}", "{{ question + 1 }}", "{{ question|batch }}", "{{ 5|xmlattr }}"]
+)
 def test_a_template_that_fails_is_a_problem(template: str) -> None:
     assert "the template fails" in str(jinja(template).check(ITEM))
 
 
-@pytest.mark.parametrize("template", ["{{ question", "{% for %}", "{{ question|nofilter }}", "line\n{% endif %}"])
+@pytest.mark.parametrize(
+    "template", ["{{ question", "{% for %}", "{{ question|nofilter }}", "line\n{% endif %}"]
+)
 def test_a_template_that_is_none_is_refused(template: str) -> None:
     with pytest.raises(UserError, match="cannot be read") as caught:
         jinja(template, where="prompt.txt")
@@ -124,7 +130,11 @@ def test_the_sandbox_says_that_it_was_the_sandbox() -> None:
 
 def test_chat_messages() -> None:
     prompt = jinja(
-        [{"role": "system", "content": "Be {{topic}}."}, {"role": "user", "content": "{{question}}"}], name="c"
+        [
+            {"role": "system", "content": "Be {{topic}}."},
+            {"role": "user", "content": "{{question}}"},
+        ],
+        name="c",
     )
     assert prompt.render(ITEM) == [
         {"role": "system", "content": "Be sums."},
@@ -141,11 +151,24 @@ def test_fields_win_over_the_items_own() -> None:
 
 
 environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined)
-values = st.one_of(st.text(), st.integers(), st.floats(), st.none(), st.booleans(), st.lists(st.integers()))
+values = st.one_of(
+    st.text(), st.integers(), st.floats(), st.none(), st.booleans(), st.lists(st.integers())
+)
 pieces = st.one_of(
     st.text().filter(lambda piece: "{" not in piece),
     st.sampled_from(
-        ["{{a}}", "{{ b }}", "{{-a}}", "{{b-}}", "{# note #}", "\n", "\r\n", " { ", "{{a|string}}", "{{a ~ b}}"]
+        [
+            "{{a}}",
+            "{{ b }}",
+            "{{-a}}",
+            "{{b-}}",
+            "{# note #}",
+            "\n",
+            "\r\n",
+            " { ",
+            "{{a|string}}",
+            "{{a ~ b}}",
+        ]
     ),
 )
 

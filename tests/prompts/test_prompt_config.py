@@ -30,8 +30,14 @@ CHAT = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("chat.yaml", "- {role: system, content: Be brief.}\n- {role: user, content: '{{question}}'}\n"),
-        ("chat.yml", "messages:\n- {role: system, content: Be brief.}\n- {role: user, content: '{{question}}'}\n"),
+        (
+            "chat.yaml",
+            "- {role: system, content: Be brief.}\n- {role: user, content: '{{question}}'}\n",
+        ),
+        (
+            "chat.yml",
+            "messages:\n- {role: system, content: Be brief.}\n- {role: user, content: '{{question}}'}\n",
+        ),
         (
             "chat.json",
             '[{"role": "system", "content": "Be brief."}, {"role": "user", "content": "{{question}}"}]',
@@ -59,7 +65,11 @@ def test_where_the_examples_are(folder: Path, given: Any, n: int) -> None:
     few_shot = config.prompts[0].few_shot
     assert few_shot is not None
     assert few_shot.dataset is not None
-    assert (few_shot.dataset.path, few_shot.dataset.type, few_shot.n) == (str(folder / "shots.jsonl"), "jsonl", n)
+    assert (few_shot.dataset.path, few_shot.dataset.type, few_shot.n) == (
+        str(folder / "shots.jsonl"),
+        "jsonl",
+        n,
+    )
     assert load(resolved(config), environ={}).prompts == config.prompts
 
 
@@ -76,7 +86,10 @@ def test_image_paths_count_from_the_config() -> None:
     parts = [{"type": "image", "path": "a.png"}, {"type": "image", "path": "i/{{x}}.png"}]
     messages = config_of([{"role": "user", "content": parts}]).prompts[0].messages
     assert messages is not None
-    assert [part["path"] for part in messages[0]["content"]] == [f"{Path.cwd()}/a.png", f"{Path.cwd()}/i/{{{{x}}}}.png"]
+    assert [part["path"] for part in messages[0]["content"]] == [
+        f"{Path.cwd()}/a.png",
+        f"{Path.cwd()}/i/{{{{x}}}}.png",
+    ]
 
 
 def turn(content: Any, role: Any = "user") -> list[dict[str, Any]]:
@@ -93,14 +106,20 @@ def turn(content: Any, role: Any = "user") -> list[dict[str, Any]]:
         (turn(["x"]), "a text, an image, an audio or a file"),
         (turn([{"type": "sound", "path": "x"}]), "a text, an image, an audio or a file"),
         (turn([{"type": "image"}]), "needs field or path or url"),
-        (turn([{"type": "image", "path": "a.png", "url": "https://x"}]), "needs field or path or url"),
+        (
+            turn([{"type": "image", "path": "a.png", "url": "https://x"}]),
+            "needs field or path or url",
+        ),
         (turn([{"type": "text", "text": 3}]), "needs text"),
         (turn([{"type": "image", "pth": "x", "url": "https://x"}]), "did you mean 'path'?"),
         ({"few_shot": {"path": "shot.jsonl"}}, "did you mean 'shots.jsonl'"),
         ({"few_shot": {"n": -1}}, "n must be a whole number of at least 0"),
         ({"few_shot": {"nn": 1}}, "unknown key 'nn'"),
         ({"few_shot": {"pick": "last"}}, "'last' is not possible"),
-        ({"few_shot": {"text": "x", "messages": turn("x")}}, "few_shot has text or messages, not both"),
+        (
+            {"few_shot": {"text": "x", "messages": turn("x")}},
+            "few_shot has text or messages, not both",
+        ),
         ({"few_shot": {"messages": turn("x", "bot")}}, "unknown role 'bot'"),
         ({"few_shot": 3}, "few_shot must be a mapping"),
         ({"path": "broken.yaml"}, "broken.yaml:2: this is not YAML"),

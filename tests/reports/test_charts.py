@@ -27,11 +27,14 @@ from assay.reports.charts.svg import WIDTH, Scale, cut, finite, width_of
 SVG = "{http://www.w3.org/2000/svg}"
 ALLOWED = {"svg", "title", "desc", "style", "rect", "line", "circle", "path", "text"}
 NUMBERS = st.one_of(
-    st.none(), st.floats(), st.sampled_from([0.0, 1.0, math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324])
+    st.none(),
+    st.floats(),
+    st.sampled_from([0.0, 1.0, math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324]),
 )
 HOSTILE = "<script>alert(1)</script>\"'&]]>\x00\x1b[2J\u202eevil\ud800\ufffe\n"
 NAMES = st.one_of(
-    st.text(max_size=30), st.sampled_from([HOSTILE, "", "a" * 5000, "漢字" * 400, "</title><image href='http://x'/>"])
+    st.text(max_size=30),
+    st.sampled_from([HOSTILE, "", "a" * 5000, "漢字" * 400, "</title><image href='http://x'/>"]),
 )
 
 
@@ -42,7 +45,9 @@ def elements(chart: Chart) -> list[ElementTree.Element]:
     assert {each.tag.removeprefix(SVG) for each in found} <= ALLOWED
     assert root.get("role") == "img"
     assert root[0].tag == f"{SVG}title"
-    values = " ".join(value for each in found for name, value in each.attrib.items() if name != "aria-label")
+    values = " ".join(
+        value for each in found for name, value in each.attrib.items() if name != "aria-label"
+    )
     assert not re.search(r"(?i)\b(nan|inf(inity)?)\b", values)
     for each in found:
         assert not {name for name in each.attrib if name.startswith("on") or "href" in name}
@@ -66,11 +71,22 @@ def texts(chart: Chart) -> list[str]:
 
 dots = st.lists(
     st.builds(
-        Dot, name=NAMES, value=NUMBERS, low=NUMBERS, high=NUMBERS, wrong=NUMBERS, right=NUMBERS, group=NAMES, note=NAMES
+        Dot,
+        name=NAMES,
+        value=NUMBERS,
+        low=NUMBERS,
+        high=NUMBERS,
+        wrong=NUMBERS,
+        right=NUMBERS,
+        group=NAMES,
+        note=NAMES,
     ),
     max_size=6,
 )
-points = st.lists(st.builds(Point, x=NUMBERS, y=NUMBERS, low=NUMBERS, high=NUMBERS, name=NAMES, note=NAMES), max_size=6)
+points = st.lists(
+    st.builds(Point, x=NUMBERS, y=NUMBERS, low=NUMBERS, high=NUMBERS, name=NAMES, note=NAMES),
+    max_size=6,
+)
 cells = st.one_of(st.none(), st.builds(Cell, value=NUMBERS, text=NAMES, note=NAMES))
 
 
@@ -97,7 +113,9 @@ def test_scatter_of_anything(title: str, places: list[Point], less: bool) -> Non
 
 @given(NAMES, st.lists(points, max_size=3))
 def test_curves_of_anything(title: str, lines: list[list[Point]]) -> None:
-    elements(curve(title, [Line(name=title, points=line) for line in lines], across="k", upwards=title))
+    elements(
+        curve(title, [Line(name=title, points=line) for line in lines], across="k", upwards=title)
+    )
     for line in lines:
         elements(reliability(title, line, across=title, upwards="y"))
 
@@ -109,7 +127,9 @@ def test_grids_of_anything(chart: Chart) -> None:
 
 @given(
     st.lists(st.floats(-1e99, 1e99), min_size=2, max_size=8, unique=True).map(sorted),
-    st.lists(st.tuples(NAMES, st.lists(st.integers(0, 10**12), min_size=7, max_size=7)), max_size=3),
+    st.lists(
+        st.tuples(NAMES, st.lists(st.integers(0, 10**12), min_size=7, max_size=7)), max_size=3
+    ),
 )
 def test_histograms_of_anything(edges: list[float], counts: list[tuple[str, list[int]]]) -> None:
     elements(histogram("x", edges, counts, axis="y"))
@@ -137,7 +157,9 @@ def test_intervals_show_what_they_are_given() -> None:
     assert first < second
     drawn = [each for each in marks(chart, "line") if each.get("class") == "stroke s0"]
     span = next(
-        (float(each.get("x1") or 0), float(each.get("x2") or 0)) for each in drawn if each.get("x1") != each.get("x2")
+        (float(each.get("x1") or 0), float(each.get("x2") or 0))
+        for each in drawn
+        if each.get("x1") != each.get("x2")
     )
     assert span[0] < first < span[1]
     faint = [each for each in marks(chart, "line") if "faint" in (each.get("class") or "")]
@@ -150,7 +172,10 @@ def test_a_pareto_line_has_what_nothing_beats() -> None:
     places = [Point(x=x, y=y, name=f"m{x}") for x, y in known]
     path = marks(scatter("t", places, across="cost", upwards="quality"), "path")[0].get("d") or ""
     assert path.count("L") == 2  # 1, 3 and 5
-    lower = marks(scatter("t", places, across="cost", upwards="error", less=True), "path")[0].get("d") or ""
+    lower = (
+        marks(scatter("t", places, across="cost", upwards="error", less=True), "path")[0].get("d")
+        or ""
+    )
     assert lower.count("L") == 1  # 1 and 2
 
 
@@ -162,8 +187,14 @@ def test_a_missing_value_breaks_a_curve() -> None:
 
 
 def test_a_cell_is_as_dark_as_its_value() -> None:
-    chart = heat("t", ["a"], ["x", "y", "z"], [[Cell(value=0.0), Cell(value=1.0), Cell(value=None)]])
-    shades = [float(each.get("fill-opacity") or -1) for each in marks(chart, "rect") if each.get("fill-opacity")]
+    chart = heat(
+        "t", ["a"], ["x", "y", "z"], [[Cell(value=0.0), Cell(value=1.0), Cell(value=None)]]
+    )
+    shades = [
+        float(each.get("fill-opacity") or -1)
+        for each in marks(chart, "rect")
+        if each.get("fill-opacity")
+    ]
     assert shades == [0.06, 0.5, 0.0]
     assert texts(chart)[-3:] == ["0.000", "1.000", "–"]
 
@@ -174,7 +205,9 @@ def test_charts_of_one_page_do_not_style_each_other() -> None:
     assert len(set(ids)) == 2
     for chart, id in zip(charts, ids, strict=True):
         style = marks(chart, "style")[0].text or ""
-        places = [place for line in style.splitlines() for place in line.partition("{")[0].split(",")]
+        places = [
+            place for line in style.splitlines() for place in line.partition("{")[0].split(",")
+        ]
         assert [place for place in places if f"#{id}" not in place] == ["svg:root"]
 
 

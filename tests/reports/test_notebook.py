@@ -20,7 +20,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_result_and_a_comparison(folder: Path) -> None:
     result = assay.aggregate(folder)
     comparison = assay.compare([folder], facet="model_name")
-    for value, mark in ((result, "demo-large, polite: 0.880"), (comparison, "demo-small − demo-large: -0.220")):
+    for value, mark in (
+        (result, "demo-large, polite: 0.880"),
+        (comparison, "demo-small − demo-large: -0.220"),
+    ):
         page = value._repr_html_()
         assert page == html(value)
         assert page.startswith(assay.sheet(value).form("html"))

@@ -22,9 +22,15 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
 
 
 def sheet_of(*texts: str, **more: object) -> Sheet:
-    columns = [Column("name", text=True), Column("a_long_heading_of_words"), Column("verdict", text=True)]
+    columns = [
+        Column("name", text=True),
+        Column("a_long_heading_of_words"),
+        Column("verdict", text=True),
+    ]
     rows = [[text, f"{number}.125", Cell("better", "good")] for number, text in enumerate(texts)]
-    return Sheet([Line("lead", "quiet"), Table(columns=columns, rows=rows)], notes=["mind"], title="Title")
+    return Sheet(
+        [Line("lead", "quiet"), Table(columns=columns, rows=rows)], notes=["mind"], title="Title"
+    )
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -69,7 +75,9 @@ def test_a_terminal_of_any_width_shows_every_letter(texts: list[str], width: int
     assert all(cells(line) <= width for line in shown.split("\n"))
     seen = Counter(re.sub(r"[\s─…]", "", shown))
     prefix = (re.findall(r"name: … is (\S*)", shown.replace("\n", "")) or [""])[0]
-    for letter, number in Counter(re.sub(r"[\s─…]", "", "".join(map(one_line, set(texts))))).items():
+    for letter, number in Counter(
+        re.sub(r"[\s─…]", "", "".join(map(one_line, set(texts))))
+    ).items():
         assert seen[letter] >= number - len(texts) * prefix.count(letter)
     for number in range(len(texts)):
         assert f"{number}.125" in shown
@@ -83,7 +91,9 @@ def test_wrapping_loses_nothing_but_spaces(text: str, width: int) -> None:
     assert all(cells(piece) <= width for piece in pieces)
 
 
-@pytest.mark.parametrize(("text", "columns"), [("abc", 3), ("日本", 4), ("e\u0301", 1), ("–…→", 3), ("🙂", 2)])
+@pytest.mark.parametrize(
+    ("text", "columns"), [("abc", 3), ("日本", 4), ("e\u0301", 1), ("–…→", 3), ("🙂", 2)]
+)
 def test_columns_of_a_text(text: str, columns: int) -> None:
     assert cells(text) == columns
 
@@ -95,26 +105,43 @@ def test_colours_are_for_terminals_that_want_them() -> None:
 
 def test_a_long_heading_is_broken_before_a_table_becomes_lines() -> None:
     shown = sheet_of("x").form(width=30).splitlines()
-    assert [line.split() for line in shown[1:5]] == [[], ["a_long_"], ["heading_of_"], ["name", "words", "verdict"]]
+    assert [line.split() for line in shown[1:5]] == [
+        [],
+        ["a_long_"],
+        ["heading_of_"],
+        ["name", "words", "verdict"],
+    ]
     stacked = sheet_of("x").form(width=23).splitlines()
     assert [line.strip() for line in stacked[2:5]] == ["name", "x", "a_long_heading_of_words"]
 
 
 def test_names_lose_what_they_share_before_they_are_broken() -> None:
     names = [f"meta-llama/Meta-Llama-3.1-{size}-Instruct" for size in ("70B", "8B")]
-    columns = [Column("model", text=True), Column("value"), Column("items", spare=True), Column("n", spare=True)]
+    columns = [
+        Column("model", text=True),
+        Column("value"),
+        Column("items", spare=True),
+        Column("n", spare=True),
+    ]
     table = Table(columns, [[name, "0.500", "1,319", str(n)] for n, name in enumerate(names)])
     wide, narrow, least = (Sheet([table]).form(width=width).splitlines() for width in (60, 40, 22))
     assert wide[3].split() == [names[0], "0.500", "1,319", "0"]
     assert narrow[3].split() == ["…70B-Instruct", "0.500", "1,319", "0"]
     assert narrow[-1] == "model: … is meta-llama/Meta-Llama-3.1-"
-    assert [line.split() for line in least[3:5]] == [["…70B-Instruct", "0.500"], ["…8B-Instruct", "0.500"]]
+    assert [line.split() for line in least[3:5]] == [
+        ["…70B-Instruct", "0.500"],
+        ["…8B-Instruct", "0.500"],
+    ]
     assert "items: 1,319 in each row" in " ".join(least)
     assert "n: shown on a wider terminal" in " ".join(least)
 
 
 def test_a_name_of_many_rows_is_their_heading() -> None:
-    rows = [[model * 30, label, "0.500"] for model in "ab" for label in ("exact_match", "bleu", "contains")]
+    rows = [
+        [model * 30, label, "0.500"]
+        for model in "ab"
+        for label in ("exact_match", "bleu", "contains")
+    ]
     table = Table([Column("model", text=True), Column("label", text=True), Column("value")], rows)
     assert [line.split() for line in Sheet([table]).form(width=40).splitlines()[3:8]] == [
         ["model:", "a" * 30],
@@ -163,7 +190,13 @@ def test_only_results_have_sheets() -> None:
 
 
 def test_facets_that_begin_alike_are_not_cut_to_one() -> None:
-    texts = [f"Answer the following question as briefly as you can {end}: {{{{q}}}}" for end in ("now", "then")]
-    rows = [{"metric_name": "mean", "label": "x", "facets": ["prompt"], "prompt": text, "value": 1.0} for text in texts]
+    texts = [
+        f"Answer the following question as briefly as you can {end}: {{{{q}}}}"
+        for end in ("now", "then")
+    ]
+    rows = [
+        {"metric_name": "mean", "label": "x", "facets": ["prompt"], "prompt": text, "value": 1.0}
+        for text in texts
+    ]
     shown = Sheet([_metrics(rows)]).form(width=200)
     assert all(text in shown for text in texts)

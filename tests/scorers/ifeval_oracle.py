@@ -70,7 +70,21 @@ PIECES = (
         "keyword here",
         "Keyword",
     ),
-    *("", " ", "e", "EEE eee", "1. First", "OK", "CANNOT", "U-TURN", "A", "AND/OR", "x: Y", "(CAPS)", "word. next"),
+    *(
+        "",
+        " ",
+        "e",
+        "EEE eee",
+        "1. First",
+        "OK",
+        "CANNOT",
+        "U-TURN",
+        "A",
+        "AND/OR",
+        "x: Y",
+        "(CAPS)",
+        "word. next",
+    ),
 )
 RELEVANT = {  # pieces that make a difference
     "keywords:existence": ("keyword cat e", "the day", "x mat HELLO", "Keyword", "is"),
@@ -83,7 +97,14 @@ RELEVANT = {  # pieces that make a difference
         "\n\n",
     ),
     "detectable_content:number_placeholders": ("[name]", "[a] [b]", "[", "]", "[x\ny]", "[[z]]"),
-    "detectable_content:postscript": ("P.S. more", "p. s. it", "P.P.S also", "P. P. S x", "PS: no", "more"),
+    "detectable_content:postscript": (
+        "P.S. more",
+        "p. s. it",
+        "P.P.S also",
+        "P. P. S x",
+        "PS: no",
+        "more",
+    ),
     "detectable_format:number_bullet_lists": (
         "\n* point",
         "\n*",
@@ -100,7 +121,15 @@ RELEVANT = {  # pieces that make a difference
         "my answer is no.",
         "My answer is",
     ),
-    "detectable_format:number_highlighted_sections": ("*mark*", "**strong**", "* *", "** **", "*", "*a\nb*", "***x***"),
+    "detectable_format:number_highlighted_sections": (
+        "*mark*",
+        "**strong**",
+        "* *",
+        "** **",
+        "*",
+        "*a\nb*",
+        "***x***",
+    ),
     "detectable_format:multiple_sections": (
         "Section 1",
         "Section2",
@@ -122,7 +151,14 @@ RELEVANT = {  # pieces that make a difference
     "detectable_format:title": ("<<a title>>", "<<>>", "<< >>", "<<<x>>>", "<<a\nb>>", "<<", ">>"),
     "combination:two_responses": ("******", "one ****** two", "one", "***", "one ****** one"),
     "combination:repeat_prompt": PIECES[:10],
-    "startend:end_checker": ("Any other questions?", "the end.", 'The End."', "fine day ", "I'm here", "day."),
+    "startend:end_checker": (
+        "Any other questions?",
+        "the end.",
+        'The End."',
+        "fine day ",
+        "I'm here",
+        "day.",
+    ),
     "change_case:capital_word_frequency": (
         "HELLO WORLD",
         "DON'T",
@@ -173,18 +209,28 @@ def arguments(random: Random) -> dict[str, dict[str, Any]]:
             "first_word": random.choice(("the", "It", "word", "yes", "hello")),
         },
         "detectable_content:number_placeholders": {"num_placeholders": number},
-        "detectable_content:postscript": {"postscript_marker": random.choice(("P.S.", "P.P.S", "More"))},
+        "detectable_content:postscript": {
+            "postscript_marker": random.choice(("P.S.", "P.P.S", "More"))
+        },
         "detectable_format:number_bullet_lists": {"num_bullets": number},
         "detectable_format:constrained_response": {},
         "detectable_format:number_highlighted_sections": {"num_highlights": number},
-        "detectable_format:multiple_sections": {"section_spliter": "Section", "num_sections": number},
+        "detectable_format:multiple_sections": {
+            "section_spliter": "Section",
+            "num_sections": number,
+        },
         "detectable_format:json_format": {},
         "detectable_format:title": {},
         "combination:two_responses": {},
         "combination:repeat_prompt": {"prompt_to_repeat": random.choice(PIECES[:10])},
-        "startend:end_checker": {"end_phrase": random.choice(("Any other questions?", "the end.", "day", "here"))},
+        "startend:end_checker": {
+            "end_phrase": random.choice(("Any other questions?", "the end.", "day", "here"))
+        },
         "startend:quotation": {},
-        "change_case:capital_word_frequency": {"capital_frequency": number, "capital_relation": relation},
+        "change_case:capital_word_frequency": {
+            "capital_frequency": number,
+            "capital_relation": relation,
+        },
         "punctuation:no_comma": {},
     }
 

@@ -23,7 +23,12 @@ def ran(code: str, *tests: str, limits: Limits = LIMITS, entry_point: str | None
 
 
 def test_each_test_counts() -> None:
-    verdict = ran("def add(a, b): return a + b", "assert add(1, 2) == 3", "assert add(1, 2) == 4, 'no'", "undefined")
+    verdict = ran(
+        "def add(a, b): return a + b",
+        "assert add(1, 2) == 3",
+        "assert add(1, 2) == 4, 'no'",
+        "undefined",
+    )
     assert verdict.passed == 1
     assert [problem.split(":")[:2] for problem in verdict.problems] == [
         ["test 2", " AssertionError"],
@@ -36,11 +41,16 @@ def test_a_check_function_is_called_with_the_entry_point() -> None:
     assert ran("def double(x): return 2 * x", test, entry_point="double").passed == 1
     assert ran("def double(x): return x", test, entry_point="double").passed == 0
     assert ran("def pow(x): return 2 * x", test, entry_point="pow").passed == 1
-    assert ran("def other(x): return x", test, entry_point="double").problems == ["test 1: KeyError: 'double'"]
+    assert ran("def other(x): return x", test, entry_point="double").problems == [
+        "test 1: KeyError: 'double'"
+    ]
 
 
 def test_the_function_under_test_may_have_the_name_of_a_builtin() -> None:
-    assert ran("def sum(a, b): return a * b", "assert sum(2, 3) == 6", "assert sum(1, 3) == 3").passed == 2
+    assert (
+        ran("def sum(a, b): return a * b", "assert sum(2, 3) == 6", "assert sum(1, 3) == 3").passed
+        == 2
+    )
     assert ran("def copy(a): return a", "assert set(copy([2])) == set([2])").passed == 1
 
 
@@ -145,13 +155,19 @@ def test_arrays_cross() -> None:
     if not any(os.path.isdir(f"{folder}/numpy") for folder in sandbox.packages()):
         pytest.skip("numpy is not installed where the sandbox sees it")
     code = "import numpy as np\ndef f(): return np.arange(6).reshape(2, 3)\ndef g(): return np.int64(3)"
-    tests = ["assert np.array_equal(f(), [[0, 1, 2], [3, 4, 5]])", "assert f().shape == (2, 3)", "assert g() == 3"]
+    tests = [
+        "assert np.array_equal(f(), [[0, 1, 2], [3, 4, 5]])",
+        "assert f().shape == (2, 3)",
+        "assert g() == 3",
+    ]
     assert ran(code, *tests) == Verdict(3, [])
 
 
 def test_what_does_not_cross_says_so() -> None:
     code = "class Vector:\n    def __mul__(self, n): return n\ndef f(x): return x.__code__"
-    verdict = ran(code, "assert Vector() * 3 == 3", "assert Vector().__mul__(3) == 3", "f(lambda: 1)")
+    verdict = ran(
+        code, "assert Vector() * 3 == 3", "assert Vector().__mul__(3) == 3", "f(lambda: 1)"
+    )
     assert verdict.passed == 1
     assert "unsupported operand" in verdict.problems[0]
     assert "cannot do this to a function of a test" in verdict.problems[1]
@@ -165,7 +181,10 @@ def test_what_does_not_cross_says_so() -> None:
         ("raise ValueError('x')", "the code: ValueError: x"),
         ("x = 'a' * 10**9", "MemoryError"),
         # a process that is the first of its namespace outlives its own signal, and then ends itself
-        ("import os; os.kill(os.getpid(), 9); os._exit(9)", "ended its process early|CPU time or its memory"),
+        (
+            "import os; os.kill(os.getpid(), 9); os._exit(9)",
+            "ended its process early|CPU time or its memory",
+        ),
         ("open('big', 'w').write('a' * 3_000_000)", "too large|No space"),
     ],
 )
@@ -176,10 +195,14 @@ def test_how_code_fails(code: str, why: str) -> None:
 
 
 def test_a_test_that_ends_its_process_fails() -> None:
-    assert ran("x = 1", "assert x", "import os\nos._exit(0)", "assert x") == Verdict(1, ["a test ended its process"])
+    assert ran("x = 1", "assert x", "import os\nos._exit(0)", "assert x") == Verdict(
+        1, ["a test ended its process"]
+    )
 
 
-@pytest.mark.skipif(os.getuid() != 0 and level_here(True) == "weak", reason="weak counts all threads of the user")
+@pytest.mark.skipif(
+    os.getuid() != 0 and level_here(True) == "weak", reason="weak counts all threads of the user"
+)
 def test_threads_take_turns() -> None:
     test = "from concurrent.futures import ThreadPoolExecutor as Pool\n"
     test += "assert list(Pool(4).map(lambda n: f(g, n), range(99))) == [n + 1 for n in range(99)]"
@@ -188,7 +211,9 @@ def test_threads_take_turns() -> None:
 
 def test_time_is_limited() -> None:
     assert ran("while True: pass", limits=HASTY).problems == ["the code took longer than 1 s"]
-    assert ran("x = 1", "assert x", "while True: pass", limits=HASTY) == Verdict(1, ["the code took longer than 1 s"])
+    assert ran("x = 1", "assert x", "while True: pass", limits=HASTY) == Verdict(
+        1, ["the code took longer than 1 s"]
+    )
 
 
 def test_where_it_cannot_be_closed_off_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +249,10 @@ def test_code_is_found(answer: str, code: str | None) -> None:
 
 
 def test_the_block_with_the_entry_point_is_taken() -> None:
-    assert code_of("```python\ndef f(): ...\n```\nUsage:\n```python\nprint(1)\n```", "f") == "def f(): ...\n"
+    assert (
+        code_of("```python\ndef f(): ...\n```\nUsage:\n```python\nprint(1)\n```", "f")
+        == "def f(): ...\n"
+    )
 
 
 PROMPT = 'from math import floor\n\ndef half(x):\n    """Half of x, rounded down."""\n'
@@ -261,7 +289,8 @@ def test_what_continues_nothing_is_no_code() -> None:
     assert completed(PROMPT, "I cannot help with that.", "half") is None
     assert completed(PROMPT, "", "half") is None
     assert (
-        completed("Write a function.", "def half(x):\n    return x // 2", "half") == "def half(x):\n    return x // 2"
+        completed("Write a function.", "def half(x):\n    return x // 2", "half")
+        == "def half(x):\n    return x // 2"
     )
 
 
@@ -271,7 +300,10 @@ def test_a_config_must_say_that_code_may_run() -> None:
 
 
 async def no_code_without_leave() -> Any:
-    item, response = Item(id="i", ground_truth="assert True"), Response(item_id="i", response="x = 1")
+    item, response = (
+        Item(id="i", ground_truth="assert True"),
+        Response(item_id="i", response="x = 1"),
+    )
     return await code_tests(item, response, context=None, allow_code=False)  # type: ignore[arg-type]
 
 
@@ -300,10 +332,16 @@ def calculator(prompt):
 """
     lab.write("model.py", answers)
     humaneval = {"prompt": PROMPT, "test": CHECK, "entry_point": "half"}
-    mbpp = {"test_setup_code": LIST, "test_list": ["assert total(Node(1)) == 1", "assert total(Node(1, Node(2))) == 3"]}
+    mbpp = {
+        "test_setup_code": LIST,
+        "test_list": ["assert total(Node(1)) == 1", "assert total(Node(1, Node(2))) == 3"],
+    }
     for number, row in enumerate(lab.rows):
         form = humaneval if number < 2 else mbpp
-        row.update(data={"question": f"{number + 1} {'half' if number < 2 else 'total'}", **form}, ground_truth=form)
+        row.update(
+            data={"question": f"{number + 1} {'half' if number < 2 else 'total'}", **form},
+            ground_truth=form,
+        )
     lab.config["prompt_templates"] = {"plain": "{{question}}"}
     lab.config["sample_params"] = {"num_samples": 4}
     lab.config["metrics"] = [{"name": "pass_at_k", "params": {"k": 2}, "facets": ["item_id"]}]
@@ -313,24 +351,46 @@ def calculator(prompt):
         ("mbpp", {"setup": "test_setup_code"}, lab.rows[2:], [1.0, 1.0]),
     ):
         lab.rows, kept = items, lab.rows
-        lab.config["evaluation_methods"] = [{"name": form, "type": "code_tests", "params": {**params, **field}}]
+        lab.config["evaluation_methods"] = [
+            {"name": form, "type": "code_tests", "params": {**params, **field}}
+        ]
         lab.run()
         rows = lab.read("metrics.jsonl")
-        assert [row["value"] for row in sorted(rows, key=lambda row: row["item_id"])] == pytest.approx(expected)
+        assert [
+            row["value"] for row in sorted(rows, key=lambda row: row["item_id"])
+        ] == pytest.approx(expected)
         lab.rows = kept
 
 
 def test_a_whole_run(lab: Lab) -> None:
-    lab.write("model.py", "def calculator(prompt): return '```python\\ndef f(x): return x + 1\\n```'\n")
+    lab.write(
+        "model.py", "def calculator(prompt): return '```python\\ndef f(x): return x + 1\\n```'\n"
+    )
     for row, test in zip(
-        lab.rows, ["assert f(1) == 2", "assert f(1) == 3", ["assert f(0) == 1", "f(9)"], None], strict=True
+        lab.rows,
+        ["assert f(1) == 2", "assert f(1) == 3", ["assert f(0) == 1", "f(9)"], None],
+        strict=True,
     ):
         row["ground_truth"] = {"tests": test}
     lab.config["sample_params"] = {"num_samples": 1}
-    lab.config["evaluation_methods"] = [{"name": "code_tests", "params": {"allow_code": True, "sandbox": "weak"}}]
+    lab.config["evaluation_methods"] = [
+        {"name": "code_tests", "params": {"allow_code": True, "sandbox": "weak"}}
+    ]
     lab.run()
-    rows = {row["item_id"]: (row["outcome"], row["score"]) for row in lab.read("evaluation_results.jsonl")}
-    details = [row["detailed_results"] for row in lab.read("evaluation_results.jsonl") if row["outcome"] == "scored"]
+    rows = {
+        row["item_id"]: (row["outcome"], row["score"])
+        for row in lab.read("evaluation_results.jsonl")
+    }
+    details = [
+        row["detailed_results"]
+        for row in lab.read("evaluation_results.jsonl")
+        if row["outcome"] == "scored"
+    ]
     assert {each["sandbox"] for each in details} == {level_here(True)}
-    assert rows == {"q0": ("scored", 1.0), "q1": ("scored", 0.0), "q2": ("scored", 1.0), "q3": ("errored", None)}
+    assert rows == {
+        "q0": ("scored", 1.0),
+        "q1": ("scored", 0.0),
+        "q2": ("scored", 1.0),
+        "q3": ("errored", None),
+    }
     assert os.listdir(lab.folder / "out")

@@ -22,7 +22,9 @@ words = st.lists(st.sampled_from(["a", "b", "ba", "c"]), max_size=12)
 
 
 def rate(name: str, answer: str, truth: Any, **params: Any) -> Score:
-    return scorer.get(name)(Item(id="i", ground_truth=truth), Response(item_id="i", response=answer), **params)
+    return scorer.get(name)(
+        Item(id="i", ground_truth=truth), Response(item_id="i", response=answer), **params
+    )
 
 
 def table(first: Any, second: Any) -> int:
@@ -67,16 +69,29 @@ def test_cases(answer: str, truth: Any, params: dict[str, Any], expected: float)
 
 
 def test_a_threshold_is_the_greatest_rate_that_passes() -> None:
-    assert [rate("wer", "a b x", "a b c", threshold=limit).passed for limit in (0.0, 0.3, 0.34)] == [False, False, True]
+    assert [
+        rate("wer", "a b x", "a b c", threshold=limit).passed for limit in (0.0, 0.3, 0.34)
+    ] == [False, False, True]
 
 
 def test_punctuation_inside_words_and_numbers_stays_and_vowel_signs_are_no_punctuation() -> None:
     text = "“Don't — pay 1,000.50 €, well-known (Mr. X)!” हिन्दी।"
-    assert without_punctuation(text).split() == ["Don't", "pay", "1,000.50", "€", "well-known", "Mr", "X", "हिन्दी"]
+    assert without_punctuation(text).split() == [
+        "Don't",
+        "pay",
+        "1,000.50",
+        "€",
+        "well-known",
+        "Mr",
+        "X",
+        "हिन्दी",
+    ]
 
 
 def test_texts_that_are_too_long_are_an_error() -> None:
-    with pytest.raises(ValueError, match=r"texts of 100,000 and 100,000 words are too long to compare word by word"):
+    with pytest.raises(
+        ValueError, match=r"texts of 100,000 and 100,000 words are too long to compare word by word"
+    ):
         rate("wer", "a " * 100_000, "b " * 100_000)
 
 
@@ -88,7 +103,9 @@ def test_the_rate_of_a_corpus_is_edits_over_lengths() -> None:
     assert made.fields == {"answer_count": 3, "ignored_count": 1, "measure": "wer"}
     assert made.resampled is not None
     assert made.resampled.statistic(np.array([[2, 0, 1]])) == pytest.approx([4 / 11])
-    mixed = corpus_score(group([0.0], [0.0], columns={CORPUS: [details[0], rate("cer", "a", "b").details["corpus"]]}))
+    mixed = corpus_score(
+        group([0.0], [0.0], columns={CORPUS: [details[0], rate("cer", "a", "b").details["corpus"]]})
+    )
     assert mixed.reason == "the answers were scored with different options"
 
 
@@ -97,7 +114,13 @@ def scored(scores: list[float], actual: list[Any]) -> Group:
 
 
 @settings(deadline=None, max_examples=100)
-@given(st.lists(st.tuples(st.sampled_from([0.0, 0.25, 0.5, 0.7, 1.0]), st.booleans()), min_size=2, max_size=40))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([0.0, 0.25, 0.5, 0.7, 1.0]), st.booleans()),
+        min_size=2,
+        max_size=40,
+    )
+)
 def test_the_area_is_scikit_learns(pairs: list[tuple[float, bool]]) -> None:
     scores, actual = [score for score, _ in pairs], [true for _, true in pairs]
     made = auroc(scored(scores, actual))
@@ -142,7 +165,9 @@ def test_classes_and_fields() -> None:
     assert auroc(scored(scores, ["spam", "ham", "spam", "ham"])).reason == (
         "the classes are not true and false: set `positive`"
     )
-    sure = group([1.0], [1.0], [0.0], columns={"sure": [0.9, None, 0.2], "passed": [True, True, False]})
+    sure = group(
+        [1.0], [1.0], [0.0], columns={"sure": [0.9, None, 0.2], "passed": [True, True, False]}
+    )
     made = auroc(sure, predicted="sure", actual="passed")
     assert (made.value, made.fields["ignored_count"], made.fields["positive_count"]) == (1, 1, 1)
 

@@ -40,7 +40,12 @@ SETTINGS: dict[str, Any] = {
 }
 MODELS: dict[str, dict[str, Any]] = {
     "demo": {},
-    "openai": {"endpoint": "http://localhost:1/v1", "model_name": "m", "revision": "r", "extra_body": {"a": 1}},
+    "openai": {
+        "endpoint": "http://localhost:1/v1",
+        "model_name": "m",
+        "revision": "r",
+        "extra_body": {"a": 1},
+    },
     "anthropic": {"model_name": "m", "api_key": "k"},
     "vllm": {"model_path": "org/m", "revision": "r", "api": "completions"},
     "llama.cpp": {"model_path": "m.gguf", "command": "serve {port}"},
@@ -58,7 +63,10 @@ def identities() -> dict[str, Any]:
         more = {key: SETTINGS[key] for key in registry.parameters(function) if key in SETTINGS}
         for case, params in (("plain", needed), ("set", {**more, **needed})):
             marks: dict[str, Any] = function.__assay__  # type: ignore[attr-defined]
-            check, marks["check"] = marks.get("check"), None  # models that are not installed are no identity
+            check, marks["check"] = (
+                marks.get("check"),
+                None,
+            )  # models that are not installed are no identity
             try:
                 bound = bind_scorer(function, params=params, models=models)
             finally:
@@ -78,7 +86,9 @@ def signatures() -> dict[str, Any]:
             function = known.get(name)
             if function.__module__.startswith(f"{known.package}."):
                 parameters = registry.parameters(function).values()
-                found[f"{kind} {name}"] = {p.name: "" if p.default is p.empty else repr(p.default) for p in parameters}
+                found[f"{kind} {name}"] = {
+                    p.name: "" if p.default is p.empty else repr(p.default) for p in parameters
+                }
     return found
 
 
@@ -96,4 +106,6 @@ def test_parameters_and_defaults_are_those_of_earlier_versions(name: str) -> Non
 
 
 if __name__ == "__main__":
-    GOLDEN.write_text(json.dumps({"identities": identities(), "signatures": signatures()}, indent=1) + "\n")
+    GOLDEN.write_text(
+        json.dumps({"identities": identities(), "signatures": signatures()}, indent=1) + "\n"
+    )

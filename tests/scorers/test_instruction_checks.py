@@ -21,7 +21,11 @@ from tests.support import Lab
 
 from .ifeval_oracle import VERDICTS, arguments, cases
 
-IN_A_LANGUAGE = {"language:response_language", "change_case:english_capital", "change_case:english_lowercase"}
+IN_A_LANGUAGE = {
+    "language:response_language",
+    "change_case:english_capital",
+    "change_case:english_lowercase",
+}
 SENTENCES = {
     "en": "The cat is on the table and it is not for you.",
     "es": "El gato está en la mesa y no es para los niños que viven con una familia.",
@@ -63,8 +67,13 @@ SENTENCES = {
 
 
 def scored(text: str, *instructions: tuple[str, dict[str, Any]], **params: Any) -> dict[str, Score]:
-    data = {"instruction_id_list": [name for name, _ in instructions], "kwargs": [given for _, given in instructions]}
-    made = instruction_checks(Item(id="i", data=data), Response(item_id="i", response=text), **params)
+    data = {
+        "instruction_id_list": [name for name, _ in instructions],
+        "kwargs": [given for _, given in instructions],
+    }
+    made = instruction_checks(
+        Item(id="i", data=data), Response(item_id="i", response=text), **params
+    )
     return {score.label: score for score in made}
 
 
@@ -75,14 +84,18 @@ def test_verdicts_are_those_of_the_harness() -> None:
     assert len(INSTRUCTIONS) == 25
     for (name, given, text), verdict in zip(cases(), verdicts, strict=True):
         made = scored(text, (name, {**given, "another": None}))
-        found = f"{int(bool(made['.prompt_strict'].passed))}{int(bool(made['.prompt_loose'].passed))}"
+        found = (
+            f"{int(bool(made['.prompt_strict'].passed))}{int(bool(made['.prompt_loose'].passed))}"
+        )
         assert found == verdict, (name, given, text)
 
 
 def test_all_instructions_of_a_prompt() -> None:
     text = "Sure, here it is:\n*hello world*"
     made = scored(
-        text, ("punctuation:no_comma", {}), ("detectable_format:number_highlighted_sections", {"num_highlights": 1})
+        text,
+        ("punctuation:no_comma", {}),
+        ("detectable_format:number_highlighted_sections", {"num_highlights": 1}),
     )
     assert {label: (score.passed, score.score) for label, score in made.items()} == {
         ".prompt_strict": (False, 0.0),
@@ -97,7 +110,9 @@ def test_all_instructions_of_a_prompt() -> None:
     }
     more = scored("a, b", ("punctuation:no_comma", {})).get(".instruction_strict")
     assert more is not None
-    total = corpus_score(group([0.5], [0.0], columns={CORPUS: [strict["corpus"], more.details["corpus"]]}))
+    total = corpus_score(
+        group([0.5], [0.0], columns={CORPUS: [strict["corpus"], more.details["corpus"]]})
+    )
     assert total.value == pytest.approx(1 / 3)
 
 
@@ -106,7 +121,9 @@ def test_languages(language: str) -> None:
     assert SENTENCES.keys() == LANGUAGES
     assert language_of(SENTENCES[language]) == language
     assert follows(SENTENCES[language], "language:response_language", {"language": language})
-    assert follows(SENTENCES[language], "language:response_language", {"language": "en"}) is (language == "en")
+    assert follows(SENTENCES[language], "language:response_language", {"language": "en"}) is (
+        language == "en"
+    )
 
 
 def test_the_package_agrees_on_whole_sentences() -> None:
@@ -148,14 +165,20 @@ def test_sentences(text: str, count: int) -> None:
 
 def test_words_in_capitals() -> None:
     text = "NASA's U-TURN: I DON'T say (OK), AND/OR cannot. CANNOT! O'Neill A.M. B2B 42"
-    assert capital_words(text) == len(["NASA", "U-TURN", "I", "DO", "N'T", "OK", "AND/OR", "CAN", "NOT", "A.M", "B2B"])
+    assert capital_words(text) == len(
+        ["NASA", "U-TURN", "I", "DO", "N'T", "OK", "AND/OR", "CAN", "NOT", "A.M", "B2B"]
+    )
 
 
 def test_what_is_wrong_with_an_item() -> None:
     for name, given, problem in [
         ("keywords:existance", {}, "did you mean 'keywords:existence'"),
         ("keywords:existence", {}, "the arguments of keywords:existence do not fit"),
-        ("keywords:frequency", {"keyword": "a", "frequency": 1, "relation": "more"}, "neither `less than`"),
+        (
+            "keywords:frequency",
+            {"keyword": "a", "frequency": 1, "relation": "more"},
+            "neither `less than`",
+        ),
         ("language:response_language", {"language": "eo"}, "does not know the language 'eo'"),
     ]:
         with pytest.raises(LookupError, match=problem):
@@ -199,12 +222,15 @@ def test_a_whole_run(lab: Lab) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "unit", [".", "[", "<<", "*", "* ", "\n", "\n*", " ", "A", "a.", "'", "Section 1", "P.", '"', "…x"]
+    "unit",
+    [".", "[", "<<", "*", "* ", "\n", "\n*", " ", "A", "a.", "'", "Section 1", "P.", '"', "…x"],
 )
 def test_no_text_takes_long(unit: str) -> None:
     text = unit * (300_000 // len(unit))
     given = (
-        arguments(Random(1)) | {name: {} for name in IN_A_LANGUAGE} | {"language:response_language": {"language": "en"}}
+        arguments(Random(1))
+        | {name: {} for name in IN_A_LANGUAGE}
+        | {"language:response_language": {"language": "en"}}
     )
     for name, each in given.items():
         begin = time.process_time()

@@ -17,11 +17,19 @@ YES = '{"reason": "as it should be", "verdict": "yes"}'
 class Court(Lab):
     """A lab whose judges say what a script says: `say(text, request)` gets the rendered prompt of a call."""
 
-    def __init__(self, folder: Path, script: str = f"return {YES!r}", judges: tuple[str, ...] = ("judge",)) -> None:
+    def __init__(
+        self, folder: Path, script: str = f"return {YES!r}", judges: tuple[str, ...] = ("judge",)
+    ) -> None:
         super().__init__(folder, items=3)
         self.config |= {"sample_params": {"num_samples": 1}, "metrics": ["mean"]}
         self.config["models"] += [
-            {"name": name, "type": "python", "path": str(folder / "judge.py"), "function_name": "judge", "helper": True}
+            {
+                "name": name,
+                "type": "python",
+                "path": str(folder / "judge.py"),
+                "function_name": "judge",
+                "helper": True,
+            }
             | {"params": {"name": name}}
             for name in judges
         ]
@@ -43,7 +51,8 @@ class Court(Lab):
         self.config["evaluation_methods"] = [{"name": "j", "type": type, "params": params}]
         self.run()
         return sorted(
-            self.read("evaluation_results.jsonl"), key=lambda row: (row["item_id"], row["label"], row["seat"])
+            self.read("evaluation_results.jsonl"),
+            key=lambda row: (row["item_id"], row["label"], row["seat"]),
         )
 
     def asked(self) -> list[Any]:
@@ -77,15 +86,26 @@ def test_the_identity_is_what_is_sent_beside_the_texts(court: Court) -> None:
 
     first = identity(criterion="Is it polite?")
     assert identity(criterion="Is it polite?", threshold=0.9, rule="mean", tries=3) == first
-    changes: list[dict[str, Any]] = [{"criterion": "Is it kind?"}, {"temperature": 1.0}, {"params": {"top_p": 0.5}}]
+    changes: list[dict[str, Any]] = [
+        {"criterion": "Is it kind?"},
+        {"temperature": 1.0},
+        {"params": {"top_p": 0.5}},
+    ]
     changes.append({"prompt": "Judge {{answer}} by {{criterion}}. {{scale}}"})
-    assert len({first, *(identity(**{"criterion": "Is it polite?", **change}) for change in changes)}) == 5
+    assert (
+        len({first, *(identity(**{"criterion": "Is it polite?", **change}) for change in changes)})
+        == 5
+    )
 
 
 def test_texts_of_others_are_fenced_and_the_judge_is_told(court: Court) -> None:
     court.rows[0]["data"]["question"] = "0 + 1"
     court.judge(prompt="Look at {{answer}} and {{question}} and {{reference}}, {{item.id}}.")
-    (text,) = [message["content"] for _, (message,), _ in court.asked() if message["content"].endswith(", q0.")]
+    (text,) = [
+        message["content"]
+        for _, (message,), _ in court.asked()
+        if message["content"].endswith(", q0.")
+    ]
     mark = text.partition("tags that end in -")[2][:12]
     assert f"<answer-{mark}>\n" in text
     assert f"\n</answer-{mark}>" in text
@@ -99,19 +119,27 @@ def test_a_scale(court: Court) -> None:
         "return json.dumps({'reason': 'x', 'verdict': {'1': 1, '2': 3, '3': 5}[text.partition('<answer-')[2][14]]})"
     )
     rows = court.judge(scale=[1, 5])
-    assert [(row["score"], row["passed"]) for row in rows] == [(0.0, False), (0.5, True), (1.0, True)]
+    assert [(row["score"], row["passed"]) for row in rows] == [
+        (0.0, False),
+        (0.5, True),
+        (1.0, True),
+    ]
     assert [row["detailed_results"]["grade"] for row in rows] == [1, 3, 5]
     rows = court.judge(scale=[1, 5], threshold=4)
     assert [row["passed"] for row in rows] == [False, False, True]
     assert len(court.asked()) == 3, "a threshold asks nobody"
 
 
-def test_a_new_version_of_the_parser_asks_nobody(court: Court, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_version_of_the_parser_asks_nobody(
+    court: Court, monkeypatch: pytest.MonkeyPatch
+) -> None:
     court.judge()
     before = {row["key"] for row in court.read("evaluation_results.jsonl")}
     monkeypatch.setitem(scorer.get("judge").__assay__, "version", 2)  # type: ignore[attr-defined]
     court.judge()
-    assert not before & {row["key"] for row in court.read("evaluation_results.jsonl")}, "all are scored anew"
+    assert not before & {row["key"] for row in court.read("evaluation_results.jsonl")}, (
+        "all are scored anew"
+    )
     assert len(court.asked()) == 3
 
 
@@ -136,12 +164,21 @@ def test_what_stays_unreadable_is_unparsed_with_the_raw_text(court: Court) -> No
 
 
 @pytest.mark.parametrize(
-    "script", ["return 'I cannot help with that.'", "return {'refused': True, 'text': ''}", "raise ValueError('no')"]
+    "script",
+    [
+        "return 'I cannot help with that.'",
+        "return {'refused': True, 'text': ''}",
+        "raise ValueError('no')",
+    ],
 )
-def test_a_judge_that_refuses_or_fails_is_errored_and_not_asked_again(court: Court, script: str) -> None:
+def test_a_judge_that_refuses_or_fails_is_errored_and_not_asked_again(
+    court: Court, script: str
+) -> None:
     court.says(script)
     rows = court.judge()
-    assert [(row["outcome"], row["error_kind"], row["score"]) for row in rows] == [("errored", "permanent", None)] * 3
+    assert [(row["outcome"], row["error_kind"], row["score"]) for row in rows] == [
+        ("errored", "permanent", None)
+    ] * 3
     court.judge()
     assert len(court.asked()) == 3
 
@@ -149,7 +186,9 @@ def test_a_judge_that_refuses_or_fails_is_errored_and_not_asked_again(court: Cou
 def test_a_failure_that_may_pass_is_tried_by_the_next_run(court: Court) -> None:
     court.config["max_retries"] = 0
     court.says("from assay.errors import TransientError\nraise TransientError('busy')")
-    assert {(row["outcome"], row["error_kind"]) for row in court.judge()} == {("errored", "transient")}
+    assert {(row["outcome"], row["error_kind"]) for row in court.judge()} == {
+        ("errored", "transient")
+    }
     court.says(f"return {YES!r}")
     assert {row["outcome"] for row in court.judge()} == {"scored"}
 
@@ -161,7 +200,8 @@ VOTES = "return json.dumps({'reason': name, 'verdict': {'a': 'yes', 'b': 'no', '
 
 
 @pytest.mark.parametrize(
-    ("rule", "score", "passed"), [("majority", 1.0, True), ("mean", 2 / 3, True), ("minimum", 0.0, False)]
+    ("rule", "score", "passed"),
+    [("majority", 1.0, True), ("mean", 2 / 3, True), ("minimum", 0.0, False)],
 )
 def test_a_panel(tmp_path: Path, rule: str, score: float, passed: bool) -> None:
     court = Court(tmp_path, VOTES, judges=("a", "b", "c"))
@@ -194,7 +234,9 @@ def test_a_tied_vote_does_not_pass(tmp_path: Path) -> None:
 
 
 def test_grades_have_a_majority_of_passes(tmp_path: Path) -> None:
-    court = Court(tmp_path, "return '[[%d]]' % {'a': 5, 'b': 4, 'c': 1}[name]", judges=("a", "b", "c"))
+    court = Court(
+        tmp_path, "return '[[%d]]' % {'a': 5, 'b': 4, 'c': 1}[name]", judges=("a", "b", "c")
+    )
     row = court.judge(model=["a", "b", "c"], scale=[1, 5])[0]
     assert (row["score"], row["passed"]) == (1.0, True)
     row = court.judge(model=["a", "b", "c"], scale=[1, 5], rule="mean", threshold=4)[0]
@@ -207,7 +249,9 @@ def test_repeats_are_samples_of_their_own(tmp_path: Path) -> None:
     labels = [row["label"] for row in rows[:6]]
     assert labels == ["j", "j.judge.1", "j.judge.2", "j.judge.3", "j.judge.4", "j.judge.5"]
     assert len({row["score"] for row in rows if row["label"] != "j"}) == 2
-    assert set(rows[0]["detailed_results"]["votes"]) == {f"judge.{number}" for number in range(1, 6)}
+    assert set(rows[0]["detailed_results"]["votes"]) == {
+        f"judge.{number}" for number in range(1, 6)
+    }
     again = court.judge(repeats=5, rule="mean")
     assert [row["score"] for row in again if row["label"] != "j"] == [
         row["score"] for row in rows if row["label"] != "j"
@@ -229,7 +273,10 @@ def test_a_member_that_fails_has_no_vote(tmp_path: Path) -> None:
 # ---- rubrics
 
 
-CRITERIA = {"accuracy": "Is it right?", "tone": {"description": "Is it kind?", "weight": 3, "scale": "yes_no"}}
+CRITERIA = {
+    "accuracy": "Is it right?",
+    "tone": {"description": "Is it kind?", "weight": 3, "scale": "yes_no"},
+}
 
 
 def test_a_rubric_has_a_label_for_each_criterion_and_their_weighted_mean(court: Court) -> None:
@@ -242,13 +289,18 @@ def test_a_rubric_has_a_label_for_each_criterion_and_their_weighted_mean(court: 
     ]
     assert [row["passed"] for row in rows] == [True, False, True]
     assert rows[0]["detailed_results"]["criteria"] == {"accuracy": 0.25, "tone": 1.0}
-    court.judge("judge_rubric", criteria={**CRITERIA, "tone": {"description": "Is it warm?", "scale": "yes_no"}})
+    court.judge(
+        "judge_rubric",
+        criteria={**CRITERIA, "tone": {"description": "Is it warm?", "scale": "yes_no"}},
+    )
     assert len(court.asked()) == 6 + 3, "only the criterion that changed"
 
 
 def test_a_rubric_with_a_panel(tmp_path: Path) -> None:
     court = Court(tmp_path, "return '[[5]]' if name == 'a' else '[[1]]'", judges=("a", "b"))
-    rows = court.judge("judge_rubric", model=["a", "b"], rule="mean", criteria=["clarity", "depth"])[:7]
+    rows = court.judge(
+        "judge_rubric", model=["a", "b"], rule="mean", criteria=["clarity", "depth"]
+    )[:7]
     labels = ["j", "j.clarity", "j.clarity.a", "j.clarity.b", "j.depth", "j.depth.a", "j.depth.b"]
     assert [row["label"] for row in rows] == labels
     assert [row["score"] for row in rows] == [0.5, 0.5, 1.0, 0.0, 0.5, 1.0, 0.0]
@@ -282,7 +334,9 @@ def test_correctness(court: Court, verdicts: str, said: Any, score: float, passe
     court.rows[0]["ground_truth"] = {"answers": ["one", "1", 1]}
     row = court.judge("judge_correctness", verdicts=verdicts)[0]
     assert (row["score"], row["passed"]) == (score, passed)
-    assert any("\none\n1\n</reference-" in messages[1]["content"] for _, messages, _ in court.asked())
+    assert any(
+        "\none\n1\n</reference-" in messages[1]["content"] for _, messages, _ in court.asked()
+    )
 
 
 def test_no_reference_no_call(court: Court) -> None:
@@ -310,7 +364,10 @@ def test_a_divided_panel_is_a_tie(tmp_path: Path) -> None:
     rows = court.judge("judge_pairwise", model=["a", "b"])
     assert {row["score"] for row in rows if row["label"] == "j"} == {0.5}
     assert {row["score"] for row in rows if row["label"] == "j.b"} == {0.5}
-    assert {(row["seat"], row["score"]) for row in rows if row["label"] == "j.a"} == {(0, 1.0), (1, 0.0)}
+    assert {(row["seat"], row["score"]) for row in rows if row["label"] == "j.a"} == {
+        (0, 1.0),
+        (1, 0.0),
+    }
 
 
 # ---- wrong parameters, before anything is paid
@@ -340,12 +397,20 @@ def test_a_divided_panel_is_a_tie(tmp_path: Path) -> None:
         ("judge_rubric", {}, "needs the parameter 'criteria'"),
         ("judge_rubric", {"criteria": {}}, "has no criteria"),
         ("judge_rubric", {"criteria": ["clear", "short", "clear"]}, "'clear' is there twice"),
-        ("judge_rubric", {"criteria": [{"clear": "Is it?"}, {"clear": "Was it?"}]}, "'clear' is there twice"),
+        (
+            "judge_rubric",
+            {"criteria": [{"clear": "Is it?"}, {"clear": "Was it?"}]},
+            "'clear' is there twice",
+        ),
         ("judge_rubric", {"criteria": {"clear": {"wieght": 2}}}, "did you mean 'weight'"),
         ("judge_rubric", {"criteria": {"clear": {"weight": 0}}}, "number above 0"),
         ("judge_rubric", {"criteria": {"clear": {"weight": True}}}, "number above 0"),
         ("judge_rubric", {"criteria": {"clear": {"scale": "1-5"}}}, "is none"),
-        ("judge_rubric", {"criteria": {"clear": {"scale": [1, 5], "threshold": 9}}}, "outside the scale"),
+        (
+            "judge_rubric",
+            {"criteria": {"clear": {"scale": [1, 5], "threshold": 9}}},
+            "outside the scale",
+        ),
         ("judge_rubric", {"criteria": {"clear": 7}}, "needs a name and a description"),
         ("judge_rubric", {"criteria": [7]}, "needs a name and a description"),
     ],
@@ -368,14 +433,18 @@ def test_a_prompt_in_a_file_pays_again_only_its_own_judge_when_it_changes(court:
     def run() -> Result:
         return court.run().result
 
-    prompt = court.write("mine.txt", "[system]\nBe brief.\n[user]\n{{answer}} {{criterion}} {{scale}}\n")
+    prompt = court.write(
+        "mine.txt", "[system]\nBe brief.\n[user]\n{{answer}} {{criterion}} {{scale}}\n"
+    )
     court.config["evaluation_methods"] = [
         {"name": "mine", "type": "judge", "params": {"prompt": str(prompt)}},
         {"name": "ours", "type": "judge"},
     ]
     run()
     assert len(court.asked()) == 6
-    court.write("mine.txt", "[system]\nBe very brief.\n[user]\n{{answer}} {{criterion}} {{scale}}\n")
+    court.write(
+        "mine.txt", "[system]\nBe very brief.\n[user]\n{{answer}} {{criterion}} {{scale}}\n"
+    )
     assert run().evaluation is not None
     changed = court.asked()[6:]
     assert len(changed) == 3

@@ -24,7 +24,13 @@ from tests.metrics.rows import group
 CHOICES = [
     {"text": "no", "logprob": -4.0, "tokens": 1, "greedy": False, "unconditional": -6.0},
     {"text": "ünwahr", "logprob": -5.0, "tokens": 4, "greedy": True, "unconditional": -5.5},
-    {"text": "maybe, who knows", "logprob": -9.0, "tokens": 5, "greedy": False, "unconditional": -10.5},
+    {
+        "text": "maybe, who knows",
+        "logprob": -9.0,
+        "tokens": 5,
+        "greedy": False,
+        "unconditional": -10.5,
+    },
 ]
 
 
@@ -58,9 +64,14 @@ def test_what_is_compared(by: Any, values: list[float]) -> None:
         assert details["greedy"] == (target == 1)
 
 
-@pytest.mark.parametrize(("truth", "number"), [(1, 1), ("ünwahr", 1), ("B", 1), ("c", 2), (" no ", 0), ([2, 1], 2)])
+@pytest.mark.parametrize(
+    ("truth", "number"), [(1, 1), ("ünwahr", 1), ("B", 1), ("c", 2), (" no ", 0), ([2, 1], 2)]
+)
 def test_how_the_right_choice_is_named(truth: Any, number: int) -> None:
-    assert likelihood_choice(Item(id="i", ground_truth=truth), response(CHOICES)).details["target"] == number
+    assert (
+        likelihood_choice(Item(id="i", ground_truth=truth), response(CHOICES)).details["target"]
+        == number
+    )
 
 
 def test_what_cannot_be_scored_says_why() -> None:
@@ -82,14 +93,23 @@ def test_a_text_and_its_lengths() -> None:
     text = " Zwölf  Boxer\njagen."
     whole = text_likelihood(Item(id="i"), response([{**CHOICES[0], "text": ""}], prompt=text))
     assert (whole.score, whole.passed) == (-4.0, False)
-    assert whole.details == {"logprob": -4.0, "words": 4, "bytes": 21, "characters": 20, "tokens": 1}
+    assert whole.details == {
+        "logprob": -4.0,
+        "words": 4,
+        "bytes": 21,
+        "characters": 20,
+        "tokens": 1,
+    }
     last = text_likelihood(Item(id="i"), response([CHOICES[1]], prompt=text))
     assert (last.passed, last.details["words"]) == (True, 1)
 
 
 def answered(*tops: list[tuple[str, float]]) -> Response:
     entries = [
-        {"token": top[0][0], "top_logprobs": [{"token": token, "logprob": math.log(p)} for token, p in top]}
+        {
+            "token": top[0][0],
+            "top_logprobs": [{"token": token, "logprob": math.log(p)} for token, p in top],
+        }
         for top in tops
     ]
     return Response(item_id="i", response="x", logprobs=entries)
@@ -97,7 +117,9 @@ def answered(*tops: list[tuple[str, float]]) -> Response:
 
 def test_letters() -> None:
     item = Item(id="i", ground_truth="B")
-    score = letter_likelihood(item, answered([("A", 0.3), (" B", 0.25), ("b", 0.15), ("The", 0.2), ("(C)", 0.1)]))
+    score = letter_likelihood(
+        item, answered([("A", 0.3), (" B", 0.25), ("b", 0.15), ("The", 0.2), ("(C)", 0.1)])
+    )
     assert score.passed
     assert score.details["mass"] == pytest.approx(0.8)
     assert score.details["probabilities"] == pytest.approx([0.375, 0.5, 0.125, 0])
@@ -105,7 +127,9 @@ def test_letters() -> None:
     assert score.details["brier"] == pytest.approx(0.375**2 + 0.5**2 + 0.125**2)
     second = letter_likelihood(item, answered([("x", 1.0)], [("C", 0.9)]), position=1)
     assert (second.passed, second.details["text"]) == (False, "C")
-    other = letter_likelihood(Item(id="i", ground_truth=1), answered([("no", 0.9)]), labels=["yes", "no"])
+    other = letter_likelihood(
+        Item(id="i", ground_truth=1), answered([("no", 0.9)]), labels=["yes", "no"]
+    )
     assert other.passed
     assert letter_likelihood(item, answered([("The", 0.9)])).outcome == "unparsed"
     with pytest.raises(LookupError, match="top_logprobs"):
@@ -120,7 +144,9 @@ Texts = st.lists(st.tuples(st.floats(-500, -0.01), st.integers(1, 60)), min_size
 @given(Texts, st.sampled_from(["word", "byte", "character", "token"]))
 def test_perplexity_and_bits(texts: list[tuple[float, int]], per: Any) -> None:
     names = ("words", "bytes", "characters", "tokens")
-    columns: dict[str, list[Any]] = {f"detailed_results.{name}": [n for _, n in texts] for name in names}
+    columns: dict[str, list[Any]] = {
+        f"detailed_results.{name}": [n for _, n in texts] for name in names
+    }
     columns["detailed_results.logprob"] = [value for value, _ in texts]
     rows = group(*[[0.0]] * len(texts), columns=columns)
     nats = -math.fsum(value for value, _ in texts) / sum(n for _, n in texts)
@@ -130,7 +156,9 @@ def test_perplexity_and_bits(texts: list[tuple[float, int]], per: Any) -> None:
     assert bits.per_item is not None
     assert float(bits.per_item.mean()) == pytest.approx(bits.value, rel=1e-9)
     sizes = np.array([n for _, n in texts])
-    shift = 1e-6  # the derivative by an item's weight, which is what the linearised value stands for
+    shift = (
+        1e-6  # the derivative by an item's weight, which is what the linearised value stands for
+    )
     heavier = np.ones(len(texts))
     heavier[0] += shift
     moved = (heavier @ [-value / math.log(2) for value, _ in texts]) / (heavier @ sizes)
@@ -138,7 +166,9 @@ def test_perplexity_and_bits(texts: list[tuple[float, int]], per: Any) -> None:
         (moved - bits.value) / shift, rel=1e-2, abs=1e-3
     )
     alone = perplexity(rows, per="text").value
-    assert alone is None or alone == pytest.approx(math.exp(-math.fsum(v for v, _ in texts) / len(texts)), rel=1e-9)
+    assert alone is None or alone == pytest.approx(
+        math.exp(-math.fsum(v for v, _ in texts) / len(texts)), rel=1e-9
+    )
     resampled = perplexity(rows, per=per).resampled
     assert resampled is not None
     weights = np.arange(1, len(texts) + 1)
@@ -148,22 +178,34 @@ def test_perplexity_and_bits(texts: list[tuple[float, int]], per: Any) -> None:
 
 
 def test_a_perplexity_beyond_numbers_and_none() -> None:
-    columns: dict[str, list[Any]] = {"detailed_results.logprob": [-1e6], "detailed_results.words": [1]}
+    columns: dict[str, list[Any]] = {
+        "detailed_results.logprob": [-1e6],
+        "detailed_results.words": [1],
+    }
     assert perplexity(group([0.0], columns=columns)).reason == "it is beyond the range of numbers"
     columns["detailed_results.logprob"] = [None]
     assert perplexity(group([0.0], columns=columns)).value is None
 
 
-@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=60), st.integers(1, 15))
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=60), st.integers(1, 15)
+)
 def test_calibration_error(rows: list[tuple[float, bool]], bins: int) -> None:
-    columns: dict[str, list[Any]] = {"detailed_results.confidence": [confidence for confidence, _ in rows]}
-    made = calibration_error(group(*[[float(passed)] for _, passed in rows], columns=columns), bins=bins)
+    columns: dict[str, list[Any]] = {
+        "detailed_results.confidence": [confidence for confidence, _ in rows]
+    }
+    made = calibration_error(
+        group(*[[float(passed)] for _, passed in rows], columns=columns), bins=bins
+    )
     error, members = 0.0, 0
     for at in range(bins):
         inside = [(c, p) for c, p in rows if max(0, math.ceil(c * bins) - 1) == at]
         members += len(inside)
         if inside:
-            right, sure = (sum(column) / len(inside) for column in zip(*[(p, c) for c, p in inside], strict=True))
+            right, sure = (
+                sum(column) / len(inside)
+                for column in zip(*[(p, c) for c, p in inside], strict=True)
+            )
             error += len(inside) / len(rows) * abs(right - sure)
     assert members == len(rows)
     assert made.value == pytest.approx(error, abs=1e-12)
@@ -171,7 +213,10 @@ def test_calibration_error(rows: list[tuple[float, bool]], bins: int) -> None:
 
 
 def test_means_of_details_leave_out_rows_without_them() -> None:
-    columns: dict[str, list[Any]] = {"detailed_results.brier": [0.5, None, 1.0], "detailed_results.entropy": [None] * 3}
+    columns: dict[str, list[Any]] = {
+        "detailed_results.brier": [0.5, None, 1.0],
+        "detailed_results.entropy": [None] * 3,
+    }
     rows = group([1.0, 0.0], [1.0], columns=columns)
     made = brier_score(rows)
     assert (made.value, made.fields["ignored_count"]) == (0.75, 1)

@@ -209,7 +209,9 @@ UNDECIDED = [
 
 
 def score(truth: Any, text: str, **params: Any) -> Score:
-    return math_equivalence(Item(id="i", ground_truth=truth), Response(item_id="i", response=text), **params)
+    return math_equivalence(
+        Item(id="i", ground_truth=truth), Response(item_id="i", response=text), **params
+    )
 
 
 def verdict(truth: str, text: str, **params: Any) -> bool | None:
@@ -235,8 +237,12 @@ def test_undecided_is_unparsed(truth: str, text: str) -> None:
 
 
 x, y = sympy.symbols("x y", positive=True)
-numbers = st.integers(-9, 9).map(sympy.Integer) | st.builds(sympy.Rational, st.integers(-9, 9), st.integers(1, 9))
-leaves = numbers | st.sampled_from([x, y, sympy.pi, sympy.sqrt(2), sympy.sqrt(3), sympy.sqrt(12), sympy.cbrt(2)])
+numbers = st.integers(-9, 9).map(sympy.Integer) | st.builds(
+    sympy.Rational, st.integers(-9, 9), st.integers(1, 9)
+)
+leaves = numbers | st.sampled_from(
+    [x, y, sympy.pi, sympy.sqrt(2), sympy.sqrt(3), sympy.sqrt(12), sympy.cbrt(2)]
+)
 
 
 def sums_and_products(inner: Any) -> Any:
@@ -244,12 +250,16 @@ def sums_and_products(inner: Any) -> Any:
 
 
 def powers(inner: Any) -> Any:
-    return st.builds(lambda base, power: base**power if base != 0 else base, inner, st.integers(-2, 3))
+    return st.builds(
+        lambda base, power: base**power if base != 0 else base, inner, st.integers(-2, 3)
+    )
 
 
 small = sums_and_products(leaves) | powers(leaves) | leaves
 algebraic = sums_and_products(small) | powers(small) | sums_and_products(sums_and_products(small))
-functions = st.builds(lambda name, value: name(value), st.sampled_from([sympy.sin, sympy.cos, sympy.exp]), small)
+functions = st.builds(
+    lambda name, value: name(value), st.sampled_from([sympy.sin, sympy.cos, sympy.exp]), small
+)
 transcendental = functions | sums_and_products(functions | leaves)
 
 
@@ -275,7 +285,9 @@ def test_algebra_needs_no_sympy_and_agrees_with_it(expression: Any, number: Any)
 def test_pairs_are_judged_as_sympy_judges_them(first: Any, second: Any) -> None:
     if not (first.is_finite and second.is_finite):
         return
-    assert verdict(written(first), written(second), symbolic=False) is (sympy.simplify(first - second) == 0)
+    assert verdict(written(first), written(second), symbolic=False) is (
+        sympy.simplify(first - second) == 0
+    )
 
 
 @settings(deadline=None, max_examples=30)
@@ -333,7 +345,9 @@ def test_the_result_of_an_answer(answer: str, result: str | None) -> None:
 
 
 def test_references_and_details() -> None:
-    made = score(["3", r"so it is \boxed{\frac{1}{2}}"], r"<think>\boxed{7}</think>The answer is 0.5")
+    made = score(
+        ["3", r"so it is \boxed{\frac{1}{2}}"], r"<think>\boxed{7}</think>The answer is 0.5"
+    )
     assert (made.passed, made.score, made.details) == (True, 1.0, {"answer": "0.5"})
     assert score({"answer": "x", "other": "4"}, "4", expected="other").passed
     assert score("18 #### 18", "It costs 18 dollars").passed
@@ -342,7 +356,11 @@ def test_references_and_details() -> None:
 
 
 def test_tolerance() -> None:
-    assert [verdict("1/3", text, tolerance=0.01) for text in ("0.33", "0.3", "0.35")] == [True, False, False]
+    assert [verdict("1/3", text, tolerance=0.01) for text in ("0.33", "0.3", "0.35")] == [
+        True,
+        False,
+        False,
+    ]
     assert verdict(r"\pi", "3.14159", tolerance=1e-5) is True
     assert verdict("(1/3, 2)", "(0.3333, 2.0001)", tolerance=1e-3) is True
 

@@ -31,7 +31,9 @@ def score(name: str, answer: str, truth: Any = None, data: Any = None, **params:
     return bound.function(item, Response(item_id="i", response=answer), **bound.params)
 
 
-def verdict(name: str, answer: str, truth: Any = None, data: Any = None, **params: Any) -> bool | str | None:
+def verdict(
+    name: str, answer: str, truth: Any = None, data: Any = None, **params: Any
+) -> bool | str | None:
     found = score(name, answer, truth, data, **params)
     return found.passed if found.outcome == "scored" else found.outcome
 
@@ -66,7 +68,9 @@ def test_exact_match(answer: str, truth: Any, params: dict[str, Any], expected: 
 
 
 def test_contains_can_ask_for_all() -> None:
-    assert score("contains", "red and blue", ["red", "blue", "green"], require="all").score == pytest.approx(2 / 3)
+    assert score(
+        "contains", "red and blue", ["red", "blue", "green"], require="all"
+    ).score == pytest.approx(2 / 3)
     assert verdict("contains", "red, blue", ["red", "blue"], require="all") is True
     with pytest.raises(ValueError, match="empty"):
         score("contains", "x", "the", normalize="squad")
@@ -123,7 +127,9 @@ def test_a_regular_expression_keeps_its_groups_and_its_time() -> None:
         ('{"r": {"a": 3}}', None, {"expected_json": {"a": 3}, "response_field": "r"}, True, 1.0),
     ],
 )
-def test_json_match(answer: str, truth: Any, params: dict[str, Any], passes: bool, points: float) -> None:
+def test_json_match(
+    answer: str, truth: Any, params: dict[str, Any], passes: bool, points: float
+) -> None:
     found = score("json_match", answer, truth, **params)
     assert (found.passed, found.score) == (passes, pytest.approx(points))
     assert bool(found.details) is not passes
@@ -163,7 +169,9 @@ def test_json_match_names_what_does_not_hold() -> None:
         ("12345678901234567891", 12345678901234567890, {}, False),
     ],
 )
-def test_numeric_match(answer: str, truth: Any, params: dict[str, Any], expected: bool | str) -> None:
+def test_numeric_match(
+    answer: str, truth: Any, params: dict[str, Any], expected: bool | str
+) -> None:
     assert verdict("numeric_match", answer, truth, **params) == expected
 
 
@@ -208,7 +216,9 @@ def test_f1_is_the_best_over_references() -> None:
 
 
 @given(TEXTS, st.lists(TEXTS, min_size=1, max_size=3))
-def test_scores_stay_in_bounds_and_their_references_have_no_order(answer: str, references: list[str]) -> None:
+def test_scores_stay_in_bounds_and_their_references_have_no_order(
+    answer: str, references: list[str]
+) -> None:
     for name, params in (
         ("f1", {}),
         ("edit_similarity", {"normalize": "squad"}),
@@ -271,7 +281,9 @@ def test_is_json(answer: str, params: dict[str, Any], expected: bool) -> None:
 
 
 def test_an_answer_without_the_field_leaves_an_unparsed_row(lab: Lab) -> None:
-    lab.config["evaluation_methods"] = [{"name": "exact_match", "params": {"response_field": "city"}}]
+    lab.config["evaluation_methods"] = [
+        {"name": "exact_match", "params": {"response_field": "city"}}
+    ]
     lab.run()
     rows = lab.read("evaluation_results.jsonl")
     assert {(row["label"], row["outcome"], row.get("error_kind")) for row in rows} == {

@@ -19,7 +19,13 @@ pytestmark = [
     pytest.mark.filterwarnings("default"),  # other people's libraries
 ]
 
-TEXTS = ["The cat sat on the mat.", "A cat was sitting on a mat", "Stock prices fell sharply in 1972", "cat", "Łódź 猫"]
+TEXTS = [
+    "The cat sat on the mat.",
+    "A cat was sitting on a mat",
+    "Stock prices fell sharply in 1972",
+    "cat",
+    "Łódź 猫",
+]
 WALK = "The crew left the Moon on 14 December 1972 UTC after the walk."
 
 
@@ -41,8 +47,15 @@ def nli(model: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     transformers.AutoTokenizer.from_pretrained(model).save_pretrained(folder)
     torch.manual_seed(1)
     labels = {0: "CONTRADICTION", 1: "NEUTRAL", 2: "ENTAILMENT"}
-    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
-    config = transformers.BertConfig(**sizes, id2label=labels, label2id={name: at for at, name in labels.items()})
+    sizes = {
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 64,
+    }
+    config = transformers.BertConfig(
+        **sizes, id2label=labels, label2id={name: at for at, name in labels.items()}
+    )
     config.initializer_range = 1.0
     transformers.BertForSequenceClassification(config).save_pretrained(folder)
     return str(folder)
@@ -50,7 +63,9 @@ def nli(model: str, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def case(answer: str, truth: Any = None, docs: Any = None) -> Case:
     output = None if docs is None else {"docs": docs}
-    return Case(Item(id="i", ground_truth=truth), [Response(item_id="i", response=answer, output=output)])
+    return Case(
+        Item(id="i", ground_truth=truth), [Response(item_id="i", response=answer, output=output)]
+    )
 
 
 def scored(name: str, cases: list[Case], **params: Any) -> Any:
@@ -79,8 +94,16 @@ def textbook(model: str, answer: str, reference: str, layer: int = 6) -> tuple[f
 
     (ours, words), (theirs, wanted) = hidden(model, answer, layer), hidden(model, reference, layer)
     cosine = torch.nn.functional.cosine_similarity
-    best = [max(float(cosine(x, y, dim=0)) for y in theirs) for x, real in zip(ours, words, strict=True) if real]
-    back = [max(float(cosine(x, y, dim=0)) for x in ours) for y, real in zip(theirs, wanted, strict=True) if real]
+    best = [
+        max(float(cosine(x, y, dim=0)) for y in theirs)
+        for x, real in zip(ours, words, strict=True)
+        if real
+    ]
+    back = [
+        max(float(cosine(x, y, dim=0)) for x in ours)
+        for y, real in zip(theirs, wanted, strict=True)
+        if real
+    ]
     precision, recall = sum(best) / len(best), sum(back) / len(back)
     return precision, recall, 2 * precision * recall / (precision + recall)
 
@@ -93,13 +116,17 @@ def test_bertscore_is_the_textbooks(model: str, layer: int | None) -> None:
     for labels, each in zip(found, cases, strict=True):
         values = {label.label: label.score for label in labels}
         expected = textbook(model, each.responses[0].response, each.item.ground_truth, layer or 6)
-        assert (values[".precision"], values[".recall"], values[".f1"]) == pytest.approx(expected, abs=2e-5)
+        assert (values[".precision"], values[".recall"], values[".f1"]) == pytest.approx(
+            expected, abs=2e-5
+        )
     assert found[0][0].score == pytest.approx(1.0, abs=1e-5)
 
 
 def test_bertscore_takes_the_best_reference_and_keeps_the_others_cases(model: str) -> None:
     both, first, empty, missing = scored(
-        "bertscore", [case(TEXTS[1], TEXTS[:3]), case(TEXTS[1], TEXTS[2]), case("", "x"), case("x")], model=model
+        "bertscore",
+        [case(TEXTS[1], TEXTS[:3]), case(TEXTS[1], TEXTS[2]), case("", "x"), case("x")],
+        model=model,
     )
     one = scored("bertscore", [case(TEXTS[1], TEXTS[0])], model=model)[0]
     assert [label.score for label in both] == [
@@ -113,7 +140,10 @@ def test_bertscore_takes_the_best_reference_and_keeps_the_others_cases(model: st
 def test_the_identity_of_the_model_is_in_every_row(model: str, tmp_path: Path) -> None:
     lab = Lab(tmp_path, items=3)
     del lab.rows[1]["ground_truth"]
-    lab.config["evaluation_methods"] = [{"name": "bertscore", "params": {"model": model}}, "exact_match"]
+    lab.config["evaluation_methods"] = [
+        {"name": "bertscore", "params": {"model": model}},
+        "exact_match",
+    ]
     lab.config["metrics"] = ["mean"]
     lab.run()
     rows = [row for row in lab.read("evaluation_results.jsonl") if row["scorer"] == "bertscore"]
@@ -135,7 +165,9 @@ def test_each_text_goes_through_the_model_once(model: str, monkeypatch: pytest.M
 
     seen: list[str] = []
     forward = Encoder._forward
-    monkeypatch.setattr(Encoder, "_forward", lambda self, batch: (seen.extend(batch), forward(self, batch))[1])
+    monkeypatch.setattr(
+        Encoder, "_forward", lambda self, batch: (seen.extend(batch), forward(self, batch))[1]
+    )
     encoder.cache_clear()
     cases = [case(f"answer {number % 2}", ["the truth", "the other truth"]) for number in range(20)]
     scored("bertscore", cases, model=model)
@@ -151,7 +183,9 @@ def test_embeddings_are_those_of_sentence_transformers(model: str) -> None:
     found = [score.score for score in scored("embedding_similarity", cases, model=model)]
     assert found == pytest.approx((reference @ reference.T).ravel().tolist(), abs=2e-5)
     best, nothing, blank = scored(
-        "embedding_similarity", [case(TEXTS[0], TEXTS[1:]), case("", "x"), case(" ", "")], model=model
+        "embedding_similarity",
+        [case(TEXTS[0], TEXTS[1:]), case("", "x"), case(" ", "")],
+        model=model,
     )
     assert best.score == pytest.approx(float(reference[0] @ reference[1]), abs=2e-5)
     assert (nothing.score, blank.score) == (0.0, 1.0)
@@ -170,7 +204,11 @@ def test_nli_is_a_bare_forward(nli: str) -> None:
         return float(found[2]), float(found[0])
 
     passages, answers = [WALK, *TEXTS[:3]], ["They left in 1972.", "Cats sit", "no"]
-    asked = [(answer, docs) for answer in answers for docs in (passages, *([passage] for passage in passages))]
+    asked = [
+        (answer, docs)
+        for answer in answers
+        for docs in (passages, *([passage] for passage in passages))
+    ]
     others = [case("x", docs=[]), case("", docs=[WALK]), case("x")]
     cases = [*(case(answer, docs=docs) for answer, docs in asked), *others]
     judged = [[chances(passage, answer) for passage in docs] for answer, docs in asked]
@@ -178,13 +216,25 @@ def test_nli_is_a_bare_forward(nli: str) -> None:
     params = {"method": "nli", "model": nli, "batch_size": 5}
 
     faithful = scored("faithfulness", cases, **params)
-    assert [score.score for score in faithful] == [*(pytest.approx(one, abs=2e-5) for one in entailed), 0.0, 0.0, None]
+    assert [score.score for score in faithful] == [
+        *(pytest.approx(one, abs=2e-5) for one in entailed),
+        0.0,
+        0.0,
+        None,
+    ]
     assert faithful[0].details["model"]["name"] == nli
 
     assert {deny > 0.7 for deny in denied} == {False, True}
-    expected = [deny if deny > 0.7 else 1 - entail for entail, deny in zip(entailed, denied, strict=True)]
+    expected = [
+        deny if deny > 0.7 else 1 - entail for entail, deny in zip(entailed, denied, strict=True)
+    ]
     made_up = scored("hallucination", cases, **params)
-    assert [score.score for score in made_up] == [*(pytest.approx(one, abs=2e-5) for one in expected), 1.0, 0.0, None]
+    assert [score.score for score in made_up] == [
+        *(pytest.approx(one, abs=2e-5) for one in expected),
+        1.0,
+        0.0,
+        None,
+    ]
 
 
 def test_models_that_do_not_fit(model: str, tmp_path: Path) -> None:
@@ -198,5 +248,9 @@ def test_models_that_do_not_fit(model: str, tmp_path: Path) -> None:
 
 def test_the_labels_of_ragicamp(model: str) -> None:
     labels, missing = scored("ragicamp.bertscore", [case("x", "y"), case("x")], model=model)
-    assert sorted(label.label for label in labels) == ["bertscore_f1", "bertscore_precision", "bertscore_recall"]
+    assert sorted(label.label for label in labels) == [
+        "bertscore_f1",
+        "bertscore_precision",
+        "bertscore_recall",
+    ]
     assert [label.outcome for label in missing] == ["errored"]

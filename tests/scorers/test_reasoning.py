@@ -9,7 +9,10 @@ import pytest
 import assay
 from assay.registry import parameters, scorer
 
-ROWS = [{"id": "a", "question": "6 * 7", "answer": "42"}, {"id": "b", "question": "1 + 1", "answer": "2"}]
+ROWS = [
+    {"id": "a", "question": "6 * 7", "answer": "42"},
+    {"id": "b", "question": "1 + 1", "answer": "2"},
+]
 STRIPPING = [name for name in scorer.names() if "strip_reasoning" in parameters(scorer.get(name))]
 
 
@@ -18,13 +21,20 @@ def answer(prompt: str) -> str:
 
 
 def evaluations(tmp_path: Path, **scoring: Any) -> dict[str, dict[str, Any]]:
-    config = {"dataset": ROWS, "models": [answer], "prompts": "{{question}}", "output_dir": str(tmp_path / "out")}
+    config = {
+        "dataset": ROWS,
+        "models": [answer],
+        "prompts": "{{question}}",
+        "output_dir": str(tmp_path / "out"),
+    }
     assay.run(**config, **scoring, metrics=["mean"])
     lines = (tmp_path / "out" / "evaluation_results.jsonl").read_text().splitlines()
     return {row["item_id"]: row for row in map(json.loads, lines)}
 
 
-@pytest.mark.parametrize("name", ["exact_match", "f1", "contains", "rouge", "edit_similarity", "bleu", "chrf"])
+@pytest.mark.parametrize(
+    "name", ["exact_match", "f1", "contains", "rouge", "edit_similarity", "bleu", "chrf"]
+)
 def test_scorers_see_the_answer_alone(tmp_path: Path, name: str) -> None:
     rows = evaluations(tmp_path, scorers=[name])
     assert rows["a"]["score"] == rows["b"]["score"]

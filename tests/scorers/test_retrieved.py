@@ -29,9 +29,14 @@ TWO = [Document("a", "one"), Document("b", "two")]
 
 def found(docs: Any, field: str | None = None, **places: Any) -> list[Document]:
     item = Item(
-        id="i", data=places.get("data"), metadata=places.get("item_metadata", {}), extra=places.get("extra", {})
+        id="i",
+        data=places.get("data"),
+        metadata=places.get("item_metadata", {}),
+        extra=places.get("extra", {}),
     )
-    response = Response(item_id="i", output=places.get("output", docs), metadata=places.get("metadata", {}))
+    response = Response(
+        item_id="i", output=places.get("output", docs), metadata=places.get("metadata", {})
+    )
     return retrieved(item, response, field)
 
 
@@ -40,7 +45,10 @@ def found(docs: Any, field: str | None = None, **places: Any) -> list[Document]:
     [
         [{"doc_id": "a", "content": "one"}, {"doc_id": "b", "content": "two"}],
         [{"id": "a", "text": "one", "score": 0.9}, {"id": "b", "text": "two", "title": "B"}],
-        [{"rank": 2, "doc_id": "b", "content": "two"}, {"rank": 1, "doc_id": "a", "content": "one"}],
+        [
+            {"rank": 2, "doc_id": "b", "content": "two"},
+            {"rank": 1, "doc_id": "a", "content": "one"},
+        ],
     ],
 )
 def test_documents_in_their_shapes(documents: Any) -> None:
@@ -66,7 +74,9 @@ def test_where_documents_are_looked_for() -> None:
     for place in ("output", "metadata", "data", "extra", "item_metadata"):
         assert found(None, **everywhere)[0].text == place.removesuffix("_metadata")
         everywhere[place] = {"output": None, "data": everywhere["data"]}.get(place, {})
-        everywhere["data"] = {"deep": everywhere["data"]["deep"]} if place == "data" else everywhere["data"]
+        everywhere["data"] = (
+            {"deep": everywhere["data"]["deep"]} if place == "data" else everywhere["data"]
+        )
     assert found(None, "deep.er", **everywhere)[0].text == "down"
     assert found(None, "item.data.deep.er", **everywhere)[0].text == "down"
     assert found(None, "response.metadata.x", metadata={"x": ["m"]})[0].text == "m"
@@ -102,7 +112,9 @@ def test_relevant_documents(truth: Any, field: str | None, expected: dict[str, f
     assert relevant(Item(id="i", ground_truth=truth), field) == expected
 
 
-@pytest.mark.parametrize("truth", [None, [], {}, {"answer": "x"}, {"qrels": {"a": 0}}, {"relevant": []}])
+@pytest.mark.parametrize(
+    "truth", [None, [], {}, {"answer": "x"}, {"qrels": {"a": 0}}, {"relevant": []}]
+)
 def test_no_relevant_document(truth: Any) -> None:
     with pytest.raises(LookupError, match=r"no relevant document|has none of"):
         relevant(Item(id="i", ground_truth=truth))
@@ -111,7 +123,9 @@ def test_no_relevant_document(truth: Any) -> None:
 
 
 GRADES = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 3).map(float), min_size=1)
-RANKINGS = st.permutations("abcdefghij").flatmap(lambda ids: st.integers(0, 10).map(lambda size: ids[:size]))
+RANKINGS = st.permutations("abcdefghij").flatmap(
+    lambda ids: st.integers(0, 10).map(lambda size: ids[:size])
+)
 
 
 @given(GRADES, RANKINGS, st.integers(1, 12))
@@ -126,14 +140,18 @@ def test_ndcg_is_scikit_learns(graded: dict[str, float], ranked: list[str], k: i
     assert best == pytest.approx(1.0)
     assert ndcg(grades(ranked, graded, k), graded, k) == pytest.approx(gained / ideal)
     if len(ranked) >= k:
-        assert ndcg(grades(ranked, graded, k), graded, k) == pytest.approx(ndcg_score([true], [places], k=k))
+        assert ndcg(grades(ranked, graded, k), graded, k) == pytest.approx(
+            ndcg_score([true], [places], k=k)
+        )
 
 
 @given(GRADES, st.permutations("abcdefgh"))
 def test_rankings_against_scikit_learn(graded: dict[str, float], ranked: list[str]) -> None:
     given_grades = grades(ranked, graded)
     hits = [id in graded for id in ranked]
-    assert average_precision(given_grades) == pytest.approx(average_precision_score(hits, -np.arange(8)))
+    assert average_precision(given_grades) == pytest.approx(
+        average_precision_score(hits, -np.arange(8))
+    )
     assert reciprocal_rank(given_grades) == 1 / (1 + hits.index(True))
 
 

@@ -51,7 +51,9 @@ def test_every_scorer_has_its_name_and_a_sentence() -> None:
         ("4", None, {"expected_content": "4"}, True, True),
     ],
 )
-def test_answers(answer: str, truth: Any, params: dict[str, Any], exact: bool, within: bool) -> None:
+def test_answers(
+    answer: str, truth: Any, params: dict[str, Any], exact: bool, within: bool
+) -> None:
     assert passed("exact_match", answer, truth, **params) is exact
     assert passed("contains", answer, truth, **params) is within
 
@@ -102,4 +104,8 @@ def test_a_run_shows_missing_expectations_as_errors(lab: Lab) -> None:
     done = lab.run()
     assert done.result.evaluation is not None
     assert done.result.evaluation.counts == {"scored": 12, "errored": 4}
-    assert {row["item_id"] for row in lab.read("evaluation_results.jsonl") if row["outcome"] == "errored"} == {"q0"}
+    assert {
+        row["item_id"]
+        for row in lab.read("evaluation_results.jsonl")
+        if row["outcome"] == "errored"
+    } == {"q0"}

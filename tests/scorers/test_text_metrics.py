@@ -20,14 +20,20 @@ from assay.text.edit_rate import edits
 from tests.metrics.rows import group
 from tests.support import Lab
 
-WORDS = st.sampled_from(["the", "cat", "sat", "on", "The", "mat", ".", "3.14", "don't", "Łódź", "猫"])
+WORDS = st.sampled_from(
+    ["the", "cat", "sat", "on", "The", "mat", ".", "3.14", "don't", "Łódź", "猫"]
+)
 TEXTS = st.lists(WORDS, max_size=12).map(" ".join)
-CORPORA = st.lists(st.tuples(TEXTS, st.lists(TEXTS, min_size=2, max_size=2)), min_size=1, max_size=6)
+CORPORA = st.lists(
+    st.tuples(TEXTS, st.lists(TEXTS, min_size=2, max_size=2)), min_size=1, max_size=6
+)
 
 
 def scored(name: str, answer: str, truth: Any, **params: Any) -> Any:
     bound = bind_scorer(scorer.get(name), params=params)
-    return bound.function(Item(id="i", ground_truth=truth), Response(item_id="i", response=answer), **bound.params)
+    return bound.function(
+        Item(id="i", ground_truth=truth), Response(item_id="i", response=answer), **bound.params
+    )
 
 
 @given(TEXTS, st.lists(TEXTS, min_size=1, max_size=3))
@@ -71,16 +77,22 @@ def corpus_score(scores: list[Score | None]) -> Any:
 
     made = group(*([0.0 if score is None else score.score] for score in scores))
     made.columns[CORPUS] = [
-        None if score is None else json.loads(json.dumps(score.details["corpus"])) for score in scores
+        None if score is None else json.loads(json.dumps(score.details["corpus"]))
+        for score in scores
     ]
     return metric(made)
 
 
 def test_a_corpus_says_what_it_is_made_of() -> None:
-    first, second = scored("bleu", "the cat sat", ["the cat sat down"]), scored("bleu", "a dog", ["a dog", "the dog"])
+    first, second = (
+        scored("bleu", "the cat sat", ["the cat sat down"]),
+        scored("bleu", "a dog", ["a dog", "the dog"]),
+    )
     found = corpus_score([first, None, second])
     assert (found.fields["answer_count"], found.fields["ignored_count"]) == (2, 1)
-    assert found.fields["signature"].startswith("nrefs:var|case:mixed|eff:no|tok:13a|smooth:exp|version:")
+    assert found.fields["signature"].startswith(
+        "nrefs:var|case:mixed|eff:no|tok:13a|smooth:exp|version:"
+    )
     assert corpus_score([None]).reason == "no label has the counts of a corpus"
     other = scored("bleu", "a dog", ["a dog"], lowercase=True)
     assert corpus_score([first, other]).reason == "the answers were scored with different options"
@@ -88,14 +100,19 @@ def test_a_corpus_says_what_it_is_made_of() -> None:
 
 def test_a_corpus_through_the_engine(tmp_path: Path) -> None:
     lab = Lab(tmp_path, items=12)
-    lab.config["evaluation_methods"] = [{"name": "chrf", "params": {"char_order": 2}}, "exact_match"]
+    lab.config["evaluation_methods"] = [
+        {"name": "chrf", "params": {"char_order": 2}},
+        "exact_match",
+    ]
     lab.config["metrics"] = ["corpus_score", "mean"]
     for number, row in enumerate(lab.rows):
         row["ground_truth"] = [f"{number + 1} apples" if number % 3 else str(number + 1), "many"]
     lab.run()
     rows = {(row["label"], row["metric_name"]): row for row in lab.read("metrics.jsonl")}
     answers = [str(number + 1) for number in range(12) for _ in range(2)]
-    references = [[row["ground_truth"][at] for row in lab.rows for _ in range(2)] for at in range(2)]
+    references = [
+        [row["ground_truth"][at] for row in lab.rows for _ in range(2)] for at in range(2)
+    ]
     expected = sacrebleu.corpus_chrf(answers, references, char_order=2).score / 100
     found = rows["chrf", "corpus_score"]
     assert found["value"] == pytest.approx(expected, abs=1e-12)
@@ -106,7 +123,9 @@ def test_a_corpus_through_the_engine(tmp_path: Path) -> None:
     assert rows["exact_match", "corpus_score"]["value"] is None
 
 
-@pytest.mark.parametrize(("name", "perfect"), [("bleu", 1.0), ("chrf", 1.0), ("meteor", None), ("ter", 0.0)])
+@pytest.mark.parametrize(
+    ("name", "perfect"), [("bleu", 1.0), ("chrf", 1.0), ("meteor", None), ("ter", 0.0)]
+)
 def test_verdicts(name: str, perfect: float | None) -> None:
     same = scored(name, "the cat sat on the mat", "the cat sat on the mat")
     other = scored(name, "zzz www", "the cat sat on the mat")
@@ -139,7 +158,9 @@ def test_rouge_takes_the_best_reference(answer: str, references: list[str], stem
         assert each.passed is (each.score > 0)
         if best.fmeasure:  # of references that are equally good, either will do
             one_by_one = [oracle.score(reference, answer)[name] for reference in references]
-            equal = [one for one in one_by_one if one.fmeasure == pytest.approx(best.fmeasure, abs=1e-12)]
+            equal = [
+                one for one in one_by_one if one.fmeasure == pytest.approx(best.fmeasure, abs=1e-12)
+            ]
             details = pytest.approx((each.details["precision"], each.details["recall"]))
             assert any((one.precision, one.recall) == details for one in equal)
 
@@ -152,7 +173,9 @@ def test_rouge_labels_and_problems() -> None:
             scored("rouge", "a", "a", variants=variants)
 
 
-def test_a_missing_package_is_said_before_anything_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_said_before_anything_is_spent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UserError, match="needs sacrebleu") as raised:
         bind_scorer(scorer.get("bleu"))

@@ -28,7 +28,11 @@ def made(name: str, arguments: Any) -> dict[str, Any]:
 
 def score(truth: Any, *calls: dict[str, Any], **params: Any) -> Score:
     answers = [made(call["name"], call["arguments"]) for call in calls]
-    return tool_call(Item(id="i", ground_truth=truth), Response(item_id="i", tool_calls=answers or None), **params)
+    return tool_call(
+        Item(id="i", ground_truth=truth),
+        Response(item_id="i", tool_calls=answers or None),
+        **params,
+    )
 
 
 def test_equal_calls_pass_in_any_order_unless_it_matters() -> None:
@@ -68,13 +72,17 @@ def test_no_call() -> None:
     assert score({"tool_calls": []}).passed
     surplus = score([], PARIS)
     assert (surplus.passed, surplus.score) == (False, 0.0)
-    assert score([PARIS], {"name": "search", "arguments": {}}).details["reason"] == "weather was not called"
+    assert (
+        score([PARIS], {"name": "search", "arguments": {}}).details["reason"]
+        == "weather was not called"
+    )
 
 
 @pytest.mark.parametrize("arguments", ["{", '{"city": "Par', "[1]", "Paris", "null", "[" * 5000])
 def test_arguments_that_are_not_an_object_are_unparsed(arguments: str) -> None:
     answer = tool_call(
-        Item(id="i", ground_truth=[PARIS]), Response(item_id="i", tool_calls=[made("weather", arguments)])
+        Item(id="i", ground_truth=[PARIS]),
+        Response(item_id="i", tool_calls=[made("weather", arguments)]),
     )
     assert answer.outcome == "unparsed"
     assert "call 1 of weather: the arguments are not" in str(answer.error)
@@ -107,7 +115,9 @@ def test_expectations_that_are_none() -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(st.integers(0, 2), max_size=4), st.lists(st.integers(0, 2), max_size=4), st.booleans())
+@given(
+    st.lists(st.integers(0, 2), max_size=4), st.lists(st.integers(0, 2), max_size=4), st.booleans()
+)
 def test_as_many_calls_match_as_can(wanted: list[int], calls: list[int], order: bool) -> None:
     """Expected calls name one argument, calls have two: each fits several, so that greedy pairs are too few."""
     expected = [{"name": "f", "arguments": {"x": n % 2}} for n in wanted]
@@ -118,7 +128,8 @@ def test_as_many_calls_match_as_can(wanted: list[int], calls: list[int], order: 
         for rows in itertools.combinations(range(len(wanted)), size):
             places = itertools.combinations if order else itertools.permutations
             if any(
-                all(fits[i][j] for i, j in zip(rows, chosen, strict=True)) for chosen in places(range(len(calls)), size)
+                all(fits[i][j] for i, j in zip(rows, chosen, strict=True))
+                for chosen in places(range(len(calls)), size)
             ):
                 best = size
     given = score(expected, *answers, order=order, arguments="subset")
@@ -142,7 +153,10 @@ def answer(request):
 def test_a_servers_broken_call_is_kept_and_marked(tmp_path: Path) -> None:
     (tmp_path / "answers.py").write_text(ANSWERS)
     texts = ['{"city": "Paris", "days": 2}', '{"city": "Par']
-    items = [{"id": str(n), "data": {"question": text}, "ground_truth": [PARIS]} for n, text in enumerate(texts)]
+    items = [
+        {"id": str(n), "data": {"question": text}, "ground_truth": [PARIS]}
+        for n, text in enumerate(texts)
+    ]
     with running(Options(answers=f"{tmp_path}/answers.py:answer")) as url:
         assay.run(
             {
@@ -155,7 +169,10 @@ def test_a_servers_broken_call_is_kept_and_marked(tmp_path: Path) -> None:
             }
         )
     rows, labels = (
-        sorted(map(json.loads, (tmp_path / "out" / name).read_text().splitlines()), key=lambda row: row["item_id"])
+        sorted(
+            map(json.loads, (tmp_path / "out" / name).read_text().splitlines()),
+            key=lambda row: row["item_id"],
+        )
         for name in ("responses.jsonl", "evaluation_results.jsonl")
     )
     good, bad = rows

@@ -36,7 +36,9 @@ TOOLS = [
 
 def score(truth: Any, text: str, **params: Any) -> Score:
     settings = {"allowed_values": True, "loose_text": True, "written": True, **params}
-    return tool_call(Item(id="i", ground_truth=truth), Response(item_id="i", response=text), **settings)
+    return tool_call(
+        Item(id="i", ground_truth=truth), Response(item_id="i", response=text), **settings
+    )
 
 
 @pytest.mark.parametrize(
@@ -62,15 +64,27 @@ def score(truth: Any, text: str, **params: Any) -> Score:
     ],
 )
 def test_several_allowed_values_and_optional_arguments(text: str, passed: bool) -> None:
-    for truth in ([WEATHER], WEATHER, {"tool_calls": [{"name": "weather", "arguments": WEATHER["weather"]}]}):
+    for truth in (
+        [WEATHER],
+        WEATHER,
+        {"tool_calls": [{"name": "weather", "arguments": WEATHER["weather"]}]},
+    ):
         assert score(truth, text).passed is passed
 
 
 def test_calls_of_an_answer_count_before_its_text() -> None:
-    call = {"id": "1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "PARIS", "days": 2}'}}
+    call = {
+        "id": "1",
+        "type": "function",
+        "function": {"name": "weather", "arguments": '{"city": "PARIS", "days": 2}'},
+    }
     answer = Response(item_id="i", response="weather(city='Rome')", tool_calls=[call])
     assert tool_call(
-        Item(id="i", ground_truth=[WEATHER]), answer, allowed_values=True, loose_text=True, written=True
+        Item(id="i", ground_truth=[WEATHER]),
+        answer,
+        allowed_values=True,
+        loose_text=True,
+        written=True,
     ).passed
 
 
@@ -124,7 +138,10 @@ def test_declared_types(argument: str, allowed: list[Any], given: str, passed: b
 
 def test_what_is_required_may_not_be_missing() -> None:
     tools = [
-        {"type": "function", "function": {"name": "f", "parameters": {"properties": {"a": {}}, "required": ["a"]}}}
+        {
+            "type": "function",
+            "function": {"name": "f", "parameters": {"properties": {"a": {}}, "required": ["a"]}},
+        }
     ]
     truth = {"tool_calls": [{"f": {"a": [1, ""]}}], "tools": tools}
     assert score(truth, "f()").passed
@@ -143,7 +160,16 @@ def test_without_lists_the_values_themselves_are_expected() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["[weather(city='Paris'", "weather(city=)", "f('Paris')", "f(**x)", "[" * 5000, "f(" * 90_000, '[{"a": 1}]']
+    "text",
+    [
+        "[weather(city='Paris'",
+        "weather(city=)",
+        "f('Paris')",
+        "f(**x)",
+        "[" * 5000,
+        "f(" * 90_000,
+        '[{"a": 1}]',
+    ],
 )
 def test_calls_that_cannot_be_read_are_unparsed(text: str) -> None:
     assert score([WEATHER], text).outcome == "unparsed"
@@ -163,7 +189,11 @@ def test_nothing_of_a_text_is_run(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.floats(allow_nan=False, max_value=1e15) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**40), 2**40)
+    | st.floats(allow_nan=False, max_value=1e15)
+    | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )

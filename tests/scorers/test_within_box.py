@@ -39,7 +39,9 @@ def test_within_box(answer: str, truth: Any, params: dict[str, Any], passes: boo
     assert len(found.details["point"]) == 2
 
 
-@pytest.mark.parametrize("answer", ["here", '{"x": 1}', '{"x": null, "y": 1}', '{"x": "left", "y": 1}', "[1, 2]"])
+@pytest.mark.parametrize(
+    "answer", ["here", '{"x": 1}', '{"x": null, "y": 1}', '{"x": "left", "y": 1}', "[1, 2]"]
+)
 def test_no_point_is_unparsed(answer: str) -> None:
     found = score("within_box", answer, BOX)
     assert found.outcome == "unparsed"
@@ -50,7 +52,9 @@ def test_a_task_that_gives_an_object() -> None:
     assert score("within_box", "", BOX, output={"x": 12, "y": 20}).passed is True
 
 
-@pytest.mark.parametrize("truth", [None, {}, {"bbox": {"x": 1, "y": 1, "width": 3}}, {"bbox": [1, 2, 3, 4]}, "10,20"])
+@pytest.mark.parametrize(
+    "truth", [None, {}, {"bbox": {"x": 1, "y": 1, "width": 3}}, {"bbox": [1, 2, 3, 4]}, "10,20"]
+)
 def test_no_box_is_an_error(truth: Any) -> None:
     with pytest.raises(LookupError):
         score("within_box", '{"x": 1, "y": 1}', truth)
@@ -62,9 +66,12 @@ def test_blocks_are_difflibs(one: str, other: str) -> None:
     found = score("edit_similarity", other, one, method="blocks", strip_whitespace=False)
     assert found.score == SequenceMatcher(None, one, other).ratio()
     steps = differences(one, other)
-    assert sum(len(step["predicted"]) - len(step["golden"]) for step in steps) == len(other) - len(one)
+    assert sum(len(step["predicted"]) - len(step["golden"]) for step in steps) == len(other) - len(
+        one
+    )
     assert all(
-        step["golden"] != step["predicted"] and step["golden"] in one and step["predicted"] in other for step in steps
+        step["golden"] != step["predicted"] and step["golden"] in one and step["predicted"] in other
+        for step in steps
     )
     assert {step["operation"] for step in steps} <= {"insert", "delete", "replace"}
     assert (steps == []) is (one == other)
@@ -81,7 +88,9 @@ def test_blocks_are_difflibs(one: str, other: str) -> None:
         ("121", 100, {"relative_tolerance": 0.2, "tolerance": 0, "zero_tolerance": 50}, False),
     ],
 )
-def test_numbers_where_nothing_is_expected(answer: str, truth: int, params: dict[str, Any], passes: bool) -> None:
+def test_numbers_where_nothing_is_expected(
+    answer: str, truth: int, params: dict[str, Any], passes: bool
+) -> None:
     assert score("numeric_match", answer, truth, **params).passed is passes
 
 
@@ -93,6 +102,8 @@ def test_numbers_where_nothing_is_expected(answer: str, truth: int, params: dict
         ("lower_spaces", (" A\tb", "a B"), ("straße", "strasse")),
     ],
 )
-def test_plain_normalisations_do_only_what_they_say(how: str, same: tuple[str, str], other: tuple[str, str]) -> None:
+def test_plain_normalisations_do_only_what_they_say(
+    how: str, same: tuple[str, str], other: tuple[str, str]
+) -> None:
     assert score("exact_match", same[0], same[1], normalize=how).passed is True
     assert score("exact_match", other[0], other[1], normalize=how).passed is False

@@ -19,7 +19,9 @@ def server() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def send() -> Callable[..., tuple[int, dict[str, str], Any]]:
-    def send(url: str, path: str, body: Any = None, method: str = "") -> tuple[int, dict[str, str], Any]:
+    def send(
+        url: str, path: str, body: Any = None, method: str = ""
+    ) -> tuple[int, dict[str, str], Any]:
         """Status, headers, and the answer's JSON (or its bytes where it is none)."""
         parts = urlsplit(url)
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=10)

@@ -19,7 +19,9 @@ def url() -> str:  # type: ignore[misc]
 def test_the_openai_client(url: str) -> None:
     with openai.OpenAI(base_url=f"{url}/v1", api_key="none") as client:
         assert [entry.id for entry in client.models.list()] == ["assay-demo"]
-        answer = client.chat.completions.create(model="m", messages=[{"role": "user", "content": "What is 17 * 23?"}])
+        answer = client.chat.completions.create(
+            model="m", messages=[{"role": "user", "content": "What is 17 * 23?"}]
+        )
         assert answer.choices[0].message.content == "391"
         assert answer.usage is not None
         assert answer.usage.total_tokens == 5
@@ -31,7 +33,10 @@ def test_the_openai_client(url: str) -> None:
         )
         assert called.choices[0].message.tool_calls is not None
         assert called.choices[0].message.tool_calls[0].function.arguments == '{"answer":4}'
-        pieces = [chunk.choices[0].text for chunk in client.completions.create(model="m", prompt=LONG, stream=True)]
+        pieces = [
+            chunk.choices[0].text
+            for chunk in client.completions.create(model="m", prompt=LONG, stream=True)
+        ]
         assert len(pieces) > 2
         assert "".join(pieces) == client.completions.create(model="m", prompt=LONG).choices[0].text
         asked = client.chat.completions.create(
@@ -42,7 +47,9 @@ def test_the_openai_client(url: str) -> None:
         )
         chunks = list(asked)
         assert chunks[-1].usage is not None
-        assert chunks[-1].usage.completion_tokens == sum(bool(c.choices and c.choices[0].delta.content) for c in chunks)
+        assert chunks[-1].usage.completion_tokens == sum(
+            bool(c.choices and c.choices[0].delta.content) for c in chunks
+        )
 
 
 def test_the_anthropic_client(url: str) -> None:
@@ -53,10 +60,17 @@ def test_the_anthropic_client(url: str) -> None:
         whole = client.messages.create(model="m", max_tokens=64, messages=asked)
         assert streamed.model_dump(exclude={"id"}) == whole.model_dump(exclude={"id"})
         answer = client.messages.create(
-            model="m", max_tokens=64, system="Be brief.", messages=[{"role": "user", "content": "What is 17 * 23?"}]
+            model="m",
+            max_tokens=64,
+            system="Be brief.",
+            messages=[{"role": "user", "content": "What is 17 * 23?"}],
         )
         assert [block.text for block in answer.content if block.type == "text"] == ["391"]
-        assert (answer.stop_reason, answer.model, answer.usage.output_tokens) == ("end_turn", "m", 1)
+        assert (answer.stop_reason, answer.model, answer.usage.output_tokens) == (
+            "end_turn",
+            "m",
+            1,
+        )
         asked = {"role": "user", "content": "What is 2+2?"}
         tools = [{"name": "reply", "input_schema": TOOL}]
         called = client.messages.create(model="m", max_tokens=64, messages=[asked], tools=tools)
@@ -64,7 +78,11 @@ def test_the_anthropic_client(url: str) -> None:
         assert block.type == "tool_use"
         assert (block.name, block.input, called.stop_reason) == ("reply", {"answer": 4}, "tool_use")
         result = {"type": "tool_result", "tool_use_id": block.id, "content": "done"}
-        turns = [asked, {"role": "assistant", "content": [block]}, {"role": "user", "content": [result]}]
+        turns = [
+            asked,
+            {"role": "assistant", "content": [block]},
+            {"role": "user", "content": [result]},
+        ]
         last = client.messages.create(model="m", max_tokens=64, messages=turns, tools=tools)
         assert last.stop_reason == "end_turn"
 
@@ -72,7 +90,9 @@ def test_the_anthropic_client(url: str) -> None:
 def test_the_anthropic_client_sees_errors(url: str) -> None:
     with anthropic.Anthropic(base_url=url, api_key="none", max_retries=0) as client:
         with pytest.raises(anthropic.BadRequestError, match="the system prompt is apart"):
-            client.messages.create(model="m", max_tokens=1, messages=[{"role": "system", "content": "x"}])
+            client.messages.create(
+                model="m", max_tokens=1, messages=[{"role": "system", "content": "x"}]
+            )
         with pytest.raises(anthropic.BadRequestError, match="missing or empty"):
             client.messages.create(model="m", max_tokens=1, messages=[])
     with (

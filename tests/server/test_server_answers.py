@@ -28,7 +28,9 @@ def test_the_solver_answers_chat_and_completions(send: Callable[..., Any]) -> No
         _, _, answer = send(url, "/v1/completions", {"prompt": "What is 2+2?"})
         assert (answer["object"], answer["choices"][0]["text"]) == ("text_completion", "4")
         wanted = {"type": "json_object"}
-        _, _, answer = send(url, "/v1/chat/completions", chat("What is 2+2?", response_format=wanted))
+        _, _, answer = send(
+            url, "/v1/chat/completions", chat("What is 2+2?", response_format=wanted)
+        )
         assert json.loads(answer["choices"][0]["message"]["content"]) == {"answer": 4}
         tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
         _, _, answer = send(url, "/v1/chat/completions", chat("What is 2+2?", tools=tools))
@@ -39,7 +41,9 @@ def test_the_solver_answers_chat_and_completions(send: Callable[..., Any]) -> No
         }
 
 
-def test_equal_requests_get_equal_answers_and_seeds_differ(server: str, send: Callable[..., Any]) -> None:
+def test_equal_requests_get_equal_answers_and_seeds_differ(
+    server: str, send: Callable[..., Any]
+) -> None:
     def text(seed: int) -> str:
         _, _, answer = send(server, "/v1/chat/completions", chat("What is 812 * 77?", seed=seed))
         answer.pop("created")
@@ -57,7 +61,9 @@ def test_models_and_health(server: str, send: Callable[..., Any]) -> None:
 
 def test_answers_from_a_function(send: Callable[..., Any]) -> None:
     with running(Options(answers=f"{CANNED}:answer", skill=1.0)) as url:
-        content = send(url, "/v1/chat/completions", chat("hello"))[2]["choices"][0]["message"]["content"]
+        content = send(url, "/v1/chat/completions", chat("hello"))[2]["choices"][0]["message"][
+            "content"
+        ]
         assert content == "said hello"
         assert send(url, "/v1/chat/completions", chat("raw"))[2] == b"<html>"
         status, headers, body = send(url, "/v1/chat/completions", chat("http"))
@@ -66,7 +72,9 @@ def test_answers_from_a_function(send: Callable[..., Any]) -> None:
         assert send(url, "/v1/chat/completions", chat("dict"))[2] == {"choices": []}
         status, _, answer = send(url, "/v1/chat/completions", chat("boom"))
         assert (status, "boom" in answer["error"]["message"]) == (500, True)
-        content = send(url, "/v1/chat/completions", chat("What is 2+2?"))[2]["choices"][0]["message"]["content"]
+        content = send(url, "/v1/chat/completions", chat("What is 2+2?"))[2]["choices"][0][
+            "message"
+        ]["content"]
         assert content == "4"
 
 
@@ -85,7 +93,9 @@ def test_answers_from_a_file(tmp_path: Path) -> None:
     assert hook(chat("else")) is None
 
 
-@pytest.mark.parametrize("line", ["[]", "{", '{"prompt":"x"}', '{"response":"x"}', '{"match":"(","response":""}'])
+@pytest.mark.parametrize(
+    "line", ["[]", "{", '{"prompt":"x"}', '{"response":"x"}', '{"match":"(","response":""}']
+)
 def test_a_bad_answers_line_is_named(tmp_path: Path, line: str) -> None:
     file = tmp_path / "answers.jsonl"
     file.write_text('{"prompt":"a","response":"b"}\n' + line)

@@ -25,15 +25,30 @@ def test_draws_are_uniform_shares(seed: int, number: int) -> None:
 def test_fault_rates_are_met_and_depend_on_the_seed() -> None:
     options = Options(rate_429=0.1, rate_500=0.05, rate_drop=0.05, rate_torn=0.02, rate_huge=0.01)
     drawn = [Faults(options).draw(number) for number in range(20_000)]
-    for fault, rate in {"429": 0.1, "500": 0.05, "drop": 0.05, "torn": 0.02, "huge": 0.01, "": 0.77}.items():
+    for fault, rate in {
+        "429": 0.1,
+        "500": 0.05,
+        "drop": 0.05,
+        "torn": 0.02,
+        "huge": 0.01,
+        "": 0.77,
+    }.items():
         assert drawn.count(fault) / len(drawn) == pytest.approx(rate, rel=0.15)
     other = Faults(Options(seed=1, rate_429=0.1))
-    assert [other.draw(number) for number in range(200)] != [d if d == "429" else "" for d in drawn[:200]]
+    assert [other.draw(number) for number in range(200)] != [
+        d if d == "429" else "" for d in drawn[:200]
+    ]
 
 
 @pytest.mark.parametrize(
     "bad",
-    [{"rate_429": 2}, {"rate_429": 0.6, "rate_500": 0.6}, {"port": -1}, {"processes": 0}, {"latency_ms": -1}],
+    [
+        {"rate_429": 2},
+        {"rate_429": 0.6, "rate_500": 0.6},
+        {"port": -1},
+        {"processes": 0},
+        {"latency_ms": -1},
+    ],
 )
 def test_impossible_options_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(UserError):
@@ -92,7 +107,10 @@ def test_capacity_bounds_what_is_in_flight() -> None:
         parts = urlsplit(url)
         reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
         body = b'{"messages":[{"content":"What is 2+2?"}]}'
-        writer.write(b"POST /v1/chat/completions HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+        writer.write(
+            b"POST /v1/chat/completions HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b"
+            % (len(body), body)
+        )
         line = await reader.readline()
         writer.close()
         return line

@@ -32,7 +32,9 @@ def post(body: bytes = BODY, *headers: bytes, path: bytes = b"/v1/chat/completio
 
 def test_pipelined_requests_are_answered_in_order(server: str) -> None:
     models = [b'{"model":"m%d","prompt":"What is 2+2?"}' % number for number in range(3)]
-    received = exchange(server, b"".join(post(p, path=b"/v1/completions") for p in models), answers=3)
+    received = exchange(
+        server, b"".join(post(p, path=b"/v1/completions") for p in models), answers=3
+    )
     assert received.count(b" 200 OK") == 3
     assert received.index(b'"m0"') < received.index(b'"m1"') < received.index(b'"m2"')
 
@@ -45,7 +47,9 @@ def test_a_request_may_come_byte_by_byte(server: str) -> None:
 def test_chunked_bodies(server: str) -> None:
     head = b"POST /v1/chat/completions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
     chunks = b"".join(b"%x;note=1\r\n%b\r\n" % (len(part), part) for part in (BODY[:7], BODY[7:]))
-    received = exchange(server, head, chunks[:5], chunks[5:], b"0\r\nTrailer: 1\r\n\r\n" + post(), answers=2)
+    received = exchange(
+        server, head, chunks[:5], chunks[5:], b"0\r\nTrailer: 1\r\n\r\n" + post(), answers=2
+    )
     assert received.count(b" 200 OK") == 2
 
 
@@ -85,7 +89,9 @@ def test_connection_close_is_obeyed(server: str) -> None:
         (post(b'{"prompt":["a","b"]}', path=b"/v1/completions"), b" 400 "),
     ],
 )
-def test_bad_requests_get_an_answer_that_says_so(server: str, request_bytes: bytes, status: bytes) -> None:
+def test_bad_requests_get_an_answer_that_says_so(
+    server: str, request_bytes: bytes, status: bytes
+) -> None:
     received = exchange(server, request_bytes)
     assert status in received.split(b"\r\n")[0] + b" "
     assert b'"error"' in received

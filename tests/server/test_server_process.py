@@ -43,7 +43,11 @@ def test_several_processes_share_a_port() -> None:
         listeners = [
             child
             for child in children
-            if any(entry.laddr.port == port for entry in child.net_connections() if entry.status == "LISTEN")
+            if any(
+                entry.laddr.port == port
+                for entry in child.net_connections()
+                if entry.status == "LISTEN"
+            )
         ]
         assert len(listeners) == 3
         assert stats(url)["requests"] == 0
@@ -55,7 +59,9 @@ def test_the_server_ends_when_its_parent_is_killed() -> None:
         "import sys\nfrom assay.server import running\n"
         "with running() as url:\n    print(url, flush=True)\n    sys.stdin.read()\n"
     )
-    parent = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     assert parent.stdin is not None
     assert parent.stdout is not None
     parent.stdout.readline()
@@ -78,6 +84,8 @@ def test_a_signal_ends_it_cleanly(number: signal.Signals) -> None:
 
 
 def test_a_wrong_flag_value_is_a_usage_error() -> None:
-    done = subprocess.run([*COMMAND, "--rate-429", "7"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*COMMAND, "--rate-429", "7"], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 2
     assert "rate_429 is 7.0, not a share" in done.stderr

@@ -29,7 +29,9 @@ LEVELS: list[Level] = ["nominal", "ordinal", "interval"]
 
 votes = st.sampled_from([0.0, 0.25, 0.5, 1.0, np.nan])
 tables = st.integers(2, 4).flatmap(
-    lambda raters: st.lists(st.lists(votes, min_size=raters, max_size=raters), min_size=2, max_size=12).map(np.array)
+    lambda raters: st.lists(
+        st.lists(votes, min_size=raters, max_size=raters), min_size=2, max_size=12
+    ).map(np.array)
 )
 
 
@@ -49,7 +51,9 @@ def alpha_by_pairs(table: Any, level: Level) -> float:
     units = [unit for unit in units if len(unit) > 1]
     pool = [vote for unit in units for vote in unit]
     observed = sum(
-        distance(one, other, level, pool) / (len(unit) - 1) for unit in units for one, other in permutations(unit, 2)
+        distance(one, other, level, pool) / (len(unit) - 1)
+        for unit in units
+        for one, other in permutations(unit, 2)
     ) / len(pool)
     expected = sum(distance(one, other, level, pool) for one, other in permutations(pool, 2))
     return 1 - observed / (expected / (len(pool) * (len(pool) - 1)))
@@ -60,13 +64,19 @@ def gwets_kappa(table: Any) -> float:
     units = [[vote for vote in row if not np.isnan(vote)] for row in table.tolist()]
     units = [unit for unit in units if unit]
     several = [unit for unit in units if len(unit) > 1]
-    observed = np.mean([np.mean([one == other for one, other in combinations(unit, 2)]) for unit in several])
+    observed = np.mean(
+        [np.mean([one == other for one, other in combinations(unit, 2)]) for unit in several]
+    )
     classes = {vote for unit in units for vote in unit}
-    by_chance = sum(np.mean([unit.count(one) / len(unit) for unit in units]) ** 2 for one in classes)
+    by_chance = sum(
+        np.mean([unit.count(one) / len(unit) for unit in units]) ** 2 for one in classes
+    )
     return float((observed - by_chance) / (1 - by_chance))
 
 
-@pytest.mark.parametrize(("level", "expected"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
+@pytest.mark.parametrize(
+    ("level", "expected"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)]
+)
 def test_krippendorffs_published_example(level: Level, expected: float) -> None:
     found = agreement(PUBLISHED, level=level)
     assert found.value == pytest.approx(expected, abs=5e-4)
@@ -86,10 +96,14 @@ def test_alpha_is_the_sum_over_pairs(level: Level, table: Any) -> None:
         assert found.value == pytest.approx(alpha_by_pairs(table, level), abs=1e-9)
 
 
-@pytest.mark.parametrize(("level", "weights"), [("nominal", None), ("ordinal", "linear"), ("interval", "quadratic")])
+@pytest.mark.parametrize(
+    ("level", "weights"), [("nominal", None), ("ordinal", "linear"), ("interval", "quadratic")]
+)
 @settings(deadline=None, max_examples=50)
 @given(pairs=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=30))
-def test_cohens_kappa_is_scikit_learns(level: Level, weights: str | None, pairs: list[tuple[int, int]]) -> None:
+def test_cohens_kappa_is_scikit_learns(
+    level: Level, weights: str | None, pairs: list[tuple[int, int]]
+) -> None:
     found = agreement(np.array(pairs, dtype=float), coefficient="cohen_kappa", level=level)
     if len({vote for pair in pairs for vote in pair}) > 1:
         first, second = zip(*pairs, strict=True)
@@ -102,7 +116,10 @@ def test_cohens_kappa_is_scikit_learns(level: Level, weights: str | None, pairs:
 
 def test_several_raters_have_the_mean_of_all_pairs() -> None:
     table = np.random.default_rng(1).integers(0, 3, (40, 4)).astype(float)
-    each = [cohen_kappa_score(table[:, one], table[:, other]) for one, other in combinations(range(4), 2)]
+    each = [
+        cohen_kappa_score(table[:, one], table[:, other])
+        for one, other in combinations(range(4), 2)
+    ]
     assert agreement(table, coefficient="cohen_kappa").value == pytest.approx(np.mean(each))
 
 
@@ -116,8 +133,12 @@ def test_fleiss_kappa_is_statsmodels(rows: list[list[int]]) -> None:
 
 
 def test_fleiss_kappa_with_missing_votes_is_gwets() -> None:
-    assert agreement(PUBLISHED, coefficient="fleiss_kappa").value == pytest.approx(gwets_kappa(PUBLISHED))
-    assert gwets_kappa(PUBLISHED) != pytest.approx(agreement(PUBLISHED[:9], coefficient="fleiss_kappa").value)
+    assert agreement(PUBLISHED, coefficient="fleiss_kappa").value == pytest.approx(
+        gwets_kappa(PUBLISHED)
+    )
+    assert gwets_kappa(PUBLISHED) != pytest.approx(
+        agreement(PUBLISHED[:9], coefficient="fleiss_kappa").value
+    )
 
 
 def test_percent_is_the_mean_share_of_equal_pairs_with_a_wilson_interval() -> None:
@@ -142,7 +163,9 @@ def test_percent_is_the_mean_share_of_equal_pairs_with_a_wilson_interval() -> No
 def test_a_resample_is_the_coefficient_of_repeated_items(
     coefficient: Coefficient, level: Level, table: Any, data: st.DataObject
 ) -> None:
-    item = np.array(data.draw(st.lists(st.integers(0, 4), min_size=len(table), max_size=len(table))))
+    item = np.array(
+        data.draw(st.lists(st.integers(0, 4), min_size=len(table), max_size=len(table)))
+    )
     found = agreement(table, item, coefficient=coefficient, level=level)
     if found.resampled is None:
         return
@@ -150,13 +173,17 @@ def test_a_resample_is_the_coefficient_of_repeated_items(
     assert counts.sum() == len(set(item.tolist()))
     by_kind = kinds_of(table, item)
     assert sorted(map(len, by_kind)) == sorted(counts.tolist())
-    weights = np.array(data.draw(st.lists(st.integers(0, 3), min_size=len(counts), max_size=len(counts))))
+    weights = np.array(
+        data.draw(st.lists(st.integers(0, 3), min_size=len(counts), max_size=len(counts)))
+    )
     again, numbers = [np.empty((0, table.shape[1]))], [np.empty(0, dtype=np.int64)]
     for kind, weight in zip(by_kind, weights.tolist(), strict=True):
         for _ in range(weight):
             again.append(table[item == kind[0]])
             numbers.append(np.full(len(again[-1]), len(again)))
-    expected = agreement(np.vstack(again), np.concatenate(numbers), coefficient=coefficient, level=level).value
+    expected = agreement(
+        np.vstack(again), np.concatenate(numbers), coefficient=coefficient, level=level
+    ).value
     value = found.resampled.statistic(weights[None, :])[0]
     assert value == pytest.approx(expected, abs=1e-9) if expected is not None else np.isnan(value)
 
@@ -166,7 +193,9 @@ def kinds_of(table: Any, item: Any) -> list[list[int]]:
     given_votes = np.where(np.isnan(table), -1, table)
     found: dict[tuple[Any, ...], list[int]] = {}
     for one in sorted(set(item.tolist())):
-        found.setdefault(tuple(sorted(map(tuple, given_votes[item == one].tolist()))), []).append(one)
+        found.setdefault(tuple(sorted(map(tuple, given_votes[item == one].tolist()))), []).append(
+            one
+        )
     return [found[key] for key in sorted(found)]
 
 
@@ -191,7 +220,10 @@ def test_the_interval_is_the_plain_bootstrap_over_items() -> None:
 def test_samples_of_one_item_are_one() -> None:
     random = np.random.default_rng(4)
     table = np.repeat(random.integers(0, 2, (30, 2)), 5, axis=0).astype(float)
-    clustered, plain = agreement(table, np.repeat(np.arange(30), 5)).interval(), agreement(table).interval()
+    clustered, plain = (
+        agreement(table, np.repeat(np.arange(30), 5)).interval(),
+        agreement(table).interval(),
+    )
     assert np.ptp(clustered[:2]) > 1.8 * np.ptp(plain[:2])  # type: ignore[arg-type]
 
 

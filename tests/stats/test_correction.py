@@ -16,7 +16,9 @@ JUDGES = ((0.98, 0.98), (0.95, 0.8), (0.8, 0.9), (0.65, 0.65))  # sensitivity an
 
 
 def table(sensitivity: float, specificity: float, n: float = 1e9) -> Confusion:
-    return Confusion(tp=n * sensitivity, fn=n * (1 - sensitivity), tn=n * specificity, fp=n * (1 - specificity))
+    return Confusion(
+        tp=n * sensitivity, fn=n * (1 - sensitivity), tn=n * specificity, fp=n * (1 - specificity)
+    )
 
 
 def holds(found: Estimate, truth: float) -> bool:
@@ -41,7 +43,9 @@ def test_known_errors_are_undone(sensitivity: float, specificity: float, truth: 
     assert (found.low, found.high) == pytest.approx((truth, truth), abs=1e-3)
 
 
-@given(st.integers(0, 50), st.integers(50, 80), rates, rates, st.integers(5, 200), st.integers(5, 200))
+@given(
+    st.integers(0, 50), st.integers(50, 80), rates, rates, st.integers(5, 200), st.integers(5, 200)
+)
 def test_fails_mirror_passes(
     passes: int, n: int, sensitivity: float, specificity: float, positives: int, negatives: int
 ) -> None:
@@ -62,18 +66,24 @@ def test_fails_mirror_passes(
 
 @pytest.mark.parametrize(("passes", "n"), [(0, 20), (7, 30), (99, 100)])
 @pytest.mark.parametrize("level", [0.8, 0.95])
-def test_a_judge_that_never_errs_leaves_the_agresti_coull_interval(passes: int, n: int, level: float) -> None:
+def test_a_judge_that_never_errs_leaves_the_agresti_coull_interval(
+    passes: int, n: int, level: float
+) -> None:
     found = rogan_gladen(passes / n, n, table(1.0, 1.0, 1e12), level)
     expected = proportion_confint(passes, n, alpha=1 - level, method="agresti_coull")
     assert (found.low, found.high) == pytest.approx(np.clip(expected, 0, 1), abs=1e-6)
 
 
 def test_what_cannot_be_corrected_says_why() -> None:
-    assert "sensitivity 0.60 + specificity 0.40 is not above 1" in str(rogan_gladen(0.5, 99, table(0.6, 0.4)).reason)
+    assert "sensitivity 0.60 + specificity 0.40 is not above 1" in str(
+        rogan_gladen(0.5, 99, table(0.6, 0.4)).reason
+    )
     lone = rogan_gladen(0.5, 99, Confusion(tp=9, fp=0, fn=1, tn=0))
     assert (lone.value, lone.low) == (None, None)
     assert "people failed none" in str(lone.reason)
-    assert "people passed none" in str(rogan_gladen(0.5, 99, Confusion(tp=0, fp=1, fn=0, tn=9)).reason)
+    assert "people passed none" in str(
+        rogan_gladen(0.5, 99, Confusion(tp=0, fp=1, fn=0, tn=9)).reason
+    )
 
 
 def test_a_judge_hardly_better_than_chance_leaves_everything_open() -> None:
@@ -100,7 +110,12 @@ def test_rogan_gladen_holds_the_truth(labels: int, apart: bool) -> None:
             for at in range(400):
                 cells = {
                     name: float(((known[at] == true) & (verdicts[at] == judged)).sum())
-                    for name, true, judged in (("tp", 1, 1), ("fp", 0, 1), ("fn", 1, 0), ("tn", 0, 0))
+                    for name, true, judged in (
+                        ("tp", 1, 1),
+                        ("fp", 0, 1),
+                        ("fn", 1, 0),
+                        ("tn", 0, 0),
+                    )
                 }
                 found = rogan_gladen(float(said[at].mean()), 300, Confusion(**cells))
                 if found.value is not None:
@@ -167,7 +182,9 @@ def test_ppi_holds_the_truth(labels: int, answers: int) -> None:
             truth = (random.random((250, answers)) < rate).astype(float)
             said = judgements(random, truth, sensitivity, specificity)
             known = np.where(np.arange(answers) < labels, truth, np.nan)
-            hits = [holds(prediction_powered(*pair), rate) for pair in zip(said, known, strict=True)]
+            hits = [
+                holds(prediction_powered(*pair), rate) for pair in zip(said, known, strict=True)
+            ]
             assert np.mean(hits) > 0.9, (rate, sensitivity, specificity)
 
 

@@ -62,7 +62,9 @@ def test_an_unknown_player_is_a_key_error() -> None:
 
 
 def matches(first: list[int], second: list[int], half_points: list[int], players: int) -> Matches:
-    return Matches(np.arange(len(first)), np.array(first), np.array(second), np.array(half_points), players)
+    return Matches(
+        np.arange(len(first)), np.array(first), np.array(second), np.array(half_points), players
+    )
 
 
 def test_all_shuffles_at_once_are_the_plain_calculator() -> None:
@@ -73,7 +75,9 @@ def test_all_shuffles_at_once_are_the_plain_calculator() -> None:
 
 def test_the_mean_over_shuffles_is_that_of_plain_calculators() -> None:
     random = np.random.default_rng(5)
-    rows = list(zip([0, 0, 1, 2] * 6, [1, 2, 3, 3] * 6, random.integers(0, 3, 24).tolist(), strict=True))
+    rows = list(
+        zip([0, 0, 1, 2] * 6, [1, 2, 3, 3] * 6, random.integers(0, 3, 24).tolist(), strict=True)
+    )
     finals = []
     for _ in range(3000):
         calculator = Elo("0123")
@@ -97,7 +101,11 @@ def test_the_standard_error_is_never_nan(count: int) -> None:
 def test_equal_seeds_and_any_order_give_equal_ratings() -> None:
     random = np.random.default_rng(2)
     one = Matches(
-        np.repeat(np.arange(20), 3), np.tile([0, 0, 1], 20), np.tile([1, 2, 2], 20), random.integers(0, 3, 60), 3
+        np.repeat(np.arange(20), 3),
+        np.tile([0, 0, 1], 20),
+        np.tile([1, 2, 2], 20),
+        random.integers(0, 3, 60),
+        3,
     )
     order = random.permutation(60)
     other = Matches._make([*(column[order] for column in one[:4]), 3])
@@ -110,7 +118,13 @@ def simulated(random: np.random.Generator, items: int) -> Matches:
     chances = {(0, 1): 0.75, (0, 2): 0.85, (1, 2): 0.65}
     first, second = np.array(list(chances)).T
     won = random.random((items, 3)) < np.array(list(chances.values()))
-    return Matches(np.repeat(np.arange(items), 3), np.tile(first, items), np.tile(second, items), 2 * won.ravel(), 3)
+    return Matches(
+        np.repeat(np.arange(items), 3),
+        np.tile(first, items),
+        np.tile(second, items),
+        2 * won.ravel(),
+        3,
+    )
 
 
 def test_intervals_hold_the_expected_rating() -> None:
@@ -132,7 +146,9 @@ def test_a_winner_of_all_has_an_interval_all_the_same() -> None:
 
 
 def test_no_interval_says_why() -> None:
-    one_item = Matches(np.zeros(3, np.int64), np.zeros(3, np.int64), np.ones(3, np.int64), np.array([2, 2, 0]), 2)
+    one_item = Matches(
+        np.zeros(3, np.int64), np.zeros(3, np.int64), np.ones(3, np.int64), np.array([2, 2, 0]), 2
+    )
     assert elo(one_item)[1].method == "none: an interval needs at least two items"
     many = np.arange(20_001)
     ranked = elo(Matches(many, 0 * many, 0 * many + 1, many % 3, 2))[1]

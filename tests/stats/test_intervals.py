@@ -26,10 +26,14 @@ from benchmarks.coverage import GRID, WEAK, Kind, covered
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4.5, 10, 29, 100, 1e4, 1e6, 1e9])
 @pytest.mark.parametrize("probability", [0.5, 0.6, 0.9, 0.975, 0.995, 0.9995, 0.025])
 def test_t_quantile_is_scipys(probability: float, freedom: float) -> None:
-    assert t_quantile(probability, freedom) == pytest.approx(stats.t.ppf(probability, freedom), rel=1e-9, abs=1e-12)
+    assert t_quantile(probability, freedom) == pytest.approx(
+        stats.t.ppf(probability, freedom), rel=1e-9, abs=1e-12
+    )
 
 
-@pytest.mark.parametrize(("passes", "n"), [(0, 1), (0, 10), (10, 10), (1, 2), (7, 30), (99_000, 100_000)])
+@pytest.mark.parametrize(
+    ("passes", "n"), [(0, 1), (0, 10), (10, 10), (1, 2), (7, 30), (99_000, 100_000)]
+)
 @pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
 def test_wilson_is_statsmodels(passes: int, n: int, level: float) -> None:
     with warnings.catch_warnings():
@@ -46,21 +50,27 @@ def test_t_interval_is_scipys() -> None:
 
 def test_bootstrap_agrees_with_scipys_percentile_bootstrap() -> None:
     values = np.random.default_rng(5).binomial(4, 0.3, 80) / 4
-    expected = stats.bootstrap((values,), np.mean, method="percentile", n_resamples=20_000, rng=1).confidence_interval
+    expected = stats.bootstrap(
+        (values,), np.mean, method="percentile", n_resamples=20_000, rng=1
+    ).confidence_interval
     assert bootstrap_mean(values, resamples=20_000) == pytest.approx(tuple(expected), abs=0.005)
 
 
 def test_bootstrap_of_many_distinct_values_is_the_t_interval() -> None:
     values = np.random.default_rng(6).normal(0, 1, 10_000)
     assert bootstrap_mean(values) == pytest.approx(t_interval(values), abs=1e-12)
-    assert bootstrap_mean(values[:900], resamples=2000) == pytest.approx(t_interval(values[:900]), abs=0.01)
+    assert bootstrap_mean(values[:900], resamples=2000) == pytest.approx(
+        t_interval(values[:900]), abs=0.01
+    )
 
 
 def test_bootstrap_cost_does_not_depend_on_the_number_of_items() -> None:
     values = np.random.default_rng(7).binomial(1, 0.4, 100_000).astype(float)
     started = time.process_time()
     low, high = bootstrap_mean(values, resamples=10_000)
-    assert time.process_time() - started < 0.5  # drawing indices would need a billion random numbers
+    assert (
+        time.process_time() - started < 0.5
+    )  # drawing indices would need a billion random numbers
     assert (low, high) == pytest.approx(wilson(float(values.sum()), 100_000), abs=5e-4)
 
 
@@ -72,7 +82,10 @@ unit_values = st.lists(st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]), min_size=2,
 def test_order_does_not_matter(values: list[float], random: object, bootstrap: bool) -> None:
     shuffled = list(values)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    made = [mean_interval(np.array(each), samples=4 * len(each), bootstrap=bootstrap) for each in (values, shuffled)]
+    made = [
+        mean_interval(np.array(each), samples=4 * len(each), bootstrap=bootstrap)
+        for each in (values, shuffled)
+    ]
     assert made[0] == made[1]
 
 
@@ -93,8 +106,16 @@ def test_which_method_is_used() -> None:
     assert mean_interval(mixed * 5, samples=8).method == f"cluster_t{few}"
     assert mean_interval(np.tile(mixed, 10), samples=80).method == "wilson_of_items"
     assert mean_interval(np.tile(mixed * 5, 10), samples=80).method == "cluster_t"
-    assert mean_interval(mixed[:1], samples=2) == (None, None, "none: an interval needs at least two items")
-    assert mean_interval(np.full(9, 3.0), samples=9) == (None, None, "none: all items have the same value")
+    assert mean_interval(mixed[:1], samples=2) == (
+        None,
+        None,
+        "none: an interval needs at least two items",
+    )
+    assert mean_interval(np.full(9, 3.0), samples=9) == (
+        None,
+        None,
+        "none: all items have the same value",
+    )
 
 
 @pytest.mark.parametrize("samples", [30, 480])
@@ -116,7 +137,9 @@ def test_contributions_have_the_plain_mean_and_the_cluster_robust_variance() -> 
     values = random.normal(0, 1, 300) + random.normal(0, 1, 40)[item]
     made = item_contributions(item, values)
     n = len(made)
-    fit = sm.OLS(values, np.ones(300)).fit(cov_type="cluster", cov_kwds={"groups": item, "use_correction": False})
+    fit = sm.OLS(values, np.ones(300)).fit(
+        cov_type="cluster", cov_kwds={"groups": item, "use_correction": False}
+    )
     assert made.mean() == pytest.approx(values.mean(), abs=1e-12)
     assert np.sqrt(made.var(ddof=0) / n) == pytest.approx(float(fit.bse[0]), rel=1e-9)
 
@@ -129,10 +152,17 @@ def test_coverage_of_several_samples(n: int, samples: int) -> None:
     for p in (0.05, 0.2, 0.5, 0.95):
         for correlation in (0.0, 0.3, 0.6, 0.9):
             spread = (1 - correlation) / correlation if correlation else 0
-            chance = random.beta(p * spread, (1 - p) * spread, (1500, n)) if correlation else np.full((1500, n), p)
+            chance = (
+                random.beta(p * spread, (1 - p) * spread, (1500, n))
+                if correlation
+                else np.full((1500, n), p)
+            )
             data = random.binomial(samples, chance) / samples
             intervals = (mean_interval(values, samples=n * samples) for values in data)
-            assert np.mean([low <= p <= high for low, high, _ in intervals]) >= 0.93, (p, correlation)
+            assert np.mean([low <= p <= high for low, high, _ in intervals]) >= 0.93, (
+                p,
+                correlation,
+            )
 
 
 @pytest.mark.parametrize("n", [30, 40, 100, 200])
@@ -156,7 +186,9 @@ def test_coverage_over_the_grid() -> None:
     assert min(shares.values()) >= 0.90, shares
 
 
-@pytest.mark.parametrize("kind", [kind for kind in GRID if kind.name.startswith("Beta")], ids=lambda kind: kind.name)
+@pytest.mark.parametrize(
+    "kind", [kind for kind in GRID if kind.name.startswith("Beta")], ids=lambda kind: kind.name
+)
 @pytest.mark.parametrize("n", [20, 50])
 def test_graded_scores_are_as_wide_as_the_t_interval(kind: Kind, n: int) -> None:
     assert 0.9 <= covered(kind, n, repeats=200).width_to_t <= 1.15
@@ -182,7 +214,10 @@ def test_weak_spots_are_said_and_no_worse_than_the_docs_say() -> None:
     assert sum("; weak: a few items" in method for method in methods) >= 35
     plain = [mean_interval(random.normal(5, 1, 50), samples=50).method for _ in range(50)]
     assert set(plain) == {"cluster_t"}
-    assert mean_interval(np.full(40, 0.7), samples=40).method == "wilson_of_items; weak: all items have the same value"
+    assert (
+        mean_interval(np.full(40, 0.7), samples=40).method
+        == "wilson_of_items; weak: all items have the same value"
+    )
     low, high, _ = mean_interval(np.full(40, 0.7), samples=40)
     assert (low, high) == pytest.approx(wilson(28, 40), abs=0.01)
 

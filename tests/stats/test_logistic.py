@@ -11,7 +11,9 @@ def test_coefficients_and_robust_errors_are_those_of_statsmodels(seed: int) -> N
     statsmodels = pytest.importorskip("statsmodels.api")
     random = np.random.default_rng(seed)
     cluster = np.repeat(np.arange(60), 3)
-    columns = np.column_stack([np.ones(180), random.normal(size=180), random.normal(size=60)[cluster]])
+    columns = np.column_stack(
+        [np.ones(180), random.normal(size=180), random.normal(size=60)[cluster]]
+    )
     chance = 1 / (1 + np.exp(-columns @ np.array([0.3, 1.0, -0.7])))
     outcome = random.random(180) < chance
     found = logistic(columns, outcome, cluster, np.ones(180))
@@ -39,4 +41,9 @@ def test_what_can_be_told_apart_without_error_has_no_fit() -> None:
     places = np.linspace(-1, 1, 40)
     columns = np.column_stack([np.ones(40), places])
     assert logistic(columns, places > 0, np.arange(40), np.ones(40)) is None
-    assert logistic(np.column_stack([columns, columns[:, 1]]), places > 0.3, np.arange(40), np.ones(40)) is None
+    assert (
+        logistic(
+            np.column_stack([columns, columns[:, 1]]), places > 0.3, np.arange(40), np.ones(40)
+        )
+        is None
+    )

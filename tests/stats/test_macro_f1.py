@@ -8,7 +8,9 @@ from sklearn.metrics import f1_score
 
 from assay.stats.classification import NONE, macro_f1s
 
-cells = st.lists(st.tuples(st.integers(0, 3), st.integers(NONE, 3)), min_size=1, max_size=8, unique=True)
+cells = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(NONE, 3)), min_size=1, max_size=8, unique=True
+)
 
 
 @pytest.mark.filterwarnings("ignore")  # scikit-learn warns of classes that were never predicted
@@ -22,5 +24,7 @@ def test_weights_stand_for_cases(given_cells: list[tuple[int, int]], data: st.Da
     for row in weights:
         actual, predicted = np.repeat(true, row), np.repeat(said, row)
         labels = sorted({*actual.tolist(), *predicted.tolist()} - {NONE})
-        expected.append(f1_score(actual, predicted, labels=labels, average="macro", zero_division=0))
+        expected.append(
+            f1_score(actual, predicted, labels=labels, average="macro", zero_division=0)
+        )
     assert macro_f1s(true, said, weights).tolist() == pytest.approx(expected)

@@ -9,7 +9,9 @@ from scipy.optimize import linprog
 from assay.stats.matches import bounded, pieces, rungs
 
 
-def tables(players: int, wins: dict[tuple[int, int], int], ties: dict[tuple[int, int], int]) -> tuple[np.ndarray, ...]:
+def tables(
+    players: int, wins: dict[tuple[int, int], int], ties: dict[tuple[int, int], int]
+) -> tuple[np.ndarray, ...]:
     won, tied = np.zeros((2, players, players), np.int64)
     for pair, count in wins.items():
         won[pair] = count
@@ -39,7 +41,9 @@ def test_rungs_from_the_best_to_the_worst() -> None:
         ({}, {(0, 1): 3}, False),
     ],
 )
-def test_two_players(wins: dict[tuple[int, int], int], ties: dict[tuple[int, int], int], finite: bool) -> None:
+def test_two_players(
+    wins: dict[tuple[int, int], int], ties: dict[tuple[int, int], int], finite: bool
+) -> None:
     assert bounded(*tables(2, wins, ties)) is finite
 
 
@@ -66,7 +70,10 @@ def climbs_for_ever(wins: np.ndarray, ties: np.ndarray) -> bool:
     for at in range(players + 1):
         for sign in (1, -1):
             found = linprog(
-                sign * np.eye(players + 1)[at], A_ub=np.array(rows), b_ub=np.zeros(len(rows)), bounds=bounds
+                sign * np.eye(players + 1)[at],
+                A_ub=np.array(rows),
+                b_ub=np.zeros(len(rows)),
+                bounds=bounds,
             )
             if found.fun < -1e-9:
                 return True
@@ -76,7 +83,9 @@ def climbs_for_ever(wins: np.ndarray, ties: np.ndarray) -> bool:
 @settings(max_examples=60, deadline=None)
 @given(st.integers(2, 4), st.data())
 def test_bounded_is_what_linear_programming_says(players: int, data: st.DataObject) -> None:
-    kinds = st.sampled_from([(0, 0, 0), (0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 0, 1), (1, 1, 0)])
+    kinds = st.sampled_from(
+        [(0, 0, 0), (0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 0, 1), (1, 1, 0)]
+    )
     wins, ties = np.zeros((2, players, players), np.int64)
     for i in range(players):
         for j in range(i):

@@ -22,7 +22,9 @@ def most(share: float) -> int:
     return int(stats.binom.ppf(0.9999, REPEATS, share))
 
 
-def simulated(random: np.random.Generator, n: int, p: float, q: float, shared: float, samples: int) -> FloatArray:
+def simulated(
+    random: np.random.Generator, n: int, p: float, q: float, shared: float, samples: int
+) -> FloatArray:
     """Differences of two sides with pass rates p and q; `shared` is how much the items' difficulty explains."""
     difficulty = random.normal(size=(n, 1)) * shared**0.5
 
@@ -77,7 +79,9 @@ def test_the_interval_of_many_changed_items_is_the_t_interval() -> None:
     assert interval(Differences(values, 8.0)) == pytest.approx((low, high), abs=1e-3)
     assert interval(Differences(np.round(values, 1), 8.0)) == pytest.approx((low, high), abs=5e-3)
     expected = stats.ttest_1samp(values, 0).pvalue
-    assert significance(Differences(values, 8.0), binary=False).p == pytest.approx(expected, rel=0.05)
+    assert significance(Differences(values, 8.0), binary=False).p == pytest.approx(
+        expected, rel=0.05
+    )
 
 
 def test_a_few_gains_prove_nothing() -> None:
@@ -97,7 +101,10 @@ def test_items_without_a_change_leave_room_for_one(n: int) -> None:
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.lists(st.sampled_from([-1.0, -0.3, 0.0, 0.1 + 0.2, 0.75]), min_size=1, max_size=50), st.randoms())
+@given(
+    st.lists(st.sampled_from([-1.0, -0.3, 0.0, 0.1 + 0.2, 0.75]), min_size=1, max_size=50),
+    st.randoms(),
+)
 def test_order_does_not_matter(values: list[float], random: object) -> None:
     shuffled = list(values)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
@@ -136,7 +143,9 @@ def test_tails_are_those_of_all_sign_patterns(graded: bool) -> None:
     for share in (0.3, 0.9, 0.99, 0.999, 0.9999):
         observed = float(np.quantile(np.abs(sums), share))
         expected = float(np.mean(np.abs(sums) >= observed * (1 - 1e-9)))
-        assert flipped_tail(sizes, counts, observed) == pytest.approx(expected, rel=0.15 if expected < 2e-3 else 0.03)
+        assert flipped_tail(sizes, counts, observed) == pytest.approx(
+            expected, rel=0.15 if expected < 2e-3 else 0.03
+        )
 
 
 def test_tails_of_one_size_are_binomial() -> None:
@@ -194,7 +203,9 @@ def test_equivalence_of_plain_differences_is_that_of_two_t_tests() -> None:
 
 def test_lopsided_differences_of_few_items_are_said_to_be_weak() -> None:
     """Seven small gains look certain; the eighth item may lose all of them."""
-    few = significance(Differences(np.array([0.1, 0.11, 0.12, 0.1, 0.09, 0.1, 0.13, 0.1])), binary=False)
+    few = significance(
+        Differences(np.array([0.1, 0.11, 0.12, 0.1, 0.09, 0.1, 0.13, 0.1])), binary=False
+    )
     assert few.p < 0.01
     assert few.method == "sign_flips; weak: fewer than 30 items"
     lopsided = significance(Differences(np.array([0.1] * 45 + [-0.9] * 5)), binary=False)

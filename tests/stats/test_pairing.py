@@ -26,14 +26,18 @@ def test_the_strengths_are_the_most_probable_ones(seed: int) -> None:
 
     def surprise(strengths: np.ndarray) -> float:
         gap = strengths[:, None] - strengths[None, :]
-        return float((found * np.logaddexp(0, -gap)).sum() + (strengths**2).sum() / (2 * PRIOR_VARIANCE))
+        return float(
+            (found * np.logaddexp(0, -gap)).sum() + (strengths**2).sum() / (2 * PRIOR_VARIANCE)
+        )
 
     best = minimize(surprise, np.zeros(5), method="BFGS", options={"gtol": 1e-10})
     strengths, covariance = posterior(found)
     assert strengths == pytest.approx(best.x, abs=1e-5)
     step = 1e-4 * np.eye(5)
     at = [[surprise(strengths + a + b) for b in (*step, *-step)] for a in (*step, *-step)]
-    curvature = (np.array(at)[:5, :5] - np.array(at)[:5, 5:] - np.array(at)[5:, :5] + np.array(at)[5:, 5:]) / 4e-8
+    curvature = (
+        np.array(at)[:5, :5] - np.array(at)[:5, 5:] - np.array(at)[5:, :5] + np.array(at)[5:, 5:]
+    ) / 4e-8
     assert covariance == pytest.approx(np.linalg.inv(curvature), rel=1e-3, abs=1e-4)
 
 
@@ -54,7 +58,9 @@ def test_pairs_are_those_available_and_each_as_often_as_it_is() -> None:
 
 def test_a_first_round_lets_everybody_play_and_the_seed_decides() -> None:
     everything = np.triu(np.full((8, 8), 100), 1)
-    first, again, other = (choose_pairs(np.zeros((8, 8)), everything, 8, np.random.default_rng(n)) for n in (1, 1, 2))
+    first, again, other = (
+        choose_pairs(np.zeros((8, 8)), everything, 8, np.random.default_rng(n)) for n in (1, 1, 2)
+    )
     assert first == again != other
     assert {player for pair in first for player in pair} == set(range(8))
 
@@ -68,10 +74,16 @@ def test_a_pair_whose_order_is_open_comes_before_pairs_that_are_clear() -> None:
     assert set(chosen) == {(0, 1)}
 
 
-@pytest.mark.parametrize(("players", "budget", "spread"), [(10, 300, 1.0), (10, 300, 2.0), (20, 600, 1.0)])
-def test_fewer_pairs_are_in_the_wrong_order_than_with_random_pairs(players: int, budget: int, spread: float) -> None:
+@pytest.mark.parametrize(
+    ("players", "budget", "spread"), [(10, 300, 1.0), (10, 300, 2.0), (20, 600, 1.0)]
+)
+def test_fewer_pairs_are_in_the_wrong_order_than_with_random_pairs(
+    players: int, budget: int, spread: float
+) -> None:
     wrong = {
-        active: np.mean([_wrong(players, budget, spread, seed, active=active) for seed in range(30)])
+        active: np.mean(
+            [_wrong(players, budget, spread, seed, active=active) for seed in range(30)]
+        )
         for active in (True, False)
     }
     assert wrong[True] < 0.9 * wrong[False], wrong
@@ -82,7 +94,10 @@ def _wrong(players: int, budget: int, spread: float, seed: int, *, active: bool)
     random = np.random.default_rng(seed)
     true = random.normal(0, spread, players)
     pairs = list(combinations(range(players), 2))
-    found, everything = np.zeros((players, players)), np.triu(np.full((players, players), budget), 1)
+    found, everything = (
+        np.zeros((players, players)),
+        np.triu(np.full((players, players), budget), 1),
+    )
     left = budget
     while left:
         count = min(left, players)

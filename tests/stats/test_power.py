@@ -11,7 +11,9 @@ from assay.stats.student import items_for_difference, items_for_equivalence, sma
 @pytest.mark.parametrize("power", [0.8, 0.95])
 def test_the_smallest_difference_is_statsmodels(n: int, alpha: float, power: float) -> None:
     expected = TTestPower().solve_power(nobs=n, alpha=alpha, power=power)
-    assert smallest_difference(0.5, n, alpha, power) == pytest.approx(0.5 * float(expected), rel=0.02)
+    assert smallest_difference(0.5, n, alpha, power) == pytest.approx(
+        0.5 * float(expected), rel=0.02
+    )
 
 
 @pytest.mark.parametrize("effect", [0.05, 0.2, 0.5])

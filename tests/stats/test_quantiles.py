@@ -12,7 +12,9 @@ def test_one_row_each_is_close_to_scipys_order_statistics(share: float) -> None:
     values = np.random.default_rng(1).lognormal(0, 1, 200)
     low, high, method = quantile_interval(np.arange(200), values, share)
     expected = stats.quantile_test(values, p=share).confidence_interval(0.95)
-    places = [np.searchsorted(np.sort(values), end) for end in (low, high, expected.low, expected.high)]
+    places = [
+        np.searchsorted(np.sort(values), end) for end in (low, high, expected.low, expected.high)
+    ]
     assert method == "woodruff"
     assert abs(places[0] - places[2]) <= 2
     assert abs(places[1] - places[3]) <= 2

@@ -33,7 +33,11 @@ def simulated(
     whole = rise + 1 / rise + tie
     drawn = random.random((items, len(first)))
     half_points = np.where(drawn < rise / whole, 2, np.where(drawn < (rise + tie) / whole, 1, 0))
-    columns = (np.repeat(np.arange(items), len(first)), np.tile(first, items), np.tile(second, items))
+    columns = (
+        np.repeat(np.arange(items), len(first)),
+        np.tile(first, items),
+        np.tile(second, items),
+    )
     repeated = [np.repeat(column, copies) for column in (*columns, half_points.ravel())]
     return Matches._make([*repeated, len(truth)]), truth
 
@@ -65,7 +69,9 @@ def test_the_maximum_is_scipys(players: int, seed: int, prior: float) -> None:
     table = counted(matches)
     assert bounded(table.wins, table.ties)
     found = bradley_terry(matches, rounds=100, prior=prior)
-    best = minimize(likelihood, np.zeros(players + 1), (table.wins, table.ties, prior), method="BFGS", tol=1e-9)
+    best = minimize(
+        likelihood, np.zeros(players + 1), (table.wins, table.ties, prior), method="BFGS", tol=1e-9
+    )
     strengths = best.x[:players] - best.x[:players].mean()
     assert found.ranked.value == pytest.approx(strengths, abs=1e-5)
     assert found.tie == pytest.approx(np.exp(best.x[players]), rel=1e-4)
@@ -179,7 +185,9 @@ def test_a_step_is_as_good_as_a_fit_where_it_is_taken(monkeypatch: pytest.Monkey
     matches, _ = simulated(np.random.default_rng(5), [0.8, 0.1, 0.0, -0.9], 0.4, 400)
     fits: list[int] = []
     plain = ranking._fits
-    monkeypatch.setattr(ranking, "_fits", lambda *given: fits.append(len(given[1])) or plain(*given))
+    monkeypatch.setattr(
+        ranking, "_fits", lambda *given: fits.append(len(given[1])) or plain(*given)
+    )
     stepped = bradley_terry(matches).ranked
     assert fits == [10]
     monkeypatch.setattr(ranking, "_NEAR", 0.0)
@@ -216,7 +224,9 @@ def test_many_players_and_few_links() -> None:
     """A ring of 60, each of whom met only two: the fit is exact, and sums to 0."""
     random = np.random.default_rng(7)
     first = np.tile(np.arange(60), 40)
-    matches = Matches(np.repeat(np.arange(40), 60), first, (first + 1) % 60, random.integers(0, 3, 2400), 60)
+    matches = Matches(
+        np.repeat(np.arange(40), 60), first, (first + 1) % 60, random.integers(0, 3, 2400), 60
+    )
     found = bradley_terry(matches, rounds=100)
     table = counted(matches)
     whole = np.exp((found.ranked.value[:, None] - found.ranked.value[None, :]) / 2)
@@ -229,7 +239,9 @@ def test_many_players_and_few_links() -> None:
 def test_many_sets_are_fitted_as_one_is() -> None:
     random = np.random.default_rng(8)
     tallies = [
-        ranking._Blocks(simulated(random, [1, 0, -1], 0.5, 25)[0], random).tally(np.ones((1, 25), np.float32))
+        ranking._Blocks(simulated(random, [1, 0, -1], 0.5, 25)[0], random).tally(
+            np.ones((1, 25), np.float32)
+        )
         for _ in range(6)
     ]
     together = ranking.Tally(*(np.concatenate(column) for column in zip(*tallies, strict=True)))
@@ -243,8 +255,14 @@ def test_win_rates_are_points_per_match() -> None:
     matches, _ = simulated(np.random.default_rng(10), [0.5, 0.0, -0.5], 0.4, 30)
     ranked = win_rates(matches)
     for player in range(3):
-        points = [h / 2 for f, h in zip(matches.first, matches.half_points, strict=True) if f == player]
-        points += [1 - h / 2 for s, h in zip(matches.second, matches.half_points, strict=True) if s == player]
+        points = [
+            h / 2 for f, h in zip(matches.first, matches.half_points, strict=True) if f == player
+        ]
+        points += [
+            1 - h / 2
+            for s, h in zip(matches.second, matches.half_points, strict=True)
+            if s == player
+        ]
         assert ranked.value[player] == pytest.approx(np.mean(points))
         assert ranked.low[player] < ranked.value[player] < ranked.high[player]
     low, high = wilson(20, 20)
@@ -265,7 +283,12 @@ def test_one_item_has_no_interval() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(
-    st.lists(st.tuples(st.lists(st.sampled_from([-1, 0, 1, 2]), min_size=1, max_size=2), st.integers(1, 2)), min_size=1)
+    st.lists(
+        st.tuples(
+            st.lists(st.sampled_from([-1, 0, 1, 2]), min_size=1, max_size=2), st.integers(1, 2)
+        ),
+        min_size=1,
+    )
 )
 def test_seats_are_reconciled(pairs: list[tuple[list[int], int]]) -> None:
     starts = np.cumsum([0] + [len(said) for said, _ in pairs[:-1]])
@@ -280,7 +303,9 @@ def test_seats_are_reconciled(pairs: list[tuple[list[int], int]]) -> None:
         assert found.one_sided[at] == (0 < len(read) < wanted)
 
 
-@pytest.mark.parametrize("rank", [lambda m: bradley_terry(m, rounds=300).ranked, lambda m: win_rates(m, rounds=300)])
+@pytest.mark.parametrize(
+    "rank", [lambda m: bradley_terry(m, rounds=300).ranked, lambda m: win_rates(m, rounds=300)]
+)
 def test_players_who_are_alike_are_rarely_separated(rank: Callable[[Matches], Ranked]) -> None:
     """Separation is corrected for all pairs: six tests of four players at 5 % would be wrong in 10.7 % of rankings."""
     random = np.random.default_rng(4)

@@ -15,7 +15,9 @@ def test_equals_the_share_of_all_subsets_that_hold_a_pass() -> None:
             outcomes = [True] * c + [False] * (n - c)
             for k in range(1, n + 1):
                 expected = np.mean([any(subset) for subset in combinations(outcomes, k)])
-                assert pass_at_k(np.array([n]), np.array([c]), k)[0] == pytest.approx(expected, abs=1e-12)
+                assert pass_at_k(np.array([n]), np.array([c]), k)[0] == pytest.approx(
+                    expected, abs=1e-12
+                )
 
 
 def test_large_numbers_neither_overflow_nor_cancel() -> None:

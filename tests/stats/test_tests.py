@@ -19,7 +19,9 @@ def test_mcnemar_is_statsmodels_exact_test(gained: int, lost: int) -> None:
     assert mcnemar(gained, lost) == pytest.approx(min(1.0, expected), rel=1e-9)
 
 
-@pytest.mark.parametrize(("gained", "lost"), [(50_300, 49_700), (10_000, 10_500), (100_000, 90_000)])
+@pytest.mark.parametrize(
+    ("gained", "lost"), [(50_300, 49_700), (10_000, 10_500), (100_000, 90_000)]
+)
 def test_mcnemar_of_many_items(gained: int, lost: int) -> None:
     expected = stats.binomtest(gained, gained + lost).pvalue
     assert mcnemar(gained, lost) == pytest.approx(expected, rel=1e-6, abs=1e-200)

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the machine may be busy
+unhurried = settings(
+    deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)  # the machine may be busy
 
 
 class Mount:

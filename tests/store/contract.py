@@ -14,7 +14,18 @@ from assay.interfaces import Store
 from assay.records import ROWS_FILE, Kind, Manifest
 
 KINDS: list[Kind] = list(ROWS_FILE)
-HARD_IDS = ["a/b", "..", "", "ä ö", "A", "a", "x" * 10_000, "a~b", "line\nfeed", "../../../etc/passwd"]
+HARD_IDS = [
+    "a/b",
+    "..",
+    "",
+    "ä ö",
+    "A",
+    "a",
+    "x" * 10_000,
+    "a~b",
+    "line\nfeed",
+    "../../../etc/passwd",
+]
 
 
 class StoreContract:
@@ -71,7 +82,9 @@ class StoreContract:
         with pytest.raises(UserError, match="there is no log 'call'"):
             store.log("run", self.only, "call")
 
-    def test_a_log_keeps_what_was_appended_before_it_was_asked_for_again(self, store: Store) -> None:
+    def test_a_log_keeps_what_was_appended_before_it_was_asked_for_again(
+        self, store: Store
+    ) -> None:
         first = store.log("run", self.only)
         first.append(b"1\n")
         second = store.log("run", self.only)
@@ -107,7 +120,9 @@ class ManyContract(StoreContract):
             manifest = store.manifest("run", id)
             assert manifest is not None
             assert manifest.id == id
-            assert [line for _, line in store.log("run", id).scan()] == [id[:9].encode().replace(b"\n", b" ")]
+            assert [line for _, line in store.log("run", id).scan()] == [
+                id[:9].encode().replace(b"\n", b" ")
+            ]
         for id in HARD_IDS:
             store.delete("run", id)
         assert store.ids("run") == []

@@ -23,7 +23,10 @@ from .conftest import Mount
 
 def start(code: str, *arguments: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True
+        [sys.executable, "-c", code, *arguments],
+        stdout=subprocess.PIPE,
+        stdin=subprocess.PIPE,
+        text=True,
     )
 
 
@@ -71,7 +74,9 @@ def test_a_full_disk_keeps_the_old_file(mount: Callable[[str], Mount]) -> None:
     assert os.listdir(folder) == ["manifest.json"]
 
 
-def test_a_read_only_folder_can_be_read_and_says_why_not_more(mount: Callable[[str], Mount]) -> None:
+def test_a_read_only_folder_can_be_read_and_says_why_not_more(
+    mount: Callable[[str], Mount],
+) -> None:
     place = mount("256k")
     store = FlatStore(place.path / "exp")
     store.put_manifest(Manifest(kind="run", id="exp"))
@@ -112,7 +117,11 @@ def test_a_killed_writer_loses_no_committed_line(tmp_path: Path, moment: int) ->
         assert child.stdout is not None
         acknowledged = [int(child.stdout.readline()) for _ in range(1 + 200 * moment)]
         child.send_signal(signal.SIGKILL)
-        acknowledged += [int(line) for line in child.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
+        acknowledged += [
+            int(line)
+            for line in child.stdout.read().splitlines(keepends=True)
+            if line.endswith("\n")
+        ]
     log = FileLog(path)
     rows = [json.loads(line)["n"] for _, line in log.scan()]
     assert rows == list(range(len(rows)))

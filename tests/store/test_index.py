@@ -14,7 +14,9 @@ from assay.store.memory_log import MemoryLog
 
 
 def filled(log: Log, ids: list[str]) -> Log:
-    log.append(b"".join(encode_item(Item(id=id, data={"n": n})) + b"\n" for n, id in enumerate(ids)))
+    log.append(
+        b"".join(encode_item(Item(id=id, data={"n": n})) + b"\n" for n, id in enumerate(ids))
+    )
     return log
 
 

@@ -22,13 +22,18 @@ names = st.sampled_from(["id", "data", "ground_truth", "metadata", "question", "
 def test_a_row_with_data() -> None:
     data = {"question": "2+2?", "answer": "4"}
     item = normalise({"id": "q1", "data": data, "topic": "sums", "metadata": {"level": 1}})
-    assert item == Item(id="q1", data=data, ground_truth=data, metadata={"level": 1}, extra={"topic": "sums"})
+    assert item == Item(
+        id="q1", data=data, ground_truth=data, metadata={"level": 1}, extra={"topic": "sums"}
+    )
 
 
 def test_a_given_ground_truth_wins_even_if_null() -> None:
     assert normalise({"id": "a", "data": {"q": 1}, "ground_truth": "4"}).ground_truth == "4"
     assert normalise({"id": "a", "data": {"q": 1}, "ground_truth": None}).ground_truth is None
-    assert normalise({"id": "a", "q": 1, "ground_truth": ["4", "four"]}).ground_truth == ["4", "four"]
+    assert normalise({"id": "a", "q": 1, "ground_truth": ["4", "four"]}).ground_truth == [
+        "4",
+        "four",
+    ]
 
 
 def test_bare_data_is_no_ground_truth() -> None:
@@ -46,15 +51,22 @@ def test_metadata_that_is_no_object_is_an_ordinary_field() -> None:
     assert normalise({"id": "a", "data": 1, "metadata": "text"}).extra == {"metadata": "text"}
 
 
-@pytest.mark.parametrize(("given_id", "text"), [(7, "7"), (1.5, "1.5"), (True, "true"), ("x/y", "x/y"), (0, "0")])
+@pytest.mark.parametrize(
+    ("given_id", "text"), [(7, "7"), (1.5, "1.5"), (True, "true"), ("x/y", "x/y"), (0, "0")]
+)
 def test_scalar_ids_become_text(given_id: Any, text: str) -> None:
     assert normalise({"id": given_id, "q": 1}).id == text
 
 
 def test_rows_without_ids_get_their_content_hash() -> None:
     row = {"question": "2+2?", "answer": "4"}
-    assert normalise(row).id == "b81d9276c52c7e01"  # golden: these ids are in row keys on users' disks
-    assert normalise({"answer": "4", "question": "2+2?", "id": None}).id != normalise({"answer": "5"}).id
+    assert (
+        normalise(row).id == "b81d9276c52c7e01"
+    )  # golden: these ids are in row keys on users' disks
+    assert (
+        normalise({"answer": "4", "question": "2+2?", "id": None}).id
+        != normalise({"answer": "5"}).id
+    )
     assert normalise(dict(reversed(row.items()))).id == normalise(row).id
 
 
@@ -101,7 +113,11 @@ def test_an_implicit_ground_truth_is_not_stored() -> None:
 
 
 @unhurried
-@given(st.dictionaries(names, values, max_size=6).filter(lambda row: not isinstance(row.get("id"), (list, dict))))
+@given(
+    st.dictionaries(names, values, max_size=6).filter(
+        lambda row: not isinstance(row.get("id"), (list, dict))
+    )
+)
 def test_the_stored_row_gives_the_same_item(row: dict[str, Any]) -> None:
     item = normalise(row)
     assert decode_item(encode_item(item)) == item

@@ -9,7 +9,11 @@ from assay.store import keys
 from .conftest import unhurried
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
@@ -30,7 +34,9 @@ def test_golden_digests() -> None:
 
 
 def test_canonical_is_one_encoding_for_equal_values() -> None:
-    assert keys.canonical({"b": 1.0, "a": (1.5, None)}) == keys.canonical({"a": [1.5, None], "b": 1})
+    assert keys.canonical({"b": 1.0, "a": (1.5, None)}) == keys.canonical(
+        {"a": [1.5, None], "b": 1}
+    )
     assert keys.canonical({"a": 1}) != keys.canonical({"a": "1"})
     assert keys.canonical(True) != keys.canonical(1)
 
@@ -48,21 +54,29 @@ def test_the_short_way_to_an_encoding_gives_the_same(value: object) -> None:
     assert keys.canonical(value) == keys._encode(keys._normal(value))
 
 
-@pytest.mark.parametrize("value", [{1: 2}, {None: 1.0}, {True: ["1.0", 1.0]}, (1.0, -0.0, 1e300, 2.0**53), "v1.0"])
+@pytest.mark.parametrize(
+    "value", [{1: 2}, {None: 1.0}, {True: ["1.0", 1.0]}, (1.0, -0.0, 1e300, 2.0**53), "v1.0"]
+)
 def test_what_is_no_plain_json_is_encoded_as_ever(value: object) -> None:
     assert keys.canonical(value) == keys._encode(keys._normal(value))
 
 
 def test_parts_cannot_run_into_each_other() -> None:
-    assert keys.digest("k", b"ab", b"c") != keys.digest("k", b"a", b"bc") != keys.digest("k", b"abc")
+    assert (
+        keys.digest("k", b"ab", b"c") != keys.digest("k", b"a", b"bc") != keys.digest("k", b"abc")
+    )
     assert keys.response_key("a", "b_c", 1, b"") != keys.response_key("a_b", "c", 1, b"")
 
 
 @pytest.mark.parametrize("seat", [0, 1])
 def test_seats_are_different_calls(seat: int) -> None:
     pair = [("k1", b"c1"), ("k2", b"c2")]
-    assert keys.evaluation_key(b"s", b"e", pair, seat) != keys.evaluation_key(b"s", b"e", pair, None)
-    assert keys.evaluation_key(b"s", b"e", pair, seat) != keys.evaluation_key(b"s", b"e", pair, 1 - seat)
+    assert keys.evaluation_key(b"s", b"e", pair, seat) != keys.evaluation_key(
+        b"s", b"e", pair, None
+    )
+    assert keys.evaluation_key(b"s", b"e", pair, seat) != keys.evaluation_key(
+        b"s", b"e", pair, 1 - seat
+    )
 
 
 def test_short_agrees_on_bytes_and_hex() -> None:

@@ -134,7 +134,11 @@ def test_further_segments_follow_in_order(tmp_path: Path) -> None:
     assert lines_of(log) == [b"1", b"2", b"3", b"4", b"5"]
     assert [log.read(position) for position, _ in log.scan()] == lines_of(log)
     assert {position: log.read(position) for position in before} == before
-    assert [segment.name for segment in log.segments()] == ["rows.jsonl", "rows.d/a.jsonl", "rows.d/b.jsonl"]
+    assert [segment.name for segment in log.segments()] == [
+        "rows.jsonl",
+        "rows.d/a.jsonl",
+        "rows.d/b.jsonl",
+    ]
     log.replace([b"6\n"])
     assert lines_of(log) == [b"6"]
     assert os.listdir(folder) == ["note.txt"]
@@ -205,8 +209,18 @@ def write_at(folder: Path, name: str, text: str) -> None:
 
 
 def test_nested_segments_of_the_last_generation_follow_the_flat_ones(tmp_path: Path) -> None:
-    names = ["rows.d/b.jsonl", "rows.d/9/0/0.jsonl", "rows.d/10/2/0.jsonl", "rows.d/10/00001/10.jsonl"]
-    names += ["rows.d/10/00001/9.jsonl", "rows.d/10/00001/note.txt", "rows.d/latest/0/0.jsonl", "rows.d/a.jsonl"]
+    names = [
+        "rows.d/b.jsonl",
+        "rows.d/9/0/0.jsonl",
+        "rows.d/10/2/0.jsonl",
+        "rows.d/10/00001/10.jsonl",
+    ]
+    names += [
+        "rows.d/10/00001/9.jsonl",
+        "rows.d/10/00001/note.txt",
+        "rows.d/latest/0/0.jsonl",
+        "rows.d/a.jsonl",
+    ]
     for name in (*names, "rows.jsonl"):
         write_at(tmp_path, name, f'"{name}"\n')
     write_at(tmp_path, "rows.d/10/00003/0.jsonl", "")
@@ -248,12 +262,18 @@ def test_very_many_segments(tmp_path: Path) -> None:
     torn=st.sampled_from([b"", b"{", b"7"]),
 )
 def test_parts_together_are_the_whole(
-    tmp_path_factory: pytest.TempPathFactory, files: list[list[bytes]], count: int, block: int, torn: bytes
+    tmp_path_factory: pytest.TempPathFactory,
+    files: list[list[bytes]],
+    count: int,
+    block: int,
+    torn: bytes,
 ) -> None:
     folder = tmp_path_factory.mktemp("log")
     write_at(folder, "rows.d/0.jsonl", "")
     for number, texts in enumerate(files):
-        (folder / f"rows.d/{number}.jsonl").write_bytes(b"".join(text + b"\n" for text in texts) + torn)
+        (folder / f"rows.d/{number}.jsonl").write_bytes(
+            b"".join(text + b"\n" for text in texts) + torn
+        )
     log = FileLog(folder / "rows.jsonl")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("assay.store.lines.BLOCK", block)

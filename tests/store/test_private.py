@@ -18,7 +18,17 @@ from fuzz import _cli_lab
 from fuzz.cli import _run as run  # pyright: ignore[reportPrivateUsage]
 
 PUBLIC = {"report.xml", "schema.json"}  # numbers and names alone
-THEIRS = {"own.py", "prompt.txt", "people.csv", "items.jsonl", "items.json", "items.csv", "rows.jsonl", "data", "tasks"}
+THEIRS = {
+    "own.py",
+    "prompt.txt",
+    "people.csv",
+    "items.jsonl",
+    "items.json",
+    "items.csv",
+    "rows.jsonl",
+    "data",
+    "tasks",
+}
 THEIRS |= {"config.yaml", "config.json", "metrics.yaml", "camp"}
 
 
@@ -47,11 +57,22 @@ def made(folder: Path) -> list[Path]:
         "schema -o schema.json",
         "export out -o r.csv",
     ]
-    words += ["judge label out --label right --annotator a --count 2", "export out -f ragicamp -o camp2"]
-    words += ["sygra --task tasks.qa --output_dir sy --no-progress", "export out -o rows.parquet", "export out -o r.md"]
+    words += [
+        "judge label out --label right --annotator a --count 2",
+        "export out -f ragicamp -o camp2",
+    ]
+    words += [
+        "sygra --task tasks.qa --output_dir sy --no-progress",
+        "export out -o rows.parquet",
+        "export out -o r.md",
+    ]
     for line in words:
         assert run(line.split())[0] in (0, 1, 4), line
-    found = [path for path in folder.rglob("*") if path.relative_to(folder).parts[0] not in THEIRS | PUBLIC]
+    found = [
+        path
+        for path in folder.rglob("*")
+        if path.relative_to(folder).parts[0] not in THEIRS | PUBLIC
+    ]
     return [path for path in found if path.name != "__pycache__" and path.suffix != ".pyc"]
 
 
@@ -68,7 +89,9 @@ def test_whatever_commands_make_is_private(world: Path) -> None:
     assert [mode(world / name) for name in sorted(PUBLIC)] == [0o644, 0o644]
 
 
-def test_the_umask_decides_if_the_user_says_so(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_umask_decides_if_the_user_says_so(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ASSAY_PRIVATE", "0")
     os.umask(0o002)
     assert {mode(path) for path in made(world)} <= {0o664, 0o775}
@@ -99,12 +122,25 @@ def test_what_dead_processes_left_is_swept_by_the_next_run(tmp_path: Path) -> No
     dead = list(tmp_path.iterdir())
     assert len(dead) == 2
     name = dead[0].name.rsplit(".", 3)
-    kept = [temporary_of(tmp_path / "mine.jsonl"), tmp_path / f"{name[0]}.deadbeef.{name[2]}.tmp"]  # another host's
-    kept += [tmp_path / f".x.{name[2]}.tmp", tmp_path / f"x.{name[1]}.{name[2]}.tmp", tmp_path / "x.tmp"]
-    kept += [tmp_path / f".x.{name[1]}.{name[2]}.tmp.jsonl", tmp_path / f".x.{name[1]}.{10**30}.tmp"]
+    kept = [
+        temporary_of(tmp_path / "mine.jsonl"),
+        tmp_path / f"{name[0]}.deadbeef.{name[2]}.tmp",
+    ]  # another host's
+    kept += [
+        tmp_path / f".x.{name[2]}.tmp",
+        tmp_path / f"x.{name[1]}.{name[2]}.tmp",
+        tmp_path / "x.tmp",
+    ]
+    kept += [
+        tmp_path / f".x.{name[1]}.{name[2]}.tmp.jsonl",
+        tmp_path / f".x.{name[1]}.{10**30}.tmp",
+    ]
     for path in kept:
         path.touch()
     with FolderLock(tmp_path):
-        assert {path.name for path in tmp_path.iterdir()} == {".lock", *(path.name for path in kept)}
+        assert {path.name for path in tmp_path.iterdir()} == {
+            ".lock",
+            *(path.name for path in kept),
+        }
     sweep(tmp_path)
     assert all(path.exists() for path in kept)

@@ -44,7 +44,9 @@ def file_with(folder: Path, content: bytes) -> tuple[FileLog, FileLog]:
     ],
 )
 @pytest.mark.parametrize("at", [0, 1, 3])
-def test_garbage_is_set_aside_and_the_rest_keeps_its_bytes(tmp_path: Path, garbage: bytes, at: int) -> None:
+def test_garbage_is_set_aside_and_the_rest_keeps_its_bytes(
+    tmp_path: Path, garbage: bytes, at: int
+) -> None:
     lines = [*ROWS[:at], garbage, *ROWS[at:]]
     log, rejected = file_with(tmp_path, b"".join(line + b"\n" for line in lines))
     notices: list[str] = []
@@ -84,7 +86,10 @@ def test_memory_logs_are_repaired_too() -> None:
 def test_the_decoder_is_strict_about_rows_and_tolerant_about_numbers() -> None:
     assert decode(b'{"item_id":"a","inference_time":Infinity}').inference_time == float("inf")
     assert decode(b'{"item_id":"a","response":"x\\ud800y","inference_time":NaN}').response == "x?y"
-    assert decode(b'{"item_id":"a","response":"\\ud83d\\ude00","inference_time":NaN}').response == "\U0001f600"
+    assert (
+        decode(b'{"item_id":"a","response":"\\ud83d\\ude00","inference_time":NaN}').response
+        == "\U0001f600"
+    )
     with pytest.raises(msgspec.ValidationError, match="item_id"):
         decode(b"{}")
 
@@ -109,7 +114,9 @@ def test_damage_anywhere_costs_only_the_lines_it_hits(
     content = b"".join(row + b"\n" for row in rows)
     start = data.draw(st.integers(0, len(content)))
     end = data.draw(st.integers(start, len(content)))
-    log, rejected = file_with(tmp_path_factory.mktemp("log"), content[:start] + noise + content[end:])
+    log, rejected = file_with(
+        tmp_path_factory.mktemp("log"), content[:start] + noise + content[end:]
+    )
 
     whole_before = content[:start].split(b"\n")[:-1]
     rest = content[end:]

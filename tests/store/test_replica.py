@@ -70,12 +70,17 @@ def test_a_copy_has_the_last_generation_and_no_claims(tmp_path):
     bucket, copy = replica(tmp_path)
     fill(bucket)
     copy.update()
-    expected = {name for name in files(tmp_path / "bucket") if not name.startswith(("claims/", "workers/"))}
+    expected = {
+        name for name in files(tmp_path / "bucket") if not name.startswith(("claims/", "workers/"))
+    }
     expected -= {"responses.d/00001/00000/00000000.jsonl", "shards/00001/00000.json"}
     assert set(files(copy.folder)) == expected
     assert copy.folder.stat().st_mode & 0o777 == 0o700
     for name in expected:
-        assert os.stat(copy.folder / name).st_mtime_ns == os.stat(tmp_path / "bucket" / name).st_mtime_ns
+        assert (
+            os.stat(copy.folder / name).st_mtime_ns
+            == os.stat(tmp_path / "bucket" / name).st_mtime_ns
+        )
 
 
 def test_an_object_is_fetched_once_and_again_when_it_changes(tmp_path):
@@ -88,7 +93,10 @@ def test_an_object_is_fetched_once_and_again_when_it_changes(tmp_path):
     bucket.write("responses.d/00002/00000/00000001.jsonl", b"c\n")
     before = Counter(bucket.fetched)
     copy.update()
-    assert bucket.fetched - before == {"manifest.json": 1, "responses.d/00002/00000/00000001.jsonl": 1}
+    assert bucket.fetched - before == {
+        "manifest.json": 1,
+        "responses.d/00002/00000/00000001.jsonl": 1,
+    }
 
 
 def test_a_new_generation_takes_the_place_of_the_old_one(tmp_path):
@@ -130,7 +138,9 @@ def test_a_list_leaves_rows_that_were_fetched_before(tmp_path):
     st.lists(
         st.tuples(
             st.sampled_from(["write", "delete", "update"]),
-            st.sampled_from(["manifest.json", "responses.jsonl", "superseded/responses.jsonl", "labels.jsonl"]),
+            st.sampled_from(
+                ["manifest.json", "responses.jsonl", "superseded/responses.jsonl", "labels.jsonl"]
+            ),
             st.binary(max_size=3),
         ),
         max_size=12,
@@ -163,7 +173,10 @@ def test_changes_go_back_and_nothing_else_does(tmp_path):
     (copy.folder / ".hidden").write_bytes(b"no")
     copy.push()
     after = files(tmp_path / "bucket")
-    assert {name for name in after if after[name] != before.get(name)} == {"metrics.jsonl", "manifest.json"}
+    assert {name for name in after if after[name] != before.get(name)} == {
+        "metrics.jsonl",
+        "manifest.json",
+    }
     assert not (tmp_path / "bucket" / ".hidden").exists()
     assert not (tmp_path / "bucket" / RECORD).exists()
     fetched = Counter(bucket.fetched)
@@ -192,7 +205,9 @@ def test_what_was_not_pushed_is_kept_while_the_bucket_is_as_it_was(tmp_path):
     bucket, copy = replica(tmp_path)
     fill(bucket)
     copy.update()
-    (copy.folder / "evaluation_results.jsonl").write_bytes(b"paid\n")  # and then the process was killed
+    (copy.folder / "evaluation_results.jsonl").write_bytes(
+        b"paid\n"
+    )  # and then the process was killed
     copy.update()
     assert (copy.folder / "evaluation_results.jsonl").read_bytes() == b"paid\n"
     copy.push()
@@ -247,7 +262,9 @@ def test_segments_that_a_manifest_names_are_found_without_a_listing(tmp_path):
     bucket.hidden = {name}
     content = bucket.read(name)
     entry = Entry(name, 2, "stamp", 5)
-    bucket.entry = lambda asked: entry if asked == name else FolderObjects.entry(bucket, asked)  # a bucket asks by name
+    bucket.entry = lambda asked: (
+        entry if asked == name else FolderObjects.entry(bucket, asked)
+    )  # a bucket asks by name
     copy.update()
     assert (copy.folder / name).read_bytes() == content
 

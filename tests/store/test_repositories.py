@@ -15,19 +15,26 @@ from assay.store.repositories import (
 )
 from assay.store.stores import FlatStore, FolderStore, MemoryStore
 
-ROWS = [{"id": "b", "question": "2+2?", "answer": "4"}, {"id": "a", "data": {"question": "3+3?"}, "topic": "sums"}]
+ROWS = [
+    {"id": "b", "question": "2+2?", "answer": "4"},
+    {"id": "a", "data": {"question": "3+3?"}, "topic": "sums"},
+]
 
 
 @pytest.fixture(params=["memory", "flat", "folder"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    return {"memory": MemoryStore, "flat": lambda: FlatStore(tmp_path), "folder": lambda: FolderStore(tmp_path)}[
-        request.param
-    ]()
+    return {
+        "memory": MemoryStore,
+        "flat": lambda: FlatStore(tmp_path),
+        "folder": lambda: FolderStore(tmp_path),
+    }[request.param]()
 
 
 def test_a_dataset(store: Store) -> None:
     datasets = DatasetRepository(store)
-    manifest = datasets.create(ROWS, name="sums", id="d", labels=["b", "a", "b"], metadata={"by": "me"})
+    manifest = datasets.create(
+        ROWS, name="sums", id="d", labels=["b", "a", "b"], metadata={"by": "me"}
+    )
     assert manifest == datasets.get("d")
     assert (manifest.name, manifest.labels, manifest.metadata) == ("sums", ["a", "b"], {"by": "me"})
     assert manifest.counts == {"items": 2}
@@ -78,7 +85,9 @@ def test_changed_bytes_are_refused_with_both_hashes(store: Store) -> None:
 def test_repeated_ids_leave_no_dataset(store: Store) -> None:
     datasets = DatasetRepository(store)
     with pytest.raises(UserError, match="two items have the id 'x'") as caught:
-        datasets.create([{"id": "x", "q": 1}, {"q": 2}, {"id": "x", "q": 3}], name="twice.csv", id="d")
+        datasets.create(
+            [{"id": "x", "q": 1}, {"q": 2}, {"id": "x", "q": 3}], name="twice.csv", id="d"
+        )
     assert caught.value.where == "twice.csv, lines 1 and 3"
     assert datasets.ids() == []
     assert list(store.log("dataset", "d").scan()) == []
@@ -115,14 +124,19 @@ def test_rows_of_runs_and_evaluations(store: Store) -> None:
 
 
 def test_metric_rows(store: Store, tmp_path: Path) -> None:
-    rows = [{"metric_name": "pass@1", "value": 0.5, "facets": []}, {"metric_name": "mean", "value": None}]
+    rows = [
+        {"metric_name": "pass@1", "value": 0.5, "facets": []},
+        {"metric_name": "mean", "value": None},
+    ]
     aggregations = AggregationRepository(store)
     store.put_manifest(Manifest(kind="aggregation", id="m"))
     aggregations.write("m", [{"metric_name": "old"}])
     aggregations.write("m", rows)
     assert aggregations.metrics("m") == rows
     lists = list(tmp_path.rglob("metrics.json"))
-    assert [json.loads(path.read_text()) for path in lists] == ([] if isinstance(store, MemoryStore) else [rows])
+    assert [json.loads(path.read_text()) for path in lists] == (
+        [] if isinstance(store, MemoryStore) else [rows]
+    )
     aggregations.write("m", [])
     assert aggregations.metrics("m") == []
     assert [json.loads(path.read_text()) for path in lists] == [[] for _ in lists]

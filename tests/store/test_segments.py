@@ -13,7 +13,13 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 
 from assay.errors import StoreError, UserError
 from assay.records import Evaluation, Response
@@ -49,7 +55,9 @@ class Memory(Objects):
 
     def names(self, prefix: str) -> Iterator[Entry]:
         names = sorted(name for name in self.objects if name.startswith(prefix))
-        return (Entry(name, len(self.objects[name]), str(hash(self.objects[name]))) for name in names)
+        return (
+            Entry(name, len(self.objects[name]), str(hash(self.objects[name]))) for name in names
+        )
 
     def delete(self, name: str) -> None:
         self.objects.pop(name, None)
@@ -82,7 +90,9 @@ class Line(Objects):
         made = self.store.create(name, content)
         if fault == "lost":
             raise StoreError("the reply was lost")
-        return made and fault != "retried"  # the client's own second attempt finds what its first one made
+        return (
+            made and fault != "retried"
+        )  # the client's own second attempt finds what its first one made
 
     def read(self, name: str) -> bytes | None:
         if self._fault() in ("refused", "lost", "late"):
@@ -122,7 +132,13 @@ def lines_of(key: int, writer: str) -> list[bytes]:
     """The labels of one scorer call: one to three rows of one key, after fields that have a `key` as well."""
     count = key % 3 + 1
     rows = (
-        Evaluation(item_id="q", detailed_results={"key": "trap"}, metadata={"by": writer}, key=f"{key:032x}", part=part)
+        Evaluation(
+            item_id="q",
+            detailed_results={"key": "trap"},
+            metadata={"by": writer},
+            key=f"{key:032x}",
+            part=part,
+        )
         for part in ((i, count) for i in range(count))
     )
     return [msgspec.json.encode(row) + b"\n" for row in rows]
@@ -131,7 +147,9 @@ def lines_of(key: int, writer: str) -> list[bytes]:
 FAULTS = st.sampled_from(["", "", "refused", "late", "lost", "retried"])
 WORKER = st.integers(0, WORKERS - 1)
 GROUP = st.lists(st.integers(0, KEYS - 1), min_size=1, max_size=4, unique=True)
-OTHERS = st.lists(st.tuples(st.integers(0, 3), WORKER, st.one_of(GROUP, GROUP, st.just(list[int]()))), max_size=2)
+OTHERS = st.lists(
+    st.tuples(st.integers(0, 3), WORKER, st.one_of(GROUP, GROUP, st.just(list[int]()))), max_size=2
+)
 """Before operation i another worker commits, or closes."""
 
 
@@ -170,21 +188,33 @@ class SegmentMachine(RuleBasedStateMachine):
         try:
             for content in (*worker.rows.read(), *worker.calls.read()):
                 assert content
-                assert not set(content.splitlines(keepends=True)) & worker.wanted, "a worker was given its own rows"
+                assert not set(content.splitlines(keepends=True)) & worker.wanted, (
+                    "a worker was given its own rows"
+                )
         except StoreError:
             pass
 
     @rule(number=WORKER, group=GROUP, faults=st.lists(FAULTS, max_size=3), others=OTHERS)
     def commit(
-        self, number: int, group: list[int], faults: list[str], others: list[tuple[int, int, list[int]]]
+        self,
+        number: int,
+        group: list[int],
+        faults: list[str],
+        others: list[tuple[int, int, list[int]]],
     ) -> None:
         self._commit(number, group, self._steps(number, faults, others))
 
-    def _steps(self, number: int, faults: list[str], others: list[tuple[int, int, list[int]]]) -> Steps:
+    def _steps(
+        self, number: int, faults: list[str], others: list[tuple[int, int, list[int]]]
+    ) -> Steps:
         steps: Steps = list(faults)
         for at, other, keys in others:
             if other != number:
-                act = (lambda o=other, k=keys: self._commit(o, k, [])) if keys else (lambda o=other: self._close(o, []))
+                act = (
+                    (lambda o=other, k=keys: self._commit(o, k, []))
+                    if keys
+                    else (lambda o=other: self._close(o, []))
+                )
                 steps.insert(at, act)
         return steps
 
@@ -198,7 +228,11 @@ class SegmentMachine(RuleBasedStateMachine):
         self._send(worker, worker.rows, lines)
 
     def _send(self, worker: Worker, segments: Segments, lines: list[bytes]) -> None:
-        keys = {key_of(line) for line in worker.waiting[segments]} if segments is worker.rows else set[bytes]()
+        keys = (
+            {key_of(line) for line in worker.waiting[segments]}
+            if segments is worker.rows
+            else set[bytes]()
+        )
         waiting = worker.waiting[segments]
         waiting += [line for line in lines if key_of(line) not in keys]
         worker.wanted.update(waiting)
@@ -222,13 +256,19 @@ class SegmentMachine(RuleBasedStateMachine):
     @rule(late=st.integers(0, 20))
     def deliver(self, late: int) -> None:
         """A put that was on its way arrives."""
-        lines = [line for line in (*(worker.line for worker in self.workers), *self.lost) if line.late]
+        lines = [
+            line for line in (*(worker.line for worker in self.workers), *self.lost) if line.late
+        ]
         if lines:
             line = lines[late % len(lines)]
             self.objects.create(*line.late.pop(late % len(line.late)))
 
-    @rule(number=WORKER, faults=st.lists(FAULTS, max_size=2), others=OTHERS, seldom=st.integers(0, 5))
-    def close(self, number: int, faults: list[str], others: list[tuple[int, int, list[int]]], seldom: int) -> None:
+    @rule(
+        number=WORKER, faults=st.lists(FAULTS, max_size=2), others=OTHERS, seldom=st.integers(0, 5)
+    )
+    def close(
+        self, number: int, faults: list[str], others: list[tuple[int, int, list[int]]], seldom: int
+    ) -> None:
         if not seldom:
             self._close(number, self._steps(number, faults, others))
 
@@ -260,10 +300,16 @@ class SegmentMachine(RuleBasedStateMachine):
             assert not rows.keys() & segment.keys(), "a key is in two segments"
             rows |= segment
         for key, lines in rows.items():
-            assert [msgspec.json.decode(line)["part"][0] for line in lines] == list(range(int(key, 16) % 3 + 1))
+            assert [msgspec.json.decode(line)["part"][0] for line in lines] == list(
+                range(int(key, 16) % 3 + 1)
+            )
         for key, lines in self.told.items():
             assert rows.get(key) == lines, "a committed row is not there, or is another one"
-        calls = Counter(line for content in self._contents("calls/") for line in content.splitlines(keepends=True))
+        calls = Counter(
+            line
+            for content in self._contents("calls/")
+            for line in content.splitlines(keepends=True)
+        )
         assert all(count == 1 for count in calls.values()), "a paid call is there twice"
         assert self.told_calls <= calls.keys()
         assert self.closed is None or contents == self.closed, "a closed log changed"
@@ -276,7 +322,11 @@ class SegmentMachine(RuleBasedStateMachine):
         assert self.told.keys() <= set(read)
         self._commit(0, list(range(KEYS)), [])
         self.holds()
-        assert self.closed is not None or worker.rows.closed or b"".join(self._contents("rows/")).count(b"\n") == 24
+        assert (
+            self.closed is not None
+            or worker.rows.closed
+            or b"".join(self._contents("rows/")).count(b"\n") == 24
+        )
 
 
 class FolderMachine(SegmentMachine):
@@ -300,11 +350,16 @@ class ClaimMachine(RuleBasedStateMachine):
         self.now = 0.0
         self.objects = Memory()
         self.lines = [Line(self.objects) for _ in range(WORKERS)]
-        watches = [Workers(line, "workers/", lease=LEASE, clock=lambda: self.now) for line in self.lines]
-        self.watching = [
-            type(self).claims(line, "claims/", watch) for line, watch in zip(self.lines, watches, strict=True)
+        watches = [
+            Workers(line, "workers/", lease=LEASE, clock=lambda: self.now) for line in self.lines
         ]
-        self.beats = [Beat(worker=f"w{i}", pid=os.getpid(), place="elsewhere") for i in range(WORKERS)]
+        self.watching = [
+            type(self).claims(line, "claims/", watch)
+            for line, watch in zip(self.lines, watches, strict=True)
+        ]
+        self.beats = [
+            Beat(worker=f"w{i}", pid=os.getpid(), place="elsewhere") for i in range(WORKERS)
+        ]
         self.spoke = [0.0] * WORKERS
         for watch, beat in zip(watches, self.beats, strict=True):
             watch.beat(beat)
@@ -345,18 +400,30 @@ class ClaimMachine(RuleBasedStateMachine):
 
     def _last(self, shard: int) -> str:
         names = [entry.name for entry in self.objects.names(f"claims/{shard:05}/")]
-        assert names == [f"claims/{shard:05}/{number:05}.json" for number in range(len(names))], "a number is missing"
+        assert names == [f"claims/{shard:05}/{number:05}.json" for number in range(len(names))], (
+            "a number is missing"
+        )
         return msgspec.json.decode(self.objects.objects[names[-1]])["worker"] if names else ""
 
     @invariant()
     def stays(self) -> None:
-        claims = {name: content for name, content in self.objects.objects.items() if name.startswith("claims/")}
-        assert all(claims[name] == content for name, content in self.contents.items()), "a claim changed its holder"
+        claims = {
+            name: content
+            for name, content in self.objects.objects.items()
+            if name.startswith("claims/")
+        }
+        assert all(claims[name] == content for name, content in self.contents.items()), (
+            "a claim changed its holder"
+        )
         self.contents = claims
 
 
 settled = settings(
-    max_examples=200, stateful_step_count=30, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=200,
+    stateful_step_count=30,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 SegmentMachine.TestCase.settings = settled
 FolderMachine.TestCase.settings = settings(settled, max_examples=40)
@@ -460,7 +527,9 @@ class Greedy(Claims):
 
 
 BROKEN = [Blind, Unsettled, Forgetful, Zombie, Reopening, Hasty, Searching, Cutting]
-finding = settings(settled, max_examples=400, derandomize=True, phases=[Phase.generate], print_blob=False)
+finding = settings(
+    settled, max_examples=400, derandomize=True, phases=[Phase.generate], print_blob=False
+)
 
 
 @pytest.mark.parametrize("broken", BROKEN)
@@ -487,7 +556,9 @@ def test_the_machine_finds_broken_claims(broken: type[Claims]) -> None:
 
 def test_the_key_is_the_rows_own() -> None:
     nested = {"key": "0" * 32, "row": {"key": "1" * 32, "task": "t", "part": [0, 1]}}
-    response = Response(item_id="q", metadata=nested, response='"key":"' + "2" * 32 + '"', key="a" * 32)
+    response = Response(
+        item_id="q", metadata=nested, response='"key":"' + "2" * 32 + '"', key="a" * 32
+    )
     label = Evaluation(item_id="q", detailed_results=nested, metadata=nested, key="b" * 32)
     assert key_of(msgspec.json.encode(response)) == b"a" * 32
     assert key_of(msgspec.json.encode(label) + b"\n") == b"b" * 32
@@ -495,7 +566,8 @@ def test_the_key_is_the_rows_own() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", [b"", b"garbage", b'{"item_id":"q","key":"abc","task":"t', b'{"key":""}', b"[1]", b"\xff"]
+    "line",
+    [b"", b"garbage", b'{"item_id":"q","key":"abc","task":"t', b'{"key":""}', b"[1]", b"\xff"],
 )
 def test_a_line_without_a_key_stands_for_itself(line: bytes) -> None:
     assert key_of(line) == line
@@ -534,7 +606,10 @@ def test_a_store_that_denies_what_it_has_is_named(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("time.sleep", lambda _: None)
     objects = Denying()
     objects.create(name_of("rows/", 0), b"{}\n")
-    for act in (lambda: Segments(objects, "rows/").commit(b"[]\n"), Segments(objects, "rows/").close):
+    for act in (
+        lambda: Segments(objects, "rows/").commit(b"[]\n"),
+        Segments(objects, "rows/").close,
+    ):
         with pytest.raises(StoreError, match="does not keep its promises"):
             act()
 
@@ -546,12 +621,16 @@ def test_two_workers_share_a_shard() -> None:
     for key in range(0, KEYS, 2):
         group = (key, key + 1)
         assert first.commit(b"".join(line for key in group for line in lines_of(key, "first")))
-        assert not second.commit(b"".join(line for key in group for line in lines_of(key, "second")))
+        assert not second.commit(
+            b"".join(line for key in group for line in lines_of(key, "second"))
+        )
     assert (first.contested, second.contested) == (False, True)
     assert b"second" not in b"".join(objects.objects.values())
 
 
-def test_a_compaction_that_was_cut_short_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compaction_that_was_cut_short_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Killed between the new file and the end of the old segments: no row is lost, and none is twice."""
     objects, generation = FolderObjects(tmp_path), Generation(shards=2)
     begin(objects, generation)
@@ -559,7 +638,9 @@ def test_a_compaction_that_was_cut_short_is_made_again(tmp_path: Path, monkeypat
         (tmp_path / f"{stem}.jsonl").write_bytes(lines_of(0, "before")[0])
         for shard in range(2):
             key = 3 * shard + (3 if stem == "calls" else 1)
-            assert generation.segments(objects, stem, shard).commit(b"".join(lines_of(key, "worker")))
+            assert generation.segments(objects, stem, shard).commit(
+                b"".join(lines_of(key, "worker"))
+            )
 
     def killed(path: Path) -> None:
         next(path.rglob("*.jsonl")).unlink()
@@ -571,7 +652,9 @@ def test_a_compaction_that_was_cut_short_is_made_again(tmp_path: Path, monkeypat
         with pytest.raises(KeyboardInterrupt):
             compact(tmp_path, generation)
     rows = tmp_path / "responses.jsonl"
-    rows.write_bytes(rows.read_bytes().replace(b'"by":"', b'"by":"another '))  # as for a plan with more samples
+    rows.write_bytes(
+        rows.read_bytes().replace(b'"by":"', b'"by":"another ')
+    )  # as for a plan with more samples
     compact(tmp_path, generation)
     for stem in ("calls", "responses"):
         keys = [int(key_of(line), 16) for _, line in FileLog(tmp_path / f"{stem}.jsonl").scan()]
@@ -597,7 +680,9 @@ def test_threads_race_for_one_name_in_a_folder(tmp_path: Path) -> None:
     assert len(list((tmp_path / "d").iterdir())) == 25  # no temporary file is left
 
 
-def test_a_file_system_without_links_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_system_without_links_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(source: Any, target: Any) -> None:
         raise PermissionError(1, "Operation not permitted", str(source), None, str(target))
 
@@ -623,7 +708,10 @@ def test_who_waits_looks_at_few_shards() -> None:
         assert shard == 50 or claims.take(shard, f"w{shard}")
     reads: list[str] = []
     objects.read = lambda name: reads.append(name)
-    assert Claims(objects, "claims/", claims.workers).candidates(range(99, -1, -1)) == [50, *range(99, 83, -1)]
+    assert Claims(objects, "claims/", claims.workers).candidates(range(99, -1, -1)) == [
+        50,
+        *range(99, 83, -1),
+    ]
     assert not reads
 
 

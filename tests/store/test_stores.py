@@ -37,7 +37,11 @@ def test_the_files_of_an_experiment(tmp_path: Path) -> None:
         store.log(kind, "exp").append(b"{}\n")
     for name in ("calls", "traces", "superseded", "rejected"):
         store.log("run", "exp", name).append(b"{}\n")
-    files = {path.relative_to(tmp_path / "exp").as_posix() for path in (tmp_path / "exp").rglob("*") if path.is_file()}
+    files = {
+        path.relative_to(tmp_path / "exp").as_posix()
+        for path in (tmp_path / "exp").rglob("*")
+        if path.is_file()
+    }
     assert files == {
         "items.jsonl",
         "responses.jsonl",
@@ -106,9 +110,20 @@ def test_deleting_from_a_flat_folder_leaves_what_is_not_ours(tmp_path: Path) -> 
 
 
 INNER = [
-    *(f'"metadata": {{"{name}": 5}}' for name in ("rows", "faults", "calibrations", "own_answers", "usage", "calls")),
-    *('"metadata": {"rows": {"run": [5]}}', '"metadata": {"rows": {"nothing": "a"}}', '"plan": {"scorers": "x"}'),
-    *('"plan": {"tasks": [1]}', '"inputs": [{"kind": "x"}]', '"inputs": [{"kind": "run", "id": "r", "partial": 1}]'),
+    *(
+        f'"metadata": {{"{name}": 5}}'
+        for name in ("rows", "faults", "calibrations", "own_answers", "usage", "calls")
+    ),
+    *(
+        '"metadata": {"rows": {"run": [5]}}',
+        '"metadata": {"rows": {"nothing": "a"}}',
+        '"plan": {"scorers": "x"}',
+    ),
+    *(
+        '"plan": {"tasks": [1]}',
+        '"inputs": [{"kind": "x"}]',
+        '"inputs": [{"kind": "run", "id": "r", "partial": 1}]',
+    ),
 ]
 
 
@@ -128,7 +143,9 @@ def test_a_broken_manifest_is_named(tmp_path: Path, content: bytes) -> None:
 
 
 def test_sections_of_other_kinds_keep_what_we_do_not_know(tmp_path: Path) -> None:
-    (tmp_path / "manifest.json").write_text('{"evaluation": {"kind": "evaluation", "id": "e", "new_field": 1}}')
+    (tmp_path / "manifest.json").write_text(
+        '{"evaluation": {"kind": "evaluation", "id": "e", "new_field": 1}}'
+    )
     FlatStore(tmp_path).put_manifest(Manifest(kind="run", id="e"))
     assert json.loads((tmp_path / "manifest.json").read_text())["evaluation"]["new_field"] == 1
 

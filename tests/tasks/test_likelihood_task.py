@@ -38,8 +38,12 @@ class Around:
     async def send(self, model: Any, request: Request) -> Completion:
         assert isinstance(request, Likelihood)
         self.requests.append(request)
-        values = [LogProbability([-float(len(text))] * len(text), False) for text in request.continuations]
-        return Likelihoods(values=values, prompt_tokens=3, completion_tokens=1, total_tokens=4, cost=0.5, way="w")
+        values = [
+            LogProbability([-float(len(text))] * len(text), False) for text in request.continuations
+        ]
+        return Likelihoods(
+            values=values, prompt_tokens=3, completion_tokens=1, total_tokens=4, cost=0.5, way="w"
+        )
 
 
 def task(**params: Any) -> LikelihoodTask:
@@ -55,7 +59,10 @@ def run(made: LikelihoodTask) -> tuple[Any, Around]:
 def test_what_is_asked_and_what_the_row_has() -> None:
     answer, around = run(task())
     (request,) = around.requests
-    assert (request.messages[0]["content"], request.continuations) == ("Q: Capital?", [" A", " B b"])
+    assert (request.messages[0]["content"], request.continuations) == (
+        "Q: Capital?",
+        [" A", " B b"],
+    )
     assert answer.text == "A"
     assert answer.output == {
         "choices": [
@@ -69,7 +76,10 @@ def test_what_is_asked_and_what_the_row_has() -> None:
 
 def test_the_unconditional_and_the_tokens_themselves() -> None:
     answer, around = run(task(unconditional="Answer:", per_token=True, delimiter="\n"))
-    assert [request.messages[0]["content"] for request in around.requests] == ["Q: Capital?", "Answer:"]
+    assert [request.messages[0]["content"] for request in around.requests] == [
+        "Q: Capital?",
+        "Answer:",
+    ]
     assert around.requests[1].continuations == around.requests[0].continuations == ["\nA", "\nB b"]
     assert answer.output["choices"][0]["unconditional"] == -4.0
     assert answer.output["choices"][0]["token_logprobs"] == [-2.0, -2.0]
@@ -79,7 +89,11 @@ def test_the_unconditional_and_the_tokens_themselves() -> None:
 def test_a_whole_text_is_a_continuation_of_nothing() -> None:
     answer, around = run(task(choices=None, unconditional="<s>"))
     (request,) = around.requests
-    assert (request.messages[0]["content"], request.continuations, request.rolling) == ("<s>", ["Q: Capital?"], True)
+    assert (request.messages[0]["content"], request.continuations, request.rolling) == (
+        "<s>",
+        ["Q: Capital?"],
+        True,
+    )
     assert answer.output["choices"][0]["text"] == ""
     assert task(choices=None).prepare(ITEM).prompt == "Q: Capital?"
 
@@ -100,7 +114,9 @@ def test_where_choices_come_from(choices: Any, wanted: list[str]) -> None:
 
 
 def test_choices_as_in_arc_and_none_at_all() -> None:
-    arc = msgspec.structs.replace(ITEM, data={"question": "q", "choices": {"text": ["u", "v"], "label": ["A", "B"]}})
+    arc = msgspec.structs.replace(
+        ITEM, data={"question": "q", "choices": {"text": ["u", "v"], "label": ["A", "B"]}}
+    )
     request: Likelihood = task().prepare(arc).payload
     assert request.continuations == [" u", " v"]
     for bad in ([], "", [{"a": 1}], None):
@@ -125,7 +141,9 @@ def test_the_fingerprint_is_what_is_sent() -> None:
 
 
 def test_budgets_count_the_context_with_each_choice() -> None:
-    request = Likelihood([{"role": "user", "content": "x" * 400}], continuations=["y" * 40, "z" * 80])
+    request = Likelihood(
+        [{"role": "user", "content": "x" * 400}], continuations=["y" * 40, "z" * 80]
+    )
     assert prompt_tokens(request) == 101 * 2 + 10 + 20
     assert expected_answer(request) == 2
     assert estimated_tokens(task().prepare(ITEM)) > 0
@@ -178,16 +196,25 @@ def test_a_run_is_resumed_and_knows_its_way(tmp_path: Path) -> None:
 
 
 def test_a_model_without_likelihoods_is_refused_before_anything_is_spent(tmp_path: Path) -> None:
-    (tmp_path / "asked.py").write_text("def answer(prompt):\n    open('asked', 'w')\n    return 'x'\n")
+    (tmp_path / "asked.py").write_text(
+        "def answer(prompt):\n    open('asked', 'w')\n    return 'x'\n"
+    )
     settings = config(tmp_path, "")
     settings["models"] = [
-        {"name": "p", "type": "python", "path": str(tmp_path / "asked.py"), "function_name": "answer"}
+        {
+            "name": "p",
+            "type": "python",
+            "path": str(tmp_path / "asked.py"),
+            "function_name": "answer",
+        }
     ]
     with pytest.raises(RunFailed, match="'p' gives no likelihoods") as caught:
         assay.run(settings)
     assert "vLLM" in caught.value.fix
     assert "Together" in caught.value.fix
-    assert not (tmp_path / "out" / "responses.jsonl").exists() or not rows_of(tmp_path, "responses.jsonl")
+    assert not (tmp_path / "out" / "responses.jsonl").exists() or not rows_of(
+        tmp_path, "responses.jsonl"
+    )
 
 
 def test_a_finished_model_is_not_probed_again(tmp_path: Path) -> None:
@@ -195,7 +222,10 @@ def test_a_finished_model_is_not_probed_again(tmp_path: Path) -> None:
     with running(Options()) as url:
         settings["models"] = [{"name": "m", "endpoint": url}]
         assay.run(settings)
-    settings["models"] = [{"name": "m", "endpoint": "http://127.0.0.1:1"}, {"name": "d", "type": "demo"}]
+    settings["models"] = [
+        {"name": "m", "endpoint": "http://127.0.0.1:1"},
+        {"name": "d", "type": "demo"},
+    ]
     assay.run(settings)  # the server of m is gone, and nobody misses it
     assert len(rows_of(tmp_path, "responses.jsonl")) == 6
 

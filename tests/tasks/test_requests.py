@@ -106,7 +106,11 @@ def test_whole_texts_are_not_repeated_in_the_row() -> None:
 
 @pytest.mark.parametrize(
     ("data", "what"),
-    [({}, "has no requests"), ({"requests": []}, "has no requests"), ({"error": "hooks.py:3: no"}, "hooks.py:3: no")],
+    [
+        ({}, "has no requests"),
+        ({"requests": []}, "has no requests"),
+        ({"error": "hooks.py:3: no"}, "hooks.py:3: no"),
+    ],
 )
 def test_an_item_without_requests_is_an_error_of_its_row(data: Any, what: str) -> None:
     with pytest.raises(UserError, match=what):
@@ -117,7 +121,20 @@ def test_the_fingerprint_is_that_of_what_is_sent() -> None:
     task = RequestsTask("requests", Model(), {}, 10.0, "")
 
     def of(**more: Any) -> bytes:
-        return task.prepare(Item(id="i", data={"requests": [{"messages": SHOTS, **more}], "doc": more})).fingerprint
+        return task.prepare(
+            Item(id="i", data={"requests": [{"messages": SHOTS, **more}], "doc": more})
+        ).fingerprint
 
     assert of() == of()
-    assert len({of(), of(repeats=2), of(params={"seed": 1}), of(continuations=["x"]), of(multiturn=False)}) == 5
+    assert (
+        len(
+            {
+                of(),
+                of(repeats=2),
+                of(params={"seed": 1}),
+                of(continuations=["x"]),
+                of(multiturn=False),
+            }
+        )
+        == 5
+    )

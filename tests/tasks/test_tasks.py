@@ -35,9 +35,17 @@ def edited(**changes: Any) -> Item:
     return msgspec.structs.replace(ITEM, **changes)
 
 
-def prompt_task(text: Any = "Q: {{question}}", params: dict[str, Any] | None = None, **model: Any) -> PromptTask:
+def prompt_task(
+    text: Any = "Q: {{question}}", params: dict[str, Any] | None = None, **model: Any
+) -> PromptTask:
     answer = python("m", function=lambda prompt: f"<{prompt}>", **model)
-    return prompt(jinja(text, name="plain"), answer, params=params or {"temperature": 0.5}, samples=4, timeout=7.0)
+    return prompt(
+        jinja(text, name="plain"),
+        answer,
+        params=params or {"temperature": 0.5},
+        samples=4,
+        timeout=7.0,
+    )
 
 
 def test_a_prompt_task_is_named_by_model_and_template() -> None:
@@ -51,12 +59,19 @@ def test_a_prompt_task_is_named_by_model_and_template() -> None:
 def test_a_prompt_tasks_fingerprint_is_what_is_sent() -> None:
     same = prompt_task().prepare(ITEM).fingerprint
     assert prompt_task().prepare(ITEM).fingerprint == same
-    for unseen in (edited(ground_truth="5"), edited(metadata={}), edited(data={"question": "2 + 2", "note": "other"})):
+    for unseen in (
+        edited(ground_truth="5"),
+        edited(metadata={}),
+        edited(data={"question": "2 + 2", "note": "other"}),
+    ):
         assert prompt_task().prepare(unseen).fingerprint == same
     assert prompt_task().prepare(edited(data={"question": "3 + 3"})).fingerprint != same
     assert prompt_task("Q:  {{question}}").prepare(ITEM).fingerprint != same
     assert prompt_task(params={"temperature": 1}).prepare(ITEM).fingerprint != same
-    assert prompt_task([{"role": "system", "content": "Q: {{question}}"}]).prepare(ITEM).fingerprint != same
+    assert (
+        prompt_task([{"role": "system", "content": "Q: {{question}}"}]).prepare(ITEM).fingerprint
+        != same
+    )
 
 
 def test_a_prompt_task_asks_once() -> None:
@@ -64,7 +79,11 @@ def test_a_prompt_task_asks_once() -> None:
     work = task.prepare(ITEM)
     assert (work.prompt, work.messages) == ("Q: 2 + 2", None)
     assert asyncio.run(task.run(work, around)).text == "<Q: 2 + 2>"  # type: ignore[arg-type]
-    assert (around.request.sample_index, around.request.seed, around.request.timeout) == (3, 99, 7.0)
+    assert (around.request.sample_index, around.request.seed, around.request.timeout) == (
+        3,
+        99,
+        7.0,
+    )
 
 
 def test_a_chat_is_shown_as_messages() -> None:
@@ -115,7 +134,10 @@ def test_a_function_gets_what_it_asks_for() -> None:
 def test_a_functions_fingerprint_is_what_it_sees() -> None:
     seen = function(of_data).prepare(ITEM).fingerprint
     assert function(of_data).prepare(edited(ground_truth="5", metadata={})).fingerprint == seen
-    assert function(of_data).prepare(edited(data={"question": "2 + 2", "note": "other"})).fingerprint != seen
+    assert (
+        function(of_data).prepare(edited(data={"question": "2 + 2", "note": "other"})).fingerprint
+        != seen
+    )
     whole = function(of_item).prepare(ITEM).fingerprint
     assert function(of_item).prepare(edited(ground_truth="5")).fingerprint != whole
     assert function(of_item, params={"suffix": "!"}).prepare(ITEM).fingerprint != whole

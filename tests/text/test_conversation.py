@@ -19,13 +19,20 @@ NAMES = st.sampled_from(["find", "add"])
 ARGUMENTS = st.dictionaries(st.sampled_from("abc"), st.integers() | TEXT, max_size=2)
 DATA = "data:image/png;base64,iVBORw0KGgo="
 IMAGE = {"type": "image_url", "image_url": {"url": DATA}}
-PDF = {"type": "file", "file": {"filename": "document.pdf", "file_data": "data:application/pdf;base64,JVBERi0xLjQ="}}
+PDF = {
+    "type": "file",
+    "file": {"filename": "document.pdf", "file_data": "data:application/pdf;base64,JVBERi0xLjQ="},
+}
 
 
 @st.composite
 def parts(draw: st.DrawFn) -> list[Message]:
-    texts = [{"type": "text", "text": text} for text in draw(st.lists(TEXT, min_size=1, max_size=2))]
-    return draw(st.permutations([*texts, *draw(st.lists(st.sampled_from([IMAGE, PDF]), max_size=2))]))
+    texts = [
+        {"type": "text", "text": text} for text in draw(st.lists(TEXT, min_size=1, max_size=2))
+    ]
+    return draw(
+        st.permutations([*texts, *draw(st.lists(st.sampled_from([IMAGE, PDF]), max_size=2))])
+    )
 
 
 @st.composite
@@ -38,12 +45,19 @@ def exchanges(draw: st.DrawFn, rich: bool) -> list[Message]:
             {
                 "id": f"c{number}_{n}",
                 "type": "function",
-                "function": {"name": draw(NAMES), "arguments": msgspec.json.encode(draw(ARGUMENTS)).decode()},
+                "function": {
+                    "name": draw(NAMES),
+                    "arguments": msgspec.json.encode(draw(ARGUMENTS)).decode(),
+                },
             }
             for n in range(draw(st.integers(1, 2)))
         ]
-        messages.append({"role": "assistant", "content": draw(TEXT | st.none()), "tool_calls": calls})
-        messages += [{"role": "tool", "content": draw(TEXT), "tool_call_id": call["id"]} for call in calls]
+        messages.append(
+            {"role": "assistant", "content": draw(TEXT | st.none()), "tool_calls": calls}
+        )
+        messages += [
+            {"role": "tool", "content": draw(TEXT), "tool_call_id": call["id"]} for call in calls
+        ]
     return [*messages, {"role": "assistant", "content": draw(TEXT)}]
 
 
@@ -63,7 +77,9 @@ def read(**fields: Any) -> list[Message]:
 @settings(max_examples=150, deadline=None)
 @given(conversations())
 def test_openais_messages_stay_as_they_are(messages: list[Message]) -> None:
-    assert json.dumps(read(messages=messages)) == json.dumps(messages), "to the order of keys: row keys hold it"
+    assert json.dumps(read(messages=messages)) == json.dumps(messages), (
+        "to the order of keys: row keys hold it"
+    )
     assert read(messages=json.dumps(messages)) == messages, "a cell of a table"
 
 
@@ -106,7 +122,12 @@ def test_pieces_are_the_messages_and_end_where_an_answer_is_due(messages: list[M
 
 def test_calls_of_tools_in_share_gpt() -> None:
     call = json.dumps({"name": "find", "arguments": {"q": "x"}})
-    turns = [("human", "Find x"), ("function_call", call), ("observation", "found"), ("human", "And?")]
+    turns = [
+        ("human", "Find x"),
+        ("function_call", call),
+        ("observation", "found"),
+        ("human", "And?"),
+    ]
     made = read(conversations=[{"from": role, "value": text} for role, text in turns])
     (asked,) = made[1]["tool_calls"]
     assert asked["function"] == {"name": "find", "arguments": '{"q":"x"}'}
@@ -152,9 +173,23 @@ def test_ways_to_name_a_file(part: Message) -> None:
         ([{"role": "wizard", "content": "x"}], "message 1 of `messages` has the role 'wizard'"),
         ([{"role": "user"}], "message 1 of `messages` has no content"),
         ([{"role": "user", "content": [{"text": "x"}]}], "a part without a type"),
-        ([{"role": "user", "content": [{"type": "image", "path": "ftp://x/a.png"}]}], "the image's url is"),
-        ([{"role": "user", "content": [{"type": "image", "source": {"type": "base64", "data": "*"}}]}], "not base64"),
-        ([{"role": "user", "content": [{"type": "image"}]}], "a place for more than the row's 0 images"),
+        (
+            [{"role": "user", "content": [{"type": "image", "path": "ftp://x/a.png"}]}],
+            "the image's url is",
+        ),
+        (
+            [
+                {
+                    "role": "user",
+                    "content": [{"type": "image", "source": {"type": "base64", "data": "*"}}],
+                }
+            ],
+            "not base64",
+        ),
+        (
+            [{"role": "user", "content": [{"type": "image"}]}],
+            "a place for more than the row's 0 images",
+        ),
         ([{"from": "function_call", "value": "{"}], "the tool call in message 1 is not JSON"),
     ],
 )
@@ -172,7 +207,12 @@ def test_a_message_may_not_carry_the_answer() -> None:
 def test_tools_of_every_form() -> None:
     schema = {"type": "object"}
     whole = {"type": "function", "function": {"name": "f", "parameters": schema}}
-    assert tools_in([whole, {"name": "f", "parameters": schema}, {"name": "f", "input_schema": schema}]) == [whole] * 3
+    assert (
+        tools_in(
+            [whole, {"name": "f", "parameters": schema}, {"name": "f", "input_schema": schema}]
+        )
+        == [whole] * 3
+    )
     assert tools_in(json.dumps([whole])) == [whole]
     for wrong in ("f", [3], [{"description": "x"}]):
         with pytest.raises(UserError, match="tool"):

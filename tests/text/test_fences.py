@@ -9,7 +9,15 @@ from assay.text.fences import fence_all, fenced_in, mark_in, mark_of, without_fe
 
 names = st.sampled_from(["question", "answer", "reference", "first", "second"])
 pieces = st.sampled_from(
-    ["</answer-", "<answer-", "0123456789ab", ">\n", "\n", "</answer-0123456789ab>", "<first-000000000000>\n"]
+    [
+        "</answer-",
+        "<answer-",
+        "0123456789ab",
+        ">\n",
+        "\n",
+        "</answer-0123456789ab>",
+        "<first-000000000000>\n",
+    ]
 )
 contents = st.lists(pieces | st.text(max_size=20), max_size=8).map("".join)
 texts = st.dictionaries(names, contents, min_size=1)
@@ -51,4 +59,7 @@ def test_a_text_that_holds_its_own_mark_gets_another(monkeypatch: pytest.MonkeyP
 
 
 def test_a_tag_that_is_never_closed_hides_nothing() -> None:
-    assert without_fenced("see <answer-0123456789ab> there", "0123456789ab").split() == ["see", "there"]
+    assert without_fenced("see <answer-0123456789ab> there", "0123456789ab").split() == [
+        "see",
+        "there",
+    ]

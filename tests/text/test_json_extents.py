@@ -13,7 +13,13 @@ from assay.text.json_extents import BrokenExtent, extents
 
 TEXTS = st.text(max_size=12)
 VALUES: Any = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), TEXTS),
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.floats(allow_nan=False, allow_infinity=False),
+        TEXTS,
+    ),
     lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(TEXTS, inner, max_size=4)),
     max_leaves=12,
 )
@@ -40,10 +46,19 @@ def read(data: bytes, split: set[str], slowly: bool = False) -> dict[str, Any]:
     return found
 
 
-@given(st.dictionaries(PLAIN_KEYS, VALUES), st.sampled_from([None, 0, 2]), st.booleans(), st.sets(PLAIN_KEYS))
-def test_every_value_is_found(value: dict[str, Any], indent: int | None, slowly: bool, split: set[str]) -> None:
+@given(
+    st.dictionaries(PLAIN_KEYS, VALUES),
+    st.sampled_from([None, 0, 2]),
+    st.booleans(),
+    st.sets(PLAIN_KEYS),
+)
+def test_every_value_is_found(
+    value: dict[str, Any], indent: int | None, slowly: bool, split: set[str]
+) -> None:
     for ascii_only in (True, False):
-        data = json.dumps(value, indent=indent, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
+        data = json.dumps(value, indent=indent, ensure_ascii=ascii_only).encode(
+            "utf-8", "surrogatepass"
+        )
         if ascii_only or b"\xed" not in data:
             assert read(data, split, slowly) == value
 
@@ -80,8 +95,12 @@ def test_many_entries_are_found_at_once(odd: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(json_extents, "_WINDOW", 1 << 12)
     steps: list[int] = []
     slow = json_extents._Window._bracketed
-    monkeypatch.setattr(json_extents._Window, "_bracketed", lambda self: steps.append(1) or slow(self))
-    value: dict[str, Any] = {"samples": [{"id": number, "list": [{}, [number]]} for number in range(1000)]}
+    monkeypatch.setattr(
+        json_extents._Window, "_bracketed", lambda self: steps.append(1) or slow(self)
+    )
+    value: dict[str, Any] = {
+        "samples": [{"id": number, "list": [{}, [number]]} for number in range(1000)]
+    }
     text = json.dumps(value, indent=2).replace('"id": 500,', f'"id": {odd},')
     assert len(read(text.encode(), {"samples"})["samples"]) == 1000
     assert len(steps) < 80 if odd == "NaN" else not steps
@@ -93,7 +112,8 @@ def test_brackets_and_quotes_in_texts_do_not_count() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"[]", b"{", b'{"a"', b'{"a":', b'{"a":[1', b'{"a":"b', b'{"a":1', b"{a:1}", b'{"a" 1}']
+    "data",
+    [b"", b"[]", b"{", b'{"a"', b'{"a":', b'{"a":[1', b'{"a":"b', b'{"a":1', b"{a:1}", b'{"a" 1}'],
 )
 def test_what_is_not_one_object_is_broken(data: bytes) -> None:
     with pytest.raises(BrokenExtent):
@@ -107,12 +127,16 @@ def test_lists_may_be_passed_over(value: dict[str, Any], indent: int | None, slo
         key: (number, json.loads(text or b"[]"))
         for key, number, text in extents(Slow(data) if slowly else io.BytesIO(data), skip=None)
     }
-    assert found == {key: (None, [] if isinstance(each, list) else each) for key, each in value.items()}
+    assert found == {
+        key: (None, [] if isinstance(each, list) else each) for key, each in value.items()
+    }
 
 
 def test_only_one_entry_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_extents, "_WINDOW", 1 << 12)
-    data = json.dumps({"samples": [{"id": number, "text": "x" * 1000} for number in range(2000)]}).encode()
+    data = json.dumps(
+        {"samples": [{"id": number, "text": "x" * 1000} for number in range(2000)]}
+    ).encode()
     window = json_extents._Window(io.BytesIO(data))
     window.take(b"{")
     window.value()

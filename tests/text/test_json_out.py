@@ -11,7 +11,9 @@ from assay.text.json_out import NoJson, at_path, find_json, read_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
@@ -33,7 +35,9 @@ def test_found(text: str, value: Any) -> None:
     assert find_json(text) == value
 
 
-@pytest.mark.parametrize("text", ["", "none", "{a: 1}", "{'a': 1}", "NaN", '{"a": NaN}', "[" * 100_000])
+@pytest.mark.parametrize(
+    "text", ["", "none", "{a: 1}", "{'a': 1}", "NaN", '{"a": NaN}', "[" * 100_000]
+)
 def test_none(text: str) -> None:
     with pytest.raises(NoJson):
         find_json(text)
@@ -47,7 +51,8 @@ def test_an_object_is_found_in_any_prose(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "value"), [("a.b", 1), ("l.0.x", 2), ("l[0].x", 2), ("l.-1.x", 2), ("d.o.t", 3), ("a", {"b": 1})]
+    ("path", "value"),
+    [("a.b", 1), ("l.0.x", 2), ("l[0].x", 2), ("l.-1.x", 2), ("d.o.t", 3), ("a", {"b": 1})],
 )
 def test_paths(path: str, value: Any) -> None:
     assert at_path({"a": {"b": 1}, "l": [{"x": 2}], "d.o.t": 3}, path) == value

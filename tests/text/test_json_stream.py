@@ -10,7 +10,11 @@ from assay.text import json_stream
 from assay.text.json_stream import BrokenJson, json_entries, json_parts
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=12,
 )
@@ -23,7 +27,9 @@ class Slow(io.BytesIO):
         return super().read(1)
 
 
-def entries(text: str | bytes, file: type[io.BytesIO] = io.BytesIO) -> tuple[str, list[tuple[str, Any]]]:
+def entries(
+    text: str | bytes, file: type[io.BytesIO] = io.BytesIO
+) -> tuple[str, list[tuple[str, Any]]]:
     shape, found = json_entries(file(text.encode() if isinstance(text, str) else text))
     return shape, list(found)
 
@@ -34,12 +40,17 @@ def test_lists_of_anything(values: list[Any], indent: int | None, file: type[io.
     assert entries(text, file) == ("list", [("", value) for value in values])
 
 
-@given(st.dictionaries(st.text(), st.dictionaries(st.text(), JSON, max_size=3), min_size=1), st.booleans())
+@given(
+    st.dictionaries(st.text(), st.dictionaries(st.text(), JSON, max_size=3), min_size=1),
+    st.booleans(),
+)
 def test_objects_of_objects(values: dict[str, Any], ascii: bool) -> None:
     assert entries(json.dumps(values, ensure_ascii=ascii), Slow) == ("object", list(values.items()))
 
 
-@given(st.lists(st.integers() | st.dictionaries(st.just("a"), st.integers(), min_size=1), min_size=1))
+@given(
+    st.lists(st.integers() | st.dictionaries(st.just("a"), st.integers(), min_size=1), min_size=1)
+)
 def test_lines(values: list[Any]) -> None:
     text = "\n\n".join(json.dumps(value) for value in values) + "\n"
     assert entries(text, Slow) == ("lines", [("", value) for value in values])
@@ -83,8 +94,14 @@ def test_memory_is_one_window(monkeypatch: pytest.MonkeyPatch) -> None:
 NAMES = st.text(alphabet='xyz"\\{[ ', max_size=4)
 
 
-@given(st.dictionaries(NAMES, JSON, max_size=4), st.dictionaries(NAMES, JSON, max_size=3), st.lists(JSON, max_size=3))
-def test_the_parts_inside_of_objects(fields: dict[str, Any], inner: dict[str, Any], entries: list[Any]) -> None:
+@given(
+    st.dictionaries(NAMES, JSON, max_size=4),
+    st.dictionaries(NAMES, JSON, max_size=3),
+    st.lists(JSON, max_size=3),
+)
+def test_the_parts_inside_of_objects(
+    fields: dict[str, Any], inner: dict[str, Any], entries: list[Any]
+) -> None:
     whole = {**fields, "a": {**inner, "b": {"c": entries}, "d": {"e": 1}}}
     found: dict[str, Any] = {}
     for key, number, value in json_parts(Slow(json.dumps(whole).encode()), inside=("a", "a.b")):

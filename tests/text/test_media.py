@@ -26,7 +26,9 @@ def png() -> bytes:
     """A picture of one dot, written by hand."""
 
     def chunk(name: bytes, data: bytes) -> bytes:
-        return len(data).to_bytes(4, "big") + name + data + zlib.crc32(name + data).to_bytes(4, "big")
+        return (
+            len(data).to_bytes(4, "big") + name + data + zlib.crc32(name + data).to_bytes(4, "big")
+        )
 
     head = (1).to_bytes(4, "big") * 2 + bytes([8, 2, 0, 0, 0])
     picture = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(bytes(4))) + chunk(b"IEND", b"")
@@ -54,7 +56,8 @@ def folder(tmp_path: Path) -> Path:
 
 def test_types_come_from_the_bytes(folder: Path) -> None:
     found = {
-        name: media_type((folder / name).read_bytes()) for name in ("dot.png", "wrong.jpg", "paper.pdf", "tone.wav")
+        name: media_type((folder / name).read_bytes())
+        for name in ("dot.png", "wrong.jpg", "paper.pdf", "tone.wav")
     }
     assert found == {
         "dot.png": "image/png",
@@ -90,14 +93,21 @@ def test_files_are_references_in_rows_and_parts_of_the_api_for_a_server(folder: 
     assert [part["name"] for part in shown] == ["dot.png", "tone.wav", "paper.pdf"]
     assert [part["media_type"] for part in shown] == ["image/png", "audio/wav", "application/pdf"]
     text = {
-        name: base64.b64encode((folder / name).read_bytes()).decode() for name in ("dot.png", "tone.wav", "paper.pdf")
+        name: base64.b64encode((folder / name).read_bytes()).decode()
+        for name in ("dot.png", "tone.wav", "paper.pdf")
     }
     assert sent == [
-        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{text['dot.png']}", "detail": "low"}},
+        {
+            "type": "image_url",
+            "image_url": {"url": f"data:image/png;base64,{text['dot.png']}", "detail": "low"},
+        },
         {"type": "input_audio", "input_audio": {"data": text["tone.wav"], "format": "wav"}},
         {
             "type": "file",
-            "file": {"filename": "paper.pdf", "file_data": f"data:application/pdf;base64,{text['paper.pdf']}"},
+            "file": {
+                "filename": "paper.pdf",
+                "file_data": f"data:application/pdf;base64,{text['paper.pdf']}",
+            },
         },
     ]
 
@@ -106,7 +116,11 @@ def test_files_are_references_in_rows_and_parts_of_the_api_for_a_server(folder: 
 def test_data_are_taken_out_of_messages_and_put_back(content: bytes, kind: str) -> None:
     text = base64.b64encode(content).decode()
     part = part_of(
-        kind, {"data": text, "media_type": {"image": "image/png", "audio": "wav", "file": "application/pdf"}[kind]}
+        kind,
+        {
+            "data": text,
+            "media_type": {"image": "image/png", "audio": "wav", "file": "application/pdf"}[kind],
+        },
     )
     shown, data = separated(messages(part))
     assert text not in json.dumps(shown) or len(text) < 12
@@ -115,7 +129,9 @@ def test_data_are_taken_out_of_messages_and_put_back(content: bytes, kind: str) 
 
 
 def test_addresses_are_sent_as_they_are(folder: Path) -> None:
-    parts = [{"type": kind, "url": f"https://x.example/{kind}"} for kind in ("image", "audio", "file")]
+    parts = [
+        {"type": kind, "url": f"https://x.example/{kind}"} for kind in ("image", "audio", "file")
+    ]
     shown, sent = asked(folder, *parts)
     assert shown == sent
     assert sent == [
@@ -140,21 +156,29 @@ def test_the_declared_type_of_data_gives_way_to_their_bytes(folder: Path) -> Non
         ({"type": "image", "path": "/etc/passwd"}, "is outside"),
         ({"type": "image", "path": "link.png"}, "is outside"),
         ({"type": "image", "path": "text.png"}, "'text.png' is not an image"),
-        ({"type": "image", "path": "paper.pdf"}, "'paper.pdf' is not an image: it is application/pdf"),
+        (
+            {"type": "image", "path": "paper.pdf"},
+            "'paper.pdf' is not an image: it is application/pdf",
+        ),
         ({"type": "audio", "path": "dot.png"}, "'dot.png' is not an audio file: it is image/png"),
         ({"type": "file", "path": "nothing.pdf"}, "there is no file 'nothing.pdf'"),
         ({"type": "image", "path": "a\0b"}, "there is no image"),
         ({"type": "image_url", "image_url": {"url": "data:image/png;base64,*"}}, "are not base64"),
     ],
 )
-def test_what_cannot_be_sent_is_found_before_any_call(folder: Path, part: Any, problem: str) -> None:
+def test_what_cannot_be_sent_is_found_before_any_call(
+    folder: Path, part: Any, problem: str
+) -> None:
     item = Item(id="i", data={"messages": messages(part)})
     assert problem in str(jinja("", media_folder=str(folder)).check(item))
 
 
 def test_what_is_too_large_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSAY_MEDIA_MB", "0.00001")
-    data = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{base64.b64encode(png()).decode()}"}}
+    data = {
+        "type": "image_url",
+        "image_url": {"url": f"data:image/png;base64,{base64.b64encode(png()).decode()}"},
+    }
     for part in ({"type": "image", "path": "dot.png"}, data):
         item = Item(id="i", data={"messages": messages(part)})
         assert "is too large: 0.0 MB" in str(jinja("", media_folder=str(folder)).check(item))
@@ -164,13 +188,23 @@ def test_what_is_too_large_is_refused(folder: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_template_shows_what_a_field_names(folder: Path) -> None:
-    parts = [{"type": "text", "text": "{{q}}"}, {"type": "image", "field": "pictures", "detail": "low"}]
+    parts = [
+        {"type": "text", "text": "{{q}}"},
+        {"type": "image", "field": "pictures", "detail": "low"},
+    ]
     prompt = jinja([{"role": "user", "content": parts}], name="p", media_folder=str(folder))
-    for value, count in ((["dot.png", "https://x.example/a.png"], 2), ("dot.png", 1), (None, 0), ("", 0)):
+    for value, count in (
+        (["dot.png", "https://x.example/a.png"], 2),
+        ("dot.png", 1),
+        (None, 0),
+        ("", 0),
+    ):
         (message,) = prompt.render(Item(id="i", data={"q": "?", "pictures": value}))
         assert len(message["content"]) == 1 + count
         assert (
-            json.dumps(message["content"][2:]).count('{"url": "https://x.example/a.png", "detail": "low"}')
+            json.dumps(message["content"][2:]).count(
+                '{"url": "https://x.example/a.png", "detail": "low"}'
+            )
             == count // 2
         )
     assert "the template uses 'pictures'" in str(prompt.check(Item(id="i", data={"q": "?"})))
@@ -210,8 +244,14 @@ class Eye:
 
 def test_rows_and_logs_hold_no_bytes_and_an_edited_file_is_asked_again(folder: Path) -> None:
     url = f"data:image/png;base64,{base64.b64encode(png() + bytes(9000)).decode()}"
-    first = {"role": "user", "content": [{"type": "image", "path": "dot.png"}, {"type": "image", "image": url}]}
-    rows = [{"id": "m", "messages": [first, {"role": "user", "content": "And now?"}]}, {"id": "n", "question": "2 + 2"}]
+    first = {
+        "role": "user",
+        "content": [{"type": "image", "path": "dot.png"}, {"type": "image", "image": url}],
+    }
+    rows = [
+        {"id": "m", "messages": [first, {"role": "user", "content": "And now?"}]},
+        {"id": "n", "question": "2 + 2"},
+    ]
     (folder / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     config = {
         "name": "c",
@@ -226,7 +266,9 @@ def test_rows_and_logs_hold_no_bytes_and_an_edited_file_is_asked_again(folder: P
         return eye.seen
 
     seen = run()
-    assert [len(request.messages) for request in seen if len(request.messages[0]["content"]) == 2] == [1, 3]
+    assert [
+        len(request.messages) for request in seen if len(request.messages[0]["content"]) == 2
+    ] == [1, 3]
     pictures = [part["image_url"]["url"] for part in seen[0].messages[0]["content"]]
     assert pictures == [f"data:image/png;base64,{base64.b64encode(png()).decode()}", url]
     for name in ("responses.jsonl", "calls.jsonl"):
@@ -242,7 +284,10 @@ def test_rows_and_logs_hold_no_bytes_and_an_edited_file_is_asked_again(folder: P
 
 
 def test_recorded_answers_are_found_again(folder: Path) -> None:
-    rows = [{"id": name, "messages": messages({"type": "image", "path": name})} for name in ("dot.png", "wrong.jpg")]
+    rows = [
+        {"id": name, "messages": messages({"type": "image", "path": name})}
+        for name in ("dot.png", "wrong.jpg")
+    ]
     (folder / "wrong.jpg").write_bytes(png() + b"x")
     (folder / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     config = {"name": "c", "dataset": str(folder / "d.jsonl")}
@@ -268,7 +313,12 @@ def texts(output: Path) -> dict[str, str]:
 def test_workers_find_the_files(folder: Path) -> None:
     row = {"id": "i", "messages": messages({"type": "image", "path": "dot.png"})}
     (folder / "d.jsonl").write_text(json.dumps(row) + "\n")
-    config = {"name": "c", "dataset": str(folder / "d.jsonl"), "models": ["demo:m"], "output_dir": str(folder / "out")}
+    config = {
+        "name": "c",
+        "dataset": str(folder / "d.jsonl"),
+        "models": ["demo:m"],
+        "output_dir": str(folder / "out"),
+    }
     done = assay.run(config, workers=1)
     assert done.run is not None
     assert done.run.counts["ok"] == 1
@@ -290,7 +340,11 @@ def test_rows_of_several_folders_want_to_know_where_their_files_are(folder: Path
 
 
 def test_anthropic_has_blocks_for_them(folder: Path) -> None:
-    _, sent = asked(folder, {"type": "file", "path": "paper.pdf"}, {"type": "file", "url": "https://x.example/a.pdf"})
+    _, sent = asked(
+        folder,
+        {"type": "file", "path": "paper.pdf"},
+        {"type": "file", "url": "https://x.example/a.pdf"},
+    )
     model: Any = anthropic("m", api_key="k")
     body = json.loads(model.body(Request(messages(*sent))))
     paper, remote = body["messages"][0]["content"][1:]
@@ -299,7 +353,10 @@ def test_anthropic_has_blocks_for_them(folder: Path) -> None:
         "type": "document",
         "source": {"type": "base64", "media_type": "application/pdf", "data": data},
     }
-    assert remote == {"type": "document", "source": {"type": "url", "url": "https://x.example/a.pdf"}}
+    assert remote == {
+        "type": "document",
+        "source": {"type": "url", "url": "https://x.example/a.pdf"},
+    }
     _, (audio,) = asked(folder, {"type": "audio", "path": "tone.wav"})
     with pytest.raises(PermanentError, match="takes no audio"):
         model.body(Request(messages(audio)))
@@ -309,4 +366,8 @@ def test_the_completions_api_takes_text_only() -> None:
     model: Any = openai("m", endpoint="http://localhost:1", api="completions")
     assert b"What is it?" in model.body(Request(messages()))
     with pytest.raises(PermanentError, match="takes text only"):
-        model.body(Request(messages({"type": "image_url", "image_url": {"url": "https://x.example/a.png"}})))
+        model.body(
+            Request(
+                messages({"type": "image_url", "image_url": {"url": "https://x.example/a.png"}})
+            )
+        )

@@ -71,7 +71,9 @@ def test_stems_of_porters_paper(word: str, root: str) -> None:
 @given(st.text("abc", max_size=40), st.text("abc", max_size=90))
 def test_distance_is_rapidfuzz_s(first: str, second: str) -> None:
     assert distance(first, second) == Levenshtein.distance(first, second)
-    assert similarity(first, second) == pytest.approx(Levenshtein.normalized_similarity(first, second))
+    assert similarity(first, second) == pytest.approx(
+        Levenshtein.normalized_similarity(first, second)
+    )
 
 
 @given(st.text("ab ", max_size=20), st.text("ab ", max_size=20))

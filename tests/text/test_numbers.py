@@ -85,7 +85,9 @@ def test_the_number_that_an_answer_gives(text: str, value: Fraction | int) -> No
 
 
 def test_the_first_number_can_be_asked_for() -> None:
-    assert [getattr(answer_number("1 2 3", position), "value", None) for position in ("first", "last")] == [1, 3]
+    assert [
+        getattr(answer_number("1 2 3", position), "value", None) for position in ("first", "last")
+    ] == [1, 3]
 
 
 @given(st.integers(-(10**15), 10**15))

@@ -36,7 +36,9 @@ ENDINGS = """
     iviti biliti fulli logi icate ative alize iciti ical ful ness al ance er able ement ment ent sion tion ion ou ism
     ate iti ous ive ize e ll y ed ing eed ied ies sses s ss ally
 """.split()  # noqa: SIM905
-MADE_UP = st.tuples(st.text("aeiouybcdlst1", max_size=6), st.sampled_from(ENDINGS), st.sampled_from(["", *ENDINGS]))
+MADE_UP = st.tuples(
+    st.text("aeiouybcdlst1", max_size=6), st.sampled_from(ENDINGS), st.sampled_from(["", *ENDINGS])
+)
 LETTERS = st.lists(st.sampled_from("abcd"), max_size=9)
 
 
@@ -52,7 +54,10 @@ def test_rouge_is_that_of_rouge_score(stemming: bool, text: str, reference: str)
     expected = RougeScorer(names, use_stemmer=stemming).score(reference, text)
     ours, theirs = rouge.words(text, stemming), rouge.words(reference, stemming)
     found = {f"rouge{n}": rouge.rouge_n(ours, theirs, n) for n in (1, 2, 3)}
-    found |= {"rougeL": rouge.rouge_l(ours, theirs), "rougeLsum": rouge.rouge_l_sum(text, reference, stemming)}
+    found |= {
+        "rougeL": rouge.rouge_l(ours, theirs),
+        "rougeLsum": rouge.rouge_l_sum(text, reference, stemming),
+    }
     for name, score in expected.items():
         wanted = (score.fmeasure, score.precision, score.recall)
         assert found[name] == pytest.approx(wanted, abs=1e-12), name

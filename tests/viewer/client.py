@@ -27,11 +27,23 @@ class Client:
         self, path: str, method: str = "GET", body: bytes | None = None, **headers: str | None
     ) -> tuple[int, dict[str, str], bytes]:
         """Status, headers and body; a header that is None is not sent."""
-        named = {"cookie": self.cookie, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        named = {
+            "cookie": self.cookie,
+            **{name.replace("_", "-"): value for name, value in headers.items()},
+        }
         with closing(http.client.HTTPConnection(HOST, self.port, timeout=20)) as connection:
-            connection.request(method, path, body, {name: value for name, value in named.items() if value is not None})
+            connection.request(
+                method,
+                path,
+                body,
+                {name: value for name, value in named.items() if value is not None},
+            )
             with closing(connection.getresponse()) as answer:
-                return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+                return (
+                    answer.status,
+                    {name.lower(): value for name, value in answer.getheaders()},
+                    answer.read(),
+                )
 
     def page(self, name: str, **query: Any) -> Any:
         status, _, content = self.ask(f"/data/{name}?{urlencode(query, doseq=True)}")

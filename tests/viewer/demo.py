@@ -23,7 +23,10 @@ def demo(folder: Path, **overrides: Any) -> Path:
 def ask(root: Path | Experiments, name: str, /, **query: Any) -> Any:
     """A page as JSON; a field with several values is a list."""
     experiments = root if isinstance(root, Experiments) else Experiments([root])
-    texts = {key: list(map(str, value)) if isinstance(value, list) else [str(value)] for key, value in query.items()}
+    texts = {
+        key: list(map(str, value)) if isinstance(value, list) else [str(value)]
+        for key, value in query.items()
+    }
     return msgspec.json.decode(msgspec.json.encode(page(experiments, name, texts)))
 
 

@@ -26,7 +26,9 @@ _RESPONSE = {"ok": None, "refused": None, "errored": "it broke", "skipped": "lef
 
 def write(path: Path, rows: Iterable[Mapping[str, Any]], *, escaped: bool = False) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row, ensure_ascii=escaped) + "\n" for row in rows), encoding="utf-8")
+    path.write_text(
+        "".join(json.dumps(row, ensure_ascii=escaped) + "\n" for row in rows), encoding="utf-8"
+    )
 
 
 def responses(seed: int, items: int = 12, samples: int = 2, *, keys: bool = True) -> list[Row]:
@@ -37,10 +39,22 @@ def responses(seed: int, items: int = 12, samples: int = 2, *, keys: bool = True
             for sample in range(samples):
                 outcome = chance.choices(list(_RESPONSE), (9, 1, 1, 1))[0]
                 row: Row = {"item_id": f"q{item:03}", "sample_index": sample, "model_name": model}
-                row |= {"prompt": f"Question {item}: {chance.choice(WORDS)}", "response": chance.choice(WORDS)}
-                row |= {"inference_time": chance.choice([0.1, 0.5, 2.0]), "total_tokens": chance.choice([None, 7])}
-                row |= {"metadata": {"model_id": model, "prompt_template": prompt, "nested": {"a": 1}}}
-                row |= {"outcome": outcome, "error": _RESPONSE[outcome], "cost": chance.choice([None, 0.5])}
+                row |= {
+                    "prompt": f"Question {item}: {chance.choice(WORDS)}",
+                    "response": chance.choice(WORDS),
+                }
+                row |= {
+                    "inference_time": chance.choice([0.1, 0.5, 2.0]),
+                    "total_tokens": chance.choice([None, 7]),
+                }
+                row |= {
+                    "metadata": {"model_id": model, "prompt_template": prompt, "nested": {"a": 1}}
+                }
+                row |= {
+                    "outcome": outcome,
+                    "error": _RESPONSE[outcome],
+                    "cost": chance.choice([None, 0.5]),
+                }
                 if chance.random() < 0.3:
                     row["metadata"]["extra"] = chance.choice([True, 1, 1.5, "1", None])
                 if keys:
@@ -50,7 +64,9 @@ def responses(seed: int, items: int = 12, samples: int = 2, *, keys: bool = True
     return rows
 
 
-def evaluations(rows: list[Row], seed: int, labels: tuple[str, ...] = ("match", "grade")) -> list[Row]:
+def evaluations(
+    rows: list[Row], seed: int, labels: tuple[str, ...] = ("match", "grade")
+) -> list[Row]:
     chance = random.Random(seed)
     made: list[Row] = []
     for row in rows:
@@ -58,12 +74,24 @@ def evaluations(rows: list[Row], seed: int, labels: tuple[str, ...] = ("match", 
             if chance.random() < 0.1:
                 continue
             outcome = chance.choices(["scored", "unparsed", "errored"], (8, 1, 1))[0]
-            score = chance.choice([0.0, 0.25, 1.0]) if label == "grade" else float(chance.random() < 0.5)
-            entry: Row = {"item_id": row["item_id"], "sample_index": row["sample_index"], "label": label}
+            score = (
+                chance.choice([0.0, 0.25, 1.0])
+                if label == "grade"
+                else float(chance.random() < 0.5)
+            )
+            entry: Row = {
+                "item_id": row["item_id"],
+                "sample_index": row["sample_index"],
+                "label": label,
+            }
             entry |= {"scorer": label, "model_name": row["model_name"], "outcome": outcome}
             passed = None if label == "grade" else score > 0
             scored = outcome == "scored"
-            entry |= {"passed": passed if scored else None, "score": score if scored else None, "metadata": {}}
+            entry |= {
+                "passed": passed if scored else None,
+                "score": score if scored else None,
+                "metadata": {},
+            }
             if row.get("key"):
                 entry["responses"] = [row["key"]]
             made.append(entry)
@@ -73,12 +101,18 @@ def evaluations(rows: list[Row], seed: int, labels: tuple[str, ...] = ("match", 
 
 def items(count: int = 12) -> list[Row]:
     return [
-        {"id": f"q{item:03}", "data": {"question": f"What is {item}?"}, "metadata": {"kind": f"k{item % 3}"}}
+        {
+            "id": f"q{item:03}",
+            "data": {"question": f"What is {item}?"},
+            "metadata": {"kind": f"k{item % 3}"},
+        }
         for item in range(count)
     ]
 
 
-def experiment(folder: Path, seed: int, *, keys: bool = True, escaped: bool = False, of: int = 12) -> Path:
+def experiment(
+    folder: Path, seed: int, *, keys: bool = True, escaped: bool = False, of: int = 12
+) -> Path:
     """A folder of rows without a manifest."""
     rows = responses(seed, of, keys=keys)
     write(folder / "items.jsonl", items(of))
@@ -90,7 +124,9 @@ def experiment(folder: Path, seed: int, *, keys: bool = True, escaped: bool = Fa
 
 def read(path: Path) -> list[Row]:
     rows: list[Row] = []
-    for line in path.read_text(encoding="utf-8", errors="replace").split("\n") if path.exists() else ():
+    for line in (
+        path.read_text(encoding="utf-8", errors="replace").split("\n") if path.exists() else ()
+    ):
         try:
             rows.append(json.loads(line))
         except ValueError:
@@ -107,7 +143,13 @@ def samples(folder: Path, label: str, name: str = "") -> list[Row]:
         verdict = next((entry for entry in judged if _judges(entry, row)), None)
         scored = verdict is not None and verdict["outcome"] == "scored"
         score = verdict["score"] if scored else None
-        passed = None if score is None else verdict["passed"] if verdict["passed"] is not None else score > 0
+        passed = (
+            None
+            if score is None
+            else verdict["passed"]
+            if verdict["passed"] is not None
+            else score > 0
+        )
         facets = {**{name: value for name, value in row["metadata"].items() if name != "nested"}}
         facets |= {"kind": kinds[row["item_id"]], "model_name": row["model_name"]}
         facets["task"] = row.get("task") or row["model_name"]
@@ -124,8 +166,15 @@ def samples(folder: Path, label: str, name: str = "") -> list[Row]:
                 "score": score,
                 "latency": row["inference_time"],
                 "length": len(row["response"]),
-                "facets": {name: _text(value) for name, value in facets.items() if value is not None},
-                "texts": [row["item_id"], row["prompt"], row["response"], f"What is {int(row['item_id'][1:])}?"],
+                "facets": {
+                    name: _text(value) for name, value in facets.items() if value is not None
+                },
+                "texts": [
+                    row["item_id"],
+                    row["prompt"],
+                    row["response"],
+                    f"What is {int(row['item_id'][1:])}?",
+                ],
             }
         )
     return found

@@ -30,7 +30,9 @@ def tips(chart: dict[str, Any], tag: str) -> list[str]:
 
 def test_intervals_are_those_of_the_rows(root: Path) -> None:
     drawn = tips(ask(root, "chart", name="intervals", metric="pass@4"), "circle")
-    rows = [row for row in rows_of(root / "demo", "metrics.jsonl") if row["metric_name"] == "pass@4"]
+    rows = [
+        row for row in rows_of(root / "demo", "metrics.jsonl") if row["metric_name"] == "pass@4"
+    ]
     assert drawn == [
         f"{row['metadata.model_id']}, {row['prompt_template']}: {row['value']:.3f} "
         f"({row['ci_low']:.3f} to {row['ci_high']:.3f}); 46 items, 184 samples"
@@ -64,10 +66,14 @@ def test_a_scatter_has_each_row_at_its_price(root: Path) -> None:
     assert [tip.partition(" at ")[0].partition(" (")[0] for tip in drawn] == [
         f"{', '.join(row['facets'].values())}: {row['value']:.3f}" for row in rows
     ]
-    assert [tip.partition(" at ")[2].partition(";")[0] for tip in drawn] == [f"{row['latency']:.3g}" for row in spent]
+    assert [tip.partition(" at ")[2].partition(";")[0] for tip in drawn] == [
+        f"{row['latency']:.3g}" for row in spent
+    ]
 
 
-@pytest.mark.parametrize(("name", "field"), [("latency", "inference_time"), ("tokens", "total_tokens")])
+@pytest.mark.parametrize(
+    ("name", "field"), [("latency", "inference_time"), ("tokens", "total_tokens")]
+)
 def test_distributions_of_responses(root: Path, name: str, field: str) -> None:
     drawn = tips(ask(root, "chart", name=name), "rect")
     responses = rows_of(root / "demo", "responses.jsonl")
@@ -75,15 +81,20 @@ def test_distributions_of_responses(root: Path, name: str, field: str) -> None:
         values = [row[field] for row in responses if row["model_name"] == model]
         bars = [tip for tip in drawn if tip.startswith(model)]
         numbers = [
-            [float(n.replace(",", "")) for n in re.findall(r"-?\d[\d.,e-]*", bar.partition(":")[2])] for bar in bars
+            [float(n.replace(",", "")) for n in re.findall(r"-?\d[\d.,e-]*", bar.partition(":")[2])]
+            for bar in bars
         ]
         assert sum(count for count, *_ in numbers) == len(values) == numbers[0][1]
         if name == "tokens":
-            assert [count for count, *_ in numbers] == [values.count(n) for n in sorted(set(values))]
+            assert [count for count, *_ in numbers] == [
+                values.count(n) for n in sorted(set(values))
+            ]
 
 
 def test_distribution_of_scores_by_prompt(root: Path) -> None:
-    drawn = tips(ask(root, "chart", name="scores", by="prompt_template", label="exact_match"), "rect")
+    drawn = tips(
+        ask(root, "chart", name="scores", by="prompt_template", label="exact_match"), "rect"
+    )
     rows = rows_of(root / "demo", "evaluation_results.jsonl")
     for prompt in ("short", "polite"):
         scores = [row["score"] for row in rows if row["metadata"]["prompt_template"] == prompt]
@@ -127,7 +138,11 @@ def test_pass_at_k_goes_over_k(root: Path, tmp_path: Path) -> None:
     ("query", "what", "fix"),
     [
         ({"name": "heat"}, "two facets", "rows"),
-        ({"name": "intervals", "metric": "recall"}, "no row has the metric 'recall'", "pass@1 of exact_match"),
+        (
+            {"name": "intervals", "metric": "recall"},
+            "no row has the metric 'recall'",
+            "pass@1 of exact_match",
+        ),
         ({"name": "scatter", "by": "colour"}, "colour", "cost or latency"),
         ({"name": "scores", "label": "none"}, "no label 'none'", "exact_match"),
         ({"name": "latency", "by": "item_id"}, "no facet 'item_id'", "another facet"),

@@ -17,7 +17,10 @@ from tests.viewer.demo import ask, demo
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("compared")
     demo(folder / "base")
-    prompts = {"short": "{{question}}\nAnswer with only the result.", "polite": "Please: {{question}}"}
+    prompts = {
+        "short": "{{question}}\nAnswer with only the result.",
+        "polite": "Please: {{question}}",
+    }
     demo(folder / "next", prompt_templates=prompts, evaluation_methods=["exact_match", "contains"])
     return folder
 
@@ -35,8 +38,14 @@ def plain(comparison: Any) -> Any:
 
 def test_two_experiments(root: Path) -> None:
     page = ask(root, "compare", a="base", b="next")
-    assert plain(page["comparison"]) == plain(assay.compare([root / "base", root / "next"], label="exact_match"))
-    assert (page["label"], page["labels"], page["metric"]) == ("exact_match", ["exact_match"], "mean")
+    assert plain(page["comparison"]) == plain(
+        assay.compare([root / "base", root / "next"], label="exact_match")
+    )
+    assert (page["label"], page["labels"], page["metric"]) == (
+        "exact_match",
+        ["exact_match"],
+        "mean",
+    )
     pair = page["comparison"]["pairs"][0]
     assert (pair["baseline"], pair["candidate"]) == ("base", "next")
 
@@ -44,9 +53,20 @@ def test_two_experiments(root: Path) -> None:
 def test_two_values_of_a_facet_by_another(root: Path) -> None:
     sides = {"a": "base::model_name=demo-small", "b": "base::model_name=demo-large"}
     page = ask(root, "compare", **sides, facet="kind", metric="pass@1")
-    options: dict[str, Any] = {"facet": "model_name", "values": ["demo-small", "demo-large"], "metric": "pass@1"}
+    options: dict[str, Any] = {
+        "facet": "model_name",
+        "values": ["demo-small", "demo-large"],
+        "metric": "pass@1",
+    }
     assert plain(page["comparison"]) == plain(assay.compare([root / "base"], **options))
-    assert [entry["value"] for entry in page["by"]] == ["addition", "capital", "letters", "percent", "product", "steps"]
+    assert [entry["value"] for entry in page["by"]] == [
+        "addition",
+        "capital",
+        "letters",
+        "percent",
+        "product",
+        "steps",
+    ]
     for entry in page["by"]:
         same = assay.compare([root / "base"], **options, where={"kind": entry["value"]})
         assert plain(entry["comparison"]) == plain(same)
@@ -57,7 +77,9 @@ def test_several_facets_are_one_side(root: Path) -> None:
     name = "base::model_name=demo-{}::prompt_template=short"
     page = ask(root, "compare", a=name.format("small"), b=name.format("large"))
     where = {"prompt_template": "short"}
-    same = assay.compare([root / "base"], facet="model_name", values=["demo-small", "demo-large"], where=where)
+    same = assay.compare(
+        [root / "base"], facet="model_name", values=["demo-small", "demo-large"], where=where
+    )
     assert plain(page["comparison"]) == plain(same)
 
 
@@ -67,7 +89,13 @@ def test_what_differs_between_experiments(root: Path) -> None:
     assert "You are a careful assistant." in differences["prompt"][0]
     assert "Please: {{question}}" in differences["prompt"][1]
     assert differences["config.evaluation_methods.contains"][0] == "–"
-    assert not {"data", "items", "served model", "config.output_dir", "scorer exact_match.code"} & set(differences)
+    assert not {
+        "data",
+        "items",
+        "served model",
+        "config.output_dir",
+        "scorer exact_match.code",
+    } & set(differences)
 
 
 def test_what_differs_within_one_experiment(root: Path) -> None:
@@ -83,7 +111,8 @@ def test_secrets_are_never_shown(root: Path, tmp_path: Path) -> None:
         file = tmp_path / name / "config.yaml"
         secret = f"sk-{name}0123456789abcdef0123"
         file.write_text(
-            file.read_text() + f"api_key: {secret}\nheaders: {{x: {secret}}}\nother: {{deep: ['{secret}']}}\n"
+            file.read_text()
+            + f"api_key: {secret}\nheaders: {{x: {secret}}}\nother: {{deep: ['{secret}']}}\n"
         )
     page = json.dumps(ask(tmp_path, "compare", a="base", b="next"))
     assert "sk-base" not in page
@@ -97,7 +126,9 @@ def test_unfinished_evidence_is_incomplete(root: Path, tmp_path: Path) -> None:
     manifest = json.loads(file.read_text())
     manifest["evaluation"] |= {"complete": False, "planned": 10_000}
     file.write_text(json.dumps(manifest))
-    pair = ask(tmp_path, "compare", a="base", b="next", label="exact_match")["comparison"]["pairs"][0]
+    pair = ask(tmp_path, "compare", a="base", b="next", label="exact_match")["comparison"]["pairs"][
+        0
+    ]
     assert pair["verdict"] == "incomplete"
 
 

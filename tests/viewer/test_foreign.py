@@ -19,7 +19,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_folder_of_logs_has_names_and_numbers() -> None:
     folder = LOGS / "deepeval/logs"
     shown = experiments_below([folder])
-    assert set(shown.list()) == {f"test_run_{name}.json" for name in ("conversations", "every_field", "large", "tiny")}
+    assert set(shown.list()) == {
+        f"test_run_{name}.json" for name in ("conversations", "every_field", "large", "tiny")
+    }
     assert shown.names == [str(folder)]
     rows = ask(shown, "leaderboard")["rows"]
     means = {row["experiment"]: row["value"] for row in rows if row["label"] == "pass"}

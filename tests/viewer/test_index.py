@@ -20,7 +20,16 @@ from assay.viewer.index.index import Index, load
 from assay.viewer.index.opening import open_index
 from assay.viewer.pages import page
 from tests.support import Lab
-from tests.viewer.generated import Row, evaluations, experiment, items, read, responses, samples, write
+from tests.viewer.generated import (
+    Row,
+    evaluations,
+    experiment,
+    items,
+    read,
+    responses,
+    samples,
+    write,
+)
 
 
 @pytest.fixture(autouse=True, name="state")
@@ -66,13 +75,19 @@ def test_an_experiment_that_grows_continues_its_index(tmp_path: Path, made: list
     judged = evaluations(rows, 2)
     write(folder / "responses.jsonl", rows[:10])
     write(folder / "evaluation_results.jsonl", judged[:5])
-    write(folder / "items.jsonl", [{"id": f"q{at:03}", "data": {}, "metadata": {"kind": "k"}} for at in range(20)])
+    write(
+        folder / "items.jsonl",
+        [{"id": f"q{at:03}", "data": {}, "metadata": {"kind": "k"}} for at in range(20)],
+    )
     (folder / "manifest.json").write_text("{}")
     experiments = Experiments([tmp_path / "runs"])
     assert rows_of(experiments) == expected(folder)
     for step in range(1, 6):
         more = rows[20 * step - 10 : 20 * step + 10]
-        append(folder / "responses.jsonl", [{**row, "metadata": {**row["metadata"], "late": step}} for row in more])
+        append(
+            folder / "responses.jsonl",
+            [{**row, "metadata": {**row["metadata"], "late": step}} for row in more],
+        )
         append(folder / "evaluation_results.jsonl", judged[40 * step - 35 : 40 * step + 5])
         assert rows_of(experiments) == expected(folder)
         assert len(rows_of(experiments, where=[f"late={step}"])) == len(more)
@@ -96,7 +111,9 @@ def test_half_a_line_counts_once_it_is_whole(tmp_path: Path, made: list[str]) ->
         file.write(line[50:])  # whole, although its line feed is to come
     assert rows_of(experiments) == expected(folder) != before
     with (folder / "responses.jsonl").open("a") as file:
-        file.write("\n" + "not JSON\n\n[1, 2]\n" + json.dumps({**rows[1], "item_id": "q002"}) + "\n")
+        file.write(
+            "\n" + "not JSON\n\n[1, 2]\n" + json.dumps({**rows[1], "item_id": "q002"}) + "\n"
+        )
     after = rows_of(experiments)
     assert len(after) == len(before) + 2
     assert after == expected_without_lists(folder)
@@ -128,19 +145,26 @@ def test_an_index_of_other_rows_is_made_anew(tmp_path: Path, made: list[str], ch
     content = path.read_bytes()
     lines = content.splitlines(keepends=True)
     if change == "replaced":  # longer, by another file of the same name
-        path.with_name("new").write_bytes(b"".join(lines[::-1]) + lines[0].replace(b'"key": "', b'"key": "f'))
+        path.with_name("new").write_bytes(
+            b"".join(lines[::-1]) + lines[0].replace(b'"key": "', b'"key": "f')
+        )
         os.replace(path.with_name("new"), path)
     elif change == "edited":  # in place, as long as before
         path.write_bytes(content.replace(b'"sample_index": 1', b'"sample_index": 0', 1))
     elif change == "shorter":
         path.write_bytes(b"".join(lines[:-4]))
     elif change == "moved":  # in place, and longer
-        path.write_bytes(b"".join([*lines[4:], *lines[:4], lines[0].replace(b'"key": "', b'"key": "f')]))
+        path.write_bytes(
+            b"".join([*lines[4:], *lines[:4], lines[0].replace(b'"key": "', b'"key": "f')])
+        )
     elif change == "copied":  # the same bytes in another file, whose time differs
         path.with_name("new").write_bytes(content)
         os.replace(path.with_name("new"), path)
     else:
-        write(folder / "items.jsonl", [{"id": "q000", "data": {"question": "new"}, "metadata": {"kind": "new"}}])
+        write(
+            folder / "items.jsonl",
+            [{"id": "q000", "data": {"question": "new"}, "metadata": {"kind": "new"}}],
+        )
         assert page(experiments, "samples", {"where": ["kind=new"]})["total"] == 6
         assert made == ["anew", "anew"]
         return
@@ -163,7 +187,9 @@ def test_segments_are_read_as_well(tmp_path: Path) -> None:
     assert found == sum(any("beta" in text.lower() for text in each) for each in texts) > 0
 
 
-def test_an_index_outlives_the_process_and_its_own_damage(tmp_path: Path, made: list[str], state: Path) -> None:
+def test_an_index_outlives_the_process_and_its_own_damage(
+    tmp_path: Path, made: list[str], state: Path
+) -> None:
     experiment(tmp_path / "runs/e", 8)
     first = rows_of(Experiments([tmp_path / "runs"]))
     (file,) = (state / "index").iterdir()
@@ -173,7 +199,9 @@ def test_an_index_outlives_the_process_and_its_own_damage(tmp_path: Path, made: 
     assert made == ["anew"]
     content = file.read_bytes()
     half = len(content) // 2
-    changed = [content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :] for at in (100, half)]  # header, columns
+    changed = [
+        content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :] for at in (100, half)
+    ]  # header, columns
     for broken in (*changed, content[:half], content[:-3], b"", b"x"):
         file.write_bytes(broken)
         assert load(file) is None
@@ -182,13 +210,17 @@ def test_an_index_outlives_the_process_and_its_own_damage(tmp_path: Path, made: 
     assert load(file) is not None
 
 
-def test_a_state_directory_that_cannot_be_written_costs_only_time(tmp_path: Path, state: Path) -> None:
+def test_a_state_directory_that_cannot_be_written_costs_only_time(
+    tmp_path: Path, state: Path
+) -> None:
     folder = experiment(tmp_path / "runs/e", 9)
     state.write_text("a file")
     assert rows_of(Experiments([tmp_path / "runs"])) == expected(folder)
 
 
-def test_little_is_not_worth_a_file(tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_little_is_not_worth_a_file(
+    tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.undo()
     monkeypatch.setenv("ASSAY_STATE_DIR", str(state))
     folder = experiment(tmp_path / "runs/e", 9)
@@ -236,7 +268,9 @@ def test_a_large_index_is_made_while_the_first_rows_are_shown(
     assert made == ["preview", "anew"]
 
 
-def test_what_goes_wrong_in_the_background_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_goes_wrong_in_the_background_is_raised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     experiment(tmp_path / "runs/e", 11)
 
     def failing(*args: Any) -> Any:
@@ -269,9 +303,15 @@ def test_rows_that_do_not_count_are_not_listed(tmp_path: Path, made: list[str]) 
     index, _ = open_index(experiments, id)
     shown = [line for log in find_source(folder).logs("run") for _, line in log.scan()]
     assert 0 < len(shown) < 61
-    rows = zip(index.arrays["response.log"].tolist(), index.arrays["response.position"].tolist(), strict=True)
+    rows = zip(
+        index.arrays["response.log"].tolist(),
+        index.arrays["response.position"].tolist(),
+        strict=True,
+    )
     assert [index.read("run", *place) for place in rows] == shown
-    append(folder / "responses.jsonl", [{**json.loads(shown[-1]), "key": "f" * 32, "sample_index": 7}])
+    append(
+        folder / "responses.jsonl", [{**json.loads(shown[-1]), "key": "f" * 32, "sample_index": 7}]
+    )
     assert len(open_index(experiments, id)[0]) == len(shown) + 1
     assert made == ["anew"] * 3  # what does not count may count when the rest of its call has come
 
@@ -284,14 +324,20 @@ def test_rows_that_an_evaluation_was_made_from_elsewhere_are_indexed(tmp_path: P
         lab.config["models"] = [lab.model(name)]
         lab.run()
         runs.append(tmp_path / name / "out")
-    assay.evaluate(runs, scorers=["exact_match"], metrics=["pass_rate"], output_dir=str(tmp_path / "both"))
+    assay.evaluate(
+        runs, scorers=["exact_match"], metrics=["pass_rate"], output_dir=str(tmp_path / "both")
+    )
     experiments = Experiments([tmp_path / "both"])
     (id,) = experiments.list()
     rows = page(experiments, "samples", {"limit": ["500"]})["rows"]
     own = [row for run in runs for row in read(run / "responses.jsonl")]
-    assert [(row["key"], row["answer"]) for row in rows] == [(row["key"], row["response"]) for row in own]
+    assert [(row["key"], row["answer"]) for row in rows] == [
+        (row["key"], row["response"]) for row in own
+    ]
     assert {row["verdict"] for row in rows} == {"scored"}
-    traced = page(experiments, "sample", {"item": ["q1"], "experiment": [id]})["experiments"][0]["samples"]
+    traced = page(experiments, "sample", {"item": ["q1"], "experiment": [id]})["experiments"][0][
+        "samples"
+    ]
     assert json.loads(msgspec.json.encode(traced)) == json.loads(
         msgspec.json.encode(assay.trace(tmp_path / "both", "q1").samples)
     )
@@ -313,13 +359,17 @@ def test_foreign_rows_may_be_written_anyhow(tmp_path: Path) -> None:
         '{"response": "nobody asked"}',
     ]
     folder.mkdir(parents=True)
-    (folder / "responses.jsonl").write_bytes("\n".join(lines).encode() + b'\n{"item_id": "c", "prompt": "\xff"}\n')
+    (folder / "responses.jsonl").write_bytes(
+        "\n".join(lines).encode() + b'\n{"item_id": "c", "prompt": "\xff"}\n'
+    )
     labels = [
         {"item_id": 5, "model_name": "m", "label": {"name": "ok"}, "passed": True},
         {"item_id": "a", "label": "ok", "score": float("nan")},
         {"item_id": "b", "label": "ok"},
     ]
-    (folder / "evaluation_results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in labels))
+    (folder / "evaluation_results.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in labels)
+    )
     (folder / "manifest.json").write_text("{}")
     experiments = Experiments([tmp_path / "runs"])
     rows = page(experiments, "samples", {})["rows"]
@@ -350,22 +400,35 @@ def test_only_labels_are_samples_too_but_matches_are_not(tmp_path: Path) -> None
     }
     write(tmp_path / "runs/e/evaluation_results.jsonl", [*judged, match])
     (tmp_path / "runs/e/manifest.json").write_text("{}")
-    answer = page(Experiments([tmp_path / "runs"]), "samples", {"label": ["match"], "limit": ["500"]})
+    answer = page(
+        Experiments([tmp_path / "runs"]), "samples", {"label": ["match"], "limit": ["500"]}
+    )
     assert sorted(answer["labels"]) == ["grade", "match"]
     assert answer["facets"]["model_name"] == ["large", "small"]
-    places = list(dict.fromkeys((row["item_id"], row["model_name"], row["sample_index"]) for row in judged))
+    places = list(
+        dict.fromkeys((row["item_id"], row["model_name"], row["sample_index"]) for row in judged)
+    )
     assert [(row["item"], row["model"], row["sample"]) for row in answer["rows"]] == places
     verdicts = {
-        (row["item_id"], row["model_name"], row["sample_index"]): row for row in judged if row["label"] == "match"
+        (row["item_id"], row["model_name"], row["sample_index"]): row
+        for row in judged
+        if row["label"] == "match"
     }
     for row in answer["rows"]:
-        verdict = verdicts.get((row["item"], row["model"], row["sample"]), {"outcome": "", "score": None})
+        verdict = verdicts.get(
+            (row["item"], row["model"], row["sample"]), {"outcome": "", "score": None}
+        )
         assert (row["verdict"], row["score"]) == (verdict["outcome"], verdict["score"])
 
 
 def test_a_facet_has_at_most_a_thousand_values(tmp_path: Path) -> None:
     rows = [
-        {"item_id": f"q{at}", "model_name": "m", "response": "", "metadata": {"few": at % 1000, "many": at % 1001}}
+        {
+            "item_id": f"q{at}",
+            "model_name": "m",
+            "response": "",
+            "metadata": {"few": at % 1000, "many": at % 1001},
+        }
         for at in range(2002)
     ]
     write(tmp_path / "runs/e/responses.jsonl", rows[:1500])
@@ -388,24 +451,54 @@ def test_a_facet_has_at_most_a_thousand_values(tmp_path: Path) -> None:
         ({"items": '{"id": "a", "data": {}}\n'}, 0),
         ({"responses": "\n\n", "evaluation_results": ""}, 0),
         ({"responses": "not JSON\n{\n", "evaluation_results": "nope\n", "items": "zzz\n[]\n"}, 0),
-        ({"responses": '{"item_id": "a", "metadata": {"x": ' + "[" * 100_000 + "]" * 100_000 + "}}\n"}, 0),
-        ({"responses": '{"item_id": "a\\u0000\\ud800", "metadata": {"a\\"b": 1, "\\ud800": 2}}\n'}, 1),
-        ({"responses": "".join(f'{{"item_id": "a", "metadata": {{"m{at}": 1}}}}\n' for at in range(300))}, 300),
+        (
+            {
+                "responses": '{"item_id": "a", "metadata": {"x": '
+                + "[" * 100_000
+                + "]" * 100_000
+                + "}}\n"
+            },
+            0,
+        ),
+        (
+            {
+                "responses": '{"item_id": "a\\u0000\\ud800", "metadata": {"a\\"b": 1, "\\ud800": 2}}\n'
+            },
+            1,
+        ),
+        (
+            {
+                "responses": "".join(
+                    f'{{"item_id": "a", "metadata": {{"m{at}": 1}}}}\n' for at in range(300)
+                )
+            },
+            300,
+        ),
     ],
 )
-def test_whatever_a_folder_holds_has_a_page(tmp_path: Path, files: dict[str, str], rows: int) -> None:
+def test_whatever_a_folder_holds_has_a_page(
+    tmp_path: Path, files: dict[str, str], rows: int
+) -> None:
     (tmp_path / "runs/e").mkdir(parents=True)
     for name, text in {"manifest": "{}", **files}.items():
-        (tmp_path / "runs/e" / f"{name}.{'json' if name == 'manifest' else 'jsonl'}").write_text(text)
+        (tmp_path / "runs/e" / f"{name}.{'json' if name == 'manifest' else 'jsonl'}").write_text(
+            text
+        )
     experiments = Experiments([tmp_path / "runs"])
-    for query in ({}, {"search": ["a"], "sort": ["item"]}, {"only": ["disagree"], "sort": ["disagreement"]}):
+    for query in (
+        {},
+        {"search": ["a"], "sort": ["item"]},
+        {"only": ["disagree"], "sort": ["disagreement"]},
+    ):
         assert page(experiments, "samples", query)["all"] == rows
         assert page(experiments, "matrix", query)["total"] <= rows
     if rows == 300:
         assert len(page(experiments, "samples", {})["facets"]) < 70
 
 
-def test_pages_may_be_asked_for_at_once_while_rows_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_may_be_asked_for_at_once_while_rows_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(opening, "_LITTLE", 20_000)
     folder = tmp_path / "runs/e"
     rows = responses(20, 100)
@@ -416,7 +509,12 @@ def test_pages_may_be_asked_for_at_once_while_rows_are_written(tmp_path: Path, m
     experiments = Experiments([tmp_path / "runs"])
 
     def asking(number: int) -> list[int]:
-        queries = ({"sort": ["item"]}, {"search": ["beta"]}, {"only": ["disagree"]}, {"where": ["model_id=small"]})
+        queries = (
+            {"sort": ["item"]},
+            {"search": ["beta"]},
+            {"only": ["disagree"]},
+            {"where": ["model_id=small"]},
+        )
         return [page(experiments, "samples", queries[(number + at) % 4])["all"] for at in range(25)]
 
     with ThreadPoolExecutor(4) as pool:
@@ -442,7 +540,12 @@ def test_of_several_labels_of_an_answer_the_first_counts(tmp_path: Path) -> None
     rows = responses(22, 3)
     judged = evaluations(rows, 23)
     write(tmp_path / "runs/e/responses.jsonl", rows)
-    write(tmp_path / "runs/e/evaluation_results.jsonl", [*judged, *({**row, "score": 0.5} for row in judged)])
+    write(
+        tmp_path / "runs/e/evaluation_results.jsonl",
+        [*judged, *({**row, "score": 0.5} for row in judged)],
+    )
     write(tmp_path / "runs/e/items.jsonl", items(3))
     (tmp_path / "runs/e/manifest.json").write_text("{}")
-    assert rows_of(Experiments([tmp_path / "runs"]), "grade") == expected(tmp_path / "runs/e", "grade")
+    assert rows_of(Experiments([tmp_path / "runs"]), "grade") == expected(
+        tmp_path / "runs/e", "grade"
+    )

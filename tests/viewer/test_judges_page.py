@@ -44,7 +44,9 @@ def test_labels_are_compared_and_nothing_is_stored(root: Path, tmp_path: Path) -
     assert content(tmp_path) == before
     _same(page, assay.calibrate(tmp_path / "judges"))
     (tmp_path / "judges" / "labels.jsonl").unlink()
-    assert ask(tmp_path, "judges", experiment="judges")["judges"] == page["judges"]  # what is stored now
+    assert (
+        ask(tmp_path, "judges", experiment="judges")["judges"] == page["judges"]
+    )  # what is stored now
 
 
 def _same(page: dict[str, object], calibrated: object) -> None:
@@ -57,8 +59,14 @@ def _same(page: dict[str, object], calibrated: object) -> None:
     for judge, each in zip(judges, calibrated.calibrations, strict=True):
         facts = {what: (value, span) for what, value, span in judge["facts"]}
         kappa, percent = each.agreement.kappa, each.agreement.percent
-        assert facts["Cohen's kappa"] == (f"{kappa.value:.3f}", f"{kappa.low:.3f} … {kappa.high:.3f}")
-        assert facts["agreement"] == (f"{percent.value:.3f}", f"{percent.low:.3f} … {percent.high:.3f}")
+        assert facts["Cohen's kappa"] == (
+            f"{kappa.value:.3f}",
+            f"{kappa.low:.3f} … {kappa.high:.3f}",
+        )
+        assert facts["agreement"] == (
+            f"{percent.value:.3f}",
+            f"{percent.low:.3f} … {percent.high:.3f}",
+        )
         assert facts["sensitivity"][0] == f"{each.sensitivity.value:.3f}"
         assert facts["labelled answers"] == (f"{each.labels:,}", "")
         for count in (each.counted.tp, each.counted.fn, each.counted.fp, each.counted.tn):
@@ -76,7 +84,10 @@ def test_a_judge_with_grades_has_a_curve(tmp_path: Path) -> None:
         "graded: reliability",
     ]
     curve = assay.calibrate(tmp_path / "out", keep=False).calibrations[0].curve
-    expected = [np.mean([said for item, said in people.items() if int(item[1:]) % 5 == grade]) for grade in range(5)]
+    expected = [
+        np.mean([said for item, said in people.items() if int(item[1:]) % 5 == grade])
+        for grade in range(5)
+    ]
     assert [point.score for point in curve] == [0, 0.25, 0.5, 0.75, 1]
     assert [point.passed.value for point in curve] == pytest.approx(expected)
     assert [point.passed.n for point in curve] == [8] * 5

@@ -45,11 +45,15 @@ def copy(root: Path, tmp_path: Path) -> Path:
 
 
 def same(shown: dict[str, Any], row: dict[str, Any]) -> None:
-    assert {name: shown[name] for name in SAME} == {name: row[field] for name, field in SAME.items()}
+    assert {name: shown[name] for name in SAME} == {
+        name: row[field] for name, field in SAME.items()
+    }
     assert shown["planned"] == (row["planned_sample_count"] or row["total_sample_count"])
     assert shown["facets"] == {name: row[name] for name in row["facets"]}
     assert shown["counts"] == {
-        name.removesuffix("_count"): row[name] for name in row if name.removesuffix("_count") in shown["counts"]
+        name.removesuffix("_count"): row[name]
+        for name in row
+        if name.removesuffix("_count") in shown["counts"]
     }
 
 
@@ -78,7 +82,9 @@ def test_an_evaluation_of_several_runs(root: Path, tmp_path: Path) -> None:
     demo(tmp_path / "other", models=[{"name": "x", "type": "demo"}], limit=5)
     metrics = [{"name": "mean", "type": "mean", "facets": ["model_name"]}]
     config = {"name": "both", "evaluation_methods": ["contains"], "metrics": metrics}
-    assay.evaluate([root / "demo", tmp_path / "other"], config, output_dir=str(tmp_path / "out" / "both"))
+    assay.evaluate(
+        [root / "demo", tmp_path / "other"], config, output_dir=str(tmp_path / "out" / "both")
+    )
     page = ask(tmp_path / "out", "leaderboard")
     assert {used["model"]: used["responses"] for used in page["usage"]} == {
         "demo-large": 368,
@@ -87,7 +93,11 @@ def test_an_evaluation_of_several_runs(root: Path, tmp_path: Path) -> None:
     }
     assert [row["cost"] for row in page["rows"]] == [0, 0, 0]
     sides = {"a": "both::model_name=demo-small", "b": "both::model_name=x"}
-    model = next(each for each in ask(tmp_path / "out", "compare", **sides)["differences"] if each["what"] == "model")
+    model = next(
+        each
+        for each in ask(tmp_path / "out", "compare", **sides)["differences"]
+        if each["what"] == "model"
+    )
     assert '"name":"demo-small"' in model["a"]
     assert '"name":"x"' in model["b"]
 
@@ -101,11 +111,17 @@ def test_no_row_is_read(copy: Path) -> None:
 
 def test_choices_are_facets_with_few_values(root: Path) -> None:
     choices = ask(root, "leaderboard")["choices"]
-    assert {"metadata.model_id", "prompt_template", "metadata.kind", "metadata.level"} <= set(choices)
-    assert not {"metadata.prompt_template", "question", "id", "metadata.finish_reason"} & set(choices)
+    assert {"metadata.model_id", "prompt_template", "metadata.kind", "metadata.level"} <= set(
+        choices
+    )
+    assert not {"metadata.prompt_template", "question", "id", "metadata.finish_reason"} & set(
+        choices
+    )
 
 
-def test_other_facets_are_computed_by_the_engine_and_stored_nowhere(root: Path, tmp_path: Path) -> None:
+def test_other_facets_are_computed_by_the_engine_and_stored_nowhere(
+    root: Path, tmp_path: Path
+) -> None:
     before = content(root)
     page = ask(root, "leaderboard", experiment=["demo"], facet=["kind", "model_name"])
     assert content(root) == before
@@ -118,7 +134,12 @@ def test_other_facets_are_computed_by_the_engine_and_stored_nowhere(root: Path, 
     for shown, row in zip(page["rows"], result.metrics, strict=True):
         same(shown, row)
     standing = ask(
-        root, "standing", experiment=["demo"], facet=["kind", "model_name"], metric="pass@1", label="exact_match"
+        root,
+        "standing",
+        experiment=["demo"],
+        facet=["kind", "model_name"],
+        metric="pass@1",
+        label="exact_match",
     )
     assert [entry["facets"] for entry in standing["spent"]] == [
         row["facets"] for row in page["rows"] if row["metric"] == "pass@1"
@@ -129,7 +150,8 @@ def test_other_facets_are_computed_by_the_engine_and_stored_nowhere(root: Path, 
         times = sorted(
             row["inference_time"]
             for row in responses
-            if kinds[row["item_id"]] == shown["facets"]["kind"] and row["model_name"] == shown["facets"]["model_name"]
+            if kinds[row["item_id"]] == shown["facets"]["kind"]
+            and row["model_name"] == shown["facets"]["model_name"]
         )
         middle = (times[len(times) // 2] + times[(len(times) - 1) // 2]) / 2
         assert shown["latency"] == pytest.approx(middle)
@@ -160,14 +182,26 @@ def test_failures_stand_beside_the_value(tmp_path: Path) -> None:
 
 def test_where_less_is_better(tmp_path: Path) -> None:
     config = {"evaluation_methods": ["edit_similarity", {"name": "ter", "type": "ter"}]}
-    config |= {"metrics": [{"type": "mean", "facets": ["model_name"]}, {"type": "latency", "facets": ["model_name"]}]}
+    config |= {
+        "metrics": [
+            {"type": "mean", "facets": ["model_name"]},
+            {"type": "latency", "facets": ["model_name"]},
+        ]
+    }
     demo(tmp_path / "ter", **config)
     rows = ask(tmp_path, "leaderboard")["rows"]
     ways = {(row["metric"], row["label"]): row["lower_is_better"] for row in rows}
     assert ways["latency", "ter"]
     for label in ("edit_similarity", "ter"):
-        assert ways["mean", label] == assay.compare([tmp_path / "ter"], facet="model_name", label=label).lower_is_better
-    medians = [row["median"] for row in rows_of(tmp_path / "ter", "metrics.jsonl") if row["metric_name"] == "latency"]
+        assert (
+            ways["mean", label]
+            == assay.compare([tmp_path / "ter"], facet="model_name", label=label).lower_is_better
+        )
+    medians = [
+        row["median"]
+        for row in rows_of(tmp_path / "ter", "metrics.jsonl")
+        if row["metric_name"] == "latency"
+    ]
     assert {row["latency"] for row in rows} == set(medians)
 
 
@@ -180,11 +214,21 @@ def test_unfinished_and_changed_rows_are_told(copy: Path) -> None:
     assert {row["partial"] for row in page["rows"]} == {"100 of 736 evaluations"}
     with (copy / "demo" / "evaluation_results.jsonl").open("a") as rows:
         rows.write("{}\n")
-    assert "its rows have changed since its metrics were computed" in ask(copy, "leaderboard")["notes"][0]
+    assert (
+        "its rows have changed since its metrics were computed"
+        in ask(copy, "leaderboard")["notes"][0]
+    )
 
 
 def test_metrics_that_anybody_wrote_do_no_harm(copy: Path) -> None:
-    hostile = {"metric_name": 7, "value": "high", "ci_low": True, "facets": "x", "policy": [], "total_item_count": "9"}
+    hostile = {
+        "metric_name": 7,
+        "value": "high",
+        "ci_low": True,
+        "facets": "x",
+        "policy": [],
+        "total_item_count": "9",
+    }
     (copy / "demo" / "metrics.jsonl").write_text(
         json.dumps(hostile) + "\nnot a row\n[]\n" + '{"metric_name":"m","value":NaN}\n'
     )
@@ -193,9 +237,18 @@ def test_metrics_that_anybody_wrote_do_no_harm(copy: Path) -> None:
     assert (second["metric"], second["value"]) == ("m", None)
     file = copy / "demo" / "manifest.json"
     manifest = json.loads(file.read_text())
-    file.write_text(json.dumps({**manifest, "aggregation": {**manifest["aggregation"], "plan": {"metrics": [7]}}}))
-    assert "the manifest's plan cannot be read" in ask(copy, "leaderboard", facet=["kind"])["notes"][-1]
-    file.write_text(json.dumps({**manifest, "run": {**manifest["run"], "metadata": {"usage": "much"}}}))
+    file.write_text(
+        json.dumps(
+            {**manifest, "aggregation": {**manifest["aggregation"], "plan": {"metrics": [7]}}}
+        )
+    )
+    assert (
+        "the manifest's plan cannot be read"
+        in ask(copy, "leaderboard", facet=["kind"])["notes"][-1]
+    )
+    file.write_text(
+        json.dumps({**manifest, "run": {**manifest["run"], "metadata": {"usage": "much"}}})
+    )
     assert "demo is left out: the manifest cannot be read" in ask(copy, "leaderboard")["notes"][0]
     file.write_text("{")
     page = ask(copy, "leaderboard")

@@ -24,7 +24,9 @@ def listening(client: Client) -> Iterator[Any]:
     """The answer to /events, to be read line by line."""
     with closing(http.client.HTTPConnection("127.0.0.1", client.port, timeout=20)) as connection:
         connection.request("GET", "/events", headers={"cookie": client.cookie})
-        with closing(connection.getresponse()) as answer:  # it has the connection's socket, which else nobody closes
+        with closing(
+            connection.getresponse()
+        ) as answer:  # it has the connection's socket, which else nobody closes
             assert (answer.status, answer.getheader("content-type")) == (200, "text/event-stream")
             yield answer
 
@@ -47,14 +49,25 @@ def write_status(folder: Path, **fields: Any) -> None:
 
 def test_events_follow_what_changes(tmp_path: Path) -> None:
     Lab(tmp_path).run()
-    lanes = {"calculator": {"total": 8, "present": 2, "done": 2, "errors": 1, "retries": 5, "cost": None}}
+    lanes = {
+        "calculator": {"total": 8, "present": 2, "done": 2, "errors": 1, "retries": 5, "cost": None}
+    }
     with viewing(tmp_path) as client, listening(client) as answer:
         first = news(answer)
         assert first["experiments"] == client.page("experiments")["experiments"]
         assert first["live"] == {}
-        write_status(tmp_path / "out", rate=2.5, left_seconds=1.6, waiting="the server asks to wait", models=lanes)
+        write_status(
+            tmp_path / "out",
+            rate=2.5,
+            left_seconds=1.6,
+            waiting="the server asks to wait",
+            models=lanes,
+        )
         second = news(answer)
-        assert (second["experiments"][0]["state"], second["experiments"][0]["responses"]) == ("running", 4)
+        assert (second["experiments"][0]["state"], second["experiments"][0]["responses"]) == (
+            "running",
+            4,
+        )
         assert second["live"] == {
             "out": {
                 "rate": 2.5,
@@ -71,7 +84,9 @@ def test_events_follow_what_changes(tmp_path: Path) -> None:
 
 def test_a_real_run_reports_itself(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
-    lab.write("model.py", "import time\n\ndef calculator(prompt):\n    time.sleep(0.7)\n    return '1'\n")
+    lab.write(
+        "model.py", "import time\n\ndef calculator(prompt):\n    time.sleep(0.7)\n    return '1'\n"
+    )
     lab.config["max_concurrency"] = 1
     seen: list[dict[str, Any]] = []
     with viewing(tmp_path) as client, listening_later(client, lab) as answer:
@@ -147,5 +162,10 @@ def test_few_may_listen_and_a_listener_may_leave(tmp_path: Path, monkeypatch: An
 def test_the_status_of_a_finished_run(tmp_path: Path) -> None:
     Lab(tmp_path).run()
     status = json.loads((tmp_path / "out/status.json").read_text())
-    assert (status["state"], status["rate"], status["left_seconds"], status["waiting"]) == ("complete", 0, None, "")
+    assert (status["state"], status["rate"], status["left_seconds"], status["waiting"]) == (
+        "complete",
+        0,
+        None,
+        "",
+    )
     assert status["tokens"] == 0

@@ -21,7 +21,19 @@ from assay.viewer.pages import page
 from assay.viewer.rows import carried
 from tests.viewer.generated import WORDS, Row, evaluations, experiment, responses, samples, write
 
-FIELDS = ("experiment", "item", "task", "model", "sample", "outcome", "verdict", "passed", "score", "latency", "length")
+FIELDS = (
+    "experiment",
+    "item",
+    "task",
+    "model",
+    "sample",
+    "outcome",
+    "verdict",
+    "passed",
+    "score",
+    "latency",
+    "length",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +42,9 @@ def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ask(root: Path, name: str, **query: Any) -> Any:
-    texts = {key: value if isinstance(value, list) else [str(value)] for key, value in query.items()}
+    texts = {
+        key: value if isinstance(value, list) else [str(value)] for key, value in query.items()
+    }
     return page(Experiments([root]), name, texts)
 
 
@@ -43,7 +57,9 @@ def disagreements(rows: list[Row]) -> dict[str, float]:
     means: dict[str, dict[Any, list[float]]] = {}
     for row in rows:
         if row["score"] is not None:
-            means.setdefault(row["item"], {}).setdefault((row["experiment"], row["task"]), []).append(row["score"])
+            means.setdefault(row["item"], {}).setdefault(
+                (row["experiment"], row["task"]), []
+            ).append(row["score"])
     found = {row["item"]: 0.0 for row in rows}
     for item, tasks in means.items():
         values = [sum(scores) / len(scores) for scores in tasks.values()]
@@ -99,7 +115,10 @@ def ordered(rows: list[Row], query: dict[str, Any], differences: dict[str, float
         return rows[::-1] if descending else rows
     keys = {"disagreement": lambda row: round(differences[row["item"]], 9)}
     key = keys.get(name, lambda row: row[name])
-    there, missing = [row for row in rows if key(row) is not None], [row for row in rows if key(row) is None]
+    there, missing = (
+        [row for row in rows if key(row) is not None],
+        [row for row in rows if key(row) is None],
+    )
     if descending:  # equal rows stay in their order
         return sorted(there, key=key, reverse=True) + missing
     return sorted(there, key=key) + missing
@@ -155,7 +174,9 @@ def _plain(query: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_experiments_are_joined_by_the_ids_of_items(tmp_path: Path) -> None:
-    folders = {f"e{seed}": experiment(tmp_path / f"e{seed}", seed, of=10 + seed) for seed in (1, 2, 3)}
+    folders = {
+        f"e{seed}": experiment(tmp_path / f"e{seed}", seed, of=10 + seed) for seed in (1, 2, 3)
+    }
     rows = [row for name, folder in folders.items() for row in samples(folder, "match", name)]
     for query in QUERIES:
         expected = matching(rows, _plain(query))
@@ -170,9 +191,18 @@ def test_experiments_are_joined_by_the_ids_of_items(tmp_path: Path) -> None:
 def test_pages_are_parts_of_the_whole(tmp_path: Path) -> None:
     experiment(tmp_path / "e", 3)
     whole = ask(tmp_path, "samples", sort="latency", limit=500)["rows"]
-    parts = [ask(tmp_path, "samples", sort="latency", limit=7, offset=at)["rows"] for at in range(0, 77, 7)]
+    parts = [
+        ask(tmp_path, "samples", sort="latency", limit=7, offset=at)["rows"]
+        for at in range(0, 77, 7)
+    ]
     assert [row for part in parts for row in part] == whole
-    for wrong in ({"limit": 501}, {"offset": -1}, {"label": "macth"}, {"where": ["knd=k1"]}, {"where": ["kind"]}):
+    for wrong in (
+        {"limit": 501},
+        {"offset": -1},
+        {"label": "macth"},
+        {"where": ["knd=k1"]},
+        {"where": ["kind"]},
+    ):
         with pytest.raises(UserError):
             ask(tmp_path, "samples", **wrong)
 
@@ -190,7 +220,9 @@ def test_what_can_be_filtered_by_is_listed(tmp_path: Path) -> None:
     assert answer["label"] == answer["labels"][0]
 
 
-@pytest.mark.parametrize("query", [{}, {"where": ["model_id=small"]}, {"only": "disagree"}, {"sort": "score"}], ids=str)
+@pytest.mark.parametrize(
+    "query", [{}, {"where": ["model_id=small"]}, {"only": "disagree"}, {"sort": "score"}], ids=str
+)
 def test_the_matrix_has_the_means_of_cells(tmp_path: Path, query: dict[str, Any]) -> None:
     folders = {f"e{seed}": experiment(tmp_path / f"e{seed}", seed) for seed in (5, 6)}
     rows = [row for name, folder in folders.items() for row in samples(folder, "grade", name)]
@@ -213,7 +245,11 @@ def test_the_matrix_has_the_means_of_cells(tmp_path: Path, query: dict[str, Any]
         for column, cell in zip(columns, row["cells"], strict=True):
             inside = [each for each in own if (each["experiment"], each["task"]) == column]
             failed = sum(each["score"] is None for each in inside)
-            assert cell == ({"value": _mean(inside), "samples": len(inside), "failed": failed} if inside else None)
+            assert cell == (
+                {"value": _mean(inside), "samples": len(inside), "failed": failed}
+                if inside
+                else None
+            )
 
 
 def _mean(rows: list[Row]) -> Any:
@@ -227,7 +263,8 @@ def _mean(rows: list[Row]) -> Any:
 @settings(max_examples=60, deadline=None)
 @given(
     texts=st.lists(
-        st.text(st.sampled_from("aAkKiI\u212a\u0130 éÉßẞ日\"\\/\n\t<'&\x01\u0307ςΣ"), max_size=12), min_size=1
+        st.text(st.sampled_from("aAkKiI\u212a\u0130 éÉßẞ日\"\\/\n\t<'&\x01\u0307ςΣ"), max_size=12),
+        min_size=1,
     ),
     needle=st.text(st.sampled_from("aAkKi \u212aéßẞ日\"\\/\n<'\u0307σ"), min_size=1, max_size=4),
     escaped=st.booleans(),
@@ -237,7 +274,10 @@ def test_text_is_found_however_it_is_written(
     tmp_path_factory: Any, texts: list[str], needle: str, escaped: bool, ended: bool
 ) -> None:
     root = tmp_path_factory.mktemp("search")
-    rows = [{"item_id": f"n{at}", "response": text, "prompt": "", "model_name": "m"} for at, text in enumerate(texts)]
+    rows = [
+        {"item_id": f"n{at}", "response": text, "prompt": "", "model_name": "m"}
+        for at, text in enumerate(texts)
+    ]
     write(root / "e/responses.jsonl", rows, escaped=escaped)
     if not ended:
         os.truncate(root / "e/responses.jsonl", os.path.getsize(root / "e/responses.jsonl") - 1)
@@ -246,12 +286,20 @@ def test_text_is_found_however_it_is_written(
         patch.setenv("ASSAY_STATE_DIR", str(root / "state"))
         index, _ = open_index(Experiments([root]), "e", wait=True)
     found = found_by(index, needle).tolist()
-    assert found == [needle.lower() in text.lower() or needle.lower() in f"n{at}" for at, text in enumerate(texts)]
+    assert found == [
+        needle.lower() in text.lower() or needle.lower() in f"n{at}"
+        for at, text in enumerate(texts)
+    ]
 
 
-def test_a_pattern_that_never_ends_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pattern_that_never_ends_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("assay.viewer.index.search._SECONDS", 0.5)
-    write(tmp_path / "e/responses.jsonl", [{"item_id": "q", "response": "a" * 40 + "!", "model_name": "m"}])
+    write(
+        tmp_path / "e/responses.jsonl",
+        [{"item_id": "q", "response": "a" * 40 + "!", "model_name": "m"}],
+    )
     (tmp_path / "e/manifest.json").write_text("{}")
     with pytest.raises(UserError, match="takes too long"):
         ask(tmp_path, "samples", search=r"(a|a)+$", regex=True)
@@ -278,7 +326,12 @@ def test_tags_are_the_last_word_of_each_person(tmp_path: Path) -> None:
     folder = experiment(tmp_path / "e", 8)
     keyed = [json.loads(line) for line in (folder / "responses.jsonl").read_text().splitlines()]
     first, second, third = (
-        {"item": row["item_id"], "sample": row["sample_index"], "model": row["model_name"], "response": row["key"]}
+        {
+            "item": row["item_id"],
+            "sample": row["sample_index"],
+            "model": row["model_name"],
+            "response": row["key"],
+        }
         for row in keyed[:3]
     )
     records: list[Any] = [
@@ -293,7 +346,9 @@ def test_tags_are_the_last_word_of_each_person(tmp_path: Path) -> None:
         file.write('{"item": 5}\nnot JSON\n')
     answer = ask(tmp_path, "samples")
     assert answer["tags"] == ["odd", "vague"]
-    assert [row["key"] for row in ask(tmp_path, "samples", tag=["odd"])["rows"]] == [keyed[0]["key"]]
+    assert [row["key"] for row in ask(tmp_path, "samples", tag=["odd"])["rows"]] == [
+        keyed[0]["key"]
+    ]
     vague = ask(tmp_path, "samples", tag=["vague"])["rows"]
     assert {(row["item"], row["sample"], row["model"]) for row in vague} == {
         (third["item"], third["sample"], third["model"])
@@ -313,12 +368,15 @@ def test_flips_are_those_of_compare(tmp_path: Path, label: str) -> None:
     assert (answer["gained"], answer["lost"]) == (pair.gained, pair.lost)
     assert answer["total"] == pair.gained + pair.lost > 0
     expected = [(flip.item_id, flip.baseline, flip.candidate) for flip in pair.flips]
-    assert [(row["item"], row["a"]["value"], row["b"]["value"]) for row in answer["rows"]] == expected
+    assert [
+        (row["item"], row["a"]["value"], row["b"]["value"]) for row in answer["rows"]
+    ] == expected
     answers = [(flip.baseline_answer or "", flip.candidate_answer or "") for flip in pair.flips]
     plain = [(_beginning(first), _beginning(second)) for first, second in answers]
     assert [(row["a"]["answer"], row["b"]["answer"]) for row in answer["rows"]] == plain
     assert all(
-        row["direction"] == ("gained" if row["b"]["value"] > row["a"]["value"] else "lost") for row in answer["rows"]
+        row["direction"] == ("gained" if row["b"]["value"] > row["a"]["value"] else "lost")
+        for row in answer["rows"]
     )
     lost = ask(tmp_path, "flips", a="a", b="b", label=label, direction="lost", limit=2, offset=1)
     assert lost["rows"] == [row for row in answer["rows"] if row["direction"] == "lost"][1:3]
@@ -333,12 +391,18 @@ def _beginning(text: str) -> str:
 
 def test_flips_within_an_experiment_are_those_of_its_facet(tmp_path: Path) -> None:
     folder = experiment(tmp_path / "e", 13, of=30)
-    pair = assay.compare([folder], facet="model_id", values=["small", "large"], label="match").pairs[0]
+    pair = assay.compare(
+        [folder], facet="model_id", values=["small", "large"], label="match"
+    ).pairs[0]
     answer = ask(tmp_path, "flips", a="e::model_id=small", b="e::model_id=large", label="match")
     assert (answer["gained"], answer["lost"]) == (pair.gained, pair.lost)
     both = [f"e::model_id={model}::model_name={model}" for model in ("small", "large")]
     assert ask(tmp_path, "flips", a=both[0], b=both[1], label="match")["rows"] == answer["rows"]
-    for wrong in ({"a": "e::model_id", "b": "e"}, {"a": "e::model_id=medium", "b": "e"}, {"a": "x", "b": "e"}):
+    for wrong in (
+        {"a": "e::model_id", "b": "e"},
+        {"a": "e::model_id=medium", "b": "e"},
+        {"a": "x", "b": "e"},
+    ):
         with pytest.raises(UserError):
             ask(tmp_path, "flips", **wrong, label="match")
 
@@ -352,14 +416,21 @@ def test_the_items_that_failed_most_are_carried_first(tmp_path: Path) -> None:
     by_label = {label: samples(folder, label, "e") for label in ("match", "grade")}
     failed = [
         row["outcome"] != "ok"
-        or any(own[at]["verdict"] not in ("", "scored") or own[at]["passed"] is False for own in by_label.values())
+        or any(
+            own[at]["verdict"] not in ("", "scored") or own[at]["passed"] is False
+            for own in by_label.values()
+        )
         for at, row in enumerate(by_label["match"])
     ]
     owners = [row["item"] for row in by_label["match"]]
     share = {
-        item: np.mean([bad for bad, owner in zip(failed, owners, strict=True) if owner == item]) for item in owners
+        item: np.mean([bad for bad, owner in zip(failed, owners, strict=True) if owner == item])
+        for item in owners
     }
-    order = sorted(range(len(failed)), key=lambda at: (-share[owners[at]], owners.index(owners[at]), not failed[at]))
+    order = sorted(
+        range(len(failed)),
+        key=lambda at: (-share[owners[at]], owners.index(owners[at]), not failed[at]),
+    )
     names = ("item", "task", "model", "sample", "outcome", "latency", "length", "facets")
     assert [[row[name] for name in names] for row in rows] == [
         [by_label["match"][at][name] for name in names] for at in order
@@ -367,7 +438,9 @@ def test_the_items_that_failed_most_are_carried_first(tmp_path: Path) -> None:
     for row, at in zip(rows, order, strict=True):
         for label, own in by_label.items():
             verdict = {name: own[at][name] for name in ("verdict", "passed", "score")}
-            assert row["labels"].get(label, {"verdict": "", "passed": None, "score": None}) == verdict
+            assert (
+                row["labels"].get(label, {"verdict": "", "passed": None, "score": None}) == verdict
+            )
         assert row["text"].endswith(by_label["match"][at]["texts"][2])
     for most, whole in ((5, 5), (13, 12)):  # an item has six rows
         assert list(carried(Experiments([tmp_path]), ["e"], most)) == rows[:whole]

@@ -14,14 +14,19 @@ from tests.viewer.demo import ask, demo
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    assay.run(Path(__file__).parents[2] / "examples" / "judges" / "pairs.yaml", output_dir=str(tmp_path / "pairs"))
+    assay.run(
+        Path(__file__).parents[2] / "examples" / "judges" / "pairs.yaml",
+        output_dir=str(tmp_path / "pairs"),
+    )
     return tmp_path
 
 
 def test_the_ranking_is_that_of_rank(root: Path) -> None:
     for method in ("bradley-terry", "elo", "win-rate"):
         page = ask(root, "ranking", method=method)
-        ranking = msgspec.json.decode(msgspec.json.encode(assay.rank([root / "pairs"], method=method)))
+        ranking = msgspec.json.decode(
+            msgspec.json.encode(assay.rank([root / "pairs"], method=method))
+        )
         assert page["standings"] == ranking["standings"]
         assert page["win_matrix"] == ranking["win_matrix"]
         assert (page["label"], page["method"], page["reason"]) == ("better", method, "")

@@ -36,7 +36,13 @@ def carried(file: Path) -> dict[str, Any]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("lab")
     rows = [
-        {"id": f"i{n}", "question": f"What is {n} + {n}?", "answer": str(2 * n), "kind": "ab"[n % 2]} for n in range(20)
+        {
+            "id": f"i{n}",
+            "question": f"What is {n} + {n}?",
+            "answer": str(2 * n),
+            "kind": "ab"[n % 2],
+        }
+        for n in range(20)
     ]
     for name, skill in (("weak", 0.2), ("strong", 0.95)):
         assay.run(
@@ -62,14 +68,20 @@ def test_the_pages_are_the_viewers(folder: Path, report: Path) -> None:
     pages = carried(report)
     experiments = Experiments([folder])
     for name in ("experiments", "leaderboard"):
-        assert pages[f"{name}?"] == msgspec.json.decode(msgspec.json.encode(page(experiments, name, {})))
+        assert pages[f"{name}?"] == msgspec.json.decode(
+            msgspec.json.encode(page(experiments, name, {}))
+        )
     assert {row["experiment"] for row in pages["leaderboard?"]["rows"]} == {"weak", "strong"}
 
 
 def test_whole_items_are_carried_the_hardest_first(folder: Path, report: Path) -> None:
     pages = carried(report)
     about = pages["report"]
-    assert (about["rows"], about["all"], about["chunks"]) == (24, 160, 1)  # 30 samples would cut an item of 8
+    assert (about["rows"], about["all"], about["chunks"]) == (
+        24,
+        160,
+        1,
+    )  # 30 samples would cut an item of 8
     rows = pages["rows/0"]
     failures: dict[str, int] = {}
     for name in ("weak", "strong"):
@@ -110,7 +122,9 @@ def test_equal_rows_give_equal_bytes(folder: Path, tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         assay.report([folder], tmp_path / name / "report.html")
-    assert (tmp_path / "one/report.html").read_bytes() == (tmp_path / "two/report.html").read_bytes()
+    assert (tmp_path / "one/report.html").read_bytes() == (
+        tmp_path / "two/report.html"
+    ).read_bytes()
 
 
 def test_nothing_is_loaded_from_outside(report: Path) -> None:
@@ -167,7 +181,10 @@ def test_export_and_outputs_write_the_same(folder: Path, tmp_path: Path) -> None
         (lambda place: assay.report([place], place / "r.html"), "no experiments below"),
         (lambda place: assay.report([place / "absent"], place / "r.html"), "there is no folder"),
         (lambda place: assay.report([place], place / "r.docx"), "cannot be written as 'r.docx'"),
-        (lambda place: assay.report([place], place / "r.html", format="docx"), "cannot be written as 'docx'"),
+        (
+            lambda place: assay.report([place], place / "r.html", format="docx"),
+            "cannot be written as 'docx'",
+        ),
     ],
 )
 def test_mistakes_are_told(call: Callable[[Path], Any], what: str, tmp_path: Path) -> None:
@@ -176,7 +193,9 @@ def test_mistakes_are_told(call: Callable[[Path], Any], what: str, tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_a_browser_a_pdf_is_refused(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_browser_a_pdf_is_refused(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UserError, match="no browser"):
         assay.report([folder], tmp_path / "report.pdf")

@@ -32,16 +32,29 @@ class Desk:
         self.folder = folder
 
     def page(self, annotator: str = "ann", count: int = 8, **query: Any) -> Any:
-        return self.client.page("review", experiment="out", annotator=annotator, count=count, **query)
+        return self.client.page(
+            "review", experiment="out", annotator=annotator, count=count, **query
+        )
 
-    def label(self, unit: str, value: float | None, annotator: str = "ann", count: int = 8, **more: Any) -> Any:
-        sent = {"experiment": "out", "unit": unit, "value": value, "annotator": annotator, "count": count, **more}
+    def label(
+        self, unit: str, value: float | None, annotator: str = "ann", count: int = 8, **more: Any
+    ) -> Any:
+        sent = {
+            "experiment": "out",
+            "unit": unit,
+            "value": value,
+            "annotator": annotator,
+            "count": count,
+            **more,
+        }
         status, answer = self.client.label({"label": "correct", **sent})
         assert status == 200, answer
         return answer
 
     def lines(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in (self.folder / "labels.jsonl").read_text().splitlines()]
+        return [
+            json.loads(line) for line in (self.folder / "labels.jsonl").read_text().splitlines()
+        ]
 
 
 def ids(units: list[dict[str, Any]]) -> list[str]:
@@ -53,8 +66,15 @@ def test_the_choice_is_that_of_the_command(desk: Desk) -> None:
     theirs = Labelling(desk.folder, "correct", "ann")
     theirs.choose(10, 0.3, 0)
     assert ids(page["waiting"]) == [unit_id(answer.unit.address) for answer in theirs.waiting]
-    assert [unit["answers"] for unit in page["waiting"]] == [theirs.views[a.unit.address].answers for a in theirs.order]
-    assert (page["label"], page["labels"], page["pairwise"], page["scale"]) == ("correct", ["correct"], False, None)
+    assert [unit["answers"] for unit in page["waiting"]] == [
+        theirs.views[a.unit.address].answers for a in theirs.order
+    ]
+    assert (page["label"], page["labels"], page["pairwise"], page["scale"]) == (
+        "correct",
+        ["correct"],
+        False,
+        None,
+    )
 
 
 def test_what_is_written_is_what_the_command_writes(desk: Desk) -> None:
@@ -68,7 +88,12 @@ def test_what_is_written_is_what_the_command_writes(desk: Desk) -> None:
     desk.label(second, 1, annotator="bob")
     ours, terminal, browser = desk.lines()
     assert list(ours) == list(terminal)
-    assert (ours["note"], ours["tags"], ours["label"], ours["annotator"]) == ("n\u202e", ["odd"], 1, "ann")
+    assert (ours["note"], ours["tags"], ours["label"], ours["annotator"]) == (
+        "n\u202e",
+        ["odd"],
+        1,
+        "ann",
+    )
     del terminal["time"], browser["time"]
     assert browser == terminal
 
@@ -84,11 +109,15 @@ def test_the_judge_is_quiet_until_an_answer_is_labelled(desk: Desk) -> None:
         verdict = by_id[id].passed
         assert desk.label(id, 1)["judge"] == (None if verdict is None else float(verdict))
     page = desk.page()
-    assert [entry["unit"]["id"] for entry in page["labelled"]] == ids(desk.page("other")["waiting"])[:4]
+    assert [entry["unit"]["id"] for entry in page["labelled"]] == ids(
+        desk.page("other")["waiting"]
+    )[:4]
     assert desk.page("other")["labelled"] == []
     judges = [entry["judge"] for entry in page["labelled"]]
     agreed = sum(judge == 1 for judge in judges) / sum(judge is not None for judge in judges)
-    (line,) = [line for line in page["agreement"] if line[0].startswith("you and the judge, percent")]
+    (line,) = [
+        line for line in page["agreement"] if line[0].startswith("you and the judge, percent")
+    ]
     assert float(line[1]) == pytest.approx(agreed, abs=0.005)
 
 
@@ -136,7 +165,10 @@ def test_two_people_and_two_tabs_at_once_lose_nothing(desk: Desk) -> None:
 def test_calibration_follows(tmp_path: Path) -> None:
     """The table of people against the judge is that of the grades which were sent."""
     judged(tmp_path, "graded")
-    units = {unit_id(unit.address): unit.address.item for unit in Labelling(tmp_path / "out", "graded").frame.units}
+    units = {
+        unit_id(unit.address): unit.address.item
+        for unit in Labelling(tmp_path / "out", "graded").frame.units
+    }
     expected = {(person, judge): 0 for person in (True, False) for judge in (True, False)}
     with viewing(tmp_path) as client:
         query = {"experiment": "out", "annotator": "ann", "count": 30}
@@ -145,7 +177,9 @@ def test_calibration_follows(tmp_path: Path) -> None:
             theirs = item % 5 + 1
             mine = theirs if item // 5 % 2 else 6 - theirs  # half of those of each grade
             expected[mine >= 4, theirs >= 4] += 1
-            status, answer = client.label({**query, "label": "graded", "unit": unit["id"], "value": mine})
+            status, answer = client.label(
+                {**query, "label": "graded", "unit": unit["id"], "value": mine}
+            )
             assert (status, answer) == (200, {"judge": theirs})
         page = client.page("review", **query)
     assert (page["done"], page["waiting"]) == (30, [])
@@ -165,8 +199,16 @@ def test_grades(tmp_path: Path) -> None:
     with viewing(tmp_path) as client:
         page = client.page("review", experiment="out", annotator="ann", count=6)
         assert (page["scale"], page["pairwise"]) == ([1, 2, 3, 4, 5], False)
-        units = {unit_id(unit.address): unit for unit in Labelling(tmp_path / "out", "graded").frame.units}
-        given = {"experiment": "out", "label": "graded", "annotator": "ann", "unit": page["waiting"][0]["id"]}
+        units = {
+            unit_id(unit.address): unit
+            for unit in Labelling(tmp_path / "out", "graded").frame.units
+        }
+        given = {
+            "experiment": "out",
+            "label": "graded",
+            "annotator": "ann",
+            "unit": page["waiting"][0]["id"],
+        }
         status, answer = client.label({**given, "value": 6})
         assert (status, answer["fix"]) == (422, "a grade from 1 to 5")
         status, answer = client.label({**given, "value": 4})
@@ -184,21 +226,39 @@ def test_pairs_are_labelled_in_the_order_that_is_shown(tmp_path: Path) -> None:
         assert page["pairwise"]
         theirs = Labelling(tmp_path / "out", "better", "ann")
         theirs.choose(12, 0.3, 0)
-        views = {unit_id(answer.unit.address): theirs.views[answer.unit.address] for answer in theirs.order}
+        views = {
+            unit_id(answer.unit.address): theirs.views[answer.unit.address]
+            for answer in theirs.order
+        }
         assert {view.swapped for view in views.values()} == {True, False}
         for unit in page["waiting"]:
             value = 0 if views[unit["id"]].swapped else 1
-            given = {"experiment": "out", "label": "better", "annotator": "ann", "unit": unit["id"], "value": value}
+            given = {
+                "experiment": "out",
+                "label": "better",
+                "annotator": "ann",
+                "unit": unit["id"],
+                "value": value,
+            }
             status, answer = client.label({**given, "count": 12})
             assert status == 200, answer
-        assert {record.label for record in theirs.mine().values()} == {1}  # the first player's payoff
+        assert {record.label for record in theirs.mine().values()} == {
+            1
+        }  # the first player's payoff
         labelled = client.page("review", experiment="out", annotator="ann", count=12)["labelled"]
-        assert {entry["label"] == (0 if views[entry["unit"]["id"]].swapped else 1) for entry in labelled} == {True}
+        assert {
+            entry["label"] == (0 if views[entry["unit"]["id"]].swapped else 1) for entry in labelled
+        } == {True}
         scores = {unit_id(unit.address): unit.score for unit in theirs.frame.units}
         for entry in labelled:
             swapped, score = views[entry["unit"]["id"]].swapped, scores[entry["unit"]["id"]]
             assert entry["judge"] == (score if not swapped or score is None else 1 - score)
-        tie = {"experiment": "out", "label": "better", "annotator": "ann", "unit": labelled[0]["unit"]["id"]}
+        tie = {
+            "experiment": "out",
+            "label": "better",
+            "annotator": "ann",
+            "unit": labelled[0]["unit"]["id"],
+        }
         assert client.label({**tie, "value": 0.5, "count": 12})[0] == 200
         assert client.label({**tie, "value": 0.7, "count": 12})[0] == 422
 
@@ -236,7 +296,14 @@ def test_who_labels(desk: Desk) -> None:
 )
 def test_what_is_not_a_label(desk: Desk, change: dict[str, Any], what: str) -> None:
     unit = desk.page()["waiting"][0]["id"]
-    given = {"experiment": "out", "label": "correct", "annotator": "ann", "unit": unit, "value": 1, "count": 8}
+    given = {
+        "experiment": "out",
+        "label": "correct",
+        "annotator": "ann",
+        "unit": unit,
+        "value": 1,
+        "count": 8,
+    }
     status, answer = desk.client.label(given | change)
     assert status == 422
     assert what in answer["what"]

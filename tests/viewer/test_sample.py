@@ -60,19 +60,39 @@ def test_the_page_of_a_run_is_its_trace(tmp_path: Path) -> None:
         check(experiments, id, folder, f"q{number}")
     shown = page(experiments, "sample", {"item": ["q1"], "experiment": [id]})["experiments"][0]
     assert len(shown["calls"]) == 2
-    entered = {metric["metric_name"] for row in shown["samples"][0].evaluations for metric in row["metrics"]}
+    entered = {
+        metric["metric_name"]
+        for row in shown["samples"][0].evaluations
+        for metric in row["metrics"]
+    }
     assert entered == {"pass@1"}
 
 
 def test_matches_and_labels_without_responses_are_traced(tmp_path: Path) -> None:
     rows = responses(2, 3)
     players = [row for row in rows if row["item_id"] == "q000"][:2]
-    base = {"item_id": "q000", "label": "better", "scorer": "better", "outcome": "scored", "passed": True, "score": 1.0}
-    match = base | {"players": ["small", "large"], "model_name": "small vs large", "sample_index": 0}
-    seats = [{**match, "seat": seat, "responses": [row["key"] for row in players]} for seat in (0, 1)]
+    base = {
+        "item_id": "q000",
+        "label": "better",
+        "scorer": "better",
+        "outcome": "scored",
+        "passed": True,
+        "score": 1.0,
+    }
+    match = base | {
+        "players": ["small", "large"],
+        "model_name": "small vs large",
+        "sample_index": 0,
+    }
+    seats = [
+        {**match, "seat": seat, "responses": [row["key"] for row in players]} for seat in (0, 1)
+    ]
     write(tmp_path / "runs/pairs/responses.jsonl", rows)
     write(tmp_path / "runs/pairs/evaluation_results.jsonl", [*evaluations(rows, 3), *seats])
-    write(tmp_path / "runs/judged/evaluation_results.jsonl", evaluations(responses(4, 3, keys=False), 5))
+    write(
+        tmp_path / "runs/judged/evaluation_results.jsonl",
+        evaluations(responses(4, 3, keys=False), 5),
+    )
     experiments = Experiments([tmp_path / "runs"])
     for name in ("pairs", "judged"):
         (tmp_path / "runs" / name / "manifest.json").write_text("{}")
@@ -84,30 +104,44 @@ def test_matches_and_labels_without_responses_are_traced(tmp_path: Path) -> None
 
 
 _KEYS = st.sampled_from(["a", "b", ""])
-_PLACE = {"model_name": st.sampled_from(["small", "large", "", None]), "sample_index": st.integers(0, 2)}
+_PLACE = {
+    "model_name": st.sampled_from(["small", "large", "", None]),
+    "sample_index": st.integers(0, 2),
+}
 
 
 @given(
     evaluations=st.lists(
         st.fixed_dictionaries(
-            {**_PLACE, "responses": st.none() | st.lists(_KEYS)}, optional={"players": st.just(["small", "large"])}
+            {**_PLACE, "responses": st.none() | st.lists(_KEYS)},
+            optional={"players": st.just(["small", "large"])},
         )
     ),
     response=st.fixed_dictionaries({**_PLACE, "key": st.none() | _KEYS}),
 )
-def test_an_evaluation_is_of_the_response_it_names_or_stands_by(evaluations: list[Row], response: Row) -> None:
+def test_an_evaluation_is_of_the_response_it_names_or_stands_by(
+    evaluations: list[Row], response: Row
+) -> None:
     def judges(row: Row) -> bool:
         if row["responses"] and response["key"]:
             return response["key"] in row["responses"]
         same_model = "players" in row or (row["model_name"] or "") == (response["model_name"] or "")
         return same_model and row["sample_index"] == response["sample_index"]
 
-    assert Judging(evaluations).of(response) == [at for at, row in enumerate(evaluations) if judges(row)]
+    assert Judging(evaluations).of(response) == [
+        at for at, row in enumerate(evaluations) if judges(row)
+    ]
 
 
 def test_an_item_with_very_many_samples(tmp_path: Path) -> None:
-    rows = [{"item_id": "q", "sample_index": at, "model_name": "m", "key": f"{at:032x}"} for at in range(10_000)]
-    labels = [{**row, "label": "l", "outcome": "scored", "score": 1.0, "responses": [row["key"]]} for row in rows]
+    rows = [
+        {"item_id": "q", "sample_index": at, "model_name": "m", "key": f"{at:032x}"}
+        for at in range(10_000)
+    ]
+    labels = [
+        {**row, "label": "l", "outcome": "scored", "score": 1.0, "responses": [row["key"]]}
+        for row in rows
+    ]
     write(tmp_path / "e/responses.jsonl", rows)
     write(tmp_path / "e/evaluation_results.jsonl", labels)
     (tmp_path / "e/manifest.json").write_text("{}")

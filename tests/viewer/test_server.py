@@ -67,7 +67,9 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
         ({"cookie": '\x01=;; a b; other=["x"]; assay-{port}=old; assay-{port}={token}; x'}, 200),
     ],
 )
-def test_data_is_for_our_own_page(client: Client, headers: dict[str, str | None], status: int) -> None:
+def test_data_is_for_our_own_page(
+    client: Client, headers: dict[str, str | None], status: int
+) -> None:
     fields = {"own": f"127.0.0.1:{client.port}", "port": client.port, "token": client.server.token}
     told = {name: value and value.format(**fields) for name, value in headers.items()}
     assert client.ask("/data/experiments", **told)[0] == status
@@ -87,10 +89,15 @@ def test_the_token_becomes_a_cookie_and_leaves_the_address(client: Client) -> No
 def test_two_viewers_do_not_log_each_other_out(client: Client) -> None:
     with viewing(*client.server.experiments.roots) as other:
         both = f"{client.cookie}; {other.cookie}"
-        assert [each.ask("/data/experiments", cookie=both)[0] for each in (client, other)] == [200, 200]
+        assert [each.ask("/data/experiments", cookie=both)[0] for each in (client, other)] == [
+            200,
+            200,
+        ]
 
 
-def test_the_token_outlives_the_server_and_is_private(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_token_outlives_the_server_and_is_private(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("ASSAY_STATE_DIR", str(tmp_path / "state"))
     first = server.private_token()
     file = tmp_path / "state/view/token"
@@ -153,7 +160,9 @@ def test_who_may_write(client: Client, headers: dict[str, str | None], status: i
     assert set(json.loads(answer.partition(b"\r\n\r\n")[2])) == {"what", "where", "fix"}
 
 
-def test_a_body_that_never_ends_is_not_waited_for(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_that_never_ends_is_not_waited_for(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(server, "LONGEST_REQUEST", 0.3)
     head = f"POST /labels HTTP/1.1\r\nhost: 127.0.0.1:{client.port}\r\ncontent-length: 100\r\n\r\n".encode()
     started = time.monotonic()
@@ -205,7 +214,11 @@ def test_broken_requests_get_a_small_answer(client: Client, request_: bytes, sta
 @settings(max_examples=60)
 @given(st.binary(max_size=300), st.booleans())
 def test_whatever_is_sent_the_server_stays(client: Client, garbage: bytes, proper: bool) -> None:
-    head = f"GET /data/experiments HTTP/1.1\r\nhost: 127.0.0.1:{client.port}\r\n".encode() if proper else b""
+    head = (
+        f"GET /data/experiments HTTP/1.1\r\nhost: 127.0.0.1:{client.port}\r\n".encode()
+        if proper
+        else b""
+    )
     answer = client.raw(head + garbage + b"\r\n\r\n")
     assert not answer or re.match(rb"HTTP/1\.[01] [2345]\d\d |\{", answer)
     assert b"Traceback" not in answer
@@ -217,14 +230,19 @@ def test_head_and_what_follows_a_get_with_a_body(client: Client) -> None:
     assert int(headers["content-length"]) == len(client.ask("/data/experiments")[2])
     own = f"host: 127.0.0.1:{client.port}\r\n".encode()
     smuggled = b"GET /x HTTP/1.1\r\n" + own + b"\r\n"
-    answer = client.raw(b"GET / HTTP/1.1\r\n" + own + b"content-length: %d\r\n\r\n" % len(smuggled) + smuggled)
+    answer = client.raw(
+        b"GET / HTTP/1.1\r\n" + own + b"content-length: %d\r\n\r\n" % len(smuggled) + smuggled
+    )
     assert answer.count(b"HTTP/1.1 ") == 1
 
 
 def test_slow_and_many_clients(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Connections that say nothing take all places; the next one is turned away, and soon all places are free."""
     monkeypatch.setattr(server, "LONGEST_REQUEST", 0.5)
-    idle = [socket.create_connection(("127.0.0.1", client.port), timeout=20) for _ in range(server.MOST_CONNECTIONS)]
+    idle = [
+        socket.create_connection(("127.0.0.1", client.port), timeout=20)
+        for _ in range(server.MOST_CONNECTIONS)
+    ]
     before = threading.active_count()
     turned_away = client.raw(b"GET / HTTP/1.1\r\n\r\n")
     assert turned_away == b"" or turned_away.startswith(b"HTTP/1.1 503")
@@ -273,7 +291,9 @@ def test_a_folder_that_is_deleted_while_it_is_open(tmp_path: Path) -> None:
         assert client.ask("/")[0] == 200
 
 
-def test_a_foreign_folder_that_points_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_foreign_folder_that_points_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     Lab(tmp_path).run()
     rows = tmp_path / "out/evaluation_results.jsonl"
     rows.rename(tmp_path / "elsewhere.jsonl")
@@ -296,10 +316,19 @@ def test_folders_that_cannot_be_read_are_listed_as_broken(tmp_path: Path) -> Non
     (tmp_path / "out/runs").mkdir()
     os.mkfifo(tmp_path / "out/runs/pipe.json")
     with viewing(tmp_path / "out") as client:
-        states = {entry["id"]: entry["state"] for entry in client.page("experiments")["experiments"]}
-        assert states == {"out": "complete", "bad\\udcff": "broken", "deep": "broken", "none": "broken"}
+        states = {
+            entry["id"]: entry["state"] for entry in client.page("experiments")["experiments"]
+        }
+        assert states == {
+            "out": "complete",
+            "bad\\udcff": "broken",
+            "deep": "broken",
+            "none": "broken",
+        }
         for id in states:
-            assert client.ask(f"/data/samples?experiment={quote(id)}")[0] == (200 if id == "out" else 422)
+            assert client.ask(f"/data/samples?experiment={quote(id)}")[0] == (
+                200 if id == "out" else 422
+            )
         assert client.page("samples")["all"] > 0
 
 
@@ -314,7 +343,11 @@ def test_a_folder_of_an_older_assay() -> None:
 
 
 def view(*words: str, **environ: str) -> "subprocess.Popen[str]":
-    named = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")}
+    named = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    }
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen([*COMMAND, "view", *words], env=named | environ, **pipes)
 
@@ -359,7 +392,10 @@ def test_what_cannot_be_viewed(tmp_path: Path, client: Client) -> None:
             (str(tmp_path / "empty"),): ("there are no experiments below", "assay run"),
             (str(tmp_path / "nowhere"),): ("there is no folder", "name a folder"),
             (str(tmp_path / "log.eval"),): ("is a file, not a folder", "assay import"),
-            (root, "--port", str(port)): (f"port {port} cannot be used: Address already in use", "--port 0"),
+            (root, "--port", str(port)): (
+                f"port {port} cannot be used: Address already in use",
+                "--port 0",
+            ),
         }
         for words, (what, fix) in cases.items():
             with view("--no-open", *words) as process:

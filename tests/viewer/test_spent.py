@@ -17,11 +17,20 @@ PRICE = {"input": 2.0, "output": 10.0}
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("spent") / "out"
     rows = [
-        {"id": f"i{n}", "question": f"What is {n} + 7?", "answer": str(n + 7), "kind": n % 3 or None} for n in range(30)
+        {
+            "id": f"i{n}",
+            "question": f"What is {n} + 7?",
+            "answer": str(n + 7),
+            "kind": n % 3 or None,
+        }
+        for n in range(30)
     ]
     assay.run(
         dataset=rows,
-        models=[{"name": "priced", "type": "demo", "price": PRICE}, {"name": "free", "type": "demo", "skill": 0.4}],
+        models=[
+            {"name": "priced", "type": "demo", "price": PRICE},
+            {"name": "free", "type": "demo", "skill": 0.4},
+        ],
         prompts={"short": "{{question}}", "long": "Please tell me: {{question}}"},
         scorers=[{"name": "exact_match", "params": {"expected": "answer"}}],
         metrics=[{"name": "latency", "facets": FACETS}, {"name": "cost", "facets": FACETS}],
@@ -38,7 +47,11 @@ def test_it_is_what_the_engine_measures(folder: Path) -> None:
     assert len(rows) == 2 * 2 * 2 * 3
     for row in rows:
         kind = "null" if row["kind"] is None else str(row["kind"])
-        values = {"model_name": row["model_name"], "prompt_template": row["prompt_template"], "kind": kind}
+        values = {
+            "model_name": row["model_name"],
+            "prompt_template": row["prompt_template"],
+            "kind": kind,
+        }
         latency, cost = shown.of(values)
         if row["metric_name"] == "latency":
             assert latency == pytest.approx(row["median"])

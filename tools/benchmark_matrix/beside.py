@@ -42,7 +42,11 @@ class Theirs:
             trial.dataset(made).save_to_disk(folder)
             tables[split] = datasets.load_from_disk(folder)
         datasets.load_dataset = lambda **_: tables
-        config = {key: value for key, value in load_yaml(task.file).items() if key not in ("tag", "group", "task_list")}
+        config = {
+            key: value
+            for key, value in load_yaml(task.file).items()
+            if key not in ("tag", "group", "task_list")
+        }
         metadata = config.get("metadata") or {}
         config["metadata"] = {
             **(metadata if isinstance(metadata, dict) else {"_metadata": metadata}),
@@ -61,7 +65,9 @@ class Theirs:
             made[instance.doc_id].append(instance)
         return made
 
-    def scored(self, task: Definition, documents: list[Document]) -> tuple[dict[Any, list[Any]], dict[Any, Any]]:
+    def scored(
+        self, task: Definition, documents: list[Document]
+    ) -> tuple[dict[Any, list[Any]], dict[Any, Any]]:
         from lm_eval.api.metrics import mean, stderr_for_metric  # pyright: ignore[reportMissingImports]
 
         theirs = self.documents()
@@ -71,7 +77,9 @@ class Theirs:
                 theirs[document.id][0].resps.extend(answers)
             else:
                 for instance, answer in zip(theirs[document.id], answers, strict=True):
-                    instance.resps.append(answer[0] if task.output_type == "loglikelihood_rolling" else answer)
+                    instance.resps.append(
+                        answer[0] if task.output_type == "loglikelihood_rolling" else answer
+                    )
         self.task.apply_filters()
         values: dict[Any, list[Any]] = defaultdict(list)
         for name in self.task.instances[0].filtered_resps:
@@ -83,7 +91,10 @@ class Theirs:
         for (metric, name), column in values.items():
             chosen = self.task.aggregation().get(metric, mean)
             error = stderr_for_metric(metric=chosen, bootstrap_iters=10)
-            numbers[metric, name] = (chosen(column), error(column) if error and len(column) > 1 else None)
+            numbers[metric, name] = (
+                chosen(column),
+                error(column) if error and len(column) > 1 else None,
+            )
         return values, numbers
 
 
@@ -94,7 +105,9 @@ def same(ours: Any, theirs: Any) -> bool:
     if isinstance(ours, dict) and isinstance(theirs, dict):
         return list(ours) == list(theirs) and all(same(ours[key], theirs[key]) for key in ours)
     if isinstance(ours, (int, float)) and isinstance(theirs, (int, float)):
-        return math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-9) or (ours != ours and theirs != theirs)
+        return math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-9) or (
+            ours != ours and theirs != theirs
+        )
     return ours == theirs
 
 
@@ -131,10 +144,17 @@ def compared(name: str, file: str) -> tuple[str, str]:
             for document in documents:
                 there = [tuple(one.arguments) for one in theirs[document.id]]
                 if not same(asked(task, document), there):
-                    return "requests", f"document {document.id}: {asked(task, document)!r:.600} | {there!r:.600}"
+                    return (
+                        "requests",
+                        f"document {document.id}: {asked(task, document)!r:.600} | {there!r:.600}",
+                    )
         scored = harness.scored(task, documents) if documents else ({}, {})
     except (Exception, SystemExit) as error:
-        return ("both fail", f"{problem} | {error}") if problem else ("only the harness fails", repr(error))
+        return (
+            ("both fail", f"{problem} | {error}")
+            if problem
+            else ("only the harness fails", repr(error))
+        )
     if problem:
         return "only ours fails", problem
     for what, one, other in zip(("values", "results"), ours, scored, strict=True):
@@ -153,7 +173,11 @@ def main() -> None:
     parser.add_argument("--random-seed", type=int, default=1)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    entries = [entry for entry in index().entries.values() if entry.kind == "task" and not entry.unsupported]
+    entries = [
+        entry
+        for entry in index().entries.values()
+        if entry.kind == "task" and not entry.unsupported
+    ]
     families: dict[Path, list[Any]] = defaultdict(list)
     for entry in entries:
         if fnmatch.fnmatch(entry.name, options.tasks):

@@ -87,7 +87,13 @@ class Field:
     def add(self, other: "Field") -> None:
         """The evidence of another one, where this has none of its own."""
         bare = not (
-            self.children or self.item or self.values or self.encoded or self.twin or self.is_number or self.is_list
+            self.children
+            or self.item
+            or self.values
+            or self.encoded
+            or self.twin
+            or self.is_number
+            or self.is_list
         )
         for name, part in other.children.items():
             if name in self.children:
@@ -95,7 +101,9 @@ class Field:
             elif bare or self.children:
                 self.children[name] = part
         if bare and not self.is_text:
-            vars(self).update({key: value for key, value in vars(other).items() if key != "children"})
+            vars(self).update(
+                {key: value for key, value in vars(other).items() if key != "children"}
+            )
         elif self.item is not None and other.item is not None:
             self.item.add(other.item)
         self.inside += [text for text in other.inside if text not in self.inside]
@@ -104,7 +112,10 @@ class Field:
         """Equal for equal rows."""
         kind = self.kind
         if kind == "dict":
-            return [self.length, {name: part.shape() for name, part in sorted(self.children.items())}]
+            return [
+                self.length,
+                {name: part.shape() for name, part in sorted(self.children.items())},
+            ]
         if kind == "list":
             return [kind, self.length, (self.item or Field()).shape()]
         inner = self.encoded.shape() if self.encoded is not None and kind == "encoded" else None
@@ -116,7 +127,10 @@ class Field:
             return {key: part.value(row, (*path, key)) for key, part in self.children.items()}
         if kind == "list":
             item = self.item or Field(self.name)
-            return [item.value(row + place if item.values else row, (*path, place)) for place in range(self.length)]
+            return [
+                item.value(row + place if item.values else row, (*path, place))
+                for place in range(self.length)
+            ]
         if kind == "encoded":
             return json.dumps((self.encoded or Field()).value(row, path))
         if kind == "values":
@@ -137,8 +151,13 @@ class Field:
             return None
         place = "".join(f" {part}" for part in path if isinstance(part, int))
         words = f"{name}{place} {WORDS[row % len(WORDS)]} {row}"
-        return words + "".join(f"{text}{WORDS[(row + at) % len(WORDS)]}" for at, text in enumerate(self.inside))
+        return words + "".join(
+            f"{text}{WORDS[(row + at) % len(WORDS)]}" for at, text in enumerate(self.inside)
+        )
 
 
 def rows(root: Field, count: int) -> list[dict[str, Any]]:
-    return [{name: part.value(row, (name,)) for name, part in root.children.items()} for row in range(count)]
+    return [
+        {name: part.value(row, (name,)) for name, part in root.children.items()}
+        for row in range(count)
+    ]

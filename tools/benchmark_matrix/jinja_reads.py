@@ -141,7 +141,11 @@ class _Reader:
                 base.is_text = True
                 if name == "split" and given and isinstance(given[0], tuple):
                     base.inside += [given[0][0]] if given[0][0] not in base.inside else []
-                return base if name in ("strip", "lower", "upper", "lstrip", "rstrip", "replace") else None
+                return (
+                    base
+                    if name in ("strip", "lower", "upper", "lstrip", "rstrip", "replace")
+                    else None
+                )
             if name == "get" and given and isinstance(given[0], tuple):
                 return base.child(str(given[0][0]))
             if name == "index":
@@ -158,13 +162,31 @@ class _Reader:
         base = self.of(node.node, names) if node.node else None
         given = [self.of(part, names) for part in node.args]
         if isinstance(base, Field):
-            if node.name in ("join", "first", "last", "list", "map", "sort", "random", "select", "reject"):
+            if node.name in (
+                "join",
+                "first",
+                "last",
+                "list",
+                "map",
+                "sort",
+                "random",
+                "select",
+                "reject",
+            ):
                 item = base.element()
                 for keyword in node.kwargs:
                     if keyword.key == "attribute":
                         item.child(keyword.value.as_const())
                 return item if node.name in ("first", "last") else base
-            if node.name in ("lower", "upper", "trim", "replace", "capitalize", "title", "regex_replace"):
+            if node.name in (
+                "lower",
+                "upper",
+                "trim",
+                "replace",
+                "capitalize",
+                "title",
+                "regex_replace",
+            ):
                 base.is_text = True
             if node.name in ("int", "float"):
                 base.is_number = True

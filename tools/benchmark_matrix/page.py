@@ -44,9 +44,13 @@ def page(rows: list[dict[str, Any]]) -> str:
     lines = [HEAD, "| output type | tasks | load | bind | run |", "|---|---:|---:|---:|---:|"]
     types = Counter(row["output_type"] for row in rows)
     for name, count in types.most_common():
-        lines.append(_line(f"`{name}`", count, reached([row for row in rows if row["output_type"] == name])))
+        lines.append(
+            _line(f"`{name}`", count, reached([row for row in rows if row["output_type"] == name]))
+        )
     lines.append(_line("**all**", len(rows), reached(rows)))
-    lines.append("| share | | " + " | ".join(f"{count / len(rows):.1%}" for count in reached(rows)) + " |")
+    lines.append(
+        "| share | | " + " | ".join(f"{count / len(rows):.1%}" for count in reached(rows)) + " |"
+    )
     hub = [row for row in rows if kind(row["reason"]) == KINDS["needs code of the hub"]]
     rest = [row for row in rows if row not in hub]
     lines.append(_line("without those that need code of the hub", len(rest), reached(rest)))
@@ -63,7 +67,9 @@ def page(rows: list[dict[str, Any]]) -> str:
         lines.append(_line(name, count, reached(part)[:2]) + f" `{part[0]['task']}` |")
     lines += ["", "In detail:", "", "| reason | tasks |", "|---|---:|"]
     details = Counter(re.sub(r": pip install .*", "", row["reason"] or NO_ROWS) for row in stopped)
-    lines += [f"| {reason.replace('|', '/')} | {count} |" for reason, count in details.most_common()]
+    lines += [
+        f"| {reason.replace('|', '/')} | {count} |" for reason, count in details.most_common()
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -11,8 +11,30 @@ from tools.benchmark_matrix.fields import Field
 from tools.benchmark_matrix.patterns import sample
 from tools.benchmark_matrix.values import Constant, Docs, Length, Projected, Rows, Several, numbered
 
-_TEXT = {"strip", "lstrip", "rstrip", "split", "lower", "upper", "replace", "startswith", "endswith", "capitalize"}
-_TEXT |= {"title", "rsplit", "isdigit", "splitlines", "find", "rfind", "encode", "partition", "format", "removeprefix"}
+_TEXT = {
+    "strip",
+    "lstrip",
+    "rstrip",
+    "split",
+    "lower",
+    "upper",
+    "replace",
+    "startswith",
+    "endswith",
+    "capitalize",
+}
+_TEXT |= {
+    "title",
+    "rsplit",
+    "isdigit",
+    "splitlines",
+    "find",
+    "rfind",
+    "encode",
+    "partition",
+    "format",
+    "removeprefix",
+}
 _DECODERS = {"loads", "literal_eval", "eval"}
 _DEPTH = 8
 
@@ -33,8 +55,14 @@ class _Reader:
     def call(self, function: Any, given: list[Any], keywords: Names, depth: int) -> Any:
         if isinstance(function, functools.partial):
             bound = {name: Constant(value) for name, value in function.keywords.items()}
-            return self.call(function.func, [*map(Constant, function.args), *given], {**bound, **keywords}, depth)
-        if not inspect.isfunction(function) and callable(function) and not isinstance(function, type):
+            return self.call(
+                function.func, [*map(Constant, function.args), *given], {**bound, **keywords}, depth
+            )
+        if (
+            not inspect.isfunction(function)
+            and callable(function)
+            and not isinstance(function, type)
+        ):
             function, given = type(function).__call__, [None, *given]
         if not inspect.isfunction(function) or depth > _DEPTH or function in self.open:
             return None
@@ -42,7 +70,10 @@ class _Reader:
             tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
         except (OSError, SyntaxError, TypeError):
             return None
-        node = next((part for part in ast.walk(tree) if isinstance(part, (ast.FunctionDef, ast.Lambda))), None)
+        node = next(
+            (part for part in ast.walk(tree) if isinstance(part, (ast.FunctionDef, ast.Lambda))),
+            None,
+        )
         if node is None:
             return None
         names: Names = {name: Constant(value) for name, value in function.__globals__.items()}
@@ -60,7 +91,9 @@ class _Reader:
     def enter(self, node: Any, names: Names, given: list[Any], keywords: Names, depth: int) -> Any:
         inner = _Body(self, {**names}, depth)
         arguments = [*node.args.posonlyargs, *node.args.args]
-        for argument, default in zip(reversed(arguments), reversed(node.args.defaults), strict=False):
+        for argument, default in zip(
+            reversed(arguments), reversed(node.args.defaults), strict=False
+        ):
             inner.names[argument.arg] = inner.of(default)
         for argument in [*arguments, *node.args.kwonlyargs]:
             inner.names.setdefault(argument.arg, None)
@@ -134,7 +167,9 @@ class _Body:
         method = getattr(self, f"_{type(node).__name__.lower()}", None)
         if method:
             return method(node)
-        values = [self.of(part) for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
+        values = [
+            self.of(part) for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)
+        ]
         try:
             return Constant(ast.literal_eval(node))
         except (ValueError, TypeError, SyntaxError, MemoryError):
@@ -149,7 +184,10 @@ class _Body:
         return self.names.get(node.id)
 
     def _joinedstr(self, node: ast.JoinedStr) -> Any:
-        parts = [self.of(part.value if isinstance(part, ast.FormattedValue) else part) for part in node.values]
+        parts = [
+            self.of(part.value if isinstance(part, ast.FormattedValue) else part)
+            for part in node.values
+        ]
         if all(isinstance(part, Constant) for part in parts):
             return Constant("".join(str(part.value) for part in parts))
         return None
@@ -176,7 +214,9 @@ class _Body:
             if hasattr(node, name):
                 made = self.of(getattr(node, name))
         self.names = before
-        return Projected(made, source) if isinstance(made, Field) and type(source) is Field else None
+        return (
+            Projected(made, source) if isinstance(made, Field) and type(source) is Field else None
+        )
 
     _listcomp = _setcomp = _generatorexp = _dictcomp = _comprehension
 
@@ -186,7 +226,11 @@ class _Body:
         if isinstance(node.slice, ast.Slice):
             return base
         if isinstance(base, Docs):
-            return Docs() if isinstance(key, Constant) and isinstance(key.value, str) else self.reader.root
+            return (
+                Docs()
+                if isinstance(key, Constant) and isinstance(key.value, str)
+                else self.reader.root
+            )
         if isinstance(base, Constant) and isinstance(key, Field):
             if isinstance(base.value, dict):
                 key.one_of(base.value)
@@ -203,7 +247,9 @@ class _Body:
         if isinstance(key, Constant) and isinstance(key.value, str):
             return base.child(key.value)
         if isinstance(key, Several):
-            return next(iter([base.child(name) for name in key.values if isinstance(name, str)]), None)
+            return next(
+                iter([base.child(name) for name in key.values if isinstance(name, str)]), None
+            )
         if isinstance(node.slice, ast.JoinedStr):
             return [base.child(name) for name in numbered(node.slice)][-1]
         if isinstance(key, Field) and not key.is_text:
@@ -216,21 +262,31 @@ class _Body:
         left = self.of(node.left)
         for operator, part in zip(node.ops, node.comparators, strict=True):
             right = self.of(part)
-            if isinstance(left, Length) and isinstance(right, Constant) and isinstance(right.value, int):
+            if (
+                isinstance(left, Length)
+                and isinstance(right, Constant)
+                and isinstance(right.value, int)
+            ):
                 if isinstance(operator, ast.Eq) and right.value:
                     left.field.element()
                     left.field.length = right.value
                 elif isinstance(operator, (ast.Gt, ast.GtE)):
                     left.field.length = max(left.field.length, right.value + 1)
             field, other = (left, right) if isinstance(left, Field) else (right, left)
-            if isinstance(operator, ast.In) and isinstance(right, Field) and not isinstance(left, Constant | Field):
+            if (
+                isinstance(operator, ast.In)
+                and isinstance(right, Field)
+                and not isinstance(left, Constant | Field)
+            ):
                 right.element().is_number = True
             if isinstance(field, Field) and isinstance(other, Constant):
                 value = other.value
                 if isinstance(operator, (ast.Gt, ast.Lt, ast.GtE, ast.LtE)):
                     field.is_number = field.is_number or isinstance(value, (int, float))
                 elif isinstance(operator, ast.In) and field is right and isinstance(value, str):
-                    field.inside += [value] if value not in field.inside and not field.is_list else []
+                    field.inside += (
+                        [value] if value not in field.inside and not field.is_list else []
+                    )
                 elif isinstance(operator, ast.In) and isinstance(value, (list, tuple, set, dict)):
                     field.one_of(value)
                 elif isinstance(operator, (ast.Eq, ast.Is)) and value not in (None, ""):
@@ -238,7 +294,9 @@ class _Body:
             left = right
 
     def _call(self, node: ast.Call) -> Any:
-        given = [self.of(part.value if isinstance(part, ast.Starred) else part) for part in node.args]
+        given = [
+            self.of(part.value if isinstance(part, ast.Starred) else part) for part in node.args
+        ]
         keywords = {part.arg: self.of(part.value) for part in node.keywords if part.arg}
         if isinstance(node.func, ast.Attribute):
             base, name = self.of(node.func.value), node.func.attr
@@ -279,7 +337,12 @@ class _Body:
     def _method(self, base: Field, name: str, given: list[Any]) -> Any:
         if name in _TEXT:
             base.is_text = True
-            if name == "startswith" and given and isinstance(given[0], Constant) and isinstance(given[0].value, str):
+            if (
+                name == "startswith"
+                and given
+                and isinstance(given[0], Constant)
+                and isinstance(given[0].value, str)
+            ):
                 base.one_of([given[0].value])
             if (
                 name in ("split", "rsplit")
@@ -289,7 +352,9 @@ class _Body:
             ):
                 base.inside += [given[0].value] if given[0].value not in base.inside else []
                 return None
-            return base if name in ("strip", "lower", "upper", "lstrip", "rstrip", "replace") else None
+            return (
+                base if name in ("strip", "lower", "upper", "lstrip", "rstrip", "replace") else None
+            )
         if name == "get" and given and isinstance(given[0], Constant):
             return base.child(str(given[0].value))
         if name in ("items", "keys", "values"):
@@ -331,7 +396,18 @@ class _Body:
             return given[0] if name in ("list", "sorted", "dict") and given else None
         if name in ("int", "float", "abs", "round"):
             first.is_number = True
-        elif name in ("list", "sorted", "reversed", "set", "tuple", "sum", "max", "min", "any", "all"):
+        elif name in (
+            "list",
+            "sorted",
+            "reversed",
+            "set",
+            "tuple",
+            "sum",
+            "max",
+            "min",
+            "any",
+            "all",
+        ):
             first.element()
             return first
         elif name == "dict":

@@ -47,7 +47,10 @@ def apply(root: Field, change: Change) -> bool:
     elif what == "inside":
         field.inside.append(argument)
     elif what == "rename":
-        field.children = {argument[1] if name == argument[0] else name: part for name, part in field.children.items()}
+        field.children = {
+            argument[1] if name == argument[0] else name: part
+            for name, part in field.children.items()
+        }
     elif what == "kind":
         field.forced = argument
         if argument == "dict" and not field.children:
@@ -106,7 +109,9 @@ def _changes(root: Field, error: BaseException, rows: list[dict[str, Any]]) -> I
 def guesses(root: Field, error: BaseException) -> Iterator[Change]:
     """Other kinds of value for the fields that the failing functions name."""
     frames = list(_frames(cause(error).__traceback__))
-    mentioned = {name for frame, _ in frames for name in (*frame.f_code.co_consts, *frame.f_code.co_names)}
+    mentioned = {
+        name for frame, _ in frames for name in (*frame.f_code.co_consts, *frame.f_code.co_names)
+    }
     for path, field in fields(root):
         if len(path) <= DEPTH and (field.name in mentioned or not frames):
             for kind in _SHAPES if frames else ("none", "bool", *_SHAPES):
@@ -115,7 +120,11 @@ def guesses(root: Field, error: BaseException) -> Iterator[Change]:
 
 
 def _of_expression(
-    root: Field, error: BaseException, frame: FrameType, node: ast.expr | None, rows: list[dict[str, Any]]
+    root: Field,
+    error: BaseException,
+    frame: FrameType,
+    node: ast.expr | None,
+    rows: list[dict[str, Any]],
 ) -> Iterator[Change]:
     text = str(error)
     if isinstance(node, ast.Subscript):
@@ -128,13 +137,21 @@ def _of_expression(
                 if key in field.children:
                     yield path, "rename", (key, names[0])
             for path in origins(root, rows, key):
-                yield path, "values", tuple(name for name in base if isinstance(name, (str, int, float)))
+                yield (
+                    path,
+                    "values",
+                    tuple(name for name in base if isinstance(name, (str, int, float))),
+                )
         elif isinstance(error, TypeError):
             if isinstance(key, str):
                 for path in origins(root, rows, base):
                     yield path, "child", key
                 for path in origins(root, rows, key):
-                    yield path, "range", len(base) if isinstance(base, (list, tuple)) and base else LIST_LENGTH
+                    yield (
+                        path,
+                        "range",
+                        len(base) if isinstance(base, (list, tuple)) and base else LIST_LENGTH,
+                    )
             for path in origins(root, rows, base):
                 yield path, "kind", "list"
                 yield path, "kind", "text"
@@ -144,7 +161,11 @@ def _of_expression(
             for path in origins(root, rows, base):
                 yield path, "length", 12
             call = node.value
-            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and "split" in call.func.attr:
+            if (
+                isinstance(call, ast.Call)
+                and isinstance(call.func, ast.Attribute)
+                and "split" in call.func.attr
+            ):
                 separator = _value(call.args[0], frame) if call.args else " "
                 for path in origins(root, rows, _value(call.func.value, frame)):
                     yield path, "inside", separator
@@ -154,7 +175,11 @@ def _of_expression(
             base = _value(node.func.value, frame)
             if node.func.attr == "index" and isinstance(base, (list, tuple)) and given:
                 for path in origins(root, rows, given[0]):
-                    yield path, "values", tuple(part for part in base if isinstance(part, (str, int)))
+                    yield (
+                        path,
+                        "values",
+                        tuple(part for part in base if isinstance(part, (str, int))),
+                    )
         for value in given:
             for path in origins(root, rows, value):
                 for kind in ("number", "digits", "encoded", "list", "text"):
@@ -191,7 +216,9 @@ def _expression(file: str, positions: tuple[int | None, ...]) -> ast.expr | None
     if len(lines) == 1:
         text = lines[0].encode()[start:end].decode()
     else:
-        text = "\n".join([lines[0].encode()[start:].decode(), *lines[1:-1], lines[-1].encode()[:end].decode()])
+        text = "\n".join(
+            [lines[0].encode()[start:].decode(), *lines[1:-1], lines[-1].encode()[:end].decode()]
+        )
     try:
         return ast.parse(f"({textwrap.dedent(text)})", mode="eval").body
     except SyntaxError:
@@ -200,7 +227,9 @@ def _expression(file: str, positions: tuple[int | None, ...]) -> ast.expr | None
 
 def _value(node: ast.expr, frame: FrameType) -> Any:
     try:
-        return eval(compile(ast.Expression(node), "<value>", "eval"), frame.f_globals, frame.f_locals)
+        return eval(
+            compile(ast.Expression(node), "<value>", "eval"), frame.f_globals, frame.f_locals
+        )
     except Exception:
         return None
 
@@ -216,7 +245,9 @@ def fields(field: Field, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any
         yield from fields(field.encoded, path)
 
 
-def origins(root: Field, rows: list[dict[str, Any]], value: Any, *, keys: bool = False) -> Iterator[tuple[Any, ...]]:
+def origins(
+    root: Field, rows: list[dict[str, Any]], value: Any, *, keys: bool = False
+) -> Iterator[tuple[Any, ...]]:
     """Where a value is from. keys: a dictionary with these or more keys"""
     if value is None or isinstance(value, bool) or value in ("", [], {}):
         return
@@ -233,7 +264,9 @@ def origins(root: Field, rows: list[dict[str, Any]], value: Any, *, keys: bool =
         made = [field.value(row, path) for row in range(len(rows))]
         if any(type(one) is type(value) and one == value for one in made):
             exact.append(path)
-        elif isinstance(value, str) and any(isinstance(one, str) and _like(one, value) for one in made):
+        elif isinstance(value, str) and any(
+            isinstance(one, str) and _like(one, value) for one in made
+        ):
             loose.append(path)
     yield from exact or loose
 

@@ -14,7 +14,9 @@ def _without_hashes() -> None:
     """`datasets` hashes functions to find what they made before; here nothing is kept."""
     from datasets import fingerprint
 
-    fingerprint.Hasher.hash = classmethod(lambda cls, value: fingerprint.generate_random_fingerprint())
+    fingerprint.Hasher.hash = classmethod(
+        lambda cls, value: fingerprint.generate_random_fingerprint()
+    )
 
 
 def _only_names(key: str, value: Any) -> bool:
@@ -47,10 +49,17 @@ def work(batch: list[tuple[str, str]]) -> list[dict[str, Any]]:
         signal.alarm(TIME)
         try:
             keys = yaml_files.load(Path(file), parsed)
-            alike = repr([(key, value) for key, value in sorted(keys.items()) if not _only_names(key, value)])
+            alike = repr(
+                [(key, value) for key, value in sorted(keys.items()) if not _only_names(key, value)]
+            )
             if alike in outcomes:
                 made.append(
-                    {"task": name, "stage": outcomes[alike].stage, "problem": outcomes[alike].problem, "seconds": 0}
+                    {
+                        "task": name,
+                        "stage": outcomes[alike].stage,
+                        "problem": outcomes[alike].problem,
+                        "seconds": 0,
+                    }
                 )
                 continue
             task = definition(keys, file, {})

@@ -28,7 +28,16 @@ HINTS: dict[str, list[Any]] = {  # what no reading of the code tells
     "kwargs": [[{"num_words": None}]],
 }
 TRIES = 24
-_FORMS = ("{}", "The answer is {}.", "the answer is ({})", "#### {}", "{}", "Answer: {}", "\\boxed{{{}}}", "{}\nnext")
+_FORMS = (
+    "{}",
+    "The answer is {}.",
+    "the answer is ({})",
+    "#### {}",
+    "{}",
+    "Answer: {}",
+    "\\boxed{{{}}}",
+    "{}\nnext",
+)
 
 
 class Outcome(NamedTuple):
@@ -75,14 +84,18 @@ def _tried(definition: Definition, root: Field, tries: int) -> Outcome:
         if not apply(guess, change):
             continue
         after, problem = _run(definition, guess, tried)
-        if problem is None or (_STAGES(after) >= _STAGES(outcome) and _goes_further(problem, error)):
+        if problem is None or (
+            _STAGES(after) >= _STAGES(outcome) and _goes_further(problem, error)
+        ):
             root, outcome, error, waiting = guess, after, problem, None
     return outcome
 
 
 def _goes_further(error: BaseException, before: BaseException) -> bool:
     """Another error than before, and not one of a value's kind, which a wrong guess makes."""
-    return not isinstance(cause(error), (TypeError, AttributeError, UndefinedError)) and _place(error) != _place(before)
+    return not isinstance(cause(error), (TypeError, AttributeError, UndefinedError)) and _place(
+        error
+    ) != _place(before)
 
 
 def _place(error: BaseException) -> Any:
@@ -94,7 +107,9 @@ def _place(error: BaseException) -> Any:
     return lines
 
 
-def _run(definition: Definition, root: Field, tried: set[Any]) -> tuple[Outcome, BaseException | None]:
+def _run(
+    definition: Definition, root: Field, tried: set[Any]
+) -> tuple[Outcome, BaseException | None]:
     stage = "loads"
     try:
         documents = bind(definition, made_of(root, definition))
@@ -123,7 +138,12 @@ def text(error: BaseException) -> str:
 
 def splits_of(definition: Definition) -> list[str]:
     shots = definition.fewshot_config
-    names = (definition.training_split, definition.validation_split, definition.test_split, definition.fewshot_split)
+    names = (
+        definition.training_split,
+        definition.validation_split,
+        definition.test_split,
+        definition.fewshot_split,
+    )
     return list(dict.fromkeys(name for name in (*names, shots.split) if name))
 
 
@@ -150,14 +170,18 @@ def bind(definition: Definition, made: list[dict[str, Any]]) -> list[Document]:
     return documents
 
 
-def score(definition: Definition, documents: list[Document]) -> dict[tuple[str, str], tuple[float, float | None]]:
+def score(
+    definition: Definition, documents: list[Document]
+) -> dict[tuple[str, str], tuple[float, float | None]]:
     return {
         key: (aggregate(definition, key[0], column), stderr(definition, key[0], column, 10))
         for key, column in values_of(definition, documents).items()
     }
 
 
-def values_of(definition: Definition, documents: list[Document]) -> dict[tuple[str, str], list[Any]]:
+def values_of(
+    definition: Definition, documents: list[Document]
+) -> dict[tuple[str, str], list[Any]]:
     values: dict[tuple[str, str], list[Any]] = {}
     for document in documents:
         for key, value in of_document(definition, document).items():
@@ -180,10 +204,14 @@ def of_document(definition: Definition, document: Document) -> dict[tuple[str, s
 def answers(definition: Definition, document: Document) -> list[Any]:
     """What a model says that is a function of the text, and of the target, which it often knows."""
     if definition.output_type == "generate_until":
-        text = "".join(part["content"] + part["delimiter"] for part in document.requests[0].messages)
+        text = "".join(
+            part["content"] + part["delimiter"] for part in document.requests[0].messages
+        )
         return [generated(text, document.target, number) for number in range(definition.repeats)]
     return [
-        likelihood("".join(part["content"] for part in request.messages) + (request.continuation or ""))
+        likelihood(
+            "".join(part["content"] for part in request.messages) + (request.continuation or "")
+        )
         for request in document.requests
     ]
 
@@ -200,7 +228,9 @@ def likelihood(text: str) -> tuple[float, bool]:
 
 
 def _draw(text: str, number: int = 0) -> int:
-    return int.from_bytes(hashlib.blake2b(f"{number} {text}".encode(), digest_size=6).digest(), "big")
+    return int.from_bytes(
+        hashlib.blake2b(f"{number} {text}".encode(), digest_size=6).digest(), "big"
+    )
 
 
 def fields_of(definition: Definition) -> Field:
@@ -226,7 +256,9 @@ def fields_of(definition: Definition) -> Field:
     for name in set(raw.children) & set(doc.children):
         raw.children[name].is_text |= doc.children[name].is_text
     made = _columns(definition, raw)
-    raw.children |= {name: field for name, field in doc.children.items() if name not in {*raw.children, *made}}
+    raw.children |= {
+        name: field for name, field in doc.children.items() if name not in {*raw.children, *made}
+    }
     return raw
 
 
@@ -257,19 +289,26 @@ def _label(definition: Definition, doc: Field) -> None:
     name = target.strip("{} ") if isinstance(target, str) else ""
     if choices is not None and name in doc.children and not doc.children[name].values:
         field = doc.children[name]
-        field.is_number, field.range = True, len(choices) if isinstance(choices, (list, dict)) else 2
+        field.is_number, field.range = (
+            True,
+            len(choices) if isinstance(choices, (list, dict)) else 2,
+        )
     if isinstance(choices, str) and choices in doc.children:
         doc.children[choices].element()
 
 
-def _better_target(definition: Definition, documents: Sequence[Document], root: Field, tried: set[Any]) -> bool:
+def _better_target(
+    definition: Definition, documents: Sequence[Document], root: Field, tried: set[Any]
+) -> bool:
     """The target should be one of the choices: another kind of value for the target's column."""
     if definition.output_type != "multiple_choice" or isinstance(definition.doc_to_target, Hook):
         return False
     first = documents[0]
     if all(_is_choice(document) for document in documents):
         return False
-    name = definition.doc_to_target.strip("{} ") if isinstance(definition.doc_to_target, str) else ""
+    name = (
+        definition.doc_to_target.strip("{} ") if isinstance(definition.doc_to_target, str) else ""
+    )
     if name not in root.children or not first.choices:
         return False
     options = [("range", len(first.choices)), ("values", tuple(first.choices)), ("kind", "letter")]
@@ -285,4 +324,6 @@ def _better_target(definition: Definition, documents: Sequence[Document], root: 
 def _is_choice(document: Document) -> bool:
     target, choices = document.target, document.choices or []
     targets = target if isinstance(target, list) else [target]
-    return all(0 <= one < len(choices) if isinstance(one, int) else one in choices for one in targets)
+    return all(
+        0 <= one < len(choices) if isinstance(one, int) else one in choices for one in targets
+    )

@@ -59,8 +59,14 @@ ORDER = (
 def _files() -> dict[str, Path]:
     """The file of each command: one here, or `command.py` in a format's folder."""
     here = Path(__file__).parent
-    files = {name[:-3]: here / name for name in sorted(os.listdir(here)) if name.endswith(".py") and name[0] != "_"}
-    files |= {file.parent.name: file for file in sorted((here.parent / "formats").glob("*/command.py"))}
+    files = {
+        name[:-3]: here / name
+        for name in sorted(os.listdir(here))
+        if name.endswith(".py") and name[0] != "_"
+    }
+    files |= {
+        file.parent.name: file for file in sorted((here.parent / "formats").glob("*/command.py"))
+    }
     named = {name.replace("_", "-"): file for name, file in files.items()}
     return {name: named[name] for name in (*ORDER, *(name for name in named if name not in ORDER))}
 
@@ -97,12 +103,18 @@ class Commands(click.Group):
         except click.UsageError as error:
             from assay import api
 
-            raise click.UsageError(f"{error.message} {api.nearest(args[0], COMMANDS)}", ctx) from None
+            raise click.UsageError(
+                f"{error.message} {api.nearest(args[0], COMMANDS)}", ctx
+            ) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
         from click.shell_completion import CompletionItem
 
-        names = [CompletionItem(name, help=about) for name, about in COMMANDS.items() if name.startswith(incomplete)]
+        names = [
+            CompletionItem(name, help=about)
+            for name, about in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
         return names or click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -114,18 +126,25 @@ class Command(click.Command):
     """Has `--debug`, which `main` obeys. Long flags may be written with `_` for `-`. `more` is asked for the end of
     the help when that is shown."""
 
-    def __init__(self, *arguments: Any, more: Callable[[], str] | None = None, **options: Any) -> None:
+    def __init__(
+        self, *arguments: Any, more: Callable[[], str] | None = None, **options: Any
+    ) -> None:
         super().__init__(*arguments, **options)
         self.more = more
         if not any("--debug" in parameter.opts for parameter in self.params):
-            self.params.append(click.Option(["--debug"], is_flag=True, expose_value=False, help="Show tracebacks."))
+            self.params.append(
+                click.Option(["--debug"], is_flag=True, expose_value=False, help="Show tracebacks.")
+            )
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         rest = super().parse_args(ctx, [_with_dashes(argument) for argument in args])
         for name, value in ctx.params.items():
-            if isinstance(value, int | float) and not abs(value) <= sys.maxsize:  # NaN is not, either
+            if (
+                isinstance(value, int | float) and not abs(value) <= sys.maxsize
+            ):  # NaN is not, either
                 raise click.UsageError(
-                    f"Invalid value for {flag_name(name)}: {value} is too large, or not a number", ctx
+                    f"Invalid value for {flag_name(name)}: {value} is too large, or not a number",
+                    ctx,
                 )
         return rest
 
@@ -168,7 +187,9 @@ def _wants_tracebacks(words: Sequence[str]) -> bool:
     """`--debug` is a flag; for commands of formats it may take True or False, and have a short form."""
     for word, following in zip(words, [*words[1:], ""], strict=False):
         name, _, value = word.partition("=")
-        if name == "--debug" or (name == "-d" and words[0] in FILES and FILES[words[0]].stem == "command"):
+        if name == "--debug" or (
+            name == "-d" and words[0] in FILES and FILES[words[0]].stem == "command"
+        ):
             return (value or following).lower() != "false"
     return False
 
@@ -193,7 +214,12 @@ def _version(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
     no_args_is_help=True,
 )
 @click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the versions."
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_version,
+    help="Show the versions.",
 )
 def group() -> None:
     """Find out how good a language model, a prompt or an agent really is."""
@@ -212,7 +238,9 @@ def _show_mistake(mistake: click.ClickException) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command; a user's mistake is a message and an exit code, with a traceback only for --debug."""
-    words = [*(sys.argv[1:] if arguments is None else arguments)]  # `list` is a command's module here
+    words = [
+        *(sys.argv[1:] if arguments is None else arguments)
+    ]  # `list` is a command's module here
     debug = _wants_tracebacks(words)
     if debug:
         _show_tracebacks_of_user_code()
@@ -241,9 +269,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
             click.echo(api.plain(traceback.format_exc()), err=True, nl=False)
         if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-            error = UserError("this name is too long for a file", where=str(error.filename)[:200], fix="name a file")
+            error = UserError(
+                "this name is too long for a file",
+                where=str(error.filename)[:200],
+                fix="name a file",
+            )
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            error = StoreError("the disk is full", where=str(error.filename or ""), fix="free some space and run again")
+            error = StoreError(
+                "the disk is full",
+                where=str(error.filename or ""),
+                fix="free some space and run again",
+            )
         if isinstance(error, AssayError):
             click.echo(f"error: {api.plain(str(error))}", err=True)
             sys.exit(error.exit_code)
@@ -256,7 +292,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 _LIBRARIES = ("click", "jinja2", "msgspec", "numpy", "pyreqwest", "pyyaml", "rich")
-_EXTRAS = ("duckdb", "datasets", "zstandard", "jsonschema", "pandas", "polars", "pyarrow", "xllamacpp")
+_EXTRAS = (
+    "duckdb",
+    "datasets",
+    "zstandard",
+    "jsonschema",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "xllamacpp",
+)
 
 
 def version_text() -> str:

@@ -75,9 +75,14 @@ class Terminal:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
-        for number in self._handlers:  # a second signal must not keep us from giving the terminal back
+        for (
+            number
+        ) in self._handlers:  # a second signal must not keep us from giving the terminal back
             signal.signal(number, signal.SIG_IGN)
         self._give_back()
         signal.set_wakeup_fd(self._old_wakeup)

@@ -54,7 +54,11 @@ class Session:
         elif key == "u":
             self._undo()
         elif self.at == len(self.order):
-            self.message = "this was the last one: u takes it back, q ends" if key != "resize" else self.message
+            self.message = (
+                "this was the last one: u takes it back, q ends"
+                if key != "resize"
+                else self.message
+            )
         elif key == "s":
             self._go(1)
             self.message = "skipped"
@@ -103,7 +107,9 @@ class Session:
         if value is not None:
             number = self.at + 1
             self.message = (
-                f"saved {number}" if self.frame.match else f"saved {number}: {screen.label_word(self.frame, value)}"
+                f"saved {number}"
+                if self.frame.match
+                else f"saved {number}: {screen.label_word(self.frame, value)}"
             )
             self._echo()
 
@@ -166,7 +172,9 @@ class Session:
             self.screen.draw(screen.head_of(self.frame, self.at + 1, total), self._view(), foot)
         else:
             done = [("Done", f"All {total} answers are labelled or skipped.")]
-            self.screen.draw(screen.harmless(self.frame.label), done, [self.message, "u undo   q quit"])
+            self.screen.draw(
+                screen.harmless(self.frame.label), done, [self.message, "u undo   q quit"]
+            )
 
     def _print(self) -> None:
         click.echo(screen.head_of(self.frame, self.at + 1, len(self.order)))

@@ -12,7 +12,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 LEVEL = click.FloatRange(0, 1, min_open=True, max_open=True)
 
 settings_option = click.option(
-    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a dotted key of the config."
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Override a dotted key of the config.",
 )
 force_option = click.option("--force", is_flag=True, help="Replace files that Assay did not write.")
 parameters_option = click.option(
@@ -44,21 +48,39 @@ def _all_of(options: Sequence[Callable[[F], F]]) -> Callable[[F], F]:
 
 
 include_path_option = click.option(
-    "--include-path", type=click.Path(exists=True, file_okay=False), help="A folder with more tasks, whose code is run."
+    "--include-path",
+    type=click.Path(exists=True, file_okay=False),
+    help="A folder with more tasks, whose code is run.",
 )
 benchmark_options = _all_of(  # of `run`, `plan` and `validate`
     (
-        click.option("--unsafe-code", is_flag=True, help="Benchmarks may run code that models write."),
-        click.option("--sound", is_flag=True, help="The right number where a benchmark's own is known to be wrong."),
+        click.option(
+            "--unsafe-code", is_flag=True, help="Benchmarks may run code that models write."
+        ),
+        click.option(
+            "--sound",
+            is_flag=True,
+            help="The right number where a benchmark's own is known to be wrong.",
+        ),
         include_path_option,
-        click.option("--num-fewshot", type=click.IntRange(min=0), help="Examples in the prompts of benchmarks."),
+        click.option(
+            "--num-fewshot",
+            type=click.IntRange(min=0),
+            help="Examples in the prompts of benchmarks.",
+        ),
     )
 )
 config_options = _all_of(  # of `run`, `plan` and `validate`
     (
         benchmark_options,
         click.argument("config", required=False, type=click.Path()),
-        click.option("-c", "--config", "config_option", type=click.Path(), help="The config; the same as CONFIG."),
+        click.option(
+            "-c",
+            "--config",
+            "config_option",
+            type=click.Path(),
+            help="The config; the same as CONFIG.",
+        ),
         settings_option,
         click.option("-o", "--output-dir", help="The experiment's folder."),
         click.option(
@@ -74,15 +96,23 @@ config_options = _all_of(  # of `run`, `plan` and `validate`
             type=click.IntRange(min=0),
             help="Only the first N items, of benchmarks the first N of each task.",
         ),
-        click.option("--num-samples", type=click.IntRange(min=1), help="Only the first N samples of each item."),
+        click.option(
+            "--num-samples",
+            type=click.IntRange(min=1),
+            help="Only the first N samples of each item.",
+        ),
         click.option("--retry-errors", is_flag=True, help="Try permanent errors again, too."),
     )
 )
 
 existing_rows_options = _all_of(  # of `evaluate` and `aggregate`
     (
-        click.option("-c", "--config", type=click.Path(), help="The config; default: the folder's own."),
-        click.option("-o", "--output-dir", help="The folder to write to; default: the one that was read."),
+        click.option(
+            "-c", "--config", type=click.Path(), help="The config; default: the folder's own."
+        ),
+        click.option(
+            "-o", "--output-dir", help="The folder to write to; default: the one that was read."
+        ),
         settings_option,
         click.option("--retry-errors", is_flag=True, help="Try what failed again."),
         trust_option,
@@ -96,23 +126,36 @@ def _shard(ctx: click.Context, param: click.Parameter, text: str | None) -> tupl
         return None
     number, slash, count = text.partition("/")
     if not slash or not number.isdecimal() or not count.isdecimal():
-        raise UserError(f"--shard takes I/N, got {text!r}", fix="--shard 3/16 for the third of sixteen processes")
+        raise UserError(
+            f"--shard takes I/N, got {text!r}",
+            fix="--shard 3/16 for the third of sixteen processes",
+        )
     if not 1 <= int(number) <= int(count):
-        raise UserError(f"there is no shard {number} of {count}", fix=f"they are called 1/{count} to {count}/{count}")
+        raise UserError(
+            f"there is no shard {number} of {count}",
+            fix=f"they are called 1/{count} to {count}/{count}",
+        )
     return int(number), int(count)
 
 
 shard_option = click.option(
-    "--shard", metavar="I/N", callback=_shard, help="Be worker I of N, 1 to N: its shards first, then those left over."
+    "--shard",
+    metavar="I/N",
+    callback=_shard,
+    help="Be worker I of N, 1 to N: its shards first, then those left over.",
 )
 
-on_option = click.option("--on", type=click.Choice(["ray"]), help="Let this engine place the workers.")
+on_option = click.option(
+    "--on", type=click.Choice(["ray"]), help="Let this engine place the workers."
+)
 cluster_options = _all_of(  # of `run` and `evaluate`
     (
         on_option,
         shard_option,
         click.option(
-            "--workers", type=click.IntRange(min=0), help="Processes that share the work; 0: only begin, for `worker`."
+            "--workers",
+            type=click.IntRange(min=0),
+            help="Processes that share the work; 0: only begin, for `worker`.",
         ),
     )
 )
@@ -120,11 +163,18 @@ cluster_options = _all_of(  # of `run` and `evaluate`
 row_options = _all_of(  # of `compare` and `gate`: which rows, which number, how sure
     (
         click.option("--level", type=LEVEL, help="Of the intervals."),
-        click.option("--where", multiple=True, metavar="FACET=VALUE", help="Only rows with this value."),
+        click.option(
+            "--where", multiple=True, metavar="FACET=VALUE", help="Only rows with this value."
+        ),
         click.option("--label", default="", help="The label to look at, if there are several."),
         click.option("--metric", help="mean (the default), pass_rate, pass@k, or another metric."),
         click.option("--partial", is_flag=True, help="Judge unfinished or damaged evidence, too."),
-        click.option("--seed", hidden=True, expose_value=False, help="Of 0.1, which drew samples: nothing is drawn."),
+        click.option(
+            "--seed",
+            hidden=True,
+            expose_value=False,
+            help="Of 0.1, which drew samples: nothing is drawn.",
+        ),
         click.option("--resamples", hidden=True, expose_value=False, help="As --seed."),
         trust_option,
     )
@@ -153,6 +203,11 @@ def config_of(
     source = config or config_option
     if source is None or (config and config_option):
         raise UserError("name one config", fix="assay run config.yaml")
-    own = {name: options.pop(name, None) for name in ("num_fewshot", "include_path", "sound", "unsafe_code")}
-    changes = {f"benchmarks.*.{name}": value for name, value in own.items() if value not in (None, False)}
+    own = {
+        name: options.pop(name, None)
+        for name in ("num_fewshot", "include_path", "sound", "unsafe_code")
+    }
+    changes = {
+        f"benchmarks.*.{name}": value for name, value in own.items() if value not in (None, False)
+    }
     return source, {"overrides": {**changes, **overrides(settings)}, **options}

@@ -16,12 +16,16 @@ FORMATS = ("table", "markdown", "latex", "csv", "html")
 
 def json_option(function: F) -> F:
     """--json, of every command; `assay schema COMMAND` describes it."""
-    return click.option("--json", "as_json", is_flag=True, help="JSON with everything, unrounded.")(function)
+    return click.option("--json", "as_json", is_flag=True, help="JSON with everything, unrounded.")(
+        function
+    )
 
 
 def format_option(function: F) -> F:
     """--format and --json, of every command that shows a table."""
-    form = click.option("--format", "form", type=click.Choice(FORMATS), default="table", help="Of what is shown.")
+    form = click.option(
+        "--format", "form", type=click.Choice(FORMATS), default="table", help="Of what is shown."
+    )
     return form(json_option(function))
 
 
@@ -43,7 +47,9 @@ def has_colour() -> bool:
     """Whether standard output is a terminal that shows colours and nobody asked for none."""
     if os.environ.get("NO_COLOR"):
         return False
-    return bool(os.environ.get("FORCE_COLOR")) or (sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb")
+    return bool(os.environ.get("FORCE_COLOR")) or (
+        sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    )
 
 
 def print_json(value: Any) -> None:

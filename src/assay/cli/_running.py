@@ -16,13 +16,17 @@ class TotalFailure(RunFailed):
 
 def run_and_show(step: Any, form: str = "table", *, as_json: bool, no_progress: bool) -> None:
     """Run an experiment, or the part of one, and show what came of it to a person or to a program."""
-    result = _watched(step, lambda stop: api.finish(step, stop), as_json=as_json, no_progress=no_progress)
+    result = _watched(
+        step, lambda stop: api.finish(step, stop), as_json=as_json, no_progress=no_progress
+    )
     show_result(result, form, as_json=as_json, notes=no_progress)
 
 
 def load_and_show(test: Any, form: str, as_json: bool, no_progress: bool) -> None:
     """Run a load test and show it, as `run_and_show` does."""
-    load = _watched(test, lambda stop: api.finish_load(test, stop), as_json=as_json, no_progress=no_progress)
+    load = _watched(
+        test, lambda stop: api.finish_load(test, stop), as_json=as_json, no_progress=no_progress
+    )
     show_result(load, form, as_json=as_json, notes=False)  # its sheet has them
 
 
@@ -32,7 +36,15 @@ def run_step(step: Any, *, as_json: bool, no_progress: bool) -> Any:
 
 
 def _watched(step: Any, run: Any, *, as_json: bool, no_progress: bool) -> Any:
-    display = "none" if no_progress else "events" if as_json else "live" if sys.stderr.isatty() else "lines"
+    display = (
+        "none"
+        if no_progress
+        else "events"
+        if as_json
+        else "live"
+        if sys.stderr.isatty()
+        else "lines"
+    )
     return api.watch(step.progress, run, display)
 
 
@@ -57,5 +69,12 @@ def failure_as_event() -> Generator[None]:
             yield
     except Exception as error:
         if not isinstance(error, TotalFailure):
-            api.emit({"event": "result", "ok": False, "error": str(error), "exit_code": getattr(error, "exit_code", 1)})
+            api.emit(
+                {
+                    "event": "result",
+                    "ok": False,
+                    "error": str(error),
+                    "exit_code": getattr(error, "exit_code", 1),
+                }
+            )
         raise

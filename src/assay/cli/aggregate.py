@@ -13,11 +13,18 @@ from assay.cli._running import show_result
 
 @click.command("aggregate", cls=Command)
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
-@click.option("--workers", type=click.IntRange(min=1), default=1, help="Up to this many processes, for many rows.")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=1,
+    help="Up to this many processes, for many rows.",
+)
 @on_option
 @existing_rows_options
 @format_option
-def command(paths: tuple[str, ...], form: str, as_json: bool, settings: tuple[str, ...], **options: Any) -> None:
+def command(
+    paths: tuple[str, ...], form: str, as_json: bool, settings: tuple[str, ...], **options: Any
+) -> None:
     """Compute metrics from the evaluations in each PATH, an experiment's folder or any evaluation_results.jsonl.
 
     Several are taken together; the facet `source` tells them apart.

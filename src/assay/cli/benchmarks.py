@@ -19,7 +19,9 @@ def command() -> None:
 @click.option("-o", "--output-dir", required=True, help="The folder that will hold the data.")
 @include_path_option
 @format_option
-def pull(names: tuple[str, ...], output_dir: str, include_path: str | None, form: str, as_json: bool) -> None:
+def pull(
+    names: tuple[str, ...], output_dir: str, include_path: str | None, form: str, as_json: bool
+) -> None:
     """Bring the data of the benchmarks NAMES into a folder: on another machine, set ASSAY_DATA to it.
 
     The same command resumes where an earlier one stopped. Files that Assay did not write stay as they are.
@@ -28,7 +30,9 @@ def pull(names: tuple[str, ...], output_dir: str, include_path: str | None, form
         names,
         output_dir,
         include_path=include_path or "",
-        progress=lambda result: click.echo(api.plain(f"{result.name}: {result.problem or 'here'}"), err=True),
+        progress=lambda result: click.echo(
+            api.plain(f"{result.name}: {result.problem or 'here'}"), err=True
+        ),
     )
     show(results, form, as_json=as_json)
     if all(result.problem for result in results):

@@ -12,18 +12,40 @@ from assay.cli._output import format_option, show
 
 @click.command("compare", cls=Command)
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
-@click.option("--facet", default="", help="Compare the values of this facet within one PATH; values may follow it.")
-@row_options
-@click.option("--margin", type=click.FloatRange(min=0, min_open=True), help="Differences below it do not matter.")
 @click.option(
-    "--flips", type=click.IntRange(min=0), help="List this many changed items a pair; default 5 for one pair."
+    "--facet",
+    default="",
+    help="Compare the values of this facet within one PATH; values may follow it.",
+)
+@row_options
+@click.option(
+    "--margin",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Differences below it do not matter.",
+)
+@click.option(
+    "--flips",
+    type=click.IntRange(min=0),
+    help="List this many changed items a pair; default 5 for one pair.",
 )
 @click.option("--all-labels", is_flag=True, help="One table of all labels, the best values marked.")
-@click.option("--lower", multiple=True, metavar="LABEL", help="Less is better under this label, too.")
-@click.option("--reference", default="", metavar="NAME|FILE", help="Compare with published scores of this model.")
+@click.option(
+    "--lower", multiple=True, metavar="LABEL", help="Less is better under this label, too."
+)
+@click.option(
+    "--reference",
+    default="",
+    metavar="NAME|FILE",
+    help="Compare with published scores of this model.",
+)
 @format_option
 def command(
-    paths: tuple[str, ...], facet: str, where: tuple[str, ...], form: str, as_json: bool, **options: Any
+    paths: tuple[str, ...],
+    facet: str,
+    where: tuple[str, ...],
+    form: str,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Tell whether the experiments in each PATH differ: folders, or files of evaluation rows.
 
@@ -31,6 +53,10 @@ def command(
     With --reference: a model of the shipped scores, a JSON file of such scores, or FILE.json:MODEL.
     """
     default = "" if options["reference"] else "mean"
-    options |= {"metric": options["metric"] or default, "level": options["level"] or 0.95, "where": facet_values(where)}
+    options |= {
+        "metric": options["metric"] or default,
+        "level": options["level"] or 0.95,
+        "where": facet_values(where),
+    }
     places, values = (paths[:1], paths[1:]) if facet else (paths, ())
     show(api.compare(places, facet=facet, values=values, **options), form, as_json=as_json)

@@ -12,21 +12,36 @@ from assay.cli._progress import bar
 
 
 def _formats() -> str:
-    return "Formats that can be written: " + ", ".join(sorted({*api.reader.names()} & {*api.writer.names()}))
+    return "Formats that can be written: " + ", ".join(
+        sorted({*api.reader.names()} & {*api.writer.names()})
+    )
 
 
 @click.command("convert", cls=Command, more=_formats)
 @click.argument("source", type=click.Path())
 @click.argument("target", type=click.Path())
-@click.option("--to", default="", help="The format of TARGET; default: its suffix, without one an experiment's folder.")
-@click.option("--from", "format_name", default="", help="The format of SOURCE; default: found out from the files.")
+@click.option(
+    "--to",
+    default="",
+    help="The format of TARGET; default: its suffix, without one an experiment's folder.",
+)
+@click.option(
+    "--from",
+    "format_name",
+    default="",
+    help="The format of SOURCE; default: found out from the files.",
+)
 @parameters_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each experiment.")
-def command(source: str, target: str, to: str, format_name: str, settings: tuple[str, ...], as_json: bool) -> None:
+def command(
+    source: str, target: str, to: str, format_name: str, settings: tuple[str, ...], as_json: bool
+) -> None:
     """Read SOURCE, in whatever format, and write TARGET, which must not exist. Reading TARGET gives all of it back."""
     params = overrides(settings)
     with nullcontext(None) if as_json else bar("converting") as step:
-        converted = api.convert(source, target, to=to, format_name=format_name, params=params, step=step)
+        converted = api.convert(
+            source, target, to=to, format_name=format_name, params=params, step=step
+        )
     for each in converted:
         if as_json:
             print_json(each)

@@ -10,7 +10,10 @@ from assay.cli._options import overrides
 from assay.cli._output import format_option, json_option, print_json, show
 
 _repository = click.option(
-    "--repository", default="", metavar="DIR", help="Default: $ASSAY_REPOSITORY, else the folder assay-data."
+    "--repository",
+    default="",
+    metavar="DIR",
+    help="Default: $ASSAY_REPOSITORY, else the folder assay-data.",
 )
 
 
@@ -24,7 +27,13 @@ def command() -> None:
 @click.option("--name", required=True, help="What configs call it.")
 @click.option("--id", default="", help="Its id and folder; by default the name.")
 @click.option("--label", "labels", multiple=True, help="A word to find it by; may be repeated.")
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A key of `dataset:`, such as fields.id.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A key of `dataset:`, such as fields.id.",
+)
 @_repository
 @json_option
 def add(source: str, settings: tuple[str, ...], as_json: bool, **options: Any) -> None:
@@ -46,7 +55,13 @@ def ls(repository: str, form: str, as_json: bool) -> None:
 
 @command.command("show", cls=Command)
 @click.argument("name")
-@click.option("--head", type=click.IntRange(min=0), default=3, show_default=True, help="How many items to print.")
+@click.option(
+    "--head",
+    type=click.IntRange(min=0),
+    default=3,
+    show_default=True,
+    help="How many items to print.",
+)
 @_repository
 @format_option
 def show_dataset(name: str, head: int, repository: str, form: str, as_json: bool) -> None:

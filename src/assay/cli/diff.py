@@ -15,7 +15,11 @@ from assay.cli._output import format_option, show
 @click.argument("first", metavar="A", type=click.Path())
 @click.argument("second", metavar="B", type=click.Path())
 @row_options
-@click.option("--margin", type=click.FloatRange(min=0, min_open=True), help="Differences below it do not matter.")
+@click.option(
+    "--margin",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Differences below it do not matter.",
+)
 @click.option(
     "--limit",
     type=click.IntRange(min=0),
@@ -23,7 +27,12 @@ from assay.cli._output import format_option, show
     show_default=True,
     help="Show this many changed items under each label, and in the data.",
 )
-@click.option("-o", "--output", type=click.Path(), help="Write it to this file: .md, .html, .json, .csv or .tex.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(),
+    help="Write it to this file: .md, .html, .json, .csv or .tex.",
+)
 @click.option("--exit-code", is_flag=True, help="Exit with 1 if there is a difference.")
 @force_option
 @format_option
@@ -44,7 +53,11 @@ def command(
     """
     if output:
         api.checked_suffix(output)
-    options |= {"metric": options["metric"] or "mean", "level": options["level"] or 0.95, "where": facet_values(where)}
+    options |= {
+        "metric": options["metric"] or "mean",
+        "level": options["level"] or 0.95,
+        "where": facet_values(where),
+    }
     diff = api.diff(first, second, **options)
     if output:
         api.save(diff, output, force=force)

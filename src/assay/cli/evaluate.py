@@ -16,19 +16,27 @@ from assay.errors import UserError
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
 @existing_rows_options
 @format_option
-@click.option("--pairs", type=click.Choice(["all", "active"]), default="all", help="Which matches are played.")
 @click.option(
-    "--budget", type=click.IntRange(min=1), help="How many matches, with --pairs active; existing ones count."
+    "--pairs", type=click.Choice(["all", "active"]), default="all", help="Which matches are played."
+)
+@click.option(
+    "--budget",
+    type=click.IntRange(min=1),
+    help="How many matches, with --pairs active; existing ones count.",
 )
 @cluster_options
 @click.option("--no-progress", is_flag=True, help="No progress display.")
-def command(paths: tuple[str, ...], pairs: str, form: str, as_json: bool, no_progress: bool, **options: Any) -> None:
+def command(
+    paths: tuple[str, ...], pairs: str, form: str, as_json: bool, no_progress: bool, **options: Any
+) -> None:
     """Score the responses in PATH, an experiment's folder or any responses.jsonl, then compute the metrics.
 
     No model is called, unless a scorer calls one. The same command resumes where an earlier one stopped. Several PATHs
     are taken together: their answers meet in matches, and runs that met before do not meet again.
     """
     if (pairs == "active") != (options["budget"] is not None):
-        raise UserError("--pairs active and --budget go together", fix="--pairs active --budget 500")
+        raise UserError(
+            "--pairs active and --budget go together", fix="--pairs active --budget 500"
+        )
     step = api.evaluation(paths, overrides=overrides(options.pop("settings")), **options)
     run_and_show(step, form, as_json=as_json, no_progress=no_progress)

@@ -18,36 +18,60 @@ def _flags() -> dict[str, list[str]]:
     flags: dict[str, list[str]] = {}
     for plug_in in api.list("writer"):
         described: Any = api.show(plug_in.name, kind="writer")[0]
-        flags[plug_in.name] = [parameter["name"] for parameter in described.parameters if parameter["type"] == "bool"]
+        flags[plug_in.name] = [
+            parameter["name"] for parameter in described.parameters if parameter["type"] == "bool"
+        ]
     return flags
 
 
 def _formats() -> str:
-    flags = {name: "".join(f" [{flag_name(flag)}]" for flag in names) for name, names in _flags().items()}
-    return "Formats, each with its flags: " + ", ".join(f"{name}{listed}" for name, listed in flags.items())
+    flags = {
+        name: "".join(f" [{flag_name(flag)}]" for flag in names) for name, names in _flags().items()
+    }
+    return "Formats, each with its flags: " + ", ".join(
+        f"{name}{listed}" for name, listed in flags.items()
+    )
 
 
 @click.command(
-    "export", cls=Command, more=_formats, context_settings={"ignore_unknown_options": True, "allow_extra_args": True}
+    "export",
+    cls=Command,
+    more=_formats,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
 )
 @click.argument("path", type=click.Path())
 @click.option("-f", "--format", "format_name", default="", help="Default: the suffix of -o.")
 @click.option(
-    "-t", "--table", default="responses", show_default=True, help="items, responses, evaluations, metrics, samples."
+    "-t",
+    "--table",
+    default="responses",
+    show_default=True,
+    help="items, responses, evaluations, metrics, samples.",
 )
-@click.option("-o", "--output", type=click.Path(), help="The file, or the folder; default: standard output.")
+@click.option(
+    "-o", "--output", type=click.Path(), help="The file, or the folder; default: standard output."
+)
 @trust_option
 @force_option
 @parameters_option
 @json_option
 @click.pass_context
 def command(
-    ctx: click.Context, path: str, format_name: str, settings: tuple[str, ...], as_json: bool, **options: Any
+    ctx: click.Context,
+    path: str,
+    format_name: str,
+    settings: tuple[str, ...],
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Write a table of PATH, an experiment's folder or a file of rows, in another format."""
     if as_json and not options["output"]:
-        raise UserError("with --json the rows go to a file", fix="name it with -o, or choose --format json")
-    notes = api.export(path, format_name, params={**_given_flags(ctx), **overrides(settings)}, **options)
+        raise UserError(
+            "with --json the rows go to a file", fix="name it with -o, or choose --format json"
+        )
+    notes = api.export(
+        path, format_name, params={**_given_flags(ctx), **overrides(settings)}, **options
+    )
     if as_json:
         print_json({"output": options["output"], "notes": notes})
     else:

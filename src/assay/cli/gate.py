@@ -15,14 +15,26 @@ from assay.errors import StoreError, UserError
 
 @click.command("gate", cls=Command)
 @click.argument("path", type=click.Path())
-@click.option("-c", "--config", type=click.Path(), help="A config with `gates:`; default: the folder's own.")
+@click.option(
+    "-c", "--config", type=click.Path(), help="A config with `gates:`; default: the folder's own."
+)
 @click.option("--min", type=float, help="The least value that passes.")
 @click.option("--max", type=float, help="The largest value that passes.")
-@click.option("--max-drop", type=click.FloatRange(min=0), help="The largest drop below the baseline that passes.")
-@click.option("--baseline", type=click.Path(), default="", help="The experiment that a drop is measured from.")
+@click.option(
+    "--max-drop",
+    type=click.FloatRange(min=0),
+    help="The largest drop below the baseline that passes.",
+)
+@click.option(
+    "--baseline", type=click.Path(), default="", help="The experiment that a drop is measured from."
+)
 @row_options
 @click.option("--point", is_flag=True, help="Let the plain number decide, not its interval.")
-@click.option("--max-error-rate", type=click.FloatRange(0, 1), help="More errored rows are inconclusive; default 0.")
+@click.option(
+    "--max-error-rate",
+    type=click.FloatRange(0, 1),
+    help="More errored rows are inconclusive; default 0.",
+)
 @click.option(
     "--inconclusive",
     type=click.Choice(["exit", "pass", "fail"]),
@@ -31,7 +43,9 @@ from assay.errors import StoreError, UserError
 )
 @click.option("--junit", type=click.Path(path_type=Path), help="Write JUnit XML to this file.")
 @force_option
-@click.option("--markdown", type=click.Path(path_type=Path), help="Append a Markdown summary to this file.")
+@click.option(
+    "--markdown", type=click.Path(path_type=Path), help="Append a Markdown summary to this file."
+)
 @format_option
 def command(
     path: str,
@@ -53,10 +67,14 @@ def command(
     chosen = {name: options.pop(name) for name in ("metric", "label", "facets")}
     chosen = {name: value for name, value in chosen.items() if value}
     if chosen and not bounds:
-        raise UserError(f"--{next(iter(chosen))} needs a bound", fix="add --min, --max or --max-drop")
+        raise UserError(
+            f"--{next(iter(chosen))} needs a bound", fix="add --min, --max or --max-drop"
+        )
     gated = api.gate(path, **options, **bounds, **chosen)
     if junit is not None:
-        api.write_named(junit, api.junit(gated, inconclusive=inconclusive), force=force, private=False)
+        api.write_named(
+            junit, api.junit(gated, inconclusive=inconclusive), force=force, private=False
+        )
     if markdown is not None:
         _append(gated, markdown)
     show(gated, form, as_json=as_json)
@@ -68,7 +86,11 @@ def command(
 
 def _append(gated: Any, markdown: Path) -> None:
     try:
-        with markdown.open("a", encoding="utf-8") as file:  # GitHub's step summary may hold other text
+        with markdown.open(
+            "a", encoding="utf-8"
+        ) as file:  # GitHub's step summary may hold other text
             file.write(api.sheet(gated).form("markdown") + "\n")
     except OSError as error:
-        raise StoreError(f"the report cannot be written: {error.strerror}", where=str(error.filename)) from error
+        raise StoreError(
+            f"the report cannot be written: {error.strerror}", where=str(error.filename)
+        ) from error

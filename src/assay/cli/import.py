@@ -10,19 +10,33 @@ from assay.errors import RunFailed
 
 
 def _formats() -> str:
-    return "Formats: " + "; ".join(f"{plug_in.name}: {plug_in.about}" for plug_in in api.list("reader"))
+    return "Formats: " + "; ".join(
+        f"{plug_in.name}: {plug_in.about}" for plug_in in api.list("reader")
+    )
 
 
 @click.command("import", cls=Command, more=_formats)
 @click.argument("sources", type=click.Path(), nargs=-1, required=True)
-@click.option("-o", "--output", type=click.Path(), required=True, help="The experiment's folder; it is made.")
-@click.option("--from", "format_name", default="", help="The format; default: found out from the files.")
+@click.option(
+    "-o", "--output", type=click.Path(), required=True, help="The experiment's folder; it is made."
+)
+@click.option(
+    "--from", "format_name", default="", help="The format; default: found out from the files."
+)
 @parameters_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each experiment.")
-def command(sources: tuple[str, ...], output: str, format_name: str, settings: tuple[str, ...], as_json: bool) -> None:
+def command(
+    sources: tuple[str, ...],
+    output: str,
+    format_name: str,
+    settings: tuple[str, ...],
+    as_json: bool,
+) -> None:
     """Read SOURCES, folders or files, as items, responses and evaluations of ours."""
     rejected = 0
-    for imported in api.import_(sources, output, format_name=format_name, params=overrides(settings)):
+    for imported in api.import_(
+        sources, output, format_name=format_name, params=overrides(settings)
+    ):
         rejected += imported.rejected
         if as_json:
             print_json(imported)
@@ -32,4 +46,6 @@ def command(sources: tuple[str, ...], output: str, format_name: str, settings: t
         print_notes(sheet.notes)
     if rejected:
         what = f"{rejected:,} rows or files of the source could not be read; what is imported is not complete"
-        raise RunFailed(what, where=", ".join(sources), fix="repair or remove them, and import again")
+        raise RunFailed(
+            what, where=", ".join(sources), fix="repair or remove them, and import again"
+        )

@@ -21,10 +21,22 @@ def command() -> None:
 
 @command.command("calibrate", cls=Command, short_help="Compare a judge with people's labels.")
 @click.argument("path", type=click.Path())
-@click.option("--labels", type=click.Path(), help="People's labels: csv or jsonl; default: labels.jsonl in PATH.")
+@click.option(
+    "--labels",
+    type=click.Path(),
+    help="People's labels: csv or jsonl; default: labels.jsonl in PATH.",
+)
 @click.option("--label", default="", help="The judge's label; default: each that a judge gave.")
-@click.option("--annotator", "annotators", multiple=True, metavar="NAME", help="Only this person's; may be repeated.")
-@click.option("--threshold", type=float, help="The least number that is a pass, where people gave numbers.")
+@click.option(
+    "--annotator",
+    "annotators",
+    multiple=True,
+    metavar="NAME",
+    help="Only this person's; may be repeated.",
+)
+@click.option(
+    "--threshold", type=float, help="The least number that is a pass, where people gave numbers."
+)
 @click.option("--level", type=LEVEL, default=0.95, help="Of the intervals; default 0.95.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the resampling; default 0.")
 @trust_option
@@ -42,16 +54,27 @@ def calibrate(path: str, labels: str | None, form: str, as_json: bool, **options
 @click.argument("path", type=click.Path())
 @click.option("--label", default="", help="The label to judge answers by, if there are several.")
 @click.option("--annotator", default="", help="Who labels; by default the login name.")
-@click.option("--count", type=click.IntRange(min=1), default=50, help="How many you label in all; default 50.")
+@click.option(
+    "--count", type=click.IntRange(min=1), default=50, help="How many you label in all; default 50."
+)
 @click.option(
     "--random",
     type=click.FloatRange(0, 1, min_open=True),
     default=0.3,
     help="At least this share is chosen at random, the rest because it tells most; default 0.3.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the choice; the same for all annotators.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The file; default PATH/labels.jsonl.")
-@click.option("--summary", is_flag=True, help="Only show what is labelled, and how far annotators agree.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Of the choice; the same for all annotators.",
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="The file; default PATH/labels.jsonl."
+)
+@click.option(
+    "--summary", is_flag=True, help="Only show what is labelled, and how far annotators agree."
+)
 @trust_option
 @json_option
 def label(path: str, summary: bool, as_json: bool, **options: Any) -> None:
@@ -75,7 +98,9 @@ def _session(labelling: Any) -> None:
     from assay.cli._label_session import Session
 
     if not labelling.waiting:
-        click.echo(f"all {labelling.done:,} answers of this session are labelled; a larger --count adds more")
+        click.echo(
+            f"all {labelling.done:,} answers of this session are labelled; a larger --count adds more"
+        )
         return
     with Terminal() if _has_screen() else Pipe() as keys:
         Session(labelling).run(keys)

@@ -13,13 +13,21 @@ from assay.cli._output import format_option, print_json, show
 from assay.errors import UserError
 
 
-def complete_kind(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_kind(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
     names = (*api.kinds(), "providers", "benchmarks")
     return [CompletionItem(kind) for kind in names if kind.startswith(incomplete)]
 
 
-def complete_name(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    names = [entry.name for entry in api.list("providers")] if ctx.params.get("kind", "").startswith("model") else []
+def complete_name(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    names = (
+        [entry.name for entry in api.list("providers")]
+        if ctx.params.get("kind", "").startswith("model")
+        else []
+    )
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
@@ -27,18 +35,27 @@ def complete_name(ctx: click.Context, param: click.Parameter, incomplete: str) -
 @click.argument("kind", default="", shell_complete=complete_kind)
 @click.argument("name", default="", shell_complete=complete_name)
 @include_path_option
-@click.option("--unsupported", is_flag=True, help="Only benchmarks that cannot run here, with the reason.")
+@click.option(
+    "--unsupported", is_flag=True, help="Only benchmarks that cannot run here, with the reason."
+)
 @format_option
-def command(kind: str, name: str, include_path: str | None, unsupported: bool, form: str, as_json: bool) -> None:
+def command(
+    kind: str, name: str, include_path: str | None, unsupported: bool, form: str, as_json: bool
+) -> None:
     """List the plug-ins of a KIND (dataset, prompt, model, task, scorer, metric …), or of every kind.
 
     `providers` are those that a model's name can begin with. `models NAME` asks a provider which models it has;
     NAME may also be a server's address. `benchmarks NAME` are those with NAME in theirs; it may be a pattern with `*`.
     """
     if kind in ("benchmark", "benchmarks"):
-        entries = indexed(lambda **options: api.benchmarks_list(name, unsupported=unsupported, **options), include_path)
+        entries = indexed(
+            lambda **options: api.benchmarks_list(name, unsupported=unsupported, **options),
+            include_path,
+        )
     elif unsupported or include_path:
-        raise UserError("--unsupported and --include-path are about benchmarks", fix="assay list benchmarks")
+        raise UserError(
+            "--unsupported and --include-path are about benchmarks", fix="assay list benchmarks"
+        )
     else:
         entries = api.list(kind, name)
     if not entries:

@@ -50,8 +50,14 @@ def fetched(file: str | None = None) -> Any:
 def offer(experiment: Any) -> None:
     """At a terminal, ask whether a model that a run needs and that is not here is to be fetched."""
     chosen = experiment.selected_models
-    wanted = [model for model in experiment.config.models if not chosen or model.helper or model.name in chosen]
-    if not any(model.type == "local" for model in wanted) or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    wanted = [
+        model
+        for model in experiment.config.models
+        if not chosen or model.helper or model.name in chosen
+    ]
+    if not any(model.type == "local" for model in wanted) or not (
+        sys.stdin.isatty() and sys.stderr.isatty()
+    ):
         return
     if api.local_is_missing():
         (model,) = api.local_list()

@@ -12,7 +12,9 @@ from assay.cli._output import json_option, print_json, print_notes, print_sheet
 
 @click.command("merge", cls=Command)
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
-@click.option("-o", "--output", type=click.Path(), required=True, help="The new folder; it must not exist.")
+@click.option(
+    "-o", "--output", type=click.Path(), required=True, help="The new folder; it must not exist."
+)
 @click.option(
     "--prefer",
     type=click.Choice(["first", "newest"]),

@@ -14,7 +14,12 @@ from assay.cli._output import format_option, show
 @click.command("rank", cls=Command)
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @click.option("--label", default="", help="The label to look at, if there are several.")
-@click.option("--by", default="", metavar="FIELD", help="Players are the values of this field of the responses.")
+@click.option(
+    "--by",
+    default="",
+    metavar="FIELD",
+    help="Players are the values of this field of the responses.",
+)
 @click.option(
     "--method",
     type=click.Choice(["bradley-terry", "elo", "win-rate"]),
@@ -22,9 +27,17 @@ from assay.cli._output import format_option, show
     help="Default: bradley-terry, with ties.",
 )
 @click.option("--level", type=LEVEL, default=0.95, help="Of the intervals; default 0.95.")
-@click.option("--rounds", type=click.IntRange(min=100), default=1000, help="Of the bootstrap; default 1,000.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of resampling and shuffling; default 0.")
-@click.option("--prior", type=click.FloatRange(0, 1_000_000), help="Virtual matches a player; default: as needed.")
+@click.option(
+    "--rounds", type=click.IntRange(min=100), default=1000, help="Of the bootstrap; default 1,000."
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, help="Of resampling and shuffling; default 0."
+)
+@click.option(
+    "--prior",
+    type=click.FloatRange(0, 1_000_000),
+    help="Virtual matches a player; default: as needed.",
+)
 @click.option(
     "-o",
     "--output",
@@ -37,7 +50,12 @@ from assay.cli._output import format_option, show
 @force_option
 @format_option
 def command(
-    paths: tuple[str, ...], outputs: tuple[Path, ...], force: bool, form: str, as_json: bool, **options: Any
+    paths: tuple[str, ...],
+    outputs: tuple[Path, ...],
+    force: bool,
+    form: str,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Rank the players in the matches of each PATH: experiments' folders, or files of evaluation rows."""
     for path in outputs:  # a name that tells no format is refused before the work

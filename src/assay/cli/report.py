@@ -22,8 +22,15 @@ def _samples(ctx: click.Context, param: click.Parameter, value: str) -> int | No
 
 @click.command("report", cls=Command)
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
-@click.option("-o", "--output", type=click.Path(), help="The file; default: `report` with the suffix of the format.")
-@click.option("--format", "form", type=click.Choice(list(SUFFIXES)), help="Default: the suffix of -o.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(),
+    help="The file; default: `report` with the suffix of the format.",
+)
+@click.option(
+    "--format", "form", type=click.Choice(list(SUFFIXES)), help="Default: the suffix of -o."
+)
 @click.option(
     "--samples",
     callback=_samples,
@@ -36,7 +43,9 @@ def _samples(ctx: click.Context, param: click.Parameter, value: str) -> int | No
 @trust_option
 @force_option
 @json_option
-def command(paths: tuple[str, ...], output: str | None, form: str | None, as_json: bool, **options: Any) -> None:
+def command(
+    paths: tuple[str, ...], output: str | None, form: str | None, as_json: bool, **options: Any
+) -> None:
     """Write a report of the experiments in and below each PATH (by default this folder): one file, no network."""
     output = output or f"report.{SUFFIXES[form or 'html']}"
     notes = api.report(paths or (".",), output, format=form or "", **options)

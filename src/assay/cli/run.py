@@ -18,8 +18,12 @@ def _levels(ctx: click.Context, param: click.Parameter, text: str | None) -> lis
     if text is None:
         return None
     words = [word.strip() for word in text.split(",")]
-    if not all(word.isascii() and word.isdecimal() and len(word) <= 4 and int(word) for word in words):
-        raise UserError(f"--load takes numbers from 1 to 9999 with commas, got {text!r}", fix="--load 1,2,4,8")
+    if not all(
+        word.isascii() and word.isdecimal() and len(word) <= 4 and int(word) for word in words
+    ):
+        raise UserError(
+            f"--load takes numbers from 1 to 9999 with commas, got {text!r}", fix="--load 1,2,4,8"
+        )
     return [int(word) for word in words]
 
 
@@ -30,14 +34,29 @@ def _levels(ctx: click.Context, param: click.Parameter, text: str | None) -> lis
     type=click.Choice(["full", "inference", "evaluation"]),
     help="How much of the flow; default full.",
 )
-@click.option("-j", "--max-concurrency", type=click.IntRange(min=1), help="Calls in flight, per model.")
 @click.option(
-    "--load", "levels", metavar="N,N,…", callback=_levels, help="Measure throughput and latency with N calls in flight."
+    "-j", "--max-concurrency", type=click.IntRange(min=1), help="Calls in flight, per model."
 )
-@click.option("--max-error-rate", type=click.FloatRange(0, 1), help="Fail if a larger share of responses are errors.")
-@click.option("--locked", is_flag=True, help="Refuse to run anything but what `assay lock` wrote down.")
 @click.option(
-    "--lock-file", metavar="FILE", type=click.Path(), help="The lock; default: CONFIG.lock. Implies --locked."
+    "--load",
+    "levels",
+    metavar="N,N,…",
+    callback=_levels,
+    help="Measure throughput and latency with N calls in flight.",
+)
+@click.option(
+    "--max-error-rate",
+    type=click.FloatRange(0, 1),
+    help="Fail if a larger share of responses are errors.",
+)
+@click.option(
+    "--locked", is_flag=True, help="Refuse to run anything but what `assay lock` wrote down."
+)
+@click.option(
+    "--lock-file",
+    metavar="FILE",
+    type=click.Path(),
+    help="The lock; default: CONFIG.lock. Implies --locked.",
 )
 @cluster_options
 @click.option("--dry-run", is_flag=True, help="Show the plan, do nothing.")

@@ -12,19 +12,25 @@ from assay.cli._options import force_option
 from assay.cli._output import json_option, print_json
 
 
-def complete_command(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_command(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
     return [CompletionItem(name) for name in api.output_commands() if name.startswith(incomplete)]
 
 
 @click.command("schema", cls=Command)
 @click.argument("words", metavar="[COMMAND]", nargs=-1, shell_complete=complete_command)
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file.")
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file."
+)
 @json_option
 @force_option
 def command(words: tuple[str, ...], output: Path | None, force: bool, as_json: bool) -> None:
     """Print the JSON Schema of a config file, with which editors complete and check it; of COMMAND, that of each line
     which it prints with --json."""
-    text = json.dumps(api.output_schema(" ".join(words)), indent=2) + "\n" if words else api.schema()
+    text = (
+        json.dumps(api.output_schema(" ".join(words)), indent=2) + "\n" if words else api.schema()
+    )
     if output is None:
         click.echo(text, nl=False)
         return

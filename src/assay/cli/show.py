@@ -11,14 +11,18 @@ from assay.cli._output import show as show_value
 from assay.cli.list import complete_kind, indexed
 
 
-def complete_name(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_name(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
     names = {name for plug_ins in api.kinds().values() for name in plug_ins.names()}
     return [CompletionItem(name) for name in sorted(names) if name.startswith(incomplete)]
 
 
 @click.command("show", cls=Command)
 @click.argument("name", shell_complete=complete_name)
-@click.option("--kind", default="", help="Where one name is of several kinds.", shell_complete=complete_kind)
+@click.option(
+    "--kind", default="", help="Where one name is of several kinds.", shell_complete=complete_kind
+)
 @include_path_option
 @format_option
 def command(name: str, kind: str, include_path: str | None, form: str, as_json: bool) -> None:

@@ -16,8 +16,16 @@ from assay.errors import UserError
 @click.argument("words", metavar='PATH... "select ..."', nargs=-1, required=True)
 @trust_option
 @format_option
-@click.option("--csv", "as_csv", is_flag=True, help="The same as --format csv; all rows, as they are read.")
-@click.option("--rows", type=click.IntRange(min=0), default=200, show_default=True, help="Most rows shown; 0: all.")
+@click.option(
+    "--csv", "as_csv", is_flag=True, help="The same as --format csv; all rows, as they are read."
+)
+@click.option(
+    "--rows",
+    type=click.IntRange(min=0),
+    default=200,
+    show_default=True,
+    help="Most rows shown; 0: all.",
+)
 def command(words: tuple[str, ...], form: str, as_json: bool, as_csv: bool, rows: int) -> None:
     """Ask the tables items, responses, evaluations and metrics of each PATH. Nothing can be written."""
     *paths, query = words
@@ -45,7 +53,11 @@ def _print_json(answer: Any) -> None:
     for row in answer.rows():
         try:
             line = msgspec.json.encode(row)
-        except (TypeError, OverflowError, ValueError):  # integers beyond 64 bits, types of SQL that JSON lacks
+        except (
+            TypeError,
+            OverflowError,
+            ValueError,
+        ):  # integers beyond 64 bits, types of SQL that JSON lacks
             line = json.dumps(row, default=str).encode()
         output.write(api.plain_json(line.decode()).encode() + b"\n")
 
@@ -61,7 +73,9 @@ def _show(answer: Any, form: str, most: int) -> None:
     else:
         click.echo(text, color=colour)
     if next(answer.tuples(), None) is not None:
-        click.echo(f"the first {shown:,} rows; --rows 0 shows all, --json and --csv print all", err=True)
+        click.echo(
+            f"the first {shown:,} rows; --rows 0 shows all, --json and --csv print all", err=True
+        )
 
 
 def _height() -> int:

@@ -14,7 +14,9 @@ INTERVAL = 2.0
 
 @click.command("status", cls=Command)
 @click.argument("path", type=click.Path())
-@click.option("--watch", is_flag=True, help="Look again every two seconds until nobody works on it.")
+@click.option(
+    "--watch", is_flag=True, help="Look again every two seconds until nobody works on it."
+)
 @format_option
 def command(path: str, watch: bool, form: str, as_json: bool) -> None:
     """Show how the experiment in PATH, a folder or an address, is doing."""

@@ -13,13 +13,21 @@ from assay.cli._output import json_option, print_json
 
 @click.command("view", cls=Command)
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
-@click.option("--port", type=click.IntRange(0, 65535), default=7860, show_default=True, help="Where to listen; 0: any.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=7860,
+    show_default=True,
+    help="Where to listen; 0: any.",
+)
 @click.option("--open/--no-open", "opens", default=True, help="Whether to open the browser.")
 @click.option("--annotator", default="", help="Who labels answers; by default the page asks.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 @trust_option
 @json_option
-def command(paths: tuple[str, ...], port: int, opens: bool, annotator: str, debug: bool, as_json: bool) -> None:
+def command(
+    paths: tuple[str, ...], port: int, opens: bool, annotator: str, debug: bool, as_json: bool
+) -> None:
     """Look at the experiments in and below each PATH (by default this folder) in the browser.
 
     A small server on this machine shows them until Ctrl+C; nothing is sent anywhere.
@@ -30,14 +38,18 @@ def command(paths: tuple[str, ...], port: int, opens: bool, annotator: str, debu
         if as_json:
             print_json({"address": address})
             return
-        click.echo(f"{address}\n{'' if opened else 'open this address in a browser; '}Ctrl+C stops the server")
+        click.echo(
+            f"{address}\n{'' if opened else 'open this address in a browser; '}Ctrl+C stops the server"
+        )
 
     api.view(paths or (".",), port=port, annotator=annotator, open=show, debug=debug)
 
 
 def _open(address: str) -> bool:
     """Whether a browser was opened. Without a screen only one of the terminal could be, over what is printed here."""
-    screen = sys.platform == "darwin" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+    screen = sys.platform == "darwin" or any(
+        os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    )
     if not screen:
         return False
     import webbrowser

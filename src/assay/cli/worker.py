@@ -17,12 +17,24 @@ STOPPED = 75  # asked to stop, and work is left: the same command goes on
 @click.argument("root")
 @shard_option
 @click.option("--name", default="", help="What others call this worker; default: the host's name.")
-@click.option("--script", type=click.Choice(["slurm", "k8s"]), help="Print the file that starts workers, do nothing.")
-@click.option("--count", type=click.IntRange(min=1), default=16, show_default=True, help="Of workers, for --script.")
+@click.option(
+    "--script",
+    type=click.Choice(["slurm", "k8s"]),
+    help="Print the file that starts workers, do nothing.",
+)
+@click.option(
+    "--count",
+    type=click.IntRange(min=1),
+    default=16,
+    show_default=True,
+    help="Of workers, for --script.",
+)
 @trust_option
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 @json_option
-def command(root: str, script: str | None, count: int, quiet: bool, as_json: bool, **options: Any) -> int:
+def command(
+    root: str, script: str | None, count: int, quiet: bool, as_json: bool, **options: Any
+) -> int:
     """Take shards of the plan that `assay run` or `assay evaluate` began at ROOT until none is left.
 
     Any number of workers, on any machine that sees ROOT, started and killed at any time. SIGTERM and Ctrl-C make one
@@ -42,7 +54,9 @@ def command(root: str, script: str | None, count: int, quiet: bool, as_json: boo
         click.echo(f"{stopped}", err=True)
         return STOPPED
     if as_json:
-        print_json({"event": "result", "ok": True, "worker": worked.worker, "shards": worked.shards})
+        print_json(
+            {"event": "result", "ok": True, "worker": worked.worker, "shards": worked.shards}
+        )
     elif not quiet:
         whole = "" if worked.result is None else "; the whole is finished"
         click.echo(f"{worked.worker}: {worked.shards} shards{whole}")

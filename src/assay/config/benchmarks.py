@@ -13,7 +13,10 @@ from assay.config.types import Config
 
 _NAMES = re.compile(r"[\w.*?:|+-]+(,[\w.*?:|+-]+)*")
 _SUFFIXES = (".yaml", ".yml", ".json")
-_MADE = ("dataset", "prompts")  # what a benchmark brings itself; scorers and metrics may be added to
+_MADE = (
+    "dataset",
+    "prompts",
+)  # what a benchmark brings itself; scorers and metrics may be added to
 
 
 def long_benchmark(entry: Any, key: Key, document: Document) -> Any:
@@ -28,11 +31,17 @@ def expand_benchmarks(document: Document, *, needed: bool) -> None:
     """What `benchmarks` stands for, written out; a limit is one for each task. `needed`: they are about to run."""
     data = document.data
     entries = data.get("benchmarks")
-    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
+    if (
+        not isinstance(entries, list)
+        or not entries
+        or not all(isinstance(entry, dict) for entry in entries)
+    ):
         return
     for name in _MADE:
         if data.get(name) not in (None, [], [{}]):
-            document.report(f"benchmarks bring their own {name}", (name,), f"remove `{name}` or `benchmarks`")
+            document.report(
+                f"benchmarks bring their own {name}", (name,), f"remove `{name}` or `benchmarks`"
+            )
             return
     if (limit := data.pop("limit", None)) is not None:
         entries = data["benchmarks"] = [{"limit": limit, **entry} for entry in entries]
@@ -48,7 +57,9 @@ def expand_benchmarks(document: Document, *, needed: bool) -> None:
 
 def without_expansion(written: dict[str, Any]) -> dict[str, Any]:
     """A config as `expand_benchmarks` will read it again."""
-    for name, value in _collection().config(written["benchmarks"]).items() if written.get("benchmarks") else ():
+    for name, value in (
+        _collection().config(written["benchmarks"]).items() if written.get("benchmarks") else ()
+    ):
         written[name] = written[name][len(value) :] if isinstance(value, list) else None
     return written
 
@@ -60,18 +71,30 @@ def _collection() -> Any:
 def names_benchmarks(source: Any) -> bool:
     """Whether `assay run SOURCE` means benchmarks and not a file."""
     text = str(source) if isinstance(source, str | Path) else ""
-    return bool(_NAMES.fullmatch(text)) and not text.lower().endswith(_SUFFIXES) and not os.path.exists(text)
+    return (
+        bool(_NAMES.fullmatch(text))
+        and not text.lower().endswith(_SUFFIXES)
+        and not os.path.exists(text)
+    )
 
 
 def read_benchmarks(names: str) -> Document:
     """The config that benchmarks are by their names alone."""
-    return Document({"name": names, "benchmarks": [{"task": name} for name in names.split(",")]}, shown=names)
+    return Document(
+        {"name": names, "benchmarks": [{"task": name} for name in names.split(",")]}, shown=names
+    )
 
 
 def limited(config: Config, limit: int) -> dict[str, Any]:
     """What changes in a config whose tasks have this many documents each."""
-    entries = [{**entry, "limit": limit} for entry in config.dataset.params["benchmarks"]] if config.dataset else []
-    dataset = config.dataset and msgspec.structs.replace(config.dataset, params={"benchmarks": entries})
+    entries = (
+        [{**entry, "limit": limit} for entry in config.dataset.params["benchmarks"]]
+        if config.dataset
+        else []
+    )
+    dataset = config.dataset and msgspec.structs.replace(
+        config.dataset, params={"benchmarks": entries}
+    )
     return {
         "dataset": dataset,
         "benchmarks": [msgspec.structs.replace(entry, limit=limit) for entry in config.benchmarks],

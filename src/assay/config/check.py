@@ -35,7 +35,9 @@ def build(struct: type[S], value: Any, key: Key, document: Document) -> S:
     """The Struct of a mapping; null is the same as not given, a required text that is wrong becomes empty."""
     if not isinstance(value, Mapping):
         document.report(f"{brief(key)} must be a mapping, got {shown(value)}", key)
-        return struct(**{field.name: "" for field in msgspec.structs.fields(struct) if field.required})
+        return struct(
+            **{field.name: "" for field in msgspec.structs.fields(struct) if field.required}
+        )
     fields = {field.name: field for field in msgspec.structs.fields(struct)}
     unknown = [name for name in value if name not in fields]
     for name in unknown:
@@ -43,7 +45,9 @@ def build(struct: type[S], value: Any, key: Key, document: Document) -> S:
     values: dict[str, Any] = {}
     for name, field in fields.items():
         written = value.get(name)
-        converted = _MISSING if written is None else _convert(written, field.type, (*key, name), document)
+        converted = (
+            _MISSING if written is None else _convert(written, field.type, (*key, name), document)
+        )
         if converted is not _MISSING:
             values[name] = converted
         elif field.required:
@@ -62,7 +66,11 @@ def _convert(value: Any, hint: Any, key: Key, document: Document) -> Any:
         converted = [_convert(part, entry, (*key, n), document) for n, part in enumerate(value)]
         return [part for part in converted if part is not _MISSING]
     if get_origin(core) is Literal and value not in get_args(core):
-        document.report(f"{brief(key)}: {shown(value)} is not possible", key, nearest(str(value), get_args(core)))
+        document.report(
+            f"{brief(key)}: {shown(value)} is not possible",
+            key,
+            nearest(str(value), get_args(core)),
+        )
         return _MISSING
     value = _plain(value, core, key, document)
     if value is _MISSING:
@@ -109,7 +117,9 @@ def _wanted(hint: Any) -> str:
     for part in (hint, *get_args(hint)):
         for meta in (mark for mark in getattr(part, "__metadata__", ()) if isinstance(mark, Meta)):
             words += [
-                f"{text} {bound:g}" for name, text in _BOUNDS.items() if (bound := getattr(meta, name)) is not None
+                f"{text} {bound:g}"
+                for name, text in _BOUNDS.items()
+                if (bound := getattr(meta, name)) is not None
             ]
             words += ["that is not empty"] if meta.min_length else []
     return " and ".join([" ".join(words[:2]), *words[2:]])

@@ -24,7 +24,10 @@ def _without_secrets(value: Any, key: tuple[Any, ...]) -> Any:
     if key and stays_reference(key):
         return _NOT_SHOWN
     if isinstance(value, dict):
-        return {str(name): _without_secrets(part, (*key, name)) for name, part in cast("dict[Any, Any]", value).items()}
+        return {
+            str(name): _without_secrets(part, (*key, name))
+            for name, part in cast("dict[Any, Any]", value).items()
+        }
     if isinstance(value, list):
         parts = cast("list[Any]", value)
         if names := _names(parts):
@@ -36,7 +39,9 @@ def _without_secrets(value: Any, key: tuple[Any, ...]) -> Any:
 
 def _names(entries: list[Any]) -> list[str]:
     """The names of a list's entries, if each has its own; otherwise none."""
-    names = [str(entry["name"]) for entry in entries if isinstance(entry, dict) and entry.get("name")]
+    names = [
+        str(entry["name"]) for entry in entries if isinstance(entry, dict) and entry.get("name")
+    ]
     return names if len(names) == len(entries) == len(set(names)) else []
 
 

@@ -74,7 +74,11 @@ def variables_in(folder: Path) -> dict[str, str]:
 
 def secret(reference: str, environ: Mapping[str, str]) -> str | None:
     """The text that `${VAR}` (or `Bearer ${VAR}`) stands for; None if a variable is not set or empty."""
-    missing = [name for _, name, default in _VARIABLE.findall(reference) if not environ.get(name) and not default]
+    missing = [
+        name
+        for _, name, default in _VARIABLE.findall(reference)
+        if not environ.get(name) and not default
+    ]
     if missing:
         return None
     text = _VARIABLE.sub(lambda match: environ.get(match[2]) or match[3] or "", reference)
@@ -106,7 +110,9 @@ def _value(match: re.Match[str], key: Key, variables: Mapping[str, str], documen
     if match[1]:
         return match[0][1:]
     if is_secret_variable(name):
-        document.report(f"${{{name}}} looks like a secret", key, "use it only under `api_key` or `headers`")
+        document.report(
+            f"${{{name}}} looks like a secret", key, "use it only under `api_key` or `headers`"
+        )
     elif name not in variables and match.end(3) < 0:
         fix = f"set it, or write ${{{name}:-default}}; $${{{name}}} is the text itself"
         document.report(f"the variable {name!r} is not set", key, fix)
@@ -120,7 +126,9 @@ def escape(value: Any) -> Any:
     return mapped(
         value,
         lambda leaf, key: (
-            _VARIABLE.sub(lambda match: f"${match[0]}", leaf) if isinstance(leaf, str) and _expands(key) else leaf
+            _VARIABLE.sub(lambda match: f"${match[0]}", leaf)
+            if isinstance(leaf, str) and _expands(key)
+            else leaf
         ),
     )
 
@@ -150,7 +158,9 @@ def _expands(key: Key) -> bool:
     return not stays_reference(key)
 
 
-def _with_dotenv(folder: Path | None, environ: Mapping[str, str] | None, document: Document | None) -> dict[str, str]:
+def _with_dotenv(
+    folder: Path | None, environ: Mapping[str, str] | None, document: Document | None
+) -> dict[str, str]:
     outer = dict(os.environ if environ is None else environ)
     file = folder / ".env" if folder else None
     if file is None or not file.is_file():
@@ -164,7 +174,9 @@ def _with_dotenv(folder: Path | None, environ: Mapping[str, str] | None, documen
             inner[match[1]] = _unquoted(match[2])
         elif document:
             what = "this line is not NAME=value"
-            document.problems.append(UserError(what, where=f"{file}:{number}", fix="begin a comment with #"))
+            document.problems.append(
+                UserError(what, where=f"{file}:{number}", fix="begin a comment with #")
+            )
     return {**inner, **outer}
 
 
@@ -221,20 +233,36 @@ def shown(value: Any) -> str:
 def check_secrets(document: Document) -> None:
     """Report every literal secret, without printing it."""
     for key, value in walked(document.data):
-        if key[0] == "prompts" or not isinstance(value, str | int | float) or isinstance(value, bool):
+        if (
+            key[0] == "prompts"
+            or not isinstance(value, str | int | float)
+            or isinstance(value, bool)
+        ):
             continue
         text = str(value)
         if names_secret(key):
             if text.lower() not in PLACEHOLDERS and not _REFERENCE.fullmatch(text):
                 document.report(
-                    f"{brief(key)} is a literal secret", key, "write ${VAR} and put it into the environment"
+                    f"{brief(key)} is a literal secret",
+                    key,
+                    "write ${VAR} and put it into the environment",
                 )
         elif _SECRET_VALUE.search(text):
-            document.report(f"{brief(key)} looks like a secret", key, "write ${VAR} under `api_key` or `headers`")
+            document.report(
+                f"{brief(key)} looks like a secret",
+                key,
+                "write ${VAR} under `api_key` or `headers`",
+            )
         elif without_user(text) != text:
-            document.report(f"{brief(key)} has a user or a password in its address", key, "use `headers` with ${VAR}")
+            document.report(
+                f"{brief(key)} has a user or a password in its address",
+                key,
+                "use `headers` with ${VAR}",
+            )
 
 
 def without_user(text: str) -> str:
     """The text without what its addresses tell about who asks: `https://user:password@host`."""
-    return _USER.sub(lambda match: match[0].partition("://")[0] + "://", text) if "@" in text else text
+    return (
+        _USER.sub(lambda match: match[0].partition("://")[0] + "://", text) if "@" in text else text
+    )

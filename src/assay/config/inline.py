@@ -14,7 +14,10 @@ import assay.registry as registry
 from assay.errors import UserError
 from assay.usercode import identity
 
-ARGUMENTS = {"scorers": "evaluation_methods", "samples": "num_samples"}  # the arguments that a config calls otherwise
+ARGUMENTS = {
+    "scorers": "evaluation_methods",
+    "samples": "num_samples",
+}  # the arguments that a config calls otherwise
 
 
 def has_objects(models: Any) -> bool:
@@ -42,7 +45,9 @@ def _dataset(value: Any, held: list[Any]) -> Any:
     rows = settings.get("type")
     if callable(rows):
         settings |= {"type": "function", **_function(registry.dataset, rows, held)}
-    elif isinstance(rows, list | tuple) and any(isinstance(row, Mapping) for row in cast("Sequence[Any]", rows)):
+    elif isinstance(rows, list | tuple) and any(
+        isinstance(row, Mapping) for row in cast("Sequence[Any]", rows)
+    ):
         settings |= _rows(cast("Sequence[Any]", rows), held)
     else:
         return value
@@ -63,7 +68,10 @@ def _rows(rows: Sequence[Any], held: list[Any]) -> dict[str, Any]:
     # the name has the content's hash, so that equal rows are the same dataset
     read.__assay__ = {"stamp": lambda name: {"rows": name}}  # type: ignore[attr-defined]
     held.append(read)
-    return {"type": registry.dataset.inline(read, "rows", _short(content)), "name": f"{len(kept)} rows"}
+    return {
+        "type": registry.dataset.inline(read, "rows", _short(content)),
+        "name": f"{len(kept)} rows",
+    }
 
 
 def _model(value: Any, held: list[Any]) -> Any:
@@ -91,9 +99,16 @@ def _method(kind: registry.Registry) -> Callable[[Any, list[Any]], Any]:
         if not callable(function):
             return value
         built_in = str(getattr(function, "__assay__", {}).get("name", ""))
-        if built_in and str(function.__module__).startswith("assay."):  # a built-in is known by its name
+        if built_in and str(function.__module__).startswith(
+            "assay."
+        ):  # a built-in is known by its name
             return {"name": built_in, **settings, "type": built_in}
-        return {"name": _name(function, kind.kind), **settings, "type": "custom", **_function(kind, function, held)}
+        return {
+            "name": _name(function, kind.kind),
+            **settings,
+            "type": "custom",
+            **_function(kind, function, held),
+        }
 
     return entry_of
 
@@ -109,10 +124,14 @@ def _task(value: Any, held: list[Any]) -> Any:
     return {"name": name, **settings, "function": named}
 
 
-def _function(kind: registry.Registry, function: Callable[..., Any], held: list[Any]) -> dict[str, Any]:
+def _function(
+    kind: registry.Registry, function: Callable[..., Any], held: list[Any]
+) -> dict[str, Any]:
     """`module` and `function_name`, by which the function is looked up like one of an imported module."""
     held.append(function)
-    module, _, name = kind.inline(function, _name(function, kind.kind), _short(identity(function))).rpartition(".")
+    module, _, name = kind.inline(
+        function, _name(function, kind.kind), _short(identity(function))
+    ).rpartition(".")
     return {"module": module, "function_name": name}
 
 

@@ -39,7 +39,9 @@ def load(
     document = _long_forms(source, environ, overrides, arguments, models)
     data = document.data
     data["name"] = _name(document)
-    data["output_dir"] = data.get("output_dir") or os.path.join("output", _folder_name(str(data["name"])))
+    data["output_dir"] = data.get("output_dir") or os.path.join(
+        "output", _folder_name(str(data["name"]))
+    )
     data["prompts"] = data.get("prompts") or [{}]
     resolve_paths(document, files_needed=need not in ("aggregate", "gate"))
     expand_benchmarks(document, needed=need == "run")
@@ -50,7 +52,9 @@ def load(
     check_rules(config, document, need)
     document.stop_if_wrong()
     file = os.path.abspath(document.file) if document.file else ""
-    return msgspec.structs.replace(config, source=file, base=str(document.base), objects=document.objects)
+    return msgspec.structs.replace(
+        config, source=file, base=str(document.base), objects=document.objects
+    )
 
 
 def parse_model(
@@ -65,8 +69,13 @@ def parse_model(
         return match
     if isinstance(model, str) and known and is_bare_name(model):
         names = nearest(model, [entry.name for entry in known])
-        what, fix = unknown_prefix(model) or ("", "or write provider:name, type:name[@url] or file.py:function")
-        raise UserError(f"there is no model {model!r}{what and f', and {what}'}", fix=f"{names}; {fix}")
+        what, fix = unknown_prefix(model) or (
+            "",
+            "or write provider:name, type:name[@url] or file.py:function",
+        )
+        raise UserError(
+            f"there is no model {model!r}{what and f', and {what}'}", fix=f"{names}; {fix}"
+        )
     document = Document({"models": [dict(model) if isinstance(model, Mapping) else model]})
     document.data = expand(document.data, (), environment_of(document, environ), document)
     normalise(document)
@@ -108,7 +117,9 @@ def _long_forms(
         document.data["models"] = [*models]
     normalise(document)
     keys = {ARGUMENTS.get(name, name): value for name, value in arguments.items()}
-    _apply(document, without_objects(overrides, held), variables, arguments=without_objects(keys, held))
+    _apply(
+        document, without_objects(overrides, held), variables, arguments=without_objects(keys, held)
+    )
     document.objects = held
     normalise(document)
     return document
@@ -169,7 +180,9 @@ def _set(document: Document, key: Key, value: Any, by: str) -> None:
     elif isinstance(holder, list) and isinstance(last, int) and last <= len(holder):
         holder[last:] = [value, *holder[last + 1 :]]
     else:
-        document.report(f"there is nothing to set at {'.'.join(map(str, key))}", key, "count entries from 0")
+        document.report(
+            f"there is nothing to set at {'.'.join(map(str, key))}", key, "count entries from 0"
+        )
 
 
 def _inside(holder: Any, part: str | int, empty: Any) -> Any:
@@ -225,7 +238,9 @@ def _check_top_level(document: Document) -> None:
             document.report(f"unknown key {name!r}", ("workflow", name), fix)
     elif workflow is not None:
         document.report("workflow must be a mapping", ("workflow",))
-    names = {*Config.__struct_fields__, *(key[0] for key in [*LIFTED, *WITHOUT_EFFECT])} - {*NOT_WRITTEN}
+    names = {*Config.__struct_fields__, *(key[0] for key in [*LIFTED, *WITHOUT_EFFECT])} - {
+        *NOT_WRITTEN
+    }
     for name in [name for name in data if name not in names]:
         del data[name]
         document.report(f"unknown key {name!r}", (name,), nearest(name, names))
@@ -234,4 +249,6 @@ def _check_top_level(document: Document) -> None:
 def _refuse_second(document: Document, key: tuple[str, ...], target: str) -> None:
     holder = document.data if len(key) == 1 else document.data.get(key[0])
     if isinstance(holder, dict) and holder.pop(key[-1], None) is not None:
-        document.report(f"{target} is given twice", key, f"the other place is {document.place((target,))}")
+        document.report(
+            f"{target} is given twice", key, f"the other place is {document.place((target,))}"
+        )

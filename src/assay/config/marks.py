@@ -32,17 +32,24 @@ WrittenPath = Annotated[str, PathMark("written")]  # from the current folder
 PlacedPath = Annotated[str, PathMark("placed")]  # it need not exist
 CodePath = Annotated[Text, PathMark("code")]  # `file.py:function`, or else a name
 TemplatePath = Annotated[str, PathMark("template")]  # a file, or else the text itself
-DataPath = Annotated[str | list[str], PathMark("data")]  # files or patterns; what else it is depends on the type
+DataPath = Annotated[
+    str | list[str], PathMark("data")
+]  # files or patterns; what else it is depends on the type
 
 
 def model_paths(model: Mapping[str, Any]) -> dict[str, Any]:
-    return {"path": WrittenPath if model.get("type") == "record" else ReadPath, "of": {"path": ReadPath}}
+    return {
+        "path": WrittenPath if model.get("type") == "record" else ReadPath,
+        "of": {"path": ReadPath},
+    }
 
 
 def method_paths(method: Mapping[str, Any]) -> dict[str, Any]:
     """The files that a judge or a decider of matches is made from."""
     kind = str(method.get("type"))
-    paths: dict[str, Any] = {"prompt": TemplatePath} if "judge" in kind or kind == "pairwise" else {}
+    paths: dict[str, Any] = (
+        {"prompt": TemplatePath} if "judge" in kind or kind == "pairwise" else {}
+    )
     if kind == "pairwise":
         paths["decide"] = CodePath
         if method["params"].get("decide") == "people":

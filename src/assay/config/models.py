@@ -33,7 +33,9 @@ def long_model(entry: Any, key: Key, document: Document) -> Any:
         entry = _from_text(entry)
     if not isinstance(entry, Mapping):
         return entry
-    merged = {name: value for name, value in _merged(entry, key, document).items() if value is not None}
+    merged = {
+        name: value for name, value in _merged(entry, key, document).items() if value is not None
+    }
     if isinstance(merged.get("name"), str) and not _SAYS_WHERE & merged.keys():
         merged |= _from_text(merged["name"])
         _check_prefix(merged, key, document)
@@ -43,7 +45,10 @@ def long_model(entry: Any, key: Key, document: Document) -> Any:
     if type == "openai":
         merged.setdefault("endpoint", LOCAL_ENDPOINT)
     provider = provider_of(type, merged) if isinstance(type, str) else None
-    if isinstance(merged.get("endpoint"), str) and (provider.type if provider else type) not in _WITHOUT_VERSION:
+    if (
+        isinstance(merged.get("endpoint"), str)
+        and (provider.type if provider else type) not in _WITHOUT_VERSION
+    ):
         merged["endpoint"] = with_version(merged["endpoint"])
     return {**model, "params": merged}
 
@@ -61,7 +66,11 @@ def unknown_prefix(text: str) -> tuple[str, str] | None:
         return None
     names = sorted({*providers(), *registry.model.names()})
     close = difflib.get_close_matches(prefix.lower(), names, n=3, cutoff=0.6)
-    nearest = f"did you mean {' or '.join(repr(f'{provider}:{name}') for provider in close)}? " if close else ""
+    nearest = (
+        f"did you mean {' or '.join(repr(f'{provider}:{name}') for provider in close)}? "
+        if close
+        else ""
+    )
     fix = f"{nearest}`assay list providers` has all; a server's own name needs its address: {text}@URL"
     return f"{prefix!r} is not a provider", fix
 
@@ -95,8 +104,12 @@ def _from_text(text: str) -> dict[str, Any]:
     kind, _, name = model["name"].partition(":")
     if not name:
         return model
-    if kind in _WITHOUT_VERSION or (kind in providers() and kind not in registry.model.names() and not address):
-        model.update(type=kind, model_name=name)  # the whole is its name: what another provider serves is another model
+    if kind in _WITHOUT_VERSION or (
+        kind in providers() and kind not in registry.model.names() and not address
+    ):
+        model.update(
+            type=kind, model_name=name
+        )  # the whole is its name: what another provider serves is another model
     elif kind in registry.model.names():
         model.update(type=kind, name=name)
         if kind == "openai" and not address:
@@ -108,7 +121,9 @@ def _merged(entry: Mapping[str, Any], key: Key, document: Document) -> dict[str,
     """`config` below `params` below the keys of the entry itself."""
     # beside a function's own keys, `params` are what the function gets
     nested = ("config",) if _FUNCTION_KEYS & entry.keys() else ("config", "params")
-    layers: list[tuple[Key, Any]] = [((*key, name), entry[name]) for name in nested if entry.get(name) is not None]
+    layers: list[tuple[Key, Any]] = [
+        ((*key, name), entry[name]) for name in nested if entry.get(name) is not None
+    ]
     layers.append((key, {name: value for name, value in entry.items() if name not in nested}))
     merged: dict[str, Any] = {}
     for origin, layer in layers:
@@ -116,7 +131,9 @@ def _merged(entry: Mapping[str, Any], key: Key, document: Document) -> dict[str,
             merged[str(origin[-1])] = layer  # not what it should be: kept for the checks
             continue
         for name, value in layer.items():
-            document.moved((*key, name) if name in FIELDS else (*key, "params", name), (*origin, name))
+            document.moved(
+                (*key, name) if name in FIELDS else (*key, "params", name), (*origin, name)
+            )
             merged[name] = value
     return merged
 
@@ -124,7 +141,11 @@ def _merged(entry: Mapping[str, Any], key: Key, document: Document) -> dict[str,
 def _name_key_variable(params: dict[str, Any], key: Key, document: Document) -> None:
     """`api_key_env: VAR` is `api_key: ${VAR}`; a placeholder for servers that want no key is left out."""
     variable = params.get("api_key_env")
-    if isinstance(variable, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable) and "api_key" not in params:
+    if (
+        isinstance(variable, str)
+        and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable)
+        and "api_key" not in params
+    ):
         del params["api_key_env"]
         params["api_key"] = f"${{{variable}}}"
         document.moved((*key, "params", "api_key"), (*key, "params", "api_key_env"))

@@ -185,7 +185,9 @@ def _prompts(value: Any, document: Document) -> Any:
         named = list(value.items())
         for n, (name, _) in enumerate(named):
             document.moved(("prompts", n), ("prompts", name))
-        return [_prompt(entry, ("prompts", n), document, name) for n, (name, entry) in enumerate(named)]
+        return [
+            _prompt(entry, ("prompts", n), document, name) for n, (name, entry) in enumerate(named)
+        ]
     if isinstance(value, str | dict) or _are_messages(value):
         value = [{"messages": value} if isinstance(value, list) else value]
         document.moved(("prompts", 0), ("prompts",))
@@ -208,7 +210,11 @@ def _prompt(entry: Any, key: Key, document: Document, name: str = "") -> Any:
 
 
 def _are_messages(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(turn, dict) and "role" in turn for turn in value)
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(turn, dict) and "role" in turn for turn in value)
+    )
 
 
 def _dataset(value: Any, document: Document) -> Any:
@@ -228,7 +234,10 @@ def _dataset(value: Any, document: Document) -> Any:
         dataset["split"] = {"name": dataset["split"]}
     split = dataset.get("split")
     if isinstance(split, dict) and isinstance(split.get("ratio"), int | float):
-        dataset["split"] = {**split, "ratio": {"train": split["ratio"], "test": round(1 - split["ratio"], 12)}}
+        dataset["split"] = {
+            **split,
+            "ratio": {"train": split["ratio"], "test": round(1 - split["ratio"], 12)},
+        }
     return dataset
 
 

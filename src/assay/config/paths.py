@@ -18,7 +18,17 @@ from assay.config.marks import ParamsMark, PathMark
 from assay.config.source import Document, Key, core_type, similar_files
 from assay.config.types import Config, DatasetConfig
 
-_TEMPLATE_SUFFIXES = (".txt", ".md", ".j2", ".jinja", ".jinja2", ".prompt", ".yaml", ".yml", ".json")
+_TEMPLATE_SUFFIXES = (
+    ".txt",
+    ".md",
+    ".j2",
+    ".jinja",
+    ".jinja2",
+    ".prompt",
+    ".yaml",
+    ".yml",
+    ".json",
+)
 _PLACES = ("written", "placed", "data")  # what may be in a bucket
 _FILE_TYPES = ("jsonl", "json", "csv", "tsv", "parquet", "function")
 
@@ -39,7 +49,9 @@ def resolve_paths(document: Document, *, files_needed: bool) -> None:
     _walk(fields, _Place((), document.data, document, files_needed))
 
 
-def resolve_dataset(dataset: dict[str, Any], document: Document, files_needed: bool, at: Key) -> None:
+def resolve_dataset(
+    dataset: dict[str, Any], document: Document, files_needed: bool, at: Key
+) -> None:
     """Make the paths of a dataset absolute; `at` is where it stands."""
     _walk(_fields(DatasetConfig), _Place(at, dataset, document, files_needed))
 
@@ -60,7 +72,9 @@ def _walk(fields: Mapping[str, Any], at: _Place) -> None:
             _walk(_inner(hint, mark, at.holder), at._replace(key=key, holder=value))
         elif get_origin(core := core_type(hint)) is list:
             for n, entry in mappings(value):
-                _walk(_inner(get_args(core)[0], None, entry), at._replace(key=(*key, n), holder=entry))
+                _walk(
+                    _inner(get_args(core)[0], None, entry), at._replace(key=(*key, n), holder=entry)
+                )
 
 
 def _mark(hint: Any) -> PathMark | ParamsMark | None:
@@ -80,15 +94,23 @@ def _inner(hint: Any, mark: ParamsMark | None, entry: Mapping[str, Any]) -> Mapp
 
 def _resolved(mark: PathMark, value: Any, at: _Place) -> Any:
     if isinstance(value, list) and mark.kind == "data":
-        return [_resolved(mark, path, at._replace(key=(*at.key, n))) for n, path in enumerate(value)]
-    if not isinstance(value, str) or not value or (mark.kind in _PLACES and reading.is_remote(value)):
+        return [
+            _resolved(mark, path, at._replace(key=(*at.key, n))) for n, path in enumerate(value)
+        ]
+    if (
+        not isinstance(value, str)
+        or not value
+        or (mark.kind in _PLACES and reading.is_remote(value))
+    ):
         return value
     return _WAYS[mark.kind](value.removeprefix("file://"), at)
 
 
 def _written(text: str, at: _Place) -> str:
     if reading.is_foreign(text):
-        at.document.report(f"nothing can be written to {text!r}", at.key, "give a folder, or s3://, gs:// or az://")
+        at.document.report(
+            f"nothing can be written to {text!r}", at.key, "give a folder, or s3://, gs:// or az://"
+        )
     return os.path.abspath(os.path.expanduser(text))
 
 
@@ -100,7 +122,9 @@ def _code(text: str, at: _Place) -> str:
 
 
 def _template(text: str, at: _Place) -> str:
-    return existing(text, at.key, at.document) if is_template_file(text, at.key, at.document) else text
+    return (
+        existing(text, at.key, at.document) if is_template_file(text, at.key, at.document) else text
+    )
 
 
 def _data(text: str, at: _Place) -> str:

@@ -25,7 +25,9 @@ ROLES = ("system", "developer", "user", "assistant", "tool")
 _CHAT_SUFFIXES = (".yaml", ".yml", ".json")
 _DATASET_KEYS = {field.name for field in msgspec.structs.fields(DatasetConfig)}
 _FEW_SHOT_KEYS = {field.name for field in msgspec.structs.fields(FewShotConfig)}
-MOST_FRAGMENTS = 1000  # fragments of one template: two that include two that include two … would fill the memory
+MOST_FRAGMENTS = (
+    1000  # fragments of one template: two that include two that include two … would fill the memory
+)
 _TAG = re.compile(
     r"\{#.*?#\}"
     r"|\{%[-+]?\s*raw\s*[-+]?%\}.*?\{%[-+]?\s*endraw\s*[-+]?%\}"
@@ -59,7 +61,9 @@ def long_few_shot(value: Any, long_dataset: Any) -> Any:
         value = {"path": value}
     if not isinstance(value, dict):
         return value
-    source = {name: entry for name, entry in value.items() if name in _DATASET_KEYS - _FEW_SHOT_KEYS}
+    source = {
+        name: entry for name, entry in value.items() if name in _DATASET_KEYS - _FEW_SHOT_KEYS
+    }
     few_shot = {name: entry for name, entry in value.items() if name not in source}
     dataset = few_shot.get("dataset")
     if source and dataset is None:
@@ -72,7 +76,9 @@ def long_few_shot(value: Any, long_dataset: Any) -> Any:
 def _source(source: dict[str, Any], document: Document) -> dict[str, Any]:
     """Where the examples are; without a file or function of its own, another part of the config's dataset."""
     whole = document.data.get("dataset")
-    if any(source.get(name) for name in ("path", "name", "module", "function_name")) or not isinstance(whole, dict):
+    if any(
+        source.get(name) for name in ("path", "name", "module", "function_name")
+    ) or not isinstance(whole, dict):
         return source
     return {**whole, **{name: value for name, value in source.items() if value != ""}}
 
@@ -103,7 +109,9 @@ def _read(prompt: dict[str, Any], key: Key, document: Document) -> None:
             return
         prompt["messages"] = messages.get("messages") if isinstance(messages, dict) else messages
         if not isinstance(prompt["messages"], list):
-            document.report(f"{written!r} is not a list of messages", key, "write `- {role: user, content: …}`")
+            document.report(
+                f"{written!r} is not a list of messages", key, "write `- {role: user, content: …}`"
+            )
             del prompt["messages"]
 
 
@@ -147,7 +155,9 @@ def check_prompt(prompt: PromptConfig, key: Key, document: Document) -> None:
     if prompt.text and prompt.messages:
         document.report("a prompt has text or messages, not both", key, "remove one of them")
     if prompt.turns == "each" and prompt.prefill:
-        document.report("an answer to each turn cannot be begun with `prefill`", key, "remove one of them")
+        document.report(
+            "an answer to each turn cannot be begun with `prefill`", key, "remove one of them"
+        )
     _check_messages(prompt.messages, (*key, "messages"), document)
     few_shot = prompt.few_shot
     if few_shot is None:
@@ -157,7 +167,9 @@ def check_prompt(prompt: PromptConfig, key: Key, document: Document) -> None:
     if few_shot.text and few_shot.messages:
         document.report("few_shot has text or messages, not both", place, "remove one of them")
     if few_shot.dataset is not None and not few_shot.dataset.type:
-        document.report("what the examples' file holds is not clear from its name", place, "add `type: jsonl`")
+        document.report(
+            "what the examples' file holds is not clear from its name", place, "add `type: jsonl`"
+        )
 
 
 def _check_messages(messages: list[dict[str, Any]] | None, key: Key, document: Document) -> None:
@@ -167,7 +179,9 @@ def _check_messages(messages: list[dict[str, Any]] | None, key: Key, document: D
         place: Key = (*key, n)
         role, content = turn.get("role"), turn.get("content")
         if not isinstance(role, str) or not isinstance(content, str | list) or content == []:
-            document.report("a message needs a role and a content", place, "write {role: user, content: …}")
+            document.report(
+                "a message needs a role and a content", place, "write {role: user, content: …}"
+            )
         elif role not in ROLES:
             document.report(f"unknown role {role!r}", place, nearest(role, ROLES))
         elif isinstance(content, list):
@@ -215,7 +229,11 @@ def _expanded(text: str, base: Path, within: list[Path], done: list[Path]) -> st
 def _fragment(written: str, base: Path, within: list[Path], done: list[Path]) -> str:
     # the file that holds the tag; a template in the config itself has its place from there
     holder = within[-1] if within else None
-    place = "" if holder is None else str(holder.relative_to(base) if holder.is_relative_to(base) else holder)
+    place = (
+        ""
+        if holder is None
+        else str(holder.relative_to(base) if holder.is_relative_to(base) else holder)
+    )
     quoted = _QUOTED.fullmatch(written)
     if quoted is None:
         what = f"an include names one file: {{% include {written.strip()} %}} cannot be read before the run"
@@ -234,7 +252,9 @@ def _fragment(written: str, base: Path, within: list[Path], done: list[Path]) ->
     try:
         text = reading.text(file)
     except FileNotFoundError:
-        raise UserError(f"there is no fragment {name!r}", where=place, fix=similar_files(file)) from None
+        raise UserError(
+            f"there is no fragment {name!r}", where=place, fix=similar_files(file)
+        ) from None
     except (OSError, UnicodeDecodeError):
         raise UserError(f"{name!r} cannot be read as UTF-8 text", where=place) from None
     return _expanded(text.removesuffix("\n"), base, [*within, file], done)

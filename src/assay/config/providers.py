@@ -48,7 +48,9 @@ class _Table(msgspec.Struct, frozen=True):
 @cache
 def table() -> _Table:
     """`as_of` is the date of the prices."""
-    return msgspec.json.decode((files("assay") / "data" / "providers.json").read_bytes(), type=_Table)
+    return msgspec.json.decode(
+        (files("assay") / "data" / "providers.json").read_bytes(), type=_Table
+    )
 
 
 def providers() -> dict[str, Provider]:
@@ -58,7 +60,9 @@ def providers() -> dict[str, Provider]:
 def provider_of(type: str, params: Mapping[str, Any]) -> Provider | None:
     """The provider that a model's type names; of an OpenAI-compatible server, the one that is at its address."""
     if type != "openai":
-        return providers().get(type) or next((row for row in providers().values() if row.type == type), None)
+        return providers().get(type) or next(
+            (row for row in providers().values() if row.type == type), None
+        )
     remote = (row for row in providers().values() if row.type == "openai" and not row.local)
     return next((row for row in remote if _is_at(params.get("endpoint"), row)), None)
 
@@ -68,13 +72,17 @@ def is_own(provider: Provider, params: Mapping[str, Any]) -> bool:
     return "endpoint" not in params or _is_at(params["endpoint"], provider)
 
 
-def provided(type: str, params: Mapping[str, Any], variables: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
+def provided(
+    type: str, params: Mapping[str, Any], variables: Mapping[str, str]
+) -> tuple[str, dict[str, Any]]:
     """The type and the parameters that a model's factory takes."""
     provider = provider_of(type, params)
     filled = dict(params)
     if provider is None:
         return type, filled
-    names_file = bool(_FILES & params.keys())  # the user's own choice wins over keys that are in the environment
+    names_file = bool(
+        _FILES & params.keys()
+    )  # the user's own choice wins over keys that are in the environment
     for name, candidates in provider.variables.items():
         value = _first(candidates, variables)
         if name not in filled and value is not None and not (names_file and name in _ACCESS_KEY):
@@ -84,7 +92,11 @@ def provided(type: str, params: Mapping[str, Any], variables: Mapping[str, str])
         filled["endpoint"] = _address(type, provider, filled)
     if provider.rename:
         filled.setdefault("rename", provider.rename)
-    has_key = "api_key" in filled or names_file or any(names_secret((name,)) for name in params.get("headers") or ())
+    has_key = (
+        "api_key" in filled
+        or names_file
+        or any(names_secret((name,)) for name in params.get("headers") or ())
+    )
     if is_own(provider, params) and provider.key and not has_key:
         key = _first(provider.key, variables)
         if key is not None:
@@ -98,14 +110,19 @@ def provided(type: str, params: Mapping[str, Any], variables: Mapping[str, str])
     return provider.type, filled
 
 
-_OTHER_CREDENTIALS = {"bedrock", "vertex"}  # theirs may be in files: they say themselves what is missing
+_OTHER_CREDENTIALS = {
+    "bedrock",
+    "vertex",
+}  # theirs may be in files: they say themselves what is missing
 _FILES = {"profile", "credentials"}  # parameters that name files with keys
 _ACCESS_KEY = {"access_key_id", "secret_access_key", "session_token"}
 
 
 def _first(names: list[str], variables: Mapping[str, str]) -> str | None:
     """The value of the first variable that is set, as text that remembers its variable."""
-    return next((value for name in names if (value := secret(f"${{{name}}}", variables)) is not None), None)
+    return next(
+        (value for name in names if (value := secret(f"${{{name}}}", variables)) is not None), None
+    )
 
 
 def _address(type: str, provider: Provider, filled: dict[str, Any]) -> str:
@@ -131,4 +148,6 @@ def _is_at(endpoint: Any, provider: Provider) -> bool:
     own = urlsplit(provider.endpoint)
     _, is_open, end = own.netloc.rpartition("}")
     host = given.netloc
-    return given.scheme == own.scheme and (host.endswith(end) and host != end if is_open else host == end)
+    return given.scheme == own.scheme and (
+        host.endswith(end) and host != end if is_open else host == end
+    )

@@ -23,8 +23,14 @@ SCHEMA_FILE = Path(__file__).parent.parent / "data" / "config.schema.json"
 
 def resolved(config: Config) -> dict[str, Any]:
     """The whole config in its long form, paths absolute; loading it gives the same config."""
-    written = {name: _plain(getattr(config, name)) for name in config.__struct_fields__ if name not in NOT_WRITTEN}
-    written["models"] = mapped(written["models"], lambda leaf, _: without_user(leaf) if isinstance(leaf, str) else leaf)
+    written = {
+        name: _plain(getattr(config, name))
+        for name in config.__struct_fields__
+        if name not in NOT_WRITTEN
+    }
+    written["models"] = mapped(
+        written["models"], lambda leaf, _: without_user(leaf) if isinstance(leaf, str) else leaf
+    )
     return escape(without_expansion(written))
 
 
@@ -38,7 +44,11 @@ def _plain(value: Any) -> Any:
     """Built-in values; keys of an entry that say nothing are left out."""
     if isinstance(value, Struct):
         entry = {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
-        return {name: part for name, part in entry.items() if part is not None and part not in ("", [], {})}
+        return {
+            name: part
+            for name, part in entry.items()
+            if part is not None and part not in ("", [], {})
+        }
     if isinstance(value, list):
         return [_plain(part) for part in value]
     return msgspec.to_builtins(value)
@@ -53,15 +63,23 @@ def schema() -> dict[str, Any]:
     for name in NOT_WRITTEN:
         del properties[name]
     text = {"type": "string"}
-    models, methods = definitions["ModelConfig"], (definitions["MethodConfig"], definitions["MetricConfig"])
+    models, methods = (
+        definitions["ModelConfig"],
+        (definitions["MethodConfig"], definitions["MetricConfig"]),
+    )
     models["additionalProperties"] = True
     models["properties"]["config"] = {"type": "object"}
     for definition in (*methods, definitions["TaskConfig"]):
         definition["required"] = []
     for name in ("models", "evaluation_methods", "metrics", "tasks", "outputs", "benchmarks"):
-        entry = {"anyOf": [text, properties[name].pop("items"), {"type": "object", "maxProperties": 1}]}
+        entry = {
+            "anyOf": [text, properties[name].pop("items"), {"type": "object", "maxProperties": 1}]
+        }
         properties[name] = {"anyOf": [{"type": "array", "items": entry}, *entry["anyOf"]]}
-    definitions["MetricConfig"]["properties"]["facets"] = {"type": ["array", "string"], "items": text}
+    definitions["MetricConfig"]["properties"]["facets"] = {
+        "type": ["array", "string"],
+        "items": text,
+    }
     labels = definitions["MetricConfig"]["properties"]["labels"]
     labels["anyOf"] = [{"$ref": labels.pop("$ref")}, {"type": ["array", "string"], "items": text}]
     properties["dataset"] = {"anyOf": [text, *properties["dataset"].pop("anyOf")]}
@@ -80,11 +98,23 @@ def schema() -> dict[str, Any]:
         if key[0] == "workflow":
             workflow[str(key[1])] = properties.get(target or "", {})
         elif len(key) == 1:
-            properties[str(key[0])] = prompt if target == "prompts" else properties.get(target or "", {})
+            properties[str(key[0])] = (
+                prompt if target == "prompts" else properties.get(target or "", {})
+            )
     properties["prompts"] = prompt
-    properties["workflow"] = {"type": "object", "properties": workflow, "additionalProperties": False}
+    properties["workflow"] = {
+        "type": "object",
+        "properties": workflow,
+        "additionalProperties": False,
+    }
     dialect = "https://json-schema.org/draft/2020-12/schema"
-    return {"$schema": dialect, **config, "title": "Assay config", "required": [], "$defs": definitions}
+    return {
+        "$schema": dialect,
+        **config,
+        "title": "Assay config",
+        "required": [],
+        "$defs": definitions,
+    }
 
 
 def _prompt_schema(definitions: dict[str, Any]) -> dict[str, Any]:
@@ -101,12 +131,18 @@ def _prompt_schema(definitions: dict[str, Any]) -> dict[str, Any]:
     }
     turn = {
         "type": "object",
-        "properties": {"role": {"enum": list(ROLES)}, "content": {"anyOf": [text, {"type": "array", "items": part}]}},
+        "properties": {
+            "role": {"enum": list(ROLES)},
+            "content": {"anyOf": [text, {"type": "array", "items": part}]},
+        },
         "required": ["role", "content"],
         "additionalProperties": False,
     }
     definitions["Turns"] = turns = {"type": "array", "items": turn, "minItems": 1}
-    prompt, few_shot = definitions["PromptConfig"]["properties"], definitions["FewShotConfig"]["properties"]
+    prompt, few_shot = (
+        definitions["PromptConfig"]["properties"],
+        definitions["FewShotConfig"]["properties"],
+    )
     for properties in (prompt, few_shot):
         properties["messages"] = {"anyOf": [{"$ref": "#/$defs/Turns"}, {"type": "null"}]}
     for name, described in definitions["DatasetConfig"]["properties"].items():
@@ -129,4 +165,6 @@ def write_schema() -> None:
 
 def stored_schema() -> str:
     """The JSON Schema of a config file, made by `write_schema`; a test compares them."""
-    return (files("assay") / "data" / "config.schema.json").read_text(encoding="utf-8").rstrip() + "\n"
+    return (files("assay") / "data" / "config.schema.json").read_text(
+        encoding="utf-8"
+    ).rstrip() + "\n"

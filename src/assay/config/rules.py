@@ -62,7 +62,12 @@ def check_rules(config: Config, document: Document, need: Need | None) -> None:
         _check_name(output.type, registry.writer, ("outputs", n, "type"), document)
     _check_sampling(config.sample_params, ("sample_params",), document)
     for name in ("models", "tasks", "evaluation_methods"):
-        _differ(name, [entry.name for entry in getattr(config, name)], document, "give one of them another `name`")
+        _differ(
+            name,
+            [entry.name for entry in getattr(config, name)],
+            document,
+            "give one of them another `name`",
+        )
     _check_need(config, document, need)
 
 
@@ -71,7 +76,9 @@ def _check_need(config: Config, document: Document, need: Need | None) -> None:
         need = "evaluate"
     given = document.data
     if need == "run" and not given.get("models") and not given.get("tasks"):
-        document.report("there is no model", ("models",), "add `models:` with at least one name, or `tasks:`")
+        document.report(
+            "there is no model", ("models",), "add `models:` with at least one name, or `tasks:`"
+        )
     if need == "run" and not given.get("dataset"):
         document.report("there is no dataset", ("dataset",), "add `dataset: path/to/items.jsonl`")
     if need == "evaluate" and not given.get("evaluation_methods"):
@@ -88,17 +95,25 @@ def _check_models(config: Config, document: Document) -> None:
         _check_sampling(model.inference, (*key, "inference"), document)
         if "num_samples" in model.inference:
             fix = "set `num_samples` for the whole config"
-            document.report("a model has no num_samples of its own", (*key, "inference", "num_samples"), fix)
+            document.report(
+                "a model has no num_samples of its own", (*key, "inference", "num_samples"), fix
+            )
         endpoint = model.params.get("endpoint")
         if endpoint is not None and not _is_address(endpoint):
             fix = "write it like http://localhost:1234"
-            document.report(f"the endpoint is not an address: {shown(endpoint)}", (*key, "params", "endpoint"), fix)
+            document.report(
+                f"the endpoint is not an address: {shown(endpoint)}",
+                (*key, "params", "endpoint"),
+                fix,
+            )
         for name in ("config", "params", "headers"):
             if not isinstance(model.params.get(name, {}), Mapping):
                 document.report(f"{name} must be a mapping", (*key, name))
         variable = model.params.get("api_key_env")
         if variable is not None:
-            fix = "remove `api_key`" if "api_key" in model.params else "write the name of a variable"
+            fix = (
+                "remove `api_key`" if "api_key" in model.params else "write the name of a variable"
+            )
             document.report("api_key_env cannot be used", (*key, "params", "api_key_env"), fix)
 
 
@@ -116,9 +131,15 @@ def _check_dataset(config: Config, document: Document) -> None:
     if dataset is None or not written or not isinstance(written, Mapping):
         return
     if dataset.type == "function":
-        if not dataset.function_name or not (dataset.path or dataset.module) or isinstance(dataset.path, list):
+        if (
+            not dataset.function_name
+            or not (dataset.path or dataset.module)
+            or isinstance(dataset.path, list)
+        ):
             fix = "add `path: file.py` and `function_name:`"
-            document.report("a dataset function needs a file or a module, and its name", ("dataset",), fix)
+            document.report(
+                "a dataset function needs a file or a module, and its name", ("dataset",), fix
+            )
     elif dataset.type:
         _check_name(dataset.type, registry.dataset, ("dataset", "type"), document)
         if not written.get("path") and not written.get("name"):
@@ -126,7 +147,9 @@ def _check_dataset(config: Config, document: Document) -> None:
             document.report(f"the dataset has no {need}", ("dataset",), f"add `{need}:`")
     elif written.get("path"):
         fix = f"add `type:`, one of {', '.join(registry.dataset.names())}"
-        document.report(f"what {written['path']!r} holds is not clear from its name", ("dataset", "path"), fix)
+        document.report(
+            f"what {written['path']!r} holds is not clear from its name", ("dataset", "path"), fix
+        )
     else:
         document.report("the dataset has no path", ("dataset",), "add `path:`")
     _check_split(dataset, document)
@@ -138,23 +161,32 @@ def _check_split(dataset: DatasetConfig, document: Document) -> None:
         return
     if not split.ratio and dataset.type != "hf" and dataset.type in registry.dataset.names():
         fix = "say how to divide it: `split: {name: train, ratio: 0.8}`"
-        document.report(f"a {dataset.type} dataset has no splits of its own", ("dataset", "split"), fix)
+        document.report(
+            f"a {dataset.type} dataset has no splits of its own", ("dataset", "split"), fix
+        )
     if split.ratio and split.name not in split.ratio:
         fix = registry.nearest(split.name, split.ratio)
         document.report(f"the ratio has no part {split.name!r}", ("dataset", "split", "name"), fix)
     if sum(split.ratio.values()) > 1 + 1e-9:
-        document.report("the parts of a split are more than the whole", ("dataset", "split", "ratio"))
+        document.report(
+            "the parts of a split are more than the whole", ("dataset", "split", "ratio")
+        )
 
 
 def _check_prompts(config: Config, document: Document) -> None:
     for n, prompt in enumerate(config.prompts):
         check_prompt(prompt, ("prompts", n), document)
-    labels = [p.name or (p.text, str([p.messages, p.few_shot, p.likelihood])) for p in config.prompts]
+    labels = [
+        p.name or (p.text, str([p.messages, p.few_shot, p.likelihood])) for p in config.prompts
+    ]
     _differ("prompts", labels, document, "name them differently, or remove one")
 
 
 def _check_methods(
-    name: str, methods: Iterable[MethodConfig | MetricConfig], plug_ins: registry.Registry, document: Document
+    name: str,
+    methods: Iterable[MethodConfig | MetricConfig],
+    plug_ins: registry.Registry,
+    document: Document,
 ) -> None:
     for n, method in enumerate(methods):
         key: Key = (name, n)
@@ -162,45 +194,73 @@ def _check_methods(
             _check_name(method.type, plug_ins, (*key, "type"), document)
             for field in ("path", "module", "function_name"):
                 if getattr(method, field):
-                    document.report(f"{field} is only for type custom", (*key, field), "remove it, or the type")
+                    document.report(
+                        f"{field} is only for type custom", (*key, field), "remove it, or the type"
+                    )
         elif method.type and not method.path and not method.module:
-            document.report(f"{method.name!r} is custom but has no file", key, "add `path: file.py`")
+            document.report(
+                f"{method.name!r} is custom but has no file", key, "add `path: file.py`"
+            )
 
 
 def _check_metric(metric: MetricConfig, key: Key, document: Document) -> None:
     if metric.labels.include and metric.labels.exclude:
-        document.report("labels are included or excluded, not both", (*key, "labels"), "remove one of the two lists")
+        document.report(
+            "labels are included or excluded, not both",
+            (*key, "labels"),
+            "remove one of the two lists",
+        )
     if metric.labels.together and not metric.labels.include:
-        document.report("`together` needs the labels that it joins", (*key, "labels"), 'add `include: ["*"]`')
+        document.report(
+            "`together` needs the labels that it joins", (*key, "labels"), 'add `include: ["*"]`'
+        )
     for name in ("k", "num_trials"):
         value = metric.params.get(name, 1)
-        if metric.type != "custom" and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+        if metric.type != "custom" and (
+            not isinstance(value, int) or isinstance(value, bool) or value < 1
+        ):
             place = (*key, "params", name)
-            document.report(f"{name} must be a whole number of at least 1, got {shown(value)}", place)
+            document.report(
+                f"{name} must be a whole number of at least 1, got {shown(value)}", place
+            )
 
 
 def _check_gate(gate: GateConfig, key: Key, document: Document) -> None:
     if gate.min is None and gate.max is None and gate.max_drop is None and gate.calibration is None:
-        document.report("a gate needs a bound", key, "add `min:`, `max:`, `max_drop:` or `calibration:`")
+        document.report(
+            "a gate needs a bound", key, "add `min:`, `max:`, `max_drop:` or `calibration:`"
+        )
     if gate.baseline and gate.max_drop is None:
-        document.report("a baseline is only for max_drop", (*key, "baseline"), "add `max_drop: 0.02`")
+        document.report(
+            "a baseline is only for max_drop", (*key, "baseline"), "add `max_drop: 0.02`"
+        )
 
 
 def _check_sampling(params: Mapping[str, Any], key: Key, document: Document) -> None:
     for name, value in params.items():
         if name in _OTHER_NAMES:
-            document.report(f"{name!r} is not a sample parameter here", (*key, name), _OTHER_NAMES[name])
+            document.report(
+                f"{name!r} is not a sample parameter here", (*key, name), _OTHER_NAMES[name]
+            )
         if name == "stream" and not isinstance(value, bool):
             document.report(f"stream must be true or false, got {shown(value)}", (*key, name))
         if name not in _RANGES or value is None:
             continue
         low, high = _RANGES[name]
-        if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value <= high:
+        if (
+            not isinstance(value, int | float)
+            or isinstance(value, bool)
+            or not low <= value <= high
+        ):
             place = (*key, name)
-            document.report(f"{name} must be a number from {low} to {high}, got {shown(value)}", place)
+            document.report(
+                f"{name} must be a number from {low} to {high}, got {shown(value)}", place
+            )
 
 
-def _check_name(name: str, plug_ins: registry.Registry, key: Key, document: Document, also: Iterable[str] = ()) -> None:
+def _check_name(
+    name: str, plug_ins: registry.Registry, key: Key, document: Document, also: Iterable[str] = ()
+) -> None:
     """Dotted names and files are looked up when they are bound: that runs the user's code."""
     known = [*plug_ins.names(), *also]
     if name and "." not in name and name not in known and plug_ins.of_format(name) is None:
@@ -214,4 +274,6 @@ def _differ(name: str, labels: Iterable[Hashable], document: Document, fix: str)
     for n, label in enumerate(labels):
         if label and first.setdefault(label, n) != n:
             shown_name = f"called {label!r}" if isinstance(label, str) else "the same"
-            document.report(f"{name}[{first[label]}] and {name}[{n}] are {shown_name}", (name, n), fix)
+            document.report(
+                f"{name}[{first[label]}] and {name}[{n}] are {shown_name}", (name, n), fix
+            )

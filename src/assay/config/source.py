@@ -68,7 +68,9 @@ class Document:
         if by:
             return by
         key = self._as_written(self._origin(key))
-        line = next((self.lines[key[:n]] for n in range(len(key), 0, -1) if key[:n] in self.lines), 0)
+        line = next(
+            (self.lines[key[:n]] for n in range(len(key), 0, -1) if key[:n] in self.lines), 0
+        )
         file = f"{self.shown}:{line}" if line else self.shown
         return f"{file} {dotted(key)}".strip()
 
@@ -88,7 +90,13 @@ class Document:
 
 def walked(value: Any, key: Key = ()) -> Iterator[tuple[Key, Any]]:
     """Every value inside of `value`, with its key; leaves are those that are neither mapping nor list."""
-    parts = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    parts = (
+        value.items()
+        if isinstance(value, Mapping)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for name, part in parts:
         yield (*key, name), part
         yield from walked(part, (*key, name))
@@ -97,7 +105,9 @@ def walked(value: Any, key: Key = ()) -> Iterator[tuple[Key, Any]]:
 def mapped(value: Any, change: Callable[[Any, Key], Any], key: Key = ()) -> Any:
     """A copy of `value` with every leaf changed."""
     if isinstance(value, Mapping):
-        return {str(name): mapped(entry, change, (*key, str(name))) for name, entry in value.items()}
+        return {
+            str(name): mapped(entry, change, (*key, str(name))) for name, entry in value.items()
+        }
     if isinstance(value, list | tuple):
         return [mapped(entry, change, (*key, n)) for n, entry in enumerate(value)]
     return change(value, key)
@@ -136,9 +146,15 @@ def read(source: str | Path | Mapping[str, Any]) -> Document:
         place, _, part = shown.rpartition(":")
         file = Path(place)
     document = read_file(file, shown)
-    if not document.data.keys() & {"models", "dataset", "benchmarks"}:  # what every config of ours has one of
+    if not document.data.keys() & {
+        "models",
+        "dataset",
+        "benchmarks",
+    }:  # what every config of ours has one of
         for name in formats("configs"):
-            made = import_module(f"assay.formats.{name}.configs").config_in(document.data, file, part)
+            made = import_module(f"assay.formats.{name}.configs").config_in(
+                document.data, file, part
+            )
             if made is not None:
                 return Document(made, file=file, shown=shown)
     return document
@@ -154,10 +170,14 @@ def read_file(file: Path, shown: str) -> Document:
             raise _wrong(f"this is not a config: {why}", 1)
     except UserError as error:
         line, what = error.where, error.what
-        raise ConfigError([UserError(what, where=f"{shown}:{line}", fix=error.fix)], source=shown) from None
+        raise ConfigError(
+            [UserError(what, where=f"{shown}:{line}", fix=error.fix)], source=shown
+        ) from None
     if not isinstance(data, dict):
         what = "the config is empty" if data is None else "a config is a mapping of keys to values"
-        raise ConfigError([UserError(what, where=shown, fix="begin with `models:` and `dataset:`")], source=shown)
+        raise ConfigError(
+            [UserError(what, where=shown, fix="begin with `models:` and `dataset:`")], source=shown
+        )
     document = Document(data, file=file, shown=shown)
     document.lines = lines
     return document
@@ -167,7 +187,11 @@ def why_too_much(value: Any) -> str:
     """Why no config holds such a value: it nests too deeply, or has too many parts; "" where it may."""
     layer, depth, count = [value], 0, 0
     while layer:
-        parts = (each.values() if isinstance(each, dict) else each for each in layer if isinstance(each, dict | list))
+        parts = (
+            each.values() if isinstance(each, dict) else each
+            for each in layer
+            if isinstance(each, dict | list)
+        )
         layer = [part for held in parts for part in held]
         depth, count = depth + 1, count + len(layer)
         if depth > DEEPEST:
@@ -208,9 +232,13 @@ def _text(file: Path, shown: str) -> str:
         return reading.content(file).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        problem = UserError("the config is not UTF-8 text", where=f"{shown}:{line}", fix="save it as UTF-8")
+        problem = UserError(
+            "the config is not UTF-8 text", where=f"{shown}:{line}", fix="save it as UTF-8"
+        )
     except OSError as error:
-        problem = UserError(f"the config cannot be read: {error.strerror}", where=shown, fix=similar_files(file))
+        problem = UserError(
+            f"the config cannot be read: {error.strerror}", where=shown, fix=similar_files(file)
+        )
     raise ConfigError([problem], source=shown)
 
 
@@ -221,7 +249,11 @@ def similar_files(file: Path) -> str:
     except OSError:
         return f"there is no folder {str(file.parent)!r}"
     close = difflib.get_close_matches(file.name, names, n=3, cutoff=0.6)
-    return f"did you mean {' or '.join(map(repr, close))}?" if close else f"looked in {str(file.parent) or '.'!r}"
+    return (
+        f"did you mean {' or '.join(map(repr, close))}?"
+        if close
+        else f"looked in {str(file.parent) or '.'!r}"
+    )
 
 
 def _wrong(what: str, line: int, fix: str = "") -> UserError:
@@ -234,7 +266,9 @@ def _json(text: str, lines: dict[Key, int]) -> Any:
     except json.JSONDecodeError as error:
         raise _wrong(f"this is not JSON: {error.msg}", error.lineno) from None
     except (RecursionError, ValueError):
-        raise _wrong("the config is nested too deeply, or has a number of thousands of digits", 1) from None
+        raise _wrong(
+            "the config is nested too deeply, or has a number of thousands of digits", 1
+        ) from None
     _json_lines(text, lines)
     return value
 
@@ -251,14 +285,18 @@ def _json_lines(text: str, lines: dict[Key, int]) -> None:
         if expects_key and token[0] == '"':
             key = (*stack[-1], json.loads(token))
             if key in lines:
-                raise _wrong(f"{key[-1]!r} is given twice", line, f"the first one is on line {lines[key]}")
+                raise _wrong(
+                    f"{key[-1]!r} is given twice", line, f"the first one is on line {lines[key]}"
+                )
             expects_key = False
         elif token in "]}":
             key, expects_key = stack.pop(), False
             continue
         elif token == ",":
             last = key[-1]
-            key, expects_key = ((*key[:-1], last + 1), False) if isinstance(last, int) else (key, True)
+            key, expects_key = (
+                ((*key[:-1], last + 1), False) if isinstance(last, int) else (key, True)
+            )
             continue
         lines.setdefault(key, line)
         if token == "{":

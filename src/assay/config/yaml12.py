@@ -63,9 +63,13 @@ def check_nesting(text: str) -> None:
         return
     depth = 0
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(
+            event, yaml.CollectionEndEvent
+        )
         if depth > _DEEPEST_NODES:
-            raise yaml.MarkedYAMLError(problem="it is nested too deeply", problem_mark=event.start_mark)
+            raise yaml.MarkedYAMLError(
+                problem="it is nested too deeply", problem_mark=event.start_mark
+            )
 
 
 def build(root: Node, lines: dict[Key, int]) -> Any:
@@ -76,7 +80,11 @@ def build(root: Node, lines: dict[Key, int]) -> Any:
         nonlocal count
         count += 1
         if count > TOO_MANY_VALUES:
-            raise _wrong(f"the config has more than {TOO_MANY_VALUES} values", node, "anchors may multiply them")
+            raise _wrong(
+                f"the config has more than {TOO_MANY_VALUES} values",
+                node,
+                "anchors may multiply them",
+            )
         lines.setdefault(key, node.start_mark.line + 1)
         if isinstance(node, MappingNode):
             return mapping_of(node, key)
@@ -94,7 +102,9 @@ def build(root: Node, lines: dict[Key, int]) -> Any:
             name = _name(name_node)
             if name in values:
                 first = lines[(*key, name)]
-                raise _wrong(f"{name!r} is given twice", name_node, f"the first one is on line {first}")
+                raise _wrong(
+                    f"{name!r} is given twice", name_node, f"the first one is on line {first}"
+                )
             lines.setdefault((*key, name), name_node.start_mark.line + 1)
             values[name] = value_of(value_node, (*key, name))
         for source in merged:

@@ -31,10 +31,14 @@ def files(paths: str | Sequence[str], *, where: str = "dataset.path") -> list[Pa
             found.update(dict.fromkeys(copies(text)))
             continue
         path = Path(text)
-        matches = sorted(glob(text, recursive=True)) if has_magic(text) and not path.exists() else [text]
+        matches = (
+            sorted(glob(text, recursive=True)) if has_magic(text) and not path.exists() else [text]
+        )
         matching = [Path(match) for match in matches if match == text or Path(match).is_file()]
         if not matching:
-            raise UserError(f"no file matches {text!r}", where=where, fix="correct the pattern, or remove it")
+            raise UserError(
+                f"no file matches {text!r}", where=where, fix="correct the pattern, or remove it"
+            )
         found.update(dict.fromkeys(matching))
     return list(found)
 
@@ -116,12 +120,16 @@ def _zstd_blocks(path: Path) -> Iterator[bytes]:
 
 def _unpackable(path: Path, error: Exception) -> UserError:
     return UserError(
-        f"the compressed dataset is corrupt: {error}", where=str(path), fix="copy or download the file again"
+        f"the compressed dataset is corrupt: {error}",
+        where=str(path),
+        fix="copy or download the file again",
     )
 
 
 def bad_row(what: str, place: str) -> UserError:
-    return UserError(f"a dataset row cannot be read: {what}", where=place, fix="mend or remove this row")
+    return UserError(
+        f"a dataset row cannot be read: {what}", where=place, fix="mend or remove this row"
+    )
 
 
 def checked(row: Any, place: str) -> dict[str, Any]:

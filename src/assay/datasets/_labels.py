@@ -27,7 +27,11 @@ WORDS: dict[str, bool | float] = {
 }
 NO_LABEL = ("", "skip", "none", "null")
 _FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
-_NAMES = {"item": "item_id", "sample": "sample_index", "model": "model_name"}  # as our own rows call them
+_NAMES = {
+    "item": "item_id",
+    "sample": "sample_index",
+    "model": "model_name",
+}  # as our own rows call them
 
 
 class Label(msgspec.Struct, kw_only=True, frozen=True):
@@ -66,7 +70,11 @@ class Labels(msgspec.Struct, kw_only=True):
         known = self.annotators()
         for name in annotators:
             if name not in known:
-                raise UserError(f"no label is by {name!r}", where=self.source, fix=nearest(name, filter(None, known)))
+                raise UserError(
+                    f"no label is by {name!r}",
+                    where=self.source,
+                    fix=nearest(name, filter(None, known)),
+                )
         rows = [row for row in self.rows if not annotators or row.annotator in annotators]
         return msgspec.structs.replace(self, rows=_by_stratum(rows))
 
@@ -79,13 +87,20 @@ def _by_stratum(rows: Sequence[Label]) -> list[Label]:
         if row.stratum and row.stratum_size:
             labelled.setdefault((row.scorer, row.stratum), set()).add(row.address)
             sizes[row.scorer, row.stratum] = row.stratum_size
-    share = {stratum: min(1.0, len(answers) / sizes[stratum]) for stratum, answers in labelled.items()}
+    share = {
+        stratum: min(1.0, len(answers) / sizes[stratum]) for stratum, answers in labelled.items()
+    }
     return [
-        msgspec.structs.replace(row, probability=share.get((row.scorer, row.stratum), row.probability)) for row in rows
+        msgspec.structs.replace(
+            row, probability=share.get((row.scorer, row.stratum), row.probability)
+        )
+        for row in rows
     ]
 
 
-def read_labels(source: str | Path | Iterable[Mapping[str, Any]], *, may_be_empty: bool = False) -> Labels:
+def read_labels(
+    source: str | Path | Iterable[Mapping[str, Any]], *, may_be_empty: bool = False
+) -> Labels:
     """The labels of a csv, tsv, json or jsonl file, or of rows that are given."""
     if isinstance(source, (str, Path)):
         name, rows = str(source), _rows(local(source))
@@ -101,12 +116,16 @@ def read_labels(source: str | Path | Iterable[Mapping[str, Any]], *, may_be_empt
         latest[key] = label
     kept = [label for label in latest.values() if label.value is not None]
     if not kept and not may_be_empty:
-        raise UserError("there is no label in it", where=name, fix="a row has `item`, `sample` and `label`")
+        raise UserError(
+            "there is no label in it", where=name, fix="a row has `item`, `sample` and `label`"
+        )
     notes: list[str] = []
     if repeated:
         first = repeated[0]
         by = f" by {first.annotator!r}" if first.annotator else ""
-        notes.append(f"{_count(len(repeated), 'label')} given again: the last one counts (first: {first.item!r}{by})")
+        notes.append(
+            f"{_count(len(repeated), 'label')} given again: the last one counts (first: {first.item!r}{by})"
+        )
     if len(kept) < len(latest):
         notes.append(f"{_count(len(latest) - len(kept), 'row')} without a label")
     return Labels(source=name, rows=kept, notes=notes)
@@ -119,13 +138,22 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         raise UserError(f"there is no file of labels {str(path)!r}", fix=similar_files(path))
     form = _FORMATS.get(path.suffix.lower())
     if form is None:
-        raise UserError(f"labels are csv or jsonl, not {path.suffix!r}", where=str(path), fix="save them as .csv")
+        raise UserError(
+            f"labels are csv or jsonl, not {path.suffix!r}",
+            where=str(path),
+            fix="save them as .csv",
+        )
     if form != "jsonl":
         yield from dataset.get(form)(path)
         return
-    for number, (_, line) in enumerate(FileLog(path).scan(), 1):  # a session that was killed leaves half a line
+    for number, (_, line) in enumerate(
+        FileLog(path).scan(), 1
+    ):  # a session that was killed leaves half a line
         if line.strip():
-            yield f"{path}:{number}", _decoded(line.removeprefix(b"\xef\xbb\xbf"), f"{path}:{number}")
+            yield (
+                f"{path}:{number}",
+                _decoded(line.removeprefix(b"\xef\xbb\xbf"), f"{path}:{number}"),
+            )
 
 
 def _decoded(line: bytes, place: str) -> dict[str, Any]:
@@ -162,7 +190,9 @@ def _label(fields: Mapping[str, Any], place: str) -> Label:
         response=text("response"),
         probability=_number(text("probability") or "1", "probability", place, most=1),
         stratum=text("stratum"),
-        stratum_size=_number(text("stratum_size"), "stratum_size", place) if text("stratum_size") else 0.0,
+        stratum_size=_number(text("stratum_size"), "stratum_size", place)
+        if text("stratum_size")
+        else 0.0,
         place=place,
     )
 
@@ -184,7 +214,8 @@ def _number(text: str, name: str, place: str, most: float = math.inf) -> float:
         number = 0.0
     if not 0 < number <= most or number == math.inf:
         raise _unreadable(
-            f"{name} {text!r} is not a number above 0{'' if most == math.inf else f' up to {most:g}'}", place
+            f"{name} {text!r} is not a number above 0{'' if most == math.inf else f' up to {most:g}'}",
+            place,
         )
     return number
 

@@ -67,7 +67,9 @@ def _value(row: Mapping[str, Any], source: str, place: str) -> Any:
         if value is _MISSING:
             names = [str(name) for name in holder] if isinstance(holder, Mapping) else []
             raise UserError(
-                f"a dataset row has no field {source!r}", where=place, fix=f"correct `fields`: {nearest(part, names)}"
+                f"a dataset row has no field {source!r}",
+                where=place,
+                fix=f"correct `fields`: {nearest(part, names)}",
             )
     return value
 
@@ -93,13 +95,21 @@ def _without_answer(row: dict[str, Any]) -> dict[str, Any]:
         raise UserError(what, fix="remove `answer: last`, or these rows from the file")
     if row.get("ground_truth") is not None:
         fix = "remove `answer: last`, or the field `ground_truth`"
-        raise UserError("the row has a ground truth beside the conversation's last message", fix=fix)
+        raise UserError(
+            "the row has a ground truth beside the conversation's last message", fix=fix
+        )
     name, messages = found
     last = messages[-1]
     text = content_text(last.get("content"))
-    truth: Any = {"answer": text, "tool_calls": last["tool_calls"]} if last.get("tool_calls") else text
+    truth: Any = (
+        {"answer": text, "tool_calls": last["tool_calls"]} if last.get("tool_calls") else text
+    )
     rest = {**held, name: messages[:-1]}
-    return {**row, "data": rest, "ground_truth": truth} if held is not row else {**rest, "ground_truth": truth}
+    return (
+        {**row, "data": rest, "ground_truth": truth}
+        if held is not row
+        else {**rest, "ground_truth": truth}
+    )
 
 
 # ---- filter
@@ -109,13 +119,20 @@ def _filtered(rows: Rows, source: str) -> Rows:
     keep = _expression(source)
     for place, row in rows:
         item = normalise(row, place)
-        known = {"id": item.id, "data": item.data, "ground_truth": item.ground_truth, "metadata": item.metadata}
+        known = {
+            "id": item.id,
+            "data": item.data,
+            "ground_truth": item.ground_truth,
+            "metadata": item.metadata,
+        }
         known |= item.extra
         if isinstance(item.data, Mapping):
             known |= item.data
         try:
             kept = bool(keep(known))
-        except Exception as error:  # an expression calls filters and operators, which may raise anything
+        except (
+            Exception
+        ) as error:  # an expression calls filters and operators, which may raise anything
             raise _filter_failed(error, known, place) from None
         if kept:
             yield place, row
@@ -128,7 +145,9 @@ def _expression(source: str) -> Callable[[dict[str, Any]], Any]:
         return expression(source, "dataset.filter")
     except TemplateError as error:
         what = f"the filter {source!r} is not an expression: {error}"
-        raise UserError(what, where="dataset.filter", fix='write it like `level == "hard" and n > 3`') from None
+        raise UserError(
+            what, where="dataset.filter", fix='write it like `level == "hard" and n > 3`'
+        ) from None
 
 
 def _filter_failed(error: Exception, known: Mapping[str, Any], place: str) -> UserError:
@@ -137,7 +156,9 @@ def _filter_failed(error: Exception, known: Mapping[str, Any], place: str) -> Us
     if isinstance(error, UserError):
         return UserError(f"the dataset's filter fails: {error.what}", where=place, fix=error.fix)
     if isinstance(error, UndefinedError):
-        fix = f"fields of this row: {', '.join(sorted(map(str, known)))}; `x is defined` asks for one"
+        fix = (
+            f"fields of this row: {', '.join(sorted(map(str, known)))}; `x is defined` asks for one"
+        )
     elif isinstance(error, TypeError):
         fix = "make the types equal, such as `n | int > 3` (values of csv and tsv are text)"
     else:

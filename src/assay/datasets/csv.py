@@ -36,6 +36,8 @@ def table(path: Path, delimiter: str, quotes: bool) -> Iterator[tuple[str, dict[
 
 
 @dataset
-def csv(path: Path, *, delimiter: str = ",", quotes: bool = True) -> Iterator[tuple[str, dict[str, Any]]]:
+def csv(
+    path: Path, *, delimiter: str = ",", quotes: bool = True
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Rows of a `.csv` file, streamed; quoted fields may hold line feeds."""
     return table(path, delimiter, quotes)

@@ -19,7 +19,9 @@ def function(
         if isinstance(rows, dict):
             rows = [{"id": key, **checked(row, f"{name}() {key!r}")} for key, row in rows.items()]
         if not isinstance(rows, Iterable):
-            raise bad_row(f"expected rows, the function returned {type(rows).__name__}", f"{name}()")
+            raise bad_row(
+                f"expected rows, the function returned {type(rows).__name__}", f"{name}()"
+            )
         for number, row in enumerate(rows):
             place = f"{name}() row {number}"
             yield place, checked(row, place)
@@ -27,4 +29,6 @@ def function(
         raise
     except Exception as error:
         what = f"the dataset function failed: {type(error).__name__}: {error}"
-        raise UserError(what, where=f"{name}()", fix="run it by hand to see its traceback") from error
+        raise UserError(
+            what, where=f"{name}()", fix="run it by hand to see its traceback"
+        ) from error

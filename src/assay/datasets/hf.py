@@ -24,7 +24,9 @@ def stamp(name: str, *, subset: str = "", split: str = "", revision: str = "") -
 
 
 @dataset(stamp=stamp)
-def hf(name: str, *, subset: str = "", split: str = "", revision: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+def hf(
+    name: str, *, subset: str = "", split: str = "", revision: str = ""
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Rows of a dataset of the hub or of a folder, streamed from the arrow files of the cache."""
     for number, row in enumerate(_load(name, subset, split, revision), 1):
         yield f"{name} row {number}", row
@@ -36,7 +38,9 @@ def _load(name: str, subset: str, split: str, revision: str) -> Any:
         import datasets
     except ModuleNotFoundError:
         raise UserError(
-            "Hugging Face datasets need the package datasets", where=name, fix="pip install 'assay[hf]'"
+            "Hugging Face datasets need the package datasets",
+            where=name,
+            fix="pip install 'assay[hf]'",
         ) from None
     datasets.disable_progress_bars()
     datasets.logging.set_verbosity_error()

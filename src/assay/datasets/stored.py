@@ -50,7 +50,9 @@ def manifests(repository: str = "") -> list[Manifest]:
                 stored_ones.append(msgspec.json.decode(section, type=Manifest))
         except (OSError, ValueError) as error:
             fix = "restore it, or move the dataset's folder away"
-            raise StoreError(f"the manifest cannot be read: {error}", where=str(path), fix=fix) from None
+            raise StoreError(
+                f"the manifest cannot be read: {error}", where=str(path), fix=fix
+            ) from None
     return sorted(stored_ones, key=lambda manifest: (manifest.name, manifest.id))
 
 
@@ -61,15 +63,24 @@ def find(name: str, repository: str = "") -> Manifest:
     matching += [manifest for manifest in known if manifest.id == name]
     if matching:
         return matching[0]
-    fix = nearest(name, [manifest.name for manifest in known]) or "`assay dataset add FILE --name NAME` keeps one"
-    raise UserError(f"there is no stored dataset {name!r}", where=str(folder_of(repository)), fix=fix)
+    fix = (
+        nearest(name, [manifest.name for manifest in known])
+        or "`assay dataset add FILE --name NAME` keeps one"
+    )
+    raise UserError(
+        f"there is no stored dataset {name!r}", where=str(folder_of(repository)), fix=fix
+    )
 
 
 def stamp(name: str, *, repository: str = "") -> dict[str, Any]:
     """The hash, and the files it was last seen in: bytes that change are read again, and then refused."""
     manifest = find(name, repository)
     log = repository_of(repository).store.log("dataset", manifest.id)
-    return {"stored": manifest.id, "digest": manifest.digest, "segments": msgspec.to_builtins(log.segments())}
+    return {
+        "stored": manifest.id,
+        "digest": manifest.digest,
+        "segments": msgspec.to_builtins(log.segments()),
+    }
 
 
 @dataset(stamp=stamp)

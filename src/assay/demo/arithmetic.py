@@ -47,7 +47,9 @@ _REWRITES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 _WORD = re.compile(r"[a-z]+|[%×·∙÷−]|\*\*")
 _TRIGGERS = {*_OPERATORS.split(), *NUMBER_WORDS}
 _GAP = r"[-(\s]{0,12}"
-_EXPRESSION = re.compile(rf"{_GAP}(?:{_NUMBER})(?:[\s)]{{0,12}}[-+*/^%]{_GAP}(?:{_NUMBER}))+[\s)]{{0,12}}")
+_EXPRESSION = re.compile(
+    rf"{_GAP}(?:{_NUMBER})(?:[\s)]{{0,12}}[-+*/^%]{_GAP}(?:{_NUMBER}))+[\s)]{{0,12}}"
+)
 _TOKEN = re.compile(rf"\s*({_NUMBER}|[-+*/^%()])")
 _LARGEST = 10**60
 _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2, "^": 4}

@@ -37,7 +37,10 @@ def judge(prompt: str, *, skill: float, seed: int) -> str | None:
         return _chosen(texts["options"], texts["answer"], honest, bits[8])
     right = is_right(texts, texts["answer"])
     if right is None:
-        return _said("I cannot tell whether this is so; this is a guess.", _verdict(rest, bool(bits[8] % 2), bits[9]))
+        return _said(
+            "I cannot tell whether this is so; this is a guess.",
+            _verdict(rest, bool(bits[8] % 2), bits[9]),
+        )
     reason = "It is what I find, too." if right is honest else "It is not what I find."
     return _said(reason, _verdict(rest, right is honest, bits[9]))
 
@@ -45,7 +48,9 @@ def judge(prompt: str, *, skill: float, seed: int) -> str | None:
 def is_right(texts: dict[str, str], answer: str) -> bool | None:
     """Whether an answer agrees with a reference, else with the answer that the question has; None if unknown."""
     if "reference" in texts:
-        return any(_agrees(answer, line) for line in texts["reference"].splitlines() if line.strip())
+        return any(
+            _agrees(answer, line) for line in texts["reference"].splitlines() if line.strip()
+        )
     question = parse(texts["question"]) if "question" in texts else None
     return None if question is None else _agrees(answer, question.answer)
 
@@ -80,7 +85,10 @@ def _compared(texts: dict[str, str], honest: bool, guess: int) -> str:
     better = "tie" if first == second else "first" if first else "second"
     if honest:
         return _said("I compared both with what I find.", better)
-    return _said("I compared both with what I find.", {"first": "second", "second": "first", "tie": "first"}[better])
+    return _said(
+        "I compared both with what I find.",
+        {"first": "second", "second": "first", "tie": "first"}[better],
+    )
 
 
 def _chosen(options: str, answer: str, honest: bool, guess: int) -> str:

@@ -108,12 +108,16 @@ def _compare(segment: str, low: str) -> Question | None:
         left, right = _value(segment[: word.start()]), _value(segment[word.end() :])
         if left is None or right is None:
             return None
-        return _yes_no(segment, left > right if word[1] else left < right, 0.1 * max(map(len, numbers)))
+        return _yes_no(
+            segment, left > right if word[1] else left < right, 0.1 * max(map(len, numbers))
+        )
     if len(numbers) < 2:
         return None
     values = [arithmetic.number(text) for text in numbers]
     answer = (max if word[1] else min)(range(len(values)), key=values.__getitem__)
-    wrong = tuple(text for text, value in zip(numbers, values, strict=True) if value != values[answer])
+    wrong = tuple(
+        text for text, value in zip(numbers, values, strict=True) if value != values[answer]
+    )
     return Question(segment, numbers[answer], wrong, 0.1 * len(numbers)) if wrong else None
 
 
@@ -129,7 +133,9 @@ def _yes_no(segment: str, yes: bool, difficulty: float) -> Question:
 
 
 def _divisible(segment: str, low: str) -> Question | None:
-    found = re.search(r"\b(?:is|are)\s+(\d[\d,]*)\s+(?:evenly )?(divisible by|a multiple of)\s+(\d[\d,]*)", low)
+    found = re.search(
+        r"\b(?:is|are)\s+(\d[\d,]*)\s+(?:evenly )?(divisible by|a multiple of)\s+(\d[\d,]*)", low
+    )
     if found is None or (by := int(found[3].replace(",", ""))) == 0:
         return None
     value = int(found[1].replace(",", ""))
@@ -154,7 +160,11 @@ def _listed(segment: str) -> list[str]:
     if not colon or not tail.strip():
         tail = ", ".join(re.findall(r"[\"'`]([^\"'`]+)[\"'`]", segment))
     tail = tail.strip().rstrip("?.!").strip("[]")
-    parts = re.split(r"\s*[,;]\s*(?:and\s+)?|\s+and\s+", tail) if re.search(r"[,;]| and ", tail) else tail.split()
+    parts = (
+        re.split(r"\s*[,;]\s*(?:and\s+)?|\s+and\s+", tail)
+        if re.search(r"[,;]| and ", tail)
+        else tail.split()
+    )
     return [part.strip("\"'` ") for part in parts if part.strip("\"'` ")]
 
 
@@ -174,8 +184,13 @@ def _sort(segment: str, low: str) -> Question | None:
 
 
 def _reverse(segment: str, low: str) -> Question | None:
-    if re.search(r"\b(words|list|order|numbers|items)\b", low) and len(words := _listed(segment)) > 1:
-        return Question(segment, ", ".join(words[::-1]), _swaps(words[::-1], ", "), 0.1 * len(words))
+    if (
+        re.search(r"\b(words|list|order|numbers|items)\b", low)
+        and len(words := _listed(segment)) > 1
+    ):
+        return Question(
+            segment, ", ".join(words[::-1]), _swaps(words[::-1], ", "), 0.1 * len(words)
+        )
     found = re.search(
         r"(?:word|string|reverse|spell|of|letters)[: ]+[\"'`]([^\"'`]+)[\"'`]|"
         r"(?:word|string|spell|reverse|of)[: ]+([a-z0-9]+)\s*(?:backwards?|[?.!]|$)",
@@ -199,9 +214,13 @@ def _swaps(parts: list[str], joint: str) -> tuple[str, ...]:
 
 
 def _count(segment: str, low: str) -> Question | None:
-    quoted = re.search(r"\b(?:in|does|of)\b (?:the )?(?:word |string )?[\"'`]([^\"'`]{2,})[\"'`]", segment)
+    quoted = re.search(
+        r"\b(?:in|does|of)\b (?:the )?(?:word |string )?[\"'`]([^\"'`]{2,})[\"'`]", segment
+    )
     bare = re.search(r"\b(?:in|of) (?:the )?(?:word |string )?([a-z]+)(?: contain)?\W*$", low)
-    other = re.search(r"\bdoes (?:the )?(?:word |string )?[\"'`]?([a-z]{2,})[\"'`]? (?:have|contain)", low)
+    other = re.search(
+        r"\bdoes (?:the )?(?:word |string )?[\"'`]?([a-z]{2,})[\"'`]? (?:have|contain)", low
+    )
     found = quoted or bare or other
     if found is None:
         return None
@@ -216,7 +235,12 @@ def _count(segment: str, low: str) -> Question | None:
         count = len(subject.replace(" ", "")) if "letter" in low else len(subject)
     else:
         return None
-    return Question(segment, str(count), (str(count + 1), str(abs(count - 1)), str(count + 2)), 0.06 * len(subject))
+    return Question(
+        segment,
+        str(count),
+        (str(count + 1), str(abs(count - 1)), str(count + 2)),
+        0.06 * len(subject),
+    )
 
 
 def _story(segment: str, low: str) -> Question | None:
@@ -234,8 +258,12 @@ def _story(segment: str, low: str) -> Question | None:
 
 _CHANGES: dict[str, Callable[[arithmetic.Number, arithmetic.Number], arithmetic.Number]] = {
     **dict.fromkeys(("start", "has", "have", "had"), lambda total, value: total + value),
-    **dict.fromkeys(("add", "buy", "find", "get", "receive", "pick", "win"), lambda total, value: total + value),
-    **dict.fromkeys(("subtract", "give", "lose", "eat", "sell", "take away"), lambda total, value: total - value),
+    **dict.fromkeys(
+        ("add", "buy", "find", "get", "receive", "pick", "win"), lambda total, value: total + value
+    ),
+    **dict.fromkeys(
+        ("subtract", "give", "lose", "eat", "sell", "take away"), lambda total, value: total - value
+    ),
     **dict.fromkeys(("multiply", "double"), lambda total, value: total * value),
 }
 _STEP = re.compile(
@@ -256,7 +284,10 @@ _RULES: tuple[tuple[str, _Rule], ...] = (
     ("revers", _reverse),
     ("backward", _reverse),
     ("order", _sort),
-    *((word, _compare) for word in ("larg", "bigg", "great", "high", "small", "less", "least", "lowe", "imum")),
+    *(
+        (word, _compare)
+        for word in ("larg", "bigg", "great", "high", "small", "less", "least", "lowe", "imum")
+    ),
     ("start", _story),
     ("how many", _story),
     ("how many", _count),
@@ -275,8 +306,13 @@ def _choices(prompt: str) -> tuple[str, list[tuple[str, str]]]:
     if len(run) < 2:
         return prompt, []
     ends = [*(mark.start() for mark in run[1:]), len(prompt)]
-    texts = [prompt[mark.end() : end].strip().split("\n")[0].strip() for mark, end in zip(run, ends, strict=True)]
-    return prompt[: run[0].start()], [(mark[1], text) for mark, text in zip(run, texts, strict=True)]
+    texts = [
+        prompt[mark.end() : end].strip().split("\n")[0].strip()
+        for mark, end in zip(run, ends, strict=True)
+    ]
+    return prompt[: run[0].start()], [
+        (mark[1], text) for mark, text in zip(run, texts, strict=True)
+    ]
 
 
 def _choose(segment: str, options: list[tuple[str, str]]) -> Question | None:

@@ -48,7 +48,11 @@ def solve(text: str, *, skill: float, seed: int) -> str:
     answer, right = _draw(question, skill, seed)
     if not _wants_explanation(text.lower()):
         return answer
-    return f"{question.working}. The answer is {answer}." if right and question.working else f"The answer is {answer}."
+    return (
+        f"{question.working}. The answer is {answer}."
+        if right and question.working
+        else f"The answer is {answer}."
+    )
 
 
 def _wants_explanation(low: str) -> bool:
@@ -71,7 +75,9 @@ def _draw(question: Question, skill: float, seed: int) -> tuple[str, bool]:
     return question.wrong[int.from_bytes(bits[8:], "big") % len(question.wrong)], False
 
 
-def respond(messages: Sequence[Mapping[str, Any]], params: Mapping[str, Any], *, skill: float, seed: int) -> Reply:
+def respond(
+    messages: Sequence[Mapping[str, Any]], params: Mapping[str, Any], *, skill: float, seed: int
+) -> Reply:
     """One assistant turn for a chat request: a verdict, a tool call, JSON, or text, as it asks."""
     text = messages_text(messages)
     verdict = judge(text, skill=skill, seed=seed)
@@ -107,7 +113,9 @@ def fill(schema: Any, answer: str, depth: int = 0) -> Any:
     if "const" in known:
         return known["const"]
     if isinstance(choices := known.get("enum"), list) and choices:
-        return next((choice for choice in choices if str(choice).lower() == answer.lower()), choices[0])
+        return next(
+            (choice for choice in choices if str(choice).lower() == answer.lower()), choices[0]
+        )
     for key in ("anyOf", "oneOf", "allOf"):
         if isinstance(several := known.get(key), list) and several:
             return fill(several[0], answer, depth + 1)
@@ -124,7 +132,10 @@ def _of_type(kind: str, schema: dict[str, Any], answer: str, depth: int) -> Any:
         entries: dict[str, Any] = properties if isinstance(properties, dict) else {}
         return {name: fill(entry, answer, depth + 1) for name, entry in entries.items()}
     if kind == "array":
-        return [fill(schema.get("items"), answer, depth + 1) for _ in range(_least(schema.get("minItems")))]
+        return [
+            fill(schema.get("items"), answer, depth + 1)
+            for _ in range(_least(schema.get("minItems")))
+        ]
     if kind == "integer":
         return int(value) if isinstance(value, (int, float)) else 0
     if kind == "number":
@@ -144,7 +155,9 @@ def _tool_call(tools: Any, answer: str) -> dict[str, Any] | None:
     function: Any = first.get("function") if isinstance(first, dict) else None
     if not isinstance(function, dict) or not isinstance(name := function.get("name"), str):
         return None
-    arguments = msgspec.json.encode(fill(function.get("parameters") or {"type": "object"}, answer)).decode()
+    arguments = msgspec.json.encode(
+        fill(function.get("parameters") or {"type": "object"}, answer)
+    ).decode()
     identifier = blake2b(f"{name}\0{arguments}".encode(), digest_size=8).hexdigest()
     return {
         "id": f"call_{identifier}",

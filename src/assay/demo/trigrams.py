@@ -58,13 +58,19 @@ class Trigrams:
     def _best(self, history: History) -> bytes:
         """The token that is most probable: nothing beats it that never followed any part of the history."""
         parts = (history[at:] for at in range(len(history) + 1))
-        candidates = sorted({token for part in parts if part in self.totals for token in self.counts[part]})
+        candidates = sorted(
+            {token for part in parts if part in self.totals for token in self.counts[part]}
+        )
         return max(candidates, key=lambda token: self.probability(history, token))
 
     def _scored(self, history: History, token: bytes) -> tuple[float, bytes, float]:
         """The log-probability of a token after two others, the best token, and that one's log-probability."""
         best = self.best(history)
-        return math.log(self.probability(history, token)), best, math.log(self.probability(history, best))
+        return (
+            math.log(self.probability(history, token)),
+            best,
+            math.log(self.probability(history, best)),
+        )
 
 
 @cache
@@ -77,4 +83,6 @@ def logprobs(tokens: list[bytes]) -> list[tuple[float, bytes, float]]:
     """Of each token after those before it: its log-probability, the best token there, and that one's."""
     model = trained()
     whole = [BEGINNING, *tokens]
-    return [model.scored(tuple(whole[max(0, at - 2) : at]), whole[at]) for at in range(1, len(whole))]
+    return [
+        model.scored(tuple(whole[max(0, at - 2) : at]), whole[at]) for at in range(1, len(whole))
+    ]

@@ -14,7 +14,10 @@ DEFAULT = "qa"
 def examples() -> dict[str, str]:
     """Name and first comment of each example."""
     found = sorted(path for path in EXAMPLES.iterdir() if (path / "config.yaml").is_file())
-    return {path.name: (path / "config.yaml").read_text("utf-8").partition("\n")[0].lstrip("# ") for path in found}
+    return {
+        path.name: (path / "config.yaml").read_text("utf-8").partition("\n")[0].lstrip("# ")
+        for path in found
+    }
 
 
 def init(folder: str | Path = ".", *, example: str = DEFAULT, skill: bool = False) -> list[Path]:
@@ -29,11 +32,16 @@ def init(folder: str | Path = ".", *, example: str = DEFAULT, skill: bool = Fals
         raise UserError(f"there is no example {example!r}", fix=nearest(example, examples()))
     place = SKILL if skill else EXAMPLES / example
     sources = sorted(path for path in place.iterdir() if path.is_file())
-    files = {target / path.name.removesuffix(".txt" if ".py" in path.name else ""): path for path in sources}
+    files = {
+        target / path.name.removesuffix(".txt" if ".py" in path.name else ""): path
+        for path in sources
+    }
     existing = [path for path in files if path.exists() or path.is_symlink()]
     if existing:
         names = ", ".join(repr(path.name) for path in existing)
-        raise UserError(f"{names} would be overwritten", where=str(target), fix="name another folder")
+        raise UserError(
+            f"{names} would be overwritten", where=str(target), fix="name another folder"
+        )
     try:
         target.mkdir(parents=True, exist_ok=True)
         for path, source in files.items():

@@ -13,7 +13,11 @@ DETAILS = "detailed_results."
 def numbers(group: Group, name: str) -> tuple[list[int], FloatArray]:
     """The rows that have a number of this name, and the numbers."""
     column: list[Any] = group.columns[DETAILS + name]
-    rows = [at for at, value in enumerate(column) if isinstance(value, int | float) and not isinstance(value, bool)]
+    rows = [
+        at
+        for at, value in enumerate(column)
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    ]
     return rows, np.array([column[at] for at in rows], dtype=np.float64)
 
 
@@ -36,4 +40,7 @@ def mean_of(group: Group, name: str, scorers: str) -> Values:
 def per_item_sums(group: Group, rows: list[int], *columns: FloatArray) -> list[FloatArray]:
     """Each column added up by item, so that whole items can be drawn."""
     items, number = np.unique(group.item[rows], return_inverse=True)
-    return [np.bincount(number, weights=column, minlength=len(items)).astype(np.float64) for column in columns]
+    return [
+        np.bincount(number, weights=column, minlength=len(items)).astype(np.float64)
+        for column in columns
+    ]

@@ -32,7 +32,9 @@ _SHARES = {"median": 0.5, "p95": 0.95, "p99": 0.99}
 def quantile(group: Group, share: float, fields: dict[str, Any]) -> Values:
     """The quantile of the scores."""
     value = float(np.quantile(group.score, share))
-    return with_interval(value, fields, quantile_interval(group.item, group.score, share, group.level))
+    return with_interval(
+        value, fields, quantile_interval(group.item, group.score, share, group.level)
+    )
 
 
 def with_interval(value: float, fields: dict[str, Any], interval: Interval) -> Values:
@@ -42,13 +44,20 @@ def with_interval(value: float, fields: dict[str, Any], interval: Interval) -> V
     return Values(value=value, fields=fields, interval=(low, high, method))
 
 
-def statistics(group: Group, name: str, fields: dict[str, Any], statistic: Statistic = "mean") -> Values:
+def statistics(
+    group: Group, name: str, fields: dict[str, Any], statistic: Statistic = "mean"
+) -> Values:
     """A statistic of a field with its spread, and the intervals of its quantiles; null where no response has it."""
     items, values = once(group, name)
     if not len(values):
-        return Values(value=None, fields=fields, reason=f"no response behind these rows has {name!r}")
+        return Values(
+            value=None, fields=fields, reason=f"no response behind these rows has {name!r}"
+        )
     low, median, p95, p99, high = np.percentile(values, (0, 50, 95, 99, 100)).tolist()
-    intervals = {each: quantile_interval(items, values, share, group.level) for each, share in _SHARES.items()}
+    intervals = {
+        each: quantile_interval(items, values, share, group.level)
+        for each, share in _SHARES.items()
+    }
     fields = {
         "response_count": len(values),
         "sum": float(values.sum()),
@@ -63,13 +72,20 @@ def statistics(group: Group, name: str, fields: dict[str, Any], statistic: Stati
     }
     if statistic != "mean":
         return with_interval(fields[statistic], fields, intervals[statistic])
-    return Values(value=float(values.mean()), fields=fields, per_item=item_contributions(items, values), items=items)
+    return Values(
+        value=float(values.mean()),
+        fields=fields,
+        per_item=item_contributions(items, values),
+        items=items,
+    )
 
 
 def streamed(group: Group, name: str, statistic: Statistic) -> Values:
     """The same of a time that only streamed answers have."""
     values = statistics(group, f"{STREAM}.{name}", {}, statistic)
     if values.value is None:
-        needs = "`stream: true` and a server that streams" + ("" if name == "ttft" else ", more than one token")
+        needs = "`stream: true` and a server that streams" + (
+            "" if name == "ttft" else ", more than one token"
+        )
         values.reason = f"no response behind these rows has {name!r}: it needs {needs}"
     return values

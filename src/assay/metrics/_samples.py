@@ -14,7 +14,9 @@ Positive = Annotated[int, Meta(ge=1)]
 Counts = npt.NDArray[np.int64]
 
 
-def too_few(group: Group, samples: Counts, k: int, fields: dict[str, Any] | None = None) -> Values | None:
+def too_few(
+    group: Group, samples: Counts, k: int, fields: dict[str, Any] | None = None
+) -> Values | None:
     """A null with its reason where an item has fewer than k samples; not if it had more, and the policy left them out,
     as long as other items have k."""
     short = samples < k
@@ -24,7 +26,11 @@ def too_few(group: Group, samples: Counts, k: int, fields: dict[str, Any] | None
     if not short.all() and np.isin(np.unique(group.item)[short], left_out).all():
         return None
     fewest = int(samples.min())
-    return Values(value=None, fields={"k": k, **(fields or {})}, reason=f"k = {k}, but an item has {fewest} samples")
+    return Values(
+        value=None,
+        fields={"k": k, **(fields or {})},
+        reason=f"k = {k}, but an item has {fewest} samples",
+    )
 
 
 def short_fields(samples: Counts, k: int) -> dict[str, Any]:
@@ -33,7 +39,10 @@ def short_fields(samples: Counts, k: int) -> dict[str, Any]:
     if not short:
         return {}
     named = "1 item has" if short == 1 else f"{short:,} items have"
-    return {"short_item_count": short, "warning": f"{named} fewer than {k} samples that count: see the bounds"}
+    return {
+        "short_item_count": short,
+        "warning": f"{named} fewer than {k} samples that count: see the bounds",
+    }
 
 
 def with_k(group: Group, samples: Counts, k: int) -> Group:
@@ -53,4 +62,6 @@ def with_k(group: Group, samples: Counts, k: int) -> Group:
 
 def over_items(per_item: FloatArray, k: int, samples: Counts) -> Values:
     """The mean over items that have this many samples."""
-    return Values(value=float(per_item.mean()), fields={"k": k, **short_fields(samples, k)}, per_item=per_item)
+    return Values(
+        value=float(per_item.mean()), fields={"k": k, **short_fields(samples, k)}, per_item=per_item
+    )

@@ -62,7 +62,9 @@ def agreement(
     )
 
 
-def _votes(rows: list[dict[str, Any]], members: list[str] | None, of: str) -> tuple[FloatArray, list[str]]:
+def _votes(
+    rows: list[dict[str, Any]], members: list[str] | None, of: str
+) -> tuple[FloatArray, list[str]]:
     """The votes as a matrix, NaN where there is none, and whose they are."""
     repeated = re.compile(rf"{re.escape(of)}\.\d+" if of else ".*", re.DOTALL)
     names = sorted({name for votes in rows for name in votes if repeated.fullmatch(name)})

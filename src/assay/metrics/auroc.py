@@ -22,7 +22,9 @@ def _columns(params: Mapping[str, Any]) -> list[str]:
 
 
 @metric(columns=_columns, lower_is_better=False)
-def auroc(group: Group, *, predicted: str | None = None, actual: str = ACTUAL, positive: Any = None) -> Values:
+def auroc(
+    group: Group, *, predicted: str | None = None, actual: str = ACTUAL, positive: Any = None
+) -> Values:
     """The area under the ROC curve: the chance that a positive case has a higher score than a negative one, ties
     counting half (Hanley and McNeil 1982).
 
@@ -43,17 +45,29 @@ def auroc(group: Group, *, predicted: str | None = None, actual: str = ACTUAL, p
     ]
     counts = {"sample_count": len(cases), "ignored_count": len(group.item) - len(cases)}
     if any(sought is None for _, _, sought in cases):
-        return Values(value=None, fields=counts, reason="the classes are not true and false: set `positive`")
+        return Values(
+            value=None, fields=counts, reason="the classes are not true and false: set `positive`"
+        )
     sought = np.array([case[2] for case in cases], np.float64)
-    counts |= {"positive_count": int(sought.sum()), "negative_count": int(len(sought) - sought.sum())}
+    counts |= {
+        "positive_count": int(sought.sum()),
+        "negative_count": int(len(sought) - sought.sum()),
+    }
     if not counts["positive_count"] or not counts["negative_count"]:
-        return Values(value=None, fields=counts, reason=f"it needs cases of both classes in {actual!r}")
+        return Values(
+            value=None, fields=counts, reason=f"it needs cases of both classes in {actual!r}"
+        )
     items, place = cast(
-        "tuple[Any, npt.NDArray[np.int64]]", np.unique(group.item[[case[0] for case in cases]], return_inverse=True)
+        "tuple[Any, npt.NDArray[np.int64]]",
+        np.unique(group.item[[case[0] for case in cases]], return_inverse=True),
     )
     statistic = _areas(np.array([case[1] for case in cases]), sought, place)
     each = np.ones(len(items), np.int64)
-    return Values(value=float(statistic(each[None, :])[0]), fields=counts, resampled=Resampled(each, statistic))
+    return Values(
+        value=float(statistic(each[None, :])[0]),
+        fields=counts,
+        resampled=Resampled(each, statistic),
+    )
 
 
 def _areas(score: FloatArray, sought: FloatArray, place: npt.NDArray[np.int64]) -> Any:
@@ -63,7 +77,9 @@ def _areas(score: FloatArray, sought: FloatArray, place: npt.NDArray[np.int64]) 
     starts = np.flatnonzero(np.append(True, score[1:] != score[:-1]))
 
     def statistic(weights: npt.NDArray[np.int64]) -> FloatArray:
-        if len(weights) > 1 and len(weights) * len(place) > _MOST_CELLS:  # items may have many samples
+        if (
+            len(weights) > 1 and len(weights) * len(place) > _MOST_CELLS
+        ):  # items may have many samples
             half = len(weights) // 2
             return np.concatenate([statistic(weights[:half]), statistic(weights[half:])])
         counts = weights[:, place].astype(np.float64)
@@ -71,7 +87,9 @@ def _areas(score: FloatArray, sought: FloatArray, place: npt.NDArray[np.int64]) 
         negatives = np.add.reduceat(counts * (1 - sought), starts, axis=1)
         below = np.cumsum(negatives, axis=1) - negatives / 2
         pairs = positives.sum(axis=1) * negatives.sum(axis=1)
-        return np.divide((positives * below).sum(axis=1), pairs, out=np.full(len(pairs), np.nan), where=pairs > 0)
+        return np.divide(
+            (positives * below).sum(axis=1), pairs, out=np.full(len(pairs), np.nan), where=pairs > 0
+        )
 
     return statistic
 

@@ -29,7 +29,11 @@ def calibration_error(group: Group, *, bins: Annotated[int, Meta(ge=1, le=100)] 
     place = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)
     gaps = group.passed[rows].astype(float) - confidence
     # for each item and bin: how many rows, and by how much more often right than sure
-    columns = [np.where(place == at, part, 0.0) for part in (np.ones(len(rows)), gaps) for at in range(bins)]
+    columns = [
+        np.where(place == at, part, 0.0)
+        for part in (np.ones(len(rows)), gaps)
+        for at in range(bins)
+    ]
     sums = np.array(per_item_sums(group, rows, *columns)).T
 
     def statistic(weights: npt.NDArray[np.int64]) -> FloatArray:
@@ -37,13 +41,24 @@ def calibration_error(group: Group, *, bins: Annotated[int, Meta(ge=1, le=100)] 
         return np.abs(totals[:, bins:]).sum(axis=1) / totals[:, :bins].sum(axis=1)
 
     each = np.ones(len(sums), np.int64)
-    shown = [_bin(at / bins, (at + 1) / bins, place == at, confidence, group.passed[rows]) for at in range(bins)]
+    shown = [
+        _bin(at / bins, (at + 1) / bins, place == at, confidence, group.passed[rows])
+        for at in range(bins)
+    ]
     fields = {**counts, "bins": [entry for entry in shown if entry["count"]]}
-    return Values(value=float(statistic(each[None, :])[0]), fields=fields, resampled=Resampled(each, statistic))
+    return Values(
+        value=float(statistic(each[None, :])[0]),
+        fields=fields,
+        resampled=Resampled(each, statistic),
+    )
 
 
 def _bin(
-    low: float, high: float, here: npt.NDArray[np.bool_], confidence: FloatArray, passed: npt.NDArray[np.bool_]
+    low: float,
+    high: float,
+    here: npt.NDArray[np.bool_],
+    confidence: FloatArray,
+    passed: npt.NDArray[np.bool_],
 ) -> dict[str, float | int | None]:
     count = int(here.sum())
     means = [float(values[here].mean()) if count else None for values in (confidence, passed)]

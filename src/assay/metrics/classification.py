@@ -38,7 +38,11 @@ def _columns(params: Mapping[str, Any]) -> list[str]:
     return [params.get("predicted", PREDICTED), params.get("actual", ACTUAL), *flags]
 
 
-@metric(columns=_columns, ordered=lambda params: params.get("num_trials") is not None, lower_is_better=False)
+@metric(
+    columns=_columns,
+    ordered=lambda params: params.get("num_trials") is not None,
+    lower_is_better=False,
+)
 def classification(
     group: Group,
     *,
@@ -66,14 +70,22 @@ def classification(
     num_trials: count only the first samples of each item; all if null
     """
     cases = _cases(group, group.columns[predicted], group.columns[actual], num_trials)
-    counts = {"sample_count": len(cases), "ignored_count": len(group.item) - len(cases), "total_count": len(group.item)}
+    counts = {
+        "sample_count": len(cases),
+        "ignored_count": len(group.item) - len(cases),
+        "total_count": len(group.item),
+    }
     if not cases:
         missing = f"no row has {actual!r} or a flag tp, tn, fp or fn; name the fields in `predicted` and `actual`"
         return Values(value=None, fields=counts, reason=missing)
-    names = sorted({_sortable(name): name for case in cases for name in case[1:] if name is not None}.items())
+    names = sorted(
+        {_sortable(name): name for case in cases for name in case[1:] if name is not None}.items()
+    )
     numbers = {key: number for number, (key, _) in enumerate(names)}
     true = [numbers[_sortable(case.actual)] for case in cases]
-    guess = [NONE if case.predicted is None else numbers[_sortable(case.predicted)] for case in cases]
+    guess = [
+        NONE if case.predicted is None else numbers[_sortable(case.predicted)] for case in cases
+    ]
     matrix = confusion(true, guess, len(names))
     fields = fields_of([_shown(name) for _, name in names], matrix, scores(matrix)) | counts
     if positive is None and set(map(_sortable, ("negative", "positive"))) >= numbers.keys():
@@ -81,7 +93,9 @@ def classification(
     if positive is not None:
         fields |= _binary(matrix, numbers.get(_sortable(positive)))
     if statistic not in fields:
-        return Values(value=None, fields=fields, reason=f"{statistic} needs the parameter `positive`")
+        return Values(
+            value=None, fields=fields, reason=f"{statistic} needs the parameter `positive`"
+        )
     items = group.item[[case.at for case in cases]]
     if statistic == "accuracy":
         right = np.equal(true, guess).astype(np.float64)
@@ -97,7 +111,9 @@ class _Case(NamedTuple):
     predicted: Any
 
 
-def _cases(group: Group, predicted: list[Any], actual: list[Any], num_trials: int | None) -> list[_Case]:
+def _cases(
+    group: Group, predicted: list[Any], actual: list[Any], num_trials: int | None
+) -> list[_Case]:
     """The rows that have a true class, or a flag that says it."""
     flags = {flag: group.columns[f"detailed_results.{flag}"] for flag in FLAGS}
     first = np.searchsorted(group.item, group.item)  # where the rows of the same item begin
@@ -119,11 +135,20 @@ def fields_of(names: list[str], matrix: Matrix, scores: Scores) -> dict[str, Any
     return {
         "accuracy": scores.accuracy,
         "balanced_accuracy": scores.balanced_accuracy,
-        **{f"{average}_{name}": value for average, values in scores.averages.items() for name, value in values.items()},
+        **{
+            f"{average}_{name}": value
+            for average, values in scores.averages.items()
+            for name, value in values.items()
+        },
         "mcc": scores.mcc,
         "kappa": scores.kappa,
         "classes": {
-            name: {"precision": float(precision), "recall": float(recall), "f1": float(f1), "support": int(support)}
+            name: {
+                "precision": float(precision),
+                "recall": float(recall),
+                "f1": float(f1),
+                "support": int(support),
+            }
             for name, (precision, recall, f1, support) in zip(names, columns, strict=True)
         },
         "confusion_matrix": {
@@ -161,4 +186,10 @@ def _sortable(name: Any) -> tuple[str, str]:
 
 
 def _shown(name: Any) -> str:
-    return name if isinstance(name, str) else str(name).lower() if isinstance(name, bool) else str(name)
+    return (
+        name
+        if isinstance(name, str)
+        else str(name).lower()
+        if isinstance(name, bool)
+        else str(name)
+    )

@@ -30,11 +30,19 @@ def corpus_score(group: Group) -> Values:
         return Values(value=None, fields=counts, reason="no label has the counts of a corpus")
     measure, options = entries[0]["measure"], entries[0]["options"]
     if any((entry["measure"], entry["options"]) != (measure, options) for entry in entries):
-        return Values(value=None, fields=counts, reason="the answers were scored with different options")
+        return Values(
+            value=None, fields=counts, reason="the answers were scored with different options"
+        )
     references = {int(entry["references"]) for entry in entries}
     rate = measure in ("wer", "cer", "instructions")
     named = (
-        {} if rate else {"signature": signature(measure, options, max(references) if len(references) == 1 else None)}
+        {}
+        if rate
+        else {
+            "signature": signature(
+                measure, options, max(references) if len(references) == 1 else None
+            )
+        }
     )
     items, number = np.unique(group.item[rows], return_inverse=True)
     sums = np.zeros((len(items), len(entries[0]["counts"])))

@@ -30,7 +30,9 @@ def corrected_pass_rate(group: Group) -> Values:
     if calibration is None:
         reason = "the judge is not calibrated; label some answers, then run `assay judge calibrate`"
         return Values(value=None, fields=fields, reason=reason)
-    errors = Confusion(**{cell: float(calibration["confusion"][cell]) for cell in ("tp", "fp", "fn", "tn")})
+    errors = Confusion(
+        **{cell: float(calibration["confusion"][cell]) for cell in ("tp", "fp", "fn", "tn")}
+    )
     rates = {"sensitivity": errors.sensitivity, "specificity": errors.specificity}
     fields |= {name: rate for name, rate in rates.items() if math.isfinite(rate)}
     fields["calibration_labels"] = calibration.get("labels")
@@ -38,7 +40,9 @@ def corrected_pass_rate(group: Group) -> Values:
         reason = "the calibration is of another judge: run `assay judge calibrate` again"
         return Values(value=None, fields=fields, reason=reason)
     per_item, n = item_contributions(group.item, group.passed.astype(np.float64)), len(group.item)
-    found = rogan_gladen(raw, n if len(per_item) == n else effective_samples(per_item, n), errors, group.level)
+    found = rogan_gladen(
+        raw, n if len(per_item) == n else effective_samples(per_item, n), errors, group.level
+    )
     if found.value is None or found.low is None or found.high is None:
         return Values(value=None, fields=fields, reason=found.reason)
     return Values(value=found.value, fields=fields, interval=(found.low, found.high, found.method))

@@ -14,4 +14,6 @@ def cost(group: Group) -> Values:
     """
     _, values = once(group, "cost")
     passes = int(group.passed.sum())
-    return statistics(group, "cost", {"cost_per_pass": float(values.sum()) / passes if passes else None})
+    return statistics(
+        group, "cost", {"cost_per_pass": float(values.sum()) / passes if passes else None}
+    )

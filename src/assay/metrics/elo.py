@@ -10,7 +10,9 @@ from assay.stats.matches import Matches, counted, pieces
 
 
 @metric(columns=COLUMNS, lower_is_better=False)
-def elo(group: Group, *, player: str = "", rounds: int = 1000, seed: int = 0) -> Values | list[Values]:
+def elo(
+    group: Group, *, player: str = "", rounds: int = 1000, seed: int = 0
+) -> Values | list[Values]:
     """The Elo rating of each player, a row each: all begin at 1500, and a win against a stronger player counts more.
 
     A rating depends on the order of the matches, which means nothing here: it is the mean over 100 shuffles, and
@@ -42,7 +44,9 @@ def elo(group: Group, *, player: str = "", rounds: int = 1000, seed: int = 0) ->
     table = counted(matches)
     groups = pieces(table.played > 0)
     if len(groups) > 1:
-        return Values(value=None, reason=f"the players fall into {len(groups)} groups that never met")
+        return Values(
+            value=None, reason=f"the players fall into {len(groups)} groups that never met"
+        )
     shuffled, ranked = ratings(matches, level=group.level, rounds=rounds, seed=seed)
     played = table.played.sum(axis=1)
     rated = [
@@ -57,6 +61,8 @@ def elo(group: Group, *, player: str = "", rounds: int = 1000, seed: int = 0) ->
             interval=None if np.isnan(low) else (low, high, ranked.method),
             reason=ranked.method.removeprefix("none: "),
         )
-        for at, (name, low, high) in enumerate(zip(names, ranked.low.tolist(), ranked.high.tolist(), strict=True))
+        for at, (name, low, high) in enumerate(
+            zip(names, ranked.low.tolist(), ranked.high.tolist(), strict=True)
+        )
     ]
     return rated[number[player]] if player else rated

@@ -41,7 +41,8 @@ class LabelCounts:
         """The harmonic mean of the two averages, which is not the mean of the labels' own F1."""
         (precision, precisions), (recall, recalls) = self.precision(), self.recall()
         each = {
-            label: harmonic_mean(precisions.get(label, 0.0), recalls.get(label, 0.0)) for label in precisions | recalls
+            label: harmonic_mean(precisions.get(label, 0.0), recalls.get(label, 0.0))
+            for label in precisions | recalls
         }
         return harmonic_mean(precision, recall), each
 
@@ -71,7 +72,9 @@ def label_scores(
     statistic: which average is the value
     """
     counts = LabelCounts()
-    for guess, true, right in zip(group.columns[predicted], group.columns[actual], group.passed.tolist(), strict=True):
+    for guess, true, right in zip(
+        group.columns[predicted], group.columns[actual], group.passed.tolist(), strict=True
+    ):
         counts.add(_label(guess), _label(true), right)
     scores = {"precision": counts.precision(), "recall": counts.recall(), "f1": counts.f1()}
     fields: dict[str, Any] = {}
@@ -87,21 +90,27 @@ def _resampled(group: Group, predicted: list[Any], actual: list[Any], statistic:
     """How the averages change with the items."""
     cells: dict[tuple[str | None, str | None, bool], int] = {}
     rows = zip(map(_label, predicted), map(_label, actual), group.passed.tolist(), strict=True)
-    kinds, counts = kinds_of_items(group.item, np.array([cells.setdefault(row, len(cells)) for row in rows]))
+    kinds, counts = kinds_of_items(
+        group.item, np.array([cells.setdefault(row, len(cells)) for row in rows])
+    )
     right = np.array([cell[2] for cell in cells])
 
     def average(weights: FloatArray, side: int) -> FloatArray:
         labels = sorted({str(cell[side]) for cell in cells if cell[side] is not None})
         has = np.array([[cell[side] == label for label in labels] for cell in cells], np.float64)
         occurs = weights @ has
-        ratios = np.divide((weights * right) @ has, occurs, out=np.zeros_like(occurs), where=occurs > 0)
+        ratios = np.divide(
+            (weights * right) @ has, occurs, out=np.zeros_like(occurs), where=occurs > 0
+        )
         return ratios.sum(axis=1) / np.maximum((occurs > 0).sum(axis=1), 1)
 
     def value(weights: npt.NDArray[np.int64]) -> FloatArray:
         made = (weights @ kinds).astype(np.float64)
         precision, recall = average(made, 0), average(made, 1)
         both = np.maximum(precision + recall, 1e-300)
-        return {"precision": precision, "recall": recall, "f1": 2 * precision * recall / both}[statistic]
+        return {"precision": precision, "recall": recall, "f1": 2 * precision * recall / both}[
+            statistic
+        ]
 
     return Resampled(counts, value)
 

@@ -47,7 +47,9 @@ def majority_at_k(group: Group, *, k: Positive | None = None, answer: str = "") 
 def _voted(group: Group, samples: Counts, k: int, answers: list[Any]) -> FloatArray:
     found = np.zeros(len(samples))
     for item, start in enumerate((np.cumsum(samples) - samples).tolist()):
-        rows = [at for at in range(start, start + min(k, int(samples[item]))) if answers[at] is not None]
+        rows = [
+            at for at in range(start, start + min(k, int(samples[item]))) if answers[at] is not None
+        ]
         votes = Counter(_text(answers[at]) for at in rows)
         most = max(votes.values(), default=0)
         right = {_text(answers[at]): bool(group.passed[at]) for at in rows}

@@ -53,13 +53,21 @@ def pass_at_k(
     trials = min(num_trials, fewest // k)
     if trials < num_trials:
         fields["effective_num_trials"] = trials
-        fields["warning"] = f"{num_trials} trials of {k} need {num_trials * k} samples; an item has {fewest}"
-    by_trials = estimator == "trials" or (estimator == "auto" and num_trials > 1 and aggregation != "mean")
+        fields["warning"] = (
+            f"{num_trials} trials of {k} need {num_trials * k} samples; an item has {fewest}"
+        )
+    by_trials = estimator == "trials" or (
+        estimator == "auto" and num_trials > 1 and aggregation != "mean"
+    )
     if by_trials:
         blocks = _blocks(enough, blocked, k, trials)
         per_item = blocks.mean(axis=1) if aggregation == "mean" else None
         value = float(AGGREGATE[aggregation](blocks.mean(axis=0)))
-        reason = None if aggregation == "mean" else f"the {aggregation} of trials is not a mean over items"
+        reason = (
+            None
+            if aggregation == "mean"
+            else f"the {aggregation} of trials is not a mean over items"
+        )
     else:
         per_item, reason = expected_pass_at_k(samples, passes, k), None
         value = float(per_item.mean())

@@ -39,7 +39,9 @@ def first_seat(
 
 def _interval(item: npt.NDArray[np.integer], won: FloatArray, level: float) -> Interval:
     weights = item_weights(item)
-    return mean_interval(item_contributions(item, won), samples=len(won), bounded=True, level=level, weights=weights)
+    return mean_interval(
+        item_contributions(item, won), samples=len(won), bounded=True, level=level, weights=weights
+    )
 
 
 @metric(columns=COLUMNS)
@@ -56,8 +58,16 @@ def position_bias(group: Group) -> Values:
     won = (payoff[decided] > 0.5).astype(np.float64)
     counts = {"decided": len(won), "ties": len(payoff) - len(won), "pairs": len(item)}
     if not len(won):
-        missing = "all verdicts are ties" if len(item) else "no pair has a verdict in both orders of the seats"
-        return Values(value=None, fields={"first_seat_rate": None, **counts}, reason=missing if pairs else NO_MATCH)
+        missing = (
+            "all verdicts are ties"
+            if len(item)
+            else "no pair has a verdict in both orders of the seats"
+        )
+        return Values(
+            value=None,
+            fields={"first_seat_rate": None, **counts},
+            reason=missing if pairs else NO_MATCH,
+        )
     rate = float(won.mean())
     low, high, method = _interval(np.concatenate([item, item])[decided], won, group.level)
     fields = {"first_seat_rate": rate, **counts}

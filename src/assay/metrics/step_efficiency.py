@@ -16,7 +16,9 @@ def _retry(params: Mapping[str, Any]) -> list[str]:
 
 
 @metric(columns=_retry, lower_is_better=False)
-def step_efficiency(group: Group, *, penalty: Annotated[float, Meta(ge=0, le=1)] = 0.2, retry: str = "") -> Values:
+def step_efficiency(
+    group: Group, *, penalty: Annotated[float, Meta(ge=0, le=1)] = 0.2, retry: str = ""
+) -> Values:
     """How soon items pass, averaged over them: each retry that was needed costs a penalty.
 
     An item's value is max(0, 1 − penalty · r), where r is the number of its first passing sample, counted from 0; it
@@ -34,7 +36,9 @@ def step_efficiency(group: Group, *, penalty: Annotated[float, Meta(ge=0, le=1)]
     return Values(value=float(per_item.mean()), fields=attempt_counts(first), per_item=per_item)
 
 
-def first_passes(step: npt.NDArray[np.integer], attempt: FloatArray, passed: npt.NDArray[np.bool_]) -> FloatArray:
+def first_passes(
+    step: npt.NDArray[np.integer], attempt: FloatArray, passed: npt.NDArray[np.bool_]
+) -> FloatArray:
     """The least attempt that passed of each step, in the order of the steps' numbers; infinity where none did."""
     _, steps = np.unique(step, return_inverse=True)
     first = np.full(int(steps.max(initial=-1)) + 1, np.inf)
@@ -44,7 +48,11 @@ def first_passes(step: npt.NDArray[np.integer], attempt: FloatArray, passed: npt
 
 def efficiency(first: FloatArray, penalty: float) -> FloatArray:
     """max(0, 1 - penalty · retries) of each step, 0 for those that never passed."""
-    return np.where(np.isfinite(first), np.maximum(0.0, 1.0 - np.where(np.isfinite(first), first, 0) * penalty), 0.0)
+    return np.where(
+        np.isfinite(first),
+        np.maximum(0.0, 1.0 - np.where(np.isfinite(first), first, 0) * penalty),
+        0.0,
+    )
 
 
 def attempt_counts(first: FloatArray) -> dict[str, float | int]:

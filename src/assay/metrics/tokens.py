@@ -11,7 +11,9 @@ KINDS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 @metric(columns=columns(*KINDS), verdicts=False, lower_is_better=True)
 def tokens(
-    group: Group, *, of: Literal["prompt_tokens", "completion_tokens", "total_tokens"] = "total_tokens"
+    group: Group,
+    *,
+    of: Literal["prompt_tokens", "completion_tokens", "total_tokens"] = "total_tokens",
 ) -> Values:
     """The mean number of tokens of a response, with sum, min, median, p95, p99, max, std, and the sums of all kinds.
 

@@ -31,7 +31,11 @@ def win_rate(group: Group, *, player: str = "") -> Values:
     judged = [pair for pair in played if pair.payoffs]
     if not judged:
         known = ", ".join(sorted({name for pair in pairs for name in pair.players}))
-        missing = f"no verdict could be read on {player!r}" if played else f"{player!r} is none of the players: {known}"
+        missing = (
+            f"no verdict could be read on {player!r}"
+            if played
+            else f"{player!r} is none of the players: {known}"
+        )
         return Values(value=None, reason=missing)
     payoffs = np.array([pair.decision(seats) for pair in judged])
     payoffs = np.where([pair.players[0] == player for pair in judged], payoffs, 1 - payoffs)

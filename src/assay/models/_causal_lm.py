@@ -46,22 +46,41 @@ class Job(NamedTuple):
 class CausalLM:
     """Loaded weights. Nothing here may be called by two threads at once."""
 
-    def __init__(self, model_name: str, loading: Mapping[str, Any], device: str | None, max_length: int | None) -> None:
+    def __init__(
+        self,
+        model_name: str,
+        loading: Mapping[str, Any],
+        device: str | None,
+        max_length: int | None,
+    ) -> None:
         self.torch: Any = import_module("torch")
         library: Any = import_module("transformers")
         library.utils.logging.set_verbosity_error()
         library.utils.logging.disable_progress_bar()
-        place = str(Path(model_name).expanduser()) if Path(model_name).expanduser().exists() else model_name
-        shared = {name: value for name, value in loading.items() if name != "dtype" and value is not None}
+        place = (
+            str(Path(model_name).expanduser())
+            if Path(model_name).expanduser().exists()
+            else model_name
+        )
+        shared = {
+            name: value for name, value in loading.items() if name != "dtype" and value is not None
+        }
         try:
             self.tokenizer: Any = library.AutoTokenizer.from_pretrained(place, **shared)
-            model: Any = library.AutoModelForCausalLM.from_pretrained(place, dtype=loading["dtype"], **shared)
+            model: Any = library.AutoModelForCausalLM.from_pretrained(
+                place, dtype=loading["dtype"], **shared
+            )
         except (OSError, ValueError, ImportError, KeyError) as error:
             what = f"the model {model_name!r} cannot be loaded: {(str(error).strip() or 'unknown').splitlines()[0]}"
             fix = "name a folder with a model of transformers, or a model of the Hugging Face hub"
             raise LaneError(what, fix=fix) from None
-        self.model = model.to(device or ("cuda" if self.torch.cuda.is_available() else "cpu")).eval()
-        known = min(self.tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None) or 2**31)
+        self.model = model.to(
+            device or ("cuda" if self.torch.cuda.is_available() else "cpu")
+        ).eval()
+        known = min(
+            self.tokenizer.model_max_length,
+            getattr(model.config, "max_position_embeddings", None) or 2**31,
+        )
         self.longest: int = max_length or (known if known < 2**31 else 2048)
         self.before: int | None = self.tokenizer.bos_token_id
         if self.before is None:
@@ -77,7 +96,9 @@ class CausalLM:
         """Messages in the words of the model's template, up to where its answer begins."""
         if self.tokenizer.chat_template is None:
             raise PermanentError("the model has no chat template", fix="remove `chat: true`")
-        return self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+        return self.tokenizer.apply_chat_template(
+            messages, add_generation_prompt=True, tokenize=False
+        )
 
     def score(self, jobs: Sequence[Job], batch_size: int) -> list[list[LogProbability]]:
         """For each job the values of its continuations."""
@@ -98,7 +119,12 @@ class CausalLM:
         return [found[at] for at in range(len(jobs))]
 
     def _forward(self, jobs: list[Job]) -> list[list[LogProbability]]:
-        rows = [(row, place) for row, job in enumerate(jobs) for places in _places(job) for place in places]
+        rows = [
+            (row, place)
+            for row, job in enumerate(jobs)
+            for places in _places(job)
+            for place in places
+        ]
         targets = [token for job in jobs for tokens in job.continuations for token in tokens]
         with self.torch.inference_mode():
             outputs = self._outputs(jobs)
@@ -113,10 +139,18 @@ class CausalLM:
         torch, device = self.torch, self.model.device
         width = max(job.length() for job in jobs)
         padded = [[*_row(job), *[(0, 0)] * (width - job.length())] for job in jobs]
-        inputs = {"input_ids": torch.tensor([[token for token, _ in row] for row in padded], device=device)}
+        inputs = {
+            "input_ids": torch.tensor(
+                [[token for token, _ in row] for row in padded], device=device
+            )
+        }
         if any(job.branches() for job in jobs):
-            inputs["position_ids"] = torch.tensor([[place for _, place in row] for row in padded], device=device)
-            inputs["attention_mask"] = torch.stack([self._mask(job, width) for job in jobs])[:, None].to(device)
+            inputs["position_ids"] = torch.tensor(
+                [[place for _, place in row] for row in padded], device=device
+            )
+            inputs["attention_mask"] = torch.stack([self._mask(job, width) for job in jobs])[
+                :, None
+            ].to(device)
         else:
             seen = [[1] * job.length() + [0] * (width - job.length()) for job in jobs]
             inputs["attention_mask"] = torch.tensor(seen, device=device)
@@ -124,7 +158,9 @@ class CausalLM:
             return self.model.base_model(**inputs, use_cache=False).last_hidden_state
         return self.model(**inputs, use_cache=False).logits
 
-    def _scored(self, outputs: Any, rows: list[tuple[int, int]], targets: list[int]) -> Iterator[tuple[float, bool]]:
+    def _scored(
+        self, outputs: Any, rows: list[tuple[int, int]], targets: list[int]
+    ) -> Iterator[tuple[float, bool]]:
         """The log-probability of each target, and whether it was the greatest."""
         torch = self.torch
         wanted = torch.tensor(targets, device=outputs.device)
@@ -167,26 +203,40 @@ class CausalLM:
         job = Job(*_TRIAL)
         try:
             packed = self._forward([job])[0]
-            apart = [self._forward([Job(job.context, [tokens])])[0][0] for tokens in job.continuations]
+            apart = [
+                self._forward([Job(job.context, [tokens])])[0][0] for tokens in job.continuations
+            ]
         except Exception:  # as above
             return False
         most = _ALIKE.get(str(self.model.dtype).removeprefix("torch."), _ALIKE_HALF)
-        pairs = zip((value.tokens for value in packed), (value.tokens for value in apart), strict=True)
-        return all(abs(a - b) < most for ours, theirs in pairs for a, b in zip(ours, theirs, strict=True))
+        pairs = zip(
+            (value.tokens for value in packed), (value.tokens for value in apart), strict=True
+        )
+        return all(
+            abs(a - b) < most for ours, theirs in pairs for a, b in zip(ours, theirs, strict=True)
+        )
 
-    def answer(self, messages: list[Message], text: str, params: Mapping[str, Any]) -> tuple[str, int, int, bool]:
+    def answer(
+        self, messages: list[Message], text: str, params: Mapping[str, Any]
+    ) -> tuple[str, int, int, bool]:
         """A generated text, the tokens of the prompt and of the answer, and whether it came to its end."""
         chats = self.tokenizer.chat_template is not None
         ids = self.tokens(self.chat(messages)) if chats else self.tokens(text, special=True)
         temperature = float(params.get("temperature") or 0)
-        sampling = {"temperature": temperature, "top_p": float(params.get("top_p") or 1.0), "top_k": 0}
+        sampling = {
+            "temperature": temperature,
+            "top_p": float(params.get("top_p") or 1.0),
+            "top_k": 0,
+        }
         stop = params.get("stop")
         most = int(params.get("max_tokens") or 256)
         with self.torch.inference_mode():
             self.torch.manual_seed(int(params["seed"]))
             made = self.model.generate(
                 self.torch.tensor([ids], device=self.model.device),
-                attention_mask=self.torch.ones(1, len(ids), dtype=self.torch.long, device=self.model.device),
+                attention_mask=self.torch.ones(
+                    1, len(ids), dtype=self.torch.long, device=self.model.device
+                ),
                 max_new_tokens=most,
                 do_sample=temperature > 0,
                 stop_strings=[stop] if isinstance(stop, str) else stop,
@@ -194,7 +244,12 @@ class CausalLM:
                 pad_token_id=self.before,
                 **(sampling if temperature > 0 else {}),
             )[0, len(ids) :].tolist()
-        return self.tokenizer.decode(made, skip_special_tokens=True), len(ids), len(made), len(made) < most
+        return (
+            self.tokenizer.decode(made, skip_special_tokens=True),
+            len(ids),
+            len(made),
+            len(made) < most,
+        )
 
 
 def _row(job: Job) -> Iterator[tuple[int, int]]:

@@ -64,7 +64,9 @@ def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
         message = excerpt(secrets.scrubbed(body)) or "it is empty"
         raise TransientError(f"the server's answer is not JSON: {message}") from None
     if not answer.choices:
-        raise TransientError(f"the server's answer has no choices: {server_message(secrets.scrubbed(body))[1]}")
+        raise TransientError(
+            f"the server's answer has no choices: {server_message(secrets.scrubbed(body))[1]}"
+        )
     choice = answer.choices[0]
     message = choice.message or _NO_MESSAGE
     usage = answer.usage or _NO_USAGE
@@ -98,7 +100,11 @@ def _answer(body: bytes) -> _Answer:
 
 
 def decoded(
-    decode: Callable[[bytes], S], body: bytes, secrets: Secrets, noun: str, inner: Callable[[S], list[Any]]
+    decode: Callable[[bytes], S],
+    body: bytes,
+    secrets: Secrets,
+    noun: str,
+    inner: Callable[[S], list[Any]],
 ) -> S:
     """The body of a 2xx answer of another API, whose free parts are `inner`. Raises TransientError, which holds no
     secret, if it is not what the `noun` says."""
@@ -118,7 +124,9 @@ def check_depth(values: list[Any]) -> None:
     """RecursionError for what no later reader of the row could be sure to read."""
     for _ in range(_DEEPEST):
         inner = (value.values() if isinstance(value, dict) else value for value in values)
-        values = [part for parts in inner if parts and not isinstance(parts, _PLAIN) for part in parts]
+        values = [
+            part for parts in inner if parts and not isinstance(parts, _PLAIN) for part in parts
+        ]
         if not values:
             return
     raise RecursionError
@@ -144,7 +152,11 @@ def _logprobs(given: Any) -> list[Any] | None:
 
 
 def _top(found: Any) -> list[Any]:
-    return [{"token": token, "logprob": value} for token, value in found.items()] if isinstance(found, dict) else []
+    return (
+        [{"token": token, "logprob": value} for token, value in found.items()]
+        if isinstance(found, dict)
+        else []
+    )
 
 
 def count(value: int | None) -> int | None:
@@ -169,7 +181,11 @@ def _pick(body: bytes) -> _Answer:
     if message.get("content") is not None:
         message["content"] = content_text(message["content"])
     sane = {**choice, "message": _sane(_Message, message)}
-    whole = {**answer, "choices": [_sane(_Choice, sane)], "usage": _sane(_Usage, _fields(answer.get("usage")))}
+    whole = {
+        **answer,
+        "choices": [_sane(_Choice, sane)],
+        "usage": _sane(_Usage, _fields(answer.get("usage"))),
+    }
     return _sane(_Answer, whole)
 
 

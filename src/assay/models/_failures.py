@@ -14,7 +14,10 @@ from assay.models._transport import Reply
 from assay.registry import nearest
 
 WANTED_HEADERS = ("retry-after", "retry-after-ms", "location")
-UNREADABLE = (ValueError, RecursionError)  # not JSON, not UTF-8, a number beyond all bounds, nested too deeply
+UNREADABLE = (
+    ValueError,
+    RecursionError,
+)  # not JSON, not UTF-8, a number beyond all bounds, nested too deeply
 LONGEST_WAIT = 3600.0  # seconds that a server may ask for at a time
 _RETRY = (408, 409, 425)
 _OVERLOAD = (503, 529)
@@ -28,7 +31,9 @@ _TOO_LONG = re.compile(
 _USER = re.compile(r"//[^/?#@]*@")
 _NO_CREDIT = re.compile(r"credit balance is too low|insufficient_quota", re.I)
 _NO_KEY = re.compile(r"api key (not valid|expired)", re.I)  # what Gemini says with a 400
-_DELAY = re.compile(rb'"retryDelay": ?"(\d{1,6}(?:\.\d{1,9})?)s"')  # where Gemini says how long to wait
+_DELAY = re.compile(
+    rb'"retryDelay": ?"(\d{1,6}(?:\.\d{1,9})?)s"'
+)  # where Gemini says how long to wait
 _NO_MODEL = re.compile(
     r"model_not_found|(invalid|unknown) model|model\b.{0,100}\b(not found|not exist|unknown|not available)"
     r"|model identifier is invalid",
@@ -36,7 +41,9 @@ _NO_MODEL = re.compile(
 )
 
 
-def failure(reply: Reply, *, model_name: str, where: str, key_fix: str, secrets: Secrets) -> CallError:
+def failure(
+    reply: Reply, *, model_name: str, where: str, key_fix: str, secrets: Secrets
+) -> CallError:
     """The error for a status that is not 2xx. `key_fix` says how to give this provider its key."""
     status = reply.status
     code, message = server_message(secrets.scrubbed(reply.body))
@@ -45,7 +52,9 @@ def failure(reply: Reply, *, model_name: str, where: str, key_fix: str, secrets:
         return LaneError(f"the account has no credit left ({summary})", where=where)
     if status in (400, 413, 422, 500) and _TOO_LONG.search(f"{code} {message}"):
         fix = "shorten the prompt, lower `max_tokens`, or use a model with more context"
-        return PermanentError(f"the prompt is too long for the model ({summary})", where=where, fix=fix)
+        return PermanentError(
+            f"the prompt is too long for the model ({summary})", where=where, fix=fix
+        )
     if status == 429 or status in _OVERLOAD:
         wait = retry_after(reply.headers)
         if wait is None and (told := _DELAY.search(reply.body)):
@@ -87,7 +96,11 @@ async def unknown_model(
     if model_name in names:
         return error
     fix = nearest(model_name, names[:_LISTED]) if names else "it has no models at all: load one"
-    summary = error.what if reply.status == 404 else f"the server does not know the model {model_name!r} ({error.what})"
+    summary = (
+        error.what
+        if reply.status == 404
+        else f"the server does not know the model {model_name!r} ({error.what})"
+    )
     return LaneError(summary, where=error.where, fix=fix)
 
 
@@ -99,9 +112,13 @@ def model_names(body: bytes) -> list[str]:
         if isinstance(content, dict):
             rows = next(content[key] for key in _LISTS if key in content)
         names = (next(row[key] for key in ("id", "name", "modelId") if key in row) for row in rows)
-        return [excerpt(re.sub(r"^(publishers/google/)?models/", "", name).encode()) for name in names]
+        return [
+            excerpt(re.sub(r"^(publishers/google/)?models/", "", name).encode()) for name in names
+        ]
     except (*UNREADABLE, LookupError, TypeError, AttributeError, StopIteration, RuntimeError):
-        raise TransientError(f"the server's answer is not a list of models: {excerpt(body)}") from None
+        raise TransientError(
+            f"the server's answer is not a list of models: {excerpt(body)}"
+        ) from None
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -135,7 +152,9 @@ def server_message(body: bytes) -> tuple[str, str]:
             return "", excerpt(str(error).encode(), 1000)
         fields: dict[str, Any] = error
         text = next((fields[key] for key in _TEXTS if isinstance(fields.get(key), str)), None)
-        return str(fields.get("code") or fields.get("type") or ""), excerpt((text or str(fields)).encode(), 1000)
+        return str(fields.get("code") or fields.get("type") or ""), excerpt(
+            (text or str(fields)).encode(), 1000
+        )
     except UNREADABLE:
         return "", excerpt(body)
 
@@ -143,4 +162,6 @@ def server_message(body: bytes) -> tuple[str, str]:
 def excerpt(body: bytes, length: int = 200) -> str:
     """The beginning of what a server sent, on one line, without control characters."""
     text = body[: length * 4].decode(errors="replace")
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())[:length]
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())[
+        :length
+    ]

@@ -71,7 +71,10 @@ class ForcedDecoding:
         context = await self._text(request)
         before = split(context, "")[0]
         start = await self._tokens(before, request.timeout) if before else []
-        pieces = [await self._pieces(start, *split(context, text), request) for text in request.continuations]
+        pieces = [
+            await self._pieces(start, *split(context, text), request)
+            for text in request.continuations
+        ]
         slot = await self._slots.get()
         try:
             return await self._read(pieces, slot, request.timeout)
@@ -98,7 +101,11 @@ class ForcedDecoding:
         if not request.chat:
             return messages_text(request.messages)
         body = {"messages": request.messages}
-        return (await answered(self._server, self._url("/apply-template"), body, _Template, request.timeout)).prompt
+        return (
+            await answered(
+                self._server, self._url("/apply-template"), body, _Template, request.timeout
+            )
+        ).prompt
 
     async def _tokens(self, text: str, timeout: float) -> list[int]:
         body = {"content": text, "add_special": False, "parse_special": True}
@@ -112,7 +119,9 @@ class ForcedDecoding:
         tokens = whole[len(start) :]
         if not start:
             if self._before is None:
-                raise PermanentError("the model has no token for the beginning of a text", fix="set `unconditional`")
+                raise PermanentError(
+                    "the model has no token for the beginning of a text", fix="set `unconditional`"
+                )
             start = [self._before]
         if not tokens:
             raise no_token(after)
@@ -122,7 +131,9 @@ class ForcedDecoding:
             raise too_long(len(start) + len(tokens), self._context)
         return [([*start, *tokens], len(tokens))]
 
-    async def _read(self, pieces: list[list[tuple[list[int], int]]], slot: int, timeout: float) -> Likelihoods:
+    async def _read(
+        self, pieces: list[list[tuple[list[int], int]]], slot: int, timeout: float
+    ) -> Likelihoods:
         known: dict[tuple[int, ...], _Candidate] = {}  # choices may begin alike
         read = forced = 0
         values: list[LogProbability] = []
@@ -139,12 +150,26 @@ class ForcedDecoding:
                         if key:
                             known[key] = candidate
                     scored.append((candidate.logprob, candidate.top_logprobs[0].id == tokens[at]))
-            values.append(LogProbability([value for value, _ in scored], all(greedy for _, greedy in scored)))
-        return Likelihoods(values=values, prompt_tokens=read, completion_tokens=forced, total_tokens=read + forced)
+            values.append(
+                LogProbability([value for value, _ in scored], all(greedy for _, greedy in scored))
+            )
+        return Likelihoods(
+            values=values, prompt_tokens=read, completion_tokens=forced, total_tokens=read + forced
+        )
 
     async def _force(self, prompt: list[int], token: int, slot: int, timeout: float) -> _Forced:
-        body: dict[str, Any] = {"prompt": prompt, "n_predict": 1, "n_probs": 1, "logit_bias": [[token, _FORCE]]}
-        body |= {"temperature": 1.0, "samplers": ["temperature"], "cache_prompt": True, "id_slot": slot}
+        body: dict[str, Any] = {
+            "prompt": prompt,
+            "n_predict": 1,
+            "n_probs": 1,
+            "logit_bias": [[token, _FORCE]],
+        }
+        body |= {
+            "temperature": 1.0,
+            "samplers": ["temperature"],
+            "cache_prompt": True,
+            "id_slot": slot,
+        }
         answer = await answered(self._server, self._url("/completion"), body, _Forced, timeout)
         candidates = answer.completion_probabilities
         if len(candidates) != 1 or candidates[0].id != token or not candidates[0].top_logprobs:

@@ -20,13 +20,23 @@ _NAMES = {  # of the chat API's parameters in `generationConfig`; others are sen
     "top_logprobs": "logprobs",
 }
 _NOT_SENT = {"num_samples", "think", "tools", "tool_choice", "response_format", "reasoning_effort"}
-_BUDGETS = {"none": 0, "minimal": 1024, "low": 1024, "medium": 8192, "high": 24576}  # as Google translates efforts
+_BUDGETS = {
+    "none": 0,
+    "minimal": 1024,
+    "low": 1024,
+    "medium": 8192,
+    "high": 24576,
+}  # as Google translates efforts
 _MODES = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
 
 
 def generation(params: Mapping[str, Any], sample_index: int, model_name: str) -> dict[str, Any]:
     """The `generationConfig` of the chat API's parameters."""
-    sent = {_NAMES.get(key, key): value for key, value in params.items() if key not in _NOT_SENT and value is not None}
+    sent = {
+        _NAMES.get(key, key): value
+        for key, value in params.items()
+        if key not in _NOT_SENT and value is not None
+    }
     if isinstance(limit := sent.get("maxOutputTokens"), int | float) and limit <= 0:
         del sent["maxOutputTokens"]
     if isinstance(stop := sent.get("stopSequences"), str):
@@ -40,7 +50,9 @@ def generation(params: Mapping[str, Any], sample_index: int, model_name: str) ->
             sent["responseJsonSchema"] = schema.get("schema")
     if (effort := params.get("reasoning_effort")) is not None:
         budget = model_name.startswith("gemini-2") and effort in _BUDGETS
-        sent["thinkingConfig"] = {"thinkingBudget": _BUDGETS[effort]} if budget else {"thinkingLevel": effort}
+        sent["thinkingConfig"] = (
+            {"thinkingBudget": _BUDGETS[effort]} if budget else {"thinkingLevel": effort}
+        )
     return sent
 
 
@@ -56,7 +68,11 @@ def turns(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
             continue
         if role == "tool":
             parts = [_tool_result(message, called)]
-            if contents and contents[-1]["role"] == "user" and "functionResponse" in contents[-1]["parts"][-1]:
+            if (
+                contents
+                and contents[-1]["role"] == "user"
+                and "functionResponse" in contents[-1]["parts"][-1]
+            ):
                 contents[-1]["parts"] += parts
                 continue
         else:
@@ -66,15 +82,21 @@ def turns(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
             function: Any = call.get("function") or {}
             called[call.get("id")] = function.get("name")
             parts.append(_function_call(call, function))
-        contents.append({"role": "model" if role == "assistant" else "user", "parts": parts or [{"text": ""}]})
+        contents.append(
+            {"role": "model" if role == "assistant" else "user", "parts": parts or [{"text": ""}]}
+        )
     return "\n\n".join(filter(None, system)), contents
 
 
 def _function_call(call: Mapping[str, Any], function: Mapping[str, Any]) -> dict[str, Any]:
     """With the signature of the thoughts before it, which newer models want back."""
-    part: dict[str, Any] = {"functionCall": {"name": function.get("name"), "args": arguments(function)}}
+    part: dict[str, Any] = {
+        "functionCall": {"name": function.get("name"), "args": arguments(function)}
+    }
     extra: Any = call.get("extra_content")
-    signature = extra.get("google", {}).get("thought_signature") if isinstance(extra, dict) else None
+    signature = (
+        extra.get("google", {}).get("thought_signature") if isinstance(extra, dict) else None
+    )
     return {**part, "thoughtSignature": signature} if signature else part
 
 
@@ -90,7 +112,12 @@ def arguments(function: Mapping[str, Any]) -> dict[str, Any]:
 
 def _tool_result(message: Message, called: Mapping[Any, Any]) -> dict[str, Any]:
     name = message.get("name") or called.get(message.get("tool_call_id"))
-    return {"functionResponse": {"name": name, "response": {"result": content_text(message.get("content"))}}}
+    return {
+        "functionResponse": {
+            "name": name,
+            "response": {"result": content_text(message.get("content"))},
+        }
+    }
 
 
 def inline(part: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -128,7 +155,9 @@ def tools(offered: Sequence[Any]) -> list[Any]:
             others.append(entry)
             continue
         kept = {key: function[key] for key in ("name", "description") if key in function}
-        schema = {"parametersJsonSchema": function["parameters"]} if function.get("parameters") else {}
+        schema = (
+            {"parametersJsonSchema": function["parameters"]} if function.get("parameters") else {}
+        )
         functions.append({**kept, **schema})
     return [*([{"functionDeclarations": functions}] if functions else []), *others]
 
@@ -137,5 +166,10 @@ def tool_choice(choice: Any) -> Any:
     if isinstance(choice, str):
         return {"functionCallingConfig": {"mode": _MODES.get(choice, choice)}}
     if isinstance(choice, dict) and isinstance(choice.get("function"), dict):
-        return {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": [choice["function"].get("name")]}}
+        return {
+            "functionCallingConfig": {
+                "mode": "ANY",
+                "allowedFunctionNames": [choice["function"].get("name")],
+            }
+        }
     return choice

@@ -58,7 +58,9 @@ def weights(path: Path) -> Weights:
         context = _count(metadata, f"{metadata.get('general.architecture')}.context_length")
         return Weights(path, fingerprint(path), context)
     except OSError as error:
-        raise UserError(f"the GGUF file cannot be read: {error.strerror}", where=str(path)) from None
+        raise UserError(
+            f"the GGUF file cannot be read: {error.strerror}", where=str(path)
+        ) from None
 
 
 def _count(metadata: dict[str, Any], key: str) -> int:
@@ -146,7 +148,9 @@ def _header(file: BinaryIO, where: str) -> tuple[dict[str, Any], int]:
         version = values.number(_U32)
         if version not in VERSIONS:
             what = f"version {version} of GGUF is not supported"
-            raise UserError(what, where=where, fix=f"convert it to version {VERSIONS[-1]}, little-endian")
+            raise UserError(
+                what, where=where, fix=f"convert it to version {VERSIONS[-1]}, little-endian"
+            )
         tensors, entries = values.number(_U64), values.number(_U64)
         metadata = {values.text(): values.value(values.number(_U32)) for _ in range(entries)}
         ends = [_end(values) for _ in range(tensors)]
@@ -178,6 +182,12 @@ def _end(values: _Values) -> int:
 
 def _not_gguf(begin: bytes, where: str) -> UserError:
     if begin.startswith(b"version https://git-lfs"):
-        return UserError("this is the pointer of Git LFS to a file, not the file", where=where, fix="git lfs pull")
+        return UserError(
+            "this is the pointer of Git LFS to a file, not the file",
+            where=where,
+            fix="git lfs pull",
+        )
     what = "the file is empty" if not begin else "this is not a GGUF file"
-    return UserError(what, where=where, fix="name a file of weights for llama.cpp; its first bytes are `GGUF`")
+    return UserError(
+        what, where=where, fix="name a file of weights for llama.cpp; its first bytes are `GGUF`"
+    )

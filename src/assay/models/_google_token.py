@@ -23,7 +23,9 @@ DEFAULT_FILE = "~/.config/gcloud/application_default_credentials.json"
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _TOKEN_URI = "https://oauth2.googleapis.com/token"
 _EARLY = 120.0  # seconds before its end that a token is replaced
-_SHA256 = bytes.fromhex("3031300d060960864801650304020105000420")  # what says in the signature that it is SHA-256
+_SHA256 = bytes.fromhex(
+    "3031300d060960864801650304020105000420"
+)  # what says in the signature that it is SHA-256
 _INTEGER, _OCTETS, _SEQUENCE = 0x02, 0x04, 0x30
 
 
@@ -49,9 +51,13 @@ def read_credentials(path: str, where: str) -> Credentials:
     try:
         found = msgspec.json.decode(reading.text(Path(path).expanduser()), type=Credentials)
     except OSError as error:
-        raise UserError(f"the credentials cannot be read: {error.strerror}", where=f"{where}, {path}") from None
+        raise UserError(
+            f"the credentials cannot be read: {error.strerror}", where=f"{where}, {path}"
+        ) from None
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise UserError("this is not a file of Google's credentials", where=f"{where}, {path}") from None
+        raise UserError(
+            "this is not a file of Google's credentials", where=f"{where}, {path}"
+        ) from None
     if found.type not in ("service_account", "authorized_user"):
         raise UserError(
             f"credentials of the type {excerpt(found.type.encode(), 40)!r} cannot be used",
@@ -74,7 +80,9 @@ class Tokens:
         self._token = ""
         self._end = 0.0
         self._fetching = asyncio.Lock()
-        self._transport = Transport(credentials.token_uri, {"content-type": "application/x-www-form-urlencoded"})
+        self._transport = Transport(
+            credentials.token_uri, {"content-type": "application/x-www-form-urlencoded"}
+        )
 
     async def token(self) -> str:
         async with self._fetching:
@@ -92,7 +100,10 @@ class Tokens:
         if reply.status != 200 or not isinstance(token, str):
             raise self._refused(reply.status, answer)
         seconds: Any = answer.get("expires_in")
-        self._token, self._end = token, time.time() + (seconds if isinstance(seconds, int) else 3600)
+        self._token, self._end = (
+            token,
+            time.time() + (seconds if isinstance(seconds, int) else 3600),
+        )
 
     def secrets(self) -> dict[str, str]:
         """What nothing may repeat, beside the token."""
@@ -100,18 +111,27 @@ class Tokens:
         return {"client secret": found.client_secret, "refresh secret": found.refresh_token}
 
     def _refused(self, status: int, answer: Any) -> CallError:
-        reason = str(answer.get("error_description") or answer.get("error")) if isinstance(answer, dict) else ""
+        reason = (
+            str(answer.get("error_description") or answer.get("error"))
+            if isinstance(answer, dict)
+            else ""
+        )
         what = f"Google gave no access token (HTTP {status}): {excerpt(reason.encode())}"
         if status >= 500 or status == 429:
             return TransientError(what, where=self._transport.shown)
-        return LaneError(what, where=self._transport.shown, fix="gcloud auth application-default login")
+        return LaneError(
+            what, where=self._transport.shown, fix="gcloud auth application-default login"
+        )
 
     def _form(self) -> dict[str, str]:
         found = self.credentials
         if found.type == "authorized_user":
             keys = ("client_id", "client_secret", "refresh_token")
             return {"grant_type": "refresh_token", **{key: getattr(found, key) for key in keys}}
-        return {"grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion": assertion(found, time.time())}
+        return {
+            "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
+            "assertion": assertion(found, time.time()),
+        }
 
     async def close(self) -> None:
         await self._transport.close()

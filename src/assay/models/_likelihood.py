@@ -74,7 +74,9 @@ class Asker:
 
     async def _find(self) -> Way:
         reasons: list[str] = []
-        probe = Likelihood([{"role": "user", "content": PROBE[0]}], continuations=[*PROBE[1]], timeout=_TIMEOUT)
+        probe = Likelihood(
+            [{"role": "user", "content": PROBE[0]}], continuations=[*PROBE[1]], timeout=_TIMEOUT
+        )
         for way in self._ways:
             try:
                 await way.ask(probe)
@@ -86,12 +88,16 @@ class Asker:
         raise LaneError(what, where=self._where, fix=WHO_HAS_THEM)
 
 
-async def answered(server: Server, url: str, body: dict[str, Any], type: type[T], timeout: float) -> T:
+async def answered(
+    server: Server, url: str, body: dict[str, Any], type: type[T], timeout: float
+) -> T:
     """The JSON that a server answers; Unfit if it has no such path or parameter."""
     reply = await server.post(url, _encode(body), timeout)
     if not 200 <= reply.status < 300:
         error = await server.failure(reply)
-        what = "HTTP 404" if reply.status == 404 and not url.endswith("/completions") else error.what
+        what = (
+            "HTTP 404" if reply.status == 404 and not url.endswith("/completions") else error.what
+        )
         raise Unfit(what, where=error.where, fix=error.fix) if reply.status in NOT_THERE else error
     try:
         return msgspec.json.decode(reply.body, type=type)
@@ -172,7 +178,10 @@ class Completions:
 
     async def ask(self, request: Likelihood) -> Likelihoods:
         if request.chat:
-            raise PermanentError("this server cannot be asked about chats", fix="use llama.cpp or `type: transformers`")
+            raise PermanentError(
+                "this server cannot be asked about chats",
+                fix="use llama.cpp or `type: transformers`",
+            )
         context = messages_text(request.messages) or self._first
         try:
             return await self._after(context, request)
@@ -223,8 +232,15 @@ class Completions:
                 return scored
         parts = [self._counted(await self._asked([prompt], timeout), 1) for prompt in prompts]
         self._together = False
-        usage = Usage(*(total([getattr(part.usage, name) for part in parts]) for name in Usage.__struct_fields__))
-        return Scored([part.prompts[0] for part in parts], usage, parts[0].model, parts[0].fingerprint)
+        usage = Usage(
+            *(
+                total([getattr(part.usage, name) for part in parts])
+                for name in Usage.__struct_fields__
+            )
+        )
+        return Scored(
+            [part.prompts[0] for part in parts], usage, parts[0].model, parts[0].fingerprint
+        )
 
     def _counted(self, scored: Scored, prompts: int) -> Scored:
         if len(scored.prompts) != prompts:
@@ -237,12 +253,23 @@ class Completions:
 
     async def _asked(self, prompts: list[str], timeout: float) -> Scored:
         prompt = prompts if len(prompts) > 1 else prompts[0]
-        body = {"model": self._server.model_name, "prompt": prompt, "max_tokens": 1, "temperature": 0}
+        body = {
+            "model": self._server.model_name,
+            "prompt": prompt,
+            "max_tokens": 1,
+            "temperature": 0,
+        }
         body |= {**self.asks, **self._extra}
-        answer = await answered(self._server, f"{self._server.base}/completions", body, _Answer, timeout)
+        answer = await answered(
+            self._server, f"{self._server.base}/completions", body, _Answer, timeout
+        )
         choices = sorted(answer.choices, key=lambda choice: choice.index)
-        with suppress(msgspec.ValidationError, ValueError):  # some give prompts apart from what they generate
-            for choice, part in zip(choices, msgspec.convert(answer.prompt, list[_Part]), strict=True):
+        with suppress(
+            msgspec.ValidationError, ValueError
+        ):  # some give prompts apart from what they generate
+            for choice, part in zip(
+                choices, msgspec.convert(answer.prompt, list[_Part]), strict=True
+            ):
                 choice.logprobs = _joined(part.logprobs, choice.logprobs)
         tokens = [self.tokens(choice) for choice in choices]
         return Scored(tokens, answer.usage, answer.model, answer.system_fingerprint)
@@ -263,7 +290,9 @@ class Completions:
 def _joined(prompt: Lists, generated: Lists | None) -> Lists:
     if generated is None:
         return prompt
-    return Lists([*prompt.tokens, *generated.tokens], [*prompt.token_logprobs, *generated.token_logprobs])
+    return Lists(
+        [*prompt.tokens, *generated.tokens], [*prompt.token_logprobs, *generated.token_logprobs]
+    )
 
 
 async def beginning(server: Server) -> str:
@@ -282,7 +311,10 @@ def no_token(continuation: str) -> PermanentError:
 
 def too_long(tokens: int, most: int) -> PermanentError:
     what = f"the context and its continuation have {tokens:,} tokens, the model takes {most:,}: shorten the prompt"
-    return PermanentError(what, fix="or use a model or a server with more context, or `truncate: true` of transformers")
+    return PermanentError(
+        what,
+        fix="or use a model or a server with more context, or `truncate: true` of transformers",
+    )
 
 
 def _value(tokens: Tokens, first: int, stop: int, continuation: str) -> LogProbability:
@@ -292,6 +324,8 @@ def _value(tokens: Tokens, first: int, stop: int, continuation: str) -> LogProba
     values = [value for value in tokens.logprobs[first:stop] if value is not None]
     if len(values) < stop - first:
         what = "the server gives the first token of a text no probability"
-        raise NoBeginning(what, fix="name the model's beginning-of-text token, such as `unconditional: <s>`")
+        raise NoBeginning(
+            what, fix="name the model's beginning-of-text token, such as `unconditional: <s>`"
+        )
     known = [tokens.greedy(at) for at in range(first, stop)]
     return LogProbability(values, None if None in known else all(known))

@@ -39,7 +39,13 @@ class LocalServer:
     """A server for one model. `launch` makes the command for a port; without `port` any free one is taken."""
 
     def __init__(
-        self, name: str, launch: Callable[[int], Launch], *, port: int | None, start_timeout: float, log: str | None
+        self,
+        name: str,
+        launch: Callable[[int], Launch],
+        *,
+        port: int | None,
+        start_timeout: float,
+        log: str | None,
     ) -> None:
         self.name = name
         self.start_timeout = start_timeout
@@ -82,9 +88,13 @@ class LocalServer:
                 self.log = Path(path)
             else:
                 make_folder(self.log.parent)
-                descriptor = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, private_mode())
+                descriptor = os.open(
+                    self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, private_mode()
+                )
         except OSError as error:
-            raise LaneError(f"the server's log cannot be written: {error.strerror}", where=str(self.log)) from None
+            raise LaneError(
+                f"the server's log cannot be written: {error.strerror}", where=str(self.log)
+            ) from None
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", str(SUPERVISOR), job],
@@ -103,7 +113,9 @@ class LocalServer:
             self.check()
             for path in HEALTH_PATHS:
                 try:
-                    if (await probe.get(address + path, timeout=min(left, PROBE_TIMEOUT))).status == 200:
+                    if (
+                        await probe.get(address + path, timeout=min(left, PROBE_TIMEOUT))
+                    ).status == 200:
                         self.check()
                         return
                 except TransientError:
@@ -131,7 +143,11 @@ class LocalServer:
         with self.log.open("rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - _TAIL))
             lines = log.read().decode(errors="replace").splitlines()
-        kept = [line for line in lines if line.strip() and not any(f"GET {path} " in line for path in HEALTH_PATHS)]
+        kept = [
+            line
+            for line in lines
+            if line.strip() and not any(f"GET {path} " in line for path in HEALTH_PATHS)
+        ]
         shown = "".join(f"\n    {plain(line.rstrip())[:300]}" for line in kept[-LOG_LINES:])
         return f"{self.log}, which ends so:{shown}" if shown else f"{self.log}, which is empty"
 

@@ -114,7 +114,9 @@ class PlainClient:
     async def _connect(self, timeout: float) -> "_Connection":
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(timeout):
-            _, connection = await loop.create_connection(lambda: _Connection(self._max_body), self._host, self._port)
+            _, connection = await loop.create_connection(
+                lambda: _Connection(self._max_body), self._host, self._port
+            )
         self._all.add(connection)
         return connection
 
@@ -126,7 +128,9 @@ class PlainClient:
 
 
 def _fields(headers: Mapping[str, str]) -> bytes:
-    if any(not (name + value).isprintable() for name, value in headers.items()):  # a line end would begin a new field
+    if any(
+        not (name + value).isprintable() for name, value in headers.items()
+    ):  # a line end would begin a new field
         raise ValueError("a header holds characters that it must not")
     return "".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode("latin-1")
 
@@ -193,7 +197,9 @@ class _Connection(asyncio.Protocol):
         self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        if self._answer is None or self._answer.done():  # nobody asked: such a connection is not to be trusted
+        if (
+            self._answer is None or self._answer.done()
+        ):  # nobody asked: such a connection is not to be trusted
             self.abort()
             return
         before = self._size
@@ -254,7 +260,9 @@ class _Connection(asyncio.Protocol):
         if self._share is None:
             self._share = Share()
             self._share.proceed = lambda: self._loop.call_soon_threadsafe(self._proceed)
-        if self._timer is not None and not allowance().take(self._share, self._size, min(self._stated, self._most)):
+        if self._timer is not None and not allowance().take(
+            self._share, self._size, min(self._stated, self._most)
+        ):
             self._left = self._timer.when() - self._loop.time()
             self._timer.cancel()
             self._transport.pause_reading()

@@ -5,7 +5,17 @@ from typing import Any
 import msgspec
 
 from assay.models._chat_answer import total
-from assay.models._likelihood import UNKNOWN, Choice, Completions, Entry, Scored, Tokens, Unfit, Usage, answered
+from assay.models._likelihood import (
+    UNKNOWN,
+    Choice,
+    Completions,
+    Entry,
+    Scored,
+    Tokens,
+    Unfit,
+    Usage,
+    answered,
+)
 
 
 class PromptLogprobs(Completions):
@@ -19,14 +29,18 @@ class PromptLogprobs(Completions):
         if choice.prompt_logprobs is None:
             raise Unfit("no prompt_logprobs")
         # beside the prompt's own token there is the best one, if that is another
-        entries = [min(entry.values(), key=_logprob) if entry else None for entry in choice.prompt_logprobs]
+        entries = [
+            min(entry.values(), key=_logprob) if entry else None for entry in choice.prompt_logprobs
+        ]
 
         def greedy(at: int) -> bool | None:
             entry = entries[at]
             return None if entry is None else entry.rank == 1
 
         texts = [UNKNOWN if entry is None else entry.decoded_token for entry in entries]
-        return Tokens(texts, [None if entry is None else entry.logprob for entry in entries], greedy)
+        return Tokens(
+            texts, [None if entry is None else entry.logprob for entry in entries], greedy
+        )
 
 
 def _logprob(entry: Entry) -> float:
@@ -54,11 +68,21 @@ class Generate(Completions):
     behind = 0
 
     async def _asked(self, prompts: list[str], timeout: float) -> Scored:
-        body = {"text": prompts, "sampling_params": {"max_new_tokens": 1, "temperature": 0}, "return_logprob": True}
+        body = {
+            "text": prompts,
+            "sampling_params": {"max_new_tokens": 1, "temperature": 0},
+            "return_logprob": True,
+        }
         body |= {"logprob_start_len": 0, "top_logprobs_num": 1, "return_text_in_logprobs": True}
         url = self._server.base.removesuffix("/v1") + "/generate"
-        metas = [each.meta_info for each in await answered(self._server, url, body, list[_Generated], timeout)]
-        sent, made = (total([getattr(meta, f"{kind}_tokens") for meta in metas]) for kind in ("prompt", "completion"))
+        metas = [
+            each.meta_info
+            for each in await answered(self._server, url, body, list[_Generated], timeout)
+        ]
+        sent, made = (
+            total([getattr(meta, f"{kind}_tokens") for meta in metas])
+            for kind in ("prompt", "completion")
+        )
         return Scored([_triples(meta) for meta in metas], Usage(sent, made, total([sent, made])))
 
 

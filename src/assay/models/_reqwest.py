@@ -27,7 +27,12 @@ class ReqwestClient:
         from pyreqwest import exceptions
         from pyreqwest.client import ClientBuilder
 
-        builder = ClientBuilder().max_connections(None).pool_max_idle_per_host(4096).follow_redirects(False)
+        builder = (
+            ClientBuilder()
+            .max_connections(None)
+            .pool_max_idle_per_host(4096)
+            .follow_redirects(False)
+        )
         builder = builder.connect_timeout(timedelta(seconds=CONNECT_TIMEOUT)).user_agent("assay")
         if no_proxy:
             builder = builder.no_proxy()
@@ -49,10 +54,14 @@ class ReqwestClient:
     ) -> Answer:
         """The answer; of one that is not 2xx as much as came. `headers` are those of this request only; `arrivals` gets
         the size and the time of each piece. Raises TimeoutError, Broken, TooLarge or LaneError."""
-        request = self._client.post(url).body_bytes(body) if method == "POST" else self._client.get(url)
+        request = (
+            self._client.post(url).body_bytes(body) if method == "POST" else self._client.get(url)
+        )
         if headers:
             request = request.headers(dict(headers))
-        request = request.streamed_read_buffer_limit(0)  # else a broken body would cost the status too
+        request = request.streamed_read_buffer_limit(
+            0
+        )  # else a broken body would cost the status too
         reading = _Reading(self._max_body, arrivals)
         try:
             async with asyncio.timeout(timeout) as deadline, request.build_streamed() as response:
@@ -151,7 +160,9 @@ def certificates() -> list[bytes]:
             try:
                 return _PEM_BLOCK.findall(Path(path).read_bytes())
             except OSError as error:
-                raise LaneError(f"{variable} names a file that cannot be read: {error.strerror}", where=path) from None
+                raise LaneError(
+                    f"{variable} names a file that cannot be read: {error.strerror}", where=path
+                ) from None
     return []
 
 
@@ -192,7 +203,11 @@ def _activity() -> list[tuple[str, str]]:
     threads: list[tuple[str, str]] = []
     for task in _TASKS.iterdir():
         try:
-            fields = dict(line.split(":\t", 1) for line in (task / "status").read_text().splitlines() if ":\t" in line)
+            fields = dict(
+                line.split(":\t", 1)
+                for line in (task / "status").read_text().splitlines()
+                if ":\t" in line
+            )
         except OSError:  # the thread has just ended
             continue
         if fields["Name"] == "pyreqwest":

@@ -25,7 +25,9 @@ _encode = msgspec.json.encode
 def responses_body(model_name: str, request: Request, extra: Mapping[str, Any]) -> bytes:
     """The JSON of a request; the parameters of the chat API are given their names here."""
     params = request.params
-    sent = {key: value for key, value in params.items() if key not in _NOT_SENT and value is not None}
+    sent = {
+        key: value for key, value in params.items() if key not in _NOT_SENT and value is not None
+    }
     limit = params.get("max_completion_tokens") or params.get("max_tokens")
     if isinstance(limit, int) and limit > 0:
         sent["max_output_tokens"] = limit
@@ -72,7 +74,10 @@ def _part(part: Any, kind: str) -> Any:
         return {"type": kind, "text": part.get("text")}
     if isinstance(part, dict) and part.get("type") == "image_url":
         image: Any = part.get("image_url")
-        return {"type": "input_image", "image_url": image.get("url") if isinstance(image, dict) else image}
+        return {
+            "type": "input_image",
+            "image_url": image.get("url") if isinstance(image, dict) else image,
+        }
     if isinstance(part, dict) and isinstance(file := part.get("file"), dict):
         return {"type": "input_file", **file}
     return part
@@ -109,13 +114,23 @@ def read_response(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     answer = decoded(_decode, body, secrets, "a response", lambda answer: answer.output)
     if answer.status in ("failed", "cancelled"):
         raise TransientError(f"the server gave up: {server_message(secrets.scrubbed(body))[1]}")
-    parts = [part for item in answer.output if item.get("type") == "message" for part in _list(item.get("content"))]
+    parts = [
+        part
+        for item in answer.output
+        if item.get("type") == "message"
+        for part in _list(item.get("content"))
+    ]
     refusal = _joined(parts, "refusal", "refusal")
     calls = [_tool_call(item) for item in answer.output if item.get("type") == "function_call"]
     why = (answer.incomplete_details or _Reason()).reason
     finish = _FINISH.get(why or "", why) or ("tool_calls" if calls else "stop")
     usage = answer.usage or _Usage()
-    thoughts = [part for item in answer.output if item.get("type") == "reasoning" for part in _thoughts(item)]
+    thoughts = [
+        part
+        for item in answer.output
+        if item.get("type") == "reasoning"
+        for part in _thoughts(item)
+    ]
     logprobs = [entry for part in parts for entry in _list(part.get("logprobs"))]
     return Completion(
         text=_joined(parts, "output_text", "text") or refusal,

@@ -39,11 +39,23 @@ class Secrets:
 
     def __init__(self, values: Iterable[str]) -> None:
         keys = dict.fromkeys(map(_bare, values))
-        self._values = tuple(key for key in keys if len(key) >= SHORTEST and key.lower() not in PLACEHOLDERS)
-        needles = (_letters(form) for value in self._values for form in _forms(value, value.lower(), value.upper()))
-        self._needles = tuple(dict.fromkeys(needle for needle in needles if len(needle) >= SHORTEST))
-        self._odd = tuple(value.encode() for value in self._values if len(_letters(value.encode())) < SHORTEST)
-        self._runs = tuple(dict.fromkeys(_run(form) for value in self._values for form in _forms(value)))
+        self._values = tuple(
+            key for key in keys if len(key) >= SHORTEST and key.lower() not in PLACEHOLDERS
+        )
+        needles = (
+            _letters(form)
+            for value in self._values
+            for form in _forms(value, value.lower(), value.upper())
+        )
+        self._needles = tuple(
+            dict.fromkeys(needle for needle in needles if len(needle) >= SHORTEST)
+        )
+        self._odd = tuple(
+            value.encode() for value in self._values if len(_letters(value.encode())) < SHORTEST
+        )
+        self._runs = tuple(
+            dict.fromkeys(_run(form) for value in self._values for form in _forms(value))
+        )
 
     def __bool__(self) -> bool:
         return bool(self._values)
@@ -89,7 +101,9 @@ class Secrets:
     def hidden(self, completion: Completion, body: bytes) -> Completion:
         """The answer that was read from there; one that repeats a secret is masked and marked."""
         is_parted = b'"text"' in body or b'"thinking"' in body
-        if self.may_be_in(body) or (is_parted and self.are_in(f"{completion.text} {completion.reasoning}".encode())):
+        if self.may_be_in(body) or (
+            is_parted and self.are_in(f"{completion.text} {completion.reasoning}".encode())
+        ):
             return self._hidden(completion)
         return completion
 

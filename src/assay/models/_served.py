@@ -35,7 +35,9 @@ class Docker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     options: list[str] = []
 
 
-def container(docker: Docker, options: list[str], *, image: str, port: int, inner_port: int, args: list[str]) -> Launch:
+def container(
+    docker: Docker, options: list[str], *, image: str, port: int, inner_port: int, args: list[str]
+) -> Launch:
     """Only loopback reaches the container; its own name makes sure that it can be removed whatever happens."""
     name = f"assay-{secrets.token_hex(6)}"
     command = ["docker", "run", "--rm", "--name", name, "-p", f"127.0.0.1:{port}:{inner_port}"]
@@ -86,7 +88,13 @@ class ServedModel(OpenAIModel):
     """`exclusive` is true where we start the server: such models should not be used side by side."""
 
     def __init__(
-        self, name: str, *, type: str, model_path: str | None, server: LocalServer | None, **client: Any
+        self,
+        name: str,
+        *,
+        type: str,
+        model_path: str | None,
+        server: LocalServer | None,
+        **client: Any,
     ) -> None:
         super().__init__(name, **client)
         self.identity: Mapping[str, Any] = {**self.identity, "type": type, "model_path": model_path}
@@ -155,12 +163,16 @@ def served_model(
     if docker is not None:
         launch, port = partial(in_container, docker), docker.host_port or port
     elif settings.command is not None:
-        launch = _command(settings.command, port, settings.model_path, model_name, f"model {name!r}")
+        launch = _command(
+            settings.command, port, settings.model_path, model_name, f"model {name!r}"
+        )
     return ServedModel(
         name,
         type=type,
         model_path=settings.model_path,
-        server=LocalServer(name, launch, port=port, start_timeout=start_timeout, log=settings.log) if launch else None,
+        server=LocalServer(name, launch, port=port, start_timeout=start_timeout, log=settings.log)
+        if launch
+        else None,
         model_name=model_name,
         endpoint=endpoint,
         api=settings.api,
@@ -180,12 +192,20 @@ def _command(
     if not words:
         raise UserError("`command` is empty", where=where, fix="write how the server is started")
     if port is None and not any("{port}" in word for word in words):
-        raise UserError("the command does not say the port", where=where, fix="write `{port}` in it, or give `port:`")
+        raise UserError(
+            "the command does not say the port",
+            where=where,
+            fix="write `{port}` in it, or give `port:`",
+        )
     if model_path is None and any("{model_path}" in word for word in words):
         raise UserError("the command needs the model's path", where=where, fix="give `model_path:`")
 
     def launch(chosen: int) -> Launch:
-        filled = {"{port}": str(chosen), "{model_path}": model_path or "", "{model_name}": model_name}
+        filled = {
+            "{port}": str(chosen),
+            "{model_path}": model_path or "",
+            "{model_name}": model_name,
+        }
         return Launch([_replaced(word, filled) for word in words])
 
     return launch

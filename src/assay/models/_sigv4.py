@@ -14,7 +14,14 @@ class Keys(NamedTuple):
 
 
 def signed(
-    method: str, url: str, body: bytes, keys: Keys, *, region: str, service: str, now: datetime | None = None
+    method: str,
+    url: str,
+    body: bytes,
+    keys: Keys,
+    *,
+    region: str,
+    service: str,
+    now: datetime | None = None,
 ) -> dict[str, str]:
     """The headers that prove who asks; the path is signed as it is written in `url`, encoded once more."""
     time = (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
@@ -25,7 +32,10 @@ def signed(
     lines = sorted({"host": parts.netloc.rpartition("@")[2], **headers}.items())
     names = ";".join(name for name, _ in lines)
     path = "/".join(quote(part, safe="-_.~") for part in (parts.path or "/").split("/"))
-    pairs = sorted((_encoded(name), _encoded(value)) for name, value in parse_qsl(parts.query, keep_blank_values=True))
+    pairs = sorted(
+        (_encoded(name), _encoded(value))
+        for name, value in parse_qsl(parts.query, keep_blank_values=True)
+    )
     query = "&".join(f"{name}={value}" for name, value in pairs)
     fields = "".join(f"{name}:{' '.join(value.split())}\n" for name, value in lines)
     request = "\n".join([method, path, query, fields, names, sha256(body).hexdigest()])
@@ -36,7 +46,10 @@ def signed(
         key = hmac.digest(key, step.encode(), "sha256")
     signature = hmac.digest(key, text.encode(), "sha256").hex()
     credential = f"Credential={keys.access_key_id}/{scope}"
-    return {**headers, "authorization": f"AWS4-HMAC-SHA256 {credential}, SignedHeaders={names}, Signature={signature}"}
+    return {
+        **headers,
+        "authorization": f"AWS4-HMAC-SHA256 {credential}, SignedHeaders={names}, Signature={signature}",
+    }
 
 
 def _encoded(text: str) -> str:

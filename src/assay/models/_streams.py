@@ -87,7 +87,9 @@ def _decoded(body: bytes, secrets: Secrets) -> Iterator[tuple[dict[str, Any], in
         except UNREADABLE:
             event = None
         if not isinstance(event, dict):
-            raise TransientError(f"an event of the stream is not JSON: {excerpt(secrets.scrubbed(data))}")
+            raise TransientError(
+                f"an event of the stream is not JSON: {excerpt(secrets.scrubbed(data))}"
+            )
         yield event, end
 
 
@@ -109,7 +111,10 @@ def _fields(value: Any) -> dict[str, Any]:
 def _failed(event: dict[str, Any]) -> Joined:
     """The answer that an error event stands for."""
     error = _fields(event.get("error")) or event
-    code = next((error[key] for key in ("code", "status", "http_code") if isinstance(error.get(key), int)), 0)
+    code = next(
+        (error[key] for key in ("code", "status", "http_code") if isinstance(error.get(key), int)),
+        0,
+    )
     named = _STATUSES.get(str(error.get("type")), _STATUSES.get(str(error.get("code")), 500))
     return Joined(code if 400 <= code < 600 else named, _body(event))
 
@@ -163,7 +168,9 @@ def _first_choice(choices: Any) -> dict[str, Any] | None:
     return None
 
 
-def _add_delta(choice: dict[str, Any], texts: dict[str, list[str]], calls: dict[int, dict[str, Any]]) -> bool:
+def _add_delta(
+    choice: dict[str, Any], texts: dict[str, list[str]], calls: dict[int, dict[str, Any]]
+) -> bool:
     """Take up what one chunk brings; whether it brings any of the answer."""
     brought = False
     for key, value in _fields(choice.get("delta")).items():
@@ -187,7 +194,11 @@ def _add_call(part: dict[str, Any], calls: dict[int, dict[str, Any]]) -> bool:
     if not isinstance(index, int):
         index = len(calls) if part.get("id") or not calls else next(reversed(calls))
     call = calls.setdefault(index, {})
-    call |= {key: value for key, value in part.items() if key not in ("index", "function") and value is not None}
+    call |= {
+        key: value
+        for key, value in part.items()
+        if key not in ("index", "function") and value is not None
+    }
     if function := _fields(part.get("function")):
         own = call.setdefault("function", {"name": None, "arguments": []})
         own["name"] = own["name"] or function.get("name")
@@ -219,7 +230,11 @@ def join_messages(body: bytes, secrets: Secrets) -> Joined:
                 answer = message
             case {"type": "content_block_start", "index": int(index), "content_block": dict(block)}:
                 blocks[index] = block
-            case {"type": "content_block_delta", "index": int(index), "delta": {"type": str(kind), **delta}}:
+            case {
+                "type": "content_block_delta",
+                "index": int(index),
+                "delta": {"type": str(kind), **delta},
+            }:
                 key = _PARTS.get(kind, "")
                 if text := delta.get(key):
                     blocks.setdefault(index, {"type": key})
@@ -248,7 +263,9 @@ def _arguments(text: str) -> Any:
         return {"arguments": text}
 
 
-def times(joined: Joined, arrivals: Sequence[tuple[int, float]], sent: float, tokens: int | None) -> dict[str, float]:
+def times(
+    joined: Joined, arrivals: Sequence[tuple[int, float]], sent: float, tokens: int | None
+) -> dict[str, float]:
     """What a stream tells about time, in seconds; what it cannot tell is left out. A piece may hold several tokens, so
     those are counted by the server where it does."""
     moments: list[float] = []
@@ -261,7 +278,11 @@ def times(joined: Joined, arrivals: Sequence[tuple[int, float]], sent: float, to
     measured: dict[str, float] = {"seconds": arrivals[-1][1] - sent, "pieces": len(moments)}
     if moments:
         measured["ttft"] = moments[0] - sent
-        count = tokens - joined.hidden if tokens is not None and tokens > joined.hidden else len(moments)
+        count = (
+            tokens - joined.hidden
+            if tokens is not None and tokens > joined.hidden
+            else len(moments)
+        )
         generation = moments[-1] - moments[0]
         if count > 1 and generation > 0:
             measured["time_between_tokens"] = generation / (count - 1)

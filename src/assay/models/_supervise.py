@@ -25,7 +25,10 @@ def main() -> int:
     _prctl(_SET_CHILD_SUBREAPER, 1)  # what a dying server leaves behind becomes our child
     try:
         server = subprocess.Popen(
-            job["command"], stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_die_with_us
+            job["command"],
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=_die_with_us,
         )
     except OSError as error:
         print(f"{job['command'][0]}: {error.strerror}", flush=True)

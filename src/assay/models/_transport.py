@@ -32,7 +32,12 @@ class Transport:
     """Connections to one server, opened at the first request and kept for all that follow."""
 
     def __init__(
-        self, url: str, headers: Mapping[str, str], *, wanted: Sequence[str] = (), max_body: int = MAX_BODY
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        *,
+        wanted: Sequence[str] = (),
+        max_body: int = MAX_BODY,
     ) -> None:
         self.url = url
         self.shown = shown_url(url)
@@ -54,7 +59,9 @@ class Transport:
         `headers` are those of this request alone; `arrivals` gets how much had come, and when, for each piece."""
         return await self._exchange("POST", url or self.url, body, timeout, headers, arrivals)
 
-    async def get(self, url: str, *, timeout: float, headers: Mapping[str, str] | None = None) -> Reply:
+    async def get(
+        self, url: str, *, timeout: float, headers: Mapping[str, str] | None = None
+    ) -> Reply:
         """Read another address of the same server."""
         return await self._exchange("GET", url, b"", timeout, headers)
 
@@ -95,12 +102,16 @@ class Transport:
         if is_plain(self.url):
             self._client = PlainClient(self.url, self._headers, self.max_body)
         else:
-            self._client = ReqwestClient(self._headers, self.max_body, no_proxy=is_loopback(self.url))
+            self._client = ReqwestClient(
+                self._headers, self.max_body, no_proxy=is_loopback(self.url)
+            )
         return self._client
 
     def _late(self, timeout: float) -> TransientError:
         what = f"no answer within {timeout:g} s"
-        return TransientError(what, where=self.shown, fix="raise `timeout`", overload=True, timed_out=True)
+        return TransientError(
+            what, where=self.shown, fix="raise `timeout`", overload=True, timed_out=True
+        )
 
     def _no_answer(self, reason: str) -> TransientError:
         return TransientError(

@@ -62,7 +62,9 @@ def split_system(messages: Sequence[Message]) -> tuple[str, list[Message]]:
         elif message.get("tool_calls"):
             text = content_text(content)
             blocks = [{"type": "text", "text": text}] if text else []
-            turns.append({"role": "assistant", "content": [*blocks, *map(_tool_use, message["tool_calls"])]})
+            turns.append(
+                {"role": "assistant", "content": [*blocks, *map(_tool_use, message["tool_calls"])]}
+            )
         elif isinstance(content, list):
             turns.append({"role": role, "content": [_part(part) for part in content]})
         else:
@@ -76,17 +78,28 @@ def _tool_use(call: Mapping[str, Any]) -> dict[str, Any]:
         arguments: Any = msgspec.json.decode(function.get("arguments") or "{}")
     except msgspec.DecodeError:  # a model's own broken call must not end the conversation about it
         arguments = {"arguments": function.get("arguments")}
-    return {"type": "tool_use", "id": call.get("id"), "name": function.get("name"), "input": arguments}
+    return {
+        "type": "tool_use",
+        "id": call.get("id"),
+        "name": function.get("name"),
+        "input": arguments,
+    }
 
 
 def _part(part: Any) -> Any:
     kind = part.get("type") if isinstance(part, dict) else None
     if kind in ("input_audio", "audio_url"):
-        raise PermanentError("this API takes no audio", fix="ask a model that hears, or leave such items out")
+        raise PermanentError(
+            "this API takes no audio", fix="ask a model that hears, or leave such items out"
+        )
     if kind not in ("image_url", "file"):
         return part
     found: Any = part.get(kind)
-    url = str(found.get("url" if kind == "image_url" else "file_data", "")) if isinstance(found, dict) else str(found)
+    url = (
+        str(found.get("url" if kind == "image_url" else "file_data", ""))
+        if isinstance(found, dict)
+        else str(found)
+    )
     block = "image" if kind == "image_url" else "document"
     head, comma, data = url.partition(",")
     if url.startswith("data:") and comma:
@@ -119,9 +132,14 @@ def output_config(params: Mapping[str, Any]) -> dict[str, Any]:
     effort = params.get("reasoning_effort")
     config: dict[str, Any] = dict(params.get("output_config") or {})
     if isinstance(given, dict) and given.get("type") == "json_schema":
-        config["format"] = {"type": "json_schema", "schema": (given.get("json_schema") or {}).get("schema")}
+        config["format"] = {
+            "type": "json_schema",
+            "schema": (given.get("json_schema") or {}).get("schema"),
+        }
     elif given is not None and given != {"type": "text"}:
-        raise PermanentError("this API knows a form of the answer by its schema only", fix="give a json_schema")
+        raise PermanentError(
+            "this API knows a form of the answer by its schema only", fix="give a json_schema"
+        )
     if effort is not None and effort != "none":
         config["effort"] = "low" if effort == "minimal" else effort
     return config
@@ -164,7 +182,10 @@ def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
         total_tokens=None if asked is None or given is None else asked + given,
         served_model=answer.model,
         reasoning=_joined(answer.content, "thinking") or None,
-        tool_calls=[_tool_call(block) for block in answer.content if block.get("type") == "tool_use"] or None,
+        tool_calls=[
+            _tool_call(block) for block in answer.content if block.get("type") == "tool_use"
+        ]
+        or None,
         refused=answer.stop_reason == "refusal",
     )
 
@@ -203,7 +224,9 @@ def anthropic(
         key = os.environ.get("ANTHROPIC_API_KEY", "").strip()
     lowered = {header.lower(): value for header, value in (headers or {}).items()}
     sent = {"anthropic-version": version, **({"x-api-key": key} if key else {}), **lowered}
-    made = AnthropicModel(name, model_name or name, base, sent, revision, extra_body or {}, stream=stream)
+    made = AnthropicModel(
+        name, model_name or name, base, sent, revision, extra_body or {}, stream=stream
+    )
     if isinstance(api_key, FromEnvironment):
         made.key_fix = f"check what {api_key.reference} holds"
     return made
@@ -232,14 +255,20 @@ class AnthropicModel(HttpModel):
         self.stream = stream or extra_body.get("stream") is True
         self.base = base
         self.listing = f"{base}/models?limit=1000"
-        self.protect(base, {key: value for key, value in headers.items() if key != "anthropic-version"})
+        self.protect(
+            base, {key: value for key, value in headers.items() if key != "anthropic-version"}
+        )
         sent = {"content-type": "application/json", **headers}
         self._transport = Transport(f"{base}/messages", sent, wanted=WANTED_HEADERS)
 
     def body(self, request: Request) -> bytes:
         """The JSON of a request; the parameters of the chat API are given their names here."""
         params = request.params
-        sent = {key: value for key, value in params.items() if key not in _NOT_SENT and value is not None}
+        sent = {
+            key: value
+            for key, value in params.items()
+            if key not in _NOT_SENT and value is not None
+        }
         limit = params.get("max_tokens")
         sent["max_tokens"] = limit if isinstance(limit, int) and limit > 0 else DEFAULT_MAX_TOKENS
         if (stop := params.get("stop")) is not None:

@@ -34,7 +34,9 @@ def azure(
     where = f"model {name!r}"
     if not endpoint:
         fix = "set AZURE_OPENAI_ENDPOINT to https://RESOURCE.openai.azure.com, or write `endpoint:`"
-        raise UserError("Azure needs the resource, and AZURE_OPENAI_ENDPOINT is not set", where=where, fix=fix)
+        raise UserError(
+            "Azure needs the resource, and AZURE_OPENAI_ENDPOINT is not set", where=where, fix=fix
+        )
     address = endpoint if "://" in endpoint else f"https://{endpoint}.openai.azure.com"
     root = re.sub(r"(?<=[^/])/openai(/.*)?$", "", base_url(address, where=where, version=""))
     deployment = model_name or name
@@ -60,5 +62,7 @@ class AzureModel(OpenAIModel):
         """Talk to the addresses that a dated version of the API has."""
         self.query = f"?api-version={quote(version)}"
         self.listing = f"{root}/openai/models{self.query}"
-        deployment = f"/deployments/{quote(self.model_name, safe='')}" if self.api != "responses" else ""
+        deployment = (
+            f"/deployments/{quote(self.model_name, safe='')}" if self.api != "responses" else ""
+        )
         self.connect(f"{root}/openai{deployment}")

@@ -21,7 +21,12 @@ from assay.store.shared.aws_profile import FROM_PROGRAMS, aws_profile
 from assay.text.messages import content_text
 
 _SERVICE = "bedrock"
-_NAMES = {"max_tokens": "maxTokens", "max_completion_tokens": "maxTokens", "top_p": "topP", "stop": "stopSequences"}
+_NAMES = {
+    "max_tokens": "maxTokens",
+    "max_completion_tokens": "maxTokens",
+    "top_p": "topP",
+    "stop": "stopSequences",
+}
 _INFERENCE = {"maxTokens", "temperature", "topP", "stopSequences"}
 _NOT_SENT = {"num_samples", "think", "seed", "tools", "tool_choice"}
 _FINISH = {
@@ -54,10 +59,15 @@ def turns(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
             system.append(content_text(content))
             continue
         if role == "tool":
-            result = {"toolUseId": message.get("tool_call_id"), "content": [{"text": content_text(content)}]}
+            result = {
+                "toolUseId": message.get("tool_call_id"),
+                "content": [{"text": content_text(content)}],
+            }
             blocks = [{"toolResult": result}]
         else:
-            blocks = [_block(part) for part in (content if isinstance(content, list) else [content or ""])]
+            blocks = [
+                _block(part) for part in (content if isinstance(content, list) else [content or ""])
+            ]
             blocks = [block for block in blocks if block != {"text": ""}]
             blocks += [_tool_use(call) for call in message.get("tool_calls") or ()]
         speaker = "assistant" if role == "assistant" else "user"
@@ -70,14 +80,22 @@ def turns(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
 
 def _tool_use(call: Mapping[str, Any]) -> dict[str, Any]:
     function: Any = call.get("function") or {}
-    return {"toolUse": {"toolUseId": call.get("id"), "name": function.get("name"), "input": arguments(function)}}
+    return {
+        "toolUse": {
+            "toolUseId": call.get("id"),
+            "name": function.get("name"),
+            "input": arguments(function),
+        }
+    }
 
 
 def _block(part: Any) -> dict[str, Any]:
     if isinstance(part, str):
         return {"text": part}
     if isinstance(part, dict) and part.get("type") in ("input_audio", "audio_url"):
-        raise PermanentError("Bedrock takes no audio", fix="ask a model that hears, or leave such items out")
+        raise PermanentError(
+            "Bedrock takes no audio", fix="ask a model that hears, or leave such items out"
+        )
     if not isinstance(part, dict) or part.get("type") not in ("text", "image_url", "file"):
         return part
     if part["type"] == "text":
@@ -137,7 +155,9 @@ _decode = msgspec.json.Decoder(_Answer).decode
 
 def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     """The completion in the body of a 2xx answer. Raises TransientError, which holds no secret, if there is none."""
-    answer = decoded(_decode, body, secrets, "a message", lambda answer: answer.output.message.content)
+    answer = decoded(
+        _decode, body, secrets, "a message", lambda answer: answer.output.message.content
+    )
     blocks = answer.output.message.content
     usage = answer.usage or _Usage()
     cached = (usage.cacheReadInputTokens or 0) + (usage.cacheWriteInputTokens or 0)
@@ -151,7 +171,12 @@ def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
         completion_tokens=written,
         total_tokens=None if asked is None or written is None else asked + written,
         reasoning="".join(map(_thought, blocks)) or None,
-        tool_calls=[_tool_call(block["toolUse"]) for block in blocks if isinstance(block.get("toolUse"), dict)] or None,
+        tool_calls=[
+            _tool_call(block["toolUse"])
+            for block in blocks
+            if isinstance(block.get("toolUse"), dict)
+        ]
+        or None,
         refused=finish == "content_filter",
     )
 
@@ -189,10 +214,16 @@ def bedrock(
     """A model or inference profile of Bedrock; `api_key` is one of Bedrock's own, otherwise requests are signed with
     the access key of the environment, or of the `profile` in AWS's files."""
     where = f"model {name!r}"
-    keys = Keys(access_key_id, secret_access_key, session_token) if access_key_id and secret_access_key else None
+    keys = (
+        Keys(access_key_id, secret_access_key, session_token)
+        if access_key_id and secret_access_key
+        else None
+    )
     if (keys is None and not api_key) or not region:
         keys, region = _of_profile(profile, keys, region, is_keyless=not api_key, where=where)
-    base = base_url(endpoint or f"https://bedrock-runtime.{region}.amazonaws.com", where=where, version="")
+    base = base_url(
+        endpoint or f"https://bedrock-runtime.{region}.amazonaws.com", where=where, version=""
+    )
     lowered = {header.lower(): value for header, value in (headers or {}).items()}
     sent = {**({"authorization": f"Bearer {api_key.strip()}"} if api_key else {}), **lowered}
     listing = base if endpoint else f"https://bedrock.{region}.amazonaws.com"
@@ -246,21 +277,33 @@ class BedrockModel(HttpModel):
         self.base = base
         self._signer = signer
         keys = signer[0]._asdict() if signer else {}
-        self.protect(base, {**headers, **{f"{part} secret": value for part, value in keys.items() if value}})
+        self.protect(
+            base, {**headers, **{f"{part} secret": value for part, value in keys.items() if value}}
+        )
         sent = {"content-type": "application/json", **headers}
-        self._transport = Transport(f"{base}/model/{quote(model_name, safe='')}/converse", sent, wanted=WANTED_HEADERS)
+        self._transport = Transport(
+            f"{base}/model/{quote(model_name, safe='')}/converse", sent, wanted=WANTED_HEADERS
+        )
 
     def body(self, request: Request) -> bytes:
         """The JSON of a request; the parameters of the chat API are given their names here."""
         params = request.params
-        named = {_NAMES.get(key, key): value for key, value in params.items() if key not in _NOT_SENT}
+        named = {
+            _NAMES.get(key, key): value for key, value in params.items() if key not in _NOT_SENT
+        }
         if isinstance(stop := named.get("stopSequences"), str):
             named["stopSequences"] = [stop]
         if isinstance(limit := named.get("maxTokens"), int | float) and limit <= 0:
             del named["maxTokens"]
         system, messages = turns(request.messages)
-        common = {key: value for key, value in named.items() if key in _INFERENCE and value is not None}
-        others = {key: value for key, value in named.items() if key not in _INFERENCE and value is not None}
+        common = {
+            key: value for key, value in named.items() if key in _INFERENCE and value is not None
+        }
+        others = {
+            key: value
+            for key, value in named.items()
+            if key not in _INFERENCE and value is not None
+        }
         sent: dict[str, Any] = {"inferenceConfig": common} if common else {}
         if others:
             sent["additionalModelRequestFields"] = others
@@ -273,10 +316,14 @@ class BedrockModel(HttpModel):
     async def _send(self, request: Request, arrivals: Arrivals | None = None) -> Reply:
         body = self.body(request)
         headers = self._headers_of("POST", self._transport.url, body)
-        return await self._transport.post(body, timeout=request.timeout, headers=headers, arrivals=arrivals)
+        return await self._transport.post(
+            body, timeout=request.timeout, headers=headers, arrivals=arrivals
+        )
 
     async def list_models(self) -> Reply:
-        return await self._transport.get(self.listing, timeout=10, headers=self._headers_of("GET", self.listing, b""))
+        return await self._transport.get(
+            self.listing, timeout=10, headers=self._headers_of("GET", self.listing, b"")
+        )
 
     def _headers_of(self, method: str, url: str, body: bytes) -> dict[str, str] | None:
         if self._signer is None:

@@ -17,7 +17,9 @@ from assay.text.messages import messages_text
 def demo(name: str, *, skill: float = 0.8, latency_ms: float = 0.0) -> Model:
     """Assay's built-in solver, not a language model: `skill` (0 to 1) is how often it is right."""
     if not 0 <= skill <= 1:
-        raise UserError(f"skill is {skill!r}", where=f"model {name!r}", fix="give a number from 0 to 1")
+        raise UserError(
+            f"skill is {skill!r}", where=f"model {name!r}", fix="give a number from 0 to 1"
+        )
     return DemoModel(name, skill, latency_ms / 1000)
 
 
@@ -28,7 +30,12 @@ class DemoModel:
         self.name = name
         self.skill = skill
         self.latency = latency
-        self.identity: Mapping[str, Any] = {"type": "demo", "name": name, "skill": skill, "version": VERSION}
+        self.identity: Mapping[str, Any] = {
+            "type": "demo",
+            "name": name,
+            "skill": skill,
+            "version": VERSION,
+        }
 
     async def complete(self, request: Request) -> Completion:
         if self.latency:

@@ -55,7 +55,11 @@ _decode = msgspec.json.Decoder(_Answer).decode
 
 
 def _parts(answer: _Answer) -> list[dict[str, Any]]:
-    return [part for candidate in answer.candidates[:1] for part in (candidate.content or _Content()).parts]
+    return [
+        part
+        for candidate in answer.candidates[:1]
+        for part in (candidate.content or _Content()).parts
+    ]
 
 
 def _free(answer: _Answer) -> list[Any]:
@@ -68,24 +72,35 @@ def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     parts = _parts(answer)
     blocked = (answer.promptFeedback or {}).get("blockReason")
     if not answer.candidates and not blocked:
-        raise TransientError(f"the server's answer has no candidates: {server_message(secrets.scrubbed(body))[1]}")
+        raise TransientError(
+            f"the server's answer has no candidates: {server_message(secrets.scrubbed(body))[1]}"
+        )
     usage = answer.usageMetadata or _Usage()
     written, thought = usage.candidatesTokenCount, usage.thoughtsTokenCount
     calls = [
-        _tool_call(part, number) for number, part in enumerate(parts) if isinstance(part.get("functionCall"), dict)
+        _tool_call(part, number)
+        for number, part in enumerate(parts)
+        if isinstance(part.get("functionCall"), dict)
     ]
     reason = answer.candidates[0].finishReason if answer.candidates else "SAFETY"
     filtered = reason in _FILTERS
     finish = "content_filter" if filtered else _FINISH.get(reason or "", reason)
     return Completion(
-        text="".join(str(part["text"]) for part in parts if "text" in part and not part.get("thought")),
+        text="".join(
+            str(part["text"]) for part in parts if "text" in part and not part.get("thought")
+        ),
         finish_reason="tool_calls" if calls and finish == "stop" else finish,
         response_id=answer.responseId,
         prompt_tokens=count(usage.promptTokenCount),
-        completion_tokens=None if written is None and thought is None else count((written or 0) + (thought or 0)),
+        completion_tokens=None
+        if written is None and thought is None
+        else count((written or 0) + (thought or 0)),
         total_tokens=count(usage.totalTokenCount),
         served_model=answer.modelVersion,
-        reasoning="".join(str(part["text"]) for part in parts if "text" in part and part.get("thought")) or None,
+        reasoning="".join(
+            str(part["text"]) for part in parts if "text" in part and part.get("thought")
+        )
+        or None,
         tool_calls=calls or None,
         refused=filtered,
         logprobs=_logprobs(answer.candidates[0].logprobsResult) if answer.candidates else None,
@@ -95,7 +110,11 @@ def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
 def _tool_call(part: Mapping[str, Any], number: int) -> dict[str, Any]:
     call: Any = part["functionCall"]
     function = {"name": call.get("name"), "arguments": _encode(call.get("args") or {}).decode()}
-    made: dict[str, Any] = {"id": call.get("id") or f"call_{number}", "type": "function", "function": function}
+    made: dict[str, Any] = {
+        "id": call.get("id") or f"call_{number}",
+        "type": "function",
+        "function": function,
+    }
     if signature := part.get("thoughtSignature"):
         made["extra_content"] = {"google": {"thought_signature": signature}}
     return made
@@ -104,14 +123,21 @@ def _tool_call(part: Mapping[str, Any], number: int) -> dict[str, Any]:
 def _logprobs(found: Any) -> list[Any] | None:
     """Token by token, as the chat API gives them."""
     chosen = [_token(entry) for entry in _mappings(found, "chosenCandidates")]
-    tops = [[_token(entry) for entry in _mappings(top, "candidates")] for top in _mappings(found, "topCandidates")]
+    tops = [
+        [_token(entry) for entry in _mappings(top, "candidates")]
+        for top in _mappings(found, "topCandidates")
+    ]
     pairs = zip_longest(chosen, tops[: len(chosen)], fillvalue=[])
-    return [{**token, "top_logprobs": top} for token, top in pairs if isinstance(token, dict)] or None
+    return [
+        {**token, "top_logprobs": top} for token, top in pairs if isinstance(token, dict)
+    ] or None
 
 
 def _mappings(found: Any, key: str) -> list[dict[str, Any]]:
     entries: Any = found.get(key) if isinstance(found, dict) else None
-    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    return (
+        [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    )
 
 
 def _token(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,7 +172,9 @@ class GeminiModel(HttpModel):
     """`base` is the address of the list of models: a model's own is below it."""
 
     owned = frozenset({"contents", "systemInstruction", "model"})
-    key_fix = "set the variable GEMINI_API_KEY, or name your own in the config: `api_key: ${MY_VARIABLE}`"
+    key_fix = (
+        "set the variable GEMINI_API_KEY, or name your own in the config: `api_key: ${MY_VARIABLE}`"
+    )
     read_answer = staticmethod(read_answer)
 
     def __init__(
@@ -172,7 +200,9 @@ class GeminiModel(HttpModel):
         """The JSON of a request; the parameters of the chat API are given their names here."""
         system, contents = turns(request.messages)
         extra = dict(self._extra)
-        config = generation(request.params, request.sample_index, self.model_name) | extra.pop("generationConfig", {})
+        config = generation(request.params, request.sample_index, self.model_name) | extra.pop(
+            "generationConfig", {}
+        )
         sent: dict[str, Any] = {"generationConfig": config} if config else {}
         if offered := request.params.get("tools"):
             sent["tools"] = tools(offered)

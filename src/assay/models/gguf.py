@@ -59,20 +59,30 @@ class GgufModel(ServedModel):
     def __init__(self, name: str, file: Weights, engine: Engine) -> None:
         context = engine.context or min(CONTEXT, file.context or CONTEXT)
         threads = engine.threads or max(1, _processors() // 2)
-        for key, value in (("context", context), ("threads", threads), ("parallel", engine.parallel)):
+        for key, value in (
+            ("context", context),
+            ("threads", threads),
+            ("parallel", engine.parallel),
+        ):
             if value < 1:
-                raise UserError(f"{key} is {value}", where=f"model {name!r}", fix="give a number from 1 on")
+                raise UserError(
+                    f"{key} is {value}", where=f"model {name!r}", fix="give a number from 1 on"
+                )
         job = {"path": str(file.path), "name": name, "context": context, "threads": threads}
 
         def launch(port: int) -> Launch:
             settings = json.dumps({**job, "port": port, "parallel": engine.parallel})
-            return Launch([sys.executable, "-P", str(_SERVER), settings])  # -P: no module of the current folder
+            return Launch(
+                [sys.executable, "-P", str(_SERVER), settings]
+            )  # -P: no module of the current folder
 
         super().__init__(
             name,
             type="gguf",
             model_path=None,
-            server=LocalServer(name, launch, port=None, start_timeout=engine.start_timeout, log=engine.log),
+            server=LocalServer(
+                name, launch, port=None, start_timeout=engine.start_timeout, log=engine.log
+            ),
             model_name=name,
             endpoint="http://127.0.0.1",  # until it is started
             api=engine.api,
@@ -87,7 +97,10 @@ class GgufModel(ServedModel):
     def check(self) -> None:
         """UserError where no request could succeed."""
         if not is_installed():
-            raise UserError("this model needs llama.cpp, which is not installed", fix="pip install 'assay[local]'")
+            raise UserError(
+                "this model needs llama.cpp, which is not installed",
+                fix="pip install 'assay[local]'",
+            )
 
     async def _start_server(self, server: LocalServer) -> None:
         try:

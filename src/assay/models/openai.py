@@ -12,7 +12,13 @@ from assay.config.environment import FromEnvironment
 from assay.errors import CallError, LaneError, PermanentError, UserError
 from assay.interfaces import Completion, Likelihood, Likelihoods, Model, Request
 from assay.models._chat_answer import read_answer
-from assay.models._failures import WANTED_HEADERS, failure, model_names, server_message, unknown_model
+from assay.models._failures import (
+    WANTED_HEADERS,
+    failure,
+    model_names,
+    server_message,
+    unknown_model,
+)
 from assay.models._forced_decoding import ForcedDecoding
 from assay.models._likelihood import Asker, Completions
 from assay.models._prompt_logprobs import Generate, PromptLogprobs
@@ -26,7 +32,9 @@ from assay.text.messages import messages_text
 
 _NOT_SENT = {"num_samples", "think", "seed", "stream"}
 _LOCAL = "http://localhost:1234/v1"
-_KEY_FIX = "set the variable OPENAI_API_KEY, or name your own in the config: `api_key: ${MY_VARIABLE}`"
+_KEY_FIX = (
+    "set the variable OPENAI_API_KEY, or name your own in the config: `api_key: ${MY_VARIABLE}`"
+)
 _PATHS = {"chat": "/chat/completions", "completions": "/completions", "responses": "/responses"}
 _encode = msgspec.json.encode
 Api = Literal["chat", "completions", "responses"]
@@ -53,7 +61,16 @@ def openai(
         endpoint = os.environ.get("OPENAI_BASE_URL") or _LOCAL
     body, sent = extra_body or {}, headers or {}
     return OpenAIModel(
-        name, model_name or name, endpoint, api, api_key, revision, body, sent, rename or {}, stream=stream
+        name,
+        model_name or name,
+        endpoint,
+        api,
+        api_key,
+        revision,
+        body,
+        sent,
+        rename or {},
+        stream=stream,
     )
 
 
@@ -76,13 +93,26 @@ class HttpModel:
     _keys: Secrets | None  # in no answer
 
     def __init__(
-        self, name: str, model_name: str, revision: str | None, extra_body: dict[str, Any], **identity: str
+        self,
+        name: str,
+        model_name: str,
+        revision: str | None,
+        extra_body: dict[str, Any],
+        **identity: str,
     ) -> None:
         if owned := self.owned & extra_body.keys():
-            raise UserError(f"extra_body must not hold {min(owned)!r}: the engine fills it", where=f"model {name!r}")
+            raise UserError(
+                f"extra_body must not hold {min(owned)!r}: the engine fills it",
+                where=f"model {name!r}",
+            )
         self.name = name
         self.model_name = model_name
-        own: dict[str, Any] = {"name": name, "model_name": model_name, "revision": revision, "extra_body": extra_body}
+        own: dict[str, Any] = {
+            "name": name,
+            "model_name": model_name,
+            "revision": revision,
+            "extra_body": extra_body,
+        }
         self.identity: Mapping[str, Any] = {**identity, **own}
         self._extra = extra_body
 
@@ -99,7 +129,9 @@ class HttpModel:
         self._keys = Secrets([*keys, *(part for part in user if not is_word(part))]) or None
 
     async def _send(self, request: Request, arrivals: Arrivals | None = None) -> Reply:
-        return await self._transport.post(self.body(request), timeout=request.timeout, arrivals=arrivals)
+        return await self._transport.post(
+            self.body(request), timeout=request.timeout, arrivals=arrivals
+        )
 
     async def complete(self, request: Request) -> Completion:
         """A prompt that the server's filter stopped is a refused answer; every other failure is an error."""
@@ -138,7 +170,13 @@ class HttpModel:
 
     async def _failure(self, reply: Reply) -> CallError:
         where = self._transport.shown
-        error = failure(reply, model_name=self.model_name, where=where, key_fix=self.key_fix, secrets=self._secrets)
+        error = failure(
+            reply,
+            model_name=self.model_name,
+            where=where,
+            key_fix=self.key_fix,
+            secrets=self._secrets,
+        )
         return await unknown_model(reply, self.models, self.model_name, error)
 
     async def models(self) -> list[str]:
@@ -146,9 +184,13 @@ class HttpModel:
         reply = await self.list_models()
         where = self._transport.shown
         if reply.status == 404:
-            raise LaneError("the server has no list of models (HTTP 404)", where=where, fix="check its address")
+            raise LaneError(
+                "the server has no list of models (HTTP 404)", where=where, fix="check its address"
+            )
         if reply.status != 200:
-            raise failure(reply, model_name="", where=where, key_fix=self.key_fix, secrets=self._secrets)
+            raise failure(
+                reply, model_name="", where=where, key_fix=self.key_fix, secrets=self._secrets
+            )
         return model_names(self._secrets.masked(reply.body))
 
     async def list_models(self) -> Reply:
@@ -188,7 +230,11 @@ class OpenAIModel(HttpModel):
             self.read_answer = read_response
             if self.stream:
                 fix = "leave out `stream`, or use `api: chat`"
-                raise UserError("answers of the Responses API are not streamed", where=f"model {name!r}", fix=fix)
+                raise UserError(
+                    "answers of the Responses API are not streamed",
+                    where=f"model {name!r}",
+                    fix=fix,
+                )
         if isinstance(api_key, FromEnvironment):
             self.key_fix = f"check what {api_key.reference} holds"
         self._seed = _encode(self.rename.get("seed", "seed")) + b":%b,"
@@ -205,7 +251,9 @@ class OpenAIModel(HttpModel):
         bearer = {"authorization": f"Bearer {key}"} if key else {}
         self.protect(self.base, {**bearer, **self._headers})
         self.sent = {"content-type": "application/json", **bearer, **self._headers}
-        self._transport = Transport(self.base + _PATHS[self.api] + self.query, self.sent, wanted=WANTED_HEADERS)
+        self._transport = Transport(
+            self.base + _PATHS[self.api] + self.query, self.sent, wanted=WANTED_HEADERS
+        )
 
     def body(self, request: Request) -> bytes:
         """The JSON of a request; its beginning is made again only when the parameters change."""
@@ -217,11 +265,15 @@ class OpenAIModel(HttpModel):
         start = self._start
         seed = params.get("seed")
         if seed is not None:
-            start += self._seed % _encode(seed + request.sample_index if isinstance(seed, int) else seed)
+            start += self._seed % _encode(
+                seed + request.sample_index if isinstance(seed, int) else seed
+            )
         if self.api == "chat":
             return start + b'"messages":' + _encode(request.messages) + b"}"
         if has_media(request.messages):
-            raise PermanentError("the completions API takes text only", fix="ask the chat API: `api: chat`")
+            raise PermanentError(
+                "the completions API takes text only", fix="ask the chat API: `api: chat`"
+            )
         return start + b'"prompt":' + _encode(messages_text(request.messages)) + b"}"
 
     async def likelihood(self, request: Likelihood) -> Likelihoods:
@@ -253,14 +305,22 @@ class OpenAIModel(HttpModel):
         return await self._failure(reply)
 
     def _encode_start(self, params: Mapping[str, Any]) -> bytes:
-        sent = {key: value for key, value in params.items() if key not in _NOT_SENT and value is not None}
+        sent = {
+            key: value
+            for key, value in params.items()
+            if key not in _NOT_SENT and value is not None
+        }
         if isinstance(limit := sent.get("max_tokens"), (int, float)) and limit <= 0:
             del sent["max_tokens"]
         for ours in self.rename.keys() & sent.keys():
             sent.setdefault(self.rename[ours], sent[ours])
             del sent[ours]
         if self.stream:
-            sent = {"stream": True, **({"stream_options": {"include_usage": True}} if self.counted else {}), **sent}
+            sent = {
+                "stream": True,
+                **({"stream_options": {"include_usage": True}} if self.counted else {}),
+                **sent,
+            }
         return _encode({"model": self.model_name, **sent, **self._extra})[:-1] + b","
 
 
@@ -284,6 +344,9 @@ def base_url(endpoint: str, *, where: str = "", version: str = "/v1") -> str:
 def _key_for(base: str) -> str:
     """The key from the environment, for the servers that it surely belongs to: OpenAI's and OPENAI_BASE_URL."""
     base_of_key = os.environ.get("OPENAI_BASE_URL", "").rstrip("/")
-    if urlsplit(base).hostname != "api.openai.com" and base not in (base_of_key, f"{base_of_key}/v1"):
+    if urlsplit(base).hostname != "api.openai.com" and base not in (
+        base_of_key,
+        f"{base_of_key}/v1",
+    ):
         return ""
     return os.environ.get("OPENAI_API_KEY", "").strip()

@@ -48,7 +48,9 @@ def python(
 class PythonModel:
     """Calls the function; a sync one runs in a thread, so it may block."""
 
-    def __init__(self, name: str, function: Callable[..., Any], params: dict[str, Any], where: str) -> None:
+    def __init__(
+        self, name: str, function: Callable[..., Any], params: dict[str, Any], where: str
+    ) -> None:
         from assay.usercode import identity
 
         self.name = name
@@ -56,7 +58,9 @@ class PythonModel:
         self._params = params
         self._threads: Threads | None = None
         self._argument = _argument(function, params, where)
-        self._is_async = inspect.iscoroutinefunction(inspect.unwrap(function)) or inspect.iscoroutinefunction(
+        self._is_async = inspect.iscoroutinefunction(
+            inspect.unwrap(function)
+        ) or inspect.iscoroutinefunction(
             getattr(function, "__call__", None)  # noqa: B004  an object whose call is async
         )
         self.identity: Mapping[str, Any] = {
@@ -108,7 +112,9 @@ class PythonModel:
         try:
             return msgspec.convert(fields, Completion)
         except msgspec.ValidationError as error:
-            raise PermanentError(f"{self.name!r} returned a dict that is not an answer: {error}") from None
+            raise PermanentError(
+                f"{self.name!r} returned a dict that is not an answer: {error}"
+            ) from None
 
     async def close(self) -> None:
         """Let the threads end; one whose function hangs is left behind."""
@@ -117,7 +123,9 @@ class PythonModel:
             threads.close()
 
 
-def _argument(function: Callable[..., Any], params: Mapping[str, Any], where: str) -> Callable[[Request], Any]:
+def _argument(
+    function: Callable[..., Any], params: Mapping[str, Any], where: str
+) -> Callable[[Request], Any]:
     """What the function's first parameter asks for; also checks that the other parameters fit."""
     try:
         signature = inspect.signature(function)

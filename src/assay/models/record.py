@@ -31,10 +31,16 @@ def record(name: str, *, of: dict[str, Any], path: str) -> Model:
     params = dict(of)
     type_ = params.pop("type", "openai")
     if not isinstance(type_, str) or type_ == "record":
-        raise UserError("`of` must describe a model that answers", where=where, fix="write `of: {type: openai, …}`")
+        raise UserError(
+            "`of` must describe a model that answers",
+            where=where,
+            fix="write `of: {type: openai, …}`",
+        )
     inner_name = str(params.pop("name", name))
     factory = registry.model.get(type_, where=where)
-    return RecordModel(name, factory(inner_name, **registry.check_params(factory, params, where=where)), Path(path))
+    return RecordModel(
+        name, factory(inner_name, **registry.check_params(factory, params, where=where)), Path(path)
+    )
 
 
 class RecordModel:
@@ -71,7 +77,9 @@ class RecordModel:
         try:
             written = os.write(self._descriptor, line)
         except OSError as error:
-            raise LaneError(f"the answer cannot be kept: {error.strerror}", where=str(self.file)) from None
+            raise LaneError(
+                f"the answer cannot be kept: {error.strerror}", where=str(self.file)
+            ) from None
         if written < len(line):
             os.ftruncate(self._descriptor, os.lseek(self._descriptor, 0, os.SEEK_END) - written)
             raise LaneError("the answer cannot be kept: the disk is full", where=str(self.file))

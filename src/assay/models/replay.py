@@ -66,7 +66,12 @@ class ReplayModel:
         self.source = source
         with reading.opened(file) as content:
             found = file_digest(content, lambda: blake2b(digest_size=16)).hexdigest()
-        self.identity: Mapping[str, Any] = {"type": "replay", "name": name, "model": source, "content": found}
+        self.identity: Mapping[str, Any] = {
+            "type": "replay",
+            "name": name,
+            "model": source,
+            "content": found,
+        }
         self._indexing = asyncio.Lock()
         self._digests: Any = None
         self._offsets: Any = None
@@ -114,7 +119,9 @@ class ReplayModel:
                 if row is not None and row.error is None and row.outcome in ("ok", "refused"):
                     models.add(row.model_name)
                     if self.source in (None, row.model_name):
-                        digests.append(_digest(row.messages or _as_prompt(row.prompt), row.sample_index))
+                        digests.append(
+                            _digest(row.messages or _as_prompt(row.prompt), row.sample_index)
+                        )
                         offsets.append(offset)
                 offset += len(line)
         if problem := self._wrong_model(models):
@@ -122,13 +129,21 @@ class ReplayModel:
         found = np.frombuffer(digests, dtype=np.uint64) if digests else np.zeros(0, dtype=np.uint64)
         order = np.argsort(found, kind="stable")
         self._digests = found[order]
-        self._offsets = np.frombuffer(offsets, dtype=np.int64)[order] if offsets else np.zeros(0, dtype=np.int64)
+        self._offsets = (
+            np.frombuffer(offsets, dtype=np.int64)[order]
+            if offsets
+            else np.zeros(0, dtype=np.int64)
+        )
         self._descriptor = os.open(self.file, os.O_RDONLY)
 
     def _wrong_model(self, models: set[str]) -> CallError | None:
         if self.source is None and len(models) > 1:
             what = f"the responses are those of {len(models)} models"
-            return LaneError(what, where=str(self.file), fix=f"say which one: `model:` {', '.join(sorted(models))}")
+            return LaneError(
+                what,
+                where=str(self.file),
+                fix=f"say which one: `model:` {', '.join(sorted(models))}",
+            )
         if self.source is not None and self.source not in models:
             what = f"there are no responses of the model {self.source!r}"
             return LaneError(what, where=str(self.file), fix=nearest(self.source, models))
@@ -153,7 +168,9 @@ def _digest(messages: list[Message], sample_index: int) -> int:
 def _row(line: bytes) -> _Asked | None:
     try:
         return _decode_row(line)
-    except msgspec.DecodeError:  # a torn or foreign line holds no answer; the store reports such lines
+    except (
+        msgspec.DecodeError
+    ):  # a torn or foreign line holds no answer; the store reports such lines
         return None
 
 

@@ -105,7 +105,9 @@ class TransformersModel:
     async def likelihood(self, request: Likelihood) -> Likelihoods:
         loaded, _ = await self._model()
         jobs = self._jobs(loaded, request)
-        done: asyncio.Future[list[list[LogProbability]]] = asyncio.get_running_loop().create_future()
+        done: asyncio.Future[list[list[LogProbability]]] = (
+            asyncio.get_running_loop().create_future()
+        )
         self._waiting.append((jobs, done))
         if self._working is None or self._working.done():
             self._working = asyncio.create_task(self._work())
@@ -114,10 +116,16 @@ class TransformersModel:
         if request.rolling:
             parts = [value for values in found for value in values]
             known = [value.greedy for value in parts]
-            values = [LogProbability([number for value in parts for number in value.tokens], all(known))]
+            values = [
+                LogProbability([number for value in parts for number in value.tokens], all(known))
+            ]
         read = sum(job.length() for job in jobs)
         return Likelihoods(
-            values=values, way="transformers", prompt_tokens=read, completion_tokens=0, total_tokens=read
+            values=values,
+            way="transformers",
+            prompt_tokens=read,
+            completion_tokens=0,
+            total_tokens=read,
         )
 
     def _jobs(self, loaded: CausalLM, request: Likelihood) -> list[Job]:
@@ -125,13 +133,18 @@ class TransformersModel:
         context = loaded.chat(request.messages) if request.chat else messages_text(request.messages)
         before = split(context, "")[0]
         start = loaded.tokens(before) if before else []
-        continuations = [loaded.tokens("".join(split(context, text)))[len(start) :] for text in request.continuations]
+        continuations = [
+            loaded.tokens("".join(split(context, text)))[len(start) :]
+            for text in request.continuations
+        ]
         for text, tokens in zip(request.continuations, continuations, strict=True):
             if not tokens:
                 raise no_token(text)
         if not start or self._settings["add_bos"]:
             if loaded.before is None:
-                raise PermanentError("the model has no token for the beginning of a text", fix="set `unconditional`")
+                raise PermanentError(
+                    "the model has no token for the beginning of a text", fix="set `unconditional`"
+                )
             start = [loaded.before, *start]
         if request.rolling and len(start) == 1:
             pieces = windows(continuations[0], start[0], loaded.longest)
@@ -152,9 +165,15 @@ class TransformersModel:
             taken, self._waiting = self._waiting, []
             jobs = [job for jobs, done in taken if not done.cancelled() for job in jobs]
             try:
-                found = iter(await threads.call(partial(loaded.score, jobs, self._batch_size)) if jobs else [])
+                found = iter(
+                    await threads.call(partial(loaded.score, jobs, self._batch_size))
+                    if jobs
+                    else []
+                )
             except Exception as error:
-                failed = LaneError(f"the model cannot be used: {str(error).splitlines()[0] if str(error) else error!r}")
+                failed = LaneError(
+                    f"the model cannot be used: {str(error).splitlines()[0] if str(error) else error!r}"
+                )
                 for _, done in taken:
                     if not done.done():
                         done.set_exception(failed)

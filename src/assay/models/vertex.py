@@ -35,18 +35,28 @@ def vertex(
     if not token:
         file = credentials or (DEFAULT_FILE if Path(DEFAULT_FILE).expanduser().is_file() else None)
         if file is None:
-            raise UserError("Google Cloud needs credentials, and there are none", where=where, fix=_FIX)
+            raise UserError(
+                "Google Cloud needs credentials, and there are none", where=where, fix=_FIX
+            )
         found = read_credentials(file, where)
         tokens, project = Tokens(found), project or found.project_id or found.quota_project_id
     if not project:
         fix = "set GOOGLE_CLOUD_PROJECT, or write `project:`"
-        raise UserError("Vertex needs the project, and GOOGLE_CLOUD_PROJECT is not set", where=where, fix=fix)
-    host = "aiplatform.googleapis.com" if location == "global" else f"{location}-aiplatform.googleapis.com"
+        raise UserError(
+            "Vertex needs the project, and GOOGLE_CLOUD_PROJECT is not set", where=where, fix=fix
+        )
+    host = (
+        "aiplatform.googleapis.com"
+        if location == "global"
+        else f"{location}-aiplatform.googleapis.com"
+    )
     base = base_url(endpoint or f"https://{host}/v1", where=where)
     models = f"{base}/projects/{project}/locations/{location}/publishers/google/models"
     sent = {header.lower(): value for header, value in (headers or {}).items()}
     sent |= {"authorization": f"Bearer {token}"} if token else {}
-    made = VertexModel(name, model_name or name, models, sent, revision, extra_body or {}, type="vertex")
+    made = VertexModel(
+        name, model_name or name, models, sent, revision, extra_body or {}, type="vertex"
+    )
     made.tokens = tokens
     made.listing = f"{base}beta1/publishers/google/models?pageSize=1000"  # not in /v1
     return made
@@ -65,12 +75,16 @@ class VertexModel(GeminiModel):
         token = await self.tokens.token()
         if token != self._last:
             self._last = token
-            self.protect(self.base, {**self.headers, **self.tokens.secrets(), "authorization": token})
+            self.protect(
+                self.base, {**self.headers, **self.tokens.secrets(), "authorization": token}
+            )
         return {"authorization": f"Bearer {token}"}
 
     async def _send(self, request: Request, arrivals: Arrivals | None = None) -> Reply:
         headers, body = await self._bearer(), self.body(request)
-        return await self._transport.post(body, timeout=request.timeout, headers=headers, arrivals=arrivals)
+        return await self._transport.post(
+            body, timeout=request.timeout, headers=headers, arrivals=arrivals
+        )
 
     async def list_models(self) -> Reply:
         return await self._transport.get(self.listing, timeout=10, headers=await self._bearer())

@@ -14,7 +14,11 @@ INNER_PORT = 8000
 
 @model(params=Served)
 def vllm(
-    name: str, *, endpoint: str = "http://localhost:8000/v1", start_timeout: float = 600.0, **server: Any
+    name: str,
+    *,
+    endpoint: str = "http://localhost:8000/v1",
+    start_timeout: float = 600.0,
+    **server: Any,
 ) -> Model:
     """A model of a vLLM server: one that runs at `endpoint`, or one started by `command` or in a container.
 
@@ -25,14 +29,30 @@ def vllm(
     settings = Served(**server)
     if settings.docker is not None and settings.model_path is None:
         raise UserError(
-            "the container needs `model_path`", where=f"model {name!r}", fix="a repository's name or a folder"
+            "the container needs `model_path`",
+            where=f"model {name!r}",
+            fix="a repository's name or a folder",
         )
 
     def in_container(docker: Docker, port: int) -> Launch:
         served_name = settings.model_name or name
-        args = ["--model", str(settings.model_path), "--served-model-name", served_name, "--port", str(INNER_PORT)]
-        return container(docker, ["--ipc=host"], image=IMAGE, port=port, inner_port=INNER_PORT, args=args)
+        args = [
+            "--model",
+            str(settings.model_path),
+            "--served-model-name",
+            served_name,
+            "--port",
+            str(INNER_PORT),
+        ]
+        return container(
+            docker, ["--ipc=host"], image=IMAGE, port=port, inner_port=INNER_PORT, args=args
+        )
 
     return served_model(
-        name, settings, type="vllm", endpoint=endpoint, start_timeout=start_timeout, in_container=in_container
+        name,
+        settings,
+        type="vllm",
+        endpoint=endpoint,
+        start_timeout=start_timeout,
+        in_container=in_container,
     )

@@ -32,7 +32,10 @@ class FewShot(msgspec.Struct, kw_only=True):
 
     def identity(self) -> str:
         """Equal for settings and examples that could not show an item anything else."""
-        shown = [(item.id, item.data, item.ground_truth, item.metadata, item.extra) for item in self.items]
+        shown = [
+            (item.id, item.data, item.ground_truth, item.metadata, item.extra)
+            for item in self.items
+        ]
         rest = [self.n, self.seed, self.pick, self.text, self.messages, self.separator]
         return digest("few-shot", canonical(shown), canonical(rest)).hex()[:16]
 
@@ -40,7 +43,9 @@ class FewShot(msgspec.Struct, kw_only=True):
 class Shots:
     """The chosen examples of each item, as texts or as turns; each example is rendered once."""
 
-    def __init__(self, settings: FewShot, turns: list[tuple[str, Render]], text: Render | None) -> None:
+    def __init__(
+        self, settings: FewShot, turns: list[tuple[str, Render]], text: Render | None
+    ) -> None:
         self.settings = settings
         self.as_text = text is not None
         self._turns = turns
@@ -67,7 +72,9 @@ class Shots:
         excluded = set[int]().union(*(self._marked.get(mark, ()) for mark in _marks(item)))
         remaining = len(settings.items) - len(excluded)
         if remaining < settings.n:
-            what = f"few_shot wants {settings.n} examples, {remaining} remain without the item itself"
+            what = (
+                f"few_shot wants {settings.n} examples, {remaining} remain without the item itself"
+            )
             raise UserError(what, fix="lower `n`, or add examples")
         count = min(len(settings.items), settings.n + len(excluded))
         everything = range(len(settings.items))
@@ -83,7 +90,9 @@ class Shots:
                 self._rendered[number] = self._render(_seen(item))
             except KeyError as error:
                 hint = nearest(str(error.args[0]), _seen(item))
-                raise UserError(f"example {item.id!r}: the template uses {error.args[0]!r}; {hint}") from None
+                raise UserError(
+                    f"example {item.id!r}: the template uses {error.args[0]!r}; {hint}"
+                ) from None
         return self._rendered[number]
 
     def _render(self, context: Variables) -> Any:

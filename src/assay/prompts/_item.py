@@ -37,7 +37,11 @@ class Chat(msgspec.Struct, kw_only=True):
 
     def text(self) -> str:
         """Part of a prompt's text; nothing where nothing is said, so that old prompts keep their names."""
-        given = {name: value for name, value in msgspec.to_builtins(self).items() if value != _DEFAULTS[name]}
+        given = {
+            name: value
+            for name, value in msgspec.to_builtins(self).items()
+            if value != _DEFAULTS[name]
+        }
         return f"\n{{# chat: {msgspec.json.encode(given).decode()} #}}" if given else ""
 
 
@@ -52,16 +56,29 @@ class Conversation:
         self._system = compiled(chat.system, where) if chat.system else None
         self._adds = chat != Chat()
         if chat.turns == "each" and chat.prefill:
-            raise UserError("an answer to each turn cannot be begun with `prefill`", fix="remove one of them")
+            raise UserError(
+                "an answer to each turn cannot be begun with `prefill`", fix="remove one of them"
+            )
 
-    def asked(self, messages: list[Message], context: Variables, names: Sequence[str], *, each: bool = False) -> Asked:
+    def asked(
+        self,
+        messages: list[Message],
+        context: Variables,
+        names: Sequence[str],
+        *,
+        each: bool = False,
+    ) -> Asked:
         """The request: with system prompt and beginning of the answer, the row's before the config's; `names` are the
         row's fields that count."""
         row = {name: context[name] for name in names if context.get(name) not in (None, "", [])}
         system, prefill = row.pop("system", None), row.pop("prefill", self.chat.prefill)
         if system is None and self._system is not None:
             system = self._system(context)
-        if isinstance(system, str) and system and messages[0].get("role") not in ("system", "developer"):
+        if (
+            isinstance(system, str)
+            and system
+            and messages[0].get("role") not in ("system", "developer")
+        ):
             messages = [{"role": "system", "content": system}, *messages]
         if isinstance(prefill, str) and prefill:
             messages = [*messages, {"role": "assistant", "content": prefill}]
@@ -73,7 +90,10 @@ class Conversation:
         conversation = conversation_in(context)
         names = self.chat.row_params
         if conversation is None:
-            _refuse_leak(item, next((context[field] for field in DEFAULT_FIELDS if field in context), item.data))
+            _refuse_leak(
+                item,
+                next((context[field] for field in DEFAULT_FIELDS if field in context), item.data),
+            )
             messages = [{"role": "user", "content": question(context)}]
             return self.asked(messages, context, names or ()) if self._adds else Asked(messages)
         field, messages = conversation
@@ -82,7 +102,9 @@ class Conversation:
             raise UserError(f"the conversation in `{field}` ends with the assistant", fix=_ENDS)
         messages = [_placed(message, media) for message in messages]
         separated(messages)  # refuses data that are none, or too much
-        return self.asked(messages, context, ROW_FIELDS if names is None else names, each=field == "turns")
+        return self.asked(
+            messages, context, ROW_FIELDS if names is None else names, each=field == "turns"
+        )
 
 
 def _params(row: dict[str, Any]) -> dict[str, Any]:
@@ -92,13 +114,19 @@ def _params(row: dict[str, Any]) -> dict[str, Any]:
     for name in row.keys() & {"response_format", "tool_choice"}:
         row[name] = _parsed(row[name])
     if not isinstance(row.get("response_format", {}), dict):
-        raise UserError("`response_format` is not an object", fix="write {type: json_schema, json_schema: {…}}")
+        raise UserError(
+            "`response_format` is not an object", fix="write {type: json_schema, json_schema: {…}}"
+        )
     return row
 
 
 def _placed(message: Message, media: Media) -> Message:
     content = message.get("content")
-    return {**message, "content": [media.placed(part) for part in content]} if isinstance(content, list) else message
+    return (
+        {**message, "content": [media.placed(part) for part in content]}
+        if isinstance(content, list)
+        else message
+    )
 
 
 def _refuse_leak(item: Item, sent: Any) -> None:
@@ -107,8 +135,13 @@ def _refuse_leak(item: Item, sent: Any) -> None:
     if not isinstance(whole, (dict, list)):
         return
     fields: dict[str, Any] = whole if isinstance(whole, dict) else {}
-    leaks = [*answer_fields(fields), *(name for name, value in fields.items() if _holds(value, truth))]
-    listed = isinstance(whole, list) and any(_holds(entry, truth) for entry in whole if isinstance(entry, dict))
+    leaks = [
+        *answer_fields(fields),
+        *(name for name, value in fields.items() if _holds(value, truth)),
+    ]
+    listed = isinstance(whole, list) and any(
+        _holds(entry, truth) for entry in whole if isinstance(entry, dict)
+    )
     if item.ground_truth is not sent and not leaks and not listed:
         return
     shown = [name for name in fields if name not in leaks and str(name).isidentifier()]

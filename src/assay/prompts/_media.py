@@ -55,7 +55,9 @@ class Media:
 
     def _field(self, kind: str, value: Any, detail: dict[str, str]) -> list[Message]:
         """What an item's field names: nothing, one file, or several."""
-        sources: list[Any] = value if isinstance(value, list) else [] if value in (None, "") else [value]
+        sources: list[Any] = (
+            value if isinstance(value, list) else [] if value in (None, "") else [value]
+        )
         return [self.placed(part_of(kind, source, detail)) for source in sources]
 
     def placed(self, part: Any) -> Any:
@@ -64,7 +66,9 @@ class Media:
             return part
         if self._folder is None:
             what = f"it is not clear which folder {part['path']!r} is in"
-            raise UserError(what, fix="name the folder of the rows' files: `media: FOLDER` in `dataset`")
+            raise UserError(
+                what, fix="name the folder of the rows' files: `media: FOLDER` in `dataset`"
+            )
         reference, file = described(part["path"], self._folder, self._folder, part["type"])
         self.files[reference["digest"]] = file
         detail = {"detail": part["detail"]} if "detail" in part else {}
@@ -74,5 +78,8 @@ class Media:
 def _addressed(kind: str, url: str, detail: dict[str, str]) -> Message:
     if not url.startswith(("http://", "https://")):
         shown = url if len(url) <= 60 else f"{url[:57]}…"
-        raise UserError(f"the {kind}'s url is {shown!r}", fix="begin it with https://, or give a file as `path:`")
+        raise UserError(
+            f"the {kind}'s url is {shown!r}",
+            fix="begin it with https://, or give a file as `path:`",
+        )
     return part_of(kind, url, detail)

@@ -20,7 +20,15 @@ from assay.records import Item
 from assay.registry import nearest, prompt
 from assay.store.keys import digest
 from assay.text.conversation import Asked
-from assay.text.template import Render, Variables, compiled, names_in, question, undefined_name, variables
+from assay.text.template import (
+    Render,
+    Variables,
+    compiled,
+    names_in,
+    question,
+    undefined_name,
+    variables,
+)
 
 Turns = list[tuple[str, Render]]
 
@@ -132,11 +140,17 @@ def _template(
     source: str | list[Message], name: str, where: str, few_shot: FewShot | None, media: Media
 ) -> JinjaPrompt:
     text = source if isinstance(source, str) else msgspec.json.encode(source).decode()
-    written: list[Message] = [{"role": "user", "content": source}] if isinstance(source, str) else source
+    written: list[Message] = (
+        [{"role": "user", "content": source}] if isinstance(source, str) else source
+    )
     turns: Turns = [("user", question)] if source == "" else _turns(written, media, where)
     shots = None
     if few_shot is not None:
-        as_text = any("examples" in names_in(part, where) for turn in written for part in _texts(turn["content"]))
+        as_text = any(
+            "examples" in names_in(part, where)
+            for turn in written
+            for part in _texts(turn["content"])
+        )
         shots = _shots(few_shot, turns, media, where, as_text)
         text += f"\n{{# {few_shot.n} examples: {few_shot.identity()} #}}"
     if media.constant:
@@ -153,19 +167,27 @@ def _template(
 def _line(text: str, name: str) -> str:
     """Where a template of several lines uses a variable."""
     lines = text.split("\n")
-    uses = [number for number, line in enumerate(lines, 1) if re.search(rf"\b{re.escape(name)}\b", line)]
+    uses = [
+        number for number, line in enumerate(lines, 1) if re.search(rf"\b{re.escape(name)}\b", line)
+    ]
     return f" in line {uses[0]}" if len(lines) > 1 and uses else ""
 
 
 def _shots(few_shot: FewShot, turns: Turns, media: Media, where: str, as_text: bool) -> Shots:
     if as_text:
-        return Shots(few_shot, [], compiled(few_shot.text, where) if few_shot.text else question_and_answer)
+        return Shots(
+            few_shot, [], compiled(few_shot.text, where) if few_shot.text else question_and_answer
+        )
     if few_shot.text:
         fix = "write {{examples}} into the template, or give `messages` in place of `text`"
-        raise UserError("few_shot has a text, but the prompt does not show `examples`", where=where, fix=fix)
+        raise UserError(
+            "few_shot has a text, but the prompt does not show `examples`", where=where, fix=fix
+        )
     if few_shot.messages is not None:
         return Shots(few_shot, _turns(few_shot.messages, media, where), None)
-    return Shots(few_shot, [turns[_last_user(turns)], ("assistant", compiled("{{answer}}", where))], None)
+    return Shots(
+        few_shot, [turns[_last_user(turns)], ("assistant", compiled("{{answer}}", where))], None
+    )
 
 
 def _last_user(turns: Turns) -> int:
@@ -180,7 +202,10 @@ def _turns(messages: list[Message], media: Media, where: str) -> Turns:
 def _content(content: Any, media: Media, where: str) -> Render:
     if isinstance(content, str):
         return compiled(content, where)
-    parts = [_text_part(part, where) if part["type"] == "text" else media.part(part, where) for part in content]
+    parts = [
+        _text_part(part, where) if part["type"] == "text" else media.part(part, where)
+        for part in content
+    ]
 
     def rendered(context: Variables) -> list[Message]:
         made = [part(context) for part in parts]
@@ -195,4 +220,8 @@ def _text_part(part: Message, where: str) -> Render:
 
 
 def _texts(content: Any) -> list[str]:
-    return [content] if isinstance(content, str) else [part["text"] for part in content if "text" in part]
+    return (
+        [content]
+        if isinstance(content, str)
+        else [part["text"] for part in content if "text" in part]
+    )

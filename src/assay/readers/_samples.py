@@ -8,7 +8,17 @@ from typing import Any, get_args
 
 import msgspec
 
-from assay.analysis.look.samples import BACK, DATA, FRONT, OUTCOME, PASSED, SCORE, TRUTH, item_of, label_and_scorer
+from assay.analysis.look.samples import (
+    BACK,
+    DATA,
+    FRONT,
+    OUTCOME,
+    PASSED,
+    SCORE,
+    TRUTH,
+    item_of,
+    label_and_scorer,
+)
 from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline, files_below
 from assay.records import OUTCOMES, Evaluation, Response, ResponseOutcome
@@ -27,7 +37,9 @@ def is_samples(columns: Collection[str]) -> bool:
     return set(columns) >= _NEEDED
 
 
-def samples_below(path: Path, format: str, columns_of: Callable[[Path], Sequence[str]], rows: Rows) -> list[Foreign]:
+def samples_below(
+    path: Path, format: str, columns_of: Callable[[Path], Sequence[str]], rows: Rows
+) -> list[Foreign]:
     """Each file with such a table, at or below a path."""
     files = [file for file in files_below(path, f".{format}") if is_samples(columns_of(file))]
     return [SampleFile(file, format, columns_of, rows) for file in files]
@@ -39,7 +51,9 @@ class SampleFile:
     planned: int | None = None
     rejected = 0
 
-    def __init__(self, path: Path, format: str, columns_of: Callable[[Path], Sequence[str]], rows: Rows) -> None:
+    def __init__(
+        self, path: Path, format: str, columns_of: Callable[[Path], Sequence[str]], rows: Rows
+    ) -> None:
         self.path = path
         self.dataset = path.stem
         self._other_items = 0
@@ -67,7 +81,9 @@ class SampleFile:
                 if new and not seen.add(id_number(response.item_id)):
                     new = False
                     self._other_items += 1
-                yield ForeignCase(table.item(cells, response.item_id) if new else None, response, evaluations)
+                yield ForeignCase(
+                    table.item(cells, response.item_id) if new else None, response, evaluations
+                )
 
     def _made(self, table: "_Table", batch: list[Sequence[Any]]) -> Iterable[_Made]:
         """The rows of a batch; where one cannot be read, one by one."""
@@ -81,7 +97,11 @@ class SampleFile:
 
     def notes(self) -> list[str]:
         name = self.path.name
-        notes = [f"{self.rejected:,} rows of {name} cannot be read and were left out"] if self.rejected else []
+        notes = (
+            [f"{self.rejected:,} rows of {name} cannot be read and were left out"]
+            if self.rejected
+            else []
+        )
         if self._other_items:
             what = "rows have other data or another ground truth than the first row of their item, which counts"
             notes.append(f"{self._other_items:,} {what}")
@@ -100,7 +120,11 @@ class _Table:
         self._own = [places.get(name, self._width) for name in (*FRONT, *BACK)]
         self._whole = columns.index(DATA) if DATA in columns else None
         self._truth = columns.index(TRUTH) if TRUTH in columns else None
-        self._data = [(at, name[len(DATA) + 1 :]) for at, name in enumerate(columns) if name.startswith(f"{DATA}.")]
+        self._data = [
+            (at, name[len(DATA) + 1 :])
+            for at, name in enumerate(columns)
+            if name.startswith(f"{DATA}.")
+        ]
         self._item = places["item_id"]
         others = [at for at in (self._whole, self._truth) if at is not None]
         self._content = [*others, *(at for at, _ in self._data)]
@@ -110,20 +134,29 @@ class _Table:
             if dot and kind in (SCORE, PASSED, OUTCOME):
                 labels.setdefault(label, {})[kind] = at
         self._labels = [
-            (*label_and_scorer(name), *map(at.get, (SCORE, PASSED, OUTCOME))) for name, at in labels.items()
+            (*label_and_scorer(name), *map(at.get, (SCORE, PASSED, OUTCOME)))
+            for name, at in labels.items()
         ]
 
     def made(self, batch: Sequence[Sequence[Any]]) -> list[_Made]:
         """Each row with its response and evaluations: column by column, since most columns have few values."""
         if any(len(cells) != self._width for cells in batch):
             raise ValueError
-        columns = [*zip(*batch, strict=True), (None,) * len(batch)]  # what a table lacks is behind its last column
-        own = [list(_mapped(convert, columns[at])) for convert, at in zip(_CONVERT, self._own, strict=True)]
+        columns = [
+            *zip(*batch, strict=True),
+            (None,) * len(batch),
+        ]  # what a table lacks is behind its last column
+        own = [
+            list(_mapped(convert, columns[at]))
+            for convert, at in zip(_CONVERT, self._own, strict=True)
+        ]
         models = {name: {"model_id": name} for name in own[1]}
         labels = self._label_cells(columns)
         found: list[_Made] = []
         for cells, row, marks in zip(batch, zip(*own, strict=True), labels, strict=True):
-            item, model, task, sample, text, outcome, error, asked, answered, total, cost, took = row
+            item, model, task, sample, text, outcome, error, asked, answered, total, cost, took = (
+                row
+            )
             item = item or str(self.item(cells, "")["id"])
             response = Response(
                 item_id=item,
@@ -155,13 +188,17 @@ class _Table:
 
     def content(self, cells: Sequence[Any]) -> int:
         """Of a row's item, 64 bits."""
-        return hash((cells[self._item], *[cells[at] for at in self._content])) & 0xFFFF_FFFF_FFFF_FFFF
+        return (
+            hash((cells[self._item], *[cells[at] for at in self._content])) & 0xFFFF_FFFF_FFFF_FFFF
+        )
 
     def item(self, cells: Sequence[Any], item_id: str) -> dict[str, Any]:
         if self._whole is not None:
             data = _value(cells[self._whole])
         else:
-            data = {name: value for at, name in self._data if (value := _value(cells[at])) is not None}
+            data = {
+                name: value for at, name in self._data if (value := _value(cells[at])) is not None
+            }
         return item_of(data, None if self._truth is None else _value(cells[self._truth]), item_id)
 
     def _evaluations(self, response: Response, marks: Sequence[Any]) -> list[Evaluation]:
@@ -223,11 +260,21 @@ def _whole_number(value: Any) -> int | None:
     return int(number)
 
 
-_VERDICTS = {"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False, "": None}
+_VERDICTS = {
+    "true": True,
+    "false": False,
+    "1": True,
+    "0": False,
+    "1.0": True,
+    "0.0": False,
+    "": None,
+}
 
 
 def _verdict(value: Any) -> bool | None:
-    return value if value is None or isinstance(value, bool) else _VERDICTS[str(value).strip().lower()]
+    return (
+        value if value is None or isinstance(value, bool) else _VERDICTS[str(value).strip().lower()]
+    )
 
 
 def _one_of(value: Any, known: Sequence[str], default: str) -> str:

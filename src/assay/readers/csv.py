@@ -33,13 +33,17 @@ def _columns(file: Path) -> Sequence[str]:
 
 def _rows(file: Path) -> Iterator[Sequence[str]]:
     library.field_size_limit(_LONGEST)
-    with io.TextIOWrapper(reading.opened(file, 1 << 20), "utf-8-sig", "replace", newline="") as text:
+    with io.TextIOWrapper(
+        reading.opened(file, 1 << 20), "utf-8-sig", "replace", newline=""
+    ) as text:
         rows = library.reader(text)
         next(rows, None)
         for row in rows:
             if row:
                 guarded = "\0'" in "\0".join(("", *row))  # a cell begins with an apostrophe
-                yield [_plain(cell) if cell[:1] == "'" else cell for cell in row] if guarded else row
+                yield (
+                    [_plain(cell) if cell[:1] == "'" else cell for cell in row] if guarded else row
+                )
 
 
 def _plain(cell: str) -> str:

@@ -43,7 +43,9 @@ class EenFiles:
     def __init__(self, folder: Path) -> None:
         self.path = folder
         self.dataset = folder.absolute().name
-        self._files = [folder / name for name in (_RESPONSES, _EVALUATIONS) if (folder / name).is_file()]
+        self._files = [
+            folder / name for name in (_RESPONSES, _EVALUATIONS) if (folder / name).is_file()
+        ]
 
     @property
     def source(self) -> Mapping[str, Any]:

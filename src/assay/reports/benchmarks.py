@@ -15,7 +15,10 @@ _MANY = 500  # lines: measuring the widths of more takes longer than reading the
 def listed(entries: "Sequence[BenchmarkEntry]") -> Sheet:
     """A table; a very long one as plain lines, at once. With reasons, these stand in place of the data."""
     if len(entries) > _MANY:
-        lines = [f"{name:<44} {asks or kind:<16} {data}".rstrip() for name, kind, asks, _, data, _ in entries]
+        lines = [
+            f"{name:<44} {asks or kind:<16} {data}".rstrip()
+            for name, kind, asks, _, data, _ in entries
+        ]
         return Sheet(parts=[Line("\n".join(lines), wraps=False)])
     reasons = all(entry.unsupported for entry in entries)
     rows = [[*_columns(entry), entry.unsupported if reasons else entry.data] for entry in entries]
@@ -33,7 +36,10 @@ def described(shown: "Sequence[BenchmarkShown]") -> Sheet:
     parts: list[Line | Table] = []
     for benchmark in shown:
         rows = [[Cell(name, "quiet"), value] for name, value in benchmark.facts.items()]
-        parts += [Line(benchmark.name, "head"), Table(columns_of("<fact", "<value"), rows, compact=True, heads=False)]
+        parts += [
+            Line(benchmark.name, "head"),
+            Table(columns_of("<fact", "<value"), rows, compact=True, heads=False),
+        ]
         if benchmark.prompt:
             parts += [Line(""), Line("the first document", "head")]
             parts += [Line(line, depth=1, wraps=False) for line in benchmark.prompt.splitlines()]
@@ -42,7 +48,12 @@ def described(shown: "Sequence[BenchmarkShown]") -> Sheet:
 
 def pulled(results: "Sequence[Any]") -> Sheet:
     rows = [
-        [result.name, f"{len(result.tasks):,}", f"{sum(result.rows.values()):,}", result.problem or "here"]
+        [
+            result.name,
+            f"{len(result.tasks):,}",
+            f"{sum(result.rows.values()):,}",
+            result.problem or "here",
+        ]
         for result in results
     ]
     return Sheet(parts=[Table(columns_of("<data", "tasks", "rows", "<state"), rows, compact=True)])

@@ -25,7 +25,12 @@ from assay.reports.sheet import (
     span_text,
 )
 
-_STYLES: dict[str, Style] = {"better": "good", "worse": "bad", "equivalent": "alike", "agrees": "alike"}
+_STYLES: dict[str, Style] = {
+    "better": "good",
+    "worse": "bad",
+    "equivalent": "alike",
+    "agrees": "alike",
+}
 _OUTCOMES: dict[str, Style] = {"passed": "good", "failed": "bad"}
 _LONGEST_ANSWER = 60
 _BEST = "*"
@@ -37,16 +42,31 @@ def compare_view(comparison: Comparison | Across) -> Sheet:
 
 def _comparison(comparison: Comparison) -> Sheet:
     interval = f"{comparison.level:.0%} interval"
-    columns = ["rank", "<side", Column(comparison.metric), interval, "?items", "?samples", "~failed"]
+    columns = [
+        "rank",
+        "<side",
+        Column(comparison.metric),
+        interval,
+        "?items",
+        "?samples",
+        "~failed",
+    ]
     rows = [_standing(standing) for standing in comparison.standings]
     if any(standing.partial for standing in comparison.standings):
         columns.append("<partial")
-        rows = [[*row, standing.partial] for row, standing in zip(rows, comparison.standings, strict=True)]
+        rows = [
+            [*row, standing.partial]
+            for row, standing in zip(rows, comparison.standings, strict=True)
+        ]
     standings = Table(columns=columns_of(*columns), rows=rows)
     pairs = Table(
-        columns=columns_of("<pair", "difference", interval, "p", "?could show", "?items", "<verdict"),
+        columns=columns_of(
+            "<pair", "difference", interval, "p", "?could show", "?items", "<verdict"
+        ),
         rows=[_pair(pair) for pair in comparison.pairs],
-        data=fields_of(comparison.pairs, [name for name in Pair.__struct_fields__ if name != "flips"]),
+        data=fields_of(
+            comparison.pairs, [name for name in Pair.__struct_fields__ if name != "flips"]
+        ),
     )
     lower = " (lower is better)" if comparison.lower_is_better else ""
     lead = Line(f"label {comparison.label}{lower}, {_explained(comparison)}", "quiet")
@@ -95,7 +115,14 @@ def verdict_cell(pair: Pair | Agreement, otherwise: str) -> Cell:
 
 def reference_view(result: Referenced) -> Sheet:
     """A line for each of our values and its published one, then what differs in how they were measured."""
-    names = ["<side", "<benchmark", "ours", "published", "difference", f"{result.level:.0%} interval"]
+    names = [
+        "<side",
+        "<benchmark",
+        "ours",
+        "published",
+        "difference",
+        f"{result.level:.0%} interval",
+    ]
     columns = columns_of(*names, "?p", "?could show", "<verdict")
     rows = [_agreement(agreement) for agreement in result.agreements]
     data = fields_of(result.agreements, list(Agreement.__struct_fields__))
@@ -104,12 +131,16 @@ def reference_view(result: Referenced) -> Sheet:
     margin = "" if result.margin is None else f"; equivalent: within ±{result.margin:g}"
     lead = f"difference: ours − published, p {corrected}{margin}"
     settings = [
-        Line(f"{agreement.side} {agreement.benchmark} {agreement.label}: {'; '.join(agreement.settings)}", "open")
+        Line(
+            f"{agreement.side} {agreement.benchmark} {agreement.label}: {'; '.join(agreement.settings)}",
+            "open",
+        )
         for agreement in result.agreements
         if agreement.settings
     ]
     return Sheet(
-        parts=[Line(lead, "quiet"), Table(columns=columns, rows=rows, data=data), *settings], notes=result.notes
+        parts=[Line(lead, "quiet"), Table(columns=columns, rows=rows, data=data), *settings],
+        notes=result.notes,
     )
 
 
@@ -148,32 +179,70 @@ def _answer(text: str | None) -> str:
 
 def _across(table: Across) -> Sheet:
     """A line for each side, a column for each label, then the items and the failures of the label with most of them."""
-    labels = [Column(f"{label}{' (less)' if label in table.lower else ''}") for label in table.labels]
+    labels = [
+        Column(f"{label}{' (less)' if label in table.lower else ''}") for label in table.labels
+    ]
     rows: list[list[str]] = []
     exact: list[list[Any]] = []
     for name, values in table.sides.items():
-        shown = [f"{values[label].value:.3f}{_BEST if values[label].best else ''}" for label in table.labels]
-        most = [max(value.items for value in values.values()), max(value.failed for value in values.values())]
+        shown = [
+            f"{values[label].value:.3f}{_BEST if values[label].best else ''}"
+            for label in table.labels
+        ]
+        most = [
+            max(value.items for value in values.values()),
+            max(value.failed for value in values.values()),
+        ]
         rows.append([name, *shown, *(f"{number:,}" for number in most)])
         exact += [[name, label, *msgspec.structs.astuple(value)] for label, value in values.items()]
     corrected = f"corrected for {table.tests} pairs (Holm)" if table.tests > 1 else "of one pair"
     lead = f"{table.metric}; {_BEST} differs from every other side, p {corrected} below {1 - table.level:.2g}"
     names = ["side", "label", *AcrossValue.__struct_fields__]
-    cells = Table(columns=columns_of("<side", *labels, "?items", "failed"), rows=rows, data=(names, exact))
-    texts = {name: value.partial for name, values in table.sides.items() for value in values.values() if value.partial}
+    cells = Table(
+        columns=columns_of("<side", *labels, "?items", "failed"), rows=rows, data=(names, exact)
+    )
+    texts = {
+        name: value.partial
+        for name, values in table.sides.items()
+        for value in values.values()
+        if value.partial
+    }
     partial = [Line(f"partial: {name}: {text}", "open") for name, text in texts.items()]
     return Sheet(parts=[Line(lead, "quiet"), cells, *partial], notes=table.notes)
 
 
 def gate_view(gated: Gated) -> Sheet:
-    columns = columns_of("<check", "<bound", "value", "interval", "?items", "~failed rows", "<outcome")
-    names = ["name", "bound", "threshold", "outcome", "why", "value", "low", "high", "items", "samples", "partial"]
-    table = Table(columns=columns, rows=[_check(check) for check in gated.checks], data=fields_of(gated.checks, names))
+    columns = columns_of(
+        "<check", "<bound", "value", "interval", "?items", "~failed rows", "<outcome"
+    )
+    names = [
+        "name",
+        "bound",
+        "threshold",
+        "outcome",
+        "why",
+        "value",
+        "low",
+        "high",
+        "items",
+        "samples",
+        "partial",
+    ]
+    table = Table(
+        columns=columns,
+        rows=[_check(check) for check in gated.checks],
+        data=fields_of(gated.checks, names),
+    )
     why = [
-        Line(f"{_check_title(check)}: {check.outcome}: {check.why}", _OUTCOMES.get(check.outcome, "open"))
+        Line(
+            f"{_check_title(check)}: {check.outcome}: {check.why}",
+            _OUTCOMES.get(check.outcome, "open"),
+        )
         for check in gated.checks
     ]
-    why += [Line(f"errors: {reason}", "open") for reason in gated.reasons if gated.outcome != "passed"]
+    why += [
+        Line(f"errors: {reason}", "open") for reason in gated.reasons if gated.outcome != "passed"
+    ]
     return Sheet(parts=[table, *why], title=f"assay gate: {gated.outcome}\n{one_line(gated.path)}")
 
 
@@ -199,7 +268,9 @@ def value_text(check: Check) -> str:
     """The value with its interval."""
     if check.value is None:
         return "no value"
-    return _check_number(check, check.value) + (f" ({_check_span(check)})" if check.low is not None else "")
+    return _check_number(check, check.value) + (
+        f" ({_check_span(check)})" if check.low is not None else ""
+    )
 
 
 def _check_number(check: Check, value: float) -> str:

@@ -127,11 +127,17 @@ def _served(diff: Diff) -> Parts:
         yield Line(f"by {answers.paired_by}: {', '.join(apart)}")
     if not diff.served:
         return
-    shown = [each for each in diff.served if each in differing(diff.served) or _is_shifted(each, *diff.use)]
+    shown = [
+        each
+        for each in diff.served
+        if each in differing(diff.served) or _is_shifted(each, *diff.use)
+    ]
     if not shown:
         yield Line("served alike: models, fingerprints and finish reasons", "quiet")
         return
-    rows = [[each.model_name, each.what, each.value, f"{each.a:,}", f"{each.b:,}"] for each in shown]
+    rows = [
+        [each.model_name, each.what, each.value, f"{each.a:,}", f"{each.b:,}"] for each in shown
+    ]
     yield Table(columns_of("<model", "<reported", "<value", "A", "B"), rows)
 
 
@@ -149,10 +155,19 @@ def _scores(diff: Diff) -> Parts:
     yield from _head("scores")
     compared = [label for label in diff.labels if label.pair is not None]
     if compared:
-        columns = columns_of("<label", "A", "B", "B − A", f"{diff.level:.0%} interval", "?p", "?items", "<verdict")
+        columns = columns_of(
+            "<label", "A", "B", "B − A", f"{diff.level:.0%} interval", "?p", "?items", "<verdict"
+        )
         names = ["difference", "ci_low", "ci_high", "p", "items", "verdict"]
-        exact = [[label.label, label.a, label.b, *(getattr(label.pair, name) for name in names)] for label in compared]
-        yield Table(columns, [_score(label) for label in compared], data=(["label", "a", "b", *names], exact))
+        exact = [
+            [label.label, label.a, label.b, *(getattr(label.pair, name) for name in names)]
+            for label in compared
+        ]
+        yield Table(
+            columns,
+            [_score(label) for label in compared],
+            data=(["label", "a", "b", *names], exact),
+        )
     for label in diff.labels:
         if label.reason:
             yield Line(f"{one_line(label.label)} is not compared: {one_line(label.reason)}", "open")

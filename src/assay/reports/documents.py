@@ -28,15 +28,21 @@ def _markdown(sheet: Sheet) -> str:
     listed: list[str] = []
     for part in (*sheet.parts, *sheet.noted()):
         if isinstance(part, Line) and part.style not in ("head", "quiet"):
-            listed += [f"{'  ' * part.depth}- {markdown_escaped(part.text.strip())}"] if part.text else []
+            listed += (
+                [f"{'  ' * part.depth}- {markdown_escaped(part.text.strip())}"] if part.text else []
+            )
             continue
         if listed:
             blocks.append("\n".join(listed))
             listed = []
-        blocks.append(_markdown_table(part) if isinstance(part, Table) else _markdown_paragraph(part))
+        blocks.append(
+            _markdown_table(part) if isinstance(part, Table) else _markdown_paragraph(part)
+        )
     blocks += ["\n".join(listed)] if listed else []
     title, *about = sheet.title.splitlines() if sheet.title else [""]
-    head = [f"### {markdown_escaped(title)}", *(f"`{clean(line)}`" for line in about)] if title else []
+    head = (
+        [f"### {markdown_escaped(title)}", *(f"`{clean(line)}`" for line in about)] if title else []
+    )
     return "\n\n".join([*head, *blocks])
 
 
@@ -85,9 +91,14 @@ def _latex(sheet: Sheet) -> str:
 
 
 def _latex_table(table: Table) -> str:
-    sides = "".join("l" if column.text or not at else "r" for at, column in enumerate(table.columns))
+    sides = "".join(
+        "l" if column.text or not at else "r" for at, column in enumerate(table.columns)
+    )
     head = [column.name for column in table.columns]
-    lines = [" & ".join(_latex_escaped(text_of(cell)) for cell in row) + r" \\" for row in (head, *table.rows)]
+    lines = [
+        " & ".join(_latex_escaped(text_of(cell)) for cell in row) + r" \\"
+        for row in (head, *table.rows)
+    ]
     body = "\n".join([r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"])
     return f"\\begin{{tabular}}{{{sides}}}\n{body}\n\\end{{tabular}}"
 
@@ -100,7 +111,9 @@ def _csv(sheet: Sheet) -> str:
     exact = [table.data for table in sheet.tables if table.data is not None]
     if exact:
         names = exact[0][0]
-        rows: Iterable[Sequence[Any]] = [row for other, rows in exact if other == names for row in rows]
+        rows: Iterable[Sequence[Any]] = [
+            row for other, rows in exact if other == names for row in rows
+        ]
     elif sheet.tables:
         names = [column.name for column in sheet.tables[0].columns]
         rows = [[text_of(cell) for cell in row] for row in sheet.tables[0].rows]
@@ -109,7 +122,9 @@ def _csv(sheet: Sheet) -> str:
     return b"".join(csv_lines(names, rows)).decode().removesuffix("\n")
 
 
-_NUMBERS: frozenset[type] = frozenset({int, float, type(None)})  # cells that are written as they are
+_NUMBERS: frozenset[type] = frozenset(
+    {int, float, type(None)}
+)  # cells that are written as they are
 
 
 class _Lines(list[str]):
@@ -119,7 +134,9 @@ class _Lines(list[str]):
         self.append(line)
 
 
-def csv_lines(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, keep_formulas: bool = False) -> Iterator[bytes]:
+def csv_lines(
+    columns: Sequence[str], rows: Iterable[Sequence[Any]], *, keep_formulas: bool = False
+) -> Iterator[bytes]:
     """The lines of a CSV file."""
     lines = _Lines()
     # Only a writer that ends its lines with both characters quotes each of them in a text.
@@ -139,18 +156,30 @@ def _cell(value: Any, keep_formulas: bool) -> Any:
     if kind is bool:
         return "true" if value else "false"
     text: str = value if kind is str else _json_text(value)
-    if keep_formulas or not text or (text.isprintable() and text[0].isalnum()):  # most are nothing but words
+    if (
+        keep_formulas or not text or (text.isprintable() and text[0].isalnum())
+    ):  # most are nothing but words
         return text
     return plain_cell(text)
 
 
 def _json_text(value: Any) -> str:
-    return msgspec.json.encode(value).decode() if isinstance(value, (list, dict, tuple)) else str(value)
+    return (
+        msgspec.json.encode(value).decode()
+        if isinstance(value, (list, dict, tuple))
+        else str(value)
+    )
 
 
 # ---- HTML: a fragment that needs no other file
 
-_COLOURS = {"good": "#1a7f37", "bad": "#cf222e", "alike": "#0969da", "open": "#9a6700", "quiet": "#6e7781"}
+_COLOURS = {
+    "good": "#1a7f37",
+    "bad": "#cf222e",
+    "alike": "#0969da",
+    "open": "#9a6700",
+    "quiet": "#6e7781",
+}
 
 
 def _html(sheet: Sheet) -> str:
@@ -177,14 +206,19 @@ def _css(style: Style, *rules: str) -> str:
 def _html_line(line: Line) -> str:
     if line.style == "head":
         return f"<h3>{_html_text(line.text)}</h3>"
-    rules = _css(line.style, "white-space:pre-wrap", *([f"margin-left:{2 * line.depth}em"] if line.depth else []))
+    rules = _css(
+        line.style,
+        "white-space:pre-wrap",
+        *([f"margin-left:{2 * line.depth}em"] if line.depth else []),
+    )
     return f"<p{rules}>{_html_text(line.text)}</p>"
 
 
 def _html_table(table: Table) -> str:
     sides = ["text-align:left" if column.text else "text-align:right" for column in table.columns]
     heads = "".join(
-        f"<th{_css('', side)}>{_html_text(column.name)}</th>" for side, column in zip(sides, table.columns, strict=True)
+        f"<th{_css('', side)}>{_html_text(column.name)}</th>"
+        for side, column in zip(sides, table.columns, strict=True)
     )
     rows = [
         "".join(
@@ -193,9 +227,18 @@ def _html_table(table: Table) -> str:
         )
         for row in table.rows
     ]
-    caption = f"<caption{_css('', 'text-align:left')}>{_html_text(table.title)}</caption>" if table.title else ""
+    caption = (
+        f"<caption{_css('', 'text-align:left')}>{_html_text(table.title)}</caption>"
+        if table.title
+        else ""
+    )
     body = "\n".join(f"<tr>{row}</tr>" for row in rows)
     return f"<table>{caption}<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody></table>"
 
 
-FORMS: dict[str, Callable[[Sheet], str]] = {"markdown": _markdown, "latex": _latex, "csv": _csv, "html": _html}
+FORMS: dict[str, Callable[[Sheet], str]] = {
+    "markdown": _markdown,
+    "latex": _latex,
+    "csv": _csv,
+    "html": _html,
+}

@@ -33,9 +33,15 @@ def imports_view(imports: Sequence[Imported]) -> Sheet:
             *([Line(f"from: {_place(imported.files)}", wraps=False)] if imported.files else []),
             *([Line(f"models: {_some(imported.agents)}")] if imported.agents else []),
             Line(f"items: {imported.items:,}"),
-            Line(f"responses: {counts_text(imported.responses, 'none')}{models}{_missing(imported)}"),
+            Line(
+                f"responses: {counts_text(imported.responses, 'none')}{models}{_missing(imported)}"
+            ),
             Line(f"evaluations: {counts_text(imported.evaluations, 'none')}"),
-            *([Line(f"rejected: {imported.rejected:,} rows or files")] if imported.rejected else []),
+            *(
+                [Line(f"rejected: {imported.rejected:,} rows or files")]
+                if imported.rejected
+                else []
+            ),
             *([headline_table(imported.headlines)] if imported.headlines else []),
             Line(f"files: {imported.folder}", wraps=False),
         ]
@@ -46,10 +52,10 @@ def imports_view(imports: Sequence[Imported]) -> Sheet:
 def conversions_view(conversions: Sequence[Converted]) -> Sheet:
     lines: list[Line] = []
     for made in conversions:
-        rows = (
-            f"{count(made.items, 'item')}, {count(made.responses, 'response')}, {count(made.evaluations, 'evaluation')}"
+        rows = f"{count(made.items, 'item')}, {count(made.responses, 'response')}, {count(made.evaluations, 'evaluation')}"
+        aside = ", ".join(
+            f"{number:,} {_ASIDE.get(what, what)}" for what, number in made.aside.items()
         )
-        aside = ", ".join(f"{number:,} {_ASIDE.get(what, what)}" for what, number in made.aside.items())
         lines += [
             Line(f"{made.format}: {'unchanged' if made.unchanged else rows}"),
             *([Line(f"in the sidecar, wholly or in part: {aside}")] if aside else []),
@@ -64,7 +70,17 @@ _ASIDE = {"item": "items", "response": "responses", "evaluation": "evaluations"}
 
 def headline_table(headlines: Sequence[HeadlineCheck]) -> Table:
     """Every number of the other program, with its standard error, as it says and as the rows say."""
-    names = ("label", "metric", "theirs", "theirs_stderr", "ours", "ours_stderr", "with_failures", "failed", "equal")
+    names = (
+        "label",
+        "metric",
+        "theirs",
+        "theirs_stderr",
+        "ours",
+        "ours_stderr",
+        "with_failures",
+        "failed",
+        "equal",
+    )
     data = [[getattr(each, name) for name in names] for each in headlines]
     return Table(columns=_COLUMNS, rows=[_row(each) for each in headlines], data=(names, data))
 
@@ -87,7 +103,9 @@ def _name(checked: HeadlineCheck) -> str:
 
 
 def _value(value: float | None, stderr: float | None) -> str:
-    return "" if value is None else f"{value:.4g}" if stderr is None else f"{value:.4g} ± {stderr:.2g}"
+    return (
+        "" if value is None else f"{value:.4g}" if stderr is None else f"{value:.4g} ± {stderr:.2g}"
+    )
 
 
 def _missing(imported: Imported) -> str:

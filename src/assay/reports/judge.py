@@ -16,7 +16,9 @@ def view(calibrated: Calibrated) -> Sheet:
         parts += [Line(f"{name}: {why}", "quiet") for name, why in missing(calibration)]
         parts.append(Line(""))
     parts += [Line(f"note: {note}", "open") for note in calibrated.notes]
-    parts.append(Line(f"stored in {calibrated.stored}" if calibrated.stored else "not stored", "quiet"))
+    parts.append(
+        Line(f"stored in {calibrated.stored}" if calibrated.stored else "not stored", "quiet")
+    )
     return Sheet(parts=parts)
 
 
@@ -29,7 +31,9 @@ def _labelled(calibration: Calibration) -> str:
     people = calibration.people
     names = [name for name in people.names if name]
     by = f" by {one_line(', '.join(names))}" if names else ""
-    text = f"{count(calibration.labels, 'labelled answer')} of {count(calibration.items, 'item')}{by}"
+    text = (
+        f"{count(calibration.labels, 'labelled answer')} of {count(calibration.items, 'item')}{by}"
+    )
     left_out = {
         "without a verdict": calibration.errored,
         "split between people": people.split,
@@ -48,17 +52,25 @@ def measures(calibration: Calibration) -> Table:
         ("Cohen's kappa", calibration.agreement.kappa, ".3f"),
         ("sensitivity", calibration.sensitivity, ".3f"),
         ("specificity", calibration.specificity, ".3f"),
-        *([("people agree", people.percent, ".3f"), ("people's alpha", people.alpha, ".3f")] if people.shared else []),
+        *(
+            [("people agree", people.percent, ".3f"), ("people's alpha", people.alpha, ".3f")]
+            if people.shared
+            else []
+        ),
         ("first seat's gain", calibration.position_bias, "+.3f"),
         ("self-preference", calibration.self_preference, "+.3f"),
         ("odds if twice as long", calibration.length_bias, ".2f"),
     ]
     rows = [
-        [name, _value(estimate, form), _span(estimate, form), f"{estimate.n:,}"] for name, estimate, form in estimates
+        [name, _value(estimate, form), _span(estimate, form), f"{estimate.n:,}"]
+        for name, estimate, form in estimates
     ]
     rows.insert(3, ["  with one label for all", f"{calibration.agreement.by_majority:.3f}", "", ""])
     judge = (calibration.label, calibration.judge)
-    exact = [[*judge, name, *(getattr(estimate, field) for field in _FIELDS)] for name, estimate, _ in estimates]
+    exact = [
+        [*judge, name, *(getattr(estimate, field) for field in _FIELDS)]
+        for name, estimate, _ in estimates
+    ]
     return Table(
         columns=columns_of("<measure", "value", f"{calibration.level:.0%} interval", "answers"),
         rows=[row for row in rows if row[1]],
@@ -86,7 +98,10 @@ def _confusion(calibration: Calibration) -> Table:
     counts = ((table.tp, table.fn), (table.fp, table.tn))
     return Table(
         columns=[Column("", text=True), *(Column(f"judge: {word}") for word in said)],
-        rows=[[f"people: {word}", *(f"{n:,.0f}" for n in row)] for word, row in zip(said, counts, strict=True)],
+        rows=[
+            [f"people: {word}", *(f"{n:,.0f}" for n in row)]
+            for word, row in zip(said, counts, strict=True)
+        ],
     )
 
 
@@ -100,7 +115,11 @@ def _corrected(calibration: Calibration) -> Table:
     return Table(
         columns=columns_of(f"<{who}", "?answers", "~by the judge", "~Rogan–Gladen", "~PPI"),
         rows=[
-            [model, f"{rates.raw.n:,}", *(_rate(rate) for rate in (rates.raw, rates.rogan_gladen, rates.ppi))]
+            [
+                model,
+                f"{rates.raw.n:,}",
+                *(_rate(rate) for rate in (rates.raw, rates.rogan_gladen, rates.ppi)),
+            ]
             for model, rates in calibration.corrected.items()
         ],
     )
@@ -123,7 +142,11 @@ def missing(calibration: Calibration) -> list[tuple[str, str]]:
         "length bias": calibration.length_bias,
         "self-preference": calibration.self_preference,
     }
-    reasons = {(name, estimate.method): None for name, estimate in estimates.items() if estimate.low is None}
+    reasons = {
+        (name, estimate.method): None
+        for name, estimate in estimates.items()
+        if estimate.low is None
+    }
     for rates in calibration.corrected.values():
         for name, rate in (("Rogan–Gladen", rates.rogan_gladen), ("PPI", rates.ppi)):
             if rate.value is None:

@@ -15,7 +15,10 @@ HELP = (
     ("s", "skip: it is shown again in the next session"),
     ("u", "undo: take the last label back and show its answer again"),
     ("n", "write a note, which is kept with the label"),
-    ("space, b or -", "scroll a long answer on and back; so do the arrows (b is an answer where there are two)"),
+    (
+        "space, b or -",
+        "scroll a long answer on and back; so do the arrows (b is an answer where there are two)",
+    ),
     ("q", "quit; every label is saved already, and the same command resumes"),
 )
 
@@ -34,12 +37,18 @@ class Screen:
         width, height = console.size
         above = console.render_lines(Text(head, style="bold"), pad=False)
         below = console.render_lines(Group(*(Text(line, style="dim") for line in foot)), pad=False)
-        body = console.render_lines(_body(sections), console.options.update(width=max(1, width - 1)), pad=False)
+        body = console.render_lines(
+            _body(sections), console.options.update(width=max(1, width - 1)), pad=False
+        )
         above, below = above[: max(1, height // 4)], below[: max(1, height // 2)]
         self._room = room = max(1, height - len(above) - len(below) - 1)
         self.top = max(0, min(self.top, len(body) - room))
         visible = body[self.top : self.top + room]
-        where = f" lines {self.top + 1}–{self.top + len(visible)} of {len(body)}: space, -" if len(body) > room else ""
+        where = (
+            f" lines {self.top + 1}–{self.top + len(visible)} of {len(body)}: space, -"
+            if len(body) > room
+            else ""
+        )
         with console.capture() as captured:
             console.print(SegmentLines(above, new_lines=True), end="")
             console.print(SegmentLines(visible, new_lines=True), end="")
@@ -89,7 +98,9 @@ def keys_of(frame: Frame) -> str:
     if frame.match:
         return "a A is better   b B is better   t tie"
     if frame.scale is not None:
-        return f"{frame.scale[0]:g}–{frame.scale[1]:g} grade" + ("" if frame.scale[1] <= 9 else ", then Enter")
+        return f"{frame.scale[0]:g}–{frame.scale[1]:g} grade" + (
+            "" if frame.scale[1] <= 9 else ", then Enter"
+        )
     return "1 or p pass   0 or f fail"
 
 
@@ -101,7 +112,9 @@ def help_sections(frame: Frame) -> list[tuple[str, str]]:
 def label_word(frame: Frame, value: float) -> str:
     """What a stored label means."""
     if frame.match:
-        return {1: "first player", 0: "second player"}.get(int(value) if value != 0.5 else -1, "tie")
+        return {1: "first player", 0: "second player"}.get(
+            int(value) if value != 0.5 else -1, "tie"
+        )
     return f"{value:g}" if frame.scale is not None else "pass" if value else "fail"
 
 
@@ -113,7 +126,8 @@ def summary_text(summary: Summary, frame: Frame) -> str:
     width = max(len(harmless(name)) for name in summary.counts)
     for name, counts in summary.counts.items():
         labels = ", ".join(
-            f"{count:,} {label_word(frame, value)}" for value, count in sorted(counts.items(), reverse=True)
+            f"{count:,} {label_word(frame, value)}"
+            for value, count in sorted(counts.items(), reverse=True)
         )
         lines.append(f"  {harmless(name):<{width}}  {sum(counts.values()):,}: {labels}")
     for name, agreement in summary.agreement.items():
@@ -122,7 +136,11 @@ def summary_text(summary: Summary, frame: Frame) -> str:
             lines.append(f"agreement, {named}: none: {agreement.reason}")
             continue
         interval = agreement.interval()
-        sure = "" if interval.low is None else f", 95% interval {interval.low:.2f} to {interval.high:.2f}"
+        sure = (
+            ""
+            if interval.low is None
+            else f", 95% interval {interval.low:.2f} to {interval.high:.2f}"
+        )
         answers = f"{agreement.answers:,} answer{'' if agreement.answers == 1 else 's'} that several labelled"
         lines.append(f"agreement, {named}: {agreement.value:.2f}{sure}, on {answers}")
     return "\n".join(lines)

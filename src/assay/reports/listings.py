@@ -47,7 +47,9 @@ def _path(listed: "Listed", root: str) -> str:
 
 def _experiment(listed: "Listed", root: str) -> list[str]:
     planned = f"/{listed.planned:,}" if listed.planned is not None else ""
-    metrics = [f"{name} {_range(*value)}" for name, value in list(listed.values.items())[:_MOST_METRICS]]
+    metrics = [
+        f"{name} {_range(*value)}" for name, value in list(listed.values.items())[:_MOST_METRICS]
+    ]
     more = [f"+{len(listed.values) - _MOST_METRICS}"] if len(listed.values) > _MOST_METRICS else []
     return [
         _path(listed, root),
@@ -72,7 +74,9 @@ def datasets(stored: "StoredDataset | list[StoredDataset]") -> Sheet:
         return Sheet(parts=[_added(stored, stored.new), *_duplicates(stored)])
     width = 1 + max(map(len, _FACTS))
     facts = [
-        Line(f"{name + ':':<{width}} {_fact(getattr(stored, name))}".rstrip(), wraps=name != "origin")
+        Line(
+            f"{name + ':':<{width}} {_fact(getattr(stored, name))}".rstrip(), wraps=name != "origin"
+        )
         for name in _FACTS
     ]
     head = [] if isinstance(stored.head, msgspec.UnsetType) else stored.head
@@ -90,7 +94,8 @@ def _dataset_list(datasets: "Sequence[StoredDataset]") -> Sheet:
     table = Table(
         columns=columns_of("<name", "items", "<hash", "<labels"),
         rows=[
-            [dataset.name, f"{dataset.items:,} items", dataset.hash, " ".join(dataset.labels)] for dataset in datasets
+            [dataset.name, f"{dataset.items:,} items", dataset.hash, " ".join(dataset.labels)]
+            for dataset in datasets
         ],
         compact=True,
         heads=False,
@@ -103,7 +108,8 @@ def local_models(models: "Sequence[LocalModel]") -> Sheet:
     table = Table(
         columns=columns_of("<model", "<state", "size", "<package", "<licence"),
         rows=[
-            [model.name, model.state, f"{model.size / 1e6:.1f} MB", model.package, model.licence] for model in models
+            [model.name, model.state, f"{model.size / 1e6:.1f} MB", model.package, model.licence]
+            for model in models
         ],
         compact=True,
         data=fields_of(models, models[0].__struct_fields__),
@@ -190,7 +196,10 @@ def served_models(entries: "Sequence[ServedModelEntry]") -> Sheet:
 
 def _known(entry: "ServedModelEntry") -> list[str | Cell]:
     context = Cell("–", "quiet") if entry.context is None else f"{entry.context:,}"
-    prices = [Cell("–", "quiet") if price is None else f"{price:g}" for price in (entry.input, entry.output)]
+    prices = [
+        Cell("–", "quiet") if price is None else f"{price:g}"
+        for price in (entry.input, entry.output)
+    ]
     return [context, *prices]
 
 
@@ -209,11 +218,20 @@ def _described(described: "Described") -> list[Line | Table]:
     lines += [Line(""), *map(_indented, rest)] if rest else []
     arguments = ", ".join(described.engine) + (", *, …" if described.parameters else "")
     returns = f" -> {described.returns}" if described.returns else ""
-    lines += [Line(""), Line("signature"), _indented(f"({arguments}){returns}"), Line(""), Line("parameters")]
+    lines += [
+        Line(""),
+        Line("signature"),
+        _indented(f"({arguments}){returns}"),
+        Line(""),
+        Line("parameters"),
+    ]
     names = ["name", "type", "required", "default"]
     parameters = Table(
         columns=columns_of("<name", "<type and default"),
-        rows=[[parameter["name"], f"{parameter['type']}, {_default(parameter)}"] for parameter in described.parameters],
+        rows=[
+            [parameter["name"], f"{parameter['type']}, {_default(parameter)}"]
+            for parameter in described.parameters
+        ],
         compact=True,
         heads=False,
         depth=1,
@@ -235,7 +253,8 @@ def answer(queried: "QueryAnswer", most: int | None = None) -> Sheet:
     """The first `most` rows, or all; those that follow are still to be read from the answer."""
     rows: list[tuple[Any, ...]] = list(islice(queried.tuples(), most))
     columns = [
-        Column(name, text=not _are_numbers([row[at] for row in rows])) for at, name in enumerate(queried.columns)
+        Column(name, text=not _are_numbers([row[at] for row in rows]))
+        for at, name in enumerate(queried.columns)
     ]
     shown = [[_value(value) for value in row] for row in rows]
     return Sheet(parts=[Table(columns=columns, rows=shown, data=(queried.columns, rows))])
@@ -244,7 +263,9 @@ def answer(queried: "QueryAnswer", most: int | None = None) -> Sheet:
 def _are_numbers(values: Sequence[Any]) -> bool:
     """Whether a column has numbers and nothing else but null."""
     kinds = {type(value) for value in values} - {type(None)}
-    return bool(kinds) and all(issubclass(kind, (int, float)) and kind is not bool for kind in kinds)
+    return bool(kinds) and all(
+        issubclass(kind, (int, float)) and kind is not bool for kind in kinds
+    )
 
 
 def _value(value: Any) -> str | Cell:

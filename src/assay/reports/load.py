@@ -17,14 +17,29 @@ _TIMES = {"latency": "latency", "ttft": "first token", "time_between_tokens": "b
 
 def view(load: Load) -> Sheet:
     several = len({level.model for level in load.levels}) > 1
-    columns = columns_of("load", "?in flight", "req/s", "tok/s", "latency", "p95", "ttft", "p95 ", "errors", "?retries")
+    columns = columns_of(
+        "load",
+        "?in flight",
+        "req/s",
+        "tok/s",
+        "latency",
+        "p95",
+        "ttft",
+        "p95 ",
+        "errors",
+        "?retries",
+    )
     rows = [_row(level) for level in load.levels]
     if several:
         columns = [*columns_of("<model"), *columns]
         rows = [[level.model, *row] for level, row in zip(load.levels, rows, strict=True)]
     table = Table(columns, rows, data=_exact(load.levels))
     explained = "latency and time to first token (ttft) in seconds: the median, and what 95 of 100 do not exceed"
-    parts: list[Line | Table] = [table, Line(explained, "quiet"), Line(f"files: {load.folder}", wraps=False)]
+    parts: list[Line | Table] = [
+        table,
+        Line(explained, "quiet"),
+        Line(f"files: {load.folder}", wraps=False),
+    ]
     return Sheet(parts=parts, notes=load.notes, title="Load")
 
 
@@ -45,7 +60,16 @@ def _pair(times: Quantiles | None) -> tuple[str, str]:
 
 
 def _exact(levels: Sequence[LoadLevel]) -> tuple[Sequence[str], list[list[object]]]:
-    plain = ("model", "level", "requests", "errors", "retries", "seconds", "in_flight", "requests_per_second")
+    plain = (
+        "model",
+        "level",
+        "requests",
+        "errors",
+        "retries",
+        "seconds",
+        "in_flight",
+        "requests_per_second",
+    )
     names = [*plain, "tokens_per_second"]
     rows: list[list[object]] = [[getattr(level, name) for name in names] for level in levels]
     for time in _TIMES:
@@ -63,13 +87,16 @@ def pictures(load: Load) -> list[Chart]:
     def lines(words: str, point: Callable[[LoadLevel], Point]) -> list[Curve]:
         return [
             Curve(
-                name=f"{model} {words}".strip(), points=[point(level) for level in load.levels if level.model == model]
+                name=f"{model} {words}".strip(),
+                points=[point(level) for level in load.levels if level.model == model],
             )
             for model in models
         ]
 
     throughput = lines("", lambda level: Point(x=level.level, y=level.requests_per_second))
-    drawn = [curve("Throughput under load", throughput, across=ACROSS, upwards="answers per second")]
+    drawn = [
+        curve("Throughput under load", throughput, across=ACROSS, upwards="answers per second")
+    ]
     tokens = lines("", lambda level: Point(x=level.level, y=level.tokens_per_second))
     if any(point.y is not None for line in tokens for point in line.points):
         drawn.append(curve("Tokens under load", tokens, across=ACROSS, upwards="tokens per second"))
@@ -77,7 +104,10 @@ def pictures(load: Load) -> list[Chart]:
         line
         for time in ("latency", "ttft")
         for share in ("median", "p95")
-        for line in lines(f"{_TIMES[time]}, {share}", lambda level, time=time, share=share: _time(level, time, share))
+        for line in lines(
+            f"{_TIMES[time]}, {share}",
+            lambda level, time=time, share=share: _time(level, time, share),
+        )
         if any(point.y is not None for point in line.points)
     ]
     return [*drawn, curve("Latency under load", slow, across=ACROSS, upwards="seconds")]
@@ -94,7 +124,10 @@ def _time(level: LoadLevel, time: str, share: str) -> Point:
 async def finish(test: LoadTest, stop: Stop | None = None) -> Load:
     """Run a load test; then write its pictures beside the levels' folders, unless somebody else's files are there."""
     load = await test.run(stop)
-    files = {Path(load.folder) / f"{chart.title.split()[0].lower()}.svg": chart.svg for chart in pictures(load)}
+    files = {
+        Path(load.folder) / f"{chart.title.split()[0].lower()}.svg": chart.svg
+        for chart in pictures(load)
+    }
     try:
         for file in files:
             check_replaceable(file)

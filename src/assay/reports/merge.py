@@ -12,14 +12,25 @@ def view(merged: Merged) -> Sheet:
         for part in merged.parts
     ]
     columns = columns_of("<from", "responses", "taken", "evaluations", "taken")
-    planned = f" of {merged.planned:,} planned" if merged.planned not in (None, merged.responses) else ""
+    planned = (
+        f" of {merged.planned:,} planned" if merged.planned not in (None, merged.responses) else ""
+    )
     whole = [count(merged.items, "item"), f"{merged.responses:,}{planned} responses"]
     whole += [count(merged.evaluations, "evaluation"), count(merged.metrics, "metric row")]
     lines = [Line(", ".join(whole), "good" if not merged.partial else "open")]
     if merged.repeated:
-        lines.append(Line(f"{merged.repeated:,} rows were in several folders alike and are taken once", "quiet"))
+        lines.append(
+            Line(
+                f"{merged.repeated:,} rows were in several folders alike and are taken once",
+                "quiet",
+            )
+        )
     if merged.decided:
-        lines.append(Line(f"{count(merged.decided, 'row')} differed; --prefer decided which one stays", "open"))
+        lines.append(
+            Line(
+                f"{count(merged.decided, 'row')} differed; --prefer decided which one stays", "open"
+            )
+        )
     if merged.partial:
         lines.append(Line(f"partial: {merged.partial}", "open"))
     if not merged.new:

@@ -20,7 +20,9 @@ _MOST_PLOTS = 12
 
 def html(value: Any) -> str:
     """The sheet of a result and its picture, as a fragment that needs no other file."""
-    drawn = "\n".join(chart.svg for chart in pictures(value)[: None if isinstance(value, Result) else 1])
+    drawn = "\n".join(
+        chart.svg for chart in pictures(value)[: None if isinstance(value, Result) else 1]
+    )
     return "\n".join(filter(None, [sheet(value).form("html"), drawn]))
 
 
@@ -35,7 +37,9 @@ def pictures(value: Any) -> list[Chart]:
     if isinstance(value, Load):
         return load_pictures(value)
     if isinstance(value, Calibrated):
-        return [chart for calibration in value.calibrations for chart in judge_pictures(calibration)]
+        return [
+            chart for calibration in value.calibrations for chart in judge_pictures(calibration)
+        ]
     return []
 
 
@@ -65,15 +69,29 @@ def _of_confidence(rows: list[MetricRow]) -> list[Chart]:
     """How sure models were, and how often they were right, of the metrics that have it in bins."""
     about = "On the dashed line a model is right as often as it is sure; below it, it is too sure."
     charts: list[Chart] = []
-    for row in [row for row in rows if row["metric_type"] == "calibration_error" and row.get("bins")][:_MOST_PLOTS]:
+    for row in [
+        row for row in rows if row["metric_type"] == "calibration_error" and row.get("bins")
+    ][:_MOST_PLOTS]:
         points = [
-            Point(x=each["confidence"], y=each["accuracy"], low=low, high=high, note=f"{each['count']:,} answers")
+            Point(
+                x=each["confidence"],
+                y=each["accuracy"],
+                low=low,
+                high=high,
+                note=f"{each['count']:,} answers",
+            )
             for each in row["bins"]
             for low, high in [wilson(each["accuracy"] * each["count"], each["count"])]
         ]
         name = ", ".join([*(str(row.get(facet)) for facet in row["facets"]), row["label"]])
         charts.append(
-            reliability(f"{name}: reliability", points, across="confidence", upwards="share that is right", about=about)
+            reliability(
+                f"{name}: reliability",
+                points,
+                across="confidence",
+                upwards="share that is right",
+                about=about,
+            )
         )
     return charts
 
@@ -90,7 +108,11 @@ def _of_comparison(comparison: Comparison) -> list[Chart]:
         for pair in comparison.pairs[:_MOST_DOTS]
     ]
     about = f"{comparison.level:.0%} intervals of the paired differences; the dashed line is no difference."
-    return [intervals(f"differences in {comparison.metric}", dots, axis="difference", aim=0.0, about=about)]
+    return [
+        intervals(
+            f"differences in {comparison.metric}", dots, axis="difference", aim=0.0, about=about
+        )
+    ]
 
 
 def _of_ranking(ranking: Ranking) -> list[Chart]:
@@ -107,10 +129,15 @@ def _of_ranking(ranking: Ranking) -> list[Chart]:
     ]
     matrix = ranking.win_matrix
     players = matrix.players[:_MOST_DOTS]
-    cells = [[_met(matrix.wins, matrix.ties, y, x) for x in range(len(players))] for y in range(len(players))]
+    cells = [
+        [_met(matrix.wins, matrix.ties, y, x) for x in range(len(players))]
+        for y in range(len(players))
+    ]
     about = "Wins of the row against the column, ties in brackets; the stronger the colour, the larger their share."
     return [
-        intervals(f"{rating} by {ranking.method}", dots, axis=f"{rating}, {ranking.level:.0%} intervals"),
+        intervals(
+            f"{rating} by {ranking.method}", dots, axis=f"{rating}, {ranking.level:.0%} intervals"
+        ),
         heat("win matrix", players, players, cells, ends=(0.0, 1.0), about=about),
     ]
 
@@ -121,7 +148,9 @@ def _met(wins: list[list[int]], ties: list[list[int]], row: int, column: int) ->
     if row == column or not total:
         return None
     text = f"{won:,} ({tied:,})" if tied else f"{won:,}"
-    return Cell(value=(won + tied / 2) / total, text=text, note=f"{won:,} won, {tied:,} tied, {lost:,} lost")
+    return Cell(
+        value=(won + tied / 2) / total, text=text, note=f"{won:,} won, {tied:,} tied, {lost:,} lost"
+    )
 
 
 def judge_pictures(calibration: Calibration) -> list[Chart]:
@@ -133,7 +162,14 @@ def judge_pictures(calibration: Calibration) -> list[Chart]:
     title = f"{calibration.label}: people's verdicts and the judge's"
     rows, columns = [f"people: {word}" for word in said], [f"judge: {word}" for word in said]
     charts = [
-        heat(title, rows, columns, cells, ends=(0.0, 1.0), about="How many labelled answers there are of each kind.")
+        heat(
+            title,
+            rows,
+            columns,
+            cells,
+            ends=(0.0, 1.0),
+            about="How many labelled answers there are of each kind.",
+        )
     ]
     if calibration.curve:
         points = [
@@ -149,6 +185,12 @@ def judge_pictures(calibration: Calibration) -> list[Chart]:
         about = "On the dashed line the judge's score is the share that people pass."
         across, upwards = "the judge's score", "share that people pass"
         charts.append(
-            reliability(f"{calibration.label}: reliability", points, across=across, upwards=upwards, about=about)
+            reliability(
+                f"{calibration.label}: reliability",
+                points,
+                across=across,
+                upwards=upwards,
+                about=about,
+            )
         )
     return charts

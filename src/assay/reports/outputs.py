@@ -138,12 +138,16 @@ def output_schema(command: str) -> dict[str, Any]:
     """The JSON Schema of each line that a command prints with `--json`."""
     name = command if command in _OUTPUTS else command.partition(" ")[0]
     if name not in commands():
-        raise UserError(f"there is no command {command!r} with --json", fix=nearest(command, commands()))
+        raise UserError(
+            f"there is no command {command!r} with --json", fix=nearest(command, commands())
+        )
     lines = _OUTPUTS.get(name, (*_EVENTS, f"+formats.{name}.experiment:Result"))
     entries = (*lines, "reports.outputs:FailureEvent", "reports.outputs:ResultEvent")
     types = [_type(entry.lstrip("+[")) for entry in entries]
     refs, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
-    forms = [_form(entry, ref, refs[-1]) for entry, ref in zip(entries[:-1], refs[:-1], strict=True)]
+    forms = [
+        _form(entry, ref, refs[-1]) for entry, ref in zip(entries[:-1], refs[:-1], strict=True)
+    ]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"each line of `assay {command} --json`",

@@ -34,7 +34,10 @@ class _Display:
         self._task = asyncio.create_task(self._keep())
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if self._task is not None:
             self._task.cancel()
@@ -76,7 +79,9 @@ class Live(_Display):
         from rich.text import Text
 
         width = self._live.console.width
-        self._live.update(Text.from_ansi(self._sheet().form(width=width, colour=True)), refresh=True)
+        self._live.update(
+            Text.from_ansi(self._sheet().form(width=width, colour=True)), refresh=True
+        )
 
     def end(self) -> None:
         self.show()
@@ -87,15 +92,30 @@ class Live(_Display):
 
     def _sheet(self) -> Sheet:
         name = Column("", text=True)
-        columns = columns_of("<step", name, "<done", "rate", "left", "errors", "retries", "tokens", "cost")
+        columns = columns_of(
+            "<step", name, "<done", "rate", "left", "errors", "retries", "tokens", "cost"
+        )
         rows: list[list[str | Cell]] = []
         for (step, _), lane in self.progress.lanes.items():
             errors = Cell(str(lane.errors), "open" if lane.errors else "")
             speed = (_rate(lane), _left(lane))
             rows.append(
-                [step, lane.name, _done(lane), *speed, errors, str(lane.retries), f"{lane.tokens:,}", _cost(lane)]
+                [
+                    step,
+                    lane.name,
+                    _done(lane),
+                    *speed,
+                    errors,
+                    str(lane.retries),
+                    f"{lane.tokens:,}",
+                    _cost(lane),
+                ]
             )
-        waiting = [Line(f"{lane.name}: {why}", "quiet") for lane in self.progress.lanes.values() if (why := _why(lane))]
+        waiting = [
+            Line(f"{lane.name}: {why}", "quiet")
+            for lane in self.progress.lanes.values()
+            if (why := _why(lane))
+        ]
         return Sheet([Table(columns, rows), *waiting], self.progress.notes)
 
 
@@ -119,7 +139,9 @@ class Lines(_Display):
             counts = f"{_done(lane)}{why}  errors {lane.errors}  retries {lane.retries}"
             if self._printed.get(key) != counts:
                 self._printed[key] = counts
-                speed = f"{_rate(lane)}  left {_left(lane)}  tokens {lane.tokens}  cost {_cost(lane)}"
+                speed = (
+                    f"{_rate(lane)}  left {_left(lane)}  tokens {lane.tokens}  cost {_cost(lane)}"
+                )
                 print(f"{key[0]} {plain(lane.name)}: {counts}  {speed}", file=self._out, flush=True)
 
 
@@ -215,7 +237,9 @@ def _cost(lane: LaneProgress) -> str:
     shown = cost_text(lane.cost, lane.unpriced)
     rows = lane.total - lane.present if lane.total is not None else 0
     return (
-        f"{shown} of {cost_text(lane.cost * rows / lane.done, 0)}" if lane.ended is None and lane.done < rows else shown
+        f"{shown} of {cost_text(lane.cost * rows / lane.done, 0)}"
+        if lane.ended is None and lane.done < rows
+        else shown
     )
 
 

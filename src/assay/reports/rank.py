@@ -9,7 +9,9 @@ from assay.reports.sheet import Column, Line, Sheet, Table, columns_of, count, r
 def view(ranking: Ranking) -> Sheet:
     by_wins = ranking.method == "win-rate"
     rating = ("win rate" if by_wins else "rating", f"{ranking.level:.0%} interval")
-    columns = columns_of("rank", "<player", *rating, "?win rate", "?matches", "won/tied/lost", "failed")
+    columns = columns_of(
+        "rank", "<player", *rating, "?win rate", "?matches", "won/tied/lost", "failed"
+    )
     rows = [_standing(standing, ranking) for standing in ranking.standings]
     if by_wins:  # the rating is the win rate: once is enough
         columns, rows = columns[:4] + columns[5:], [row[:4] + row[5:] for row in rows]
@@ -19,7 +21,10 @@ def view(ranking: Ranking) -> Sheet:
 
 
 def _exact(ranking: Ranking) -> tuple[list[str], list[list[object]]]:
-    rows = [{**msgspec.structs.asdict(standing), "partial": ranking.partial} for standing in ranking.standings]
+    rows = [
+        {**msgspec.structs.asdict(standing), "partial": ranking.partial}
+        for standing in ranking.standings
+    ]
     for row in rows:
         row["rank_low"], row["rank_high"] = row.pop("ranks")
     return list(rows[0]), [list(row.values()) for row in rows]
@@ -44,7 +49,9 @@ def _matrix(ranking: Ranking) -> Table:
     matrix = ranking.win_matrix
     rows = [
         [name, *("–" if at == other else _met(won, ties[other]) for other, won in enumerate(wins))]
-        for at, (name, wins, ties) in enumerate(zip(matrix.players, matrix.wins, matrix.ties, strict=True))
+        for at, (name, wins, ties) in enumerate(
+            zip(matrix.players, matrix.wins, matrix.ties, strict=True)
+        )
     ]
     return Table(
         title="wins of the row against the column (and ties)",
@@ -60,7 +67,10 @@ def _met(wins: int, ties: int) -> str:
 
 def _explained(ranking: Ranking) -> str:
     """Where the numbers come from, in one line."""
-    parts = [f"label {ranking.label}", f"{ranking.method} over {count(ranking.matches, 'match', 'matches')}"]
+    parts = [
+        f"label {ranking.label}",
+        f"{ranking.method} over {count(ranking.matches, 'match', 'matches')}",
+    ]
     parts[-1] += f" of {count(ranking.items, 'item')}"
     counted = (
         (ranking.disagreements, "tie", "because the seats disagree"),

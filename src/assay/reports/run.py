@@ -39,7 +39,9 @@ def result_view(result: Result) -> Sheet:
     if result.metrics:
         parts.append(_metrics(result.metrics))
         partial = dict.fromkeys(row[PARTIAL] for row in result.metrics if row.get(PARTIAL))
-        parts += [Line(f"partial: {text}", "open") for text in partial if ";" in text]  # more than the table says
+        parts += [
+            Line(f"partial: {text}", "open") for text in partial if ";" in text
+        ]  # more than the table says
         parts += [Line(f"note: {reason}", "open") for reason in _reasons(result.metrics)]
     else:
         for name, manifest in (("responses", result.run), ("evaluations", result.evaluation)):
@@ -103,14 +105,25 @@ def _numbers(row: MetricRow) -> list[str | Cell]:
         shown = f"{value:.4g}" if abs(value) >= 1000 else f"{value:.3f}"
     counts = [row.get(name) for name in ("total_item_count", "total_sample_count")]
     failures = [f"{row[name]:,} {word}" for name, word in _FAILURES.items() if row.get(name)]
-    failed = Cell(", ".join(failures), "open") if failures else "0"  # 0 where every row has a verdict
-    return [shown, span_text(low, high), *("–" if count is None else f"{count:,}" for count in counts), failed]
+    failed = (
+        Cell(", ".join(failures), "open") if failures else "0"
+    )  # 0 where every row has a verdict
+    return [
+        shown,
+        span_text(low, high),
+        *("–" if count is None else f"{count:,}" for count in counts),
+        failed,
+    ]
 
 
 def _reasons(rows: Sequence[MetricRow]) -> list[str]:
     """Why values are null and what the rows warn of, each once."""
     fields = ((row, field) for row in rows for field in ("error", "reason", "warning"))
-    return list(dict.fromkeys(f"{row.get('metric_name')}: {row[field]}" for row, field in fields if row.get(field)))
+    return list(
+        dict.fromkeys(
+            f"{row.get('metric_name')}: {row[field]}" for row, field in fields if row.get(field)
+        )
+    )
 
 
 def failure_lines(failures: Sequence[Failures], folder: str) -> list[Line | Table]:
@@ -120,20 +133,30 @@ def failure_lines(failures: Sequence[Failures], folder: str) -> list[Line | Tabl
     lines: list[Line | Table] = []
     for each, reason in reasons[:_MOST_REASONS]:
         share = f"{reason.count:,} of {each.rows:,} rows of {each.of}"
-        lines.append(Line(f"errors: {share}: {shortened(plain(reason.error), _LONGEST_REASON)}", "open"))
+        lines.append(
+            Line(f"errors: {share}: {shortened(plain(reason.error), _LONGEST_REASON)}", "open")
+        )
         if folder:
-            lines.append(Line(f"  assay trace {quote(folder)} {quote(plain(reason.item_id))}", wraps=False))
+            lines.append(
+                Line(f"  assay trace {quote(folder)} {quote(plain(reason.item_id))}", wraps=False)
+            )
     if len(reasons) > _MOST_REASONS:
         further = len(reasons) - _MOST_REASONS
-        lines.append(Line(f"{further} more reasons are in {folder or 'its'}/manifest.json", wraps=False))
+        lines.append(
+            Line(f"{further} more reasons are in {folder or 'its'}/manifest.json", wraps=False)
+        )
     return lines
 
 
 def _used(result: Result) -> dict[str, Mapping[str, Any]]:
     """What responses used by model, then what the calls inside of tasks and scorers used."""
-    used: dict[str, Mapping[str, Any]] = dict(result.run.metadata.get(USAGE, {})) if result.run is not None else {}
+    used: dict[str, Mapping[str, Any]] = (
+        dict(result.run.metadata.get(USAGE, {})) if result.run is not None else {}
+    )
     for manifest in (result.run, result.evaluation):
-        for owner, models in (manifest.metadata.get(CALLS, {}) if manifest is not None else {}).items():
+        for owner, models in (
+            manifest.metadata.get(CALLS, {}) if manifest is not None else {}
+        ).items():
             used |= {f"{model} for {owner}": usage for model, usage in models.items()}
     return used
 
@@ -156,7 +179,11 @@ def plan_view(plan: Plan) -> Sheet:
         ["planned", f"{plan.planned:,}", "cells of the config"],
         ["selected", f"{plan.selected:,}", "by --limit, --model, --num-samples"],
         ["present", f"{plan.present:,}", "have their rows"],
-        ["to run", f"{plan.missing:,}", f"about {plan.prompt_tokens:,} + {plan.answer_tokens:,} tokens"],
+        [
+            "to run",
+            f"{plan.missing:,}",
+            f"about {plan.prompt_tokens:,} + {plan.answer_tokens:,} tokens",
+        ],
         ["cost", "unknown" if plan.usd is None else cost_text(plan.usd, 0), _price_note(plan)],
         ["time", _time(plan.seconds), _time_note(plan)],
     ]
@@ -168,8 +195,14 @@ def plan_view(plan: Plan) -> Sheet:
     rows += [[what, f"{number:,}", meaning] for what, number, meaning in more if number]
     tasks = [[f"{task.cells:,} cells", task.name] for task in plan.tasks]
     title = f"{plan.items} items × {len(plan.tasks)} tasks × {plan.samples} samples"
-    exact = {name: value for name, value in msgspec.structs.asdict(plan).items() if name not in ("tasks", "calls")}
-    facts = Table(columns_of("<what", "number", "<meaning"), rows, compact=True, heads=False, depth=1)
+    exact = {
+        name: value
+        for name, value in msgspec.structs.asdict(plan).items()
+        if name not in ("tasks", "calls")
+    }
+    facts = Table(
+        columns_of("<what", "number", "<meaning"), rows, compact=True, heads=False, depth=1
+    )
     facts = facts._replace(data=(["what", "value"], [list(pair) for pair in exact.items()]))
     cells = Table(columns_of("cells", "<task"), tasks, compact=True, heads=False, depth=1)
     calls = [Line(_call(call), depth=1) for call in plan.calls]

@@ -13,7 +13,9 @@ from assay.text.plain import plain
 if TYPE_CHECKING:
     from pathlib import Path
 
-Style = Literal["", "good", "bad", "alike", "open", "quiet", "head"]  # what a text means, not how it looks
+Style = Literal[
+    "", "good", "bad", "alike", "open", "quiet", "head"
+]  # what a text means, not how it looks
 
 
 class Cell(NamedTuple):
@@ -143,7 +145,9 @@ def counts_text(counts: Mapping[str, int], none: str) -> str:
 
 def failed_text(counts: Mapping[str, int]) -> str:
     """The rows without a verdict; those that were skipped need none."""
-    return counts_text({what: number for what, number in counts.items() if number and what != "skipped"}, "0")
+    return counts_text(
+        {what: number for what, number in counts.items() if number and what != "skipped"}, "0"
+    )
 
 
 def columns_of(*names: str | Column) -> list[Column]:
@@ -151,7 +155,9 @@ def columns_of(*names: str | Column) -> list[Column]:
     return [
         name
         if isinstance(name, Column)
-        else Column(name.lstrip("<~?"), text=name[0] == "<", folds=name[0] == "~", spare=name[0] == "?")
+        else Column(
+            name.lstrip("<~?"), text=name[0] == "<", folds=name[0] == "~", spare=name[0] == "?"
+        )
         for name in names
     ]
 
@@ -185,7 +191,10 @@ def sheet(value: Any, **options: Any) -> Sheet:
     shown: Any = value[0] if isinstance(value, list) and value else value
     view = _VIEWS.get(type(shown).__name__)
     if view is None:
-        raise UserError(f"there is no view of a {type(shown).__name__}", fix="pass what a function of assay returned")
+        raise UserError(
+            f"there is no view of a {type(shown).__name__}",
+            fix="pass what a function of assay returned",
+        )
     module, _, function = view.partition(".")
     return getattr(import_module(f"assay.reports.{module}"), function)(value, **options)
 
@@ -199,7 +208,12 @@ def save(value: Any, path: "str | Path", *, force: bool = False) -> None:
     if suffix == ".json":
         import msgspec
 
-        write_named(file, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n", force=force, private=False)
+        write_named(
+            file,
+            msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n",
+            force=force,
+            private=False,
+        )
     else:
         head = _PAGE if suffix == ".html" else ""
         text = f"{head}{sheet(value).form(_SUFFIXES[suffix])}\n"
@@ -212,7 +226,9 @@ def checked_suffix(path: "str | Path") -> "tuple[Path, str]":
 
     file = Path(path)
     if file.suffix not in _SUFFIXES:
-        raise UserError(f"a result cannot be written as {file.name!r}", fix=f"name it {', '.join(_SUFFIXES)}")
+        raise UserError(
+            f"a result cannot be written as {file.name!r}", fix=f"name it {', '.join(_SUFFIXES)}"
+        )
     return file, file.suffix
 
 

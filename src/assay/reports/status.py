@@ -3,7 +3,17 @@
 import time
 from typing import TYPE_CHECKING
 
-from assay.reports.sheet import Cell, Line, Sheet, Style, Table, columns_of, cost_text, count, fields_of
+from assay.reports.sheet import (
+    Cell,
+    Line,
+    Sheet,
+    Style,
+    Table,
+    columns_of,
+    cost_text,
+    count,
+    fields_of,
+)
 
 if TYPE_CHECKING:
     from assay.analysis.look.status import RunStatus, WorkerLine
@@ -23,25 +33,40 @@ def view(status: "RunStatus") -> Sheet:
         ("cost", _cost(status)),
     ]
     if status.shards:
-        shards = (
-            f"{status.finished:,} of {status.shards:,} finished, {status.under_way:,} under way, {status.free:,} free"
-        )
+        shards = f"{status.finished:,} of {status.shards:,} finished, {status.under_way:,} under way, {status.free:,} free"
         facts.insert(1, ("shards", shards))
         facts.insert(1, ("workers", _workers(status)))
     parts: list[Line | Table] = [Line(status.path, "head", wraps=False)]
     parts += [Line(f"{name + ':':<9}{text}", hang=9) for name, text in facts]
     parts += [Line(f"{'waits:':<9}{reason}", "open", hang=9) for reason in status.waiting]
     ended = [line for line in status.workers if line.state == "ended"]
-    shown = sorted((line for line in status.workers if line.state != "ended"), key=lambda line: line.state != "dead")
+    shown = sorted(
+        (line for line in status.workers if line.state != "ended"),
+        key=lambda line: line.state != "dead",
+    )
     shown += ended[-_MOST_ENDED:]
     if shown:
         columns = columns_of(
-            "<worker", "<state", "<shards", "rows", "made", "rate", "errors", "cost", "?since", "?seen"
+            "<worker",
+            "<state",
+            "<shards",
+            "rows",
+            "made",
+            "rate",
+            "errors",
+            "cost",
+            "?since",
+            "?seen",
         )
         data = fields_of(shown, ["worker", "host", "state", "since", "silent", "status"])
-        parts += [Line(""), Table(columns, [_worker(line) for line in shown], compact=True, data=data)]
+        parts += [
+            Line(""),
+            Table(columns, [_worker(line) for line in shown], compact=True, data=data),
+        ]
     if len(ended) > _MOST_ENDED:
-        parts.append(Line(f"and {count(len(ended) - _MOST_ENDED, 'worker')} that ended earlier", "quiet"))
+        parts.append(
+            Line(f"and {count(len(ended) - _MOST_ENDED, 'worker')} that ended earlier", "quiet")
+        )
     return Sheet(parts, notes=status.notes, title=f"Status of {status.path}")
 
 

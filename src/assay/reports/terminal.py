@@ -12,10 +12,28 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from assay.reports.sheet import Cell, Column, Line, Sheet, Style, Table, clean, one_line, style_of, text_of
+from assay.reports.sheet import (
+    Cell,
+    Column,
+    Line,
+    Sheet,
+    Style,
+    Table,
+    clean,
+    one_line,
+    style_of,
+    text_of,
+)
 from assay.reports.wrapping import cells, longest_part, wrapped
 
-_CODES: dict[Style, str] = {"good": "32", "bad": "31", "alike": "36", "open": "33", "quiet": "2", "head": "1"}
+_CODES: dict[Style, str] = {
+    "good": "32",
+    "bad": "31",
+    "alike": "36",
+    "open": "33",
+    "quiet": "2",
+    "head": "1",
+}
 _HEADS: list[Style] = ["head"]
 _GAP = "  "
 _LONGEST_PART = 20  # of a name that is not broken itself
@@ -38,7 +56,9 @@ def terminal_text(sheet: Sheet, width: int, colour: bool = False) -> str:
     """The sheet as lines of at most `width` columns; with `colour`, in what its styles look like."""
     lines: list[str] = []
     for part in (*sheet.parts, *sheet.noted()):
-        lines += _table(part, width, colour) if isinstance(part, Table) else _line(part, width, colour)
+        lines += (
+            _table(part, width, colour) if isinstance(part, Table) else _line(part, width, colour)
+        )
     return "\n".join(lines)
 
 
@@ -51,7 +71,11 @@ def _line(line: Line, width: int, colour: bool) -> Iterator[str]:
     for number, text in enumerate(whole.split("\n")):
         hang = line.hang if not number else len(text) - len(text.lstrip())
         hang = hang if hang <= width // 2 else 0
-        pieces = wrapped(text[hang:], width - len(indent) - hang) if line.wraps else [text[hang:].rstrip()]
+        pieces = (
+            wrapped(text[hang:], width - len(indent) - hang)
+            if line.wraps
+            else [text[hang:].rstrip()]
+        )
         for at, piece in enumerate(pieces):
             yield indent + _painted((" " * hang if at else text[:hang]) + piece, line.style, colour)
 
@@ -80,7 +104,9 @@ _NARROW = (_Fold(True, 8, within=True),)
 
 def _table(table: Table, width: int, colour: bool) -> list[str]:
     drawn = _fitting(table, width, colour, _FOLDS)
-    parts = [_fitting(part, width, colour, _FOLDS) for part in table.instead] if drawn is None else []
+    parts = (
+        [_fitting(part, width, colour, _FOLDS) for part in table.instead] if drawn is None else []
+    )
     if parts and None not in parts:
         drawn = [line for part in parts for line in part or ()]
     if drawn is None:
@@ -94,13 +120,23 @@ def _fitting(
     table: Table, width: int, colour: bool, folds: Sequence[_Fold], groups: Sequence[str] = ()
 ) -> list[str] | None:
     """The table with its title, by the first of the folds that does; each group is a heading above its rows."""
-    rows = [[_text(column, cell) for column, cell in zip(table.columns, row, strict=True)] for row in table.rows]
-    names = [clean(column.name) for column in table.columns] if table.heads else [""] * len(table.columns)
+    rows = [
+        [_text(column, cell) for column, cell in zip(table.columns, row, strict=True)]
+        for row in table.rows
+    ]
+    names = (
+        [clean(column.name) for column in table.columns]
+        if table.heads
+        else [""] * len(table.columns)
+    )
     for fold in folds:
         widths = _widths(table, names, rows, width, fold)
         if widths is not None:
             headings = [wrapped(group, width - 1) for group in groups]
-            return [*_title(table, width, colour), *_drawn(table, names, rows, widths, colour, headings)]
+            return [
+                *_title(table, width, colour),
+                *_drawn(table, names, rows, widths, colour, headings),
+            ]
     return None
 
 
@@ -129,7 +165,9 @@ def _tight(table: Table, width: int, colour: bool) -> list[str] | None:
                 drawn = _fitting(_columns(short, kept[1:]), width, colour, folds, groups)
             if drawn is not None:
                 told = notes + [_left_out(table, at) for at in sorted(spare[:dropped])]
-                below = [line for note in told for line in _line(Line(note, "quiet"), width, colour)]
+                below = [
+                    line for note in told for line in _line(Line(note, "quiet"), width, colour)
+                ]
                 return [*drawn, *below] if table.compact or not below else [*drawn[:-1], *below, ""]
     return None
 
@@ -137,21 +175,30 @@ def _tight(table: Table, width: int, colour: bool) -> list[str] | None:
 def _groups(table: Table) -> list[str]:
     """The heading of each row, where the first column is a name that several rows in a row have."""
     names = [one_line(text_of(row[0])) for row in table.rows]
-    if table.compact or not table.columns[0].text or 2 * sum(1 for _ in groupby(names)) > len(names):
+    if (
+        table.compact
+        or not table.columns[0].text
+        or 2 * sum(1 for _ in groupby(names)) > len(names)
+    ):
         return []
     return [f"{table.columns[0].name}: {name}" for name in names]
 
 
 def _columns(table: Table, kept: Sequence[int]) -> Table:
     return table._replace(
-        columns=[table.columns[at] for at in kept], rows=[[row[at] for at in kept] for row in table.rows]
+        columns=[table.columns[at] for at in kept],
+        rows=[[row[at] for at in kept] for row in table.rows],
     )
 
 
 def _left_out(table: Table, at: int) -> str:
     """A column that has one value is told in a line, so it is not lost."""
     name, values = table.columns[at].name, {text_of(row[at]) for row in table.rows}
-    return f"{name}: {values.pop()} in each row" if len(values) == 1 else f"{name}: shown on a wider terminal"
+    return (
+        f"{name}: {values.pop()} in each row"
+        if len(values) == 1
+        else f"{name}: shown on a wider terminal"
+    )
 
 
 def _without_prefixes(table: Table) -> tuple[Table, list[str]]:
@@ -177,7 +224,9 @@ def _prefix(texts: set[str]) -> str:
     return re.sub(r"[^/_.:-]*$", "", shared)
 
 
-def _widths(table: Table, names: Sequence[str], rows: Texts, width: int, fold: _Fold) -> list[int] | None:
+def _widths(
+    table: Table, names: Sequence[str], rows: Texts, width: int, fold: _Fold
+) -> list[int] | None:
     """The width of each column, texts folded where they must be; None where that does not do."""
     most, least = [], []
     for at, column in enumerate(table.columns):
@@ -187,7 +236,9 @@ def _widths(table: Table, names: Sequence[str], rows: Texts, width: int, fold: _
         words = longest
         if column.text or column.folds:
             words = longest_part([row[at] for row in rows], within=fold.within and column.text)
-            words = max(min(words, _LONGEST_PART) if fold.within else words, min(longest, fold.least))
+            words = max(
+                min(words, _LONGEST_PART) if fold.within else words, min(longest, fold.least)
+            )
         least.append(max(head, words))
     room = width - len(_edge(table)) - len(_GAP) * (len(most) - 1)
     while sum(most) > room:
@@ -201,7 +252,9 @@ def _widths(table: Table, names: Sequence[str], rows: Texts, width: int, fold: _
 
 def _step(widths: Sequence[int], at: int) -> int:
     """How far the widest column shrinks before another is the widest."""
-    return max(1, widths[at] - max((wide for other, wide in enumerate(widths) if other != at), default=0))
+    return max(
+        1, widths[at] - max((wide for other, wide in enumerate(widths) if other != at), default=0)
+    )
 
 
 def _edge(table: Table) -> str:
@@ -220,7 +273,11 @@ def _drawn(
     above = [wrapped(name, wide) for name, wide in zip(names, widths, strict=True)]
     tall = max(map(len, above), default=0)
     above = [[""] * (tall - len(pieces)) + pieces for pieces in above]
-    lines = [_across(table, line, head, widths, colour) for line in zip(*above, strict=True)] if table.heads else []
+    lines = (
+        [_across(table, line, head, widths, colour) for line in zip(*above, strict=True)]
+        if table.heads
+        else []
+    )
     if not table.compact:
         lines = ["", *lines, " " + "─" * (sum(widths) + len(_GAP) * (len(widths) - 1))]
     for number, (row, shown) in enumerate(zip(rows, table.rows, strict=True)):
@@ -234,12 +291,16 @@ def _drawn(
     return lines if table.compact else [*lines, ""]
 
 
-def _across(table: Table, texts: Sequence[str], styles: Sequence[Style], widths: Sequence[int], colour: bool) -> str:
+def _across(
+    table: Table, texts: Sequence[str], styles: Sequence[Style], widths: Sequence[int], colour: bool
+) -> str:
     line = _edge(table)
     for at, (text, style, wide) in enumerate(zip(texts, styles, widths, strict=True)):
         space = " " * (wide - cells(text))
         painted = _painted(text, style, colour)
-        line += (_GAP if at else "") + (painted + space if table.columns[at].text else space + painted)
+        line += (_GAP if at else "") + (
+            painted + space if table.columns[at].text else space + painted
+        )
     return line.rstrip()
 
 
@@ -248,16 +309,24 @@ def _stacked(table: Table, width: int, colour: bool) -> list[str]:
     below its heading."""
     lines = [*_title(table, width, colour)]
     names = [clean(column.name) for column in table.columns]
-    small = Table([Column("", text=True), Column("", text=True)], [], compact=True, heads=False, depth=1)
+    small = Table(
+        [Column("", text=True), Column("", text=True)], [], compact=True, heads=False, depth=1
+    )
     room = width - len(_edge(small)) - len(_GAP)
     left = min(max(map(cells, names), default=1), room // 2)
     for row in table.rows:
-        pairs = [(name, cell) for name, cell in zip(names, row, strict=True) if one_line(text_of(cell)).strip()]
+        pairs = [
+            (name, cell)
+            for name, cell in zip(names, row, strict=True)
+            if one_line(text_of(cell)).strip()
+        ]
         texts = [[name, one_line(text_of(cell)).strip()] for name, cell in pairs]
         lines.append("")
         if room < _LONGEST_PART:
             below = [Line(text, depth=at) for pair in texts for at, text in enumerate(pair)]
             lines += [piece for line in below for piece in _line(line, width, colour)]
         else:
-            lines += _drawn(small._replace(rows=pairs), ["", ""], texts, [left, room - left], colour)
+            lines += _drawn(
+                small._replace(rows=pairs), ["", ""], texts, [left, room - left], colour
+            )
     return [*lines, ""]

@@ -24,7 +24,9 @@ class _Tree:
             text = f"{text[:LONGEST]}… ({len(text):,} characters)"
         below = f"\n  {' ' * len(name)}"
         line = f"{name}{':' if text else ''} {text.replace(chr(10), below)}".rstrip()
-        self.lines.append(Line(line, depth=depth, wraps=not self.full, hang=min(len(line), len(name) + 2)))
+        self.lines.append(
+            Line(line, depth=depth, wraps=not self.full, hang=min(len(line), len(name) + 2))
+        )
 
 
 def view(trace: Trace, full: bool = False) -> Sheet:
@@ -51,13 +53,23 @@ def view(trace: Trace, full: bool = False) -> Sheet:
 
 def _add_sample(tree: _Tree, sample: Sample) -> None:
     row = sample.response
-    tree.add(1, f"{row.get('task') or row.get('model_name')}, sample {row.get('sample_index', 0)}", _facts(row))
-    _add_messages(tree, 2, row.get("messages") or [{"role": "user", "content": row.get("prompt") or ""}])
+    tree.add(
+        1,
+        f"{row.get('task') or row.get('model_name')}, sample {row.get('sample_index', 0)}",
+        _facts(row),
+    )
+    _add_messages(
+        tree, 2, row.get("messages") or [{"role": "user", "content": row.get("prompt") or ""}]
+    )
     for span in sample.spans:
         tree.add(2, f"step {span.get('name', '')}" if isinstance(span, dict) else "step", span)
     if row.get("reasoning"):
         tree.add(2, "reasoning", row["reasoning"])
-    tree.add(2, "response", row.get("output") if row.get("output") is not None else row.get("response") or "–")
+    tree.add(
+        2,
+        "response",
+        row.get("output") if row.get("output") is not None else row.get("response") or "–",
+    )
     _add_tool_calls(tree, 2, row.get("tool_calls"))
     if row.get("error"):
         tree.add(2, f"error ({row.get('error_kind')})", row["error"])
@@ -89,7 +101,11 @@ def _add_evaluation(tree: _Tree, row: dict[str, Any]) -> None:
     none = "no verdict" if typed is None else "scored"
     verdict = {True: "passed", False: "failed"}.get(row.get("passed"), none)  # type: ignore[arg-type]
     score = f", score {row['score']:g}" if row.get("score") is not None else ""
-    tree.add(2, f"label {row.get('label') or row.get('scorer')}", verdict + score if outcome == "scored" else outcome)
+    tree.add(
+        2,
+        f"label {row.get('label') or row.get('scorer')}",
+        verdict + score if outcome == "scored" else outcome,
+    )
     if typed is not None:
         tree.add(3, "value", typed)
     _add_why(tree, row)
@@ -150,7 +166,10 @@ def _facts(row: dict[str, Any]) -> str:
 def _content(content: Any) -> str:
     parts = content if isinstance(content, list) else []
     images = [part for part in parts if not isinstance(part, dict) or part.get("type") != "text"]
-    return "\n".join([content_text(content), *(msgspec.json.encode(part).decode() for part in images)]) or "–"
+    return (
+        "\n".join([content_text(content), *(msgspec.json.encode(part).decode() for part in images)])
+        or "–"
+    )
 
 
 def _by_owner(calls: Iterable[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:

@@ -19,7 +19,11 @@ def view(found: Verified | Sequence[Verified]) -> Sheet:
         parts += _folder(folder)
     if len(folders) > 1:
         bad = sum(not folder.ok for folder in folders)
-        said = f"{count(bad, 'folder')} of {len(folders)} not as they should be" if bad else "all folders are verified"
+        said = (
+            f"{count(bad, 'folder')} of {len(folders)} not as they should be"
+            if bad
+            else "all folders are verified"
+        )
         parts += [Line(""), Line(said, "bad" if bad else "good")]
     return Sheet(parts, title="Verified")
 
@@ -28,17 +32,29 @@ def _folder(found: Verified) -> Iterator[Line | Table]:
     yield Line(found.folder, "head", wraps=False)
     columns = columns_of("<part", "<name", "verified", "differ", "cannot be verified")
     names = ["part", "name", "verified", "differ", "unverified"]
-    yield Table(columns, [_row(checked) for checked in found.checked], data=fields_of(found.checked, names))
+    yield Table(
+        columns, [_row(checked) for checked in found.checked], data=fields_of(found.checked, names)
+    )
     faults = [fault for fault in found.faults if fault.kind != "unsealed"]
-    yield from (Line(f"{fault.kind}: {fault.file}: {fault.what}", "bad", hang=2) for fault in faults[:_MOST])
+    yield from (
+        Line(f"{fault.kind}: {fault.file}: {fault.what}", "bad", hang=2) for fault in faults[:_MOST]
+    )
     yield from _more(len(faults) - _MOST, "fault")
     for entry in found.differences[:_MOST]:
         values = f"stored {_short(entry.stored)}, computed {_short(entry.computed)}"
-        yield Line(f"differs: {entry.where}, {entry.name}, {entry.place}: {entry.field} {values}", "bad", hang=2)
+        yield Line(
+            f"differs: {entry.where}, {entry.name}, {entry.place}: {entry.field} {values}",
+            "bad",
+            hang=2,
+        )
     yield from _more(len(found.differences) - _MOST, "difference")
     for checked in found.checked:
         for reason, number in checked.reasons.items():
-            yield Line(f"cannot be verified: {checked.name} ({number:,}): {shortened(reason, 300)}", "open", hang=2)
+            yield Line(
+                f"cannot be verified: {checked.name} ({number:,}): {shortened(reason, 300)}",
+                "open",
+                hang=2,
+            )
     yield from (Line(f"note: {note}", "open", hang=2) for note in found.notes)
     yield Line("verified" if found.ok else "not as it should be", "good" if found.ok else "bad")
 
@@ -78,7 +94,12 @@ def locked(found: Locked) -> Sheet:
     ]
     if unknown:
         names = ", ".join(unknown)
-        parts.append(Line(f"what servers report is unknown of {names}: the first locked run fills it in", "open"))
+        parts.append(
+            Line(
+                f"what servers report is unknown of {names}: the first locked run fills it in",
+                "open",
+            )
+        )
     return Sheet(parts, title=f"Lock of {values['name']}")
 
 

@@ -46,4 +46,7 @@ def wrapped(text: str, width: int) -> list[str]:
 def longest_part(texts: Iterable[str], *, within: bool) -> int:
     """The columns of the longest word, or of the longest part of one."""
     words = {word for text in texts for word in re.split(_SPACE, text)}
-    return max((cells(part) for word in words for part in (_PIECES.findall(word) if within else [word])), default=0)
+    return max(
+        (cells(part) for word in words for part in (_PIECES.findall(word) if within else [word])),
+        default=0,
+    )

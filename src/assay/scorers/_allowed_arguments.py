@@ -44,12 +44,18 @@ class Rules(NamedTuple):
                 return False
             for name, value in made.arguments.items():
                 allowed = self._allowed(wanted.arguments.get(name))
-                if not _is_of(declared.get(name), value) and type(value) not in {type(each) for each in allowed}:
+                if not _is_of(declared.get(name), value) and type(value) not in {
+                    type(each) for each in allowed
+                }:
                     return False
         return self._object(wanted.arguments, made.arguments)
 
     def _allowed(self, value: Any) -> list[Any]:
-        return [each for each in value if each != ""] if self.any_of and isinstance(value, list) else [value]
+        return (
+            [each for each in value if each != ""]
+            if self.any_of and isinstance(value, list)
+            else [value]
+        )
 
     def _object(self, wanted: Mapping[str, Any], actual: Mapping[str, Any]) -> bool:
         if not self.further and actual.keys() - wanted.keys():
@@ -96,7 +102,9 @@ def _is_of(schema: Any, value: Any) -> bool:
     fields: dict[str, Any] = schema if isinstance(schema, dict) else {}
     named: Any = fields.get("type")
     kinds = [
-        kind for name in (named if isinstance(named, list) else [named]) for kind in _KINDS.get(str(name), (object,))
+        kind
+        for name in (named if isinstance(named, list) else [named])
+        for kind in _KINDS.get(str(name), (object,))
     ]
     if isinstance(value, bool):
         return bool in kinds or object in kinds

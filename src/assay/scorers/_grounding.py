@@ -25,16 +25,20 @@ class Inference:
         self.identity = self._loaded.identity
         labels: dict[int, str] = self._loaded.model.config.id2label
         places = [
-            [at for at, label in labels.items() if label.lower().startswith(word)] for word in ("entail", "contra")
+            [at for at, label in labels.items() if label.lower().startswith(word)]
+            for word in ("entail", "contra")
         ]
         if any(len(place) != 1 for place in places):
             shown = ", ".join(map(str, labels.values()))
             raise UserError(
-                f"{name!r} is not a model for NLI: its labels are {shown}", fix="try microsoft/deberta-base-mnli"
+                f"{name!r} is not a model for NLI: its labels are {shown}",
+                fix="try microsoft/deberta-base-mnli",
             )
         self._places = [place[0] for place in places]
 
-    def judge(self, pairs: Iterable[tuple[str, str]], batch_size: int) -> dict[tuple[str, str], Judgement]:
+    def judge(
+        self, pairs: Iterable[tuple[str, str]], batch_size: int
+    ) -> dict[tuple[str, str], Judgement]:
         """Of each (passage, text), whether the passage entails or contradicts the text."""
         tokenizer, model, torch, longest, _ = self._loaded
         judgements: dict[tuple[str, str], Judgement] = {}
@@ -48,8 +52,12 @@ class Inference:
                 return_tensors="pt",
             )
             with torch.inference_mode():
-                chances = model(**inputs.to(model.device)).logits.float().softmax(-1)[:, self._places]
-            judgements.update(zip(batch, (Judgement(*row) for row in chances.tolist()), strict=True))
+                chances = (
+                    model(**inputs.to(model.device)).logits.float().softmax(-1)[:, self._places]
+                )
+            judgements.update(
+                zip(batch, (Judgement(*row) for row in chances.tolist()), strict=True)
+            )
         return judgements
 
 
@@ -103,9 +111,15 @@ def _inferred(support: list[Grounds | Score], reading: Grounded) -> list[Grounds
     model = inference(reading.model, reading.revision)
     answered = [entry for entry in support if isinstance(entry, Grounds)]
     asked = [(entry, [(passage, entry.answer) for passage in entry.passages]) for entry in answered]
-    known = model.judge((pair for entry, pairs in asked if entry.answer.strip() for pair in pairs), reading.batch_size)
+    known = model.judge(
+        (pair for entry, pairs in asked if entry.answer.strip() for pair in pairs),
+        reading.batch_size,
+    )
     judged = iter(
-        entry._replace(judgements=[known[pair] for pair in pairs if pair in known], details={"model": model.identity})
+        entry._replace(
+            judgements=[known[pair] for pair in pairs if pair in known],
+            details={"model": model.identity},
+        )
         for entry, pairs in asked
     )
     return [entry if isinstance(entry, Score) else next(judged) for entry in support]

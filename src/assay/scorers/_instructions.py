@@ -23,12 +23,16 @@ _WORD = re.compile(r"\w+")
 _POSTSCRIPTS = {"P.P.S": re.compile(r"p\.\s?p\.\s?s"), "P.S.": re.compile(r"p\.\s?s\.")}
 
 
-def follows(text: str, instruction: str, arguments: Mapping[str, Any], detector: Detector = "words") -> bool:
+def follows(
+    text: str, instruction: str, arguments: Mapping[str, Any], detector: Detector = "words"
+) -> bool:
     """Whether a text keeps to an instruction; an empty one never does. LookupError for an instruction, or arguments,
     that are none of IFEval's."""
     check = _CHECKS.get(instruction)
     if check is None:
-        raise LookupError(f"there is no instruction {instruction!r}: {nearest(instruction, _CHECKS)}")
+        raise LookupError(
+            f"there is no instruction {instruction!r}: {nearest(instruction, _CHECKS)}"
+        )
     given = {name: value for name, value in arguments.items() if value is not None}
     if instruction in _IN_A_LANGUAGE:
         given["detector"] = detector
@@ -47,7 +51,9 @@ def _related(count: int, relation: str, limit: float) -> bool:
 def _language(text: str, language: str, detector: Detector) -> bool:
     """What has no language (digits, signs) is in every one."""
     if detector == "words" and language not in LANGUAGES:
-        raise LookupError(f"`detector: words` does not know the language {language!r}; langdetect may")
+        raise LookupError(
+            f"`detector: words` does not know the language {language!r}; langdetect may"
+        )
     return language_of(text, detector) in (language, None)
 
 
@@ -104,7 +110,11 @@ def _first_word(text: str, num_paragraphs: int, nth_paragraph: int, first_word: 
 def _postscript(text: str, postscript_marker: str) -> bool:
     marker = postscript_marker.strip()
     pattern = _POSTSCRIPTS.get(marker)
-    return marker.lower() in text.lower() if pattern is None else pattern.search(text.lower()) is not None
+    return (
+        marker.lower() in text.lower()
+        if pattern is None
+        else pattern.search(text.lower()) is not None
+    )
 
 
 def _keywords(text: str, keywords: list[str]) -> bool:
@@ -138,7 +148,11 @@ def _title(text: str) -> bool:
     """Something between << and the last >> of a line."""
     for line in text.split("\n"):
         start, end = line.find("<<"), line.rfind(">>")
-        if start >= 0 and end >= start + 3 and line[start : end + 2].lstrip("<").rstrip(">").strip():
+        if (
+            start >= 0
+            and end >= start + 3
+            and line[start : end + 2].lstrip("<").rstrip(">").strip()
+        ):
             return True
     return False
 
@@ -158,7 +172,11 @@ def _quotation(text: str) -> bool:
     return len(text) > 1 and text[0] == text[-1] == '"'
 
 
-_IN_A_LANGUAGE = ("language:response_language", "change_case:english_capital", "change_case:english_lowercase")
+_IN_A_LANGUAGE = (
+    "language:response_language",
+    "change_case:english_capital",
+    "change_case:english_lowercase",
+)
 _CHECKS: dict[str, Check] = {
     "keywords:existence": _keywords,
     "keywords:frequency": _keyword_frequency,
@@ -176,7 +194,9 @@ _CHECKS: dict[str, Check] = {
     "detectable_content:number_placeholders": _placeholders,
     "detectable_content:postscript": _postscript,
     "detectable_format:number_bullet_lists": _bullets,
-    "detectable_format:constrained_response": lambda text: any(answer in text for answer in _RESPONSES),
+    "detectable_format:constrained_response": lambda text: any(
+        answer in text for answer in _RESPONSES
+    ),
     "detectable_format:number_highlighted_sections": _highlights,
     "detectable_format:multiple_sections": _sections,
     "detectable_format:json_format": _json,
@@ -187,11 +207,15 @@ _CHECKS: dict[str, Check] = {
     ),
     "startend:end_checker": _end,
     "startend:quotation": _quotation,
-    "change_case:capital_word_frequency": lambda text, capital_frequency, capital_relation: _related(
-        capital_words(text), capital_relation, capital_frequency
+    "change_case:capital_word_frequency": lambda text, capital_frequency, capital_relation: (
+        _related(capital_words(text), capital_relation, capital_frequency)
     ),
-    "change_case:english_capital": lambda text, detector: text.isupper() and _language(text, "en", detector),
-    "change_case:english_lowercase": lambda text, detector: text.islower() and _language(text, "en", detector),
+    "change_case:english_capital": lambda text, detector: (
+        text.isupper() and _language(text, "en", detector)
+    ),
+    "change_case:english_lowercase": lambda text, detector: (
+        text.islower() and _language(text, "en", detector)
+    ),
     "punctuation:no_comma": lambda text: "," not in text,
 }
 INSTRUCTIONS = [*_CHECKS]

@@ -63,7 +63,9 @@ def scale_of(scale: GradeScale, threshold: float | None) -> tuple[Scale, float]:
     return grades, 0.5 if threshold is None else grades.score(threshold)
 
 
-def texts_of(item: Item, prompt: str, *, expected: str | None = None, **answers: str) -> dict[str, str]:
+def texts_of(
+    item: Item, prompt: str, *, expected: str | None = None, **answers: str
+) -> dict[str, str]:
     """The texts of others that a prompt shows, by the names of its variables."""
     used = names_used(prompt)
     texts = dict(answers)
@@ -99,8 +101,16 @@ def _turns(prompt: str) -> list[tuple[str, str]]:
     if not rest:
         return [("user", prompt.strip())]
     if head.strip():
-        raise UserError("there is text before the first part", where=_WHERE, fix="begin the prompt with `[system]`")
-    return [(role, text.strip()) for role, text in zip(rest[::2], rest[1::2], strict=True) if text.strip()]
+        raise UserError(
+            "there is text before the first part",
+            where=_WHERE,
+            fix="begin the prompt with `[system]`",
+        )
+    return [
+        (role, text.strip())
+        for role, text in zip(rest[::2], rest[1::2], strict=True)
+        if text.strip()
+    ]
 
 
 @lru_cache(64)
@@ -110,26 +120,54 @@ def _compiled(prompt: str) -> tuple[tuple[str, Render], ...]:
 
 def rendered(prompt: str, item: Item, asked: Question) -> Rendered:
     fenced, mark = fence_all(asked.texts)
-    whole = {"id": item.id, "data": item.data, "ground_truth": item.ground_truth, "metadata": item.metadata}
-    shown = {**asked.words, **fenced, "scale": asked.scale.described, "item": {**whole, **item.extra}}
-    messages: list[Message] = [{"role": role, "content": render(shown)} for role, render in _compiled(prompt)]
+    whole = {
+        "id": item.id,
+        "data": item.data,
+        "ground_truth": item.ground_truth,
+        "metadata": item.metadata,
+    }
+    shown = {
+        **asked.words,
+        **fenced,
+        "scale": asked.scale.described,
+        "item": {**whole, **item.extra},
+    }
+    messages: list[Message] = [
+        {"role": role, "content": render(shown)} for role, render in _compiled(prompt)
+    ]
     messages[0]["content"] = f"{GUARD.format(mark=mark)}\n\n{messages[0]['content']}"
     return Rendered(messages, list(asked.texts.values()), mark)
 
 
-def check_panel(params: Mapping[str, Any], where: str, *, must: Sequence[str], may: Sequence[str] = ()) -> None:
+def check_panel(
+    params: Mapping[str, Any], where: str, *, must: Sequence[str], may: Sequence[str] = ()
+) -> None:
     """Refuse what no judge can work with; its prompt must show some variables and may show some more."""
     for name in ("repeats", "tries"):
         if params[name] < 1:
-            raise UserError(f"{name} is {params[name]}", where=where, fix="give a whole number from 1")
+            raise UserError(
+                f"{name} is {params[name]}", where=where, fix="give a whole number from 1"
+            )
     models: Any = params["model"]
-    twice = [name for name, count in Counter(models if isinstance(models, list) else []).items() if count > 1]
+    twice = [
+        name
+        for name, count in Counter(models if isinstance(models, list) else []).items()
+        if count > 1
+    ]
     if twice:
-        raise UserError(f"the judge {twice[0]!r} sits twice on the panel", where=where, fix="use `repeats: 2`")
+        raise UserError(
+            f"the judge {twice[0]!r} sits twice on the panel", where=where, fix="use `repeats: 2`"
+        )
     filled = next((name for name in _FILLED if name in (params["params"] or {})), None)
     if filled is not None:
-        fix = "use the judge's own parameter `temperature`" if filled == "temperature" else "leave it out"
-        raise UserError(f"params must not hold {filled!r}: the judge fills it", where=where, fix=fix)
+        fix = (
+            "use the judge's own parameter `temperature`"
+            if filled == "temperature"
+            else "leave it out"
+        )
+        raise UserError(
+            f"params must not hold {filled!r}: the judge fills it", where=where, fix=fix
+        )
     try:
         used = names_used(params["prompt"])
     except UserError as error:
@@ -146,14 +184,29 @@ def check_panel(params: Mapping[str, Any], where: str, *, must: Sequence[str], m
 
 def check_threshold(threshold: float | None, low: float, high: float, where: str) -> None:
     if threshold is not None and not low < threshold <= high:
-        raise UserError(f"the threshold {threshold:g} is outside the scale from {low:g} to {high:g}", where=where)
+        raise UserError(
+            f"the threshold {threshold:g} is outside the scale from {low:g} to {high:g}",
+            where=where,
+        )
 
 
 def check_scale(scale: Any, where: str) -> None:
     """`yes_no`, or two whole numbers in order."""
     if scale == "yes_no":
         return
-    if not isinstance(scale, list) or len(scale) != 2 or any(type(grade) is not int for grade in scale):
-        raise UserError(f"the scale {scale!r} is none", where=where, fix="write `yes_no`, or `[1, 5]`: lowest, highest")
+    if (
+        not isinstance(scale, list)
+        or len(scale) != 2
+        or any(type(grade) is not int for grade in scale)
+    ):
+        raise UserError(
+            f"the scale {scale!r} is none",
+            where=where,
+            fix="write `yes_no`, or `[1, 5]`: lowest, highest",
+        )
     if scale[0] >= scale[1]:
-        raise UserError(f"the scale {scale!r} does not rise", where=where, fix="write the lowest grade first: `[1, 5]`")
+        raise UserError(
+            f"the scale {scale!r} does not rise",
+            where=where,
+            fix="write the lowest grade first: `[1, 5]`",
+        )

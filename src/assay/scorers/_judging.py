@@ -32,7 +32,9 @@ _NO_SCHEMAS = re.compile(
     r"|(?:not|un)[ -]?(?:support|recogni[sz]ed|known|expected|permitted|allowed)",
     re.I,
 )
-_without_schemas: set[bytes] = set()  # models whose servers refused one; kept until the process ends
+_without_schemas: set[bytes] = (
+    set()
+)  # models whose servers refused one; kept until the process ends
 
 
 class Panel(msgspec.Struct, frozen=True):
@@ -80,7 +82,9 @@ class _Vote(NamedTuple):
 # ---- asking
 
 
-async def judged(context: Context, item: Item, panel: Panel, questions: Sequence[Question]) -> list[list[Score]]:
+async def judged(
+    context: Context, item: Item, panel: Panel, questions: Sequence[Question]
+) -> list[list[Score]]:
     """For each question its label and, of a panel, one for each verdict, the panel's own first.
 
     All are asked side by side, and all are waited for: what was paid is in the log even if one of them fails.
@@ -94,7 +98,9 @@ async def judged(context: Context, item: Item, panel: Panel, questions: Sequence
     ]
     results = await asyncio.gather(*calls, return_exceptions=True)
     failures = [result for result in results if isinstance(result, BaseException)]
-    for failure in sorted(failures, key=lambda error: not isinstance(error, (LaneError, BudgetError))):
+    for failure in sorted(
+        failures, key=lambda error: not isinstance(error, (LaneError, BudgetError))
+    ):
         raise failure
     scores = iter([result for result in results if isinstance(result, Score)])
     names = [model if panel.repeats == 1 else f"{model}.{repeat}" for model, repeat in seats]
@@ -115,7 +121,10 @@ async def _member(
         if number > 1:
             shown = text[:SHOWN_AGAIN].strip() or "(nothing)"
             again = AGAIN.format(scale=asked.scale.described)
-            messages += [{"role": "assistant", "content": shown}, {"role": "user", "content": again}]
+            messages += [
+                {"role": "assistant", "content": shown},
+                {"role": "user", "content": again},
+            ]
         try:
             completion = await _complete(context, panel, asked.scale, model, messages, step)
         except PermanentError as error:
@@ -129,8 +138,16 @@ async def _member(
             problem = f"{error}{', and is cut off' if completion.finish_reason == 'length' else ''}"
         if completion.refused or is_refusal(text):
             why = text.strip()[:200] or completion.finish_reason or "no text"
-            return Score(outcome="errored", error=f"the judge refuses: {why}", details={**details, "raw": text[:RAW]})
-    return Score(outcome="unparsed", error=problem, details={**details, "raw": text[:RAW], "tries": panel.tries})
+            return Score(
+                outcome="errored",
+                error=f"the judge refuses: {why}",
+                details={**details, "raw": text[:RAW]},
+            )
+    return Score(
+        outcome="unparsed",
+        error=problem,
+        details={**details, "raw": text[:RAW], "tries": panel.tries},
+    )
 
 
 async def _complete(
@@ -142,7 +159,10 @@ async def _complete(
         return await context.complete(messages, model=model, step=step, **plain)
     with_schema = {**plain, "response_format": _response_format(scale)}
     key = canonical(model.identity)
-    if panel.structured == "auto" and context.recall(messages, model=model, step=step, **with_schema) is None:
+    if (
+        panel.structured == "auto"
+        and context.recall(messages, model=model, step=step, **with_schema) is None
+    ):
         refused_before = context.recall(messages, model=model, step=step, **plain) is not None
         if refused_before or key in _without_schemas:
             return await context.complete(messages, model=model, step=step, **plain)
@@ -157,13 +177,23 @@ async def _complete(
 
 
 def _offers_schemas(model: Model) -> bool:
-    return model.identity.get("type") in _OFFERS_SCHEMAS and model.identity.get("api") != "completions"
+    return (
+        model.identity.get("type") in _OFFERS_SCHEMAS and model.identity.get("api") != "completions"
+    )
 
 
 def _response_format(scale: Scale) -> dict[str, Any]:
     fields = {"reason": {"type": "string"}, "verdict": scale.schema()}
-    schema = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
-    return {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": schema}}
+    schema = {
+        "type": "object",
+        "properties": fields,
+        "required": list(fields),
+        "additionalProperties": False,
+    }
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": "verdict", "strict": True, "schema": schema},
+    }
 
 
 def identity(panel: Panel, asked: Question, model: Model) -> dict[str, str]:

@@ -52,7 +52,10 @@ _WORDS = {
         "ne": "छ र मा छन् हुन्छ भने गर्न पनि यो तर एक हो यस थियो गर्ने",
     },
 }
-_MOST_FREQUENT = {script: {name: {*words.split()} for name, words in each.items()} for script, each in _WORDS.items()}
+_MOST_FREQUENT = {
+    script: {name: {*words.split()} for name, words in each.items()}
+    for script, each in _WORDS.items()
+}
 LANGUAGES = {*_SCRIPTS.values(), *(name for each in _WORDS.values() for name in each)}
 
 
@@ -64,11 +67,16 @@ def language_of(text: str, detector: Detector = "words") -> str | None:
     scripts = Counter(filter(None, map(_script, text)))
     if not scripts:
         return None
-    script = "HIRAGANA" if scripts["HIRAGANA"] * 10 > scripts["CJK"] else scripts.most_common(1)[0][0]
+    script = (
+        "HIRAGANA" if scripts["HIRAGANA"] * 10 > scripts["CJK"] else scripts.most_common(1)[0][0]
+    )
     if script in _SCRIPTS:
         return _SCRIPTS[script]
     words = Counter(word.strip(".,;:!?\"'“”«»()[]*_#-—।،؟") for word in text.split())
-    counts = {name: sum(words[word] for word in own) for name, own in _MOST_FREQUENT.get(script, {}).items()}
+    counts = {
+        name: sum(words[word] for word in own)
+        for name, own in _MOST_FREQUENT.get(script, {}).items()
+    }
     if not any(counts.values()):
         return "en" if script == "LATIN" and text.isascii() else None
     return max(counts, key=lambda name: counts[name])
@@ -91,4 +99,8 @@ def _detected(text: str) -> str | None:
 def require_langdetect(where: str) -> None:
     """UserError where the package is not installed."""
     if find_spec("langdetect") is None:
-        raise UserError("`detector: langdetect` needs langdetect", where=where, fix="pip install 'assay[languages]'")
+        raise UserError(
+            "`detector: langdetect` needs langdetect",
+            where=where,
+            fix="pip install 'assay[languages]'",
+        )

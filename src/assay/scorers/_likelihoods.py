@@ -10,8 +10,14 @@ from assay.records import Response
 def choices_in(response: Response) -> list[dict[str, Any]]:
     """What a likelihood task wrote."""
     output: Any = response.output
-    if not isinstance(output, dict) or not isinstance(output.get("choices"), list) or not output["choices"]:
-        raise LookupError("the response has no likelihoods: give its prompt `likelihood: {choices: …}`")
+    if (
+        not isinstance(output, dict)
+        or not isinstance(output.get("choices"), list)
+        or not output["choices"]
+    ):
+        raise LookupError(
+            "the response has no likelihoods: give its prompt `likelihood: {choices: …}`"
+        )
     return output["choices"]
 
 

@@ -74,7 +74,9 @@ class Compared(Texts, frozen=True, kw_only=True):
     case_sensitive: bool = True
 
     def references(self, item: Item) -> list[str]:
-        return super().references(item) if self.expected_content is None else [self.expected_content]
+        return (
+            super().references(item) if self.expected_content is None else [self.expected_content]
+        )
 
 
 class Measured(Texts, frozen=True, kw_only=True):
@@ -87,7 +89,9 @@ class Measured(Texts, frozen=True, kw_only=True):
         pair = super().pair(item, response)
         longest = 0 if isinstance(pair, Score) else max(map(len, (pair.answer, *pair.references)))
         if longest > LONGEST:
-            raise ValueError(f"a text of {longest:,} letters is too long: {LONGEST:,} can be compared")
+            raise ValueError(
+                f"a text of {longest:,} letters is too long: {LONGEST:,} can be compared"
+            )
         return pair
 
     def scored(self, score: float, **details: Any) -> Score:
@@ -112,10 +116,14 @@ class Ranked(Struct, frozen=True, kw_only=True):
     documents: str | None = None
     relevant: str | None = None
 
-    def grades(self, item: Item, response: Response, k: int | None) -> tuple[list[float], dict[str, float]]:
+    def grades(
+        self, item: Item, response: Response, k: int | None
+    ) -> tuple[list[float], dict[str, float]]:
         """The grade at each place of the ranking, and the grades of all relevant documents."""
         wanted = relevant(item, self.relevant)
-        return grades([document.id for document in retrieved(item, response, self.documents)], wanted, k), wanted
+        return grades(
+            [document.id for document in retrieved(item, response, self.documents)], wanted, k
+        ), wanted
 
 
 class Encoded(Measured, frozen=True, kw_only=True):

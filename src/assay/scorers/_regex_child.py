@@ -77,7 +77,9 @@ def _ask(question: str, seconds: float) -> Any:
         raise
     if not answer:
         _stop()
-        raise TimeoutError(f"gave up on the pattern after {seconds:g} s" if not ready else "lost its child process")
+        raise TimeoutError(
+            f"gave up on the pattern after {seconds:g} s" if not ready else "lost its child process"
+        )
     return json.loads(answer)
 
 

@@ -32,7 +32,24 @@ Words = Literal["plain", "split"]
 
 FUNCTION_WORDS = frozenset(
     {
-        *("the", "a", "an", "is", "was", "are", "were", "be", "been", "in", "on", "at", "to", "for", "of", "and"),
+        *(
+            "the",
+            "a",
+            "an",
+            "is",
+            "was",
+            "are",
+            "were",
+            "be",
+            "been",
+            "in",
+            "on",
+            "at",
+            "to",
+            "for",
+            "of",
+            "and",
+        ),
         *("or", "but", "this", "that", "these", "those", "it", "its", "they", "their"),
     }
 )
@@ -56,7 +73,10 @@ def retrieved(item: Item, response: Response, field: str | None = None) -> list[
     if not isinstance(found, list):
         raise LookupError(f"retrieved documents must be a list, found {type(found).__name__}")
     entries = cast("list[Any]", found)
-    if all(isinstance(entry, Mapping) and isinstance(entry.get("rank"), (int, float)) for entry in entries):
+    if all(
+        isinstance(entry, Mapping) and isinstance(entry.get("rank"), (int, float))
+        for entry in entries
+    ):
         entries = sorted(entries, key=lambda entry: entry["rank"])
     return [_document(entry) for entry in entries]
 
@@ -72,14 +92,24 @@ def relevant(item: Item, field: str | None = None) -> dict[str, float]:
         fields = cast("dict[str, Any]", truth)
         if field is not None and field not in fields:
             raise LookupError(f"the ground truth has no field {field!r}; {nearest(field, fields)}")
-        name = field if field is not None else next((name for name in RELEVANT_FIELDS if name in fields), None)
+        name = (
+            field
+            if field is not None
+            else next((name for name in RELEVANT_FIELDS if name in fields), None)
+        )
         if name is None:
-            raise LookupError(f"the ground truth has none of {', '.join(RELEVANT_FIELDS)}; name its field")
+            raise LookupError(
+                f"the ground truth has none of {', '.join(RELEVANT_FIELDS)}; name its field"
+            )
         truth = fields[name]
     if isinstance(truth, dict):
         graded = {str(id): float(grade) for id, grade in cast("dict[str, Any]", truth).items()}
     else:
-        graded = dict(_graded(entry) for entry in (truth if isinstance(truth, list) else [truth]) if entry is not None)
+        graded = dict(
+            _graded(entry)
+            for entry in (truth if isinstance(truth, list) else [truth])
+            if entry is not None
+        )
     graded = {id: grade for id, grade in graded.items() if grade > 0}
     if not graded:
         raise LookupError("the item has no relevant document")
@@ -120,13 +150,17 @@ def _document(entry: Any) -> Document:
             return Document(str(id), text)
     elif isinstance(entry, int) and not isinstance(entry, bool):
         return Document(str(entry), "")
-    raise LookupError(f"a retrieved document must be a text or have a text or an id, found {str(entry)[:80]!r}")
+    raise LookupError(
+        f"a retrieved document must be a text or have a text or an id, found {str(entry)[:80]!r}"
+    )
 
 
 def _graded(entry: Any) -> tuple[str, float]:
     if isinstance(entry, Mapping):
         fields = cast("Mapping[str, Any]", entry)
-        grade = next((fields[name] for name in _GRADES if isinstance(fields.get(name), (int, float))), 1.0)
+        grade = next(
+            (fields[name] for name in _GRADES if isinstance(fields.get(name), (int, float))), 1.0
+        )
         return _document(fields).id, float(grade)
     return str(entry), 1.0
 
@@ -154,7 +188,9 @@ def shared(text: str, words: set[str]) -> float:
     return len(wanted & words) / len(wanted) if wanted else 0.0
 
 
-def supported(text: str, passages: Sequence[str], words: Words, left_out: Iterable[str]) -> float | None:
+def supported(
+    text: str, passages: Sequence[str], words: Words, left_out: Iterable[str]
+) -> float | None:
     """The share of the different content words of a text that a passage has; None if it has no content word.
 
     `plain` words are runs of letters and digits; `split` takes what stands between spaces, punctuation included.
@@ -199,7 +235,9 @@ def average_precision(ranks: Sequence[float]) -> float:
     return total / hits if hits else 0.0
 
 
-def ndcg(ranks: Sequence[float], graded: Mapping[str, float], k: int, gain: Gain = "linear") -> float:
+def ndcg(
+    ranks: Sequence[float], graded: Mapping[str, float], k: int, gain: Gain = "linear"
+) -> float:
     """Discounted cumulative gain as a share of that of the best possible ranking."""
     best = _discounted(sorted(graded.values(), reverse=True)[:k], gain)
     return _discounted(ranks[:k], gain) / best

@@ -39,11 +39,15 @@ def check_model(params: Mapping[str, Any], where: str, name: str = "model") -> N
     for package in ("torch", "transformers"):
         if find_spec(package) is None:
             raise UserError(
-                f"this needs {package}, which is not installed", where=where, fix="pip install 'assay[neural]'"
+                f"this needs {package}, which is not installed",
+                where=where,
+                fix="pip install 'assay[neural]'",
             )
     model = str(params[name])
     if model.startswith(("/", ".", "~")) and not (_folder(model) / "config.json").is_file():
-        raise UserError(f"there is no model in {model!r}", where=where, fix="name a folder with a `config.json`")
+        raise UserError(
+            f"there is no model in {model!r}", where=where, fix="name a folder with a `config.json`"
+        )
 
 
 def load(kind: str, name: str, revision: str | None) -> Loaded:
@@ -66,16 +70,33 @@ def _attempt(kind: str, name: str, revision: str | None) -> Loaded | UserError:
         model = getattr(transformers, kind).from_pretrained(place, revision=revision)
     except (OSError, ValueError, ImportError) as error:
         what = f"the model {name!r} cannot be loaded: {str(error).strip().splitlines()[0]}"
-        return UserError(what, fix="name a folder with a model of transformers, or a model of the Hugging Face hub")
+        return UserError(
+            what,
+            fix="name a folder with a model of transformers, or a model of the Hugging Face hub",
+        )
     model = model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
-    longest = min(tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None) or 10**9)
-    known = _digest(Path(place)) if Path(place).is_dir() else str(model.config._commit_hash or revision or "")
-    return Loaded(tokenizer, model, torch, longest if longest < 10**9 else _LONGEST, {"name": name, "weights": known})
+    longest = min(
+        tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None) or 10**9
+    )
+    known = (
+        _digest(Path(place))
+        if Path(place).is_dir()
+        else str(model.config._commit_hash or revision or "")
+    )
+    return Loaded(
+        tokenizer,
+        model,
+        torch,
+        longest if longest < 10**9 else _LONGEST,
+        {"name": name, "weights": known},
+    )
 
 
 def chunks(texts: Sequence[Any], size: int) -> Iterator[list[Any]]:
     """The texts in batches of alike length, so that little of a batch is padding."""
-    ordered = sorted(texts, key=lambda text: len(text) if isinstance(text, str) else sum(map(len, text)))
+    ordered = sorted(
+        texts, key=lambda text: len(text) if isinstance(text, str) else sum(map(len, text))
+    )
     for start in range(0, len(ordered), size):
         yield ordered[start : start + size]
 
@@ -144,7 +165,10 @@ class Encoder:
             made = model(**inputs.to(model.device), output_hidden_states=not last)
         states = made.last_hidden_state if last else made.hidden_states[self.layer]
         vectors = states.float().cpu().numpy()
-        return [Tokens(each[here], real[here]) for each, real, here in zip(vectors, words, present, strict=True)]
+        return [
+            Tokens(each[here], real[here])
+            for each, real, here in zip(vectors, words, present, strict=True)
+        ]
 
 
 @cache

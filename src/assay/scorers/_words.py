@@ -25,7 +25,11 @@ def sentences(text: str) -> int:
         if mark == ".":
             word = text[max(0, end.start() - 20) : end.start()].split()[-1:] or [""]
             bare = word[0].lstrip("\"'“‘([*_")
-            initial = len(bare) == 1 and bare.isalpha() and (following.islower() or (bare.isupper() and bare != "I"))
+            initial = (
+                len(bare) == 1
+                and bare.isalpha()
+                and (following.islower() or (bare.isupper() and bare != "I"))
+            )
             count += not (initial or bare.lower() in _ABBREVIATIONS)
         else:
             count += not (mark.endswith("..") and following.islower())
@@ -38,7 +42,9 @@ def capital_words(text: str) -> int:
     for word in _APART.sub(" ", text).split():
         if not word.isupper():
             clitic = _CLITIC.search(word)
-            count += clitic is not None and (word[: clitic.start()].isupper() or clitic[0].isupper())
+            count += clitic is not None and (
+                word[: clitic.start()].isupper() or clitic[0].isupper()
+            )
         else:
             bare = word.strip("'.")
             count += 2 if _CLITIC.search(word) or bare in _TWO_IN_ONE else 1

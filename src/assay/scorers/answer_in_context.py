@@ -30,5 +30,7 @@ def answer_in_context(
     """
     answers = [flat(answer) for answer in accepted(item.ground_truth, expected)]
     context = flat(" ".join(texts(retrieved(item, response, documents))))
-    found = any(holds(context, answer, whole_words) for answer in answers if len(answer) >= max(1, shortest))
+    found = any(
+        holds(context, answer, whole_words) for answer in answers if len(answer) >= max(1, shortest)
+    )
     return Score(passed=found, score=float(found))

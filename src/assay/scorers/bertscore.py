@@ -43,16 +43,30 @@ def bertscore(
     """
     encoded = Encoded(**texts)
     cases_read = pairs(cases, encoded)
-    encodes = encoder(encoded.model, encoded.revision, _LAYERS.get(encoded.model) if layer is None else layer)
-    needed = [text for pair in cases_read if isinstance(pair, Pair) for text in (pair.answer, *pair.references)]
-    vectors = {text: _unit(tokens) for text, tokens in encodes.encode(needed, encoded.batch_size).items()}
+    encodes = encoder(
+        encoded.model, encoded.revision, _LAYERS.get(encoded.model) if layer is None else layer
+    )
+    needed = [
+        text
+        for pair in cases_read
+        if isinstance(pair, Pair)
+        for text in (pair.answer, *pair.references)
+    ]
+    vectors = {
+        text: _unit(tokens) for text, tokens in encodes.encode(needed, encoded.batch_size).items()
+    }
     labels: list[list[Score]] = []
     for pair in cases_read:
         if isinstance(pair, Score):
             labels.append([pair])
             continue
-        scores = [_matched(vectors[pair.answer], vectors[reference]) for reference in pair.references]
-        best = {name: round(max(getattr(each, name) for each in scores), 6) for name in ("f1", "precision", "recall")}
+        scores = [
+            _matched(vectors[pair.answer], vectors[reference]) for reference in pair.references
+        ]
+        best = {
+            name: round(max(getattr(each, name) for each in scores), 6)
+            for name in ("f1", "precision", "recall")
+        }
         labels.append([encoded.scored(value, model=encodes.identity) for value in best.values()])
         for name, label in zip(best, labels[-1], strict=True):
             label.label = f".{name}"

@@ -16,12 +16,19 @@ def check(params: Mapping[str, Any], where: str) -> None:
     require_sacrebleu(where)
 
 
-def measured(item: Item, response: Response, texts: Measured, measure: Measure, options: dict[str, Any]) -> Score:
+def measured(
+    item: Item, response: Response, texts: Measured, measure: Measure, options: dict[str, Any]
+) -> Score:
     pair = texts.pair(item, response)
     if isinstance(pair, Score):
         return pair
     result = segment(measure, options, pair.answer, pair.references)
-    counted = {"measure": measure, "options": options, "references": len(pair.references), "counts": result.counts}
+    counted = {
+        "measure": measure,
+        "options": options,
+        "references": len(pair.references),
+        "counts": result.counts,
+    }
     return texts.scored(result.score, corpus=counted)
 
 
@@ -50,5 +57,10 @@ def bleu(
     smooth: what becomes of an order without a match
     order: the longest n-grams
     """
-    options = {"tokenize": tokenize, "lowercase": lowercase, "smooth_method": smooth, "max_ngram_order": order}
+    options = {
+        "tokenize": tokenize,
+        "lowercase": lowercase,
+        "smooth_method": smooth,
+        "max_ngram_order": order,
+    }
     return measured(item, response, Measured(**texts), "bleu", options)

@@ -10,7 +10,14 @@ from assay.scorers.wer import rated
 
 
 @scorer(reads="ground_truth", params=Measured, lower_is_better=True, version=1)
-def cer(item: Item, response: Response, *, case_sensitive: bool = True, no_punct: bool = False, **texts: Any) -> Score:
+def cer(
+    item: Item,
+    response: Response,
+    *,
+    case_sensitive: bool = True,
+    no_punct: bool = False,
+    **texts: Any,
+) -> Score:
     """The character error rate of the answer, such as text that was read from an image. Lower is better.
 
     Score: edits / characters of the accepted answer, where the edits are the fewest insertions, deletions and

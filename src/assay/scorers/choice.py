@@ -44,7 +44,11 @@ def choice(
       unknown)
     """
     texts, names = _options(item, options, list(labels) if labels is not None else None)
-    right = _label(expected_content if expected_content is not None else expectation(item, expected), texts, names)
+    right = _label(
+        expected_content if expected_content is not None else expectation(item, expected),
+        texts,
+        names,
+    )
     try:
         chosen = find_choice(answer_of(response, response_field), names, texts)
     except Unparsed as error:
@@ -62,7 +66,9 @@ def _options(
     if not isinstance(options, list):
         value = _field(item, options)
     if isinstance(value, dict):
-        if isinstance(value.get("text"), list) and isinstance(value.get("label"), list):  # as in ARC
+        if isinstance(value.get("text"), list) and isinstance(
+            value.get("label"), list
+        ):  # as in ARC
             value = dict(zip(value["label"], value["text"], strict=False))
         texts = {str(label): str(text) for label, text in value.items()}
         return texts, labels or list(texts)
@@ -73,7 +79,9 @@ def _options(
 
 
 def _field(item: Item, name: str | None) -> Any:
-    places = [place for place in (item.data, item.extra, item.ground_truth) if isinstance(place, dict)]
+    places = [
+        place for place in (item.data, item.extra, item.ground_truth) if isinstance(place, dict)
+    ]
     for field in [name] if name is not None else _FIELDS:
         for place in places:
             if field in place:
@@ -99,4 +107,6 @@ def _one_label(value: Any, texts: dict[str, str] | None, labels: list[str]) -> s
     same = [label for label, option in (texts or {}).items() if squad(option) == squad(text)]
     if len(same) == 1:
         return same[0]
-    raise LookupError(f"the expected option {text[:80]!r} is none of {', '.join(labels)}, nor the text of one")
+    raise LookupError(
+        f"the expected option {text[:80]!r} is none of {', '.join(labels)}, nor the text of one"
+    )

@@ -77,7 +77,9 @@ async def code_tests(
     setup: the field of the item with code that every test needs: `test_setup_code` of MBPP
     """
     if not allow_code:
-        raise UserError("code_tests runs code that a model wrote", fix="set `allow_code: true` if you want that")
+        raise UserError(
+            "code_tests runs code that a model wrote", fix="set `allow_code: true` if you want that"
+        )
     before = "" if setup is None else _needed(item, setup) + "\n"
     tests = [before + test for test in accepted(expectation(item, expected, *_FIELDS))]
     name, text = entry_point or _field(item, "entry_point"), response.response
@@ -88,16 +90,29 @@ async def code_tests(
     level = await context.thread(lambda: level_here(sandbox == "weak"))
     result = await context.thread(lambda: run_tests(code, tests, name, limits, level))
     problems = {"problems": result.problems} if result.problems else {}
-    details: dict[str, Any] = {"passed_tests": result.passed, "tests": len(tests), "sandbox": level, **problems}
-    return Score(passed=result.passed == len(tests), score=result.passed / len(tests), details=details)
+    details: dict[str, Any] = {
+        "passed_tests": result.passed,
+        "tests": len(tests),
+        "sandbox": level,
+        **problems,
+    }
+    return Score(
+        passed=result.passed == len(tests), score=result.passed / len(tests), details=details
+    )
 
 
 def code_of(text: str, name: str | None = None) -> str | None:
     """The Python code of an answer, or None."""
     answer = without_reasoning(text)
-    blocks = [content for language, content in fenced(answer) if language in ("", "python", "py", "python3")]
+    blocks = [
+        content
+        for language, content in fenced(answer)
+        if language in ("", "python", "py", "python3")
+    ]
     compiling = [block for block in blocks if block.strip() and _compiles(block)]
-    defining = [block for block in compiling if name and re.search(rf"\b{re.escape(name)}\b", block)]
+    defining = [
+        block for block in compiling if name and re.search(rf"\b{re.escape(name)}\b", block)
+    ]
     if compiling:
         return (defining or compiling)[-1]
     return answer if not blocks and answer.strip() and _compiles(answer) else None

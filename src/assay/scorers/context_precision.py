@@ -50,7 +50,11 @@ def context_precision(
         useful = [float(_useful(document, answers, overlap)) for document in found]
     hits = sum(grade > 0 for grade in useful)
     score = average_precision(useful) if ranked else hits / max(1, len(useful))
-    return Score(passed=score >= threshold and score > 0, score=score, details={"useful": hits, "passages": len(found)})
+    return Score(
+        passed=score >= threshold and score > 0,
+        score=score,
+        details={"useful": hits, "passages": len(found)},
+    )
 
 
 def _useful(document: Document, answers: list[str], overlap: float) -> bool:

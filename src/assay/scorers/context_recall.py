@@ -36,14 +36,21 @@ def context_recall(
     """
     context = flat(" ".join(texts(retrieved(item, response, documents))))
     words = set(context.split())
-    words_tell = whole_words and overlap <= 1  # what the passages contain word by word, they have all words of
+    words_tell = (
+        whole_words and overlap <= 1
+    )  # what the passages contain word by word, they have all words of
     best = 0.0
     for answer in accepted(item.ground_truth, expected):
-        parts = [part for part in map(flat, sentences(answer)) if len(part.split()) >= max(1, shortest)]
+        parts = [
+            part for part in map(flat, sentences(answer)) if len(part.split()) >= max(1, shortest)
+        ]
         if not words_tell and len(parts) * len(context) > _MOST_COMPARED:
-            raise ValueError(f"{len(parts):,} sentences are too many to look for in {len(context):,} letters")
+            raise ValueError(
+                f"{len(parts):,} sentences are too many to look for in {len(context):,} letters"
+            )
         found = sum(
-            shared(part, words) >= overlap or (not words_tell and holds(context, part, whole_words)) for part in parts
+            shared(part, words) >= overlap or (not words_tell and holds(context, part, whole_words))
+            for part in parts
         )
         best = max(best, found / len(parts) if parts else 0.0)
     return Score(passed=best >= threshold and best > 0, score=best)

@@ -28,9 +28,14 @@ class _Counted(SequenceMatcher[str]):
         self.lengths = len(first), len(second)
         self.looks = 0
         places: dict[str, list[int]] = vars(self)["b2j"]
-        self.pairs = [0, *accumulate(1 + len(places.get(letter, ())) for letter in first)]  # up to each letter
+        self.pairs = [
+            0,
+            *accumulate(1 + len(places.get(letter, ())) for letter in first),
+        ]  # up to each letter
 
-    def find_longest_match(self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None) -> Match:
+    def find_longest_match(
+        self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
+    ) -> Match:
         self.looks += self.pairs[ahi if ahi is not None else -1] - self.pairs[alo]
         if self.looks > MOST_PAIRS:
             raise _too_long(*self.lengths)
@@ -38,7 +43,9 @@ class _Counted(SequenceMatcher[str]):
 
 
 def _too_long(first: int, second: int) -> ValueError:
-    return ValueError(f"texts of {first:,} and {second:,} letters are too long to compare letter by letter")
+    return ValueError(
+        f"texts of {first:,} and {second:,} letters are too long to compare letter by letter"
+    )
 
 
 def similarity(first: str, second: str) -> float:

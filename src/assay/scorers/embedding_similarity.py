@@ -37,15 +37,27 @@ def embedding_similarity(
     encoded = Encoded(threshold=threshold, **texts)
     cases_read = pairs(cases, encoded)
     encodes = encoder(encoded.model, encoded.revision, None)
-    needed = [text for pair in cases_read if isinstance(pair, Pair) for text in (pair.answer, *pair.references)]
-    vectors = {text: _pooled(tokens, pooling) for text, tokens in encodes.encode(needed, encoded.batch_size).items()}
+    needed = [
+        text
+        for pair in cases_read
+        if isinstance(pair, Pair)
+        for text in (pair.answer, *pair.references)
+    ]
+    vectors = {
+        text: _pooled(tokens, pooling)
+        for text, tokens in encodes.encode(needed, encoded.batch_size).items()
+    }
     scores: list[Score] = []
     for pair in cases_read:
         if isinstance(pair, Score):
             scores.append(pair)
             continue
-        best = round(max(_cosine(pair.answer, reference, vectors) for reference in pair.references), 6)
-        scores.append(Score(score=best, passed=best >= threshold, details={"model": encodes.identity}))
+        best = round(
+            max(_cosine(pair.answer, reference, vectors) for reference in pair.references), 6
+        )
+        scores.append(
+            Score(score=best, passed=best >= threshold, details={"model": encodes.identity})
+        )
     return scores
 
 

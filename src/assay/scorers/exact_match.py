@@ -33,7 +33,11 @@ def exact_match(
     Parameters:
     normalize: how both sides are made comparable
     """
-    answers = [expected_content] if expected_content is not None else accepted(item.ground_truth, expected)
+    answers = (
+        [expected_content]
+        if expected_content is not None
+        else accepted(item.ground_truth, expected)
+    )
     if response_field is None and not (strip_reasoning and "<" in response.response):
         text = response.response
     else:

@@ -32,5 +32,7 @@ def faithfulness(
 
 
 def _scored(grounds: Grounds, threshold: float) -> Score:
-    score = max((judgement.entailment for judgement in grounds.judgements), default=grounds.share or 0.0)
+    score = max(
+        (judgement.entailment for judgement in grounds.judgements), default=grounds.share or 0.0
+    )
     return Score(score=round(score, 6), passed=score >= threshold, details=dict(grounds.details))

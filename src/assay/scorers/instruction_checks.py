@@ -49,9 +49,14 @@ def instruction_checks(
     ids = _field(item, instructions)
     given = _field(item, arguments)
     if not ids or len(ids) != len(given):
-        raise LookupError(f"the item needs instructions in {instructions!r}, and as many objects in {arguments!r}")
+        raise LookupError(
+            f"the item needs instructions in {instructions!r}, and as many objects in {arguments!r}"
+        )
     text = without_reasoning(response.response) if strip_reasoning else response.response
-    wanted = [(str(name), cast("dict[str, Any]", each or {})) for name, each in zip(ids, given, strict=True)]
+    wanted = [
+        (str(name), cast("dict[str, Any]", each or {}))
+        for name, each in zip(ids, given, strict=True)
+    ]
     strict = [follows(text, name, each, detector) for name, each in wanted]
     versions = _loose(text)
     loose = [
@@ -64,12 +69,22 @@ def instruction_checks(
 
 def _scores(kind: str, names: list[str], followed: list[bool]) -> list[Score]:
     count = sum(followed)
-    counted = {"measure": "instructions", "options": {}, "references": 1, "counts": [count, len(followed)]}
+    counted = {
+        "measure": "instructions",
+        "options": {},
+        "references": 1,
+        "counts": [count, len(followed)],
+    }
     details = {"followed": dict(zip(names, followed, strict=True)), "corpus": counted}
     passed = count == len(followed)
     return [
         Score(label=f".prompt_{kind}", passed=passed, score=float(passed)),
-        Score(label=f".instruction_{kind}", passed=passed, score=count / len(followed), details=details),
+        Score(
+            label=f".instruction_{kind}",
+            passed=passed,
+            score=count / len(followed),
+            details=details,
+        ),
     ]
 
 

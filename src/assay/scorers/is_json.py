@@ -28,7 +28,11 @@ def is_json(
     around: what may surround it: nothing, a code fence, or any text
     """
     try:
-        value = response.output if response.output is not None else _value(without_reasoning(response.response), around)
+        value = (
+            response.output
+            if response.output is not None
+            else _value(without_reasoning(response.response), around)
+        )
     except NoJson as error:
         return Score(passed=False, score=0.0, details={"problem": str(error)})
     if kind != "any" and not isinstance(value, _KINDS[kind]):

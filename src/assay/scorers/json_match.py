@@ -26,7 +26,9 @@ class Comparison:
     unexpected: list[str] = field(default_factory=list[str])
 
 
-def compare(wanted: Any, actual: Any, comparison: Comparison, strict: bool, tolerance: float, path: str = "") -> None:
+def compare(
+    wanted: Any, actual: Any, comparison: Comparison, strict: bool, tolerance: float, path: str = ""
+) -> None:
     """Add to `found` what `wanted` expects of `given`: one expectation for each value at the end of a path."""
     if isinstance(wanted, dict) and wanted:
         if not isinstance(actual, dict):
@@ -41,11 +43,25 @@ def compare(wanted: Any, actual: Any, comparison: Comparison, strict: bool, tole
                 _count_all(value, comparison)
                 comparison.missing.extend(_ends(value, place))
         if strict:
-            comparison.unexpected += [f"{path}.{key}" if path else str(key) for key in actual if key not in wanted]
+            comparison.unexpected += [
+                f"{path}.{key}" if path else str(key) for key in actual if key not in wanted
+            ]
         return
-    if isinstance(wanted, list) and wanted and isinstance(actual, list) and len(wanted) == len(actual):
+    if (
+        isinstance(wanted, list)
+        and wanted
+        and isinstance(actual, list)
+        and len(wanted) == len(actual)
+    ):
         for number, (value, other) in enumerate(zip(wanted, actual, strict=True)):
-            compare(value, other, comparison, strict, tolerance, f"{path}.{number}" if path else str(number))
+            compare(
+                value,
+                other,
+                comparison,
+                strict,
+                tolerance,
+                f"{path}.{number}" if path else str(number),
+            )
         return
     comparison.total += 1
     if not _equal(wanted, actual, strict, tolerance):
@@ -65,7 +81,11 @@ def _equal(wanted: Any, actual: Any, strict: bool, tolerance: float) -> bool:
 def _ends(value: Any, path: str) -> list[str]:
     """The paths at which a value's expectations end."""
     if isinstance(value, dict) and value:
-        return [end for key, entry in value.items() for end in _ends(entry, f"{path}.{key}" if path else str(key))]
+        return [
+            end
+            for key, entry in value.items()
+            for end in _ends(entry, f"{path}.{key}" if path else str(key))
+        ]
     return [path or "value"]
 
 
@@ -122,7 +142,9 @@ def json_match(
     if wanted is not None:
         compare(wanted[0], actual, comparison, strict, tolerance)
     elif strict and expected_keys and isinstance(actual, dict):
-        comparison.unexpected += sorted(actual.keys() - {path.split(".")[0].split("[")[0] for path in expected_keys})
+        comparison.unexpected += sorted(
+            actual.keys() - {path.split(".")[0].split("[")[0] for path in expected_keys}
+        )
     problems = _schema_problems(actual, schema) if schema is not None else []
     return _score(comparison, problems, schema is not None)
 
@@ -135,7 +157,13 @@ def _wanted(item: Item, field: str | None, literal: Any, needed: bool) -> tuple[
         return (_parsed(expectation(item, field, "expected_json")),)
     except LookupError:
         truth = item.ground_truth
-        if field is None and needed and isinstance(truth, dict) and truth and truth is not item.data:
+        if (
+            field is None
+            and needed
+            and isinstance(truth, dict)
+            and truth
+            and truth is not item.data
+        ):
             return (truth,)
         if needed or field is not None:
             raise
@@ -164,13 +192,18 @@ def _schema_problems(value: Any, schema: dict[str, Any]) -> list[str]:
         from jsonschema.exceptions import SchemaError
         from jsonschema.validators import extend, validator_for
     except ImportError:
-        raise UserError("a JSON Schema needs `jsonschema`", fix="pip install 'assay[schema]'") from None
+        raise UserError(
+            "a JSON Schema needs `jsonschema`", fix="pip install 'assay[schema]'"
+        ) from None
     try:
         validator = validator_for(schema)
         validator.check_schema(schema)
         validator = extend(validator, _timed(validator.VALIDATORS))
         errors = validator(schema).iter_errors(value)
-        return [f"{'.'.join(map(str, error.absolute_path)) or 'it'}: {error.message[:200]}" for error in errors]
+        return [
+            f"{'.'.join(map(str, error.absolute_path)) or 'it'}: {error.message[:200]}"
+            for error in errors
+        ]
     except SchemaError as error:
         raise ValueError(f"`schema` is not a JSON Schema: {error.message}") from None
 
@@ -200,12 +233,26 @@ def _timed(keywords: Mapping[str, Any]) -> dict[str, Any]:
 
         return check
 
-    return {"pattern": pattern, **{name: tried(keywords[name]) for name in _MATCHING & keywords.keys()}}
+    return {
+        "pattern": pattern,
+        **{name: tried(keywords[name]) for name in _MATCHING & keywords.keys()},
+    }
 
 
 def _score(comparison: Comparison, problems: list[str], has_schema: bool) -> Score:
     total = comparison.total + has_schema + bool(comparison.unexpected)
-    wrong = len(comparison.missing) + len(comparison.wrong) + bool(problems) + bool(comparison.unexpected)
-    listed = {"missing": comparison.missing, "wrong": comparison.wrong, "unexpected": comparison.unexpected}
-    details = {name: paths[:_SHOWN] for name, paths in {**listed, "schema": problems}.items() if paths}
+    wrong = (
+        len(comparison.missing)
+        + len(comparison.wrong)
+        + bool(problems)
+        + bool(comparison.unexpected)
+    )
+    listed = {
+        "missing": comparison.missing,
+        "wrong": comparison.wrong,
+        "unexpected": comparison.unexpected,
+    }
+    details = {
+        name: paths[:_SHOWN] for name, paths in {**listed, "schema": problems}.items() if paths
+    }
     return Score(passed=not wrong, score=1 - wrong / total if total else 1.0, details=details)

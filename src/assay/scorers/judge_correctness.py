@@ -6,7 +6,13 @@ from typing import Any, Literal
 from assay.interfaces import Context, Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._judge_prompt import Question, answer_text, check_panel, check_threshold, texts_of
+from assay.scorers._judge_prompt import (
+    Question,
+    answer_text,
+    check_panel,
+    check_threshold,
+    texts_of,
+)
 from assay.scorers._judging import Panel, judged
 from assay.text.verdict_words import CORRECTNESS, FRACTION, TERNARY, Scale
 

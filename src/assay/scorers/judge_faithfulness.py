@@ -6,7 +6,13 @@ from typing import Any, Literal
 from assay.interfaces import Context, Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._judge_prompt import Question, answer_text, check_panel, check_threshold, texts_of
+from assay.scorers._judge_prompt import (
+    Question,
+    answer_text,
+    check_panel,
+    check_threshold,
+    texts_of,
+)
 from assay.scorers._judging import Panel, judged
 from assay.scorers._retrieved import retrieved, texts
 from assay.text.answers import Unparsed, answer_of
@@ -59,8 +65,12 @@ async def judge_faithfulness(
     except Unparsed as error:
         return [Score(outcome="unparsed", error=str(error))]
     if passages:
-        shown = texts_of(item, prompt, answer=answer_text(response, strip_reasoning) if field is None else field)
-        asked = Question({**shown, "context": "\n\n".join(passages)}, {}, _SCALES[verdicts], threshold)
+        shown = texts_of(
+            item, prompt, answer=answer_text(response, strip_reasoning) if field is None else field
+        )
+        asked = Question(
+            {**shown, "context": "\n\n".join(passages)}, {}, _SCALES[verdicts], threshold
+        )
         (labels,) = await judged(context, item, Panel(prompt=prompt, **panel), [asked])
     else:
         labels = [Score(score=0.0, passed=False, details={"reason": "nothing was retrieved"})]

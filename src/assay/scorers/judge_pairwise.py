@@ -40,7 +40,10 @@ async def judge_pairwise(
       it must show `first` and `second`, and may show `question`, `reference`, `criterion`, `scale`, `item`
     criterion: what makes an answer the better one
     """
-    answers = {"first": answer_text(first, strip_reasoning), "second": answer_text(second, strip_reasoning)}
+    answers = {
+        "first": answer_text(first, strip_reasoning),
+        "second": answer_text(second, strip_reasoning),
+    }
     texts = texts_of(item, prompt, expected=expected, **answers)
     asked = Question(texts, {"criterion": criterion}, PREFERENCE, 0.75)
     (labels,) = await judged(context, item, Panel(prompt=prompt, rule=rule, **panel), [asked])

@@ -38,14 +38,22 @@ class Criterion(NamedTuple):
 
 def criteria_of(written: Criteria, scale: GradeScale, where: str = "") -> list[Criterion]:
     """The criteria, however they are written; UserError says what is wrong with one."""
-    listed = [{name: entry} for name, entry in written.items()] if isinstance(written, dict) else written
+    listed = (
+        [{name: entry} for name, entry in written.items()] if isinstance(written, dict) else written
+    )
     criteria = [_criterion(entry, scale, where) for entry in listed]
     if not criteria:
-        raise UserError("the rubric has no criteria", where=where, fix="write `criteria: {name: what is asked}`")
+        raise UserError(
+            "the rubric has no criteria", where=where, fix="write `criteria: {name: what is asked}`"
+        )
     names = [criterion.name for criterion in criteria]
     for name in names:
         if names.count(name) > 1:
-            raise UserError(f"the criterion {name!r} is there twice", where=where, fix="rename one, or remove it")
+            raise UserError(
+                f"the criterion {name!r} is there twice",
+                where=where,
+                fix="rename one, or remove it",
+            )
     return criteria
 
 
@@ -56,20 +64,46 @@ def _criterion(entry: Any, scale: GradeScale, where: str) -> Criterion:
         ((name, content),) = entry.items()
         entry = {"description": content} if isinstance(content, str) else content
         entry = {**entry, "name": name} if isinstance(entry, dict) else entry
-    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"].strip():
-        raise UserError("a criterion needs a name and a description", where=where, fix="write `name: what is asked`")
+    if (
+        not isinstance(entry, dict)
+        or not isinstance(entry.get("name"), str)
+        or not entry["name"].strip()
+    ):
+        raise UserError(
+            "a criterion needs a name and a description",
+            where=where,
+            fix="write `name: what is asked`",
+        )
     fields: dict[str, Any] = entry
     for key in fields:
         if key not in _FIELDS:
-            raise UserError(f"a criterion has no {key!r}", where=where, fix=nearest(str(key), _FIELDS))
+            raise UserError(
+                f"a criterion has no {key!r}", where=where, fix=nearest(str(key), _FIELDS)
+            )
     weight: Any = fields.get("weight", 1)
-    if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 < weight < float("inf"):
-        raise UserError(f"the weight of {fields['name']!r} is {weight!r}", where=where, fix="give a number above 0")
+    if (
+        isinstance(weight, bool)
+        or not isinstance(weight, (int, float))
+        or not 0 < weight < float("inf")
+    ):
+        raise UserError(
+            f"the weight of {fields['name']!r} is {weight!r}",
+            where=where,
+            fix="give a number above 0",
+        )
     threshold: Any = fields.get("threshold")
-    if threshold is not None and (isinstance(threshold, bool) or not isinstance(threshold, (int, float))):
-        raise UserError(f"the threshold of {fields['name']!r} is {threshold!r}", where=where, fix="give a number")
+    if threshold is not None and (
+        isinstance(threshold, bool) or not isinstance(threshold, (int, float))
+    ):
+        raise UserError(
+            f"the threshold of {fields['name']!r} is {threshold!r}",
+            where=where,
+            fix="give a number",
+        )
     described = str(fields.get("description") or fields["name"])
-    return Criterion(fields["name"], described, float(weight), fields.get("scale", scale), threshold)
+    return Criterion(
+        fields["name"], described, float(weight), fields.get("scale", scale), threshold
+    )
 
 
 def check(params: Mapping[str, Any], where: str) -> None:
@@ -113,7 +147,9 @@ async def judge_rubric(
     """
     rubric = criteria_of(criteria, scale)
     texts = texts_of(item, prompt, expected=expected, answer=answer_text(response, strip_reasoning))
-    listed = [{"name": criterion.name, "description": criterion.description} for criterion in rubric]
+    listed = [
+        {"name": criterion.name, "description": criterion.description} for criterion in rubric
+    ]
     shared = {"criteria": listed} if "criteria" in names_used(prompt) else {}
     questions: list[Question] = []
     for criterion in rubric:
@@ -128,15 +164,22 @@ async def judge_rubric(
     ]
 
 
-def _whole(scores: list[Score], criteria: list[Criterion], models: list[str], threshold: float) -> Score:
+def _whole(
+    scores: list[Score], criteria: list[Criterion], models: list[str], threshold: float
+) -> Score:
     weights = {criterion.name: criterion.weight for criterion in criteria}
     details = {
-        "criteria": {criterion.name: score.score for criterion, score in zip(criteria, scores, strict=True)},
+        "criteria": {
+            criterion.name: score.score for criterion, score in zip(criteria, scores, strict=True)
+        },
         "weights": weights,
         "judge": {"models": models, "id": joint_id(scores, list(weights.values()))},
     }
     if any(score.outcome != "scored" for score in scores):
         return missing(scores, "", details)
-    total = sum(criterion.weight * float(score.score or 0.0) for criterion, score in zip(criteria, scores, strict=True))
+    total = sum(
+        criterion.weight * float(score.score or 0.0)
+        for criterion, score in zip(criteria, scores, strict=True)
+    )
     value = total / sum(weights.values())
     return Score(score=value, passed=value >= threshold - 1e-9, details=details)

@@ -34,7 +34,9 @@ def length_check(
     if min_length is None and max_length is None and expected_length is None:
         raise LookupError("length_check needs `min_length`, `max_length` or `expected_length`")
     text = without_reasoning(response.response) if strip_reasoning else response.response
-    length = len(text if unit == "characters" else text.split() if unit == "words" else text.splitlines())
+    length = len(
+        text if unit == "characters" else text.split() if unit == "words" else text.splitlines()
+    )
     passed = (
         (min_length is None or length >= min_length)
         and (max_length is None or length <= max_length)

@@ -13,7 +13,12 @@ from assay.text.expected import expectation
 
 @scorer(reads="ground_truth", version=1)
 def letter_likelihood(
-    item: Item, response: Response, *, labels: list[str] | None = None, expected: str | None = None, position: int = 0
+    item: Item,
+    response: Response,
+    *,
+    labels: list[str] | None = None,
+    expected: str | None = None,
+    position: int = 0,
 ) -> Score:
     """The option whose letter is most probable at the beginning of a chat answer is the right one.
 
@@ -36,8 +41,13 @@ def letter_likelihood(
         raise LookupError(what)
     total = sum(masses)
     if not total:
-        return Score(outcome="unparsed", error=f"none of {', '.join(names)} is among the most probable tokens")
-    return judged([math.log(mass) if mass else -math.inf for mass in masses], names, right, mass=total)
+        return Score(
+            outcome="unparsed",
+            error=f"none of {', '.join(names)} is among the most probable tokens",
+        )
+    return judged(
+        [math.log(mass) if mass else -math.inf for mass in masses], names, right, mass=total
+    )
 
 
 def _masses(response: Response, names: list[str], position: int) -> list[float] | None:

@@ -12,7 +12,9 @@ By = Literal["raw", "characters", "bytes", "tokens", "unconditional"]
 
 
 @scorer(reads="ground_truth", version=1)
-def likelihood_choice(item: Item, response: Response, *, by: By = "raw", expected: str | None = None) -> Score:
+def likelihood_choice(
+    item: Item, response: Response, *, by: By = "raw", expected: str | None = None
+) -> Score:
     """The most probable choice of a [likelihood](likelihoods.md) task is the right one.
 
     Score: 1 or 0. `detailed_results` has the numbers of the `choice` that won and of the right one (`target`), the
@@ -30,9 +32,13 @@ def likelihood_choice(item: Item, response: Response, *, by: By = "raw", expecte
     choices = choices_in(response)
     texts = [str(choice["text"]) for choice in choices]
     if texts == [""]:
-        return Score(outcome="skipped", error="a whole text has no choices: text_likelihood scores it")
+        return Score(
+            outcome="skipped", error="a whole text has no choices: text_likelihood scores it"
+        )
     right = targets(answer, texts)
-    return judged([_value(choice, by) for choice in choices], texts, right, greedy=choices[right[0]]["greedy"])
+    return judged(
+        [_value(choice, by) for choice in choices], texts, right, greedy=choices[right[0]]["greedy"]
+    )
 
 
 def _value(choice: dict[str, Any], by: By) -> float:
@@ -41,7 +47,13 @@ def _value(choice: dict[str, Any], by: By) -> float:
         return value
     if by == "unconditional":
         if "unconditional" not in choice:
-            raise LookupError('the choices were not asked about by themselves: add `unconditional: ""` to `likelihood`')
+            raise LookupError(
+                'the choices were not asked about by themselves: add `unconditional: ""` to `likelihood`'
+            )
         return value - float(choice["unconditional"])
-    lengths = {"characters": len(text), "bytes": len(text.encode()), "tokens": int(choice["tokens"])}
+    lengths = {
+        "characters": len(text),
+        "bytes": len(text.encode()),
+        "tokens": int(choice["tokens"]),
+    }
     return value / lengths[by]

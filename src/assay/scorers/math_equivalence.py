@@ -15,7 +15,9 @@ from assay.text.answers import last_box, without_markdown
 from assay.text.numbers import ANSWER_CUE, answer_number
 
 _LONGEST = 2_000  # letters of an answer without a box
-_FORMULA = re.compile(r"\$\$?(?!\s)([^$]{1,500}?)(?<!\s)\$|\\\(([^$]{1,500}?)\\\)|\\\[([^$]{1,500}?)\\\]")
+_FORMULA = re.compile(
+    r"\$\$?(?!\s)([^$]{1,500}?)(?<!\s)\$|\\\(([^$]{1,500}?)\\\)|\\\[([^$]{1,500}?)\\\]"
+)
 _FEW_WORDS = 4
 _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}")
 _SENTENCE = re.compile(r"\.(?=\s|$)")
@@ -64,8 +66,12 @@ def math_equivalence(
     if text is None:
         return Score(outcome="unparsed", error="the answer gives no result")
     details = {"answer": text[:200]}
-    verdicts = [_verdict(_expected(reference), text, tolerance, decided) for reference in pair.references]
-    if True not in verdicts and (undecided := [verdict for verdict in verdicts if isinstance(verdict, str)]):
+    verdicts = [
+        _verdict(_expected(reference), text, tolerance, decided) for reference in pair.references
+    ]
+    if True not in verdicts and (
+        undecided := [verdict for verdict in verdicts if isinstance(verdict, str)]
+    ):
         return Score(outcome="unparsed", error=undecided[0], details=details)
     return Score(passed=True in verdicts, score=float(True in verdicts), details=details)
 
@@ -101,7 +107,9 @@ def taken(answer: str) -> str | None:
         after = answer[cue.end() : cue.end() + _LONGEST].lstrip(": *\n").split("\n", 1)[0]
         sentence = _bare(_SENTENCE.split(after, maxsplit=1)[0])
         if sentence:
-            return _last_formula(sentence) or (sentence if _is_readable(sentence) else _number(sentence) or sentence)
+            return _last_formula(sentence) or (
+                sentence if _is_readable(sentence) else _number(sentence) or sentence
+            )
     if formula := _last_formula(answer[-_LONGEST:]):
         return formula
     if len(answer) <= _LONGEST and "\n" not in answer.strip() and _is_readable(_bare(answer)):
@@ -110,7 +118,10 @@ def taken(answer: str) -> str | None:
 
 
 def _last_formula(text: str) -> str | None:
-    formulas = (_bare("".join(filter(None, match.groups()))) for match in reversed([*_FORMULA.finditer(text)]))
+    formulas = (
+        _bare("".join(filter(None, match.groups())))
+        for match in reversed([*_FORMULA.finditer(text)])
+    )
     return next(filter(_is_readable, formulas), None)
 
 
@@ -129,4 +140,6 @@ def _is_readable(text: str) -> bool:
         answer = answer_in(text)
     except (NotMath, RecursionError):
         return False
-    return len(_WORD.findall(text)) <= _FEW_WORDS and not (isinstance(answer, Words) and re.search(r"\d", text))
+    return len(_WORD.findall(text)) <= _FEW_WORDS and not (
+        isinstance(answer, Words) and re.search(r"\d", text)
+    )

@@ -19,7 +19,9 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def meteor_of(words: Sequence[str], reference: Sequence[str], *, alpha: float, beta: float, gamma: float) -> float:
+def meteor_of(
+    words: Sequence[str], reference: Sequence[str], *, alpha: float, beta: float, gamma: float
+) -> float:
     """(1 − penalty) · F, where F weighs recall by alpha and the penalty is gamma · (chunks / matches)^beta."""
     pairs = _aligned(words, reference)
     if not pairs:
@@ -39,7 +41,11 @@ def _aligned(words: Sequence[str], reference: Sequence[str]) -> list[tuple[int, 
         free: dict[str, list[int]] = {}
         for place in theirs:
             free.setdefault(key(reference[place]), []).append(place)
-        found = [(place, places.pop()) for place in reversed(ours) if (places := free.get(key(words[place])))]
+        found = [
+            (place, places.pop())
+            for place in reversed(ours)
+            if (places := free.get(key(words[place])))
+        ]
         pairs += found
         taken, used = {pair[0] for pair in found}, {pair[1] for pair in found}
         ours = [place for place in ours if place not in taken]
@@ -75,4 +81,6 @@ def meteor(
     if isinstance(pair, Score):
         return pair
     wanted, answer = map(words, pair.references), words(pair.answer)
-    return measured.scored(max(meteor_of(answer, one, alpha=alpha, beta=beta, gamma=gamma) for one in wanted))
+    return measured.scored(
+        max(meteor_of(answer, one, alpha=alpha, beta=beta, gamma=gamma) for one in wanted)
+    )

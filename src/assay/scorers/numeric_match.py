@@ -47,7 +47,11 @@ def numeric_match(
     extract_pattern: a regular expression whose first group (or whole match) holds the number
     position: which number counts if nothing in the answer says so
     """
-    wanted = _wanted(expected_value if expected_value is not None else expectation(item, expected, "expected_value"))
+    wanted = _wanted(
+        expected_value
+        if expected_value is not None
+        else expectation(item, expected, "expected_value")
+    )
     try:
         given = _given(response, response_field, extract_pattern, position)
     except Unparsed as error:
@@ -59,7 +63,11 @@ def numeric_match(
         for x in given.readings():
             for y in number.readings():
                 within = abs(x - y) <= allowed
-                score = 1.0 if within else float(max(Fraction(0), 1 - abs(x - y) / max(abs(y), Fraction(1))))
+                score = (
+                    1.0
+                    if within
+                    else float(max(Fraction(0), 1 - abs(x - y) / max(abs(y), Fraction(1))))
+                )
                 if (within, score) > (passed, best):
                     best, passed, value = score, within, x
     return Score(passed=passed, score=best, details={"number": _shown(value)})
@@ -75,7 +83,9 @@ def _wanted(value: Any) -> list[Number]:
 
 def _number(value: Any) -> Number:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return Number(Fraction(value) if isinstance(value, int) else Fraction(repr(value)), False, 0)
+        return Number(
+            Fraction(value) if isinstance(value, int) else Fraction(repr(value)), False, 0
+        )
     found = _text_number(value) if isinstance(value, str) else None
     if found is None:
         raise LookupError(f"the expected answer {str(value)[:80]!r} is not a number")
@@ -85,10 +95,14 @@ def _number(value: Any) -> Number:
 @lru_cache(4096)
 def _text_number(text: str) -> Number | None:
     """A reference may be worked out before its number, as in GSM8K (`… #### 18`)."""
-    return whole_number(text) or (answer_number(text) if "####" in text or "\\boxed" in text else None)
+    return whole_number(text) or (
+        answer_number(text) if "####" in text or "\\boxed" in text else None
+    )
 
 
-def _given(response: Response, field: str | None, pattern: str | None, position: Literal["last", "first"]) -> Number:
+def _given(
+    response: Response, field: str | None, pattern: str | None, position: Literal["last", "first"]
+) -> Number:
     text = answer_of(response, field, strip_reasoning=True)
     if pattern is not None:
         matched = search(re.compile(pattern), text, full=False, seconds=2.0)

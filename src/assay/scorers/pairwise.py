@@ -36,4 +36,7 @@ def pairwise(
     items: what happens if players answer different items: each pair meets on the `intersection`, or it is an error
     skip_on_any_failure: a match in which a response failed is `skipped`; if false, its row has the response's outcome
     """
-    raise UserError("`pairwise` names a decider and decides nothing itself", fix="use it in `evaluation_methods`")
+    raise UserError(
+        "`pairwise` names a decider and decides nothing itself",
+        fix="use it in `evaluation_methods`",
+    )

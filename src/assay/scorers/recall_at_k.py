@@ -10,7 +10,9 @@ from assay.scorers._retrieved import Cutoff
 
 
 @scorer(params=Ranked, version=1)
-def recall_at_k(item: Item, response: Response, *, k: Cutoff = 10, threshold: float = 0.0, **ranked: Any) -> Score:
+def recall_at_k(
+    item: Item, response: Response, *, k: Cutoff = 10, threshold: float = 0.0, **ranked: Any
+) -> Score:
     """The share of the relevant documents that are among the first k retrieved ones.
 
     Score: relevant documents among the first k / all relevant documents. Passes above 0, or from `threshold` on. Where

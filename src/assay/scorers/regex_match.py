@@ -11,7 +11,14 @@ from assay.scorers._regex_child import search
 from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import accepted, expectation
 
-_LETTERS = {"a": re.ASCII, "i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE, "u": re.UNICODE}
+_LETTERS = {
+    "a": re.ASCII,
+    "i": re.IGNORECASE,
+    "m": re.MULTILINE,
+    "s": re.DOTALL,
+    "x": re.VERBOSE,
+    "u": re.UNICODE,
+}
 
 
 @scorer(reads="ground_truth", params=Texts, version=1)
@@ -41,8 +48,13 @@ def regex_match(
     full: the whole answer must match, not a part of it
     seconds: how long one answer may take
     """
-    patterns = [pattern] if pattern is not None else accepted(expectation(item, expected, "pattern"))
-    compiled = [_compiled(text, flags if isinstance(flags, (int, str)) else "|".join(flags)) for text in patterns]
+    patterns = (
+        [pattern] if pattern is not None else accepted(expectation(item, expected, "pattern"))
+    )
+    compiled = [
+        _compiled(text, flags if isinstance(flags, (int, str)) else "|".join(flags))
+        for text in patterns
+    ]
     try:
         given = answer_of(response, response_field, strip_reasoning)
     except Unparsed as error:
@@ -74,5 +86,7 @@ def _number(flags: int | str) -> int:
             for letter in name.lower():
                 number |= _LETTERS[letter]
         else:
-            raise ValueError(f"{name!r} is not a flag of a regular expression: use letters of `aimsx` or names")
+            raise ValueError(
+                f"{name!r} is not a flag of a regular expression: use letters of `aimsx` or names"
+            )
     return number

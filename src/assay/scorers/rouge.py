@@ -20,7 +20,9 @@ def check(params: Mapping[str, Any], where: str) -> None:
     if bad is not None:
         raise UserError(f"there is no ROUGE-{bad}", where=where, fix="use 1, 2 …, L or Lsum")
     if not variants or len(set(variants)) < len(variants):
-        raise UserError("variants must name each ROUGE once", where=where, fix="leave it out for `[1, 2, L]`")
+        raise UserError(
+            "variants must name each ROUGE once", where=where, fix="leave it out for `[1, 2, L]`"
+        )
 
 
 @scorer(reads="ground_truth", check=check, params=Measured, version=1)
@@ -49,7 +51,9 @@ def rouge(
         return [pair]
     labels: list[Score] = []
     for variant in variants:
-        overlaps = [_rouge(variant, pair.answer, reference, stemming) for reference in pair.references]
+        overlaps = [
+            _rouge(variant, pair.answer, reference, stemming) for reference in pair.references
+        ]
         best = max(overlaps, key=attrgetter("f1"))
         labels.append(measured.scored(best.f1, precision=best.precision, recall=best.recall))
         labels[-1].label = f".{variant}"

@@ -20,7 +20,10 @@ def text_likelihood(item: Item, response: Response) -> Score:
     """
     choices = choices_in(response)
     if len(choices) > 1:
-        return Score(outcome="skipped", error=f"{len(choices)} choices are no text: likelihood_choice scores them")
+        return Score(
+            outcome="skipped",
+            error=f"{len(choices)} choices are no text: likelihood_choice scores them",
+        )
     text = str(choices[0]["text"]) or response.prompt
     details = {
         "logprob": float(choices[0]["logprob"]),

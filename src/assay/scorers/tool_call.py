@@ -40,7 +40,9 @@ class Leniency(Struct, frozen=True, kw_only=True):
         """None where calls are compared as JSON."""
         if not (self.allowed_values or self.loose_text or self.tools is not None):
             return None
-        declared = declared_arguments(expectation(item, self.tools)) if self.tools is not None else None
+        declared = (
+            declared_arguments(expectation(item, self.tools)) if self.tools is not None else None
+        )
         return Rules(self.allowed_values, self.loose_text, tolerance, further, declared)
 
 
@@ -91,7 +93,11 @@ def tool_call(
     if missing or extra:
         details |= {"missing": _shown(missing), "unexpected": _shown(surplus)}
         details["reason"] = _reason(missing, extra, made, order)
-    return Score(passed=not missing and not extra, score=len(pairs) / total if total else 1.0, details=details)
+    return Score(
+        passed=not missing and not extra,
+        score=len(pairs) / total if total else 1.0,
+        details=details,
+    )
 
 
 def _made(response: Response, written: bool) -> list[ToolCall]:
@@ -111,15 +117,24 @@ def _expected(item: Item, field: str | None, by_name: bool) -> list[ToolCall]:
     if (field or "tool_calls") in fields:
         calls = fields[field or "tool_calls"]
     elif truth is item.data or (
-        not isinstance(truth, list) and not fields.keys() & {"name", "function"} and not (by_name and len(fields) == 1)
+        not isinstance(truth, list)
+        and not fields.keys() & {"name", "function"}
+        and not (by_name and len(fields) == 1)
     ):
         calls = expectation(item, field)
-    read = [_named(call) if by_name else read_call(call) for call in (calls if isinstance(calls, list) else [calls])]
+    read = [
+        _named(call) if by_name else read_call(call)
+        for call in (calls if isinstance(calls, list) else [calls])
+    ]
     problem = next((call.problem for call in read if call.problem), "")
     if problem:
         if all(not call.name for call in read):
-            raise NoExpectation("the ground truth has no calls of tools; name its field with the parameter `expected`")
-        raise UserError(f"an expected call cannot be read: {problem}", fix="write {name: …, arguments: {…}}")
+            raise NoExpectation(
+                "the ground truth has no calls of tools; name its field with the parameter `expected`"
+            )
+        raise UserError(
+            f"an expected call cannot be read: {problem}", fix="write {name: …, arguments: {…}}"
+        )
     return read
 
 
@@ -132,7 +147,9 @@ def _named(call: Any) -> ToolCall:
     return read_call(call)
 
 
-def _fits(wanted: ToolCall, made: ToolCall, arguments: str, tolerance: float, rules: Rules | None = None) -> bool:
+def _fits(
+    wanted: ToolCall, made: ToolCall, arguments: str, tolerance: float, rules: Rules | None = None
+) -> bool:
     if wanted.name != made.name:
         return False
     comparison = Comparison()
@@ -170,7 +187,9 @@ def _in_any_order(fits: Fits) -> dict[int, int]:
 
     def place(i: int, seen: set[int]) -> bool:
         fitting = [j for j, fit in enumerate(fits[i]) if fit and j not in seen]
-        for j in sorted(fitting, key=taken.__contains__):  # free ones first: equal calls need no search
+        for j in sorted(
+            fitting, key=taken.__contains__
+        ):  # free ones first: equal calls need no search
             seen.add(j)
             if j not in taken or place(taken[j], seen):
                 taken[j] = i
@@ -186,12 +205,16 @@ def _shown(calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
     return [{"name": call.name, "arguments": call.arguments} for call in calls]
 
 
-def _reason(missing: Sequence[ToolCall], extra: Sequence[ToolCall], made: Sequence[ToolCall], order: bool) -> str:
+def _reason(
+    missing: Sequence[ToolCall], extra: Sequence[ToolCall], made: Sequence[ToolCall], order: bool
+) -> str:
     if missing and not made:
         return f"no tool was called; expected {missing[0].name}"
     if missing:
         same = [call for call in made if call.name == missing[0].name]
         if not same:
             return f"{missing[0].name} was not called"
-        return f"{missing[0].name} was called with other arguments" + (", or in another order" if order else "")
+        return f"{missing[0].name} was called with other arguments" + (
+            ", or in another order" if order else ""
+        )
     return f"{extra[0].name} was called, which nothing asks for"

@@ -9,7 +9,14 @@ from assay.scorers._parameters import Measured
 from assay.text.error_rate import Unit, error_rate, without_punctuation
 
 
-def rated(item: Item, response: Response, unit: Unit, case_sensitive: bool, no_punct: bool, texts: Measured) -> Score:
+def rated(
+    item: Item,
+    response: Response,
+    unit: Unit,
+    case_sensitive: bool,
+    no_punct: bool,
+    texts: Measured,
+) -> Score:
     """The lowest rate over the accepted answers, with the counts that make the rate of a corpus."""
     pair = texts.pair(item, response)
     if isinstance(pair, Score):
@@ -26,11 +33,20 @@ def rated(item: Item, response: Response, unit: Unit, case_sensitive: bool, no_p
     counted: dict[str, Any] = {"options": options, "references": len(rates), "counts": [*best]}
     measure = {"word": "wer", "character": "cer"}[unit]
     passed = best.share() <= texts.threshold
-    return Score(passed=passed, score=best.share(), details={"corpus": {"measure": measure, **counted}})
+    return Score(
+        passed=passed, score=best.share(), details={"corpus": {"measure": measure, **counted}}
+    )
 
 
 @scorer(reads="ground_truth", params=Measured, lower_is_better=True, version=1)
-def wer(item: Item, response: Response, *, case_sensitive: bool = True, no_punct: bool = False, **texts: Any) -> Score:
+def wer(
+    item: Item,
+    response: Response,
+    *,
+    case_sensitive: bool = True,
+    no_punct: bool = False,
+    **texts: Any,
+) -> Score:
     """The word error rate of the answer, such as a transcript of speech. Lower is better.
 
     Score: edits / words of the accepted answer, where the edits are the fewest insertions, deletions and replacements

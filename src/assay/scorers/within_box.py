@@ -12,7 +12,9 @@ from assay.text.json_out import at_path
 
 
 @scorer(reads="ground_truth", version=1)
-def within_box(item: Item, response: Response, *, expected: str | None = None, x: str = "x", y: str = "y") -> Score:
+def within_box(
+    item: Item, response: Response, *, expected: str | None = None, x: str = "x", y: str = "y"
+) -> Score:
     """The point in the answer's JSON lies in the expected box; its edges belong to it.
 
     Score: 1 if left ≤ x ≤ left + width and top ≤ y ≤ top + height, else 0. The box is an object with `x`, `y` (its
@@ -43,10 +45,14 @@ def contains(box: Mapping[str, Any], x: float, y: float) -> bool:
 
 def _box(item: Item, field: str | None) -> Mapping[str, Any]:
     truth: Any = item.ground_truth
-    if field is not None or not (isinstance(truth, dict) and {"x", "y", "width", "height"} <= truth.keys()):
+    if field is not None or not (
+        isinstance(truth, dict) and {"x", "y", "width", "height"} <= truth.keys()
+    ):
         truth = expectation(item, field, "bbox", "box")
     try:
         contains(truth, 0.0, 0.0)
     except (KeyError, TypeError, ValueError):
-        raise LookupError("the expected box must have the numbers `x`, `y`, `width` and `height`") from None
+        raise LookupError(
+            "the expected box must have the numbers `x`, `y`, `width` and `height`"
+        ) from None
     return cast("Mapping[str, Any]", truth)

@@ -14,9 +14,15 @@ def main(arguments: list[str] | None = None) -> int:
     """Parse one flag for each option and serve."""
     parser = argparse.ArgumentParser(prog="python -m assay.server", description=__doc__)
     for field in msgspec.structs.fields(Options):
-        parser.add_argument(f"--{field.name.replace('_', '-')}", type=field.type, default=field.default)
-    parser.add_argument("--until-stdin-closes", action="store_true", help="end when the parent process is gone")
-    parser.add_argument("--share-port", action="store_true", help="let several processes listen on one port")
+        parser.add_argument(
+            f"--{field.name.replace('_', '-')}", type=field.type, default=field.default
+        )
+    parser.add_argument(
+        "--until-stdin-closes", action="store_true", help="end when the parent process is gone"
+    )
+    parser.add_argument(
+        "--share-port", action="store_true", help="let several processes listen on one port"
+    )
     flags = vars(parser.parse_args(arguments))
     until_stdin_closes, share_port = flags.pop("until_stdin_closes"), flags.pop("share_port")
     try:

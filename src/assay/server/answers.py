@@ -61,7 +61,9 @@ Writer = Callable[[str, list[Any], str, list[Any] | None, bytes], bytes]
 
 def error_body(message: str, kind: str) -> bytes:
     """An error that clients of both APIs understand."""
-    return _encode({"type": "error", "error": {"message": message, "type": kind, "param": None, "code": None}})
+    return _encode(
+        {"type": "error", "error": {"message": message, "type": kind, "param": None, "code": None}}
+    )
 
 
 def refusal(message: str, status: int = 400) -> Reply:
@@ -82,7 +84,9 @@ class Answers:
     def completions(self, body: bytes) -> Reply:
         if self.hook is None and b"logprobs" in body and (scored := _scored(body)) is not None:
             return scored
-        return self._reply(body, _decode_prompt, partial(_body, chat=False), "'prompt' is missing or not one text")
+        return self._reply(
+            body, _decode_prompt, partial(_body, chat=False), "'prompt' is missing or not one text"
+        )
 
     def messages(self, body: bytes) -> Reply:
         """Anthropic's API: its requests are put into the words of the chat API, the answers back into its own."""
@@ -100,10 +104,17 @@ class Answers:
         usage = bool(request.stream_options and request.stream_options.get("include_usage"))
         try:
             return reply._replace(events=tuple(events_of(reply.body, usage=usage)))
-        except (msgspec.DecodeError, LookupError, TypeError, AttributeError):  # a user's answer of another shape
+        except (
+            msgspec.DecodeError,
+            LookupError,
+            TypeError,
+            AttributeError,
+        ):  # a user's answer of another shape
             return reply
 
-    def _answer(self, request: CompletionRequest, body: bytes, write: Writer, missing: str) -> Reply:
+    def _answer(
+        self, request: CompletionRequest, body: bytes, write: Writer, missing: str
+    ) -> Reply:
         if request.n not in (None, 1):
             return refusal("this server gives one choice; send n: 1 and ask again for more")
         messages = request.messages
@@ -112,8 +123,12 @@ class Answers:
         if self.hook is not None:
             try:
                 given = self.hook(msgspec.json.decode(body))
-            except Exception as error:  # the user's function: its mistake must not take the server down
-                return Reply(error_body(f"the answers function failed: {error!r}", "server_error"), 500)
+            except (
+                Exception
+            ) as error:  # the user's function: its mistake must not take the server down
+                return Reply(
+                    error_body(f"the answers function failed: {error!r}", "server_error"), 500
+                )
             if isinstance(given, str):
                 return Reply(write(request.model, messages, given, None, body))
             if given is not None:
@@ -150,7 +165,13 @@ def _given(given: Any) -> Reply:
         body: Any = raw["body"]
         headers = {str(key).lower(): str(value) for key, value in raw.get("headers", {}).items()}
         content_type = headers.pop("content-type", "application/json").encode()
-        payload = body if isinstance(body, bytes) else body.encode() if isinstance(body, str) else _encode(body)
+        payload = (
+            body
+            if isinstance(body, bytes)
+            else body.encode()
+            if isinstance(body, str)
+            else _encode(body)
+        )
         return Reply(payload, int(raw.get("status", 200)), content_type, tuple(headers.items()))
     return Reply(_encode(given))
 
@@ -165,7 +186,12 @@ def _decode_prompt(body: bytes) -> CompletionRequest:
 
 
 def _body(
-    model: str, messages: list[Any], text: str, calls: list[Any] | None, request: bytes, chat: bool = True
+    model: str,
+    messages: list[Any],
+    text: str,
+    calls: list[Any] | None,
+    request: bytes,
+    chat: bool = True,
 ) -> bytes:
     """The JSON of one answer. Its id comes from the request, so equal runs write equal rows."""
     calls = calls if chat else None
@@ -173,7 +199,10 @@ def _body(
     name, content = _encode(model), _encode(text)
     identifier = blake2b(request, digest_size=12).hexdigest().encode()
     if not chat:
-        head, choice = b'{"id":"cmpl-%b","object":"text_completion"', b'"text":%b,"logprobs":null' % content
+        head, choice = (
+            b'{"id":"cmpl-%b","object":"text_completion"',
+            b'"text":%b,"logprobs":null' % content,
+        )
     elif calls:
         head = b'{"id":"chatcmpl-%b","object":"chat.completion"'
         choice = b'"message":{"role":"assistant","content":null,"tool_calls":%b}' % _encode(calls)
@@ -206,7 +235,9 @@ class FileAnswers:
         try:
             lines = path.read_bytes().splitlines()
         except OSError as error:
-            raise UserError(f"the answers cannot be read: {error.strerror}", where=str(path)) from None
+            raise UserError(
+                f"the answers cannot be read: {error.strerror}", where=str(path)
+            ) from None
         for number, line in enumerate(lines, 1):
             if line.strip():
                 self._add(line, f"{path}:{number}")
@@ -226,7 +257,11 @@ class FileAnswers:
         self.exact.setdefault(text, response)
 
     def __call__(self, request: dict[str, Any]) -> Any:
-        text = messages_text(request["messages"]) if "messages" in request else str(request.get("prompt"))
+        text = (
+            messages_text(request["messages"])
+            if "messages" in request
+            else str(request.get("prompt"))
+        )
         if text in self.exact:
             return self.exact[text]
         return next((response for pattern, response in self.patterns if pattern.search(text)), None)

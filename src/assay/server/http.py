@@ -19,7 +19,9 @@ MAX_BODY = 256 * 1024 * 1024
 HUGE_BODY = 200 * 1000 * 1000
 _PIECE = b"a" * 65536
 _OK = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
-_STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n%b\r\n"
+_STREAM = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n%b\r\n"
+)
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 
 
@@ -33,7 +35,12 @@ class BadRequest(Exception):
 
 def encode(reply: Reply, *, close: bool = False) -> bytes:
     """The bytes of an answer."""
-    if reply.status == 200 and not reply.headers and not close and reply.content_type == b"application/json":
+    if (
+        reply.status == 200
+        and not reply.headers
+        and not close
+        and reply.content_type == b"application/json"
+    ):
         return _OK % (len(reply.body), reply.body)
     extra = "".join(f"{name}: {value}\r\n" for name, value in reply.headers).encode()
     if close:
@@ -128,7 +135,9 @@ class Connection(asyncio.Protocol):
             if size > MAX_BODY:
                 raise BadRequest("the request's body is too large", 413)
             end = start + size
-            return (bytes(self.buffer[start:end]), end) if len(self.buffer) >= end else (None, start)
+            return (
+                (bytes(self.buffer[start:end]), end) if len(self.buffer) >= end else (None, start)
+            )
         coding = header(low, b"transfer-encoding")
         if coding is None:
             return b"", start
@@ -162,7 +171,9 @@ class Connection(asyncio.Protocol):
         self.transport.write(whole[: len(whole) - len(reply.body) // 2 - 1])
         self.drop()
 
-    def stream(self, events: Sequence[bytes], pause: float, then: Callable[[], None], *, tear: bool = False) -> None:
+    def stream(
+        self, events: Sequence[bytes], pause: float, then: Callable[[], None], *, tear: bool = False
+    ) -> None:
         """Send events as chunks, with a pause before each but the first; with `tear` hang up in place of the end."""
         self.transport.write(_STREAM % (b"connection: close\r\n" if self.last else b""))
         chunks = [b"%x\r\n%b\r\n" % (len(event), event) for event in events]
@@ -172,7 +183,9 @@ class Connection(asyncio.Protocol):
         else:
             self._send_next(iter(chunks), pause, then, tear)
 
-    def _send_next(self, chunks: Iterator[bytes], pause: float, then: Callable[[], None], tear: bool) -> None:
+    def _send_next(
+        self, chunks: Iterator[bytes], pause: float, then: Callable[[], None], tear: bool
+    ) -> None:
         chunk = None if self.transport.is_closing() else next(chunks, None)
         if chunk is None:
             self._end_stream(then, tear)
@@ -191,7 +204,9 @@ class Connection(asyncio.Protocol):
 
     def flood(self) -> None:
         """A well-formed answer of 200 MB, made while it is sent, so that it is never held."""
-        opening = b'{"id":"huge","object":"chat.completion","choices":[{"index":0,"message":{"content":"'
+        opening = (
+            b'{"id":"huge","object":"chat.completion","choices":[{"index":0,"message":{"content":"'
+        )
         self.transport.write(_OK % (HUGE_BODY, opening))
         self.huge_left = HUGE_BODY - len(opening)
         self._pour()

@@ -14,7 +14,9 @@ BEGINNING = "<s>"
 CONTEXT = 4096  # tokens
 _MOST_GENERATED = 16
 
-Entry = tuple[bytes, float | None, bytes, float]  # a token, its log-probability, the best token in its place, its own
+Entry = tuple[
+    bytes, float | None, bytes, float
+]  # a token, its log-probability, the best token in its place, its own
 
 
 class ScoringRequest(msgspec.Struct):
@@ -44,10 +46,16 @@ def answer(request: ScoringRequest) -> dict[str, Any] | str:
         more = _continued(tokens, min(request.max_tokens or 0, _MOST_GENERATED))
         scored = trigrams.logprobs([*tokens, *more])
         entries: list[Entry] = [(BEGINNING.encode(), None, b"", 0.0)]
-        entries += [(token, *values) for token, values in zip([*tokens, *more], scored, strict=True)]
+        entries += [
+            (token, *values) for token, values in zip([*tokens, *more], scored, strict=True)
+        ]
         choices.append(_choice(request, index, prompt, entries, len(more)))
         asked, generated = asked + len(tokens) + 1, generated + len(more)
-    usage = {"prompt_tokens": asked, "completion_tokens": generated, "total_tokens": asked + generated}
+    usage = {
+        "prompt_tokens": asked,
+        "completion_tokens": generated,
+        "total_tokens": asked + generated,
+    }
     return {
         "id": "cmpl-scored",
         "object": "text_completion",
@@ -64,7 +72,9 @@ def _continued(tokens: list[bytes], count: int) -> list[bytes]:
     return history[len(tokens) + 1 :]
 
 
-def _choice(request: ScoringRequest, index: int, prompt: str, entries: list[Entry], generated: int) -> dict[str, Any]:
+def _choice(
+    request: ScoringRequest, index: int, prompt: str, entries: list[Entry], generated: int
+) -> dict[str, Any]:
     before = len(entries) - generated
     text = b"".join(entry[0] for entry in entries[before:]).decode(errors="replace")
     choice: dict[str, Any] = {"index": index, "finish_reason": "length", "logprobs": None}
@@ -74,7 +84,9 @@ def _choice(request: ScoringRequest, index: int, prompt: str, entries: list[Entr
         choice["logprobs"] = {
             "tokens": [_text(token) for token, *_ in shown],
             "token_logprobs": [value for _, value, *_ in shown],
-            "top_logprobs": [None if value is None else {_text(best): most} for _, value, best, most in shown],
+            "top_logprobs": [
+                None if value is None else {_text(best): most} for _, value, best, most in shown
+            ],
         }
     if request.prompt_logprobs is not None:
         choice["prompt_logprobs"] = [_entry(*entry) for entry in islice(entries, before)]

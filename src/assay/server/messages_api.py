@@ -30,10 +30,15 @@ def as_chat(body: bytes) -> dict[str, Any]:
     """The fields of the chat request that asks the same."""
     request = _decode(body)
     if any(message.get("role") not in ("user", "assistant") for message in request.messages):
-        raise ValueError("a message's role is 'user' or 'assistant'; the system prompt is apart, in 'system'")
+        raise ValueError(
+            "a message's role is 'user' or 'assistant'; the system prompt is apart, in 'system'"
+        )
     system = [{"role": "system", "content": request.system}] if request.system else []
     tools = [
-        {"type": "function", "function": {"name": tool.get("name"), "parameters": tool.get("input_schema")}}
+        {
+            "type": "function",
+            "function": {"name": tool.get("name"), "parameters": tool.get("input_schema")},
+        }
         for tool in request.tools or []
     ]
     return {
@@ -61,7 +66,9 @@ def _choice(given: dict[str, Any] | None) -> Any:
     return {"any": "required"}.get(str(given.get("type")), given.get("type"))
 
 
-def answer_body(model: str, messages: list[Any], text: str, calls: list[Any] | None, request: bytes) -> bytes:
+def answer_body(
+    model: str, messages: list[Any], text: str, calls: list[Any] | None, request: bytes
+) -> bytes:
     """The JSON of one answer. Its id comes from the request, so equal runs write equal rows."""
     content: list[dict[str, Any]] = [{"type": "text", "text": text}]
     if calls:

@@ -36,11 +36,17 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         rates = {name: getattr(self, name) for name in RATES}
         for name, value in {**rates, "skill": self.skill}.items():
             if not 0 <= value <= 1:
-                raise UserError(f"{name} is {value!r}, not a share", fix="give a number from 0 to 1")
+                raise UserError(
+                    f"{name} is {value!r}, not a share", fix="give a number from 0 to 1"
+                )
         if sum(rates.values()) > 1:
-            raise UserError(f"the fault rates add up to {sum(rates.values()):g}", fix="keep their sum at most 1")
+            raise UserError(
+                f"the fault rates add up to {sum(rates.values()):g}", fix="keep their sum at most 1"
+            )
         if not 0 <= self.port < 65536:
-            raise UserError(f"port {self.port} does not exist", fix="give 0 (any free one) to 65535")
+            raise UserError(
+                f"port {self.port} does not exist", fix="give 0 (any free one) to 65535"
+            )
         for name in ("latency_ms", "token_ms", "retry_after"):
             if getattr(self, name) < 0:
                 raise UserError(f"{name} is {getattr(self, name)!r}", fix="give 0 or more")

@@ -39,7 +39,9 @@ def mock_server(**options: Any) -> None:
     serve(Options(**options))
 
 
-async def _serve(options: Options, announce: Callable[[str], None], watch_stdin: bool, share_port: bool) -> None:
+async def _serve(
+    options: Options, announce: Callable[[str], None], watch_stdin: bool, share_port: bool
+) -> None:
     server = MockServer(options)
     await server.start(share_port=share_port)
     stop = asyncio.Event()
@@ -92,7 +94,9 @@ def running(options: Options | None = None, *, share_port: bool = False) -> Gene
 def _address(stdout: IO[bytes], child: subprocess.Popen[bytes]) -> str:
     line = stdout.readline()
     if not line:
-        raise AssayError(f"the mock server did not start (exit code {child.wait()})", fix="see its message above")
+        raise AssayError(
+            f"the mock server did not start (exit code {child.wait()})", fix="see its message above"
+        )
     return msgspec.json.decode(line)["url"]
 
 

@@ -40,8 +40,14 @@ class MockServer:
             b"/completions": self.answers.completions,
             b"/messages": self.answers.messages,
         }
-        self._post = {prefix + path: handler for path, handler in routes.items() for prefix in (b"", b"/v1")}
-        self._get = {b"/v1/models": self._models, b"/models": self._models, b"/health": self._health}
+        self._post = {
+            prefix + path: handler for path, handler in routes.items() for prefix in (b"", b"/v1")
+        }
+        self._get = {
+            b"/v1/models": self._models,
+            b"/models": self._models,
+            b"/health": self._health,
+        }
         self._get[b"/stats"] = self._stats
 
     @property
@@ -51,7 +57,9 @@ class MockServer:
     async def start(self, *, share_port: bool = False) -> None:
         """Listen; with `share_port` several processes may listen on the same port."""
         self._loop = asyncio.get_running_loop()
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named: asyncio sets no delay
+        listener = socket.socket(
+            socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP
+        )  # named: asyncio sets no delay
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if share_port:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -63,7 +71,9 @@ class MockServer:
                 f"port {self.options.port} cannot be used: {error.strerror}",
                 fix="choose another --port, or 0 for any free one",
             ) from None
-        self._server = await self._loop.create_server(lambda: Connection(self), sock=listener, backlog=4096)
+        self._server = await self._loop.create_server(
+            lambda: Connection(self), sock=listener, backlog=4096
+        )
         self.port = listener.getsockname()[1]
 
     async def close(self) -> None:
@@ -137,7 +147,9 @@ class MockServer:
         if fault == "429":
             self._answer(connection, self._too_many())
         elif fault == "500":
-            self._answer(connection, Reply(error_body("the mock server is set to fail", "server_error"), 500))
+            self._answer(
+                connection, Reply(error_body("the mock server is set to fail", "server_error"), 500)
+            )
         elif fault == "drop":
             connection.drop()
         elif reply is not None:

@@ -15,7 +15,10 @@ def events_of(body: bytes, *, usage: bool) -> list[bytes]:
     """The events that bring the same as this body; `usage`: the tokens of the chat API as well."""
     answer: Any = msgspec.json.decode(body)
     if answer.get("type") == "message":
-        return [b"event: %b\ndata: %b\n\n" % (event["type"].encode(), _encode(event)) for event in _message(answer)]
+        return [
+            b"event: %b\ndata: %b\n\n" % (event["type"].encode(), _encode(event))
+            for event in _message(answer)
+        ]
     chunks = [b"data: %b\n\n" % _encode(chunk) for chunk in _chunks(answer, usage)]
     return [*chunks, b"data: [DONE]\n\n"]
 
@@ -42,15 +45,24 @@ def _chunks(answer: dict[str, Any], usage: bool) -> Iterator[dict[str, Any]]:
         head["object"] = "chat.completion.chunk"
     for choice in answer.get("choices", []):
         index = choice.get("index", 0)
-        for delta in _deltas(choice["message"]) if chat else ({"text": piece} for piece in _pieces(choice["text"])):
+        for delta in (
+            _deltas(choice["message"])
+            if chat
+            else ({"text": piece} for piece in _pieces(choice["text"]))
+        ):
             yield {
                 **head,
-                "choices": [{"index": index, **({"delta": delta} if chat else delta), "finish_reason": None}],
+                "choices": [
+                    {"index": index, **({"delta": delta} if chat else delta), "finish_reason": None}
+                ],
             }
         end = {"delta": {}} if chat else {"text": ""}
         logprobs = choice.get("logprobs")
         finish = choice.get("finish_reason")
-        yield {**head, "choices": [{"index": index, **end, "logprobs": logprobs, "finish_reason": finish}]}
+        yield {
+            **head,
+            "choices": [{"index": index, **end, "logprobs": logprobs, "finish_reason": finish}],
+        }
     if usage and "usage" in answer:
         yield {**head, "choices": [], "usage": answer["usage"]}
 
@@ -67,7 +79,12 @@ def _deltas(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _message(answer: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    start = {**answer, "content": [], "stop_reason": None, "usage": {**answer["usage"], "output_tokens": 1}}
+    start = {
+        **answer,
+        "content": [],
+        "stop_reason": None,
+        "usage": {**answer["usage"], "output_tokens": 1},
+    }
     yield {"type": "message_start", "message": start}
     yield {"type": "ping"}
     for index, block in enumerate(answer["content"]):
@@ -76,9 +93,15 @@ def _message(answer: dict[str, Any]) -> Iterator[dict[str, Any]]:
         if kind != "tool_use":
             empty, text = {**block, kind: ""}, block[kind]
         yield {"type": "content_block_start", "index": index, "content_block": empty}
-        name, key = {"tool_use": ("input_json_delta", "partial_json")}.get(kind, (f"{kind}_delta", kind))
+        name, key = {"tool_use": ("input_json_delta", "partial_json")}.get(
+            kind, (f"{kind}_delta", kind)
+        )
         for piece in _pieces(text):
-            yield {"type": "content_block_delta", "index": index, "delta": {"type": name, key: piece}}
+            yield {
+                "type": "content_block_delta",
+                "index": index,
+                "delta": {"type": name, key: piece},
+            }
         yield {"type": "content_block_stop", "index": index}
     stop = {key: answer.get(key) for key in ("stop_reason", "stop_sequence")}
     tokens = {"output_tokens": answer["usage"]["output_tokens"]}

@@ -78,16 +78,21 @@ def agreement(
     if coefficient == "percent":
         counted = per_answer > 1
         shares = 1 - _unequal(_coded(votes[counted])[0])
-        found.value, found.per_item = float(shares.mean()), item_contributions(item[counted], shares)
+        found.value, found.per_item = (
+            float(shares.mean()),
+            item_contributions(item[counted], shares),
+        )
         return found
     table, counts = _kinds(votes, item)
     if len(table.values) > MOST_VALUES and (level != "interval" or coefficient == "fleiss_kappa"):
         number = len(table.values)
-        found.reason = (
-            f"{number} different votes are too many for classes; use krippendorff_alpha at the interval level"
-        )
+        found.reason = f"{number} different votes are too many for classes; use krippendorff_alpha at the interval level"
         return found
-    statistic = {"cohen_kappa": _Cohen, "fleiss_kappa": _Fleiss, "krippendorff_alpha": _Krippendorff}[coefficient]
+    statistic = {
+        "cohen_kappa": _Cohen,
+        "fleiss_kappa": _Fleiss,
+        "krippendorff_alpha": _Krippendorff,
+    }[coefficient]
     resampled = Resampled(counts, statistic(table, level))
     value = float(resampled.statistic(counts[None, :])[0])
     if not np.isfinite(value):
@@ -132,7 +137,9 @@ class _Table(NamedTuple):
 def _coded(votes: FloatArray) -> tuple[Ints, FloatArray]:
     given = np.isfinite(votes)
     values = np.unique(votes[given])
-    return np.where(given, np.searchsorted(values, np.where(given, votes, 0)), MISSING).astype(np.int64), values
+    return np.where(given, np.searchsorted(values, np.where(given, votes, 0)), MISSING).astype(
+        np.int64
+    ), values
 
 
 def _kinds(votes: FloatArray, item: npt.NDArray[np.integer]) -> tuple[_Table, Ints]:
@@ -150,7 +157,9 @@ def _kinds(votes: FloatArray, item: npt.NDArray[np.integer]) -> tuple[_Table, In
     numbers = np.repeat(np.arange(len(kinds)), [len(kind) for kind in kinds])
     flat = np.array([number for kind in kinds for number in kind], dtype=np.int64)
     stretched = (values - values[0]) / max(values[-1] - values[0], 1e-300)
-    return _Table(patterns[flat], numbers, stretched), np.array([counted[kind] for kind in kinds], dtype=np.int64)
+    return _Table(patterns[flat], numbers, stretched), np.array(
+        [counted[kind] for kind in kinds], dtype=np.int64
+    )
 
 
 # ---- disagreement
@@ -173,15 +182,21 @@ def _squared(places: FloatArray, votes: FloatArray) -> FloatArray:
     return 2 * (votes.sum(axis=-1) * (places**2 * votes).sum(axis=-1) - sums**2)
 
 
-def _expected(first: FloatArray, second: FloatArray, values: FloatArray, level: Level) -> FloatArray:
+def _expected(
+    first: FloatArray, second: FloatArray, values: FloatArray, level: Level
+) -> FloatArray:
     """Σ p(x) q(y) δ(x, y) for each row of two matrices of votes: counts by value, or at the interval level moments."""
     if level == "interval":
-        return first[:, 0] * second[:, 2] + first[:, 2] * second[:, 0] - 2 * first[:, 1] * second[:, 1]
+        return (
+            first[:, 0] * second[:, 2] + first[:, 2] * second[:, 0] - 2 * first[:, 1] * second[:, 1]
+        )
     one, other = first.sum(axis=1, keepdims=True), second.sum(axis=1, keepdims=True)
     if level == "nominal":
         return (one * other)[:, 0] - (first * second).sum(axis=1)
     below, also = np.cumsum(first, axis=1)[:, :-1], np.cumsum(second, axis=1)[:, :-1]
-    between = below * (other - also) + also * (one - below)  # |x - y| is the sum of the gaps between x and y
+    between = below * (other - also) + also * (
+        one - below
+    )  # |x - y| is the sum of the gaps between x and y
     return between @ np.diff(values)
 
 
@@ -226,7 +241,9 @@ class _Cohen:
             both = ((first != MISSING) & (second != MISSING)).astype(np.float64)
             if both.any():
                 apart = self._distance(first, second) * both
-                one_votes, other_votes = (table.sums(table.votes(codes, level) * both) for codes in (first, second))
+                one_votes, other_votes = (
+                    table.sums(table.votes(codes, level) * both) for codes in (first, second)
+                )
                 self._pairs.append((table.sums(np.hstack([apart, both])), one_votes, other_votes))
 
     def _distance(self, first: Ints, second: Ints) -> FloatArray:
@@ -258,10 +275,14 @@ class _Krippendorff:
         self._given = (self._codes != MISSING).astype(np.float64)
         self._others = number[answers] - 1.0
         self._values = table.values
-        self._votes = table.sums(np.hstack([number[:, None], table.votes(table.codes, level)]) * answers[:, None])
+        self._votes = table.sums(
+            np.hstack([number[:, None], table.votes(table.codes, level)]) * answers[:, None]
+        )
         if level != "ordinal":
             apart = np.zeros((len(answers), 1))
-            apart[answers, 0] = self._apart(table.values[self._codes]) if level == "interval" else self._differing()
+            apart[answers, 0] = (
+                self._apart(table.values[self._codes]) if level == "interval" else self._differing()
+            )
             self._observed = table.sums(apart)
 
     def _differing(self) -> FloatArray:
@@ -273,7 +294,9 @@ class _Krippendorff:
     def __call__(self, weights: Ints) -> FloatArray:
         number, votes = np.split(weights @ self._votes, [1], axis=1)
         number = np.maximum(number[:, 0], 2)
-        if self._level == "ordinal":  # the distance of two values is that of their ranks among all votes
+        if (
+            self._level == "ordinal"
+        ):  # the distance of two values is that of their ranks among all votes
             ranks = np.cumsum(votes, axis=1) - votes / 2
             observed = (weights[:, self._kind] * self._apart(ranks[:, self._codes])).sum(axis=1)
             expected = _squared(ranks, votes)

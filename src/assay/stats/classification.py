@@ -35,7 +35,9 @@ def confusion(actual: Sequence[int], predicted: Sequence[int], classes: int) -> 
     """Counts by (true class, predicted class); classes are numbers from 0, and NONE is a missing prediction."""
     true, guessed = np.asarray(actual, dtype=np.int64), np.asarray(predicted, dtype=np.int64)
     guessed = np.where(guessed == NONE, classes, guessed)
-    return np.bincount(true * (classes + 1) + guessed, minlength=classes * (classes + 1)).reshape(classes, classes + 1)
+    return np.bincount(true * (classes + 1) + guessed, minlength=classes * (classes + 1)).reshape(
+        classes, classes + 1
+    )
 
 
 def scores(matrix: Matrix) -> Scores:
@@ -45,10 +47,16 @@ def scores(matrix: Matrix) -> Scores:
     precision, recall = _ratio(hits, guessed[:classes]), _ratio(hits, support)
     f1 = _ratio(2 * hits, guessed[:classes] + support)
     correct = int(hits.sum())
-    agreed = float((support * guessed[:classes]).sum())  # total² times the agreement of independent guesses
+    agreed = float(
+        (support * guessed[:classes]).sum()
+    )  # total² times the agreement of independent guesses
     spread = (total**2 - float((guessed**2).sum())) * (total**2 - float((support**2).sum()))
     answered = int(guessed[:classes].sum())
-    micro = (correct / answered if answered else 0.0, correct / total, 2 * correct / (answered + total))
+    micro = (
+        correct / answered if answered else 0.0,
+        correct / total,
+        2 * correct / (answered + total),
+    )
     return Scores(
         accuracy=correct / total,
         balanced_accuracy=float(recall[support > 0].mean()),
@@ -59,7 +67,9 @@ def scores(matrix: Matrix) -> Scores:
         averages={
             "macro": _named(*(float(each.mean()) for each in (precision, recall, f1))),
             "micro": _named(*micro),
-            "weighted": _named(*(float((each * support).sum() / total) for each in (precision, recall, f1))),
+            "weighted": _named(
+                *(float((each * support).sum() / total) for each in (precision, recall, f1))
+            ),
         },
         mcc=(correct * total - agreed) / spread**0.5 if spread else 0.0,
         kappa=(correct * total - agreed) / (total**2 - agreed) if total**2 != agreed else 0.0,
@@ -80,12 +90,19 @@ def macro_f1s(true: Matrix, guessed: Matrix, weights: Matrix) -> FloatArray:
     is_true, is_predicted = classes[true], classes[guessed] * (guessed != NONE)[:, None]
     counts = weights.astype(np.float64)
     both = counts @ (is_true + is_predicted)
-    f1 = np.divide(2 * (counts @ (is_true * is_predicted)), both, out=np.zeros_like(both), where=both > 0)
+    f1 = np.divide(
+        2 * (counts @ (is_true * is_predicted)), both, out=np.zeros_like(both), where=both > 0
+    )
     return f1.sum(axis=1) / np.count_nonzero(both, axis=1)
 
 
 def resampled(
-    matrix: Matrix, item: npt.NDArray[np.integer], true: Sequence[int], guess: Sequence[int], name: str, sought: int
+    matrix: Matrix,
+    item: npt.NDArray[np.integer],
+    true: Sequence[int],
+    guess: Sequence[int],
+    name: str,
+    sought: int,
 ) -> Resampled:
     """How a score of these cases, which belong to items, changes with the items; `sought` is the positive class."""
     columns = matrix.shape[1]
@@ -132,8 +149,16 @@ def _score_of_each(matrices: FloatArray, name: str, sought: int) -> FloatArray:
         return made[name]
     if sought < 0:
         return np.zeros(len(matrices))
-    tp, fn, fp = hits[:, sought], (support - hits)[:, sought], (guessed[:, :classes] - hits)[:, sought]
-    positive = {"precision": (tp, tp + fp), "recall": (tp, tp + fn), "f1": (2 * tp, 2 * tp + fp + fn)}
+    tp, fn, fp = (
+        hits[:, sought],
+        (support - hits)[:, sought],
+        (guessed[:, :classes] - hits)[:, sought],
+    )
+    positive = {
+        "precision": (tp, tp + fp),
+        "recall": (tp, tp + fn),
+        "f1": (2 * tp, 2 * tp + fp + fn),
+    }
     part, whole = positive.get(name) or (total - tp - fn - fp, total - tp - fn)
     return _over(part, whole)
 
@@ -142,7 +167,9 @@ def _over(part: FloatArray, whole: FloatArray) -> FloatArray:
     return np.divide(part, whole, out=np.zeros_like(part, dtype=np.float64), where=whole > 0)
 
 
-def mean_ratio(hits: Mapping[str, int], counts: Mapping[str, int]) -> tuple[float, dict[str, float]]:
+def mean_ratio(
+    hits: Mapping[str, int], counts: Mapping[str, int]
+) -> tuple[float, dict[str, float]]:
     """The ratio of each label that occurs, and their unweighted mean; 0 if there is none."""
     each = {label: hits.get(label, 0) / count for label, count in counts.items()}
     return sum(each.values()) / len(each) if each else 0.0, each

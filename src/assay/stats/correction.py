@@ -55,7 +55,9 @@ class Confusion(msgspec.Struct, frozen=True):
     def problem(self) -> str | None:
         """Why a pass rate cannot be corrected with this."""
         if not self.positives or not self.negatives:
-            verdict, errors = ("failed", "false passes") if self.positives else ("passed", "false fails")
+            verdict, errors = (
+                ("failed", "false passes") if self.positives else ("passed", "false fails")
+            )
             return f"people {verdict} none of the labelled answers, so that nothing is known about {errors}"
         if self.sensitivity + self.specificity <= 1:
             return (
@@ -97,7 +99,12 @@ def rogan_gladen(pass_rate: float, n: float, errors: Confusion, level: float = 0
     if gain > 0:
         centre = (rate - wrong) / gain
         of_right, of_wrong = right * (1 - right) / right_n, wrong * (1 - wrong) / wrong_n
-        spread = math.sqrt(rate * (1 - rate) / rate_n + centre**2 * of_right + (1 - centre) ** 2 * of_wrong) / gain
+        spread = (
+            math.sqrt(
+                rate * (1 - rate) / rate_n + centre**2 * of_right + (1 - centre) ** 2 * of_wrong
+            )
+            / gain
+        )
         centre += 2 * z * z * (centre * of_right - (1 - centre) * of_wrong)
         low, high = centre - z * spread, centre + z * spread
     return Estimate(value, max(0.0, min(low, value)), min(1.0, max(high, value)), "rogan_gladen")

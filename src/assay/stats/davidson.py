@@ -42,7 +42,11 @@ class Fitted(NamedTuple):
 
 
 def fit(
-    tally: Tally, virtual: Virtual | None = None, *, start: Fitted | None = None, tolerance: float = 1e-6
+    tally: Tally,
+    virtual: Virtual | None = None,
+    *,
+    start: Fitted | None = None,
+    tolerance: float = 1e-6,
 ) -> Fitted:
     """The most likely strengths. Without virtual matches there are such only if `match_graph.bounded` says so.
 
@@ -75,7 +79,9 @@ def chances(place: FloatArray, players: int) -> tuple[FloatArray, FloatArray]:
     return rise / whole + tied / 2, tied
 
 
-def slopes(place: FloatArray, tally: Tally, virtual: Virtual | None) -> tuple[FloatArray, FloatArray]:
+def slopes(
+    place: FloatArray, tally: Tally, virtual: Virtual | None
+) -> tuple[FloatArray, FloatArray]:
     """The gradient of the log likelihood and its negative second derivatives at strengths (and, behind them, log ν)."""
     sets, players = tally.points.shape
     played = tally.played
@@ -90,18 +96,26 @@ def slopes(place: FloatArray, tally: Tally, virtual: Virtual | None) -> tuple[Fl
     if place.shape[1] > players:
         ties = played * tied
         gradient[:, players] = tally.ties - ties.sum(axis=(1, 2)) / 2
-        information[:, :players, players] = information[:, players, :players] = (ties * (0.5 - payoff)).sum(axis=2)
+        information[:, :players, players] = information[:, players, :players] = (
+            ties * (0.5 - payoff)
+        ).sum(axis=2)
         information[:, players, players] = (ties * (1 - tied)).sum(axis=(1, 2)) / 2
-    inner += (spread.sum(axis=(1, 2))[:, None, None] + 1) / players**2  # only differences are known: this keeps the sum
+    inner += (
+        spread.sum(axis=(1, 2))[:, None, None] + 1
+    ) / players**2  # only differences are known: this keeps the sum
     if virtual is not None:
         add_virtual(gradient, information, place, virtual)
     return gradient, information
 
 
-def add_virtual(gradient: FloatArray, information: FloatArray | None, place: FloatArray, virtual: Virtual) -> None:
+def add_virtual(
+    gradient: FloatArray, information: FloatArray | None, place: FloatArray, virtual: Virtual
+) -> None:
     """Add what virtual matches contribute to the slopes."""
     players = virtual.won.shape[1]
-    scale = players / (players - 1)  # a player's lead over the mean of the others, from that over the mean of all
+    scale = players / (
+        players - 1
+    )  # a player's lead over the mean of the others, from that over the mean of all
     strengths = place[:, :players]
     chance = 1 / (1 + np.exp(-scale * (strengths - strengths.mean(axis=1, keepdims=True))))
     weight = virtual.won + virtual.lost
@@ -110,7 +124,9 @@ def add_virtual(gradient: FloatArray, information: FloatArray | None, place: Flo
     if information is not None:
         curve = scale**2 * weight * chance * (1 - chance)
         inner = information[:, :players, :players]
-        inner -= (curve[:, :, None] + curve[:, None, :] - curve.mean(axis=1)[:, None, None]) / players
+        inner -= (
+            curve[:, :, None] + curve[:, None, :] - curve.mean(axis=1)[:, None, None]
+        ) / players
         at = np.arange(players)
         inner[:, at, at] += curve
     if place.shape[1] > players:
@@ -142,7 +158,9 @@ def _beginning(tally: Tally) -> FloatArray:
     if not tally.ties.any():
         return strengths
     decided = tally.points.sum(axis=1) - tally.ties
-    return np.concatenate([strengths, np.log((2 * tally.ties + 1) / (decided + 1))[:, None]], axis=1)
+    return np.concatenate(
+        [strengths, np.log((2 * tally.ties + 1) / (decided + 1))[:, None]], axis=1
+    )
 
 
 def _damping(step: FloatArray, players: int) -> FloatArray:
@@ -173,14 +191,21 @@ def choose_pairs(
     while len(chosen) < count and left.any():
         own = np.diag(covariance)
         variance = np.maximum(own[:, None] + own[None, :] - 2 * covariance, 1e-12)
-        worth = information * variance / (1 + information * variance) * np.exp(-(gap**2) / (2 * variance))
+        worth = (
+            information
+            * variance
+            / (1 + information * variance)
+            * np.exp(-(gap**2) / (2 * variance))
+        )
         worth = np.where(left > 0, worth * random.uniform(1, 1.01, worth.shape), -1.0)
         first, second = divmod(int(np.argmax(worth)), len(own))
         chosen.append((first, second))
         left[first, second] -= 1
         direction = covariance[:, first] - covariance[:, second]
         weight = information[first, second]
-        covariance = covariance - np.outer(direction, direction) * (weight / (1 + weight * variance[first, second]))
+        covariance = covariance - np.outer(direction, direction) * (
+            weight / (1 + weight * variance[first, second])
+        )
     return chosen
 
 
@@ -194,7 +219,9 @@ def posterior(payoffs: FloatArray) -> tuple[FloatArray, FloatArray]:
     for _ in range(_MOST_STEPS):
         chance = 1 / (1 + np.exp(strengths[None, :] - strengths[:, None]))
         curvature = games * chance * (1 - chance)
-        covariance = np.asarray(np.linalg.inv(np.diag(curvature.sum(axis=1)) - curvature + prior), np.float64)
+        covariance = np.asarray(
+            np.linalg.inv(np.diag(curvature.sum(axis=1)) - curvature + prior), np.float64
+        )
         step = covariance @ (won - (games * chance).sum(axis=1) - strengths / PRIOR_VARIANCE)
         strengths = strengths + np.clip(step, -1, 1)
         if np.abs(step).max() < 1e-9:

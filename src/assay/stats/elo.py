@@ -24,7 +24,9 @@ _AT_ONCE = 1 << 23  # matches that are played side by side: 100 MB
 Orders = npt.NDArray[np.int32]
 
 
-def k_factor(played: int, k_start: float = K_START, k_floor: float = K_FLOOR, decay: float = DECAY) -> float:
+def k_factor(
+    played: int, k_start: float = K_START, k_floor: float = K_FLOOR, decay: float = DECAY
+) -> float:
     """How far a match moves a player who has played this many before."""
     return float((k_start - k_floor) * np.exp(-decay * played) + k_floor)
 
@@ -38,7 +40,11 @@ class Elo:
     """Ratings after the matches played so far. An unknown player is a KeyError."""
 
     def __init__(
-        self, players: Iterable[str], k_start: float = K_START, k_floor: float = K_FLOOR, decay: float = DECAY
+        self,
+        players: Iterable[str],
+        k_start: float = K_START,
+        k_floor: float = K_FLOOR,
+        decay: float = DECAY,
     ) -> None:
         self.ratings = dict.fromkeys(players, START)
         self.played = dict.fromkeys(self.ratings, 0)
@@ -67,18 +73,26 @@ def shuffled(matches: Matches, *, shuffles: int = SHUFFLES, seed: int = 0) -> Sh
     return Shuffled(ratings[0] + moved.mean(axis=0), moved.std(axis=0) / shuffles**0.5)
 
 
-def elo(matches: Matches, *, level: float = 0.95, rounds: int = 1000, seed: int = 0) -> tuple[Shuffled, Ranked]:
+def elo(
+    matches: Matches, *, level: float = 0.95, rounds: int = 1000, seed: int = 0
+) -> tuple[Shuffled, Ranked]:
     """Ratings with intervals from a bootstrap over items: resamples, a fifth of `rounds`, each shuffled ten times."""
     found = shuffled(matches, seed=seed)
     items = matches.items
     if items < 2:
         return found, unranged(found.mean, ONE_ITEM)
     if len(matches.item) > MOST_RESAMPLED:
-        return found, unranged(found.mean, f"none: Elo does not resample more than {MOST_RESAMPLED:,} matches")
-    covariance = _covariance(_in_order(matches), max(rounds // 5, 20), np.random.default_rng([seed, 1]))
+        return found, unranged(
+            found.mean, f"none: Elo does not resample more than {MOST_RESAMPLED:,} matches"
+        )
+    covariance = _covariance(
+        _in_order(matches), max(rounds // 5, 20), np.random.default_rng([seed, 1])
+    )
     own = np.diag(covariance)
     half = t_quantile((1 + level) / 2, items - 1) * np.sqrt(np.maximum(own, 0))
-    pairs = matches.players * (matches.players - 1) / 2  # all of them shall be right at this level (Bonferroni)
+    pairs = (
+        matches.players * (matches.players - 1) / 2
+    )  # all of them shall be right at this level (Bonferroni)
     apart = t_quantile(1 - (1 - level) / (2 * max(pairs, 1)), items - 1) * np.sqrt(
         np.maximum(own[:, None] + own[None, :] - 2 * covariance, 0)
     )
@@ -95,7 +109,12 @@ def _covariance(matches: Matches, rounds: int, random: np.random.Generator) -> F
     """
     players, items, count = matches.players, matches.items, len(matches.item)
     first, second = np.triu_indices(players, 1)
-    further = [np.zeros(2 * len(first), np.int64), np.tile(first, 2), np.tile(second, 2), np.repeat([2, 0], len(first))]
+    further = [
+        np.zeros(2 * len(first), np.int64),
+        np.tile(first, 2),
+        np.tile(second, 2),
+        np.repeat([2, 0], len(first)),
+    ]
     starts: list[int] = np.searchsorted(matches.item, np.arange(items + 1)).tolist()
     orders: list[Orders] = []
     for _ in range(rounds):
@@ -103,7 +122,9 @@ def _covariance(matches: Matches, rounds: int, random: np.random.Generator) -> F
         drawn = [np.arange(starts[item], starts[item + 1]) for item in chosen]
         at_random = count + random.integers(0, 2 * len(first), (players + 1) // 2)
         orders += [np.concatenate([*drawn, at_random]).astype(np.int32)] * _RESHUFFLES
-    both = Matches._make([*(np.concatenate(pair) for pair in zip(matches[:4], further, strict=True)), players])
+    both = Matches._make(
+        [*(np.concatenate(pair) for pair in zip(matches[:4], further, strict=True)), players]
+    )
     ratings = _shuffles(both, orders, random).reshape(rounds, _RESHUFFLES, players)
     means = ratings.mean(axis=1)
     spread = (ratings - means[:, None, :]).reshape(-1, players)
@@ -123,7 +144,9 @@ def _shuffles(matches: Matches, orders: list[Orders], random: np.random.Generato
     longest = max(map(len, orders))
     width = max(1, _AT_ONCE // max(longest, 1))
     # The last match is for orders that have ended: two players whom nobody knows.
-    table = np.stack([np.append(matches.first, matches.players), np.append(matches.second, matches.players + 1)])
+    table = np.stack(
+        [np.append(matches.first, matches.players), np.append(matches.second, matches.players + 1)]
+    )
     payoff = np.append(matches.half_points / 2, 0.5)
     found: list[FloatArray] = []
     for start in range(0, len(orders), width):
@@ -131,11 +154,15 @@ def _shuffles(matches: Matches, orders: list[Orders], random: np.random.Generato
         places = np.full((len(part), longest), len(payoff) - 1, np.int32)
         for row, order in zip(places, part, strict=True):
             row[: len(order)] = random.permutation(order)
-        found.append(_played(table, payoff, np.ascontiguousarray(places.T), matches.players + 2)[:, :-2])
+        found.append(
+            _played(table, payoff, np.ascontiguousarray(places.T), matches.players + 2)[:, :-2]
+        )
     return np.concatenate(found)
 
 
-def _played(table: npt.NDArray[np.integer], payoff: FloatArray, orders: Orders, players: int) -> FloatArray:
+def _played(
+    table: npt.NDArray[np.integer], payoff: FloatArray, orders: Orders, players: int
+) -> FloatArray:
     """Play the matches (steps x shuffles), one step after another, all shuffles side by side."""
     steps, width = orders.shape
     ratings, played = np.full(width * players, START), np.zeros(width * players, np.int64)

@@ -33,7 +33,9 @@ def wilson(passes: float, n: float, level: float = 0.95) -> tuple[float, float]:
     return _score_interval(passes / n, n, NormalDist().inv_cdf((1 + level) / 2))
 
 
-def wilson_of_items(values: FloatArray, level: float = 0.95, weights: FloatArray | None = None) -> tuple[float, float]:
+def wilson_of_items(
+    values: FloatArray, level: float = 0.95, weights: FloatArray | None = None
+) -> tuple[float, float]:
     """Wilson's interval of the mean of per-item values in [0, 1], with the effective number of observations.
 
     That number is the number of items over the design effect s² / p(1-p); t replaces the normal quantile because s is
@@ -50,7 +52,9 @@ def interval_of_share(
 ) -> tuple[float, float, float]:
     """Like `wilson_of_items` around a share that is set, with the effective number of observations."""
     items, effect = _design(below, share, weights)
-    low, high = _score_interval(share, items / effect, t_quantile((1 + level) / 2, max(items - 1, 1)))
+    low, high = _score_interval(
+        share, items / effect, t_quantile((1 + level) / 2, max(items - 1, 1))
+    )
     return low, high, items / effect
 
 
@@ -75,7 +79,9 @@ def _design(values: FloatArray, p: float, weights: FloatArray | None) -> tuple[f
         own, shares = p + (values - p) / weights, weights / n
     if n < 2 or not 0 < p < 1:
         return n / alike, 1.0
-    _, kind = cast("tuple[object, npt.NDArray[np.int64]]", np.unique(np.round(own, 9), return_inverse=True))
+    _, kind = cast(
+        "tuple[object, npt.NDArray[np.int64]]", np.unique(np.round(own, 9), return_inverse=True)
+    )
     commonest = float(np.bincount(kind, shares).max())
     telling, drawn = n / alike * (1 - commonest), 1.5 * commonest
     variance = float(values.var(ddof=1)) / alike
@@ -115,7 +121,11 @@ def bootstrap_mean(
     piece = max(1, _DRAWS // len(distinct))
     for start in range(0, resamples, piece):
         part = means[start : start + piece]
-        part[:] = random.multinomial(len(values), counts / len(values), len(part)) @ distinct / len(values)
+        part[:] = (
+            random.multinomial(len(values), counts / len(values), len(part))
+            @ distinct
+            / len(values)
+        )
     low, high = np.quantile(means, ((1 - level) / 2, (1 + level) / 2))
     return float(low), float(high)
 
@@ -234,7 +244,9 @@ def _one_each(item: npt.NDArray[np.integer]) -> bool:
     return bool(len(item)) and bool((item[1:] > item[:-1]).all())
 
 
-def quantile_interval(item: npt.NDArray[np.integer], values: FloatArray, share: float, level: float = 0.95) -> Interval:
+def quantile_interval(
+    item: npt.NDArray[np.integer], values: FloatArray, share: float, level: float = 0.95
+) -> Interval:
     """The interval of the value that this share of the rows does not exceed (Woodruff 1952): the share itself is a mean
     over items, and the ends of its interval are looked up among the values. No shape of their distribution is assumed.
     """

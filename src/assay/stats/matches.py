@@ -52,19 +52,28 @@ def cells_of(matches: Matches) -> tuple[Ints, Ints]:
     sums = np.zeros(3 * matches.players**2, np.int64)
     for start in range(0, len(cells), _PIECE):
         part = slice(start, start + _PIECE)
-        first, second, half_points = matches.first[part], matches.second[part], matches.half_points[part]
+        first, second, half_points = (
+            matches.first[part],
+            matches.second[part],
+            matches.half_points[part],
+        )
         turned = first > second
         if turned.any():
             first, second = np.where(turned, second, first), np.where(turned, first, second)
             half_points = np.where(turned, 2 - half_points, half_points)
-        cells[part] = (half_points * np.int32(matches.players) + first) * np.int32(matches.players) + second
+        cells[part] = (half_points * np.int32(matches.players) + first) * np.int32(
+            matches.players
+        ) + second
         sums += np.bincount(cells[part], minlength=len(sums))
     return cells, sums.reshape(3, -1)
 
 
 def move(cells: Ints, item: npt.NDArray[np.integer], row: Ints, column: Ints) -> None:
     """Turn each cell into the place in a table where its match counts: the row of its item plus the cell's column."""
-    short_row, short_column = row.astype(np.int32), column.astype(np.int32)  # half the size, quicker to look up
+    short_row, short_column = (
+        row.astype(np.int32),
+        column.astype(np.int32),
+    )  # half the size, quicker to look up
     for start in range(0, len(cells), _PIECE):
         part = slice(start, start + _PIECE)
         np.add(np.take(short_row, item[part]), np.take(short_column, cells[part]), out=cells[part])
@@ -79,7 +88,9 @@ class Reconciled(NamedTuple):
     one_sided: npt.NDArray[np.bool_]
 
 
-def reconciled(starts: Ints, half_points: npt.NDArray[np.int8], seats: npt.NDArray[np.integer]) -> Reconciled:
+def reconciled(
+    starts: Ints, half_points: npt.NDArray[np.int8], seats: npt.NDArray[np.integer]
+) -> Reconciled:
     """What the verdicts on each pair of answers come to: rows from one of `starts` to the next are of one pair.
 
     `seats` is how many orders of the seats a row's pair was to be judged in. Who does not win in each of them does not
@@ -110,7 +121,9 @@ def rungs(wins: Ints, ties: Ints) -> list[list[int]]:
     More than one: the most likely difference between them is infinite.
     """
     reached = _reached((wins > 0) | (ties > 0))
-    return sorted(_groups(reached & reached.T), key=lambda group: (-int(reached[group[0]].sum()), group))
+    return sorted(
+        _groups(reached & reached.T), key=lambda group: (-int(reached[group[0]].sum()), group)
+    )
 
 
 def bounded(wins: Ints, ties: Ints) -> bool:
@@ -125,7 +138,9 @@ def bounded(wins: Ints, ties: Ints) -> bool:
         return True
     gain = np.where(wins > 0, 1.0, np.where(ties > 0, -1.0, -np.inf))
     height = np.zeros(len(wins))
-    for _ in range(len(wins)):  # Bellman and Ford: a way that still gains after this many steps goes round
+    for _ in range(
+        len(wins)
+    ):  # Bellman and Ford: a way that still gains after this many steps goes round
         higher = np.maximum(height, (gain + height[None, :]).max(axis=1))
         if (higher == height).all():
             return False

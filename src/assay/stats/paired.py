@@ -28,10 +28,14 @@ class Differences:
     and the usual change is then the scale. The mean itself is that of the items.
     """
 
-    def __init__(self, differences: FloatArray, scale: float = 1.0, *, bounded: bool = True) -> None:
+    def __init__(
+        self, differences: FloatArray, scale: float = 1.0, *, bounded: bool = True
+    ) -> None:
         # Sums of decimals differ in their last bits; without rounding, equal differences would look distinct.
         rounded = np.round(differences, 12) + 0.0
-        self.values, self.counts = cast("tuple[FloatArray, Counts]", np.unique(rounded, return_counts=True))
+        self.values, self.counts = cast(
+            "tuple[FloatArray, Counts]", np.unique(rounded, return_counts=True)
+        )
         self.n = len(differences)
         self.mean = float(self.values @ self.counts) / self.n
         changed = int(self.counts[self.values != 0].sum())
@@ -64,7 +68,10 @@ def interval(differences: Differences, level: float = 0.95) -> tuple[float, floa
     n, mean = differences.n, differences.mean
     t = t_quantile((1 + level) / 2, differences.freedom)
     reach = t / math.sqrt(n)
-    moved = [mean - differences.deviation * _straightened(end, differences.skew, n) for end in (reach, -reach)]
+    moved = [
+        mean - differences.deviation * _straightened(end, differences.skew, n)
+        for end in (reach, -reach)
+    ]
     low = min(mean - t * differences.error, moved[0], -_rare(differences, -mean, t))
     high = max(mean + t * differences.error, moved[1], _rare(differences, mean, t))
     return max(low, -differences.limit), min(high, differences.limit)
@@ -122,7 +129,9 @@ def significance(differences: Differences, *, binary: bool) -> Tested:
     differences as likely to be above as below their mean; lopsided ones of few items mislead it."""
     if binary:
         return Tested(mcnemar(differences.gained, differences.lost), "mcnemar")
-    sizes, inverse = cast("tuple[FloatArray, Counts]", np.unique(np.abs(differences.values), return_inverse=True))
+    sizes, inverse = cast(
+        "tuple[FloatArray, Counts]", np.unique(np.abs(differences.values), return_inverse=True)
+    )
     counts = np.bincount(inverse, weights=differences.counts).astype(np.int64)
     sizes, counts = sizes[sizes > 0], counts[sizes > 0]
     observed = abs(differences.mean) * differences.n
@@ -167,14 +176,18 @@ def flipped_tail(sizes: FloatArray, counts: Counts, observed: float) -> float:
             break
     at = _signs(sizes, counts, theta)
     wide = math.sinh(theta * unit) / unit if 0 < theta * unit < 300 else theta
-    tail = math.erfc(_modified_root(theta * sought - at.value, wide * math.sqrt(at.curve)) / math.sqrt(2))
+    tail = math.erfc(
+        _modified_root(theta * sought - at.value, wide * math.sqrt(at.curve)) / math.sqrt(2)
+    )
     return min(1.0, max(tail, 2.0 ** (1 - parts)))
 
 
 def _signs(sizes: FloatArray, counts: Counts, theta: float) -> _Tilted:
     bent = np.tanh(theta * sizes)
     cosh = np.logaddexp(theta * sizes, -theta * sizes) - math.log(2)
-    return _Tilted(float(cosh @ counts), float(sizes * bent @ counts), float(sizes**2 * (1 - bent**2) @ counts))
+    return _Tilted(
+        float(cosh @ counts), float(sizes * bent @ counts), float(sizes**2 * (1 - bent**2) @ counts)
+    )
 
 
 def _unit(sizes: FloatArray) -> float:

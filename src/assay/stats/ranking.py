@@ -12,7 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from assay.interfaces import FloatArray
-from assay.stats.davidson import Fitted, Tally, Virtual, add_virtual, chances, even, fit, fitted, parameters, slopes
+from assay.stats.davidson import (
+    Fitted,
+    Tally,
+    Virtual,
+    add_virtual,
+    chances,
+    even,
+    fit,
+    fitted,
+    parameters,
+    slopes,
+)
 from assay.stats.intervals import item_contributions, item_weights, mean_interval
 from assay.stats.matches import Ints, Matches, bounded, cells_of, move, table_of
 from assay.stats.student import t_quantile
@@ -50,7 +61,12 @@ class BradleyTerry(NamedTuple):
 
 
 def bradley_terry(
-    matches: Matches, *, level: float = 0.95, rounds: int = 1000, seed: int = 0, prior: float | None = None
+    matches: Matches,
+    *,
+    level: float = 0.95,
+    rounds: int = 1000,
+    seed: int = 0,
+    prior: float | None = None,
 ) -> BradleyTerry:
     """Davidson's strengths by maximum likelihood, with bootstrap intervals over items.
 
@@ -74,7 +90,9 @@ def bradley_terry(
     return BradleyTerry(_ranked(strengths, drawn, blocks.items, level), tie, weight)
 
 
-def win_rates(matches: Matches, *, level: float = 0.95, rounds: int = 1000, seed: int = 0) -> Ranked:
+def win_rates(
+    matches: Matches, *, level: float = 0.95, rounds: int = 1000, seed: int = 0
+) -> Ranked:
     """Points per match, with the interval of a mean over items; ranks from rounds like those of `bradley_terry`."""
     random = np.random.default_rng(seed)
     blocks = _Blocks(matches, random)
@@ -86,17 +104,24 @@ def win_rates(matches: Matches, *, level: float = 0.95, rounds: int = 1000, seed
     rates = (drawn @ points + virtual.won) / (drawn @ games + virtual.won + virtual.lost)
     ranked = _ranked(value, rates, blocks.items, level)
     spans = [_rate_interval(matches, player, level) for player in range(matches.players)]
-    low, high = (np.array([np.nan if end is None else end for end in ends]) for ends in zip(*spans, strict=True))
+    low, high = (
+        np.array([np.nan if end is None else end for end in ends])
+        for ends in zip(*spans, strict=True)
+    )
     return ranked._replace(low=low, high=high, method="wilson_of_items")
 
 
-def _rate_interval(matches: Matches, player: int, level: float) -> tuple[float | None, float | None]:
+def _rate_interval(
+    matches: Matches, player: int, level: float
+) -> tuple[float | None, float | None]:
     payoffs = matches.half_points / 2
     own = np.flatnonzero((matches.first == player) | (matches.second == player))
     payoffs = np.where(matches.first[own] == player, payoffs[own], 1 - payoffs[own])
     values = item_contributions(matches.item[own], payoffs)
     weights = item_weights(matches.item[own])
-    low, high, _ = mean_interval(values, samples=len(own), bounded=True, level=level, weights=weights)
+    low, high, _ = mean_interval(
+        values, samples=len(own), bounded=True, level=level, weights=weights
+    )
     return low, high
 
 
@@ -113,8 +138,14 @@ class _Blocks:
         pairs = np.flatnonzero(sums.any(axis=0))
         self.first, self.second = np.divmod(pairs, self.players)
         self.items = matches.items
-        self.count = min(self.items, _MOST_BLOCKS, max(_FEWEST_BLOCKS, _MOST_CELLS // (3 * len(pairs) + 1)))
-        block = np.arange(self.items) if self.count == self.items else random.permutation(self.items) % self.count
+        self.count = min(
+            self.items, _MOST_BLOCKS, max(_FEWEST_BLOCKS, _MOST_CELLS // (3 * len(pairs) + 1))
+        )
+        block = (
+            np.arange(self.items)
+            if self.count == self.items
+            else random.permutation(self.items) % self.count
+        )
         column = np.zeros(sums.shape, np.int64)
         column[:, pairs] = np.arange(3 * len(pairs)).reshape(3, -1)
         move(cells, matches.item, block * 3 * len(pairs), column.ravel())
@@ -125,11 +156,16 @@ class _Blocks:
         self.payoff: Weights = victories + (draws / 2).astype(np.float32)
         self.ties = draws.sum(axis=1)
         met = np.count_nonzero(self.played) if self.count == self.items else len(cells)
-        self.weight = len(cells) / max(met, 1)  # of a virtual match: as often as two players meet on one item
+        self.weight = len(cells) / max(
+            met, 1
+        )  # of a virtual match: as often as two players meet on one item
 
     def tally(self, weights: Weights) -> Tally:
         """What happened in rounds that have the blocks so often."""
-        met, payoff = (weights @ self.played).astype(np.float64), (weights @ self.payoff).astype(np.float64)
+        met, payoff = (
+            (weights @ self.played).astype(np.float64),
+            (weights @ self.payoff).astype(np.float64),
+        )
         played, points = np.zeros((2, len(weights), self.players, self.players))
         played[:, self.first, self.second] = played[:, self.second, self.first] = met
         points[:, self.first, self.second] = payoff
@@ -139,16 +175,23 @@ class _Blocks:
     def scores(self, place: FloatArray) -> Weights:
         """How each block pulls at each parameter: what happened in it less what was to be expected."""
         expected, tied = (
-            table[0, self.first, self.second].astype(np.float32) for table in chances(place, self.players)
+            table[0, self.first, self.second].astype(np.float32)
+            for table in chances(place, self.players)
         )
         surprise: Weights = (self.payoff - self.played * expected).astype(np.float32, copy=False)
         found = self._summed(surprise, -surprise)
         ties = self.ties - self.played @ tied
-        return found if place.shape[1] == self.players else np.concatenate([found, ties[:, None]], axis=1)
+        return (
+            found
+            if place.shape[1] == self.players
+            else np.concatenate([found, ties[:, None]], axis=1)
+        )
 
     def by_player(self) -> tuple[Weights, Weights]:
         """Points and matches of each player (blocks x players)."""
-        return self._summed(self.payoff, self.played - self.payoff), self._summed(self.played, self.played)
+        return self._summed(self.payoff, self.played - self.payoff), self._summed(
+            self.played, self.played
+        )
 
     def _summed(self, first: Weights, second: Weights) -> Weights:
         """Sums over the pairs of each player, of what the first and the second of each pair get."""
@@ -157,7 +200,9 @@ class _Blocks:
         for start in range(0, len(self.first), piece):
             part = slice(start, start + piece)
             for values, player in ((first, self.first), (second, self.second)):
-                sums += values[:, part] @ (player[part, None] == np.arange(self.players)).astype(np.float32)
+                sums += values[:, part] @ (player[part, None] == np.arange(self.players)).astype(
+                    np.float32
+                )
         return sums
 
     def drawn(self, rounds: int, random: np.random.Generator) -> Weights:
@@ -172,7 +217,9 @@ class _Blocks:
         return drawn
 
 
-def _refitted(blocks: _Blocks, fitted: Fitted, whole: Tally, rounds: int, random: np.random.Generator) -> FloatArray:
+def _refitted(
+    blocks: _Blocks, fitted: Fitted, whole: Tally, rounds: int, random: np.random.Generator
+) -> FloatArray:
     """The strengths in every round (rounds x players).
 
     With many matches one Newton step from the data's own fit is as good as a full fit of the round. Whether it is, the
@@ -185,10 +232,14 @@ def _refitted(blocks: _Blocks, fitted: Fitted, whole: Tally, rounds: int, random
     off = np.sqrt(np.square(few - stepped[:_CHECKED]).mean(axis=0)) / stepped.std(axis=0)
     if off.max() < _NEAR:
         return stepped
-    return np.concatenate([few, _fits(blocks, drawn[_CHECKED:], _some(virtual, slice(_CHECKED, None)), fitted)])
+    return np.concatenate(
+        [few, _fits(blocks, drawn[_CHECKED:], _some(virtual, slice(_CHECKED, None)), fitted)]
+    )
 
 
-def _stepped(blocks: _Blocks, found: Fitted, whole: Tally, drawn: Weights, virtual: Virtual) -> FloatArray:
+def _stepped(
+    blocks: _Blocks, found: Fitted, whole: Tally, drawn: Weights, virtual: Virtual
+) -> FloatArray:
     place = parameters(found)
     information = slopes(place, whole, even(blocks.weight, blocks.players))[1][0]
     gradient = (drawn @ blocks.scores(place)).astype(np.float64)
@@ -212,7 +263,10 @@ def _virtual(blocks: _Blocks, rounds: int, random: np.random.Generator) -> Virtu
 
     Half the square of a normal variate is a Gamma variate of shape 1/2, the weight that a prior of half a match has.
     """
-    won, lost = np.maximum(random.standard_normal((2, rounds, blocks.players)) ** 2 / 2, _LEAST) * blocks.weight
+    won, lost = (
+        np.maximum(random.standard_normal((2, rounds, blocks.players)) ** 2 / 2, _LEAST)
+        * blocks.weight
+    )
     tied, decided = np.maximum(random.standard_exponential((2, rounds)), _LEAST) * blocks.weight
     return Virtual(won, lost, tied, decided)
 
@@ -265,4 +319,6 @@ def open_ranks(behind: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
 def unranged(value: FloatArray, why: str) -> Ranked:
     """Values of which nobody knows how sure they are."""
     nothing = np.full(len(value), np.nan)
-    return Ranked(value, nothing, nothing, *open_ranks(np.zeros((len(value), len(value)), np.bool_)), why)
+    return Ranked(
+        value, nothing, nothing, *open_ranks(np.zeros((len(value), len(value)), np.bool_)), why
+    )

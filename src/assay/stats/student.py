@@ -42,7 +42,9 @@ def _incomplete_beta(a: float, b: float, x: float) -> float:
     """The regularised I_x(a, b)."""
     if x <= 0 or x >= 1:
         return min(max(x, 0.0), 1.0)
-    logs = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
+    logs = (
+        math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
+    )
     if x < (a + 1) / (a + b + 2):
         return math.exp(logs) * _fraction(a, b, x) / a
     return 1 - math.exp(logs) * _fraction(b, a, 1 - x) / b
@@ -98,13 +100,19 @@ def t_tail(t: float, freedom: float) -> float:
 # Student's quantiles stand in for the noncentral t distribution; from 20 items on they agree within two percent.
 
 
-def smallest_difference(deviation: float, n: int, alpha: float = 0.05, power: float = POWER) -> float:
+def smallest_difference(
+    deviation: float, n: int, alpha: float = 0.05, power: float = POWER
+) -> float:
     """The true mean difference that a two-sided paired test of n items finds with this power."""
     freedom = max(n - 1, 1)
-    return (t_quantile(1 - alpha / 2, freedom) + t_quantile(power, freedom)) * deviation / math.sqrt(n)
+    return (
+        (t_quantile(1 - alpha / 2, freedom) + t_quantile(power, freedom)) * deviation / math.sqrt(n)
+    )
 
 
-def items_for_difference(deviation: float, difference: float, alpha: float = 0.05, power: float = POWER) -> int | None:
+def items_for_difference(
+    deviation: float, difference: float, alpha: float = 0.05, power: float = POWER
+) -> int | None:
     """How many items find a true `difference`; None if none would."""
     if difference == 0:
         return None
@@ -118,11 +126,15 @@ def items_for_equivalence(
     room = margin - abs(difference)
     if room <= 0:
         return None
-    needed = (1 + power) / 2 if difference == 0 else power  # at zero both of the one-sided tests must succeed
+    needed = (
+        (1 + power) / 2 if difference == 0 else power
+    )  # at zero both of the one-sided tests must succeed
 
     def enough(n: int) -> bool:
         freedom = max(n - 1, 1)
-        return (t_quantile(1 - alpha, freedom) + t_quantile(needed, freedom)) * deviation / math.sqrt(n) <= room
+        return (
+            t_quantile(1 - alpha, freedom) + t_quantile(needed, freedom)
+        ) * deviation / math.sqrt(n) <= room
 
     return _fewest(enough)
 

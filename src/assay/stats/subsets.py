@@ -72,7 +72,11 @@ def expected_best(scores: FloatArray, samples: Counts, k: int, highest: float) -
     found[full] = best(scores[rows], samples[full], k)
     for n in np.unique(samples[~full]).tolist():
         reached = float(best(scores[rows], samples[full], n).mean())
-        closed = (float(found[full].mean()) - reached) / (highest - reached) if reached < highest else 0.0
+        closed = (
+            (float(found[full].mean()) - reached) / (highest - reached)
+            if reached < highest
+            else 0.0
+        )
         short = samples == n
         own = best(scores[np.repeat(short, samples)], samples[short], n)
         found[short] = own + (highest - own) * closed

@@ -28,9 +28,15 @@ def store_error(error: OSError, path: Path) -> StoreError:
     if error.errno in _FULL:
         what, fix = "the disk is full", "free some space and run again: every finished row is kept"
     elif error.errno in _READ_ONLY:
-        what, fix = "this place cannot be written or read", "change its permissions, or choose another folder"
+        what, fix = (
+            "this place cannot be written or read",
+            "change its permissions, or choose another folder",
+        )
     else:
-        what, fix = f"the file system refused: {error.strerror or error}", "run again once this is repaired"
+        what, fix = (
+            f"the file system refused: {error.strerror or error}",
+            "run again once this is repaired",
+        )
     return StoreError(what, where=str(path), fix=fix)
 
 
@@ -99,7 +105,9 @@ def sweep(folder: Path) -> None:
         if name is None or name[1] != here() or lives(int(name[2])):
             continue
         with suppress(OSError):
-            shutil.rmtree(entry.path) if entry.is_dir(follow_symlinks=False) else os.unlink(entry.path)
+            shutil.rmtree(entry.path) if entry.is_dir(follow_symlinks=False) else os.unlink(
+                entry.path
+            )
 
 
 def lives(process: int) -> bool:
@@ -174,7 +182,9 @@ def new_file(temporary: Path, path: Path, *, private: bool = True) -> int:
     """Descriptor of a file of our own making, whatever stands there, with the mode of the one that it will replace."""
     with suppress(FileNotFoundError):
         os.unlink(temporary)
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, private_mode() if private else 0o666)
+    fd = os.open(
+        temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, private_mode() if private else 0o666
+    )
     with suppress(OSError):  # there is none, or a file system without modes
         os.fchmod(fd, path.stat().st_mode & 0o777)
     return fd

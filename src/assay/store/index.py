@@ -101,7 +101,11 @@ class ItemIndex:
                     raise self._repeated(item_id, {known[item_id], position})
 
     def _repeated(self, item_id: str, positions: set[int]) -> UserError:
-        lines = [str(number) for number, (position, _) in enumerate(self.log.scan(), 1) if position in positions]
+        lines = [
+            str(number)
+            for number, (position, _) in enumerate(self.log.scan(), 1)
+            if position in positions
+        ]
         shown = item_id if len(item_id) <= 80 else f"{item_id[:77]}…"
         return UserError(
             f"two items have the id {shown!r}",

@@ -15,7 +15,10 @@ from assay.store import keys
 from assay.store.keyset import Seen
 
 _OWN = frozenset({"id", "data", "ground_truth", "metadata"})
-_FORMS = {("id", "data", *more) for more in ((), ("ground_truth",), ("metadata",), ("ground_truth", "metadata"))}
+_FORMS = {
+    ("id", "data", *more)
+    for more in ((), ("ground_truth",), ("metadata",), ("ground_truth", "metadata"))
+}
 _NO_METADATA: dict[str, Any] = {}
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -31,7 +34,9 @@ def normalise(row: Mapping[str, Any], place: str = "") -> Item:
         )
     identity = _id_text(row["id"], place) if has_own_id(row) else _content_id(row, place)
     metadata = row.get("metadata")
-    own_metadata = type(metadata) is dict or (metadata is not None and isinstance(metadata, Mapping))
+    own_metadata = type(metadata) is dict or (
+        metadata is not None and isinstance(metadata, Mapping)
+    )
     if "data" in row:
         data = row["data"]
         extra = {key: value for key, value in row.items() if key not in _OWN}
@@ -50,13 +55,17 @@ def normalise(row: Mapping[str, Any], place: str = "") -> Item:
     )
 
 
-def normalise_all(rows: Iterable[Mapping[str, Any] | Item], source: str = "dataset") -> Iterator[Item]:
+def normalise_all(
+    rows: Iterable[Mapping[str, Any] | Item], source: str = "dataset"
+) -> Iterator[Item]:
     """The items of all rows."""
     placed = ((f"{source}, row {number}", row) for number, row in enumerate(rows, 1))
     return (item for _, item in normalise_placed(placed))
 
 
-def normalise_placed(rows: Iterable[tuple[str, Mapping[str, Any] | Item]]) -> Iterator[tuple[str, Item]]:
+def normalise_placed(
+    rows: Iterable[tuple[str, Mapping[str, Any] | Item]],
+) -> Iterator[tuple[str, Item]]:
     """The items of rows that come with their places, with these. Equal rows without ids are told apart by an
     occurrence number: `…`, `…-2`, `…-3`."""
     seen = Seen()
@@ -93,7 +102,13 @@ def encode_item(item: Item, place: str = "") -> bytes:
 def stored_item(row: Mapping[str, Any], place: str = "") -> tuple[str, bytes]:
     """A row's id and its stored row; most rows are in that form already."""
     id, data, metadata = row["id"], row.get("data"), row.get("metadata", _NO_METADATA)
-    if tuple(row) in _FORMS and type(id) is str and id and type(data) is dict and type(metadata) is dict:
+    if (
+        tuple(row) in _FORMS
+        and type(id) is str
+        and id
+        and type(data) is dict
+        and type(metadata) is dict
+    ):
         if not metadata and metadata is not _NO_METADATA:
             row = {name: value for name, value in row.items() if name != "metadata"}
         return id, _encode(row)
@@ -109,11 +124,22 @@ def decode_item(line: bytes, place: str = "") -> Item:
         try:  # NaN and the like, in a file that others wrote
             row = tolerant_json(line)
         except ValueError:
-            raise UserError(f"a dataset row is not JSON: {error}", where=place, fix="correct this line") from None
+            raise UserError(
+                f"a dataset row is not JSON: {error}", where=place, fix="correct this line"
+            ) from None
     if type(row) is dict and tuple(row) in _FORMS and row["id"] and type(row["id"]) is str:
-        data, metadata = row["data"], row.get("metadata", {})  # most rows: a million are read several times
+        data, metadata = (
+            row["data"],
+            row.get("metadata", {}),
+        )  # most rows: a million are read several times
         if type(metadata) is dict:
-            truth = row["ground_truth"] if "ground_truth" in row else data if type(data) is dict else None
+            truth = (
+                row["ground_truth"]
+                if "ground_truth" in row
+                else data
+                if type(data) is dict
+                else None
+            )
             return Item(id=row["id"], data=data, ground_truth=truth, metadata=metadata)
     return normalise(row, place)
 
@@ -129,7 +155,9 @@ def _id_text(value: Any, place: str) -> str:
         return "true" if value else "false"
     if isinstance(value, (int, float)):
         return str(value)
-    raise UserError(f"an id must be text or a number, got {_short(value)}", where=place, fix="give a plain `id`")
+    raise UserError(
+        f"an id must be text or a number, got {_short(value)}", where=place, fix="give a plain `id`"
+    )
 
 
 def _content_id(row: Mapping[str, Any], place: str) -> str:

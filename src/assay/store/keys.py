@@ -59,16 +59,22 @@ def response_key(item_id: str, task: str, sample_index: int, fingerprint: bytes)
     return digest("response", address(item_id, task, sample_index), fingerprint)
 
 
-def evaluation_key(scorer: bytes, expected: bytes, responses: Sequence[tuple[str, bytes]], seat: int | None) -> bytes:
+def evaluation_key(
+    scorer: bytes, expected: bytes, responses: Sequence[tuple[str, bytes]], seat: int | None
+) -> bytes:
     """`scorer`: its identity; `expected`: digest of what it reads of the item; `responses`: their keys and contents."""
     place = b"" if seat is None else b"%d" % seat
     if len(responses) == 1:
-        return digest("evaluation", scorer, expected, place, responses[0][0].encode(), responses[0][1])
+        return digest(
+            "evaluation", scorer, expected, place, responses[0][0].encode(), responses[0][1]
+        )
     parts = [part for key, content in responses for part in (key.encode(), content)]
     return digest("evaluation", scorer, expected, place, *parts)
 
 
-def call_key(owner: bytes, step: str, ordinal: int, messages: Any, model: Mapping[str, Any], params: Any) -> bytes:
+def call_key(
+    owner: bytes, step: str, ordinal: int, messages: Any, model: Mapping[str, Any], params: Any
+) -> bytes:
     """A paid call inside a task or a scorer. `ordinal` counts equal calls of one owner and step."""
     content = b"[%b,%b,%b]" % (canonical(messages), _settled(model), canonical(params))
     return digest("call", owner, step.encode(), b"%d" % ordinal, content)
@@ -102,5 +108,9 @@ def short(key: bytes | str) -> int:
             number = int(key[:16], 16)
         except ValueError:
             number = -1
-        return number if number >= 0 else int.from_bytes(blake2b(key.encode(), digest_size=8).digest(), "big")
+        return (
+            number
+            if number >= 0
+            else int.from_bytes(blake2b(key.encode(), digest_size=8).digest(), "big")
+        )
     return int.from_bytes(key[:8], "big")

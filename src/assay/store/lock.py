@@ -44,7 +44,10 @@ class FolderLock:
             self._depth += 1
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         with self._guard:
             self._depth -= 1
@@ -89,7 +92,9 @@ def _refusal(folder: Path, line: bytes) -> LockedError:
     try:
         holder = msgspec.json.decode(line, type=_Holder)
     except ValueError:  # the holder has not written its name yet
-        return LockedError("another process is using this folder", where=str(folder), fix="wait until it has ended")
+        return LockedError(
+            "another process is using this folder", where=str(folder), fix="wait until it has ended"
+        )
     since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(holder.since))
     return LockedError(
         f"process {holder.pid} on {holder.host} (`{holder.command}`) has used this folder since {since}",

@@ -25,7 +25,9 @@ _SUFFIX = ".jsonl"
 _NEAR, _AHEAD = 1 << 13, 1 << 16  # lines that are so near to each other are read with so many bytes
 _SCAN_BUFFER = 1 << 20  # iterating over a file is 2.7 times as fast as with Python's 8 kB
 
-Sums = tuple[int, int, bytes]  # a file's number, how much of it was read, and the checksums of its whole blocks
+Sums = tuple[
+    int, int, bytes
+]  # a file's number, how much of it was read, and the checksums of its whole blocks
 
 
 class FileLog:
@@ -116,7 +118,11 @@ class FileLog:
     def sums(self) -> list[Sums]:
         """The checksums of what was read by blocks since `limit`."""
         found = ((part.number, self._checksums.get(part.path)) for part in self.window or ())
-        return [(number, checksums.size, checksums.blocks) for number, checksums in found if checksums is not None]
+        return [
+            (number, checksums.size, checksums.blocks)
+            for number, checksums in found
+            if checksums is not None
+        ]
 
     def join_sums(self, shares: Iterable[list[Sums]]) -> None:
         """Take the `sums` of processes that have read all of this log, each its share, in order."""
@@ -139,7 +145,9 @@ class FileLog:
                 return read_long(fd, block, offset + len(block))
         except OSError as error:
             raise store_error(error, self.path) from error
-        raise StoreError("there is no line at this position", where=str(self.path), fix="scan the log again")
+        raise StoreError(
+            "there is no line at this position", where=str(self.path), fix="scan the log again"
+        )
 
     def read_many(self, positions: Iterable[int]) -> Iterator[bytes]:
         """The lines at these positions; neighbours are read together."""
@@ -191,7 +199,9 @@ class FileLog:
 
     def checksums(self) -> dict[str, str]:
         files = ((segment, self.path.parent / segment.name) for segment in self.segments())
-        return {segment.name: self._summed(path, segment.size).text(path) for segment, path in files}
+        return {
+            segment.name: self._summed(path, segment.size).text(path) for segment, path in files
+        }
 
     def damage(self, manifest: Manifest) -> list[Damage]:
         numbers = {path: number for number, path in self.numbered()}
@@ -206,7 +216,9 @@ class FileLog:
                 checksums = self._summed(path, segment.size)
             start = numbers[path] << OFFSET_BITS
             damaged = checksums.damaged(sealed[name], manifest.checksums[name], path)
-            damage += [Damage(name, block.start, block.stop, start + block.start) for block in damaged]
+            damage += [
+                Damage(name, block.start, block.stop, start + block.start) for block in damaged
+            ]
         return damage
 
     def sync(self) -> None:
@@ -247,17 +259,32 @@ class FileLog:
         """All files, relative to their folder. Of the generations of segments only the last counts."""
         folder = self._folder
         generation = max(
-            (name for name, is_folder in _entries(folder) if is_folder and name.isdecimal()), key=int, default=""
+            (name for name, is_folder in _entries(folder) if is_folder and name.isdecimal()),
+            key=int,
+            default="",
         )
         yield self.path.name
         yield from self._flat()
-        shards = (name for name, is_folder in _entries(folder / generation) if is_folder) if generation else ()
+        shards = (
+            (name for name, is_folder in _entries(folder / generation) if is_folder)
+            if generation
+            else ()
+        )
         for shard in sorted(shards, key=_by_number):
-            segments = [name for name, _ in _entries(folder / generation / shard) if name.endswith(_SUFFIX)]
-            yield from (f"{folder.name}/{generation}/{shard}/{name}" for name in sorted(segments, key=_by_number))
+            segments = [
+                name for name, _ in _entries(folder / generation / shard) if name.endswith(_SUFFIX)
+            ]
+            yield from (
+                f"{folder.name}/{generation}/{shard}/{name}"
+                for name in sorted(segments, key=_by_number)
+            )
 
     def _flat(self) -> list[str]:
-        return sorted(f"{self._folder.name}/{name}" for name, _ in _entries(self._folder) if name.endswith(_SUFFIX))
+        return sorted(
+            f"{self._folder.name}/{name}"
+            for name, _ in _entries(self._folder)
+            if name.endswith(_SUFFIX)
+        )
 
     def numbered(self) -> list[tuple[int, Path]]:
         """Files in reading order. A number, once given, stays: positions outlive a new segment's arrival."""
@@ -266,7 +293,9 @@ class FileLog:
             for name in names:
                 if self._numbers.setdefault(name, len(self._files)) == len(self._files):
                     self._files.append(self.path.parent / name)
-            return [(number, self._files[number]) for number in map(self._numbers.__getitem__, names)]
+            return [
+                (number, self._files[number]) for number in map(self._numbers.__getitem__, names)
+            ]
 
     def _open(self) -> int:
         make_folder(self.path.parent)

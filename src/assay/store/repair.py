@@ -71,7 +71,11 @@ def open_rows(
     for number, (position, line) in enumerate(log.scan(), 1):
         try:
             if damage and is_damaged(position, len(line), damage):
-                raise ValueError(describe(next(each for each in damage if is_damaged(position, len(line), [each]))))
+                raise ValueError(
+                    describe(
+                        next(each for each in damage if is_damaged(position, len(line), [each]))
+                    )
+                )
             row = decode(line)
         except (ValueError, RecursionError) as error:
             if line.strip():

@@ -75,7 +75,9 @@ class Checksums:
         """All of them, as a manifest keeps them: the blocks' in Base64, the lines' sum in hexadecimal."""
         if self.lines is None:
             self.lines = _sum_of_lines(path)
-        blocks = b64encode(self._whole + (self._last.digest() if self.size % BLOCK else b"")).decode()
+        blocks = b64encode(
+            self._whole + (self._last.digest() if self.size % BLOCK else b"")
+        ).decode()
         return f"{blocks} {self.lines & _MASK:016x}"
 
     def damaged(self, size: int, text: str, path: Path) -> list[range]:
@@ -92,7 +94,11 @@ class Checksums:
             with reading.opened(path, 0) as file:
                 file.seek(whole * BLOCK)
                 now.append(xxh3_64_digest(file.read(size % BLOCK)))
-        damaged = [at for at, (before, after) in enumerate(zip(sealed, now, strict=False)) if before != after]
+        damaged = [
+            at
+            for at, (before, after) in enumerate(zip(sealed, now, strict=False))
+            if before != after
+        ]
         blocks = [range(at * BLOCK, min((at + 1) * BLOCK, size)) for at in damaged]
         if damaged and size == self.size:
             return [] if f"{_sum_of_lines(path) & _MASK:016x}" == lines else blocks
@@ -112,7 +118,9 @@ def _was_edited(path: Path, block: range, more: int, checksum: bytes) -> bool:
         file.seek(block.start + more)
         tail = file.read(len(block))
     cuts = [0, *(at + 1 for at, byte in enumerate(head) if byte == _LINE_FEED)]
-    return cuts[-1] != len(head) or any(xxh3_64_digest(head[:cut] + tail[cut:]) == checksum for cut in cuts)
+    return cuts[-1] != len(head) or any(
+        xxh3_64_digest(head[:cut] + tail[cut:]) == checksum for cut in cuts
+    )
 
 
 def _sum_of_lines(path: Path) -> int:
@@ -154,7 +162,8 @@ def is_unchanged(manifest: Manifest, log: Log) -> bool:
 def is_damaged(position: int, size: int, damage: Iterable[Damage]) -> bool:
     """Whether a line has bytes in a damaged block."""
     return any(
-        position < each.position + each.stop - each.start and each.position <= position + size for each in damage
+        position < each.position + each.stop - each.start and each.position <= position + size
+        for each in damage
     )
 
 

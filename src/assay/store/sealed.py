@@ -20,7 +20,14 @@ from assay.store.seal import BLOCK
 from assay.store.written import LEDGER, was_written, written_names
 
 MANIFEST, LOCK, SEAL = "manifest.json", ".lock", "seal"
-_KEPT = (*ROWS_FILE.values(), "config.yaml", "metrics.json", "status.json", "calls.jsonl", "traces.jsonl")
+_KEPT = (
+    *ROWS_FILE.values(),
+    "config.yaml",
+    "metrics.json",
+    "status.json",
+    "calls.jsonl",
+    "traces.jsonl",
+)
 _CALLS = "calls.jsonl"
 _BESIDE = ("labels.jsonl", LEDGER)  # what people and verbs add to
 _ASIDE = ("superseded", "rejected", "calls.d", "traces.d")
@@ -57,7 +64,10 @@ def signed(sections: Mapping[str, Any]) -> bytes:
     """The text of a manifest file with these sections, the seal at its end."""
     parts = {name: section for name, section in sections.items() if name != SEAL}
     files = _sealed(sections)
-    whole = {**parts, SEAL: {"files": {name: files[name] for name in sorted(files)}, "manifest": ""}}
+    whole = {
+        **parts,
+        SEAL: {"files": {name: files[name] for name in sorted(files)}, "manifest": ""},
+    }
     text = msgspec.json.format(msgspec.json.encode(whole), indent=2)
     head, _, tail = text.rpartition(b'""')
     return b'%b"%b"%b\n' % (head, xxh3_64_hexdigest(head).encode(), tail)
@@ -99,10 +109,20 @@ def _sealed(sections: Mapping[str, Any]) -> dict[str, _File]:
 
 def _own_files(folder: Path) -> Iterator[str]:
     """The names of the files that Assay keeps or wrote in a folder, but the manifest and the lock."""
-    names = dict.fromkeys((*_KEPT, *_BESIDE, *(name for name in written_names(folder) if name not in (MANIFEST, LOCK))))
+    names = dict.fromkeys(
+        (
+            *_KEPT,
+            *_BESIDE,
+            *(name for name in written_names(folder) if name not in (MANIFEST, LOCK)),
+        )
+    )
     yield from (name for name in names if (folder / name).is_file())
     for name in _ASIDE:
-        yield from sorted(str(path.relative_to(folder)) for path in (folder / name).rglob("*.jsonl") if path.is_file())
+        yield from sorted(
+            str(path.relative_to(folder))
+            for path in (folder / name).rglob("*.jsonl")
+            if path.is_file()
+        )
 
 
 def _sums(file: Path) -> _File:
@@ -134,16 +154,22 @@ def check_folder(folder: Path) -> tuple[int, list[Fault]]:
     faults = [*_check_manifest(folder), *_check_lock(folder)]
     intact = 2 - len(faults) if (folder / LOCK).is_file() else 1 - len(faults)
     try:
-        sections = msgspec.json.decode(reading.content(folder / MANIFEST), type=dict[str, msgspec.Raw])
+        sections = msgspec.json.decode(
+            reading.content(folder / MANIFEST), type=dict[str, msgspec.Raw]
+        )
         manifests = [*_manifests(sections)]
-        files = dict(msgspec.json.decode(sections[SEAL], type=_Seal).files) if SEAL in sections else {}
+        files = (
+            dict(msgspec.json.decode(sections[SEAL], type=_Seal).files) if SEAL in sections else {}
+        )
     except (ValueError, RecursionError) as error:
         return max(0, intact), faults or [Fault(MANIFEST, f"it cannot be read: {error}")]
     growing = {name for name in files if name.endswith((".jsonl", LEDGER))}
     for manifest in manifests:
         for segment in manifest.segments:
             if segment.name in manifest.checksums:
-                files[segment.name] = _File(segment.size, manifest.checksums[segment.name].partition(" ")[0])
+                files[segment.name] = _File(
+                    segment.size, manifest.checksums[segment.name].partition(" ")[0]
+                )
                 growing |= set() if manifest.complete else {segment.name}
     for name in _OPEN if files and _is_running(folder) else ():
         files.pop(name, None)
@@ -151,7 +177,9 @@ def check_folder(folder: Path) -> tuple[int, list[Fault]]:
         found = _check_file(folder, name, sealed, name in growing)
         intact += not found
         faults += found
-    others = [name for name in _own_files(folder) if name not in files and (folder / name).stat().st_size]
+    others = [
+        name for name in _own_files(folder) if name not in files and (folder / name).stat().st_size
+    ]
     told = [name for name in others if was_written(folder / name)]  # by the ledger
     intact, others = intact + len(told), [name for name in others if name not in told]
     return intact, [*faults, *(Fault(name, "nothing has sealed it", "unsealed") for name in others)]
@@ -160,7 +188,10 @@ def check_folder(folder: Path) -> tuple[int, list[Fault]]:
 def _is_running(folder: Path) -> bool:
     """Whether a run has not ended, or was killed: its files have changed since they were sealed."""
     try:
-        return msgspec.json.decode(reading.content(folder / "status.json"), type=_Status).state == "running"
+        return (
+            msgspec.json.decode(reading.content(folder / "status.json"), type=_Status).state
+            == "running"
+        )
     except (ValueError, OSError, RecursionError):
         return False
 
@@ -168,8 +199,15 @@ def _is_running(folder: Path) -> bool:
 def _check_manifest(folder: Path) -> list[Fault]:
     content = reading.content(folder / MANIFEST)
     tail = b'"\n  }\n}\n'
-    head, digest = content[: -len(tail) - 2 * _WIDTH - 1], content[-len(tail) - 2 * _WIDTH : -len(tail)]
-    if content.endswith(tail) and digest == xxh3_64_hexdigest(head).encode() and content[len(head)] == ord('"'):
+    head, digest = (
+        content[: -len(tail) - 2 * _WIDTH - 1],
+        content[-len(tail) - 2 * _WIDTH : -len(tail)],
+    )
+    if (
+        content.endswith(tail)
+        and digest == xxh3_64_hexdigest(head).encode()
+        and content[len(head)] == ord('"')
+    ):
         return []
     if b'"seal"' in content or b'"manifest": "' in content:
         return [Fault(MANIFEST, "its text is not the one that was sealed")]
@@ -210,7 +248,9 @@ def _check_file(folder: Path, name: str, sealed: _File, grows: bool) -> list[Fau
     if size < sealed.size:
         faults.append(Fault(name, f"it has {size:,} of {sealed.size:,} bytes"))
     elif size > sealed.size and not damaged:
-        more = f"{size - sealed.size:,} bytes were added after the first {sealed.size:,} were sealed"
+        more = (
+            f"{size - sealed.size:,} bytes were added after the first {sealed.size:,} were sealed"
+        )
         faults.append(Fault(name, more, "unsealed" if grows else "damaged"))
     return faults
 
@@ -223,5 +263,7 @@ def _place(file: Path, block: range) -> str:
             part = stream.read(min(BLOCK, block.start - at))
             before, at = before + part.count(b"\n"), at + len(part)
         within = stream.read(len(block)).removesuffix(b"\n").count(b"\n")
-    lines = f"line {before + 1:,}" if not within else f"lines {before + 1:,} to {before + within + 1:,}"
+    lines = (
+        f"line {before + 1:,}" if not within else f"lines {before + 1:,} to {before + within + 1:,}"
+    )
     return f"block {block.start // BLOCK + 1} (bytes {block.start:,} to {block.stop - 1:,}, {lines}) is damaged"

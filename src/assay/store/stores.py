@@ -27,7 +27,12 @@ from assay.store.sealed import MANIFEST as MANIFEST
 from assay.store.sealed import signed
 
 LOG_NAMES = ("", "calls", "traces", "superseded", "rejected")
-EXPERIMENT_FILES = (*ROWS_FILE.values(), "config.yaml", "metrics.json", "status.json")  # beside the manifest
+EXPERIMENT_FILES = (
+    *ROWS_FILE.values(),
+    "config.yaml",
+    "metrics.json",
+    "status.json",
+)  # beside the manifest
 _FOLDERS: dict[Kind, str] = {
     "dataset": "datasets",
     "run": "runs",
@@ -65,7 +70,10 @@ class _DiskStore(ABC):
 
     def put_manifest(self, manifest: Manifest) -> None:
         directory = self._own(manifest.kind, manifest.id)
-        sections = {**_sections(directory), manifest.kind: msgspec.Raw(msgspec.json.encode(manifest))}
+        sections = {
+            **_sections(directory),
+            manifest.kind: msgspec.Raw(msgspec.json.encode(manifest)),
+        }
         _write_sections(directory, sections)
 
     def log(self, kind: Kind, id: str, name: str = "") -> Log:
@@ -160,7 +168,9 @@ class FolderStore(_DiskStore):
         return folder.iterdir() if folder.is_dir() else []
 
     def _remove(self, kind: Kind, directory: Path) -> None:
-        (directory / MANIFEST).unlink()  # first: what has no manifest is not an artefact, should we stop half-way
+        (
+            directory / MANIFEST
+        ).unlink()  # first: what has no manifest is not an artefact, should we stop half-way
         shutil.rmtree(directory)
 
 
@@ -223,7 +233,9 @@ def read_manifests(directory: Path, *kinds: Kind) -> dict[Kind, Manifest]:
     sections = _sections(directory)
     wanted: list[Kind] = [kind for kind in kinds or ROWS_FILE if kind in sections]
     try:
-        manifests: dict[Kind, Manifest] = {kind: msgspec.json.decode(sections[kind], type=Manifest) for kind in wanted}
+        manifests: dict[Kind, Manifest] = {
+            kind: msgspec.json.decode(sections[kind], type=Manifest) for kind in wanted
+        }
         msgspec.convert(list(manifests.values()), list[ManifestShape], from_attributes=True)
         return manifests
     except (ValueError, RecursionError) as error:

@@ -17,7 +17,9 @@ LEDGER = ".assay-written"
 _BLOCK = 1 << 20
 
 
-def write_named(path: Path, content: bytes | Iterable[bytes], *, force: bool = False, private: bool = True) -> None:
+def write_named(
+    path: Path, content: bytes | Iterable[bytes], *, force: bool = False, private: bool = True
+) -> None:
     """`write_file` for a file that a user names. A pipe or a device is written to, never replaced."""
     if address := reading.address(path):
         from assay.store.shared.mirror import writing  # it needs this module
@@ -46,12 +48,19 @@ def check_replaceable(path: Path, *, force: bool = False) -> None:
     if os.path.exists(path) and not path.is_file():
         raise UserError("this is not a file", where=str(path), fix="name a file")
     try:
-        if force or not path.is_file() or not path.stat().st_size or digest_of(path) == _written(path):
+        if (
+            force
+            or not path.is_file()
+            or not path.stat().st_size
+            or digest_of(path) == _written(path)
+        ):
             return
     except OSError as error:
         raise store_error(error, path) from error
     fix = "choose another name, remove the file, or replace it with --force (force=True)"
-    raise UserError("the file exists, and Assay did not write what it holds", where=str(path), fix=fix)
+    raise UserError(
+        "the file exists, and Assay did not write what it holds", where=str(path), fix=fix
+    )
 
 
 def was_written(path: Path) -> bool:
@@ -71,7 +80,11 @@ def remember(path: Path) -> None:
     """Note that what the file holds now is Assay's."""
     try:
         with open(open_own(path.parent / LEDGER, os.O_WRONLY | os.O_APPEND), "ab") as file:
-            file.write(f"{digest_of(path)}  ".encode() + os.fsencode(path.name).replace(b"\n", b"\\n") + b"\n")
+            file.write(
+                f"{digest_of(path)}  ".encode()
+                + os.fsencode(path.name).replace(b"\n", b"\\n")
+                + b"\n"
+            )
     except OSError as error:
         raise store_error(error, path.parent / LEDGER) from error
 
@@ -79,7 +92,11 @@ def remember(path: Path) -> None:
 def _written(path: Path) -> str:
     ledger, name = path.parent / LEDGER, os.fsencode(path.name).replace(b"\n", b"\\n")
     lines = reading.content(ledger).splitlines() if ledger.is_file() else []
-    digests = [digest for digest, _, written in (line.partition(b"  ") for line in lines) if written == name]
+    digests = [
+        digest
+        for digest, _, written in (line.partition(b"  ") for line in lines)
+        if written == name
+    ]
     return digests[-1].decode("ascii", "replace") if digests else ""
 
 

@@ -34,7 +34,9 @@ class FunctionTask:
             if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name != "context"
         ]
         if not positional:
-            raise UserError(f"the task {name!r} takes no item", fix="give it a parameter: def answer(item): ...")
+            raise UserError(
+                f"the task {name!r} takes no item", fix="give it a parameter: def answer(item): ..."
+            )
         self.function = function
         self.params = dict(params)
         self.name = self.model_name = name
@@ -47,8 +49,14 @@ class FunctionTask:
         self._is_async = inspect.iscoroutinefunction(function)
 
     def prepare(self, item: Item) -> Work:
-        seen = (item.data, item.ground_truth, item.metadata, item.extra) if self._sees_item else item.data
-        return Work(digest("function", self._code, canonical(seen)), item if self._sees_item else item.data)
+        seen = (
+            (item.data, item.ground_truth, item.metadata, item.extra)
+            if self._sees_item
+            else item.data
+        )
+        return Work(
+            digest("function", self._code, canonical(seen)), item if self._sees_item else item.data
+        )
 
     async def run(self, work: Work, context: Context) -> Answer:
         keywords = {**self.params, "context": context} if self._wants_context else self.params
@@ -64,7 +72,9 @@ def answer_of(result: Any) -> Answer:
     if isinstance(result, Answer):
         return result
     if isinstance(result, Completion):
-        return Answer(text=result.text, completion=result, outcome="refused" if result.refused else "ok")
+        return Answer(
+            text=result.text, completion=result, outcome="refused" if result.refused else "ok"
+        )
     if isinstance(result, str):
         return Answer(text=result)
     output = msgspec.to_builtins(result, str_keys=True)

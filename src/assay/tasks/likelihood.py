@@ -9,7 +9,16 @@ from typing import Any
 import msgspec
 
 from assay.errors import UserError
-from assay.interfaces import Answer, Context, Likelihood, Likelihoods, LogProbability, Model, Prompt, Work
+from assay.interfaces import (
+    Answer,
+    Context,
+    Likelihood,
+    Likelihoods,
+    LogProbability,
+    Model,
+    Prompt,
+    Work,
+)
 from assay.records import Item
 from assay.registry import nearest, task
 from assay.store.keys import digest
@@ -27,7 +36,12 @@ class LikelihoodTask(PromptTask):
     answered before the first cell: a model that gives no likelihoods is refused before anything is spent."""
 
     def __init__(
-        self, source: Prompt, model: Model, choices: Choices | None, settings: Mapping[str, Any], timeout: float
+        self,
+        source: Prompt,
+        model: Model,
+        choices: Choices | None,
+        settings: Mapping[str, Any],
+        timeout: float,
     ) -> None:
         super().__init__(source, model, {"likelihood": settings}, 1, timeout)
         self.choices = choices
@@ -42,7 +56,11 @@ class LikelihoodTask(PromptTask):
     def prepare(self, item: Item) -> Work:
         messages = self.prompt.render(item)
         text = messages_text(messages)
-        request = self._whole(text) if self.choices is None else self._request(text, self._continuations(item))
+        request = (
+            self._whole(text)
+            if self.choices is None
+            else self._request(text, self._continuations(item))
+        )
         if self.chat:
             request.messages, request.chat = messages, True
         sent = (request.messages, request.continuations, request.rolling)
@@ -55,9 +73,13 @@ class LikelihoodTask(PromptTask):
             raise UserError("one of the choices is empty")
         return [self.delimiter + text for text in texts]
 
-    def _request(self, context: str, continuations: Sequence[str], rolling: bool = False) -> Likelihood:
+    def _request(
+        self, context: str, continuations: Sequence[str], rolling: bool = False
+    ) -> Likelihood:
         messages = [{"role": "user", "content": context}]
-        return Likelihood(messages, timeout=self.timeout, continuations=[*continuations], rolling=rolling)
+        return Likelihood(
+            messages, timeout=self.timeout, continuations=[*continuations], rolling=rolling
+        )
 
     def _whole(self, text: str) -> Likelihood:
         if not text:
@@ -67,14 +89,20 @@ class LikelihoodTask(PromptTask):
     async def run(self, work: Work, context: Context) -> Answer:
         request: Likelihood = work.payload
         answer = await self._likelihoods(request, context)
-        choices = [self._shown(*pair) for pair in zip(request.continuations, answer.values, strict=True)]
+        choices = [
+            self._shown(*pair) for pair in zip(request.continuations, answer.values, strict=True)
+        ]
         if self.choices is not None and self.unconditional is not None:
-            without = await self._likelihoods(self._request(self.unconditional, request.continuations), context)
+            without = await self._likelihoods(
+                self._request(self.unconditional, request.continuations), context
+            )
             for choice, value in zip(choices, without.values, strict=True):
                 choice["unconditional"] = sum(value.tokens)
             answer = with_usage(answer, without)
         best = max(choices, key=lambda choice: choice["logprob"])
-        return Answer(text=best["text"], output={"choices": choices, "way": answer.way}, completion=answer)
+        return Answer(
+            text=best["text"], output={"choices": choices, "way": answer.way}, completion=answer
+        )
 
     async def _likelihoods(self, request: Likelihood, context: Context) -> Likelihoods:
         answer = await context.send(self.model, request)
@@ -82,14 +110,21 @@ class LikelihoodTask(PromptTask):
         return answer
 
     def _shown(self, continuation: str, value: LogProbability) -> dict[str, Any]:
-        text = continuation.removeprefix(self.delimiter) if self.choices is not None else ""  # it is the row's prompt
+        text = (
+            continuation.removeprefix(self.delimiter) if self.choices is not None else ""
+        )  # it is the row's prompt
         shown = shown_value(text, value)
         return {**shown, "token_logprobs": value.tokens} if self.per_token else shown
 
 
 def shown_value(text: str, value: LogProbability) -> dict[str, Any]:
     """A continuation as the row's output has it."""
-    return {"text": text, "logprob": sum(value.tokens), "tokens": len(value.tokens), "greedy": value.greedy}
+    return {
+        "text": text,
+        "logprob": sum(value.tokens),
+        "tokens": len(value.tokens),
+        "greedy": value.greedy,
+    }
 
 
 def with_usage(answer: Likelihoods, other: Likelihoods) -> Likelihoods:
@@ -109,7 +144,11 @@ class ItemChoices:
     def __init__(self, source: str | list[str]) -> None:
         self.text = _encode(source).decode()
         self._field = source if isinstance(source, str) else ""
-        self._templates = [compiled(text, "likelihood.choices") for text in source] if isinstance(source, list) else []
+        self._templates = (
+            [compiled(text, "likelihood.choices") for text in source]
+            if isinstance(source, list)
+            else []
+        )
 
     def __call__(self, item: Item) -> list[str]:
         if self._field:
@@ -121,7 +160,9 @@ class ItemChoices:
         try:
             self(item)
         except KeyError as error:
-            return f"a choice uses {error.args[0]!r}; {nearest(str(error.args[0]), variables(item))}"
+            return (
+                f"a choice uses {error.args[0]!r}; {nearest(str(error.args[0]), variables(item))}"
+            )
         except UserError as error:
             return error.what
         except Exception as error:  # a template calls filters and methods, which may raise anything
@@ -141,7 +182,11 @@ def _field(item: Item, path: str) -> list[str]:
     if isinstance(value, dict) and isinstance(value.get("text"), list):  # as in ARC
         value = value["text"]
     texts: list[Any] = (
-        list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else [value]
+        list(value.values())
+        if isinstance(value, dict)
+        else value
+        if isinstance(value, list)
+        else [value]
     )
     if not texts or any(text in ("", None) or isinstance(text, dict | list) for text in texts):
         raise UserError(f"the item's field {path!r} is not a list of texts")
@@ -172,7 +217,12 @@ def likelihood(
     """
     if chat and choices is None:
         raise UserError("a whole text is not a chat", fix="remove `chat`, or name `choices`")
-    settings = {"choices": choices, "delimiter": delimiter, "unconditional": unconditional, "per_token": per_token}
+    settings = {
+        "choices": choices,
+        "delimiter": delimiter,
+        "unconditional": unconditional,
+        "per_token": per_token,
+    }
     settings["chat"] = chat
     own = None if choices is None else ItemChoices(choices)
     return LikelihoodTask(source, model, own, settings, timeout)

@@ -22,7 +22,9 @@ _encode = msgspec.json.encode
 class PromptTask:
     """One prompt and one model under one set of sampling parameters."""
 
-    def __init__(self, source: Prompt, model: Model, params: Mapping[str, Any], samples: int, timeout: float) -> None:
+    def __init__(
+        self, source: Prompt, model: Model, params: Mapping[str, Any], samples: int, timeout: float
+    ) -> None:
         self.prompt = source
         self.model = model
         self.params = dict(params)
@@ -36,7 +38,11 @@ class PromptTask:
             "prompt_template": source.name or source.text,
             "sampling": sampling,
         }
-        self.identity = {"prompt": source.text, "model": dict(model.identity), "params": self.params}
+        self.identity = {
+            "prompt": source.text,
+            "model": dict(model.identity),
+            "params": self.params,
+        }
         self._ask: Callable[[Item], Asked] | None = getattr(source, "ask", None)
         self._files: Mapping[str, Path] = getattr(source, "files", {})
         self._settings = digest("settings", canonical((self.identity["model"], self.params)))
@@ -54,7 +60,12 @@ class PromptTask:
             if own:
                 payload = Asked(messages, {**self.params, **asked.params}, asked.each)
         single = len(messages) == 1 and isinstance(messages[0].get("content"), str)
-        return Work(fingerprint, payload, messages_text(messages), None if single else separated(messages)[0])
+        return Work(
+            fingerprint,
+            payload,
+            messages_text(messages),
+            None if single else separated(messages)[0],
+        )
 
     async def run(self, work: Work, context: Context) -> Answer:
         messages: list[Message] = work.payload
@@ -71,7 +82,9 @@ class PromptTask:
         request = Request(messages, params, context.sample_index, context.seed, self.timeout)
         completion = await context.send(model, request)
         outcome = "refused" if completion.refused else "ok"
-        return Answer(text=completion.text, outcome=outcome, completion=completion, messages=answered)
+        return Answer(
+            text=completion.text, outcome=outcome, completion=completion, messages=answered
+        )
 
     async def _answered(
         self, messages: list[Message], model: Model, params: Mapping[str, Any], context: Context
@@ -81,10 +94,14 @@ class PromptTask:
         answered: list[Message] = []
         for number, piece in enumerate(before, 1):
             answered = [*answered, *piece]
-            completion = await context.complete(answered, model=model, step=f"turn {number}", **params)
+            completion = await context.complete(
+                answered, model=model, step=f"turn {number}", **params
+            )
             if completion.tool_calls:
                 what = f"turn {number} was answered with a tool call, which nobody answers"
-                raise PermanentError(what, fix="write the conversation as a function task, or as a graph")
+                raise PermanentError(
+                    what, fix="write the conversation as a function task, or as a graph"
+                )
             answered = [*answered, {"role": "assistant", "content": completion.text}]
         return [*answered, *last]
 

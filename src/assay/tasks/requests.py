@@ -12,7 +12,17 @@ from typing import Any
 import msgspec
 
 from assay.errors import UserError
-from assay.interfaces import Answer, Completion, Context, Likelihood, Likelihoods, Message, Model, Request, Work
+from assay.interfaces import (
+    Answer,
+    Completion,
+    Context,
+    Likelihood,
+    Likelihoods,
+    Message,
+    Model,
+    Request,
+    Work,
+)
 from assay.records import Item
 from assay.registry import task
 from assay.store.keys import canonical, digest
@@ -27,14 +37,20 @@ class RequestsTask:
     """`field` of an item's data has its requests; their parameters win over those of the config. Generations go to
     the model as a chat, or, where it completes text, as one text."""
 
-    def __init__(self, field: str, model: Model, params: Mapping[str, Any], timeout: float, name: str) -> None:
+    def __init__(
+        self, field: str, model: Model, params: Mapping[str, Any], timeout: float, name: str
+    ) -> None:
         self.field = field
         self.model = model
         self.params = dict(params)
         self.timeout = timeout
         self.model_name = self.lane = model.name
         self.name = f"{model.name}/{name or field}"
-        self.facets = {"model_id": model.name, "prompt_template": name or field, "sampling": self.params}
+        self.facets = {
+            "model_id": model.name,
+            "prompt_template": name or field,
+            "sampling": self.params,
+        }
         self.identity = {"requests": field, "model": dict(model.identity), "params": self.params}
         self._chats = model.identity.get("api") != "completions"
         self._settings = digest("settings", canonical((self.identity["model"], self.params)))
@@ -57,7 +73,9 @@ class RequestsTask:
         if "continuations" in source:
             chat = bool(source.get("chat"))
             context = _chat(messages, True) if chat else _plain(messages)
-            asked = Likelihood(context, timeout=self.timeout, continuations=source["continuations"], chat=chat)
+            asked = Likelihood(
+                context, timeout=self.timeout, continuations=source["continuations"], chat=chat
+            )
             asked.rolling = bool(source.get("rolling"))
             return asked, 1
         params = {**self.params, **source.get("params", {})}
@@ -74,10 +92,14 @@ class RequestsTask:
             return await self._likelihoods([request for request, _ in requests], context)
         (request, repeats) = requests[0]
         if repeats == 1:
-            own = msgspec.structs.replace(request, sample_index=context.sample_index, seed=context.seed)
+            own = msgspec.structs.replace(
+                request, sample_index=context.sample_index, seed=context.seed
+            )
             return _answer([await context.send(self.model, own)])
         ask = partial(context.complete, request.messages, model=self.model, **request.params)
-        return _answer([await ask() for _ in range(repeats)])  # logged: a kill must not lose a row of many calls
+        return _answer(
+            [await ask() for _ in range(repeats)]
+        )  # logged: a kill must not lose a row of many calls
 
     async def _likelihoods(self, requests: Sequence[Request], context: Context) -> Answer:
         choices: list[dict[str, Any]] = []
@@ -96,7 +118,11 @@ class RequestsTask:
 
 def _answer(completions: Sequence[Completion]) -> Answer:
     first = completions[0]
-    output = {"answers": [completion.text for completion in completions]} if len(completions) > 1 else None
+    output = (
+        {"answers": [completion.text for completion in completions]}
+        if len(completions) > 1
+        else None
+    )
     outcome = "refused" if all(completion.refused for completion in completions) else "ok"
     return Answer(text=first.text, outcome=outcome, output=output, completion=first)
 
@@ -128,7 +154,12 @@ def _chat(messages: Sequence[Message], multiturn: bool) -> list[Message]:
 
 @task(name="requests")
 def requests(
-    field: str, model: Model, *, params: Mapping[str, Any] | None = None, timeout: float = 300.0, name: str = ""
+    field: str,
+    model: Model,
+    *,
+    params: Mapping[str, Any] | None = None,
+    timeout: float = 300.0,
+    name: str = "",
 ) -> RequestsTask:
     """The requests that an item brings, sent to a model."""
     return RequestsTask(field, model, params or {}, timeout, name)

@@ -10,7 +10,9 @@ _TAG = re.compile(r"<(/?)(think|thinking|thought|reasoning|seed:think)>", re.I)
 _BRACE = re.compile(r"(\\(?:boxed|fbox)\s{0,9})?\{|\}")
 _WRAP = re.compile(r"\\(?:text|textbf|mathrm|mathbf|mbox|rm|bf)\s*\{([^{}]*)\}")
 _MARKS = re.compile(r"[*_`~>#]")
-_MARKDOWN = re.compile(r"(?<! )[*_`~]+|[*_`~]+(?! )|^[ \t]*(?:>|#{1,6}(?= ))[ \t]*", re.M)  # "4 * 12" has none
+_MARKDOWN = re.compile(
+    r"(?<! )[*_`~]+|[*_`~]+(?! )|^[ \t]*(?:>|#{1,6}(?= ))[ \t]*", re.M
+)  # "4 * 12" has none
 
 
 class Unparsed(ValueError):
@@ -31,7 +33,11 @@ def answer_of(response: Response, field: str | None = None, strip_reasoning: boo
 def json_of(response: Response, field: str | None = None) -> Any:
     """The JSON that the answer holds, or one field (a dotted path) of it; Unparsed if there is none."""
     try:
-        value = response.output if response.output is not None else find_json(without_reasoning(response.response))
+        value = (
+            response.output
+            if response.output is not None
+            else find_json(without_reasoning(response.response))
+        )
         return value if field is None else at_path(value, field)
     except NoJson as error:
         raise Unparsed(str(error)) from None
@@ -81,5 +87,7 @@ def without_markdown(text: str) -> str:
 
 def spelled(*words: str) -> str:
     """The words in the three usual spellings, as alternatives."""
-    found = dict.fromkeys(way for word in words for way in (word, word[:1].upper() + word[1:], word.upper()))
+    found = dict.fromkeys(
+        way for word in words for way in (word, word[:1].upper() + word[1:], word.upper())
+    )
     return "|".join(map(re.escape, found))

@@ -25,12 +25,27 @@ STEPS = 1_000_000
 MADE = 10 * LETTERS  # in all, on the way to a prompt
 SECONDS = 5.0
 _LETTERS_A_STEP = 64
-_FIRST_PIECES = 16  # of a template's output, or entries of a list: few enough to be counted afterwards
+_FIRST_PIECES = (
+    16  # of a template's output, or entries of a list: few enough to be counted afterwards
+)
 _STEPS_A_LOOK = 16  # at the clock
 _LONGEST = {"striptags": 100_000, "urlize": 5_000, "wordwrap": 100_000}  # letters: slow filters
 _CHEAP = frozenset(
     {
-        *("abs", "attr", "capitalize", "count", "d", "default", "e", "escape", "first", "float", "forceescape", "int"),
+        *(
+            "abs",
+            "attr",
+            "capitalize",
+            "count",
+            "d",
+            "default",
+            "e",
+            "escape",
+            "first",
+            "float",
+            "forceescape",
+            "int",
+        ),
         *("last", "length", "lower", "safe", "title", "trim", "upper"),
     }
 )  # filters that make no more than they get
@@ -159,7 +174,8 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         super().__init__(undefined=StrictUndefined)
         del self.globals["lipsum"]
         self.filters = {
-            name: function if name in _CHEAP else _bounded(name, function) for name, function in self.filters.items()
+            name: function if name in _CHEAP else _bounded(name, function)
+            for name, function in self.filters.items()
         }
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **keywords: Any) -> Any:
@@ -171,7 +187,10 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
             if method.__name__ == "join" and args:
                 args = (list(args[0]),)
             _check(method.__name__, owner, args, keywords)
-        step(1 + (len(owner) // _LETTERS_A_STEP if isinstance(owner, (str, bytes, list, dict)) else 0))
+        step(
+            1
+            + (len(owner) // _LETTERS_A_STEP if isinstance(owner, (str, bytes, list, dict)) else 0)
+        )
         return super().call(__context, __obj, *args, **keywords)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:

@@ -44,16 +44,21 @@ def _patterns(labels: tuple[str, ...]) -> dict[str, re.Pattern[str]]:
         "alone": re.compile(rf"(?i)\W*{word}[(\[{{]?\s*(?P<label>{one})\s*[)\]}}]?\W*"),
         "cued": re.compile(rf"(?:(?i:{cue}))(?i:{word}){upper}", re.M),
         "small": re.compile(
-            rf"(?i:{cue}{word})(?i:[(\[]\s*(?P<label>{one})\s*[)\]]|(?P<last>{one})(?=[.:)]?\s*$))", re.M
+            rf"(?i:{cue}{word})(?i:[(\[]\s*(?P<label>{one})\s*[)\]]|(?P<last>{one})(?=[.:)]?\s*$))",
+            re.M,
         ),
         "after": re.compile(rf"(?i:{cue})"),
-        "line": re.compile(rf"^\s*(?i:{word})[(\[]?(?P<label>{one})(?:[)\].:](?=\s|$)|\s+[-–—]\s|\s*$)", re.M),
+        "line": re.compile(
+            rf"^\s*(?i:{word})[(\[]?(?P<label>{one})(?:[)\].:](?=\s|$)|\s+[-–—]\s|\s*$)", re.M
+        ),
         "bracketed": re.compile(rf"[(\[](?P<label>{one})[)\]]"),
         "or": re.compile(rf"\s*[)\]]?\s*(?:or|and|/|&|,)\s*[(\[]?(?:{one})\b"),
     }
 
 
-def find_choice(text: str, labels: Sequence[str] = "ABCD", options: Mapping[str, str] | None = None) -> str | None:
+def find_choice(
+    text: str, labels: Sequence[str] = "ABCD", options: Mapping[str, str] | None = None
+) -> str | None:
     """The label of the option that the text names, or None. `options` are the texts of the options by label."""
     answer = without_reasoning(text)
     if "\\" in answer or "$" in answer:
@@ -74,7 +79,9 @@ def find_choice(text: str, labels: Sequence[str] = "ABCD", options: Mapping[str,
     small = list(_at(cues, patterns["small"], answer))
     if small:
         return _alone(small[-1]["label"] or small[-1]["last"], patterns, known)
-    return _by_place(answer, patterns) or (_by_text(_after_cue(answer, cues, patterns), options) if options else None)
+    return _by_place(answer, patterns) or (
+        _by_text(_after_cue(answer, cues, patterns), options) if options else None
+    )
 
 
 def _at(starts: Sequence[int], pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
@@ -89,24 +96,39 @@ def _at(starts: Sequence[int], pattern: re.Pattern[str], text: str) -> Iterator[
 
 def _alone(text: str, patterns: dict[str, re.Pattern[str]], labels: tuple[str, ...]) -> str | None:
     found = patterns["alone"].fullmatch(text.strip())
-    return next(label for label in labels if label.lower() == found["label"].lower()) if found else None
+    return (
+        next(label for label in labels if label.lower() == found["label"].lower())
+        if found
+        else None
+    )
 
 
 def _cued(
-    text: str, patterns: dict[str, re.Pattern[str]], cues: Sequence[int], options: Mapping[str, str] | None
+    text: str,
+    patterns: dict[str, re.Pattern[str]],
+    cues: Sequence[int],
+    options: Mapping[str, str] | None,
 ) -> str | None:
     """The label after the last "the answer is"; an empty text if it names two."""
     last = None
     for found in _at(cues, patterns["cued"], text):
         rest = text[found.end() :]
-        if found["label"] in "AI" and not found["end"] and not _ends_or_goes_on(rest, found["label"], options):
+        if (
+            found["label"] in "AI"
+            and not found["end"]
+            and not _ends_or_goes_on(rest, found["label"], options)
+        ):
             continue  # "the answer is A matter of taste"
         if not _REJECTED.match(text, found.end("label")):  # "so option D is incorrect"
             last = found
     if last is None:
         return None
     other = patterns["or"]
-    return "" if other.match(text, last.end("label")) or other.match(text, last.end()) else last["label"]
+    return (
+        ""
+        if other.match(text, last.end("label")) or other.match(text, last.end())
+        else last["label"]
+    )
 
 
 def _ends_or_goes_on(rest: str, label: str, options: Mapping[str, str] | None) -> bool:
@@ -137,7 +159,11 @@ def _by_place(text: str, patterns: dict[str, re.Pattern[str]]) -> str | None:
 def _after_cue(text: str, cues: Sequence[int], patterns: dict[str, re.Pattern[str]]) -> str:
     """The clause after the last "the answer is", where there is one."""
     found = list(_at(cues, patterns["after"], text))
-    return re.split(r"[\n;]|, (?:not|and not|rather)\b|\. ", text[found[-1].end() :], maxsplit=1)[0] if found else text
+    return (
+        re.split(r"[\n;]|, (?:not|and not|rather)\b|\. ", text[found[-1].end() :], maxsplit=1)[0]
+        if found
+        else text
+    )
 
 
 def _by_text(text: str, options: Mapping[str, str]) -> str | None:

@@ -22,13 +22,21 @@ HOLDERS = ("messages", "conversations", "conversation", "turns", "prompt")
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _SAME_ROLE = {
     "human": "user",
-    **dict.fromkeys(("gpt", "chatgpt", "model", "ai", "bot", "function_call", "tool_call"), "assistant"),
+    **dict.fromkeys(
+        ("gpt", "chatgpt", "model", "ai", "bot", "function_call", "tool_call"), "assistant"
+    ),
     **dict.fromkeys(("observation", "tool_response"), "tool"),
 }
 _CALLS = ("function_call", "tool_call")
 _PLACE = re.compile(r"\s*<(image|audio)>\s*")
 _TEXTS = ("text", "input_text", "output_text")
-_MEDIA = {"image_url": "image", "input_image": "image", "document": "file", "input_file": "file", "audio_url": "audio"}
+_MEDIA = {
+    "image_url": "image",
+    "input_image": "image",
+    "document": "file",
+    "input_file": "file",
+    "audio_url": "audio",
+}
 _TOOLS = "write [{type: function, function: {name: …}}]; `row_params: []` of the prompt leaves the row's fields out"
 _THOUGHTS = ("thinking", "redacted_thinking")
 
@@ -76,7 +84,9 @@ def _messages(turns: list[Any], name: str) -> Iterator[Message]:
         given = turn.get("role", turn.get("from"))
         role = _SAME_ROLE.get(str(given), given)
         if role not in _ROLES:
-            raise UserError(f"{place} has the role {given!r}", fix=f"the roles are {', '.join(_ROLES)}")
+            raise UserError(
+                f"{place} has the role {given!r}", fix=f"the roles are {', '.join(_ROLES)}"
+            )
         if not turn.keys() & {"content", "value", "tool_calls", "function_call"}:
             raise UserError(f"{place} has no content", fix="write {role: …, content: …}")
         if given in _CALLS:
@@ -87,8 +97,13 @@ def _messages(turns: list[Any], name: str) -> Iterator[Message]:
                 message["tool_call_id"] = last_call
         else:
             leaks = answer_fields(turn)
-            message = {**{key: value for key, value in turn.items() if key not in leaks}, "role": role}
-        for made in _split(message, place) if isinstance(message.get("content"), list) else (message,):
+            message = {
+                **{key: value for key, value in turn.items() if key not in leaks},
+                "role": role,
+            }
+        for made in (
+            _split(message, place) if isinstance(message.get("content"), list) else (message,)
+        ):
             for call in made.get("tool_calls") or ():
                 last_call = str(call.get("id", "")) if isinstance(call, dict) else last_call
             yield made
@@ -101,18 +116,22 @@ def _shared_calls(turn: Mapping[str, Any], number: int) -> list[Any]:
         decoded: Any = msgspec.json.decode(value) if isinstance(value, str) else value
     except msgspec.DecodeError:
         raise UserError(
-            f"the tool call in message {number} is not JSON", fix='write {"name": …, "arguments": …}'
+            f"the tool call in message {number} is not JSON",
+            fix='write {"name": …, "arguments": …}',
         ) from None
     calls: list[Any] = decoded if isinstance(decoded, list) else [decoded]
     return [
-        {"id": f"call_{number}_{n}", "type": "function", "function": _function(call)} for n, call in enumerate(calls, 1)
+        {"id": f"call_{number}_{n}", "type": "function", "function": _function(call)}
+        for n, call in enumerate(calls, 1)
     ]
 
 
 def _function(call: Any) -> Message:
     fields: dict[str, Any] = call if isinstance(call, dict) else {}
     arguments = fields.get("arguments", fields.get("parameters", fields.get("input")))
-    text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments or {}).decode()
+    text = (
+        arguments if isinstance(arguments, str) else msgspec.json.encode(arguments or {}).decode()
+    )
     return {"name": fields.get("name"), "arguments": text}
 
 
@@ -127,12 +146,17 @@ def _split(message: Message, place: str) -> Iterator[Message]:
             calls.append({"id": part.get("id"), "type": "function", "function": _function(part)})
         elif kind == "tool_result":
             content = content_text(part.get("content"))
-            results.append({"role": "tool", "content": content, "tool_call_id": part.get("tool_use_id")})
+            results.append(
+                {"role": "tool", "content": content, "tool_call_id": part.get("tool_use_id")}
+            )
         elif kind not in _THOUGHTS:
             parts.append(_part(part, place))
     yield from results
     if not results or parts:
-        rest = {**message, "content": _joined(parts) if calls and not message.get("tool_calls") else parts}
+        rest = {
+            **message,
+            "content": _joined(parts) if calls and not message.get("tool_calls") else parts,
+        }
         yield {**rest, "tool_calls": calls} if calls else rest
 
 
@@ -152,7 +176,9 @@ def _part(part: Any, place: str) -> Any:
     kind = part["type"]
     if kind in _TEXTS:
         return part if kind == "text" else {"type": "text", "text": part.get("text", "")}
-    if kind == "input_audio" or (kind == "file" and "file" in part and isinstance(part["file"], dict)):
+    if kind == "input_audio" or (
+        kind == "file" and "file" in part and isinstance(part["file"], dict)
+    ):
         return part
     kind = _MEDIA.get(kind, kind)
     if kind not in KINDS:
@@ -199,7 +225,9 @@ def _filled(message: Message, queues: dict[str, list[Any]], counts: dict[str, in
     if isinstance(content, str) and any(counts.values()) and _PLACE.search(content):
         pieces = _PLACE.split(content)  # texts and kinds in turn
         content = [
-            {"type": piece} if n % 2 else {"type": "text", "text": piece} for n, piece in enumerate(pieces) if piece
+            {"type": piece} if n % 2 else {"type": "text", "text": piece}
+            for n, piece in enumerate(pieces)
+            if piece
         ]
     if not isinstance(content, list):
         return message
@@ -234,7 +262,10 @@ def _tool(tool: Any, number: int) -> Any:
         return tool
     parameters = tool.get("parameters", tool.get("input_schema"))
     described = {key: tool[key] for key in ("name", "description", "strict") if key in tool}
-    return {"type": "function", "function": {**described, **({} if parameters is None else {"parameters": parameters})}}
+    return {
+        "type": "function",
+        "function": {**described, **({} if parameters is None else {"parameters": parameters})},
+    }
 
 
 def open_turns(messages: list[Message]) -> list[list[Message]]:
@@ -243,6 +274,10 @@ def open_turns(messages: list[Message]) -> list[list[Message]]:
     for number, message in enumerate(messages):
         pieces[-1].append(message)
         following = messages[number + 1].get("role") if number + 1 < len(messages) else "user"
-        if message.get("role") == "user" and following not in ("assistant", "tool") and number + 1 < len(messages):
+        if (
+            message.get("role") == "user"
+            and following not in ("assistant", "tool")
+            and number + 1 < len(messages)
+        ):
             pieces.append([])
     return pieces

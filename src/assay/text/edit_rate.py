@@ -8,7 +8,9 @@ rows between are filled.
 from collections.abc import Iterator
 from math import ceil, floor
 
-MOST_CELLS = 20_000_000  # that are filled for one text: about three seconds; one that is kept counts as ten
+MOST_CELLS = (
+    20_000_000  # that are filled for one text: about three seconds; one that is kept counts as ten
+)
 _BEAM = 25
 _LONGEST_SHIFT = 10
 _FARTHEST_SHIFT = 50
@@ -82,9 +84,13 @@ class _Table:
     def _fill_after(self, last: int) -> None:
         for number in range(last - 1, 0, -1):
             (start, end), (from_start, _) = self._bands[number], self._bands[number + 1]
-            values = _reaching(self.after[number + 1], start - from_start, end + 1 - from_start)[::-1]
+            values = _reaching(self.after[number + 1], start - from_start, end + 1 - from_start)[
+                ::-1
+            ]
             self._count(end - start)
-            self.after[number] = _row(values, self._padded[start + 1 : end + 1][::-1], self.words[number])[::-1]
+            self.after[number] = _row(
+                values, self._padded[start + 1 : end + 1][::-1], self.words[number]
+            )[::-1]
 
     def _next(self, row: Row, number: int, word: str) -> Row:
         """The row below, of `before`."""
@@ -122,7 +128,10 @@ class _Table:
         """(start in the text, start in the reference, length) of words that are the same, near each other."""
         words, reference = self.words, self.reference
         for start, word in enumerate(words):
-            low, high = max(0, start - _FARTHEST_SHIFT), min(len(reference), start + _FARTHEST_SHIFT + 1)
+            low, high = (
+                max(0, start - _FARTHEST_SHIFT),
+                min(len(reference), start + _FARTHEST_SHIFT + 1),
+            )
             self._count((high - low) // 4)
             for at in range(low, high):
                 if reference[at] == word:
@@ -140,7 +149,9 @@ def _best_shift(table: _Table, tried: int) -> tuple[int, list[str], int]:
     align, reference_wrong, text_wrong = table.alignment()
     best: tuple[int, int, int, int, list[str]] | None = None
     for start, at, length in table.common_runs():
-        if not any(text_wrong[start : start + length]) or not any(reference_wrong[at : at + length]):
+        if not any(text_wrong[start : start + length]) or not any(
+            reference_wrong[at : at + length]
+        ):
             continue
         if start <= align[at] < start + length:
             continue
@@ -151,7 +162,13 @@ def _best_shift(table: _Table, tried: int) -> tuple[int, list[str], int]:
                 continue
             before = target
             shifted = _shifted(words, start, length, target)
-            candidate = (table.distance - table.with_shift(shifted), length, -start, -target, shifted)
+            candidate = (
+                table.distance - table.with_shift(shifted),
+                length,
+                -start,
+                -target,
+                shifted,
+            )
             tried += 1
             if best is None or candidate > best:
                 best = candidate

@@ -8,7 +8,9 @@ from collections.abc import Hashable, Sequence
 from typing import Literal, NamedTuple
 from unicodedata import category
 
-MOST_CELLS = 10**10  # of the table of two texts, some thousand of which are one step: about two seconds
+MOST_CELLS = (
+    10**10
+)  # of the table of two texts, some thousand of which are one step: about two seconds
 _PARTS_A_STEP = 8_000
 _MARK = re.compile(r"(?<=\w)['’.,-](?=\w)|([^\w\s])")
 
@@ -56,7 +58,9 @@ def distance(first: Sequence[Hashable], second: Sequence[Hashable], parts: str =
         return len(second)
     if len(second) * (len(first) + _PARTS_A_STEP) > MOST_CELLS:
         sizes = f"texts of {len(first):,} and {len(second):,} {parts}"
-        raise ValueError(f"{sizes} are too long to compare {parts.removesuffix('s')} by {parts.removesuffix('s')}")
+        raise ValueError(
+            f"{sizes} are too long to compare {parts.removesuffix('s')} by {parts.removesuffix('s')}"
+        )
     places: dict[Hashable, int] = {}
     for place, part in enumerate(first):
         places[part] = places.get(part, 0) | 1 << place

@@ -24,7 +24,11 @@ _ANSWER_NAME = re.compile(
 
 def answer_fields(names: Iterable[str]) -> list[str]:
     """Those of some fields that probably hold the answer."""
-    return [name for name in names if _ANSWER_NAME.fullmatch("".join(filter(str.isalnum, str(name).casefold())))]
+    return [
+        name
+        for name in names
+        if _ANSWER_NAME.fullmatch("".join(filter(str.isalnum, str(name).casefold())))
+    ]
 
 
 def accepted(ground_truth: Any, field: str | None = None) -> list[str]:
@@ -74,7 +78,9 @@ def answers_listed(item: Item, field: str | None = None) -> Item:
 def _field(ground_truth: dict[str, Any], field: str | None) -> Any:
     if field is not None:
         if field not in ground_truth:
-            raise NoExpectation(f"the ground truth has no field {field!r}; {nearest(field, ground_truth)}")
+            raise NoExpectation(
+                f"the ground truth has no field {field!r}; {nearest(field, ground_truth)}"
+            )
         return ground_truth[field]
     for name in USUAL_FIELDS:
         if name in ground_truth:
@@ -95,4 +101,6 @@ def _texts(value: Any) -> list[str]:
         return [str(value), str(int(value))] if value.is_integer() else [str(value)]
     if value is None:
         return []
-    raise NoExpectation(f"the expected answer must be text, a number or a list of those, found {type(value).__name__}")
+    raise NoExpectation(
+        f"the expected answer must be text, a number or a list of those, found {type(value).__name__}"
+    )

@@ -9,7 +9,9 @@ from assay.text.template import LETTERS
 BITS = 100_000  # of a whole number
 _LETTERS_AN_ENTRY = 8
 _DIGITS = re.compile(r"\d+")
-_FIELD = re.compile(r"%(?:\([^()]*\))?[-+ #0-9.*]*|\{[^{}]*\{?")  # of `%` or `format`, up to the field within its width
+_FIELD = re.compile(
+    r"%(?:\([^()]*\))?[-+ #0-9.*]*|\{[^{}]*\{?"
+)  # of `%` or `format`, up to the field within its width
 _LONGEST_NUMBER = 12  # digits of a width that are looked at
 
 
@@ -36,7 +38,9 @@ def _size_within(value: Collection[Any], sizes: dict[int, int]) -> int:
     if size is None:
         if type(value) is list and {*map(type, value)} == {str}:
             return _LETTERS_AN_ENTRY * len(value) + sum(map(len, value))
-        sizes[id(value)] = size = _LETTERS_AN_ENTRY * len(value)  # a list that holds itself ends here
+        sizes[id(value)] = size = _LETTERS_AN_ENTRY * len(
+            value
+        )  # a list that holds itself ends here
         parts: Iterable[Any] = (*value, *value.values()) if isinstance(value, Mapping) else value
         for part in parts:
             nested = isinstance(part, (list, tuple, dict, set, frozenset))
@@ -56,11 +60,17 @@ def _times(value: Any, args: list[Any]) -> int:
         return 0
     if isinstance(repeated, int):
         return _bits(repeated.bit_length() + times.bit_length())
-    return max(1, size_of(repeated)) * times if isinstance(repeated, (str, bytes, list, tuple)) else 0
+    return (
+        max(1, size_of(repeated)) * times if isinstance(repeated, (str, bytes, list, tuple)) else 0
+    )
 
 
 def _power(value: Any, args: list[Any]) -> int:
-    return _bits(value.bit_length() * args[0]) if isinstance(value, int) and isinstance(args[0], int) else 0
+    return (
+        _bits(value.bit_length() * args[0])
+        if isinstance(value, int) and isinstance(args[0], int)
+        else 0
+    )
 
 
 def _bits(count: int) -> int:
@@ -81,7 +91,9 @@ def _format(value: Any, args: list[Any]) -> int:
     values = [entry for arg in args for entry in (arg if isinstance(arg, tuple) else [arg])]
     widths = [width for field in fields for width in _DIGITS.findall(field)]
     if any("*" in field or (":" in field and field.endswith("{")) for field in fields):
-        widths += [width for entry in values for width in _DIGITS.findall(str(entry)[:_LONGEST_NUMBER])]
+        widths += [
+            width for entry in values for width in _DIGITS.findall(str(entry)[:_LONGEST_NUMBER])
+        ]
     return len(value) + len(fields) * (
         max((int(width[:_LONGEST_NUMBER]) for width in widths), default=0) + size_of(values)
     )
@@ -93,7 +105,11 @@ def _replace(value: Any, args: list[Any]) -> int:
 
 
 def _join(value: Any, args: list[Any]) -> int:
-    between = value if isinstance(value, str) and args and not isinstance(args[0], str) else next(iter(args), "")
+    between = (
+        value
+        if isinstance(value, str) and args and not isinstance(args[0], str)
+        else next(iter(args), "")
+    )
     parts = args[0] if between is value else value
     return size_of(parts) + len(parts) * size_of(between) if hasattr(parts, "__len__") else 0
 
@@ -105,7 +121,11 @@ def _indent(value: Any, args: list[Any]) -> int:
 
 def _sum(value: Any, args: list[Any]) -> int:
     """Adding lists copies what is there so far with each of them."""
-    return len(value) * size_of(value) if any(isinstance(arg, (list, tuple, str)) for arg in args) else 0
+    return (
+        len(value) * size_of(value)
+        if any(isinstance(arg, (list, tuple, str)) for arg in args)
+        else 0
+    )
 
 
 def _wide(value: Any, args: list[Any]) -> int:

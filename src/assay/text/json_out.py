@@ -38,7 +38,12 @@ def fenced(text: str) -> list[tuple[str, str]]:
     while at >= 0 and (line := text.find("\n", at)) >= 0:
         language = _LANGUAGE.match(text, at + 3, line)
         end = text.find("```", line)
-        blocks.append((language[1].lower() if language else "", text[line + 1 : end if end >= 0 else len(text)]))
+        blocks.append(
+            (
+                language[1].lower() if language else "",
+                text[line + 1 : end if end >= 0 else len(text)],
+            )
+        )
         at = text.find("```", end + 3) if end >= 0 else -1
     return blocks
 
@@ -104,7 +109,11 @@ def at_path(value: Any, path: str) -> Any:
     for step in path.replace("[", ".").replace("]", "").split("."):
         if isinstance(value, dict) and step in value:
             value = value[step]
-        elif isinstance(value, list) and step.lstrip("-").isdigit() and -len(value) <= int(step) < len(value):
+        elif (
+            isinstance(value, list)
+            and step.lstrip("-").isdigit()
+            and -len(value) <= int(step) < len(value)
+        ):
             value = value[int(step)]
         else:
             raise KeyError(path)

@@ -17,9 +17,13 @@ Shape = Literal["list", "object", "lines"]
 
 _WINDOW = 1 << 18
 _SPACE = re.compile(r"[ \t\n\r]*")
-_BEGIN = re.compile(r'\{\s*(?:"(?:[^"\\]|\\.)*"\s*:\s*([^\s])|[^"\s])', re.DOTALL)  # up to the first value
+_BEGIN = re.compile(
+    r'\{\s*(?:"(?:[^"\\]|\\.)*"\s*:\s*([^\s])|[^"\s])', re.DOTALL
+)  # up to the first value
 _decode = json.JSONDecoder().raw_decode
-_LONGEST_TOKEN = 32  # an error this close to the window's end may only mean that the rest is still to be read
+_LONGEST_TOKEN = (
+    32  # an error this close to the window's end may only mean that the rest is still to be read
+)
 
 
 class BrokenJson(ValueError):
@@ -39,7 +43,9 @@ def json_entries(file: IO[bytes]) -> tuple[Shape, Iterator[tuple[str, Any]]]:
     return shape, _entries(window, shape)
 
 
-def json_parts(file: IO[bytes], inside: Collection[str] = ()) -> Iterator[tuple[str, int | None, Any]]:
+def json_parts(
+    file: IO[bytes], inside: Collection[str] = ()
+) -> Iterator[tuple[str, int | None, Any]]:
     """(key, None, value) of each field of the file's one object; a list is given as empty, and then its entries follow
     with their numbers, one at a time. Of the objects `inside`, named by their keys with dots, the fields are given."""
     window = _Window(file)
@@ -60,7 +66,9 @@ def storable(value: Any) -> Any:
     return value
 
 
-def _parts(window: "_Window", inside: Collection[str], above: str) -> Iterator[tuple[str, int | None, Any]]:
+def _parts(
+    window: "_Window", inside: Collection[str], above: str
+) -> Iterator[tuple[str, int | None, Any]]:
     for key in _keys(window):
         name, begin = f"{above}{key}", window.peek()
         if begin == "{" and name in inside:
@@ -157,14 +165,21 @@ class _Window:
         while True:
             try:
                 value, end = _decode(self.text, self.at)
-                if end < len(self.text) - _LONGEST_TOKEN or self._ended:  # else it may be a number that continues
+                if (
+                    end < len(self.text) - _LONGEST_TOKEN or self._ended
+                ):  # else it may be a number that continues
                     self.at = end
                     return value
             except json.JSONDecodeError as error:
-                cut = error.msg.startswith("Unterminated string") or error.pos > len(self.text) - _LONGEST_TOKEN
+                cut = (
+                    error.msg.startswith("Unterminated string")
+                    or error.pos > len(self.text) - _LONGEST_TOKEN
+                )
                 if self._ended or not cut:
                     self.at = min(error.pos, len(self.text))
-                    raise self.broken(error.msg, open_end=error.msg.startswith("Unterminated string")) from None
+                    raise self.broken(
+                        error.msg, open_end=error.msg.startswith("Unterminated string")
+                    ) from None
             except RecursionError:
                 raise self.broken("too many brackets within brackets") from None
             except ValueError:
@@ -174,7 +189,9 @@ class _Window:
 
     def broken(self, what: str, *, open_end: bool = False) -> BrokenJson:
         line = self._lines + self.text.count("\n", 0, self.at)
-        return BrokenJson(what, line, self._ended and (open_end or not self.text[self.at :].strip()))
+        return BrokenJson(
+            what, line, self._ended and (open_end or not self.text[self.at :].strip())
+        )
 
     def more(self, size: int = 0) -> bool:
         """Read on; false at the end."""

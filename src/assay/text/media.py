@@ -32,8 +32,21 @@ _STARTS = (
     (b"OggS", "audio/ogg"),
     (b"%PDF-", "application/pdf"),
 )
-_FORMATS = {"audio/mpeg": "mp3", "audio/mp4": "m4a"}  # as OpenAI calls them; others are called like their type
-_SOURCES = ("bytes", "path", "url", "data", *KINDS, "image_url", "audio_url", "file_url", "file_data")
+_FORMATS = {
+    "audio/mpeg": "mp3",
+    "audio/mp4": "m4a",
+}  # as OpenAI calls them; others are called like their type
+_SOURCES = (
+    "bytes",
+    "path",
+    "url",
+    "data",
+    *KINDS,
+    "image_url",
+    "audio_url",
+    "file_url",
+    "file_data",
+)
 _HEAD = 64
 _ESCAPED = re.compile(rb"\\x([0-9A-Fa-f]{2})")
 
@@ -51,7 +64,9 @@ def media_type(content: bytes) -> str:
     if content[4:8] == b"ftyp":
         return "audio/mp4" if content[8:12] in (b"M4A ", b"mp42", b"isom") else ""
     synchronised = len(content) > 1 and content[0] == 0xFF and content[1] & 0xE0 == 0xE0
-    return "audio/mpeg" if synchronised and content[1] & 0x06 in (2, 4) else ""  # a frame of layer III or II
+    return (
+        "audio/mpeg" if synchronised and content[1] & 0x06 in (2, 4) else ""
+    )  # a frame of layer III or II
 
 
 def _kind(found: str) -> str:
@@ -81,10 +96,14 @@ def _check_size(size: int, what: str) -> None:
     try:
         most = float(os.environ.get("ASSAY_MEDIA_MB") or MEDIA_MB)
     except ValueError:
-        raise UserError("ASSAY_MEDIA_MB is not a number", fix="set it to megabytes, such as 20") from None
+        raise UserError(
+            "ASSAY_MEDIA_MB is not a number", fix="set it to megabytes, such as 20"
+        ) from None
     if size > most * 1e6:
         fix = "make it smaller, or raise the limit with the variable ASSAY_MEDIA_MB"
-        raise UserError(f"{what} is too large: {size / 1e6:.1f} MB, the limit is {most:g} MB", fix=fix)
+        raise UserError(
+            f"{what} is too large: {size / 1e6:.1f} MB, the limit is {most:g} MB", fix=fix
+        )
 
 
 @lru_cache(maxsize=1 << 16)
@@ -111,16 +130,24 @@ def part_of(kind: str, source: Any, detail: Mapping[str, str] | None = None) -> 
     declared = ""
     if isinstance(source, Mapping):
         fields: Mapping[str, Any] = source
-        more = {name: fields[name] for name in ("detail", "name") if isinstance(fields.get(name), str)} | more
+        more = {
+            name: fields[name] for name in ("detail", "name") if isinstance(fields.get(name), str)
+        } | more
         declared = str(fields.get("media_type") or fields.get("format") or "")
         name = next((name for name in _SOURCES if isinstance(fields.get(name), (str, bytes))), "")
         source = fields.get(name)
         if name == "bytes":
-            source = base64.b64encode(source if isinstance(source, bytes) else _blob(str(source))).decode()
+            source = base64.b64encode(
+                source if isinstance(source, bytes) else _blob(str(source))
+            ).decode()
         if name in ("data", "bytes") and isinstance(source, str) and not source.startswith("data:"):
-            return wire({"type": kind, "media_type": _typed(source, declared, kind), **more}, source)
+            return wire(
+                {"type": kind, "media_type": _typed(source, declared, kind), **more}, source
+            )
     if not isinstance(source, str) or not source:
-        raise UserError(f"{_AN[kind]} is named by a path, an address or data", fix="write {type: …, path: …}")
+        raise UserError(
+            f"{_AN[kind]} is named by a path, an address or data", fix="write {type: …, path: …}"
+        )
     if source.startswith("data:"):
         head, _, data = source.partition(",")
         named = head.removeprefix("data:").partition(";")[0]
@@ -142,9 +169,15 @@ def _blob(text: str) -> bytes:
 
 def _at_address(kind: str, url: str, more: Mapping[str, Any]) -> Message:
     if kind == "file":
-        return {"type": "file", "file": {"filename": more.get("name") or url.rpartition("/")[2], "file_data": url}}
+        return {
+            "type": "file",
+            "file": {"filename": more.get("name") or url.rpartition("/")[2], "file_data": url},
+        }
     name = f"{kind}_url"
-    return {"type": name, name: {"url": url, **{key: more[key] for key in more.keys() & {"detail"}}}}
+    return {
+        "type": name,
+        name: {"url": url, **{key: more[key] for key in more.keys() & {"detail"}}},
+    }
 
 
 def _typed(data: str, declared: str, kind: str) -> str:
@@ -241,7 +274,9 @@ def loaded(messages: Sequence[Message], files: Mapping[str, Path]) -> dict[str, 
     """The bytes of the references that are files, as base64, by digest."""
     data: dict[str, str] = {}
     for part in _parts(messages):
-        digest = part.get("digest") if isinstance(part, dict) and part.get("type") in KINDS else None
+        digest = (
+            part.get("digest") if isinstance(part, dict) and part.get("type") in KINDS else None
+        )
         if digest is None or digest in data or digest not in files:
             continue
         try:

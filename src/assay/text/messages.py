@@ -10,7 +10,9 @@ def content_text(content: Any) -> str:
         return content
     if isinstance(content, list):
         parts: list[Any] = content
-        return "\n".join(str(part["text"]) for part in parts if isinstance(part, dict) and "text" in part)
+        return "\n".join(
+            str(part["text"]) for part in parts if isinstance(part, dict) and "text" in part
+        )
     return "" if content is None else str(content)
 
 
@@ -18,4 +20,6 @@ def messages_text(messages: Sequence[Mapping[str, Any]]) -> str:
     """All messages as one prompt, roles left out."""
     if len(messages) == 1:
         return content_text(messages[0].get("content"))
-    return "\n\n".join(text for message in messages if (text := content_text(message.get("content"))))
+    return "\n\n".join(
+        text for message in messages if (text := content_text(message.get("content")))
+    )

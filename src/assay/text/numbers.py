@@ -18,14 +18,24 @@ _TO_NINETEEN, _TENS = _WORDS.split()[:20], _WORDS.split()[20:]
 NUMBER_WORDS = {
     **{word: value for value, word in enumerate(_TO_NINETEEN)},
     **{ten: 20 + 10 * place for place, ten in enumerate(_TENS)},
-    **{f"{ten}-{_TO_NINETEEN[n]}": 20 + 10 * place + n for place, ten in enumerate(_TENS) for n in range(1, 10)},
+    **{
+        f"{ten}-{_TO_NINETEEN[n]}": 20 + 10 * place + n
+        for place, ten in enumerate(_TENS)
+        for n in range(1, 10)
+    },
 }
 _VULGAR = {
     "½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅕": "1/5", "⅖": "2/5", "⅗": "3/5", "⅘": "4/5",
     "⅙": "1/6", "⅚": "5/6", "⅐": "1/7", "⅛": "1/8", "⅜": "3/8", "⅝": "5/8", "⅞": "7/8", "⅑": "1/9", "⅒": "1/10",
 }  # fmt: skip
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
-_SCALES = {"hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_SCALES = {
+    "hundred": 10**2,
+    "thousand": 10**3,
+    "million": 10**6,
+    "billion": 10**9,
+    "trillion": 10**12,
+}
 _REWRITES = tuple(
     (re.compile(pattern), to)
     for pattern, to in (
@@ -91,7 +101,9 @@ def _numbers(text: str, position: Literal["first", "last"] = "first") -> Iterato
     first = _DIGIT.search(plain)
     if first is None:
         return
-    matches: Iterable[re.Match[str]] = _NUMBER.finditer(plain, max(0, first.start() - _LONGEST_SIGN))
+    matches: Iterable[re.Match[str]] = _NUMBER.finditer(
+        plain, max(0, first.start() - _LONGEST_SIGN)
+    )
     for match in matches if position == "first" else reversed([*matches]):
         value = _value(match)
         if value is not None:

@@ -8,13 +8,19 @@ _CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     r"\ud800-\udfff\U000e0000-\U000e007f]|(?<![\u0300-\U0010ffff])[\u200c\u200d]|[\u200c\u200d](?![\u0300-\U0010ffff])"
 )
-_FORMULA = re.compile(r"[\t\r\n]|[\s\x00-\x20\x7f-\xa0\xad\u180e\u200b-\u200f\u2060-\u206f\ufeff]*[=+\-@＝＋－＠]")
+_FORMULA = re.compile(
+    r"[\t\r\n]|[\s\x00-\x20\x7f-\xa0\xad\u180e\u200b-\u200f\u2060-\u206f\ufeff]*[=+\-@＝＋－＠]"
+)
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?%?", re.ASCII)
 
 
 def plain(text: str) -> str:
     """The text with every such character shown as its code."""
-    return text if text.isascii() and text.replace("\n", "").isprintable() else _CONTROL.sub(_code, text)
+    return (
+        text
+        if text.isascii() and text.replace("\n", "").isprintable()
+        else _CONTROL.sub(_code, text)
+    )
 
 
 def plain_json(text: str) -> str:

@@ -32,7 +32,9 @@ def overlap(given: str, reference: str) -> Overlap:
     if given == reference:
         return _SAME
     words = _short_counted(given) if len(given) <= _LONGEST_COUNTED else _counted(given)
-    wanted = _short_counted(reference) if len(reference) <= _LONGEST_COUNTED else _counted(reference)
+    wanted = (
+        _short_counted(reference) if len(reference) <= _LONGEST_COUNTED else _counted(reference)
+    )
     shared = len(words & wanted)
     if not shared:
         return _NONE if words or wanted else _SAME
@@ -91,7 +93,9 @@ def common_places(reference: Sequence[str], other: Sequence[str]) -> list[int]:
             found.append(row)
             continue
         before = (1 << column) - 1
-        if (rows[row] & before).bit_count() < (rows[row - 1] & before).bit_count():  # this row's word is needed
+        if (rows[row] & before).bit_count() < (
+            rows[row - 1] & before
+        ).bit_count():  # this row's word is needed
             column -= 1
         else:
             row -= 1
@@ -142,11 +146,15 @@ def rouge_l(given: Sequence[str], reference: Sequence[str]) -> Overlap:
 def rouge_l_sum(given: str, reference: str, stemming: bool) -> Overlap:
     """Line by line: for each line of the reference, the union of its common subsequences with all lines of the text.
     A word counts no more often than both texts have it."""
-    ours, theirs = ([words(line, stemming) for line in text.split("\n")] for text in (given, reference))
+    ours, theirs = (
+        [words(line, stemming) for line in text.split("\n")] for text in (given, reference)
+    )
     left, wanted = (Counter(word for line in lines for word in line) for lines in (ours, theirs))
     size, full = left.total(), wanted.total()
     if len(ours) * full > _MOST_LINES or max(map(len, ours)) * max(map(len, theirs)) > _MOST_CELLS:
-        raise ValueError(f"texts of {len(ours):,} and {len(theirs):,} lines are too long to compare line by line")
+        raise ValueError(
+            f"texts of {len(ours):,} and {len(theirs):,} lines are too long to compare line by line"
+        )
     hits = 0
     for line in theirs:
         for place in sorted({place for other in ours for place in common_places(line, other)}):

@@ -12,7 +12,15 @@ _STEP_2 = {
     "entli": "ent", "eli": "e", "ousli": "ous", "ization": "ize", "ation": "ate", "ator": "ate", "alism": "al",
     "iveness": "ive", "fulness": "ful", "ousness": "ous", "aliti": "al", "iviti": "ive", "biliti": "ble",
 }  # fmt: skip
-_STEP_3 = {"icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": ""}
+_STEP_3 = {
+    "icate": "ic",
+    "ative": "",
+    "alize": "al",
+    "iciti": "ic",
+    "ical": "ic",
+    "ful": "",
+    "ness": "",
+}
 _STEP_4 = (
     "al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "sion", "tion", "ou", "ism", "ate",
     "iti", "ous", "ive", "ize",
@@ -22,7 +30,12 @@ _STEP_4 = (
 def stem(word: str) -> str:
     """The stem of a lower-case word; words of one or two letters, of more than `LONGEST`, or with others than a
     to z, stay as they are."""
-    if not 2 < len(word) <= LONGEST or not word.isascii() or not word.isalpha() or not word.islower():
+    if (
+        not 2 < len(word) <= LONGEST
+        or not word.isascii()
+        or not word.isalpha()
+        or not word.islower()
+    ):
         return word
     word = _replaced(_final_y(_past(_plurals(word))), _STEP_2)
     return _final_e(_last_suffix(_replaced(word, _STEP_3)))
@@ -110,7 +123,9 @@ _IRREGULAR = {
     "cannings": "canning",
     **{word: word for word in ("sky", "news", "inning", "outing", "canning", "howe", "proceed", "exceed", "succeed")},
 }  # fmt: skip
-_NLTK_STEP_2 = {ending: base for ending, base in _STEP_2.items() if ending not in ("abli", "alli")} | {
+_NLTK_STEP_2 = {
+    ending: base for ending, base in _STEP_2.items() if ending not in ("abli", "alli")
+} | {
     "bli": "ble",
     "fulli": "ful",
 }

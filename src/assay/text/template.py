@@ -65,7 +65,11 @@ def _joined(parts: list[tuple[bool, str]], where: str) -> Callable[[Variables], 
     def render(context: Variables) -> str:
         text = "".join([str(context[part]) if name else part for name, part in parts])
         if len(text) > LETTERS:
-            raise UserError(f"the template is refused: it makes more than {LETTERS:,} letters", where=where, fix=_FIX)
+            raise UserError(
+                f"the template is refused: it makes more than {LETTERS:,} letters",
+                where=where,
+                fix=_FIX,
+            )
         return text
 
     return render
@@ -111,8 +115,16 @@ def _refused(error: RuntimeError, template: "Template", where: str) -> Exception
     if not isinstance(error, (Exceeded, RecursionError)):
         return error
     frames = walk_tb(error.__traceback__)
-    lines = [line for frame, line in frames if frame.f_code.co_filename == (template.filename or "<template>")]
-    place = f"line {template.get_corresponding_lineno(lines[-1])} of the template" if lines else "the template"
+    lines = [
+        line
+        for frame, line in frames
+        if frame.f_code.co_filename == (template.filename or "<template>")
+    ]
+    place = (
+        f"line {template.get_corresponding_lineno(lines[-1])} of the template"
+        if lines
+        else "the template"
+    )
     what = "it calls itself too often" if isinstance(error, RecursionError) else str(error)
     return UserError(f"{place} is refused: {what}", where=where, fix=_FIX)
 
@@ -137,13 +149,20 @@ def _readable(where: str) -> Generator[None]:
 
     try:
         yield
-    except (TemplateError, RecursionError, SyntaxError, MemoryError) as error:  # the last: of Python, for deep nesting
+    except (
+        TemplateError,
+        RecursionError,
+        SyntaxError,
+        MemoryError,
+    ) as error:  # the last: of Python, for deep nesting
         line = getattr(error, "lineno", None) if isinstance(error, TemplateError) else None
         place = f"{where} line {line}" if line else where
         raise UserError(f"the prompt template cannot be read: {error}", where=place) from None
 
 
-def plain_parts(tree: "nodes.Template", not_variables: Container[str]) -> list[tuple[bool, str]] | None:
+def plain_parts(
+    tree: "nodes.Template", not_variables: Container[str]
+) -> list[tuple[bool, str]] | None:
     """(is a variable, name or text) for each piece of a template made of text and plain variables, else None."""
     from jinja2 import nodes
 

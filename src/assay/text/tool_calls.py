@@ -31,7 +31,9 @@ def read_call(call: Any) -> ToolCall:
     name = held.get("name")
     if not isinstance(name, str) or not name:
         return ToolCall("", problem="the call names no tool")
-    given: Any = next((held[key] for key in ("arguments", "input", "args") if held.get(key) is not None), {})
+    given: Any = next(
+        (held[key] for key in ("arguments", "input", "args") if held.get(key) is not None), {}
+    )
     if isinstance(given, str):
         try:
             given = msgspec.json.decode(given) if given.strip() else {}
@@ -61,7 +63,11 @@ def written_calls(text: str) -> list[ToolCall]:
         value = read_json(text)
     except NoJson:
         return _python_calls(text)
-    calls = [read_call(call) for call in (value if isinstance(value, list) else [value]) if isinstance(call, dict)]
+    calls = [
+        read_call(call)
+        for call in (value if isinstance(value, list) else [value])
+        if isinstance(call, dict)
+    ]
     problem = next((call.problem for call in calls if call.problem), "")
     if problem:
         raise ValueError(problem)
@@ -78,7 +84,11 @@ def _python_calls(text: str) -> list[ToolCall]:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ValueError(f"the calls in the text are not Python: {error}") from None
     values = [statement.value for statement in statements if isinstance(statement, ast.Expr)]
-    parts = [part for value in values for part in (value.elts if isinstance(value, ast.List | ast.Tuple) else [value])]
+    parts = [
+        part
+        for value in values
+        for part in (value.elts if isinstance(value, ast.List | ast.Tuple) else [value])
+    ]
     return [_python_call(part) for part in parts if isinstance(part, ast.Call)]
 
 
@@ -86,7 +96,9 @@ def _python_call(call: ast.Call) -> ToolCall:
     name = ast.unparse(call.func)
     if call.args or any(keyword.arg is None for keyword in call.keywords):
         raise ValueError(f"the call of {name} has arguments without a name")
-    return ToolCall(name, {str(keyword.arg): _python_value(keyword.value) for keyword in call.keywords})
+    return ToolCall(
+        name, {str(keyword.arg): _python_value(keyword.value) for keyword in call.keywords}
+    )
 
 
 def _python_value(node: ast.expr) -> Any:
@@ -102,7 +114,9 @@ def _python_value(node: ast.expr) -> Any:
                 for key, value in zip(keys, values, strict=True)
                 if key is not None
             }
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)) if not _is_huge(value):
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)) if (
+            not _is_huge(value)
+        ):
             return -value
         case ast.Name(id="true" | "false" as name):
             return name == "true"

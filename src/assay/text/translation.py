@@ -27,10 +27,16 @@ def require_sacrebleu(where: str = "") -> None:
     from importlib.util import find_spec
 
     if find_spec("sacrebleu") is None:
-        raise UserError("this needs sacrebleu, which is not installed", where=where, fix="pip install 'assay[text]'")
+        raise UserError(
+            "this needs sacrebleu, which is not installed",
+            where=where,
+            fix="pip install 'assay[text]'",
+        )
 
 
-def segment(measure: Measure, options: Mapping[str, Any], text: str, references: Sequence[str]) -> Segment:
+def segment(
+    measure: Measure, options: Mapping[str, Any], text: str, references: Sequence[str]
+) -> Segment:
     """Against all references together, as the measure defines it. Of a single BLEU, orders beyond the text's length
     do not count (`effective_order`)."""
     single = {**options, "effective_order": True} if measure == "bleu" else options
@@ -44,7 +50,9 @@ def corpus(measure: Measure, options: Mapping[str, Any], counts: Sequence[float]
     return _share(measure, _measure(measure, (*options.items(),)), counts)
 
 
-def counts(measure: Measure, options: Mapping[str, Any], texts: Sequence[str], references: Any) -> list[list[float]]:
+def counts(
+    measure: Measure, options: Mapping[str, Any], texts: Sequence[str], references: Any
+) -> list[list[float]]:
     """Of each text; `references` is sacreBLEU's form: the first of each text, the second of each text, …"""
     return _measure(measure, (*options.items(),))._extract_corpus_statistics(texts, references)
 
@@ -63,7 +71,9 @@ def signature(measure: Measure, options: Mapping[str, Any], references: int | No
 
 def _share(measure: Measure, made: Any, counts: Sequence[float]) -> float:
     share = made._compute_score_from_stats(list(counts)).score / 100
-    return share if measure == "ter" else min(1.0, share)  # a perfect BLEU is a few last bits above 100
+    return (
+        share if measure == "ter" else min(1.0, share)
+    )  # a perfect BLEU is a few last bits above 100
 
 
 @lru_cache(32)
@@ -72,13 +82,17 @@ def _measure(measure: Measure, options: tuple[tuple[str, Any], ...]) -> Any:
     from sacrebleu.metrics import bleu, chrf, ter
 
     class FastTER(ter.TER):
-        def _compute_segment_statistics(self, hypothesis: str, ref_kwargs: dict[str, list[list[str]]]) -> list[float]:
+        def _compute_segment_statistics(
+            self, hypothesis: str, ref_kwargs: dict[str, list[list[str]]]
+        ) -> list[float]:
             words, references = hypothesis.split(), ref_kwargs["ref_words"]
             return [
                 min(edits(words, reference) for reference in references),
                 sum(map(len, references)) / len(references),
             ]
 
-    logging.getLogger("sacrebleu").setLevel(logging.ERROR)  # its advice is about files that a shell gave it
+    logging.getLogger("sacrebleu").setLevel(
+        logging.ERROR
+    )  # its advice is about files that a shell gave it
     classes: dict[Measure, Any] = {"bleu": bleu.BLEU, "chrf": chrf.CHRF, "ter": FastTER}
     return classes[measure](**dict(options))

@@ -44,7 +44,11 @@ class Range(NamedTuple):
         if not self.whole:
             return {"type": "number"}
         grades = list(range(int(self.low), int(self.high) + 1))
-        return {"type": "integer", "enum": grades} if len(grades) <= _MOST_LISTED else {"type": "integer"}
+        return (
+            {"type": "integer", "enum": grades}
+            if len(grades) <= _MOST_LISTED
+            else {"type": "integer"}
+        )
 
 
 Scale = Words | Range
@@ -77,7 +81,9 @@ _PARTLY = (
 
 
 def _phrases(**written: str) -> dict[str, str]:
-    return {phrase: verdict for verdict, phrases in written.items() for phrase in phrases.split("|")}
+    return {
+        phrase: verdict for verdict, phrases in written.items() for phrase in phrases.split("|")
+    }
 
 
 YES_NO = Words(
@@ -134,9 +140,7 @@ _NAMED = (
     r"|puntuación|calificación|verdetto|punteggio|voto|giudizio|veredito|pontuação|nota|oordeel|beoordeling|cijfer"
     r"|вердикт|оценка|балл"
 )
-_ASKED = (
-    r"answer|result|response|antwort|ergebnis|réponse|résultat|respuesta|resultado|risposta|resposta|antwoord|ответ"
-)
+_ASKED = r"answer|result|response|antwort|ergebnis|réponse|résultat|respuesta|resultado|risposta|resposta|antwoord|ответ"
 _CJK = r"结论|判断|判定|评分|得分|分数|评价|答案|結論|評価|スコア|点数|裁定|答え|回答"
 _IS = r"->|→|[-–—](?=\s)|(?:is|was|of|ist|est|es|è|é)(?=\s)"
 CUE = re.compile(
@@ -146,8 +150,13 @@ CUE = re.compile(
     re.I,
 )
 BRACKETS = re.compile(r"\[\[([^\[\]\n]{1,60})\]\]|\\boxed\s?\{([^{}\n]{1,60})\}")
-UNSURE = re.compile(r"\b(?:whether|if|unclear|unsure|cannot (?:say|tell)|ob|falls)\b[^.\n]{0,60}\Z", re.I)
-SO = re.compile(r"(?:so|thus|therefore|hence|overall|final(?:ly)?|in conclusion|conclusion|donc|daher)\W{1,3}", re.I)
+UNSURE = re.compile(
+    r"\b(?:whether|if|unclear|unsure|cannot (?:say|tell)|ob|falls)\b[^.\n]{0,60}\Z", re.I
+)
+SO = re.compile(
+    r"(?:so|thus|therefore|hence|overall|final(?:ly)?|in conclusion|conclusion|donc|daher)\W{1,3}",
+    re.I,
+)
 SENTENCE = re.compile(r"(?<=[.?!])\s")
 STATED = re.compile(
     r"\b(?:answer|response|solution|statement|claim|it|this|that)\s(?:is|was|are|seems|appears(?: to be)?|looks)"
@@ -155,7 +164,9 @@ STATED = re.compile(
     r"|\b(?:antwort|réponse|respuesta|risposta|resposta|antwoord|ответ)\s(?:(?:ist|est|es|è|é|is)\s)?",
     re.I,
 )
-GIVEN = re.compile(r"\b(?:rate|rated|give|gave|assign|award|deserves)\b[^.\n\d]{0,40}(?=[-−]?\d)", re.I)
+GIVEN = re.compile(
+    r"\b(?:rate|rated|give|gave|assign|award|deserves)\b[^.\n\d]{0,40}(?=[-−]?\d)", re.I
+)
 
 # ---- the verdicts themselves
 
@@ -166,7 +177,10 @@ _NUMBER = (
 )
 NUMBER = re.compile(_NUMBER, re.I)
 NUMBER_ANYWHERE = re.compile(rf"(?<![\w.,/]){_NUMBER}", re.I)
-UNIT = re.compile(r"\)?\s?(?:stars?|points?|pts|punkte|points|puntos|punti|点|分|баллов)?[\s.!。*_`\"')\]]*\Z", re.I)
+UNIT = re.compile(
+    r"\)?\s?(?:stars?|points?|pts|punkte|points|puntos|punti|点|分|баллов)?[\s.!。*_`\"')\]]*\Z",
+    re.I,
+)
 NOT = (
     r"(?:(?:is|was)\s)?(?:not|never|n['’]t|isn['’]t|wasn['’]t|nicht|(?:n['’]est\s)?pas|niet|não|non|no|не)"
     r"\s(?:es\s|è\s|é\s)?"
@@ -176,13 +190,17 @@ END = (
     r"(?:的|です|だ|である|了)?(?=\s{0,4}(?:\Z|\n|[.,](?!\d)|[;:!。，、！；：)\]}\"'’”»*_`]|[-–—](?:\s|\Z))"
     r"|\s(?:the|it|this|that|because|since|as|is|wins|won|over|given|due|weil|denn|car|porque|perché)\b)"
 )
-OR = re.compile(r"[\s\"'`*)\]”]{0,6}(?:,|/|\||\bor\b|\boder\b|\bou\b|\bof\b|\bили\b|或)[\s\"'`*(\[“]{0,6}", re.I)
+OR = re.compile(
+    r"[\s\"'`*)\]”]{0,6}(?:,|/|\||\bor\b|\boder\b|\bou\b|\bof\b|\bили\b|或)[\s\"'`*(\[“]{0,6}", re.I
+)
 BETTER = re.compile(
     r"\s(?:(?:answer|response|one)\s)?(?:wins\b|(?:is|was|seems)\s(?:(?:the|clearly|much|slightly|far|a bit)\s)?"
     r"(?:better|best|stronger|superior|preferable|winner|more\s))",
     re.I,
 )
-MENTION = re.compile(r"(?<!是否)(?:不正确|不正確|不正解|正しくない|错误|錯誤|間違い|正确|正確|正解|正しい)(?!かどうか)")
+MENTION = re.compile(
+    r"(?<!是否)(?:不正确|不正確|不正解|正しくない|错误|錯誤|間違い|正确|正確|正解|正しい)(?!かどうか)"
+)
 EDGES = " \t\r\n*_`#>\"'“”"
 REFUSAL = re.compile(
     r"\W{0,9}(?:(?:i['’]m |i am )?(?:very |so |really )?sorry\b|(?:unfortunately,? )?i (?:can['’]t|cannot|can not"

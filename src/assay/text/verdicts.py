@@ -17,10 +17,29 @@ from assay.text.json_out import objects_in
 from assay.text.verdict_words import PREFERENCE, Range, Scale, Words
 
 _KEYS = (
-    *("verdict", "score", "grade", "rating", "judgement", "judgment", "decision", "winner", "result", "label"),
+    *(
+        "verdict",
+        "score",
+        "grade",
+        "rating",
+        "judgement",
+        "judgment",
+        "decision",
+        "winner",
+        "result",
+        "label",
+    ),
     *("correct", "passed", "preference", "choice", "value", "answer"),
 )
-_REASONS = ("reason", "reasoning", "explanation", "rationale", "justification", "analysis", "thoughts")
+_REASONS = (
+    "reason",
+    "reasoning",
+    "explanation",
+    "rationale",
+    "justification",
+    "analysis",
+    "thoughts",
+)
 _LONGEST_REASON = 2000
 _SURELY_REPEATED = 20  # letters of a line: shorter ones may be a judge's own
 _WINDOW = 5_000  # letters at either end of a long answer in which verdicts that are not JSON are looked for
@@ -52,7 +71,9 @@ def read_verdict(text: str, scale: Scale, *, judged: Sequence[str] = (), mark: s
     """The verdict of a judge's answer; `judged` are the texts it was shown, `mark` that of the tags around them."""
     answer = without_fenced(without_reasoning(text), mark)
     if not answer.strip():
-        raise NoVerdict("the judge wrote nothing of its own" if text.strip() else "the judge wrote nothing")
+        raise NoVerdict(
+            "the judge wrote nothing of its own" if text.strip() else "the judge wrote nothing"
+        )
     prose, in_json = _json_verdict(answer, scale, judged)
     prose = _without_repeated(prose, judged)
     explicit = [one for one in (in_json, _announced(prose, scale, judged)) if one is not None]
@@ -65,7 +86,10 @@ def read_verdict(text: str, scale: Scale, *, judged: Sequence[str] = (), mark: s
     if stated and len({one.value for one in stated}) == 1 and stated[0].value is not None:
         return Verdict(stated[0].value, prose.strip()[:_LONGEST_REASON])
     problem = next((one.problem for one in stated if one.problem), "")
-    raise NoVerdict(problem or ("the judge contradicts itself" if stated else "the judge's answer holds no verdict"))
+    raise NoVerdict(
+        problem
+        or ("the judge contradicts itself" if stated else "the judge's answer holds no verdict")
+    )
 
 
 def is_refusal(text: str) -> bool:
@@ -96,7 +120,9 @@ def _json_verdict(text: str, scale: Scale, judged: Sequence[str]) -> tuple[str, 
             continue
         if repeated is None:
             repeated = [other for each in judged for _, _, other in objects_in(each)]
-        if len(fields) > 1 and entry in repeated:  # one that holds nothing but a verdict may well be the judge's own
+        if (
+            len(fields) > 1 and entry in repeated
+        ):  # one that holds nothing but a verdict may well be the judge's own
             continue
         reason = next((fields[name] for name in _REASONS if isinstance(fields.get(name), str)), "")
         return blank, _Found(begin, end, *_json_value(fields[key], scale), reason)
@@ -122,7 +148,11 @@ def _json_value(given: Any, scale: Scale) -> tuple[str | float | None, str]:
 
 def _announced(text: str, scale: Scale, judged: Sequence[str]) -> _Found | None:
     """The last verdict in double brackets, in a box, or after a word that announces one."""
-    found = [one for begin, end in _windows(text) for one in _announcements(text[begin:end], begin, scale)]
+    found = [
+        one
+        for begin, end in _windows(text)
+        for one in _announcements(text[begin:end], begin, scale)
+    ]
     for one in sorted(found, key=lambda one: one.start, reverse=True):
         said = text[one.start : one.end]
         if not any(said in each for each in judged):
@@ -159,11 +189,15 @@ def _unsure(text: str, at: int) -> bool:
 def _implicit(text: str, scale: Scale) -> Iterator[_Found]:
     read = _reader(scale)
     lines = [line.strip(written.EDGES) for line in text.splitlines() if line.strip(written.EDGES)]
-    for line in dict.fromkeys((lines[0], lines[-1], written.SENTENCE.split(lines[-1])[-1])) if lines else ():
+    for line in (
+        dict.fromkeys((lines[0], lines[-1], written.SENTENCE.split(lines[-1])[-1])) if lines else ()
+    ):
         so = written.SO.match(line)
         begin = so.end() if so else 0
         found = read(line, begin)
-        if found is not None and (isinstance(scale, Words) or written.UNIT.match(_after_number(line, begin))):
+        if found is not None and (
+            isinstance(scale, Words) or written.UNIT.match(_after_number(line, begin))
+        ):
             yield found
     if isinstance(scale, Range):
         yield from _implicit_numbers(text, scale)
@@ -214,23 +248,32 @@ def _reader(scale: Scale) -> Reader:
 
 def _number_found(match: re.Match[str], scale: Range) -> _Found:
     if match["other"]:
-        return _Found(*match.span(), None, f"the verdict {match[0].strip()!r} is not {scale.described}")
+        return _Found(
+            *match.span(), None, f"the verdict {match[0].strip()!r} is not {scale.described}"
+        )
     number = float(match["number"].replace("−", "-").replace(",", "."))
-    return _Found(*match.span(), *_graded(number, float(match["of"]) if match["of"] else None, scale))
+    return _Found(
+        *match.span(), *_graded(number, float(match["of"]) if match["of"] else None, scale)
+    )
 
 
 def _graded(number: float, of: float | None, scale: Range) -> tuple[float | None, str]:
     if of is not None and of != scale.high:
         return None, f"the verdict {number:g}/{of:g} is not on the scale to {scale.high:g}"
     if not scale.low <= number <= scale.high:
-        return None, f"the verdict {str(number)[:40]} is outside the scale from {scale.low:g} to {scale.high:g}"
+        return (
+            None,
+            f"the verdict {str(number)[:40]} is outside the scale from {scale.low:g} to {scale.high:g}",
+        )
     return float(number), ""
 
 
 @lru_cache(16)
 def _word_reader(scale: Words) -> Reader:
     phrases = _phrases_of(scale).pattern
-    positive, negative = (rf"{written.SURELY}(?P<{name}>{phrases}){written.END}" for name in ("phrase", "negated"))
+    positive, negative = (
+        rf"{written.SURELY}(?P<{name}>{phrases}){written.END}" for name in ("phrase", "negated")
+    )
     pattern = re.compile(rf"{positive}|{written.NOT}{negative}", re.I)
 
     def meant(match: re.Match[str]) -> str | None:
@@ -255,7 +298,9 @@ def _word_reader(scale: Words) -> Reader:
 @lru_cache(16)
 def _phrases_of(scale: Words) -> re.Pattern[str]:
     longest_first = sorted(scale.phrases, key=len, reverse=True)
-    written = [re.escape(phrase).replace(r"\ ", r"\s").replace(">", r"\s?>\s?") for phrase in longest_first]
+    written = [
+        re.escape(phrase).replace(r"\ ", r"\s").replace(">", r"\s?>\s?") for phrase in longest_first
+    ]
     return re.compile(rf"(?<![^\W_])(?:{'|'.join(written)})", re.I)
 
 
@@ -277,4 +322,6 @@ def _without_repeated(text: str, judged: Sequence[str]) -> str:
     if not known:
         return text
     lines = text.splitlines(keepends=True)
-    return "".join(" " * len(line) if line.strip(written.EDGES) in known else line for line in lines)
+    return "".join(
+        " " * len(line) if line.strip(written.EDGES) in known else line for line in lines
+    )

@@ -13,13 +13,17 @@ _FEW = 20  # values that a facet may have to be offered
 
 def choices(experiments: Experiments, entries: Sequence[Stored]) -> list[str]:
     """Facets with few values: of the metrics, of the first responses' metadata, and of the first items."""
-    names = dict.fromkeys(name for entry in entries for row in entry.rows for name in facet_names(row))
+    names = dict.fromkeys(
+        name for entry in entries for row in entry.rows for name in facet_names(row)
+    )
     ids = [entry.id for entry in entries[:_MOST_SAMPLED]]
     try:
         offered = experiments.cached(("choices", *ids), ids, lambda: _offered(experiments, ids))
     except AssayError:  # rows that are out of reach offer nothing
         offered = []
-    return list(names) + [name for name in offered if not {name, name.removeprefix("metadata.")} & set(names)]
+    return list(names) + [
+        name for name in offered if not {name, name.removeprefix("metadata.")} & set(names)
+    ]
 
 
 _MOST_SAMPLED = 8  # experiments

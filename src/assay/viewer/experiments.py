@@ -32,7 +32,9 @@ class Experiments:
 
     annotator = ""
 
-    def __init__(self, paths: Sequence[str | Path] = (".",), origins: Mapping[Path, str] | None = None) -> None:
+    def __init__(
+        self, paths: Sequence[str | Path] = (".",), origins: Mapping[Path, str] | None = None
+    ) -> None:
         self.roots = [local(path, rows=False) for path in paths]
         self.names = [plain(shown(str(root))) for root in self.roots]
         self._origins = origins or {}
@@ -53,7 +55,11 @@ class Experiments:
 
     def _id(self, root: Path, folder: Path, taken: dict[str, Listed]) -> str:
         inside = os.path.relpath(folder, root)
-        name = os.path.basename(self._origins.get(root, "").rstrip("/")) or root.resolve().name or "root"
+        name = (
+            os.path.basename(self._origins.get(root, "").rstrip("/"))
+            or root.resolve().name
+            or "root"
+        )
         id = name if inside == "." else inside if len(self.roots) == 1 else f"{name}/{inside}"
         return id if id not in taken else self._origins.get(root, str(folder))
 
@@ -69,7 +75,10 @@ class Experiments:
         return self._current(id)[1]
 
     def _current(self, id: str) -> tuple[object, "Source"]:
-        from assay.engine.experiment.sources import find_source, newest_inside  # a list of experiments needs no rows
+        from assay.engine.experiment.sources import (
+            find_source,
+            newest_inside,
+        )  # a list of experiments needs no rows
 
         folder = newest_inside(self.folder(id))
         refresh(folder, age=_AGE)
@@ -79,7 +88,9 @@ class Experiments:
             self._sources[id] = _state(source), source
         return self._sources[id]
 
-    def cached(self, key: tuple[Hashable, ...], ids: Sequence[str], make: Callable[[], T], most: int = 64) -> T:
+    def cached(
+        self, key: tuple[Hashable, ...], ids: Sequence[str], make: Callable[[], T], most: int = 64
+    ) -> T:
         """What `make` gives, made once until a file of these experiments changes, labels among them. Whoever asks for
         what is being made waits for it. Of a kind, which is the key's first part, there are at most so many."""
         with self._making.setdefault(key, threading.Lock()):
@@ -134,7 +145,9 @@ def _measure(folder: Path) -> None:
     from assay.threads import run_blocking
 
     rows, metrics = (folder / ROWS_FILE[kind] for kind in ("evaluation", "aggregation"))
-    if rows.exists() and not (metrics.exists() and metrics.stat().st_mtime_ns >= rows.stat().st_mtime_ns):
+    if rows.exists() and not (
+        metrics.exists() and metrics.stat().st_mtime_ns >= rows.stat().st_mtime_ns
+    ):
         with suppress(AssayError):  # rows without scores have none
             run_blocking(lambda: aggregate(folder, None).run())
 
@@ -144,10 +157,16 @@ def experiments_below(paths: Sequence[str | Path]) -> Experiments:
     copies = [_copies(path) for path in paths]
     for folder in chain.from_iterable(copies):
         _measure(folder)
-    roots = [root for path, several in zip(paths, copies, strict=True) for root in several or [path]]
-    experiments = Experiments(roots, {root: name for several in copies for root, name in several.items()})
+    roots = [
+        root for path, several in zip(paths, copies, strict=True) for root in several or [path]
+    ]
+    experiments = Experiments(
+        roots, {root: name for several in copies for root, name in several.items()}
+    )
     experiments.names = [plain(shown(str(path))) for path in paths]
     if not experiments.list():
         below = ", ".join(repr(str(path)) for path in paths)
-        raise UserError(f"there are no experiments below {below}", fix="make one: assay init, then assay run")
+        raise UserError(
+            f"there are no experiments below {below}", fix="make one: assay init, then assay run"
+        )
     return experiments

@@ -58,8 +58,12 @@ class Live:
 
     def _look(self) -> dict[str, Any]:
         listed = self._experiments.list()
-        running = {id: Path(entry.folder) for id, entry in listed.items() if entry.state == "running"}
-        progress = {id: own for id, folder in running.items() if (own := progress_of(folder)) is not None}
+        running = {
+            id: Path(entry.folder) for id, entry in listed.items() if entry.state == "running"
+        }
+        progress = {
+            id: own for id, folder in running.items() if (own := progress_of(folder)) is not None
+        }
         experiments = [{"id": id, **msgspec.to_builtins(entry)} for id, entry in listed.items()]
         return {"experiments": experiments, "live": progress}
 
@@ -69,7 +73,9 @@ def progress_of(folder: Path) -> dict[str, Any] | None:
     if (told := of_workers(folder)) is not None:
         lane = {"total": told.planned, "done": told.rows, "errors": told.errors, "retries": 0}
         working = sum(line.state == "working" for line in told.workers)
-        status = _Status(told.rate, told.left_seconds, told.cost, told.tokens, "; ".join(told.waiting))
+        status = _Status(
+            told.rate, told.left_seconds, told.cost, told.tokens, "; ".join(told.waiting)
+        )
         return {**msgspec.structs.asdict(status), "models": {f"{working} workers": lane}}
     try:
         with reading.opened(folder / "status.json") as file:
@@ -77,7 +83,12 @@ def progress_of(folder: Path) -> dict[str, Any] | None:
     except (OSError, ValueError, RecursionError):
         return None
     models = {
-        name: {"total": lane.total, "done": lane.present + lane.done, "errors": lane.errors, "retries": lane.retries}
+        name: {
+            "total": lane.total,
+            "done": lane.present + lane.done,
+            "errors": lane.errors,
+            "retries": lane.retries,
+        }
         for name, lane in status.models.items()
     }
     return {**msgspec.structs.asdict(status), "models": models}

@@ -50,9 +50,13 @@ def _blocks(
                 pictures[place] = chart["svg"].encode()
                 yield f"![{markdown_escaped(chart['title'])}]({folder.name}/{place.name})"
     pairs = compared(experiments, board)
-    rows = [row for (a, b), content in pairs.items() for row in _compared(a, b, content["comparison"])]
+    rows = [
+        row for (a, b), content in pairs.items() for row in _compared(a, b, content["comparison"])
+    ]
     if rows:
-        columns = columns_of("<label", "<a", "<b", "b − a", "interval", "p", "gained", "lost", "<verdict")
+        columns = columns_of(
+            "<label", "<a", "<b", "b − a", "interval", "p", "gained", "lost", "<verdict"
+        )
         yield "## Differences"
         yield Sheet([Table(columns, rows)]).form("markdown")
     yield from (f"> {markdown_escaped(note)}" for note in board["notes"])
@@ -68,13 +72,19 @@ def _blocks(
 def _leaderboard(rows: list[dict[str, Any]], facets: list[str]) -> str:
     several = len({row["experiment"] for row in rows}) > 1
     heads = ["<experiment"] if several else []
-    columns = columns_of(*heads, *(f"<{name.removeprefix('metadata.')}" for name in facets), "value", "interval")
+    columns = columns_of(
+        *heads, *(f"<{name.removeprefix('metadata.')}" for name in facets), "value", "interval"
+    )
     columns += columns_of("if missing is wrong … right", "items", "samples", "failed", "<partial")
     return Sheet([Table(columns, [_cells(row, facets, several) for row in rows])]).form("markdown")
 
 
 def _cells(row: dict[str, Any], facets: list[str], several: bool) -> list[str | Cell]:
-    failed = {name: number for name, number in row["counts"].items() if number and name not in ("scored", "skipped")}
+    failed = {
+        name: number
+        for name, number in row["counts"].items()
+        if number and name not in ("scored", "skipped")
+    }
     return [
         *([row["experiment"]] if several else []),
         *(row["facets"].get(name, "–") for name in facets),
@@ -91,7 +101,9 @@ def _cells(row: dict[str, Any], facets: list[str], several: bool) -> list[str | 
 def _chart(experiments: Experiments, name: str, metric: str, label: str) -> dict[str, Any] | None:
     """A chart, or None where there is nothing to draw."""
     try:
-        return msgspec.to_builtins(page(experiments, "chart", {"name": [name], "metric": [metric], "label": [label]}))
+        return msgspec.to_builtins(
+            page(experiments, "chart", {"name": [name], "metric": [metric], "label": [label]})
+        )
     except AssayError:
         return None
 

@@ -115,7 +115,9 @@ def measured(source: Source, metrics: Sequence[BoundMetric]) -> list[MetricRow]:
     source.log("evaluation", f"score its responses first: assay evaluate {source.path}")
     store = Shown(source)
     evaluations, runs, datasets = (store.ids_of[kind] for kind in ("evaluation", "run", "dataset"))
-    return Aggregator(store).aggregate(evaluations, metrics, id="view", runs=runs, datasets=datasets)
+    return Aggregator(store).aggregate(
+        evaluations, metrics, id="view", runs=runs, datasets=datasets
+    )
 
 
 class _Labels(msgspec.Struct):
@@ -137,18 +139,31 @@ class _Planned(msgspec.Struct):
     interval: Literal["auto", "bootstrap"] = "auto"
 
 
-def metrics_of(manifest: Manifest | None, facets: Sequence[str], notes: list[str]) -> list[BoundMetric]:
+def metrics_of(
+    manifest: Manifest | None, facets: Sequence[str], notes: list[str]
+) -> list[BoundMetric]:
     """The metrics of an experiment bound to other facets; a user's own code is not run to look at something."""
     try:
-        planned = msgspec.convert((manifest.plan.get("metrics") or []) if manifest else [], list[_Planned])
+        planned = msgspec.convert(
+            (manifest.plan.get("metrics") or []) if manifest else [], list[_Planned]
+        )
     except msgspec.ValidationError as error:
-        raise UserError(f"the manifest's plan cannot be read: {error}", fix="run `assay aggregate` again") from None
+        raise UserError(
+            f"the manifest's plan cannot be read: {error}", fix="run `assay aggregate` again"
+        ) from None
     bound: list[BoundMetric] = []
     for entry in planned:
-        if entry.type not in registry.metric.names() or not entry.identity.startswith(f"{entry.type}@"):
-            notes.append(f"the metric {entry.name!r} is code of yours: only `assay aggregate` computes it")
+        if entry.type not in registry.metric.names() or not entry.identity.startswith(
+            f"{entry.type}@"
+        ):
+            notes.append(
+                f"the metric {entry.name!r} is code of yours: only `assay aggregate` computes it"
+            )
             continue
-        given = {name: getattr(entry, name) for name in ("name", "type", "params", "policy", "level", "interval")}
+        given = {
+            name: getattr(entry, name)
+            for name in ("name", "type", "params", "policy", "level", "interval")
+        }
         bound.append(bind_metric(**given, facets=facets, **msgspec.structs.asdict(entry.labels)))
     return bound if planned else [bind_metric(type="mean", facets=facets)]
 
@@ -156,7 +171,11 @@ def metrics_of(manifest: Manifest | None, facets: Sequence[str], notes: list[str
 def facet_names(row: MetricRow) -> list[str]:
     """The facets of a row that anybody may have written."""
     names = row.get("facets")
-    return [name for name in cast("list[Any]", names) if isinstance(name, str)] if isinstance(names, list) else []
+    return (
+        [name for name in cast("list[Any]", names) if isinstance(name, str)]
+        if isinstance(names, list)
+        else []
+    )
 
 
 class Board(msgspec.Struct):
@@ -187,7 +206,9 @@ def board(experiments: Experiments, ids: Sequence[str], facets: Sequence[str] = 
     return made
 
 
-def _by_facets(experiments: Experiments, entry: Stored, facets: Sequence[str]) -> tuple[list[MetricRow], list[str]]:
+def _by_facets(
+    experiments: Experiments, entry: Stored, facets: Sequence[str]
+) -> tuple[list[MetricRow], list[str]]:
     """The stored rows with these facets, and what the engine computes of metrics that have none."""
     notes: list[str] = []
     outdated = bool(entry.notes)
@@ -218,7 +239,9 @@ class FirstLabel(msgspec.Struct):
     players: tuple[str, str] | None = None
 
 
-def first_rows(experiments: Experiments, id: str, kind: Kind, form: type[T], most: int = LOOKED_AT) -> Iterator[T]:
+def first_rows(
+    experiments: Experiments, id: str, kind: Kind, form: type[T], most: int = LOOKED_AT
+) -> Iterator[T]:
     """The beginning of an experiment's rows, as they are; none where they are missing or out of reach."""
     try:
         file = experiments.source(id).files.get(kind)

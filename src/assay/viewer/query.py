@@ -59,13 +59,19 @@ class View:
             raise UserError(f"there is no label {label!r}", fix=nearest(label, self.labels))
         self.label = label or next(iter(self.labels), "")
         self.starts = np.cumsum([0, *(len(index) for _, index in parts)])
-        self.columns = [(id, task) for id, index in parts for task in index.coded.tasks or index.coded.models]
+        self.columns = [
+            (id, task) for id, index in parts for task in index.coded.tasks or index.coded.models
+        ]
         hashes = [index.arrays["item.hash"] for _, index in parts]
         if len(parts) == 1:
             self.numbers = [np.arange(len(hashes[0]))]
         else:
-            _, inverse = np.unique(np.concatenate([np.zeros(0, np.uint64), *hashes]), return_inverse=True)
-            self.numbers = np.split(inverse, np.cumsum([len(each) for each in hashes])[:-1]) if hashes else []
+            _, inverse = np.unique(
+                np.concatenate([np.zeros(0, np.uint64), *hashes]), return_inverse=True
+            )
+            self.numbers = (
+                np.split(inverse, np.cumsum([len(each) for each in hashes])[:-1]) if hashes else []
+            )
         self.items = 1 + max((int(each.max(initial=-1)) for each in self.numbers), default=-1)
 
     def __len__(self) -> int:
@@ -91,11 +97,15 @@ class View:
         return np.concatenate(own)
 
     @cached_property
-    def verdicts(self) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8], npt.NDArray[np.float64]]:
+    def verdicts(
+        self,
+    ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8], npt.NDArray[np.float64]]:
         """Outcome, passed and score of every row under the label: see `Index.verdicts`."""
         own = [index.verdicts(self.label) for _, index in self.parts]
         empty = np.zeros(0, np.int8), np.zeros(0, np.int8), np.zeros(0)
-        outcome, passed, score = (np.concatenate(columns) for columns in zip(empty, *own, strict=True))
+        outcome, passed, score = (
+            np.concatenate(columns) for columns in zip(empty, *own, strict=True)
+        )
         return outcome, passed, score
 
     @cached_property
@@ -104,7 +114,9 @@ class View:
         _, passed, score = self.verdicts
         rows = np.flatnonzero(~np.isnan(score))
         cells, inverse, counts = np.unique(
-            self.item[rows] * max(1, len(self.columns)) + self.task[rows], return_inverse=True, return_counts=True
+            self.item[rows] * max(1, len(self.columns)) + self.task[rows],
+            return_inverse=True,
+            return_counts=True,
         )
         means = np.bincount(inverse, weights=score[rows], minlength=len(cells)) / counts
         won = np.bincount(inverse, weights=passed[rows] == 1, minlength=len(cells)) > 0
@@ -125,7 +137,10 @@ class View:
         if name == "disagree":
             return self.disagreement > 0
         items, _, won = self._by_task
-        tasks, passes = np.bincount(items, minlength=self.items), np.bincount(items[won], minlength=self.items)
+        tasks, passes = (
+            np.bincount(items, minlength=self.items),
+            np.bincount(items[won], minlength=self.items),
+        )
         return (tasks > 0) & (passes == 0) if name == "failed_by_all" else passes == 1
 
     def place(self, row: int) -> tuple[str, Index, int]:
@@ -152,7 +167,9 @@ class View:
         return ranks
 
 
-def view(experiments: Experiments, ids: Sequence[str], label: str, *, wait: bool = False) -> tuple[View, float | None]:
+def view(
+    experiments: Experiments, ids: Sequence[str], label: str, *, wait: bool = False
+) -> tuple[View, float | None]:
     """The samples of these experiments, or of all that have any, and the share of them that is indexed."""
     parts: list[tuple[str, Index]] = []
     shares: list[float] = []
@@ -178,10 +195,20 @@ def facets_of(view: View) -> dict[str, list[str]]:
     values: dict[str, dict[str, None]] = {"task": {}, "model_name": {}}
     for _, index in view.parts:
         coded = index.coded
-        layers: list[dict[str, list[str]]] = [{"task": coded.tasks, "model_name": index.models}, coded.facets]
-        layers += [{name: [text_of(value)] for name, value in _scalars(task)} for task in index.plan[1].values()]
+        layers: list[dict[str, list[str]]] = [
+            {"task": coded.tasks, "model_name": index.models},
+            coded.facets,
+        ]
+        layers += [
+            {name: [text_of(value)] for name, value in _scalars(task)}
+            for task in index.plan[1].values()
+        ]
         items = len(index.arrays["item.hash"])
-        shared = {name: texts for name, texts in coded.item_facets.items() if 2 * len(texts) <= max(items, 10)}
+        shared = {
+            name: texts
+            for name, texts in coded.item_facets.items()
+            if 2 * len(texts) <= max(items, 10)
+        }
         for layer in (*layers, shared):
             for name, texts in layer.items():
                 values.setdefault(name, {}).update(dict.fromkeys(texts))
@@ -189,7 +216,11 @@ def facets_of(view: View) -> dict[str, list[str]]:
 
 
 def _scalars(facets: dict[str, Any]) -> list[tuple[str, Any]]:
-    return [(name, value) for name, value in facets.items() if isinstance(value, (str, int, float, bool))]
+    return [
+        (name, value)
+        for name, value in facets.items()
+        if isinstance(value, (str, int, float, bool))
+    ]
 
 
 def layers_of(index: Index, name: str) -> list[tuple[npt.NDArray[Any], list[str]]]:
@@ -204,10 +235,15 @@ def layers_of(index: Index, name: str) -> list[tuple[npt.NDArray[Any], list[str]
     planned = {of: dict(_scalars(facets)) for of, facets in index.plan[1].items()}
     if any(name in facets for facets in planned.values()):
         texts = sorted({text_of(facets[name]) for facets in planned.values() if name in facets})
-        codes = [texts.index(text_of(planned[of][name])) if name in planned.get(of, {}) else -1 for of in coded.tasks]
+        codes = [
+            texts.index(text_of(planned[of][name])) if name in planned.get(of, {}) else -1
+            for of in coded.tasks
+        ]
         layers.append((np.array([*codes, -1], np.int32)[task], texts))
     if name in coded.item_facets:
-        layers.append((arrays[f"item_facet:{name}"][arrays["response.item"]], coded.item_facets[name]))
+        layers.append(
+            (arrays[f"item_facet:{name}"][arrays["response.item"]], coded.item_facets[name])
+        )
     return layers
 
 
@@ -216,7 +252,9 @@ def _where(view: View, conditions: Sequence[str]) -> Mask:
     for condition in conditions:
         name, equals, value = condition.partition("=")
         if not equals:
-            raise UserError(f"a filter is facet=value, got {condition!r}", fix="correct the address")
+            raise UserError(
+                f"a filter is facet=value, got {condition!r}", fix="correct the address"
+            )
         wanted.setdefault(name, set()).add(value)
     chosen = np.ones(len(view), np.bool_)
     for name, values in wanted.items():
@@ -252,9 +290,13 @@ def chosen(experiments: Experiments, view: View, query: SamplesQuery) -> Rows:
     if query.only:
         mask &= view.only(query.only)[view.item]
     if query.tag:
-        mask &= np.concatenate([tagged(experiments, id, index, query.tag) for id, index in view.parts])
+        mask &= np.concatenate(
+            [tagged(experiments, id, index, query.tag) for id, index in view.parts]
+        )
     if query.search:
-        mask &= np.concatenate([found_by(index, query.search, regex=query.regex) for _, index in view.parts])
+        mask &= np.concatenate(
+            [found_by(index, query.search, regex=query.regex) for _, index in view.parts]
+        )
     return np.flatnonzero(mask)
 
 
@@ -281,7 +323,9 @@ def page_of(query: SamplesQuery) -> slice:
 
 def about(experiments: Experiments, view: View, share: float | None) -> dict[str, Any]:
     """What pages of samples say about all of them."""
-    tags = {tag for id, _ in view.parts for record in tags_of(experiments, id) for tag in record.tags}
+    tags = {
+        tag for id, _ in view.parts for record in tags_of(experiments, id) for tag in record.tags
+    }
     return {
         "all": len(view),
         "label": view.label,

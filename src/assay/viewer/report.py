@@ -35,7 +35,14 @@ _ROWS, _ITEMS = 2_000, 50  # in a chunk
 _MOST_VALUES, _MOST_PAIRS = 4, 12
 _FLIPS = 20  # a page of them in the app
 _LONGEST_CONFIG = 100_000
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
+_BROWSERS = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+    "msedge",
+)
 
 Asked = tuple[str, dict[str, Any]]
 
@@ -67,7 +74,9 @@ def report(
     return list(_out_of_reach(experiments))
 
 
-def html(experiments: Experiments, file: Path, *, samples: int | None, title: str) -> Iterator[bytes]:
+def html(
+    experiments: Experiments, file: Path, *, samples: int | None, title: str
+) -> Iterator[bytes]:
     """The report in pieces; `file` is what it will be called."""
     name = title or _title(experiments)
     return document(name, _pages(experiments, samples, name, file))
@@ -90,7 +99,9 @@ def _title(experiments: Experiments) -> str:
 # ---- the pages that a report carries
 
 
-def _pages(experiments: Experiments, samples: int | None, title: str, file: Path) -> Iterator[tuple[str, bytes]]:
+def _pages(
+    experiments: Experiments, samples: int | None, title: str, file: Path
+) -> Iterator[tuple[str, bytes]]:
     """Keys and compressed content. Samples come first: the index that they need serves the other pages as well."""
     listed = experiments.list()
     details: dict[str, int] = {}
@@ -113,8 +124,13 @@ def _pages(experiments: Experiments, samples: int | None, title: str, file: Path
     about = {
         "title": title,
         "made": _made(max(entry.updated for entry in listed.values())),
-        "reproduce": reproduce(experiments, file, f" --samples {'all' if samples is None else samples}"),
-        "config": [{"experiment": id, "yaml": config_text(Path(entry.folder))} for id, entry in listed.items()],
+        "reproduce": reproduce(
+            experiments, file, f" --samples {'all' if samples is None else samples}"
+        ),
+        "config": [
+            {"experiment": id, "yaml": config_text(Path(entry.folder))}
+            for id, entry in listed.items()
+        ],
         "comparisons": [{"a": a, "b": b} for a, b in pairs],
         "rows": rows,
         "all": sum(entry.responses or entry.evaluations for entry in listed.values()),
@@ -124,14 +140,19 @@ def _pages(experiments: Experiments, samples: int | None, title: str, file: Path
     yield "report", _packed(about)
 
 
-def _details(experiments: Experiments, items: list[str], chunks: dict[str, int]) -> Iterator[tuple[str, bytes]]:
+def _details(
+    experiments: Experiments, items: list[str], chunks: dict[str, int]
+) -> Iterator[tuple[str, bytes]]:
     """The pages of items that no chunk has yet; `chunks` learns where they are."""
     fresh = [item for item in dict.fromkeys(items) if item not in chunks]
     for start in range(0, len(fresh), _ITEMS):
         part = fresh[start : start + _ITEMS]
         number = max(chunks.values(), default=-1) + 1
         chunks |= dict.fromkeys(part, number)
-        yield f"details/{number}", _packed({item: _page(experiments, "sample", {"item": item}) for item in part})
+        yield (
+            f"details/{number}",
+            _packed({item: _page(experiments, "sample", {"item": item}) for item in part}),
+        )
 
 
 def asked(experiments: Sequence[str], board: dict[str, Any]) -> Iterator[Asked]:
@@ -157,7 +178,9 @@ def asked(experiments: Sequence[str], board: dict[str, Any]) -> Iterator[Asked]:
         yield "chart", {"name": name}
 
 
-def compared(experiments: Experiments, board: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+def compared(
+    experiments: Experiments, board: dict[str, Any]
+) -> dict[tuple[str, str], dict[str, Any]]:
     """The comparisons of a report, by their sides; what cannot be compared is left out."""
     pages: dict[tuple[str, str], dict[str, Any]] = {}
     for a, b in islice(_pairs(experiments, board), _MOST_PAIRS):
@@ -173,23 +196,33 @@ def _pairs(experiments: Experiments, board: dict[str, Any]) -> Iterator[tuple[st
     for id in (first, *others):
         rows = [row for row in board["rows"] if row["experiment"] == id]
         for facet in board["facets"]:
-            values = list(dict.fromkeys(row["facets"][facet] for row in rows if facet in row["facets"]))
+            values = list(
+                dict.fromkeys(row["facets"][facet] for row in rows if facet in row["facets"])
+            )
             if len(values) <= _MOST_VALUES:
-                yield from ((f"{id}::{facet}={a}", f"{id}::{facet}={b}") for a, b in combinations(values, 2))
+                yield from (
+                    (f"{id}::{facet}={a}", f"{id}::{facet}={b}") for a, b in combinations(values, 2)
+                )
     yield from ((first, other) for other in others)
 
 
 def _page(experiments: Experiments, name: str, query: dict[str, Any]) -> Any:
     """A page, or why there is none, which the app shows in its place."""
     try:
-        return page(experiments, name, {key: [str(value)] for key, value in query.items() if value != ""})
+        return page(
+            experiments, name, {key: [str(value)] for key, value in query.items() if value != ""}
+        )
     except AssayError as error:
         return {"problem": {"what": error.what, "fix": error.fix}}
 
 
 def query_text(query: dict[str, Any]) -> str:
     """As `queryText` in web/src/source.ts writes it."""
-    return "&".join(f"{_quoted(name)}={_quoted(str(query[name]))}" for name in sorted(query) if query[name] != "")
+    return "&".join(
+        f"{_quoted(name)}={_quoted(str(query[name]))}"
+        for name in sorted(query)
+        if query[name] != ""
+    )
 
 
 def _quoted(text: str) -> str:
@@ -231,10 +264,25 @@ def _printed(content: Iterable[bytes]) -> bytes:
         page, printed = Path(place, "report.html"), Path(place, "report.pdf")
         with page.open("wb") as file:
             file.writelines(content)
-        command = [browser, "--headless", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-        command += ["--disable-component-update", "--disable-sync", f"--user-data-dir={place}/profile"]
+        command = [
+            browser,
+            "--headless",
+            "--disable-gpu",
+            "--no-first-run",
+            "--disable-background-networking",
+        ]
+        command += [
+            "--disable-component-update",
+            "--disable-sync",
+            f"--user-data-dir={place}/profile",
+        ]
         command += ["--no-sandbox"] if os.geteuid() == 0 else []
-        command += ["--no-pdf-header-footer", "--virtual-time-budget=60000", f"--print-to-pdf={printed}", page.as_uri()]
+        command += [
+            "--no-pdf-header-footer",
+            "--virtual-time-budget=60000",
+            f"--print-to-pdf={printed}",
+            page.as_uri(),
+        ]
         try:
             done = subprocess.run(command, capture_output=True, timeout=180, check=False)
         except subprocess.TimeoutExpired:
@@ -245,5 +293,8 @@ def _printed(content: Iterable[bytes]) -> bytes:
             reason = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or [
                 f"exit code {done.returncode}"
             ]
-            raise UserError(f"{browser} did not print the report: {reason[0]}", fix="write a .html file and print it")
+            raise UserError(
+                f"{browser} did not print the report: {reason[0]}",
+                fix="write a .html file and print it",
+            )
         return printed.read_bytes()

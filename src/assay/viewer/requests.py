@@ -47,7 +47,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.arrived(self.connection)
-        self.close_connection |= "content-length" in self.headers or "transfer-encoding" in self.headers
+        self.close_connection |= (
+            "content-length" in self.headers or "transfer-encoding" in self.headers
+        )
         if not self._is_ours():
             self._problem(403, "this host or origin is not allowed", _OPEN)
             return
@@ -60,7 +62,12 @@ class Handler(BaseHTTPRequestHandler):
         if address.path == "/" and "token" in query:
             self._enter(query["token"][-1])
         elif address.path == "/":
-            self._answer(200, b"".join(document("Assay")), "text/html; charset=utf-8", policy=policy(served=True))
+            self._answer(
+                200,
+                b"".join(document("Assay")),
+                "text/html; charset=utf-8",
+                policy=policy(served=True),
+            )
         elif address.path == "/assets/rich.js":
             self._answer(200, asset("rich.js").encode(), "text/javascript; charset=utf-8")
         elif not self._is_known():
@@ -90,7 +97,9 @@ class Handler(BaseHTTPRequestHandler):
         elif self.headers.get_content_type() != "application/json":
             self._problem(415, "a label is JSON", "send it as application/json")
         else:
-            from assay.viewer.pages.review import save  # with all of the analysis: the first page need not wait for it
+            from assay.viewer.pages.review import (
+                save,
+            )  # with all of the analysis: the first page need not wait for it
 
             self._attempt(lambda: save(self.server.experiments, body))
 
@@ -102,7 +111,9 @@ class Handler(BaseHTTPRequestHandler):
             self._problem(411, "the body has no length", "send content-length")
         elif len(length) > len(str(LARGEST_BODY)) or int(length) > LARGEST_BODY:
             self.close_connection = True
-            self._problem(413, "a label of so many bytes is too large", f"at most {LARGEST_BODY:,} bytes")
+            self._problem(
+                413, "a label of so many bytes is too large", f"at most {LARGEST_BODY:,} bytes"
+            )
         elif len(body := self.rfile.read(int(length))) == int(length):
             return body
         else:
@@ -120,7 +131,9 @@ class Handler(BaseHTTPRequestHandler):
         except Exception as error:
             self.server.tell()
             what = f"internal error: {type(error).__name__}: {plain(str(error))[:500]}"
-            self._problem(500, what, "this is a bug in Assay; start `assay view --debug` to see where")
+            self._problem(
+                500, what, "this is a bug in Assay; start `assay view --debug` to see where"
+            )
         else:
             self._answer(200, content, "application/json")
 
@@ -147,7 +160,9 @@ class Handler(BaseHTTPRequestHandler):
                     sent = time.monotonic()
                 if not lasting or self._has_left():
                     break
-        except AssayError as error:  # a folder that is gone, for example: whoever listens asks again
+        except (
+            AssayError
+        ) as error:  # a folder that is gone, for example: whoever listens asks again
             self.wfile.write(b": " + msgspec.json.encode(error.what) + b"\n\n")
         finally:
             if lasting:
@@ -191,7 +206,9 @@ class Handler(BaseHTTPRequestHandler):
 
     # ---- answers
 
-    def _head(self, status: int, kind: str, *, policy: str = "default-src 'none'", **more: str) -> None:
+    def _head(
+        self, status: int, kind: str, *, policy: str = "default-src 'none'", **more: str
+    ) -> None:
         self.send_response(status)
         headers = {
             "content-type": kind,
@@ -219,8 +236,14 @@ class Handler(BaseHTTPRequestHandler):
         """What the parser has against a request, or a method that is not there."""
         self.server.arrived(self.connection)
         self.close_connection = True
-        self.request_version = self.protocol_version  # an answer to what has no version would have no head
-        self._problem(code, plain(message or self.responses.get(code, ("not possible", ""))[0])[:200], "go to /")
+        self.request_version = (
+            self.protocol_version
+        )  # an answer to what has no version would have no head
+        self._problem(
+            code,
+            plain(message or self.responses.get(code, ("not possible", ""))[0])[:200],
+            "go to /",
+        )
 
     def log_message(self, format: str, *args: Any) -> None:
         pass

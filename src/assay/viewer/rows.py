@@ -29,7 +29,9 @@ def read_row(index: Index, row: int) -> Shown:
     arrays = index.arrays
     kind = "evaluation" if index.judged else "run"
     try:
-        line = index.read(kind, int(arrays["response.log"][row]), int(arrays["response.position"][row]))
+        line = index.read(
+            kind, int(arrays["response.log"][row]), int(arrays["response.position"][row])
+        )
     except StoreError:
         return {}
     whole = row_of(line) or {}
@@ -43,14 +45,18 @@ def question_of(index: Index, item: int, response: Shown | None = None) -> str:
         try:
             line = index.read("dataset", int(index.arrays["item.log"][item]), position)
             fields = variables(decode_item(line))
-            asked = next((fields[name] for name in _ASKING if isinstance(fields.get(name), str)), "")
+            asked = next(
+                (fields[name] for name in _ASKING if isinstance(fields.get(name), str)), ""
+            )
             return asked or question(fields)
         except Exception:  # the file changed meanwhile, or was never ours
             pass
     if response is None:
         return ""
     messages = response.get("messages")
-    return str(response.get("prompt") or (messages_text(messages) if isinstance(messages, list) else ""))
+    return str(
+        response.get("prompt") or (messages_text(messages) if isinstance(messages, list) else "")
+    )
 
 
 def beginning(text: str) -> str:
@@ -92,7 +98,9 @@ def sample_rows(view: View, rows: Rows) -> list[Shown]:
         id, index, own = view.place(row)
         response = read_row(index, own)
         texts = {
-            "question": beginning(question_of(index, int(index.arrays["response.item"][own]), response)),
+            "question": beginning(
+                question_of(index, int(index.arrays["response.item"][own]), response)
+            ),
             "answer": beginning(answer_of(response)),
         }
         verdict = _verdict(outcome[row], passed[row], score[row])
@@ -101,7 +109,9 @@ def sample_rows(view: View, rows: Rows) -> list[Shown]:
     return shown
 
 
-def carried(experiments: Experiments, ids: Sequence[str], most: int | None = None) -> Iterator[Shown]:
+def carried(
+    experiments: Experiments, ids: Sequence[str], most: int | None = None
+) -> Iterator[Shown]:
     """At most `most` `CarriedRow`s of these experiments, or of all: whole items, those that failed most often under
     any label first."""
     everything, _ = view(experiments, ids, "", wait=True)
@@ -110,7 +120,9 @@ def carried(experiments: Experiments, ids: Sequence[str], most: int | None = Non
     verdicts = {label: [index.verdicts(label) for _, index in everything.parts] for label in labels}
     for parts in verdicts.values():
         for part, (outcome, passed, _) in enumerate(parts):
-            failed[everything.starts[part] : everything.starts[part + 1]] |= (outcome > 0) | (passed == 0)
+            failed[everything.starts[part] : everything.starts[part + 1]] |= (outcome > 0) | (
+                passed == 0
+            )
     rows = _hardest(everything.item, failed, most)
     names = list(facets_of(everything))
     layers = [{name: layers_of(index, name) for name in names} for _, index in everything.parts]
@@ -121,13 +133,21 @@ def carried(experiments: Experiments, ids: Sequence[str], most: int | None = Non
         response = read_row(index, own)
         asked = question_of(index, int(index.arrays["response.item"][own]), response)
         answer = answer_of(response)
-        judged = {label: tuple(column[own] for column in parts[part]) for label, parts in verdicts.items()}
+        judged = {
+            label: tuple(column[own] for column in parts[part]) for label, parts in verdicts.items()
+        }
         yield {
             **_common(id, index, own, response),
             "question": beginning(asked),
             "answer": beginning(answer),
-            "labels": {label: _verdict(*verdict) for label, verdict in judged.items() if verdict[0] >= 0},
-            "facets": {name: text for name in names if (text := _facet(layers[part][name], own)) is not None},
+            "labels": {
+                label: _verdict(*verdict) for label, verdict in judged.items() if verdict[0] >= 0
+            },
+            "facets": {
+                name: text
+                for name in names
+                if (text := _facet(layers[part][name], own)) is not None
+            },
             "tags": tags[part].get(own, []),
             "text": f"{asked}\n{answer}",
         }

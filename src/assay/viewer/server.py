@@ -34,7 +34,11 @@ def private_token() -> str:
     file = state_folder() / "view" / "token"
     with suppress(OSError, ValueError):
         token = file.read_text(encoding="ascii").strip()
-        if len(token) >= 32 and not file.stat().st_mode & 0o077 and token.replace("-", "").replace("_", "").isalnum():
+        if (
+            len(token) >= 32
+            and not file.stat().st_mode & 0o077
+            and token.replace("-", "").replace("_", "").isalnum()
+        ):
             return token
     token = secrets.token_urlsafe(32)
     with suppress(StoreError):  # then it is good for this once
@@ -57,7 +61,9 @@ class Server(ThreadingHTTPServer):
         self.closed = threading.Event()
         self.streams = threading.BoundedSemaphore(MOST_STREAMS)
         self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
-        self._due: dict[socket.socket, float] = {}  # until when each connection's request must be whole
+        self._due: dict[
+            socket.socket, float
+        ] = {}  # until when each connection's request must be whole
         try:
             super().__init__((HOST, port), Handler)
         except OSError as error:
@@ -73,7 +79,9 @@ class Server(ThreadingHTTPServer):
     def process_request(self, request: Any, client_address: Any) -> None:
         if not self._free.acquire(blocking=False):
             with suppress(OSError):
-                request.send(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+                request.send(
+                    b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+                )
             self.shutdown_request(request)
             return
         try:

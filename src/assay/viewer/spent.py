@@ -15,7 +15,9 @@ from assay.viewer.query import layers_of
 ANSWERED = 2  # outcomes below it, ok and refused, are answers: what they took and cost counts
 
 
-def spent(experiments: Experiments, id: str, facets: Sequence[str], *, wait: bool = False) -> "Spent | None":
+def spent(
+    experiments: Experiments, id: str, facets: Sequence[str], *, wait: bool = False
+) -> "Spent | None":
     """The costs of an experiment by facets; None while the index is being made, unless the caller waits for it."""
     index, share = open_index(experiments, id, wait=wait)
     return Spent(index, facets) if share is None else None
@@ -30,10 +32,16 @@ class Spent:
         self._groups: dict[tuple[str, ...], tuple[float | None, float | None]] = {}
         for values, rows in grouped(index, facets):
             own = rows[answered[rows]]
-            latency, cost = index.arrays["response.latency"][own], index.arrays["response.cost"][own]
+            latency, cost = (
+                index.arrays["response.latency"][own],
+                index.arrays["response.cost"][own],
+            )
             took = latency[~np.isnan(latency)]
             whole = None if np.isnan(cost).any() else float(cost.sum())
-            self._groups[values] = (float(np.median(took)) if len(took) else None, whole if len(own) else None)
+            self._groups[values] = (
+                float(np.median(took)) if len(took) else None,
+                whole if len(own) else None,
+            )
 
     def of(self, values: Mapping[str, str]) -> tuple[float | None, float | None]:
         """Latency and cost of the responses with these values."""
@@ -58,7 +66,9 @@ def _column(index: Index, name: str) -> tuple[Any, list[str]]:
     codes = np.zeros(len(index), np.int64)
     layers = layers_of(index, name) or layers_of(index, name.removeprefix("metadata."))
     if not layers:
-        raise UserError(f"the samples have no facet {name!r} with few values", fix="choose another facet")
+        raise UserError(
+            f"the samples have no facet {name!r} with few values", fix="choose another facet"
+        )
     for own, names in layers:
         texts += [text for text in names if text not in texts]
         places = np.array([*(texts.index(text) for text in names), 0], np.int64)

@@ -33,18 +33,29 @@ class Tagged(msgspec.Struct, kw_only=True):
 
 def tags_of(experiments: Experiments, id: str) -> list[Tagged]:
     """The last word of each person on each answer, where it has a tag or a note."""
-    return experiments.cached(("tags", id), [id], lambda: _tags_of(experiments.source(id)), _MOST_KEPT)
+    return experiments.cached(
+        ("tags", id), [id], lambda: _tags_of(experiments.source(id)), _MOST_KEPT
+    )
 
 
 def _tags_of(source: Source) -> list[Tagged]:
     latest: dict[Any, Tagged] = {}
     for _, record in read_rows(FileLog((source.folder or source.path.parent) / FILE), Tagged):
-        place = (record.item, record.sample, record.model, record.response, record.scorer, record.annotator)
+        place = (
+            record.item,
+            record.sample,
+            record.model,
+            record.response,
+            record.scorer,
+            record.annotator,
+        )
         latest[place] = record
     return [record for record in latest.values() if record.tags or record.note]
 
 
-def tagged(experiments: Experiments, id: str, index: Index, tags: Collection[str]) -> npt.NDArray[np.bool_]:
+def tagged(
+    experiments: Experiments, id: str, index: Index, tags: Collection[str]
+) -> npt.NDArray[np.bool_]:
     """The rows that have one of these tags."""
     mask = np.zeros(len(index), np.bool_)
     for record in tags_of(experiments, id):
@@ -58,7 +69,9 @@ def rows_at(index: Index, record: Tagged) -> npt.NDArray[np.bool_]:
     arrays, models = index.arrays, index.coded.models
     number = index.number(record.item)
     if record.response:
-        return (arrays["response.key"] == np.uint64(short(record.response))) & (arrays["response.item"] == number)
+        return (arrays["response.key"] == np.uint64(short(record.response))) & (
+            arrays["response.item"] == number
+        )
     if record.model not in models:
         return np.zeros(len(index), np.bool_)
     same = (arrays["response.item"] == number) & (arrays["response.sample"] == record.sample)

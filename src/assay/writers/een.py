@@ -36,8 +36,12 @@ def _een(kind: type[msgspec.Struct], last: str) -> Any:
     """The row with EEN's fields, which come first: the decoder leaves out all others."""
     types: dict[str, Any] = get_type_hints(kind)
     names = kind.__struct_fields__[: kind.__struct_fields__.index(last) + 1]
-    fields = [(name, types[name], getattr(kind(item_id=""), name)) for name in names if name != "item_id"]
-    return msgspec.defstruct(f"Een{kind.__name__}", [("item_id", str), *fields], kw_only=True, gc=False)
+    fields = [
+        (name, types[name], getattr(kind(item_id=""), name)) for name in names if name != "item_id"
+    ]
+    return msgspec.defstruct(
+        f"Een{kind.__name__}", [("item_id", str), *fields], kw_only=True, gc=False
+    )
 
 
 _FILES = {"responses": ROWS_FILE["run"], "evaluations": ROWS_FILE["evaluation"]}

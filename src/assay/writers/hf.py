@@ -32,7 +32,9 @@ def hf(export: Export) -> None:
     info = {"citation": "", "description": "", "features": features, "homepage": "", "license": ""}
     state: dict[str, Any] = {
         "_data_files": [{"filename": _ROWS}],
-        "_fingerprint": digest("hf", canonical(types), str(export.tables.source.path).encode()).hex()[:16],
+        "_fingerprint": digest(
+            "hf", canonical(types), str(export.tables.source.path).encode()
+        ).hex()[:16],
         "_format_columns": None,
         "_format_kwargs": {},
         "_format_type": None,
@@ -49,7 +51,9 @@ def _write_rows(export: Export, types: dict[str, str], path: Path) -> None:
     try:
         import pyarrow as pa
     except ImportError:
-        raise UserError("this needs pyarrow, which is not installed", fix="pip install 'assay[hf]'") from None
+        raise UserError(
+            "this needs pyarrow, which is not installed", fix="pip install 'assay[hf]'"
+        ) from None
     schema = pa.schema([(name, getattr(pa, _ARROW[kind])()) for name, kind in types.items()])
     described = msgspec.json.encode(
         {"info": {"features": {n: {"dtype": k, "_type": "Value"} for n, k in types.items()}}}
@@ -62,7 +66,9 @@ def _write_rows(export: Export, types: dict[str, str], path: Path) -> None:
             while batch := list(islice(rows, _BATCH)):
                 columns = [
                     pa.array([_cell(cell, text) for cell in column], field.type)
-                    for column, field, text in zip(zip(*batch, strict=True), schema, texts, strict=True)
+                    for column, field, text in zip(
+                        zip(*batch, strict=True), schema, texts, strict=True
+                    )
                 ]
                 stream.write_batch(pa.record_batch(columns, schema=schema))
         file.seek(0)

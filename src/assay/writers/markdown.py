@@ -10,7 +10,17 @@ from assay.registry import writer
 from assay.text.plain import plain
 
 _ESCAPES = str.maketrans(
-    {"|": r"\|", "\\": r"\\", "`": r"\`", "*": r"\*", "_": r"\_", "[": r"\[", "<": "&lt;", "&": "&amp;", "\n": " "}
+    {
+        "|": r"\|",
+        "\\": r"\\",
+        "`": r"\`",
+        "*": r"\*",
+        "_": r"\_",
+        "[": r"\[",
+        "<": "&lt;",
+        "&": "&amp;",
+        "\n": " ",
+    }
 )
 
 

@@ -45,4 +45,6 @@ def _copy_samples(export: Export, place: str) -> None:
         file.writelines(line + b"\n" for line in export.lines())
         file.flush()
         with connect([]) as connection:
-            connection.execute(f"COPY ({read_rows([file.name], export.columns())}) TO {place} ({_OPTIONS})")
+            connection.execute(
+                f"COPY ({read_rows([file.name], export.columns())}) TO {place} ({_OPTIONS})"
+            )

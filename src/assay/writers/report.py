@@ -14,6 +14,10 @@ def report(export: Export, *, samples: int = SAMPLES, title: str = "") -> None:
     """One HTML file: leaderboard, comparisons, plots and up to `samples` samples, the hardest items first (-1: all)."""
     folder = export.tables.source.folder
     if folder is None:
-        raise UserError("a report is made of an experiment's folder", where=str(export.tables.source.path))
+        raise UserError(
+            "a report is made of an experiment's folder", where=str(export.tables.source.path)
+        )
     name = export.path or Path("report.html")
-    export.write(html(Experiments([folder]), name, samples=None if samples < 0 else samples, title=title))
+    export.write(
+        html(Experiments([folder]), name, samples=None if samples < 0 else samples, title=title)
+    )

@@ -15,19 +15,27 @@ from tests.analysis.rows import counted, rows_of, save
 
 
 def marked(found: Across) -> list[tuple[str, str]]:
-    return [(name, label) for name, cells in found.sides.items() for label, cell in cells.items() if cell.best]
+    return [
+        (name, label)
+        for name, cells in found.sides.items()
+        for label, cell in cells.items()
+        if cell.best
+    ]
 
 
 def both(*passes: int, n: int = 100) -> list[dict[str, Any]]:
     """Rows under the labels a, b, … with so many passes each."""
     return [
-        row for label, count in zip("abc", passes, strict=False) for row in counted(count, n, label=label, scorer=label)
+        row
+        for label, count in zip("abc", passes, strict=False)
+        for row in counted(count, n, label=label, scorer=label)
     ]
 
 
 def test_a_best_value_differs_from_all_others(tmp_path: Path) -> None:
     paths = [
-        save(tmp_path / name, both(*passes)) for name, passes in {"x": (90, 50), "y": (60, 52), "z": (58, 50)}.items()
+        save(tmp_path / name, both(*passes))
+        for name, passes in {"x": (90, 50), "y": (60, 52), "z": (58, 50)}.items()
     ]
     found = across(paths)
     assert marked(found) == [("x", "a")], "under b nobody is better than chance allows"
@@ -36,12 +44,17 @@ def test_a_best_value_differs_from_all_others(tmp_path: Path) -> None:
 
 
 def test_the_best_of_two_that_are_alike_is_not_marked(tmp_path: Path) -> None:
-    paths = [save(tmp_path / name, both(passes)) for name, passes in {"x": 90, "y": 89, "z": 40}.items()]
+    paths = [
+        save(tmp_path / name, both(passes)) for name, passes in {"x": 90, "y": 89, "z": 40}.items()
+    ]
     assert marked(across(paths)) == []
 
 
 def test_less_can_be_better(tmp_path: Path) -> None:
-    paths = [save(tmp_path / name, both(passes, 100 - passes)) for name, passes in {"x": 90, "y": 40}.items()]
+    paths = [
+        save(tmp_path / name, both(passes, 100 - passes))
+        for name, passes in {"x": 90, "y": 40}.items()
+    ]
     assert marked(across(paths)) == [("x", "a"), ("y", "b")]
     assert marked(across(paths, lower=["b"])) == [("x", "a"), ("x", "b")]
 
@@ -61,7 +74,11 @@ def test_marks_are_those_of_exact_tests_with_holms_correction(seed: int, tmp_pat
             for label, given in of.items()
         ]
         save(tmp_path / name, chain(*rows))
-    tests = [(label, first, second) for label in "ab" for first, second in (("x", "y"), ("x", "z"), ("y", "z"))]
+    tests = [
+        (label, first, second)
+        for label in "ab"
+        for first, second in (("x", "y"), ("x", "z"), ("y", "z"))
+    ]
     p_values: list[float] = []
     winners: list[str] = []
     for label, first, second in tests:
@@ -70,7 +87,11 @@ def test_marks_are_those_of_exact_tests_with_holms_correction(seed: int, tmp_pat
         p_values.append(binomtest(gained, gained + lost).pvalue if gained + lost else 1.0)
         winners.append(first if gained > lost else second)
     real = multipletests(p_values, alpha=0.05, method="holm")[0]
-    wins = [(winner, label) for (label, _, _), winner, is_real in zip(tests, winners, real, strict=True) if is_real]
+    wins = [
+        (winner, label)
+        for (label, _, _), winner, is_real in zip(tests, winners, real, strict=True)
+        if is_real
+    ]
     assert sorted(marked(across([tmp_path / name for name in "xyz"]))) == sorted(
         {one for one in wins if wins.count(one) == 2}
     )

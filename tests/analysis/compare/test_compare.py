@@ -17,13 +17,20 @@ from tests.support import Lab
 
 
 def pair_of(tmp_path: Path, baseline: Any, candidate: Any, **options: Any) -> Pair:
-    (pair,) = compare([save(tmp_path / "old", baseline), save(tmp_path / "new", candidate)], **options).pairs
+    (pair,) = compare(
+        [save(tmp_path / "old", baseline), save(tmp_path / "new", candidate)], **options
+    ).pairs
     return pair
 
 
 def test_two_experiments_of_one_sample_an_item(tmp_path: Path) -> None:
-    found = compare([save(tmp_path / "old", counted(60, 100)), save(tmp_path / "new", counted(80, 100))])
-    assert [(one.name, one.value, one.ranks) for one in found.standings] == [("new", 0.8, (1, 1)), ("old", 0.6, (2, 2))]
+    found = compare(
+        [save(tmp_path / "old", counted(60, 100)), save(tmp_path / "new", counted(80, 100))]
+    )
+    assert [(one.name, one.value, one.ranks) for one in found.standings] == [
+        ("new", 0.8, (1, 1)),
+        ("old", 0.6, (2, 2)),
+    ]
     assert (found.standings[0].ci_low, found.standings[0].ci_high) == wilson(80, 100)
     (pair,) = found.pairs
     assert (pair.candidate, pair.baseline, pair.items) == ("new", "old", 100)
@@ -84,19 +91,32 @@ def test_graded_scores_and_metrics(tmp_path: Path) -> None:
 
 def test_holm_corrects_over_all_pairs_and_ranks_overlap(tmp_path: Path) -> None:
     sides = {"a": 500, "b": 505, "c": 600}
-    found = compare([save(tmp_path / name, counted(passes, 1000)) for name, passes in sides.items()])
-    assert [(one.name, one.ranks) for one in found.standings] == [("c", (1, 1)), ("b", (2, 3)), ("a", (2, 3))]
+    found = compare(
+        [save(tmp_path / name, counted(passes, 1000)) for name, passes in sides.items()]
+    )
+    assert [(one.name, one.ranks) for one in found.standings] == [
+        ("c", (1, 1)),
+        ("b", (2, 3)),
+        ("a", (2, 3)),
+    ]
     by_name = {(pair.candidate, pair.baseline): pair for pair in found.pairs}
     alone = by_name["b", "a"]
-    assert alone.p_corrected == alone.p == mcnemar(5, 0) > 0.05  # the largest of three is not multiplied
+    assert (
+        alone.p_corrected == alone.p == mcnemar(5, 0) > 0.05
+    )  # the largest of three is not multiplied
     assert by_name["c", "a"].p_corrected == pytest.approx(3 * mcnemar(100, 0))
     assert by_name["c", "b"].p_corrected == pytest.approx(2 * mcnemar(95, 0))
 
 
 def test_values_of_a_facet_within_one_experiment(tmp_path: Path) -> None:
-    rows = counted(30, 50, metadata={"model_id": "small"}) + counted(45, 50, metadata={"model_id": "large", "t": 0})
+    rows = counted(30, 50, metadata={"model_id": "small"}) + counted(
+        45, 50, metadata={"model_id": "large", "t": 0}
+    )
     folder = save(tmp_path / "one", rows)
-    assert [one.name for one in compare([folder], facet="metadata.model_id").standings] == ["large", "small"]
+    assert [one.name for one in compare([folder], facet="metadata.model_id").standings] == [
+        "large",
+        "small",
+    ]
     (pair,) = compare([folder], facet="model_id", values=["small", "large"]).pairs
     assert (pair.candidate, pair.verdict) == ("large", "better")
     by_type = compare([folder], facet="t", values=["0", "null"])
@@ -104,7 +124,9 @@ def test_values_of_a_facet_within_one_experiment(tmp_path: Path) -> None:
 
 
 def test_where_narrows_the_rows(tmp_path: Path) -> None:
-    rows = counted(10, 50, metadata={"p": "x", "m": 1}) + counted(20, 50, metadata={"p": "x", "m": 2})
+    rows = counted(10, 50, metadata={"p": "x", "m": 1}) + counted(
+        20, 50, metadata={"p": "x", "m": 2}
+    )
     folder = save(tmp_path / "one", rows + counted(50, 50, metadata={"p": "y", "m": 1}))
     values = [one.value for one in compare([folder], facet="m", where={"p": "x"}).standings]
     assert values == [0.4, 0.2]
@@ -142,7 +164,9 @@ def test_a_missing_sample_flips_no_item(tmp_path: Path) -> None:
 
 def test_order_of_rows_changes_no_number(tmp_path: Path) -> None:
     number = np.random.default_rng(8)
-    old, new = ({f"q{i}": [float(v) for v in number.random(3).round(1)] for i in range(40)} for _ in "ab")
+    old, new = (
+        {f"q{i}": [float(v) for v in number.random(3).round(1)] for i in range(40)} for _ in "ab"
+    )
     first, second = rows_of(old), rows_of(new)
     made: list[Comparison] = []
     for turn in range(3):
@@ -185,8 +209,13 @@ def test_a_model_that_was_served_differently_is_named(tmp_path: Path) -> None:
 
 def test_the_experiments_own_policy_is_used(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
-    lab.write("score.py", "def score(response, ground_truth):\n    return 1 / (int(response) - 2) > 0\n")
-    lab.config |= {"evaluation_methods": [f"{tmp_path}/score.py:score"], "policy": {"on_error": "wrong"}}
+    lab.write(
+        "score.py", "def score(response, ground_truth):\n    return 1 / (int(response) - 2) > 0\n"
+    )
+    lab.config |= {
+        "evaluation_methods": [f"{tmp_path}/score.py:score"],
+        "policy": {"on_error": "wrong"},
+    }
     lab.config["models"] = [lab.model("a"), lab.model("b")]
     lab.run()
     found = compare([tmp_path / "out"], facet="model_name")
@@ -205,7 +234,9 @@ def test_false_alarms_stay_below_alpha(tmp_path: Path) -> None:
         rows: list[dict[str, Any]] = []
         for model in "abc":
             rows += [
-                evaluation(f"q{item}", bool(number.random() < chance[item]), sample, model_name=model)
+                evaluation(
+                    f"q{item}", bool(number.random() < chance[item]), sample, model_name=model
+                )
                 for item in range(60)
                 for sample in range(2)
             ]
@@ -229,21 +260,33 @@ def test_one_experiment_only(tmp_path: Path) -> None:
 
 
 def test_no_common_items(tmp_path: Path) -> None:
-    paths = [save(tmp_path / "old", rows_of({"a": True})), save(tmp_path / "new", rows_of({"b": True}))]
+    paths = [
+        save(tmp_path / "old", rows_of({"a": True})),
+        save(tmp_path / "new", rows_of({"b": True})),
+    ]
     refused("have no item in common", *paths)
 
 
 def test_a_facet_or_value_that_does_not_exist(tmp_path: Path) -> None:
     folder = save(tmp_path / "one", counted(1, 3, metadata={"model_id": "demo-small"}))
-    assert "did you mean 'metadata.model_id'" in refused("exists in no row", folder, facet="metadata.modelid").fix
+    assert (
+        "did you mean 'metadata.model_id'"
+        in refused("exists in no row", folder, facet="metadata.modelid").fix
+    )
     error = refused(
-        "no row has metadata.model_id = 'demo-smal'", folder, facet="metadata.model_id", values=["demo-smal"]
+        "no row has metadata.model_id = 'demo-smal'",
+        folder,
+        facet="metadata.model_id",
+        values=["demo-smal"],
     )
     assert "did you mean 'demo-small'" in error.fix
 
 
 def test_labels_that_differ(tmp_path: Path) -> None:
-    old, new = save(tmp_path / "old", counted(1, 3)), save(tmp_path / "new", counted(1, 3, label="C++"))
+    old, new = (
+        save(tmp_path / "old", counted(1, 3)),
+        save(tmp_path / "new", counted(1, 3, label="C++")),
+    )
     refused(r"no label is common to all: old has match; new has C\+\+", old, new)
     assert "match" in refused("'new' has no label 'match'", old, new, label="match").what
     both = save(tmp_path / "both", counted(1, 3) + counted(2, 3, label="C++"))
@@ -270,7 +313,10 @@ def test_a_metric_that_is_no_mean_over_items(tmp_path: Path) -> None:
 
 def test_too_many_sides(tmp_path: Path) -> None:
     folder = save(tmp_path / "one", counted(50, 200))
-    assert "name those to compare" in refused("there are 200 values of 'item_id'", folder, facet="item_id").fix
+    assert (
+        "name those to compare"
+        in refused("there are 200 values of 'item_id'", folder, facet="item_id").fix
+    )
     refused("have no item in common", folder, facet="item_id", values=["q00001", "q00002"])
 
 

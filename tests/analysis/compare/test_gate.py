@@ -41,10 +41,18 @@ def test_bounds(tmp_path: Path, bounds: dict[str, float], outcome: str, by_numbe
 
 @pytest.mark.parametrize(
     ("passes", "outcome", "by_number"),
-    [(700, "passed", "passed"), (693, "passed", "passed"), (686, "inconclusive", "passed"), (600, "failed", "failed")],
+    [
+        (700, "passed", "passed"),
+        (693, "passed", "passed"),
+        (686, "inconclusive", "passed"),
+        (600, "failed", "failed"),
+    ],
 )
 def test_drops_below_a_baseline(tmp_path: Path, passes: int, outcome: str, by_number: str) -> None:
-    baseline, folder = save(tmp_path / "old", counted(700, 1000)), save(tmp_path / "new", counted(passes, 1000))
+    baseline, folder = (
+        save(tmp_path / "old", counted(700, 1000)),
+        save(tmp_path / "new", counted(passes, 1000)),
+    )
     check = checked(folder, baseline=baseline, max_drop=0.02)
     assert check.value == pytest.approx((passes - 700) / 1000)
     assert check.outcome == outcome
@@ -53,7 +61,10 @@ def test_drops_below_a_baseline(tmp_path: Path, passes: int, outcome: str, by_nu
 
 
 def test_a_gain_is_no_drop(tmp_path: Path) -> None:
-    baseline, folder = save(tmp_path / "old", counted(50, 100)), save(tmp_path / "new", counted(80, 100))
+    baseline, folder = (
+        save(tmp_path / "old", counted(50, 100)),
+        save(tmp_path / "new", counted(80, 100)),
+    )
     assert checked(folder, baseline=baseline, max_drop=0.0).outcome == "passed"
 
 
@@ -98,7 +109,10 @@ def test_facets_choose_rows(tmp_path: Path) -> None:
 
 
 def test_items_on_one_side_only_are_left_out_and_said(tmp_path: Path) -> None:
-    baseline, folder = save(tmp_path / "old", counted(60, 100)), save(tmp_path / "new", counted(60, 90))
+    baseline, folder = (
+        save(tmp_path / "old", counted(60, 100)),
+        save(tmp_path / "new", counted(60, 90)),
+    )
     check = checked(folder, baseline=baseline, max_drop=0.5)
     assert check.outcome == "passed"
     assert "(10 items are only on one side)" in check.why
@@ -113,7 +127,10 @@ def test_false_alarms_at_the_very_bound(tmp_path: Path) -> None:
         chance = np.clip(random.beta(6, 2, 80), 0.05, 1)
         old = {f"q{i}": bool(random.random() < chance[i]) for i in range(80)}
         new = {f"q{i}": bool(random.random() < chance[i] - 0.05) for i in range(80)}
-        baseline, folder = save(tmp_path / "old", rows_of(old)), save(tmp_path / "new", rows_of(new))
+        baseline, folder = (
+            save(tmp_path / "old", rows_of(old)),
+            save(tmp_path / "new", rows_of(new)),
+        )
         outcomes.append(checked(folder, baseline=baseline, max_drop=0.05).outcome)
     allowed = 0.025 + 3 * (0.025 * 0.975 / 50) ** 0.5
     assert outcomes.count("passed") / 50 <= allowed
@@ -132,7 +149,12 @@ def lab_with(tmp_path: Path, gates: list[dict[str, Any]]) -> Path:
 
 def test_the_folders_own_gates(tmp_path: Path) -> None:
     gates = [
-        {"metric": "pass@1", "label": "exact_match", "min": 0.2, "facets": {"metadata.model_id": "calculator"}},
+        {
+            "metric": "pass@1",
+            "label": "exact_match",
+            "min": 0.2,
+            "facets": {"metadata.model_id": "calculator"},
+        },
         {"metric": "mean", "label": "contains", "min": 0.1, "max": 0.9},
     ]
     gated = gate(lab_with(tmp_path, gates))
@@ -150,13 +172,18 @@ def test_a_config_of_gates_alone(tmp_path: Path) -> None:
     config = tmp_path / "gates.yaml"
     config.write_text("gates:\n  - {min: 0.4}\n  - {max_drop: 0.1}\n")
     gated: Gated = gate(folder, config=config, baseline=tmp_path / "base")
-    assert [(check.bound, check.outcome) for check in gated.checks] == [("min", "passed"), ("max_drop", "passed")]
+    assert [(check.bound, check.outcome) for check in gated.checks] == [
+        ("min", "passed"),
+        ("max_drop", "passed"),
+    ]
     with pytest.raises(UserError, match="needs a baseline"):
         gate(folder, config=config)
 
 
 def test_the_configs_policy_and_metrics_are_used(tmp_path: Path) -> None:
-    folder = save(tmp_path / "e", counted(60, 90) + rows_of({f"x{i}": "unparsed" for i in range(10)}))
+    folder = save(
+        tmp_path / "e", counted(60, 90) + rows_of({f"x{i}": "unparsed" for i in range(10)})
+    )
     config = tmp_path / "gates.yaml"
     config.write_text(
         "metrics: [{name: lenient, type: pass_rate, on_unparsed: exclude}]\ngates: [{metric: lenient, min: 0.5}]"
@@ -167,13 +194,22 @@ def test_the_configs_policy_and_metrics_are_used(tmp_path: Path) -> None:
 
 
 def test_gates_in_a_config_are_checked_and_written_out(tmp_path: Path) -> None:
-    config = load({"gates": [{"min": 0.5}, {"max_drop": 0.02, "baseline": "output/base"}]}, need="gate")
+    config = load(
+        {"gates": [{"min": 0.5}, {"max_drop": 0.02, "baseline": "output/base"}]}, need="gate"
+    )
     assert config.gates[0] == GateConfig(min=0.5)
     assert config.gates[1].baseline == str(Path.cwd() / "output/base")
     assert load(resolved(config), need="gate").gates == config.gates
     with pytest.raises(ConfigError) as error:
-        load({"gates": [{}, {"min": 1, "baseline": "x"}, {"max_drop": -1}, {"minn": 1}]}, need="gate")
-    for part in ("a gate needs a bound", "a baseline is only for max_drop", "max_drop must be", "did you mean 'min'"):
+        load(
+            {"gates": [{}, {"min": 1, "baseline": "x"}, {"max_drop": -1}, {"minn": 1}]}, need="gate"
+        )
+    for part in (
+        "a gate needs a bound",
+        "a baseline is only for max_drop",
+        "max_drop must be",
+        "did you mean 'min'",
+    ):
         assert part in str(error.value)
 
 

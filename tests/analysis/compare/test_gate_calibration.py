@@ -54,7 +54,9 @@ def test_there_and_fresh(folder: Path) -> None:
         ("min_specificity", [(0.8, "passed"), (0.9, "inconclusive"), (0.97, "failed")]),
     ],
 )
-def test_bounds_are_decided_by_the_interval(folder: Path, bound: str, outcomes: list[tuple[float, str]]) -> None:
+def test_bounds_are_decided_by_the_interval(
+    folder: Path, bound: str, outcomes: list[tuple[float, str]]
+) -> None:
     for threshold, outcome in outcomes:
         fresh, check = checks(folder, **{bound: threshold})
         assert (fresh.outcome, check.outcome, check.threshold) == ("passed", outcome, threshold)
@@ -75,7 +77,10 @@ def test_too_old(folder: Path) -> None:
     age(folder, 40)
     (check,) = checks(folder, max_age_days=30, min_kappa=0.1)
     assert check.outcome == "failed"
-    assert check.why == f"it is 40 days old, more than 30; run `assay judge calibrate {folder} --label right`"
+    assert (
+        check.why
+        == f"it is 40 days old, more than 30; run `assay judge calibrate {folder} --label right`"
+    )
 
 
 def test_missing(tmp_path: Path, folder: Path) -> None:
@@ -83,14 +88,18 @@ def test_missing(tmp_path: Path, folder: Path) -> None:
     other = save(tmp_path / "f", rows)
     (check,) = checks(other, min_kappa=0.1)
     assert (check.outcome, check.value) == ("failed", None)
-    assert check.why.startswith(f"there is no calibration of it in {str(other)!r}; run `assay judge calibrate")
+    assert check.why.startswith(
+        f"there is no calibration of it in {str(other)!r}; run `assay judge calibrate"
+    )
     (there,) = checks(other, path=str(folder))
     assert there.outcome == "passed"
 
 
 def test_of_another_judge(tmp_path: Path, folder: Path) -> None:
     details = {"judge": {"id": "ffff", "model": "k"}}
-    other = save(tmp_path / "f", [verdict(f"q{n}", True, detailed_results=details) for n in range(9)])
+    other = save(
+        tmp_path / "f", [verdict(f"q{n}", True, detailed_results=details) for n in range(9)]
+    )
     (check,) = checks(other, path=str(folder))
     assert check.outcome == "failed"
     assert "it is of the judge 0123456789abcdef, and the rows are by ffff; run" in check.why
@@ -103,7 +112,11 @@ def test_a_calibration_without_an_interval_is_inconclusive(tmp_path: Path) -> No
     folder = save(tmp_path / "e", [verdict("q", True)])
     calibrate(folder, [label("q", 1)])
     fresh, kappa, specificity = checks(folder, min_kappa=0.5, min_specificity=0.5)
-    assert [check.outcome for check in (fresh, kappa, specificity)] == ["passed", "inconclusive", "inconclusive"]
+    assert [check.outcome for check in (fresh, kappa, specificity)] == [
+        "passed",
+        "inconclusive",
+        "inconclusive",
+    ]
     assert specificity.why == "people failed none of the answers"
 
 
@@ -118,10 +131,14 @@ def test_one_that_cannot_be_read_is_to_be_made_again(folder: Path) -> None:
 
 
 def test_beside_other_bounds_and_in_reports(folder: Path) -> None:
-    gated = gate(folder, min=0.4, calibration={"label": "right", "max_age_days": 9, "min_kappa": 0.95})
+    gated = gate(
+        folder, min=0.4, calibration={"label": "right", "max_age_days": 9, "min_kappa": 0.95}
+    )
     assert [check.outcome for check in gated.checks] == ["passed", "failed", "passed"]
     assert gated.outcome == "failed"
-    assert "| calibration right | not older than 9 days | 0.0 days | – |" in sheet(gated).form("markdown")
+    assert "| calibration right | not older than 9 days | 0.0 days | – |" in sheet(gated).form(
+        "markdown"
+    )
     assert "failed: kappa of judge right, at least 0.95: 0.798" in gate_text(gated)
 
 

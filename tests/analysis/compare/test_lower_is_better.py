@@ -28,7 +28,9 @@ def scorers() -> dict[str, Any]:
     for format in registry.formats("scorer"):
         registry.scorer.of_format(f"{format}.any")
     named = {name: registry.scorer.get(name) for name in registry.scorer.names()}
-    return named | {name: function for name, function in registry.scorer._found.items() if "." in name}
+    return named | {
+        name: function for name, function in registry.scorer._found.items() if "." in name
+    }
 
 
 DECLARED = sorted(name for name, function in scorers().items() if function.__assay__.get(LOWER))
@@ -38,25 +40,36 @@ def test_what_says_that_lower_is_better_declares_it() -> None:
     assert {"ter", "wer", "cer", "hallucination", "ragicamp.hallucination"} <= set(DECLARED)
     for name, function in scorers().items():
         if function.__module__.startswith("assay."):
-            assert ("lower is better" in (function.__doc__ or "").lower()) is (name in DECLARED), name
+            assert ("lower is better" in (function.__doc__ or "").lower()) is (name in DECLARED), (
+                name
+            )
             assert Directions([]).lower([name]) is (name in DECLARED), name
 
 
 def graded(seed: int, mean: float, **more: Any) -> list[dict[str, Any]]:
     random = np.random.default_rng(seed)
-    return rows_of({f"q{n}": float(v) for n, v in enumerate(random.beta(10 * mean, 10 - 10 * mean, 60))}, **more)
+    return rows_of(
+        {f"q{n}": float(v) for n, v in enumerate(random.beta(10 * mean, 10 - 10 * mean, 60))},
+        **more,
+    )
 
 
 @pytest.mark.parametrize("scorer", DECLARED)
 def test_every_verb_respects_it(tmp_path: Path, scorer: str) -> None:
     named = {"scorer": scorer, "label": "found"}
-    low, high = save(tmp_path / "low", graded(1, 0.2, **named)), save(tmp_path / "high", graded(2, 0.6, **named))
+    low, high = (
+        save(tmp_path / "low", graded(1, 0.2, **named)),
+        save(tmp_path / "high", graded(2, 0.6, **named)),
+    )
     comparison = compare([high, low])
     (pair,) = comparison.pairs
     assert (comparison.lower_is_better, pair.verdict) == (True, "better")
     assert pair.difference < 0 < pair.gained
     assert pair.gained > pair.lost
-    assert [(standing.name, standing.ranks) for standing in comparison.standings] == [("low", (1, 1)), ("high", (2, 2))]
+    assert [(standing.name, standing.ranks) for standing in comparison.standings] == [
+        ("low", (1, 1)),
+        ("high", (2, 2)),
+    ]
     assert "lower is better" in compare_view(comparison).form("markdown")
     assert comparison.pairs[0].flips[0].item_id
     table = compare([high, low], all_labels=True)
@@ -68,7 +81,9 @@ def test_every_verb_respects_it(tmp_path: Path, scorer: str) -> None:
 
 @pytest.mark.parametrize("scorer", DECLARED)
 def test_a_refused_row_has_the_worst_value(tmp_path: Path, scorer: str) -> None:
-    rows = rows_of({"a": 0.25, "b": 0.25, "c": "refused", "d": "errored"}, scorer=scorer, label="found")
+    rows = rows_of(
+        {"a": 0.25, "b": 0.25, "c": "refused", "d": "errored"}, scorer=scorer, label="found"
+    )
     rows[0]["score"] = 1.5  # some rates exceed 1
     folder = save(tmp_path / "e", rows)
     store = MemoryStore()
@@ -84,7 +99,10 @@ def test_a_refused_row_has_the_worst_value(tmp_path: Path, scorer: str) -> None:
 def test_pass_rates_are_better_when_higher_whatever_the_score(tmp_path: Path) -> None:
     """A row of `ter` passes when its rate is low."""
     few, many = (
-        save(tmp_path / name, rows_of({f"q{n}": float(n < passes) for n in range(80)}, scorer="ter", label="ter"))
+        save(
+            tmp_path / name,
+            rows_of({f"q{n}": float(n < passes) for n in range(80)}, scorer="ter", label="ter"),
+        )
         for name, passes in (("few", 20), ("many", 60))
     )
     assert compare([few, many], metric="pass_rate").pairs[0].verdict == "better"
@@ -107,7 +125,9 @@ def test_a_scorer_of_ones_own_declares_it() -> None:
     bound = bind_scorer(distance)
     assert bound.lower_is_better
     assert planned(bound)[LOWER] is True
-    manifest = Manifest(kind="evaluation", id="e", plan={"scorers": [planned(bound) | {"name": "renamed"}]})
+    manifest = Manifest(
+        kind="evaluation", id="e", plan={"scorers": [planned(bound) | {"name": "renamed"}]}
+    )
     assert Directions([manifest]).lower(["renamed"])
     assert not Directions([manifest]).lower(["renamed", "exact_match"])
 
@@ -123,10 +143,19 @@ def test_the_best_of_k_is_the_lowest() -> None:
 def test_every_metric_says_how_it_is_better(name: str) -> None:
     """Metrics of passes are better when higher, those of costs and errors when lower, others as their label."""
     declared = registry.metric.get(name).__assay__.get(LOWER)
-    spent, errors = ("latency", "cost", "tokens", "ttft", "time_between_tokens"), ("brier_score", "calibration_error")
+    spent, errors = (
+        ("latency", "cost", "tokens", "ttft", "time_between_tokens"),
+        ("brier_score", "calibration_error"),
+    )
     if name in (*spent, *errors, "perplexity", "bits_per_byte"):
         assert declared is True
     elif name in ("mean", "median", "percentile", "min", "max", "best_of_k", "corpus_score"):
         assert declared is None
-    elif name not in ("count", "std", "position_bias", "agreement", "entropy"):  # of which more or less is neither
+    elif name not in (
+        "count",
+        "std",
+        "position_bias",
+        "agreement",
+        "entropy",
+    ):  # of which more or less is neither
         assert declared is False

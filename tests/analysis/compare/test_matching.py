@@ -36,11 +36,25 @@ class Tool:
 
     def cases(self) -> Any:
         for id, (question, right) in self.rows["answers"].items():
-            row = Response(item_id=id, sample_id=f"{id}_sample_0", model_name="m", key=key_of("tool", id))
+            row = Response(
+                item_id=id, sample_id=f"{id}_sample_0", model_name="m", key=key_of("tool", id)
+            )
             label = self.rows["label"]
-            fields = {"item_id": id, "model_name": "m", "label": label, "scorer": label, "responses": [row.key]}
-            evaluation = Evaluation(**fields, score=float(right), passed=right, key=key_of("tool", id, label))
-            yield ForeignCase({"id": id, "data": {self.rows.get("field", "question"): question}}, row, [evaluation])
+            fields = {
+                "item_id": id,
+                "model_name": "m",
+                "label": label,
+                "scorer": label,
+                "responses": [row.key],
+            }
+            evaluation = Evaluation(
+                **fields, score=float(right), passed=right, key=key_of("tool", id, label)
+            )
+            yield ForeignCase(
+                {"id": id, "data": {self.rows.get("field", "question"): question}},
+                row,
+                [evaluation],
+            )
 
     def notes(self) -> list[str]:
         return []
@@ -91,7 +105,9 @@ def test_ids_that_mean_other_questions_are_not_trusted(tmp_path: Path) -> None:
 
 def test_ids_that_mean_the_same_are_taken(tmp_path: Path) -> None:
     first = folder(tmp_path, "first", label="match", answers=SUMS)
-    second = folder(tmp_path, "second", label="match", answers={**SUMS, "q0": ("What is 0 plus 0?", True)})
+    second = folder(
+        tmp_path, "second", label="match", answers={**SUMS, "q0": ("What is 0 plus 0?", True)}
+    )
     found = assay.compare([first, second])
     assert (found.pairs[0].items, found.pairs[0].gained) == (12, 1)
     assert not any("ask the same" in note for note in found.notes)
@@ -123,7 +139,8 @@ def test_labels_of_different_names(tmp_path: Path) -> None:
 
 def test_questions_that_are_chats(tmp_path: Path) -> None:
     chats = {
-        id: ([{"role": "system", "content": "x"}, {"role": "user", "content": q}], r) for id, (q, r) in OTHER.items()
+        id: ([{"role": "system", "content": "x"}, {"role": "user", "content": q}], r)
+        for id, (q, r) in OTHER.items()
     }
     first = folder(tmp_path, "first", label="match", answers=SUMS)
     second = folder(tmp_path, "second", label="match", field="input", answers=chats)

@@ -23,9 +23,29 @@ Z = 1.959963984540054
 def metric(value: float, items: int, **more: Any) -> dict[str, Any]:
     """A metric row with the interval of a share."""
     low, high = wilson(value * items, items)
-    row: dict[str, Any] = {"metric_name": "of", "metric_type": "some.aggregate", "facets": ["model_name", "benchmark"]}
-    row |= {"model_name": "mine", "benchmark": "piqa", "label": "acc,none", "value": value, "total_item_count": items}
-    return row | {"ci_low": low, "ci_high": high, "ci_level": 0.95, "ci_method": "wilson", "num_fewshot": 0} | more
+    row: dict[str, Any] = {
+        "metric_name": "of",
+        "metric_type": "some.aggregate",
+        "facets": ["model_name", "benchmark"],
+    }
+    row |= {
+        "model_name": "mine",
+        "benchmark": "piqa",
+        "label": "acc,none",
+        "value": value,
+        "total_item_count": items,
+    }
+    return (
+        row
+        | {
+            "ci_low": low,
+            "ci_high": high,
+            "ci_level": 0.95,
+            "ci_method": "wilson",
+            "num_fewshot": 0,
+        }
+        | more
+    )
 
 
 def experiment(folder: Path, *rows: dict[str, Any]) -> Path:
@@ -35,13 +55,23 @@ def experiment(folder: Path, *rows: dict[str, Any]) -> Path:
 
 
 def published(folder: Path, *entries: dict[str, Any]) -> Path:
-    usual = {"model": "theirs", "benchmark": "piqa", "metric": "acc", "value": 0.6, "source": "a paper"}
-    (folder / "published.json").write_text(json.dumps({"references": [usual | entry for entry in entries]}))
+    usual = {
+        "model": "theirs",
+        "benchmark": "piqa",
+        "metric": "acc",
+        "value": 0.6,
+        "source": "a paper",
+    }
+    (folder / "published.json").write_text(
+        json.dumps({"references": [usual | entry for entry in entries]})
+    )
     return folder / "published.json"
 
 
 def against(folder: Path, row: dict[str, Any], entry: dict[str, Any], **options: Any) -> Agreement:
-    compared = assay.compare([experiment(folder / "own", row)], reference=published(folder, entry), **options)
+    compared = assay.compare(
+        [experiment(folder / "own", row)], reference=published(folder, entry), **options
+    )
     (agreement,) = compared.agreements
     return agreement
 
@@ -78,7 +108,9 @@ def test_without_it_the_published_score_is_exact(tmp_path: Path) -> None:
         (0.62, 1000, {"margin": 0.03}, "inconclusive"),
     ],
 )
-def test_each_verdict(tmp_path: Path, value: float, items: int, options: dict[str, Any], verdict: str) -> None:
+def test_each_verdict(
+    tmp_path: Path, value: float, items: int, options: dict[str, Any], verdict: str
+) -> None:
     assert against(tmp_path, metric(value, items), {"n": 20000}, **options).verdict == verdict
 
 
@@ -104,7 +136,9 @@ def test_equal_models_are_seldom_called_different(tmp_path: Path) -> None:
     different = 0
     for row, value in zip(rows, theirs, strict=True):
         experiment(folder, row)
-        compared = assay.compare([folder], reference=published(tmp_path, {"value": value, "n": 500}))
+        compared = assay.compare(
+            [folder], reference=published(tmp_path, {"value": value, "n": 500})
+        )
         different += compared.agreements[0].verdict in ("better", "worse")
     assert different <= 70, "five in a hundred, and three standard errors of the simulation"
 
@@ -153,7 +187,9 @@ def test_a_score_with_our_number_of_shots_goes_before_others(tmp_path: Path) -> 
         ({"metric": "of"}, True),
     ],
 )
-def test_benchmark_metric_and_filter_match(tmp_path: Path, entry: dict[str, Any], matches: bool) -> None:
+def test_benchmark_metric_and_filter_match(
+    tmp_path: Path, entry: dict[str, Any], matches: bool
+) -> None:
     if matches:
         assert against(tmp_path, metric(0.6, 100), entry).label == "acc,none"
     else:
@@ -162,7 +198,9 @@ def test_benchmark_metric_and_filter_match(tmp_path: Path, entry: dict[str, Any]
 
 
 def test_of_several_models_the_one_of_the_same_name(tmp_path: Path) -> None:
-    file = published(tmp_path, {"model": "org/Mine", "value": 0.5}, {"model": "org/other", "value": 0.9})
+    file = published(
+        tmp_path, {"model": "org/Mine", "value": 0.5}, {"model": "org/other", "value": 0.9}
+    )
     folder = experiment(tmp_path / "own", metric(0.6, 100))
     (agreement,) = assay.compare([folder], reference=file).agreements
     assert agreement.reference == "org/Mine"
@@ -173,7 +211,8 @@ def test_of_several_models_the_one_of_the_same_name(tmp_path: Path) -> None:
 def test_an_ordinary_experiment_is_called_like_its_folder(tmp_path: Path) -> None:
     folder = save(tmp_path / "quiz", counted(60, 100))
     (folder / "metrics.jsonl").write_text(
-        json.dumps(metric(0.6, 100, metric_type="mean", label="match", facets=[], benchmark=None)) + "\n"
+        json.dumps(metric(0.6, 100, metric_type="mean", label="match", facets=[], benchmark=None))
+        + "\n"
     )
     entry = {"benchmark": "quiz", "metric": "match", "value": 0.6}
     (agreement,) = assay.compare([folder], reference=published(tmp_path, entry)).agreements
@@ -198,14 +237,20 @@ def test_the_shipped_file_is_whole() -> None:
     whole = files("assay") / "data" / "reference_scores.json"
     entries = load_references(Path(str(whole)))
     assert len(entries.references) > 80
-    assert len({(e.model, e.benchmark, e.metric, e.shots) for e in entries.references}) == len(entries.references)
+    assert len({(e.model, e.benchmark, e.metric, e.shots) for e in entries.references}) == len(
+        entries.references
+    )
     for entry in entries.references:
         assert entry.source in entries.sources
         assert entry.n is not None
         assert 0 < entry.value < 1
-        if entry.stderr is not None:  # exact numbers: so many of so many items, and the error that follows from them
+        if (
+            entry.stderr is not None
+        ):  # exact numbers: so many of so many items, and the error that follows from them
             assert entry.value * entry.n == pytest.approx(round(entry.value * entry.n), abs=0.01)
-            assert entry.stderr == pytest.approx(math.sqrt(entry.value * (1 - entry.value) / (entry.n - 1)), abs=2e-6)
+            assert entry.stderr == pytest.approx(
+                math.sqrt(entry.value * (1 - entry.value) / (entry.n - 1)), abs=2e-6
+            )
 
 
 # ---- what is refused
@@ -239,7 +284,9 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
     bare = metric(0.6, 100, ci_low=None)
     with pytest.raises(UserError, match="neither an interval nor a standard error"):
         against(tmp_path, bare, {})
-    assert against(tmp_path, bare | {"stderr": 0.02}, {"value": 0.5}).p == pytest.approx(2 * stats.t.sf(5, 99))
+    assert against(tmp_path, bare | {"stderr": 0.02}, {"value": 0.5}).p == pytest.approx(
+        2 * stats.t.sf(5, 99)
+    )
 
 
 def test_unfinished_rows_are_incomplete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,4 +296,6 @@ def test_unfinished_rows_are_incomplete(tmp_path: Path, monkeypatch: pytest.Monk
     assert against(tmp_path, metric(0.6, 5000), {}).verdict == "incomplete"
     agreement = against(tmp_path, metric(0.6, 5000), {}, partial=True)
     assert (agreement.verdict, agreement.partial) == ("agrees", "3 of 4 labels")
-    assert isinstance(assay.compare([tmp_path / "own"], reference=published(tmp_path, {})), Referenced)
+    assert isinstance(
+        assay.compare([tmp_path / "own"], reference=published(tmp_path, {})), Referenced
+    )

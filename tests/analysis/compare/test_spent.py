@@ -13,16 +13,27 @@ from assay.analysis.compare.gate_calibration import Check
 from tests.analysis.rows import counted, rows_of, save
 
 
-def experiment(folder: Path, factor: float, *, labels: tuple[str, ...] = ("match",), n: int = 60) -> Path:
+def experiment(
+    folder: Path, factor: float, *, labels: tuple[str, ...] = ("match",), n: int = 60
+) -> Path:
     """Items that take as long on both sides but for a factor and some noise."""
     random, own = np.random.default_rng(1), np.random.default_rng(int(factor * 10))
     seconds = random.lognormal(0, 0.5, n) * factor * own.lognormal(0, 0.1, n)
     rows: list[dict[str, Any]] = []
     for label in labels:
-        rows += [{**row, "label": label, "responses": [f"{at + 1:04x}" * 8]} for at, row in enumerate(counted(n, n))]
+        rows += [
+            {**row, "label": label, "responses": [f"{at + 1:04x}" * 8]}
+            for at, row in enumerate(counted(n, n))
+        ]
     save(folder, rows)
     responses = [
-        {"key": f"{at + 1:04x}" * 8, "item_id": row["item_id"], "model_name": "m", "response": "x", "outcome": "ok"}
+        {
+            "key": f"{at + 1:04x}" * 8,
+            "item_id": row["item_id"],
+            "model_name": "m",
+            "response": "x",
+            "outcome": "ok",
+        }
         | {
             "inference_time": float(seconds[at]),
             "cost": float(seconds[at]) / 100,
@@ -53,7 +64,10 @@ def test_what_is_spent_can_be_compared_and_gated(tmp_path: Path, metric: str) ->
 def test_responses_without_a_time_leave_their_items_out(tmp_path: Path) -> None:
     slow, fast = experiment(tmp_path / "slow", 2.0), experiment(tmp_path / "fast", 1.0)
     lines = (fast / "responses.jsonl").read_text().splitlines()
-    changed = [json.loads(line) | ({"inference_time": None} if at < 10 else {}) for at, line in enumerate(lines)]
+    changed = [
+        json.loads(line) | ({"inference_time": None} if at < 10 else {})
+        for at, line in enumerate(lines)
+    ]
     (fast / "responses.jsonl").write_text("".join(json.dumps(row) + "\n" for row in changed))
     (pair,) = compare([slow, fast], metric="latency").pairs
     assert (pair.items, pair.only_baseline, pair.only_candidate) == (50, 10, 0)
@@ -81,7 +95,9 @@ def test_so_many_items_do_settle_it(tmp_path: Path) -> None:
     settled = 0
     for number in range(40):
         passes = int(random.binomial(410, 0.85))
-        settled += only(save(tmp_path / f"e{number}", counted(passes, 410)), min=0.8).outcome == "passed"
+        settled += (
+            only(save(tmp_path / f"e{number}", counted(passes, 410)), min=0.8).outcome == "passed"
+        )
     assert 26 <= settled <= 39  # 4 times in 5
 
 
@@ -102,7 +118,10 @@ def test_a_drop_that_is_inconclusive_says_so_too(tmp_path: Path) -> None:
 
 
 def test_a_value_at_its_bound_is_never_settled(tmp_path: Path) -> None:
-    assert "no number of items would settle it" in only(save(tmp_path / "e", counted(80, 100)), min=0.8).why
+    assert (
+        "no number of items would settle it"
+        in only(save(tmp_path / "e", counted(80, 100)), min=0.8).why
+    )
 
 
 # ---- many sides
@@ -112,7 +131,9 @@ def test_plainly_different_sides_are_told_apart_however_many(tmp_path: Path) -> 
     random = np.random.default_rng(5)
     rows: list[dict[str, Any]] = []
     for side in range(33):
-        verdicts = {f"q{n}": [bool(v) for v in random.random(4) < 0.03 * side + 0.02] for n in range(80)}
+        verdicts = {
+            f"q{n}": [bool(v) for v in random.random(4) < 0.03 * side + 0.02] for n in range(80)
+        }
         rows += rows_of(verdicts, model_name=f"m{side:02}")
     found = compare([save(tmp_path / "e", rows)], facet="model_name")
     far = [pair for pair in found.pairs if abs(pair.difference) > 0.3]

@@ -64,7 +64,10 @@ def test_every_part_says_what_differs(lab: Lab) -> None:
     }
     plan = {change.key: (change.a, change.b) for change in diff.plan or ()}
     assert plan["task calculator/plain.params.temperature"] == (0.5, 0.7)
-    assert plan["task calculator/plain.prompt"] == ("What is {{question}}?", "Now: What is {{question}}?")
+    assert plan["task calculator/plain.prompt"] == (
+        "What is {{question}}?",
+        "Now: What is {{question}}?",
+    )
     assert plan["scorer contains"] == ("planned", None)
     assert (diff.labels_only_a, diff.labels_only_b) == (["contains"], [])
     assert [label.label for label in diff.labels] == ["exact_match"]
@@ -97,7 +100,9 @@ def test_items_are_told_apart_by_id_and_content(
 ) -> None:
     folder = tmp_path_factory.mktemp("items")
     for name, side in (("a", first), ("b", second)):
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps({"id": k, "data": v}) + "\n" for k, v in side.items()))
+        (folder / f"{name}.jsonl").write_text(
+            "".join(json.dumps({"id": k, "data": v}) + "\n" for k, v in side.items())
+        )
     items = assay.diff(folder / "a.jsonl", folder / "b.jsonl", limit=10).items
     assert items is not None
     shared = first.keys() & second.keys()
@@ -110,8 +115,15 @@ def test_items_are_told_apart_by_id_and_content(
 def test_what_was_served_and_how_answers_ended(lab: Lab) -> None:
     copy = lab.folder / "copy"
     shutil.copytree(lab.folder / "out", copy)
-    for folder, served, reason in ((lab.folder / "out", "m-0613", "stop"), (copy, "m-1106", "length")):
-        said = {"served_model": served, "served_fingerprint": "f", "metadata": {"finish_reason": reason}}
+    for folder, served, reason in (
+        (lab.folder / "out", "m-0613", "stop"),
+        (copy, "m-1106", "length"),
+    ):
+        said = {
+            "served_model": served,
+            "served_fingerprint": "f",
+            "metadata": {"finish_reason": reason},
+        }
         edited(folder, "responses.jsonl", lambda row, said=said: row.update(said))
     diff = assay.diff(lab.folder / "out", copy)
     assert not diff.same
@@ -152,7 +164,10 @@ def test_scores_and_flips_are_those_of_compare(lab: Lab) -> None:
         assert label.pair is not None
         for field in ("difference", "ci_low", "ci_high", "p", "verdict", "items", "items_needed"):
             assert getattr(label.pair, field) == getattr(pair, field)
-        assert {standing.name: standing.value for standing in comparison.standings} == {"out": label.a, "copy": label.b}
+        assert {standing.name: standing.value for standing in comparison.standings} == {
+            "out": label.a,
+            "copy": label.b,
+        }
         assert (label.gained, label.lost) == (0, 2)
         assert [(flip.item_id, flip.a, flip.b) for flip in label.flips] == [
             (flip.item_id, flip.baseline, flip.candidate) for flip in pair.flips
@@ -167,7 +182,11 @@ def test_what_it_took(lab: Lab) -> None:
     first, second = assay.diff(*flipped(lab)).use
     assert (first.responses, first.outcomes, first.cost) == (8, {"ok": 8}, 0.0)
     assert (second.responses, second.outcomes, second.cost) == (8, {"ok": 8}, 2.0)
-    before = sum(row["prompt_tokens"] or 0 for row in lab.read("responses.jsonl") if row["item_id"] in ("q1", "q2"))
+    before = sum(
+        row["prompt_tokens"] or 0
+        for row in lab.read("responses.jsonl")
+        if row["item_id"] in ("q1", "q2")
+    )
     assert second.prompt_tokens - first.prompt_tokens == 4 * 7 - before
     assert second.seconds is not None
     assert second.seconds[1] == 3.0
@@ -203,7 +222,9 @@ def test_files_of_rows(tmp_path: Path) -> None:
 
 def test_options_of_compare(lab: Lab) -> None:
     first, second = flipped(lab)
-    (label,) = assay.diff(first, second, label="contains", where={"item_id": "q1"}, limit=0, level=0.9).labels
+    (label,) = assay.diff(
+        first, second, label="contains", where={"item_id": "q1"}, limit=0, level=0.9
+    ).labels
     assert (label.label, label.lost, label.flips) == ("contains", 1, [])
     with pytest.raises(UserError, match="no label"):
         assay.diff(first, second, label="contains=nothing")
@@ -221,7 +242,10 @@ def test_runs_of_different_models(lab: Lab) -> None:
     diff = again(lab)
     assert diff.answers is not None
     assert (diff.answers.paired_by, diff.answers.same) == ("item, prompt and sample", 8)
-    assert {change.key for change in diff.plan or ()} == {"task calculator/plain", "task other/plain"}
+    assert {change.key for change in diff.plan or ()} == {
+        "task calculator/plain",
+        "task other/plain",
+    }
 
 
 def test_unfinished_evidence_is_not_judged(lab: Lab) -> None:
@@ -253,10 +277,16 @@ HOSTILE = "\x1b[31mred\x1b[0m <script>alert(1)</script> | **bold** \u202e \r\n" 
 def test_the_terminal_shows_it_within_its_width(lab: Lab, width: int) -> None:
     lab.config["models"] = [lab.model(LONG)]
     lab.run(output_dir=str(lab.folder / "second"))
-    edited(lab.folder / "second", "responses.jsonl", lambda row: row.update(response=HOSTILE, served_model=LONG))
+    edited(
+        lab.folder / "second",
+        "responses.jsonl",
+        lambda row: row.update(response=HOSTILE, served_model=LONG),
+    )
     assay.evaluate(lab.folder / "second")
     text = assay.sheet(assay.diff(lab.folder / "out", lab.folder / "second")).form(width=width)
-    copied = [line for line in text.splitlines() if not line.startswith(("A  ", "B  "))]  # paths are not broken
+    copied = [
+        line for line in text.splitlines() if not line.startswith(("A  ", "B  "))
+    ]  # paths are not broken
     assert max(map(cells, copied)) <= width
     assert "\x1b" not in text
     assert "\u202e" not in text
@@ -268,7 +298,11 @@ def test_documents_escape_everything(lab: Lab) -> None:
     edited(second, "responses.jsonl", lambda row: row.update(response=HOSTILE))
     assay.evaluate(second)
     diff = assay.diff(first, second)
-    for suffix, harmless in ((".html", "&lt;script&gt;"), (".md", r"\<script\>"), (".json", "<script>")):
+    for suffix, harmless in (
+        (".html", "&lt;script&gt;"),
+        (".md", r"\<script\>"),
+        (".json", "<script>"),
+    ):
         file = lab.folder / f"diff{suffix}"
         assay.save(diff, file)
         text = file.read_text()
@@ -276,12 +310,19 @@ def test_documents_escape_everything(lab: Lab) -> None:
         if suffix != ".json":
             assert "<script>" not in text
             assert "\x1b" not in text
-    assert json.loads((lab.folder / "diff.json").read_text())["labels"][0]["flips"][0]["b_answer"] == HOSTILE
+    assert (
+        json.loads((lab.folder / "diff.json").read_text())["labels"][0]["flips"][0]["b_answer"]
+        == HOSTILE
+    )
 
 
 def test_many_labels_and_no_verdicts(tmp_path: Path) -> None:
-    first = save(tmp_path / "a", [*rows_of({"q1": True}), *rows_of({"q1": "errored"}, label="x", scorer="x")])
-    second = save(tmp_path / "b", [*rows_of({"q1": False}), *rows_of({"q1": 0.3}, label="x", scorer="x")])
+    first = save(
+        tmp_path / "a", [*rows_of({"q1": True}), *rows_of({"q1": "errored"}, label="x", scorer="x")]
+    )
+    second = save(
+        tmp_path / "b", [*rows_of({"q1": False}), *rows_of({"q1": 0.3}, label="x", scorer="x")]
+    )
     diff = assay.diff(first, second)
     assert {label.label for label in diff.labels} == {"match"}
     assert diff.labels_only_b == ["x"]

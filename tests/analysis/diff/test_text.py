@@ -19,7 +19,10 @@ def test_equal_texts_have_none_and_others_have_some(first: str, second: str) -> 
     assert bool(swapped) == bool(lines)
 
 
-@given(st.lists(st.sampled_from(["a", "b", "c"]), max_size=6), st.lists(st.sampled_from(["a", "b", "d"]), max_size=6))
+@given(
+    st.lists(st.sampled_from(["a", "b", "c"]), max_size=6),
+    st.lists(st.sampled_from(["a", "b", "d"]), max_size=6),
+)
 def test_every_marked_line_is_one_of_its_side(first: list[str], second: list[str]) -> None:
     for mark, text in text_diff("\n".join(first), "\n".join(second), most=100):
         if mark != " ":
@@ -55,5 +58,7 @@ def test_hostile_texts_take_no_longer_than_a_moment() -> None:
     started = time.process_time()
     text_diff("a\nb\n" * 100_000, "b\na\na\n" * 100_000)
     text_diff("x" * 5_000_000, "x" * 4_999_999 + "y")
-    text_diff("\n".join("ab"[n % 2] for n in range(5000)), "\n".join("ab"[n % 3 % 2] for n in range(5000)))
+    text_diff(
+        "\n".join("ab"[n % 2] for n in range(5000)), "\n".join("ab"[n % 3 % 2] for n in range(5000))
+    )
     assert time.process_time() - started < 5

@@ -16,7 +16,9 @@ from tests.analysis.judges import JUDGE, label, match, response, save, verdict
 from tests.support import Lab
 
 
-def table_of(tp: int, fp: int, fn: int, tn: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def table_of(
+    tp: int, fp: int, fn: int, tn: int
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Verdicts and labels with these counts, one item each."""
     pairs = [(True, 1)] * tp + [(True, 0)] * fp + [(False, 1)] * fn + [(False, 0)] * tn
     rows = [verdict(f"q{n:04}", judge) for n, (judge, _) in enumerate(pairs)]
@@ -70,7 +72,9 @@ def test_samples_of_an_item_are_one_cluster(tmp_path: Path) -> None:
     one = only(calibrate(save(tmp_path / "e", rows), labels))
     item, passed = np.repeat(np.arange(30), 4), np.repeat(judge, 4).astype(float)
     expected = mean_interval(item_contributions(item, passed), samples=120, bounded=True)
-    assert (one.sensitivity.low, one.sensitivity.high) == pytest.approx((expected.low, expected.high))
+    assert (one.sensitivity.low, one.sensitivity.high) == pytest.approx(
+        (expected.low, expected.high)
+    )
     assert one.counted.tp + one.counted.fn == 120
     assert 25 < one.confusion.tp + one.confusion.fn < 35
     assert one.specificity.value is None
@@ -123,12 +127,18 @@ def test_several_people(tmp_path: Path) -> None:
     rows, labels = table_of(6, 2, 2, 6)
     first = [row | {"annotator": "ann"} for row in labels]
     second = [
-        row | {"annotator": "bob", "label": 1 - row["label"] if n < 3 else row["label"]} for n, row in enumerate(labels)
+        row | {"annotator": "bob", "label": 1 - row["label"] if n < 3 else row["label"]}
+        for n, row in enumerate(labels)
     ]
     third = [row | {"annotator": "cy"} for row in labels[:2]]
     folder = save(tmp_path / "e", rows)
     one = only(calibrate(folder, [*first, *second]))
-    assert (one.people.names, one.people.split, one.people.shared, one.labels) == (["ann", "bob"], 3, 16, 13)
+    assert (one.people.names, one.people.split, one.people.shared, one.labels) == (
+        ["ann", "bob"],
+        3,
+        16,
+        13,
+    )
     assert one.people.percent.value == pytest.approx(13 / 16)
     settled = only(calibrate(folder, [*first, *second, *third]))
     assert (settled.people.split, settled.labels, settled.counted.tp) == (1, 15, 5)
@@ -154,7 +164,12 @@ def test_numbers_and_a_threshold(tmp_path: Path) -> None:
 def test_labels_about_nothing_are_said_and_left_out(tmp_path: Path) -> None:
     rows, labels = table_of(5, 1, 1, 5)
     folder = save(tmp_path / "e", rows, items=["q0000", "other"])
-    odd = [label("nowhere", 1), label("other", 1), label("q0001", 1, sample=3), label("q0002", 1, model="n")]
+    odd = [
+        label("nowhere", 1),
+        label("other", 1),
+        label("q0001", 1, sample=3),
+        label("q0002", 1, model="n"),
+    ]
     found = calibrate(folder, [*labels, *odd])
     assert only(found).labels == 12
     assert found.notes == [
@@ -182,20 +197,34 @@ def test_several_models_and_prompts(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="2 answers to item 'q0'") as error:
         calibrate(twice, [label("q0", 1, model="a")])
     assert "add `response`" in error.value.fix
-    found = calibrate(twice, [label("q0", 1, model="a", response="ff" * 16), label("q1", 1, model="a")])
+    found = calibrate(
+        twice, [label("q0", 1, model="a", response="ff" * 16), label("q1", 1, model="a")]
+    )
     assert only(found).counted.fn == 1
 
 
 def test_every_judge_by_itself_and_labels_for_one(tmp_path: Path) -> None:
     """Labels for a panel are about its members too, but those for a rubric's criterion are about nothing else."""
-    judges = {"right": ["j", "k"], "right.j": ["j"], "right.k.2": ["k"], "style.short": ["j"], "style": ["j"]}
+    judges = {
+        "right": ["j", "k"],
+        "right.j": ["j"],
+        "right.k.2": ["k"],
+        "style.short": ["j"],
+        "style": ["j"],
+    }
     rows: list[dict[str, Any]] = []
     for name, models in judges.items():
         named = {"model": models[0]} if len(models) == 1 else {"models": models}
         scorer = name.split(".")[0]
         details = {"judge": {"id": f"{name:>16}", **named}}
-        rows += [verdict(f"q{n}", n < 5, label=name, scorer=scorer, detailed_results=details) for n in range(9)]
-    rows += [verdict(f"q{n}", True, label="exact", scorer="exact", detailed_results={"judge": 3}) for n in range(9)]
+        rows += [
+            verdict(f"q{n}", n < 5, label=name, scorer=scorer, detailed_results=details)
+            for n in range(9)
+        ]
+    rows += [
+        verdict(f"q{n}", True, label="exact", scorer="exact", detailed_results={"judge": 3})
+        for n in range(9)
+    ]
     folder = save(tmp_path / "e", rows)
     labels = [label(f"q{n}", n < 4, scorer="right") for n in range(9)]
     labels += [label(f"q{n}", n < 3, scorer="style.short") for n in range(9)]
@@ -203,7 +232,9 @@ def test_every_judge_by_itself_and_labels_for_one(tmp_path: Path) -> None:
     tables = {one.label: one.counted.fp for one in found.calibrations}
     assert tables == {"right": 1, "right.j": 1, "right.k.2": 1, "style.short": 2}
     assert found.notes == ["no label is about 'style'"]
-    assert [one.label for one in calibrate(folder, labels, label="right.j").calibrations] == ["right.j"]
+    assert [one.label for one in calibrate(folder, labels, label="right.j").calibrations] == [
+        "right.j"
+    ]
     assert set(stored(folder)) == set(tables)
     with pytest.raises(UserError, match="no judge gave the label 'exact'"):
         calibrate(folder, labels, label="exact")
@@ -213,7 +244,10 @@ def test_matches(tmp_path: Path) -> None:
     """Both seats are one verdict; seats that contradict each other are a tie."""
     said = {"w": (1.0, 1.0), "l": (0.0, 0.0), "t": (0.5, 0.5), "d": (1.0, 0.0)}
     rows = [
-        match(f"{name}{n}", payoff, seat) for name in said for n in range(4) for seat, payoff in enumerate(said[name])
+        match(f"{name}{n}", payoff, seat)
+        for name in said
+        for n in range(4)
+        for seat, payoff in enumerate(said[name])
     ]
     labels = [
         label(f"{name}{n}", value)
@@ -266,7 +300,9 @@ def stored(folder: Path) -> dict[str, Any]:
 
 def test_what_was_found_is_stored_beside_the_rest(tmp_path: Path) -> None:
     rows, labels = table_of(5, 1, 1, 5)
-    folder = save(tmp_path / "e", rows, metadata={"kept": 1, "calibrations": {"old": {"judge": "x"}}})
+    folder = save(
+        tmp_path / "e", rows, metadata={"kept": 1, "calibrations": {"old": {"judge": "x"}}}
+    )
     (folder / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in labels))
     found = calibrate(folder)
     assert found.stored == str(folder / "manifest.json")
@@ -297,8 +333,14 @@ def test_through_the_engine_and_kept_by_later_runs(tmp_path: Path) -> None:
     lab.write("judging.py", JUDGE_FILE)
     for number, row in enumerate(lab.rows):
         row["ground_truth"]["answer"] = row["ground_truth"]["answer"] if number % 4 else "nothing"
-    method: dict[str, Any] = {"name": "strict", "type": "custom", "path": str(tmp_path / "judging.py")}
-    lab.config["evaluation_methods"] = [method | {"function_name": "strict", "params": {"limit": 1}}]
+    method: dict[str, Any] = {
+        "name": "strict",
+        "type": "custom",
+        "path": str(tmp_path / "judging.py"),
+    }
+    lab.config["evaluation_methods"] = [
+        method | {"function_name": "strict", "params": {"limit": 1}}
+    ]
     lab.config["metrics"] = [{"name": "corrected_pass_rate"}]
     lab.run()
     labels = [label(f"q{n}", bool(n % 4), sample) for n in range(15) for sample in range(2)]
@@ -318,7 +360,9 @@ def test_through_the_engine_and_kept_by_later_runs(tmp_path: Path) -> None:
 def test_the_same_input_gives_the_same_numbers_in_any_order(tmp_path: Path) -> None:
     random = np.random.default_rng(8)
     rows = [verdict(f"q{n % 30}", bool(random.random() < 0.6), n // 30) for n in range(90)]
-    answers = [response(f"q{n % 30}", "x" * int(random.integers(1, 99)), n // 30) for n in range(90)]
+    answers = [
+        response(f"q{n % 30}", "x" * int(random.integers(1, 99)), n // 30) for n in range(90)
+    ]
     labels = [label(f"q{n % 30}", int(random.random() < 0.6), n // 30) for n in range(60)]
     one = only(calibrate(save(tmp_path / "e", rows, answers), labels))
     other = only(calibrate(save(tmp_path / "f", rows[::-1], answers[::-1]), labels[::-1]))
@@ -345,7 +389,9 @@ def test_a_threshold_is_for_labels_on_a_scale(tmp_path: Path) -> None:
         (["m"], ["j", "m"], "not recorded"),
     ],
 )
-def test_whose_answers_are_its_own(tmp_path: Path, own: list[str], models: list[str], said: str) -> None:
+def test_whose_answers_are_its_own(
+    tmp_path: Path, own: list[str], models: list[str], said: str
+) -> None:
     rows, labels = table_of(3, 0, 0, 3)
     folder = save(tmp_path / "e", rows, metadata={"own_answers": {"right": own}})
     store = FlatStore(folder)

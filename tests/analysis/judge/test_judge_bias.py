@@ -24,7 +24,9 @@ def judged(answers: list[Answer], *, match: bool = False) -> Judged:
 
 def coverage(simulate: Callable[[np.random.Generator], Estimate], truth: float) -> float:
     """How often the interval holds the truth."""
-    return sum(_holds(simulate(np.random.default_rng(seed)), truth) for seed in range(TIMES)) / TIMES
+    return (
+        sum(_holds(simulate(np.random.default_rng(seed)), truth) for seed in range(TIMES)) / TIMES
+    )
 
 
 def _holds(found: Estimate, truth: float) -> bool:
@@ -41,7 +43,9 @@ def fine(share: float) -> bool:
 # ---- length
 
 
-def long_winded(random: np.random.Generator, slope: float, samples: int = 1, n: int = 150) -> Estimate:
+def long_winded(
+    random: np.random.Generator, slope: float, samples: int = 1, n: int = 150
+) -> Estimate:
     """A judge whose log odds of a pass rise by `slope` with each doubling, on answers whose quality has nothing to do
     with their length; samples of an item are equally hard to judge."""
     answers: list[Answer] = []
@@ -67,7 +71,9 @@ def test_length_bias_by_an_independent_fit() -> None:
     truth, logs = random.random(300) < 0.5, random.uniform(3, 9, 300).round()
     passed = random.random(300) < np.where(truth, 0.8, 0.3)
     lengths = {n: int(2 ** logs[n]) for n in range(300)}
-    answers = [Answer(f"q{n}", 0, "m", (), (n,), float(passed[n]), float(truth[n])) for n in range(300)]
+    answers = [
+        Answer(f"q{n}", 0, "m", (), (n,), float(passed[n]), float(truth[n])) for n in range(300)
+    ]
     found = length_bias(judged(answers), lengths, 0.95)
     columns = np.column_stack([logs, truth, np.ones(300)]).astype(float)
     expected = statsmodels.Logit(passed.astype(float), columns).fit(disp=0)
@@ -87,7 +93,10 @@ def test_length_bias_that_cannot_be_told() -> None:
     wrong = [Answer(f"q{n}", 0, "m", (), (n,), float(n % 2), 1.0) for n in range(40)]
     assert "equally long" in length_bias(judged(wrong), dict.fromkeys(range(40), 7), LEVEL).method
     apart = [Answer(f"q{n}", 0, "m", (), (n,), float(n > 20), 1.0) for n in range(40)]
-    assert "do not allow a fit" in length_bias(judged(apart), {n: 2**n for n in range(40)}, LEVEL).method
+    assert (
+        "do not allow a fit"
+        in length_bias(judged(apart), {n: 2**n for n in range(40)}, LEVEL).method
+    )
 
 
 # ---- seats
@@ -114,7 +123,10 @@ def test_position_bias_is_found_and_covered(swayed: float) -> None:
 def test_position_bias_that_cannot_be_told() -> None:
     assert "only a judge of pairs" in position_bias(judged([]), LEVEL).method
     one_seat = Answer("q", 0, "a vs b", ("a", "b"), (), seats={0: 1.0})
-    assert "no pair was judged in both seats" in position_bias(judged([one_seat], match=True), LEVEL).method
+    assert (
+        "no pair was judged in both seats"
+        in position_bias(judged([one_seat], match=True), LEVEL).method
+    )
 
 
 # ---- its own answers
@@ -160,7 +172,9 @@ def test_self_preference_that_cannot_be_told() -> None:
 # ---- corrected rates and agreement
 
 
-def erring(random: np.random.Generator, rate: float, labelled: int, n: int = 300, samples: int = 1) -> Judged:
+def erring(
+    random: np.random.Generator, rate: float, labelled: int, n: int = 300, samples: int = 1
+) -> Judged:
     """A judge with a sensitivity of 0.9 and a specificity of 0.75; samples of an item are as likely to be good."""
     answers: list[Answer] = []
     for item in range(n):
@@ -168,7 +182,9 @@ def erring(random: np.random.Generator, rate: float, labelled: int, n: int = 300
         for sample in range(samples):
             truth = float(random.random() < chance)
             said = float(random.random() < (0.9 if truth else 0.25))
-            answers.append(Answer(f"q{item}", sample, "m", (), (), said, truth if item < labelled else None))
+            answers.append(
+                Answer(f"q{item}", sample, "m", (), (), said, truth if item < labelled else None)
+            )
     return judged(answers)
 
 
@@ -191,7 +207,10 @@ def test_kappa_covers_the_truth() -> None:
     truth = (float(np.trace(table)) - by_chance) / (1 - by_chance)
     for labelled in (25, 100):
         share = coverage(
-            lambda random, n=labelled: kappa(verdicts_of(erring(random, 0.5, n, n).answers), LEVEL, 0), truth
+            lambda random, n=labelled: kappa(
+                verdicts_of(erring(random, 0.5, n, n).answers), LEVEL, 0
+            ),
+            truth,
         )
         assert fine(share)
 
@@ -211,7 +230,11 @@ def test_from_files(tmp_path: Path) -> None:
         for model in ("j", "x"):
             good[model] = bool(random.random() < 0.5)
             length = int(2 ** random.uniform(4, 9))
-            odds = (2 if good[model] else -2) + 0.8 * (np.log2(length) - 6.5) + (1.5 if model == "j" else 0)
+            odds = (
+                (2 if good[model] else -2)
+                + 0.8 * (np.log2(length) - 6.5)
+                + (1.5 if model == "j" else 0)
+            )
             rows.append(verdict(item, bool(random.random() < 1 / (1 + np.exp(-odds))), model=model))
             answers.append(response(item, "x" * length, model=model))
             labels.append(label(item, int(good[model]), model=model))

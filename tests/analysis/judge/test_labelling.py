@@ -22,12 +22,18 @@ from tests.support import Lab
 
 
 def frame_of(telling: Sequence[float]) -> Frame:
-    units = [Unit(Address(f"q{n}", 0, "m", f"{n:032x}"), (f"{n:032x}",), degree) for n, degree in enumerate(telling)]
+    units = [
+        Unit(Address(f"q{n}", 0, "m", f"{n:032x}"), (f"{n:032x}",), degree)
+        for n, degree in enumerate(telling)
+    ]
     return Frame(label="correct", units=units)
 
 
 def telling_in(lab: Lab, label: str = "") -> dict[str, float]:
-    return {unit.address.item: unit.telling for unit in read_frame(find_source(lab.folder / "out"), label).units}
+    return {
+        unit.address.item: unit.telling
+        for unit in read_frame(find_source(lab.folder / "out"), label).units
+    }
 
 
 # ---- how much an answer tells
@@ -36,8 +42,12 @@ def telling_in(lab: Lab, label: str = "") -> dict[str, float]:
 def test_disagreement_and_missing_verdicts_tell_most(tmp_path: Path) -> None:
     lab = judged(tmp_path, items=16)
     lab.run()
-    divided = {n for n in range(16) if (n % 4 > 0) != (n % 8 > 1)}  # what the two judges say of item n
-    assert {item for item, degree in telling_in(lab).items() if degree == 1} == {f"q{n}" for n in (3, *divided)}
+    divided = {
+        n for n in range(16) if (n % 4 > 0) != (n % 8 > 1)
+    }  # what the two judges say of item n
+    assert {item for item, degree in telling_in(lab).items() if degree == 1} == {
+        f"q{n}" for n in (3, *divided)
+    }
     assert {degree for degree in telling_in(lab).values() if degree < 1} == {0.0}
 
 
@@ -57,12 +67,16 @@ def test_a_pair_is_one_answer_and_tells_most_where_its_seats_contradict(tmp_path
     assert frame.match
     assert telling_in(lab) == {"q0": 0.5, "q1": 1.0, "q2": 0.0, "q3": 0.0}
     keys = {row["key"]: row["model_name"] for row in lab.read("responses.jsonl")}
-    assert [tuple(keys[key] for key in unit.responses) for unit in frame.units] == [("one", "two")] * 4
+    assert [tuple(keys[key] for key in unit.responses) for unit in frame.units] == [
+        ("one", "two")
+    ] * 4
 
 
 def test_failed_responses_are_no_answers(tmp_path: Path) -> None:
     lab = judged(tmp_path, items=6)
-    lab.write("model.py", "def calculator(prompt):\n    return '1' if '5 +' not in prompt else 1 / 0\n")
+    lab.write(
+        "model.py", "def calculator(prompt):\n    return '1' if '5 +' not in prompt else 1 / 0\n"
+    )
     lab.run()
     rows = {row["item_id"]: row["outcome"] for row in lab.read("evaluation_results.jsonl")}
     assert rows["q5"] == "errored"
@@ -96,7 +110,11 @@ def test_evaluations_without_responses_cannot_be_labelled(tmp_path: Path) -> Non
     "params, asked, scale",
     [
         ({"criterion": "Is it polite?", "scale": [1, 7]}, "Is it polite?", (1, 7)),
-        ({"criteria": {"graded": {"description": "Is it short?", "scale": [0, 9]}}}, "Is it short?", (0, 9)),
+        (
+            {"criteria": {"graded": {"description": "Is it short?", "scale": [0, 9]}}},
+            "Is it short?",
+            (0, 9),
+        ),
         ({"criteria": {"graded": "Is it short?"}}, "Is it short?", (1, 5)),
         ({"criteria": ["name", {"graded": "Is it short?"}]}, "Is it short?", (1, 5)),
         ({"criteria": [{"name": "graded", "description": "Is it short?"}]}, "Is it short?", (1, 5)),
@@ -120,13 +138,17 @@ degrees = st.lists(st.sampled_from([0.0, 0.0, 0.0, 0.5, 1.0]), min_size=1, max_s
 
 @given(degrees, st.integers(1, 70), st.floats(0.01, 1), st.integers(0, 5))
 @settings(max_examples=150, deadline=None)
-def test_the_choice_keeps_its_promises(telling: list[float], count: int, random: float, seed: int) -> None:
+def test_the_choice_keeps_its_promises(
+    telling: list[float], count: int, random: float, seed: int
+) -> None:
     frame = frame_of(telling)
     chosen = choose(frame, count, random=random, seed=seed)
     addresses = [one.unit.address for one in chosen]
     assert len(addresses) == len(set(addresses)) == min(count, len(telling))
     assert sum(one.kind == "random" for one in chosen) >= random * len(chosen)
-    strata = {one.stratum: [each for each in chosen if each.stratum == one.stratum] for one in chosen}
+    strata = {
+        one.stratum: [each for each in chosen if each.stratum == one.stratum] for one in chosen
+    }
     for one in chosen:
         assert one.probability == pytest.approx(len(strata[one.stratum]) / one.size)
         assert 0 < one.probability <= 1
@@ -134,7 +156,9 @@ def test_the_choice_keeps_its_promises(telling: list[float], count: int, random:
     assert sum({name: each[0].size for name, each in strata.items()}.values()) <= len(telling)
     assert len(strata.get("telling", [])) <= np.ceil(MOST_TELLING * len(telling))
     reversed_rows = Frame(label="correct", units=frame.units[::-1])
-    assert [one.unit.address for one in choose(reversed_rows, count, random=random, seed=seed)] == addresses
+    assert [
+        one.unit.address for one in choose(reversed_rows, count, random=random, seed=seed)
+    ] == addresses
     more = {one.unit.address: one for one in choose(frame, count + 7, random=random, seed=seed)}
     assert set(addresses) <= set(more)
     assert all(more[one.unit.address].stratum == one.stratum for one in chosen)
@@ -145,7 +169,10 @@ def estimates(part: float) -> tuple[list[float], list[float], list[float], float
     Telling answers fail more often; `part` of the session is done."""
     telling = [1.0 if n % 6 == 0 else 0.0 for n in range(240)]
     frame = frame_of(telling)
-    truth = {unit.address: float(n % 10 < (3 if unit.telling else 8)) for n, unit in enumerate(frame.units)}
+    truth = {
+        unit.address: float(n % 10 < (3 if unit.telling else 8))
+        for n, unit in enumerate(frame.units)
+    }
     found: list[tuple[float, float, float]] = []
     for seed in range(300):
         chosen = choose(frame, 60, random=0.3, seed=seed)
@@ -153,13 +180,21 @@ def estimates(part: float) -> tuple[list[float], list[float], list[float], float
         values = np.array([truth[one.unit.address] for one in chosen])
         weights = np.array([1 / one.probability for one in chosen])
         alone = np.array([one.kind == "random" for one in chosen])
-        found.append((float(np.average(values, weights=weights)), float(values[alone].mean()), float(values.mean())))
+        found.append(
+            (
+                float(np.average(values, weights=weights)),
+                float(values[alone].mean()),
+                float(values.mean()),
+            )
+        )
     weighted, random, unweighted = (list(column) for column in zip(*found, strict=True))
     return weighted, random, unweighted, float(np.mean(list(truth.values())))
 
 
 @pytest.mark.parametrize("part", [1.0, 0.5])
-def test_weights_and_random_answers_alone_give_the_true_rate_even_if_a_session_ends_early(part: float) -> None:
+def test_weights_and_random_answers_alone_give_the_true_rate_even_if_a_session_ends_early(
+    part: float,
+) -> None:
     weighted, random, unweighted, truth = estimates(part)
     for values in (weighted, random):
         error = np.std(values) / np.sqrt(len(values))
@@ -176,7 +211,10 @@ def test_an_enlarged_session_weighs_strata_by_what_is_labelled(tmp_path: Path) -
             file.append(record(one, label=1, scorer="correct", annotator="ann"))
     rows = read_labels(file.path).only([]).rows
     assert len(rows) == 30
-    assert {row.stratum: row.probability for row in rows} == {"telling": 1.0, "other": pytest.approx(26 / 36)}
+    assert {row.stratum: row.probability for row in rows} == {
+        "telling": 1.0,
+        "other": pytest.approx(26 / 36),
+    }
     assert sum(1 / row.probability for row in rows) == pytest.approx(40)
 
 
@@ -197,10 +235,15 @@ def test_what_one_has_labelled_is_not_shown_again() -> None:
     first = waiting(frame, {}, "ann", count=10, random=0.3)
     done = {one.unit.address: {"ann"} for one in first[:4]}
     assert items(waiting(frame, done, "ann", count=10, random=0.3)) == items(first[4:])
-    assert waiting(frame, {one.unit.address: {"ann"} for one in first}, "ann", count=10, random=0.3) == []
+    assert (
+        waiting(frame, {one.unit.address: {"ann"} for one in first}, "ann", count=10, random=0.3)
+        == []
+    )
 
 
-def test_a_second_annotator_gets_half_of_the_first_ones_answers_in_their_order_then_new_ones() -> None:
+def test_a_second_annotator_gets_half_of_the_first_ones_answers_in_their_order_then_new_ones() -> (
+    None
+):
     frame = frame_of([1.0] * 6 + [0.0] * 34)
     first = waiting(frame, {}, "ann", count=10, random=0.3)
     done = {one.unit.address: {"ann"} for one in first}
@@ -216,7 +259,9 @@ def test_a_second_annotator_gets_half_of_the_first_ones_answers_in_their_order_t
 def test_labels_of_answers_that_are_gone_do_not_count() -> None:
     frame = frame_of([0.0] * 12)
     gone = {Address("old", 0, "m", "k"): {"ann", "bob"}}
-    assert items(waiting(frame, gone, "ann", count=5, random=0.5)) == items(choose(frame, 5, random=0.5))
+    assert items(waiting(frame, gone, "ann", count=5, random=0.5)) == items(
+        choose(frame, 5, random=0.5)
+    )
 
 
 # ---- what is seen
@@ -264,11 +309,23 @@ def test_the_last_line_counts_and_null_takes_back(tmp_path: Path) -> None:
     file.append(record(chosen, label=None, scorer="correct", annotator="bob"))
     latest = file.latest("correct")
     assert {name: one.label for (_, name), one in latest.items()} == {"ann": 0, "bob": None}
-    assert [one.unit for one in chosen_before(frame_of([0.0] * 5), latest.values())] == [chosen.unit]
+    assert [one.unit for one in chosen_before(frame_of([0.0] * 5), latest.values())] == [
+        chosen.unit
+    ]
     assert [(row.annotator, row.value) for row in read_labels(file.path).rows] == [("ann", 0.0)]
     line = json.loads(file.path.read_text().splitlines()[0])
     assert line["probability"] == 0.2
-    assert {"item", "sample", "model", "response", "scorer", "label", "annotator", "chosen", "time"} <= set(line)
+    assert {
+        "item",
+        "sample",
+        "model",
+        "response",
+        "scorer",
+        "label",
+        "annotator",
+        "chosen",
+        "time",
+    } <= set(line)
 
 
 def test_a_torn_last_line_is_cut_off_by_the_next_session(tmp_path: Path) -> None:
@@ -285,7 +342,9 @@ def test_a_torn_last_line_is_cut_off_by_the_next_session(tmp_path: Path) -> None
 def _append_many(path: str, name: str) -> None:
     file = LabelFile(Path(path))
     for number in range(60):
-        file.append(record(one_choice(), label=number, scorer="correct", annotator=name, note=name * 3000))
+        file.append(
+            record(one_choice(), label=number, scorer="correct", annotator=name, note=name * 3000)
+        )
 
 
 def test_two_sessions_at_once_tear_no_line(tmp_path: Path) -> None:

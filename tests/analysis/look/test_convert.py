@@ -67,7 +67,9 @@ def test_an_edited_answer_and_score_win_and_all_else_is_put_back(own: Path) -> N
     edit(file, change)
     found, notes = back(file)
     wanted = content(own)
-    key = next(r for r in wanted["responses.jsonl"] if r["item_id"] == "q1" and r["model_name"] == "small")["key"]
+    key = next(
+        r for r in wanted["responses.jsonl"] if r["item_id"] == "q1" and r["model_name"] == "small"
+    )["key"]
     for row in wanted["responses.jsonl"]:
         if row["key"] == key:
             row["response"] = "five"
@@ -99,9 +101,17 @@ def test_a_field_that_did_not_fit_is_not_put_back_over_an_edit(own: Path) -> Non
 
 def test_removed_rows_stay_removed_and_new_ones_stay(own: Path) -> None:
     file = to_csv(own)
-    edit(file, lambda rows: [*rows[1:], {**rows[1], "item_id": "new", "response": "from a person", "outcome": "ok"}])
+    edit(
+        file,
+        lambda rows: [
+            *rows[1:],
+            {**rows[1], "item_id": "new", "response": "from a person", "outcome": "ok"},
+        ],
+    )
     found = back(file)[0]
-    answers = {(row["item_id"], row["model_name"], row["sample_index"]) for row in found["responses.jsonl"]}
+    answers = {
+        (row["item_id"], row["model_name"], row["sample_index"]) for row in found["responses.jsonl"]
+    }
     assert ("q1", "small", 0) not in answers
     assert ("new", "small", 1) in answers
     assert len(answers) == 16
@@ -169,7 +179,8 @@ def test_a_restored_config_is_not_the_users_word(own: Path) -> None:
     sidecar.write_bytes(sidecar.read_bytes().replace(b"name: lab", b"name: theirs", 1))
     assert back(file)[0]["config.yaml"].startswith("name: theirs")
     is_ours = [
-        trust._is_remembered(trust._digest("own", trust._content(own.parent / name))) for name in ("own", "again")
+        trust._is_remembered(trust._digest("own", trust._content(own.parent / name)))
+        for name in ("own", "again")
     ]
     assert is_ours == [True, False]
 
@@ -195,14 +206,18 @@ def test_the_same_conversion_again_does_nothing(own: Path) -> None:
 def test_a_target_that_exists_is_never_replaced(own: Path, to: str, tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.mkdir()
-    assay.convert(own, target, to=to) if to != "csv" else shutil.rmtree(target)  # an empty folder is free
+    assay.convert(own, target, to=to) if to != "csv" else shutil.rmtree(
+        target
+    )  # an empty folder is free
     (target / "notes.txt").write_text("mine") if target.is_dir() else target.write_text("mine")
     before = {path: path.read_bytes() for path in [target, *target.rglob("*")] if path.is_file()}
     other = make(tmp_path / "other", beside=False)
     for source in (own, other) if to != "assay" else (other,):
         with pytest.raises(UserError, match="exists, and is not what"):
             assay.convert(source, target, to=to)
-    assert {path: path.read_bytes() for path in [target, *target.rglob("*")] if path.is_file()} == before
+    assert {
+        path: path.read_bytes() for path in [target, *target.rglob("*")] if path.is_file()
+    } == before
 
 
 def test_an_edited_target_or_another_source_is_refused(own: Path) -> None:
@@ -223,7 +238,9 @@ def stop(*_: Any) -> None:
     raise KeyboardInterrupt
 
 
-def test_what_is_stopped_leaves_nothing_and_runs_again(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_stopped_leaves_nothing_and_runs_again(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = sorted(own.parent.iterdir())
     for name in ("write_sidecar", "_publish"):
         with monkeypatch.context() as patch:
@@ -234,7 +251,9 @@ def test_what_is_stopped_leaves_nothing_and_runs_again(own: Path, monkeypatch: p
     assert back(to_csv(own))[0] == content(own)
 
 
-def test_killed_between_sidecar_and_file_is_completed(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_between_sidecar_and_file_is_completed(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(os, "rename", stop)
         with pytest.raises(KeyboardInterrupt):
@@ -243,7 +262,9 @@ def test_killed_between_sidecar_and_file_is_completed(own: Path, monkeypatch: py
     sidecar = own.parent / "table.csv.assay.jsonl"
     assert sidecar.exists()
     other = make(own.parent / "other", beside=False)
-    with pytest.raises(UserError, match="exists, and is not what"):  # it may belong to a file that was moved
+    with pytest.raises(
+        UserError, match="exists, and is not what"
+    ):  # it may belong to a file that was moved
         assay.convert(other, own.parent / "table.csv")
     assert back(to_csv(own))[0] == content(own)
 
@@ -306,7 +327,9 @@ def test_several_experiments_become_several_files(tmp_path: Path) -> None:
 
 def test_how_far_it_is(own: Path) -> None:
     steps: list[tuple[int, int]] = []
-    assay.convert(own, own.parent / "table.csv", step=lambda done, total: steps.append((done, total)))
+    assay.convert(
+        own, own.parent / "table.csv", step=lambda done, total: steps.append((done, total))
+    )
     assert steps[0] == (0, 118)
     assert steps[-1] == (118, 118)
 
@@ -316,5 +339,12 @@ def test_the_sidecar_says_what_it_is(own: Path) -> None:
     first, *lines = Path(f"{file}.assay.jsonl").read_text("utf-8").split("\n")[:-1]
     head = SidecarHead(**json.loads(first))
     assert (head.format, head.dataset, list(head.files)) == ("csv", "own", ["table.csv"])
-    assert str(own) not in first.replace(json.dumps(head.config)[1:-1], "")  # no path of this machine
-    assert {json.loads(line).get("of", "file") for line in lines} == {"item", "response", "evaluation", "file"}
+    assert str(own) not in first.replace(
+        json.dumps(head.config)[1:-1], ""
+    )  # no path of this machine
+    assert {json.loads(line).get("of", "file") for line in lines} == {
+        "item",
+        "response",
+        "evaluation",
+        "file",
+    }

@@ -12,7 +12,9 @@ from assay.analysis.look.duplicates import Duplicates, duplicates, similarity
 from assay.store.log import FileLog
 
 WORDS = [
-    f"{size}{thing}" for size in ("big", "small", "red", "old") for thing in ("dog", "house", "tree", "river", "x")
+    f"{size}{thing}"
+    for size in ("big", "small", "red", "old")
+    for thing in ("dog", "house", "tree", "river", "x")
 ]
 
 
@@ -67,7 +69,13 @@ def test_the_numbers_are_those_of_brute_force(tmp_path: Path, seed: int) -> None
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [("a b c d e", "a b c d f"), ("a b c d e f g", "A, b c! d e f"), ("a", "b"), ("a b", "a b"), ("a b c", "c b a")],
+    [
+        ("a b c d e", "a b c d f"),
+        ("a b c d e f g", "A, b c! d e f"),
+        ("a", "b"),
+        ("a b", "a b"),
+        ("a b c", "c b a"),
+    ],
 )
 def test_similarity_is_the_share_of_common_three_word_sequences(first: str, second: str) -> None:
     sets: list[set[tuple[str, ...]]] = []
@@ -77,7 +85,9 @@ def test_similarity_is_the_share_of_common_three_word_sequences(first: str, seco
     assert similarity(first, second) == len(sets[0] & sets[1]) / len(sets[0] | sets[1])
 
 
-def test_case_punctuation_and_spaces_do_not_count_but_symbols_and_numbers_do(tmp_path: Path) -> None:
+def test_case_punctuation_and_spaces_do_not_count_but_symbols_and_numbers_do(
+    tmp_path: Path,
+) -> None:
     texts = [
         "What is the capital of France?",
         "what is the  capital of FRANCE",
@@ -90,7 +100,15 @@ def test_case_punctuation_and_spaces_do_not_count_but_symbols_and_numbers_do(tmp
 
 
 def test_data_of_any_shape(tmp_path: Path) -> None:
-    data = [{"q": "a b c d", "n": [1]}, {"n": [1], "q": "a b c d"}, {"q": "A b, c d", "n": [1]}, None, "", 5, 5]
+    data = [
+        {"q": "a b c d", "n": [1]},
+        {"n": [1], "q": "a b c d"},
+        {"q": "A b, c d", "n": [1]},
+        None,
+        "",
+        5,
+        5,
+    ]
     report = found(tmp_path, data)
     assert report.exact_groups == [["i0", "i1"], ["i5", "i6"]]
     assert report.near_groups == [["i0", "i2"], ["i3", "i4"]]
@@ -118,4 +136,6 @@ def test_a_crowd_of_similar_texts_is_one_group(tmp_path: Path) -> None:
 
 
 def test_nothing(tmp_path: Path) -> None:
-    assert found(tmp_path, []) == Duplicates(items=0, exact=0, near=0, threshold=0.8, exact_groups=[], near_groups=[])
+    assert found(tmp_path, []) == Duplicates(
+        items=0, exact=0, near=0, threshold=0.8, exact_groups=[], near_groups=[]
+    )

@@ -34,7 +34,8 @@ def url() -> Iterator[str]:
 
 def config(folder: Path, url: str, items: int = 12, **more: Any) -> dict[str, Any]:
     rows = [
-        {"id": str(n), "question": f"What is {n} * 7? Think step by step.", "ground_truth": "x"} for n in range(items)
+        {"id": str(n), "question": f"What is {n} * 7? Think step by step.", "ground_truth": "x"}
+        for n in range(items)
     ]
     (folder / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return {
@@ -67,18 +68,35 @@ def test_the_time_under_way_is_that_of_counting_seconds(parts: list[tuple[int, i
 def test_numbers_from_rows_by_hand(tmp_path: Path) -> None:
     """Two spans of 4 s that overlap by half, a pause of an hour, an error of 2 s."""
     rows: list[dict[str, Any]] = [
-        {"timestamp": 104.0, "inference_time": 4.0, "completion_tokens": 6, "metadata": {"stream": {"ttft": 1.0}}},
-        {"timestamp": 106.0, "inference_time": 4.0, "completion_tokens": 10, "metadata": {"stream": {"ttft": 3.0}}},
+        {
+            "timestamp": 104.0,
+            "inference_time": 4.0,
+            "completion_tokens": 6,
+            "metadata": {"stream": {"ttft": 1.0}},
+        },
+        {
+            "timestamp": 106.0,
+            "inference_time": 4.0,
+            "completion_tokens": 10,
+            "metadata": {"stream": {"ttft": 3.0}},
+        },
         {"timestamp": 3706.0, "inference_time": 2.0, "outcome": "errored"},
         {"timestamp": 5000.0, "inference_time": 9.0, "model_name": "other"},
     ]
     store = FlatStore(tmp_path / "4")
-    lines = [json.dumps({"item_id": str(n), "model_name": "m", **row}).encode() + b"\n" for n, row in enumerate(rows)]
+    lines = [
+        json.dumps({"item_id": str(n), "model_name": "m", **row}).encode() + b"\n"
+        for n, row in enumerate(rows)
+    ]
     store.put_manifest(Manifest(kind="run", id="4", metadata={"retries": {"m": 7}}))
     store.log("run", "4").append(b"".join(lines))
     level = measured(store, "m", 4)
     assert (level.requests, level.errors, level.retries, level.seconds) == (3, 1, 7, 8.0)
-    assert (level.in_flight, level.requests_per_second, level.tokens_per_second) == (10 / 8, 2 / 8, 16 / 8)
+    assert (level.in_flight, level.requests_per_second, level.tokens_per_second) == (
+        10 / 8,
+        2 / 8,
+        16 / 8,
+    )
     assert level.latency is not None
     assert level.ttft is not None
     assert (level.latency.median, level.ttft.median) == (4.0, 2.0)
@@ -132,7 +150,9 @@ def test_a_load_test_resumes(tmp_path: Path) -> None:
     assert (tmp_path / "out/load/1/responses.jsonl").read_bytes().startswith(kept)
     result = json.loads(done.stdout.splitlines()[-1])
     assert [level["requests"] for level in result["levels"]] == [12, 12]
-    assert result["levels"][0]["in_flight"] == pytest.approx(1, abs=0.05), "the pause does not count"
+    assert result["levels"][0]["in_flight"] == pytest.approx(1, abs=0.05), (
+        "the pause does not count"
+    )
 
 
 def test_models_that_do_not_stream_and_servers_that_refuse(tmp_path: Path) -> None:
@@ -141,19 +161,28 @@ def test_models_that_do_not_stream_and_servers_that_refuse(tmp_path: Path) -> No
     assert load.levels[0].ttft is None
     assert any("d streamed no answer" in note for note in load.notes)
     with running(Options(capacity=2, latency_ms=20, retry_after=0.01)) as url:
-        refused = assay.load_test(config(tmp_path, url, output_dir=str(tmp_path / "few")), levels=[6])
+        refused = assay.load_test(
+            config(tmp_path, url, output_dir=str(tmp_path / "few")), levels=[6]
+        )
     (level,) = refused.levels
     assert (level.errors, level.retries > 0) == (0, True)
     assert any("tried again" in note for note in refused.notes)
     with running(Options(rate_500=1.0)) as url:
-        broken = assay.load_test(config(tmp_path, url, output_dir=str(tmp_path / "no"), max_retries=0), levels=[2])
+        broken = assay.load_test(
+            config(tmp_path, url, output_dir=str(tmp_path / "no"), max_retries=0), levels=[2]
+        )
     assert broken.failed == ["m at 2"]
     assert any("HTTP 500" in note for note in broken.notes)
     assert "–" in str(assay.sheet(broken))
 
 
 def test_what_a_load_test_refuses(tmp_path: Path, url: str) -> None:
-    refused: Any = ({"levels": []}, {"levels": [0]}, {"levels": [1], "mode": "full"}, {"levels": [1], "workers": 2})
+    refused: Any = (
+        {"levels": []},
+        {"levels": [0]},
+        {"levels": [1], "mode": "full"},
+        {"levels": [1], "workers": 2},
+    )
     for options in refused:
         with pytest.raises(UserError):
             assay.load_test(config(tmp_path, url), **options)
@@ -191,14 +220,20 @@ def test_streaming_is_in_no_key_and_its_absence_in_no_byte(tmp_path: Path) -> No
         assert stats(url)["requests"] == 12
         assert (tmp_path / "out" / "responses.jsonl").read_bytes() == before
         there = str(tmp_path / "there")
-        assay.run(config(tmp_path, url, models=models, sample_params={"stream": True}, output_dir=there))
+        assay.run(
+            config(tmp_path, url, models=models, sample_params={"stream": True}, output_dir=there)
+        )
     rows = [json.loads(line) for line in before.splitlines()]
     streamed = read(Path(there, "responses.jsonl"))
     assert whole.run is not None
-    assert {row["key"]: row["response"] for row in rows} == {row["key"]: row["response"] for row in streamed}
+    assert {row["key"]: row["response"] for row in rows} == {
+        row["key"]: row["response"] for row in streamed
+    }
     assert all(row["metadata"]["stream"]["ttft"] > 0 for row in streamed)
     assert all("stream" not in row["metadata"]["sampling"] for row in streamed)
-    assert {row["completion_tokens"] for row in rows} == {row["completion_tokens"] for row in streamed}
+    assert {row["completion_tokens"] for row in rows} == {
+        row["completion_tokens"] for row in streamed
+    }
 
 
 def test_broken_streams_are_tried_again_and_counted(tmp_path: Path) -> None:
@@ -211,7 +246,9 @@ def test_broken_streams_are_tried_again_and_counted(tmp_path: Path) -> None:
     assert (result.run.counts, result.run.metadata["retries"]) == ({"ok": 60}, {"m": faults})
     with running(Options(skill=1)) as url:
         models = [{"name": "m", "endpoint": url}]
-        assay.run(config(tmp_path, url, items=60, models=models, output_dir=str(tmp_path / "sound")))
+        assay.run(
+            config(tmp_path, url, items=60, models=models, output_dir=str(tmp_path / "sound"))
+        )
     answers = [
         {row["item_id"]: row["response"] for row in read(tmp_path / name / "responses.jsonl")}
         for name in ("out", "sound")
@@ -230,13 +267,21 @@ def test_metrics_of_streams(tmp_path: Path, url: str) -> None:
     rows = [row["metadata"]["stream"] for row in read(tmp_path / "out" / "responses.jsonl")]
     found = {row["metric_name"]: row for row in result.metrics}
     assert found["ttft"]["value"] == pytest.approx(np.mean([row["ttft"] for row in rows]))
-    assert found["time_between_tokens"]["value"] == pytest.approx(np.mean([row["time_between_tokens"] for row in rows]))
-    assert found["generation_speed"]["value"] == pytest.approx(np.median([row["generation_speed"] for row in rows]))
+    assert found["time_between_tokens"]["value"] == pytest.approx(
+        np.mean([row["time_between_tokens"] for row in rows])
+    )
+    assert found["generation_speed"]["value"] == pytest.approx(
+        np.median([row["generation_speed"] for row in rows])
+    )
     assert found["slow"]["value"] == pytest.approx(np.quantile([row["ttft"] for row in rows], 0.95))
     for row in found.values():
         assert row["ci_low"] <= row["value"] <= row["ci_high"]
         assert math.isfinite(row["ci_high"])
-    demo = assay.run(config(tmp_path, "", models=["demo:d"], metrics=names[:1], output_dir=str(tmp_path / "demo")))
+    demo = assay.run(
+        config(
+            tmp_path, "", models=["demo:d"], metrics=names[:1], output_dir=str(tmp_path / "demo")
+        )
+    )
     assert demo.metrics[0]["value"] is None
     assert "stream: true" in demo.metrics[0]["reason"]
 

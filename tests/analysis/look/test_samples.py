@@ -31,13 +31,23 @@ def test_a_row_has_the_item_the_answer_and_its_labels(own: Path) -> None:
     assert len(rows) == 16
     first, failed, refused = rows[:3]
     assert (first["item_id"], first["model_name"], first["sample_index"]) == ("q1", "small", "0")
-    assert (first["data.question"], first["data.level"], first["ground_truth"]) == ("2 + 2?", "1", "4")
+    assert (first["data.question"], first["data.level"], first["ground_truth"]) == (
+        "2 + 2?",
+        "1",
+        "4",
+    )
     assert (first["response"], first["total_tokens"], first["cost"]) == ("4", "12", "0.0")
-    assert (first["score.exact_match (exact)"], first["passed.exact_match (exact)"]) == ("0.0", "false")
+    assert (first["score.exact_match (exact)"], first["passed.exact_match (exact)"]) == (
+        "0.0",
+        "false",
+    )
     assert first["score.exact_match (judge (strict))"] == "0.25"
     assert "passed.length of it, in %" not in first  # it has no verdicts
     assert (failed["outcome"], failed["error"]) == ("errored", 'HTTP 500: "broken"')
-    assert (failed["score.exact_match (exact)"], failed["outcome.exact_match (exact)"]) == ("", "errored")
+    assert (failed["score.exact_match (exact)"], failed["outcome.exact_match (exact)"]) == (
+        "",
+        "errored",
+    )
     assert json.loads(refused["data.options"]) == ["a", {"b": None}]
     assert not [name for name in first if "better" in name]  # of a match of two answers
 
@@ -80,13 +90,22 @@ def test_a_dataset_that_names_a_file_elsewhere_is_refused(own: Path) -> None:
 def test_data_that_are_not_objects_are_one_column(tmp_path: Path) -> None:
     answer = response("a", "m", 0, 0)
     own = make(
-        tmp_path / "own", [ForeignCase({"id": "a", "data": ["x", 1]}, answer, [evaluation(answer, "l", "s", 0.5)])]
+        tmp_path / "own",
+        [ForeignCase({"id": "a", "data": ["x", 1]}, answer, [evaluation(answer, "l", "s", 0.5)])],
     )
-    assert exported(own, "csv").read_text().splitlines()[1].split("m/short,0,")[1].startswith('"[""x"",1]"')
+    assert (
+        exported(own, "csv")
+        .read_text()
+        .splitlines()[1]
+        .split("m/short,0,")[1]
+        .startswith('"[""x"",1]"')
+    )
 
 
 def test_an_experiment_without_labels_or_items(tmp_path: Path) -> None:
-    own = make(tmp_path / "own", [ForeignCase({"id": "a", "data": {"q": "?"}}, response("a", "m", 0, 0))])
+    own = make(
+        tmp_path / "own", [ForeignCase({"id": "a", "data": {"q": "?"}}, response("a", "m", 0, 0))]
+    )
     assert "score" not in exported(own, "csv").read_text()
     (own / "items.jsonl").unlink()
     rows = exported(own, "jsonl").read_text().split("\n")

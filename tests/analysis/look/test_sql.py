@@ -32,7 +32,10 @@ def test_the_four_tables(out: Path) -> None:
     ]
     assert one(out, "select count(*) from responses join items on item_id = id") == 8
     assert one(out, "select metadata->>'model_id' from evaluations limit 1") == "calculator"
-    assert one(out, "select data from items order by id limit 1") == {"question": "0 + 1", "note": "n"}
+    assert one(out, "select data from items order by id limit 1") == {
+        "question": "0 + 1",
+        "note": "n",
+    }
     assert one(out, "select part from evaluations limit 1") == [0, 1]
     assert one(out, 'select "metadata.model_id" from metrics limit 1') == "calculator"
     assert one(out, "with a as (from responses) select count(*) from a;  -- done") == 8
@@ -43,7 +46,10 @@ def test_several_experiments_have_a_source(out: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     (other / "responses.jsonl").write_text('{"item_id": "x", "response": "1", "extra": 5}\n')
-    found = assay.query([out, other], "select source, count(*) n, max(extra) e from responses group by all order by 2")
+    found = assay.query(
+        [out, other],
+        "select source, count(*) n, max(extra) e from responses group by all order by 2",
+    )
     assert found == [{"source": "other", "n": 1, "e": 5}, {"source": out.name, "n": 8, "e": None}]
 
 

@@ -60,13 +60,19 @@ def test_two_seats_are_one_match_and_disagreement_is_a_tie(tmp_path: Path) -> No
 
 
 def test_one_seat_is_a_match_where_no_pair_was_swapped(tmp_path: Path) -> None:
-    rows = [row for number in range(9) for row in match(f"q{number}", ("a", "b"), float(number < 6))]
+    rows = [
+        row for number in range(9) for row in match(f"q{number}", ("a", "b"), float(number < 6))
+    ]
     found = ranked(tmp_path, rows)
     assert (found.standings[0].wins, found.standings[0].losses, found.one_sided) == (6, 3, 0)
 
 
 def test_samples_of_an_item_are_matches_of_their_own(tmp_path: Path) -> None:
-    rows = [row for sample in range(4) for row in match("q", ("a", "b"), float(sample > 0), sample=sample)]
+    rows = [
+        row
+        for sample in range(4)
+        for row in match("q", ("a", "b"), float(sample > 0), sample=sample)
+    ]
     found = ranked(tmp_path, rows)
     assert (found.items, found.matches) == (1, 4)
     assert found.ci_method == "none: an interval needs at least two items"
@@ -76,7 +82,9 @@ def test_samples_of_an_item_are_matches_of_their_own(tmp_path: Path) -> None:
 def test_players_in_any_order_and_rows_in_any_order(tmp_path: Path) -> None:
     rows = won("a", "b", 9, 4, 2) + won("b", "c", 7, 6, 1) + won("a", "c", 5, 2)
     turned = [row | {"players": row["players"][::-1], "score": 1 - row["score"]} for row in rows]
-    mixed = [turned[at] if at % 3 else rows[at] for at in np.random.default_rng(1).permutation(len(rows))]
+    mixed = [
+        turned[at] if at % 3 else rows[at] for at in np.random.default_rng(1).permutation(len(rows))
+    ]
     # both seats of a pair may be named in different orders: they are still one match
     assert ranked(tmp_path / "a", rows) == ranked(tmp_path / "b", mixed)
 
@@ -94,7 +102,9 @@ def test_every_method_finds_the_order(tmp_path: Path, method: str) -> None:
 def test_labels(tmp_path: Path) -> None:
     rows = won("a", "b", 6, 3)
     rows += [row | {"label": "longer", "score": 1 - row["score"]} for row in rows]
-    rows += match("f", ("a", "b"), "errored", "errored", label="better")  # failed before it named a label
+    rows += match(
+        "f", ("a", "b"), "errored", "errored", label="better"
+    )  # failed before it named a label
     with pytest.raises(UserError, match="several labels") as caught:
         ranked(tmp_path, rows)
     assert caught.value.fix == "add --label, one of better, longer"
@@ -122,7 +132,9 @@ def test_other_rows_are_left_alone(tmp_path: Path) -> None:
 
 def test_several_folders_and_the_same_verdict_twice(tmp_path: Path) -> None:
     old = [row | {"key": f"{number:016x}" * 2} for number, row in enumerate(won("a", "b", 9, 4), 1)]
-    new = [row | {"key": f"{number:016x}" * 2} for number, row in enumerate(won("b", "c", 5, 6), 1000)]
+    new = [
+        row | {"key": f"{number:016x}" * 2} for number, row in enumerate(won("b", "c", 5, 6), 1000)
+    ]
     one = rank([save(tmp_path / "one", old + new)], rounds=200)
     two = rank([save(tmp_path / "two", old), save(tmp_path / "three", new + old[:7])], rounds=200)
     assert one == two
@@ -130,7 +142,9 @@ def test_several_folders_and_the_same_verdict_twice(tmp_path: Path) -> None:
 
 def test_one_seat_in_one_folder_and_two_in_another(tmp_path: Path) -> None:
     single = [row for number in range(5) for row in match(f"s{number}", ("a", "b"), 1.0)]
-    found = rank([save(tmp_path / "one", single), save(tmp_path / "two", won("a", "b", 1, 3))], rounds=100)
+    found = rank(
+        [save(tmp_path / "one", single), save(tmp_path / "two", won("a", "b", 1, 3))], rounds=100
+    )
     assert (found.standings[0].wins, found.standings[0].losses, found.one_sided) == (6, 3, 0)
 
 
@@ -159,7 +173,10 @@ def test_a_winner_of_everything_is_said_and_stays_finite(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     ("rows", "said"),
-    [(won("a", "b", 5, 0, 4), "wins go one way only"), (won("a", "b", 0, 0, 4), "every match is a tie")],
+    [
+        (won("a", "b", 5, 0, 4), "wins go one way only"),
+        (won("a", "b", 0, 0, 4), "every match is a tie"),
+    ],
 )
 def test_ties_without_a_loss(tmp_path: Path, rows: list[dict[str, Any]], said: str) -> None:
     assert said in ranked(tmp_path, rows).notes[0]
@@ -183,7 +200,10 @@ def responses(folder: Path, rows: list[dict[str, Any]]) -> None:
 def with_answers(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Rows whose responses' keys are the player's name in hex, in the order of the seats."""
     keys = {name: f"{number:016x}" * 2 for number, name in enumerate(["r1", "r2", "r3"], 1)}
-    return [row | {"responses": [keys[name] for name in row["players"][:: -1 if row["seat"] else 1]]} for row in rows]
+    return [
+        row | {"responses": [keys[name] for name in row["players"][:: -1 if row["seat"] else 1]]}
+        for row in rows
+    ]
 
 
 def test_several_runs_are_one_player(tmp_path: Path) -> None:
@@ -191,7 +211,11 @@ def test_several_runs_are_one_player(tmp_path: Path) -> None:
     save(tmp_path, rows)
     models = {1: "small", 2: "small", 3: "large"}
     responses(
-        tmp_path, [{"item_id": "q", "key": f"{n:016x}" * 2, "model_name": models[n], "response": ""} for n in models]
+        tmp_path,
+        [
+            {"item_id": "q", "key": f"{n:016x}" * 2, "model_name": models[n], "response": ""}
+            for n in models
+        ],
     )
     found = rank([tmp_path], by="model_name", rounds=100)
     assert order(found) == ["small", "large"]

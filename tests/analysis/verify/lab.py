@@ -21,7 +21,9 @@ async def careful(item, response, context):
 def config_of(folder: Path, **changes: Any) -> dict[str, Any]:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "code.py").write_text(CODE)
-    rows = ({"id": f"q{n}", "question": f"What is {n} + 1?", "answer": str(n + 1)} for n in range(4))
+    rows = (
+        {"id": f"q{n}", "question": f"What is {n} + 1?", "answer": str(n + 1)} for n in range(4)
+    )
     (folder / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     path = str(folder / "code.py")
     return {
@@ -39,7 +41,9 @@ def config_of(folder: Path, **changes: Any) -> dict[str, Any]:
             {"name": "careful", "type": "custom", "path": path, "function_name": "careful"},
         ],
         "metrics": [{"name": "pass@1", "facets": ["model_name"]}, "mean"],
-        "outputs": [{"type": "csv", "table": "responses", "path": str(folder / "out" / "answers.csv")}],
+        "outputs": [
+            {"type": "csv", "table": "responses", "path": str(folder / "out" / "answers.csv")}
+        ],
         "output_dir": str(folder / "out"),
         **changes,
     }

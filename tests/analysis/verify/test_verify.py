@@ -37,7 +37,9 @@ def out(made: Path, tmp_path: Path) -> Path:
 def verified(out: Path, **options: Any) -> Verified:
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     (found,) = assay.verify(out, **options)
-    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before, "verifying writes nothing"
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before, (
+        "verifying writes nothing"
+    )
     return found
 
 
@@ -61,7 +63,9 @@ def test_a_run_is_verified_in_all_its_parts(out: Path) -> None:
     assert not found.faults
     files = {path for path in out.rglob("*") if path.is_file()}
     assert numbers(part(found, "seals")) == (len(files), 0, 0), "every file of the folder is sealed"
-    assert {".lock", "manifest.json", "calls.jsonl", "traces.jsonl", "answers.csv"} <= {path.name for path in files}
+    assert {".lock", "manifest.json", "calls.jsonl", "traces.jsonl", "answers.csv"} <= {
+        path.name for path in files
+    }
     for scorer in ("exact_match", "right", "careful"):
         assert numbers(part(found, scorer)) == (8, 0, 0)
     assert numbers(part(found, "pass@1")) == (3, 0, 0)
@@ -69,7 +73,9 @@ def test_a_run_is_verified_in_all_its_parts(out: Path) -> None:
     assert not found.differences
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.data())
 def test_any_flipped_bit_is_found_and_its_file_named(made: Path, data: st.DataObject) -> None:
     files = sorted(path for path in made.rglob("*") if path.is_file())
@@ -130,7 +136,13 @@ def test_a_table_that_is_exported_again_is_intact_and_one_that_was_edited_is_not
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("score", 0.25), ("passed", False), ("outcome", "skipped"), ("label", "other"), ("detailed_results", {"a": 1})],
+    [
+        ("score", 0.25),
+        ("passed", False),
+        ("outcome", "skipped"),
+        ("label", "other"),
+        ("detailed_results", {"a": 1}),
+    ],
 )
 def test_a_changed_label_differs(out: Path, field: str, value: Any) -> None:
     def change(rows: list[dict[str, Any]]) -> None:
@@ -191,9 +203,14 @@ def test_a_changed_metric_differs_where_and_how_it_says(out: Path) -> None:
     assert numbers(part(found, "pass@1")) == (0, 3, 0)
 
 
-def test_judges_answer_from_the_log_and_a_call_that_is_not_in_it_cannot_be_verified(out: Path) -> None:
+def test_judges_answer_from_the_log_and_a_call_that_is_not_in_it_cannot_be_verified(
+    out: Path,
+) -> None:
     calls = rows_of(out / "calls.jsonl")
-    save_rows(out / "calls.jsonl", [call for call in calls if (call["owner"], call["item_id"]) != ("right", "q1")])
+    save_rows(
+        out / "calls.jsonl",
+        [call for call in calls if (call["owner"], call["item_id"]) != ("right", "q1")],
+    )
     found = verified(out)
     assert numbers(part(found, "right")) == (6, 0, 2)
     assert part(found, "right").reasons == {NOT_LOGGED: 2}
@@ -206,7 +223,9 @@ def test_a_damaged_log_of_calls_is_not_sealed_by_the_next_run(tmp_path: Path) ->
     file = out / "calls.jsonl"
     file.write_bytes(file.read_bytes().replace(b'"seconds":', b'"sekonds":', 1))
     run(tmp_path, evaluation_methods=["exact_match"])
-    assert "calls.jsonl" in {fault.file for fault in verified(out).faults if fault.kind == "damaged"}
+    assert "calls.jsonl" in {
+        fault.file for fault in verified(out).faults if fault.kind == "damaged"
+    }
 
 
 def test_a_judges_answer_that_was_changed_changes_the_label(out: Path) -> None:
@@ -232,7 +251,12 @@ def asks(item, response):
 """
         config = config_of(tmp_path, metrics=[], outputs=[])
         (tmp_path / "asks.py").write_text(code)
-        method = {"name": "asks", "type": "custom", "path": str(tmp_path / "asks.py"), "function_name": "asks"}
+        method = {
+            "name": "asks",
+            "type": "custom",
+            "path": str(tmp_path / "asks.py"),
+            "function_name": "asks",
+        }
         assay.run({**config, "evaluation_methods": [method]})
         server.settimeout(5)
         for _ in range(8):
@@ -243,7 +267,10 @@ def asks(item, response):
             server.accept()
     assert numbers(part(found, "asks")) == (0, 0, 8)
     assert "verifying uses no network" in next(iter(part(found, "asks").reasons))
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()),
+    ):
         pass  # and afterwards the network is there again
 
 
@@ -262,7 +289,9 @@ def test_a_scorer_whose_code_changed_is_named_and_its_labels_compared(tmp_path: 
 
 def test_a_scorer_that_cannot_be_had_cannot_be_verified(tmp_path: Path) -> None:
     out = run(tmp_path)
-    (tmp_path / "code.py").write_text("import nowhere_to_be_found\n" + (tmp_path / "code.py").read_text())
+    (tmp_path / "code.py").write_text(
+        "import nowhere_to_be_found\n" + (tmp_path / "code.py").read_text()
+    )
     found = verified(out)
     assert numbers(part(found, "careful"))[2] == 8
     assert "nowhere_to_be_found" in " ".join(part(found, "careful").reasons)
@@ -283,7 +312,11 @@ def test_labels_of_another_config_need_that_config(tmp_path: Path) -> None:
 
 
 def test_labels_of_responses_elsewhere_are_verified(out: Path, tmp_path: Path) -> None:
-    assay.evaluate(out, {"evaluation_methods": ["contains"], "metrics": ["mean"]}, output_dir=str(tmp_path / "more"))
+    assay.evaluate(
+        out,
+        {"evaluation_methods": ["contains"], "metrics": ["mean"]},
+        output_dir=str(tmp_path / "more"),
+    )
     found = verified(tmp_path / "more")
     assert found.ok
     assert numbers(part(found, "contains")) == (8, 0, 0)
@@ -312,7 +345,12 @@ def test_failures_are_compared_too(tmp_path: Path) -> None:
     config = config_of(tmp_path, outputs=[], metrics=["mean"])
     code = "def model(prompt):\n    raise ValueError('no')\n\ndef score(item, response):\n    return 1 / 0\n"
     (tmp_path / "bad.py").write_text(code)
-    method = {"name": "bad", "type": "custom", "path": str(tmp_path / "bad.py"), "function_name": "score"}
+    method = {
+        "name": "bad",
+        "type": "custom",
+        "path": str(tmp_path / "bad.py"),
+        "function_name": "score",
+    }
     assay.run({**config, "evaluation_methods": ["exact_match", method]})
     found = verified(tmp_path / "out")
     assert found.ok, found
@@ -320,7 +358,13 @@ def test_failures_are_compared_too(tmp_path: Path) -> None:
 
 
 def test_imported_labels_cannot_be_computed_again_and_their_seals_hold(tmp_path: Path) -> None:
-    row = {"question_id": "0", "question": "Who?", "prediction": "I", "metrics": {"f1": 1.0}, "metadata": {}}
+    row = {
+        "question_id": "0",
+        "question": "Who?",
+        "prediction": "I",
+        "metrics": {"f1": 1.0},
+        "metadata": {},
+    }
     camp = {"agent_name": "a", "dataset_name": "nq", "num_examples": 1, "predictions": [row]}
     (tmp_path / "x_predictions.json").write_text(json.dumps(camp))
     assay.import_(tmp_path / "x_predictions.json", tmp_path / "out")
@@ -372,21 +416,28 @@ def theirs(path):
 def test_headlines_of_another_program_are_computed_again(tmp_path: Path) -> None:
     (tmp_path / "reading.py").write_text(READER)
     (tmp_path / "log.txt").write_text("theirs")
-    assay.import_(tmp_path / "log.txt", tmp_path / "out", format_name=f"{tmp_path / 'reading.py'}:theirs")
+    assay.import_(
+        tmp_path / "log.txt", tmp_path / "out", format_name=f"{tmp_path / 'reading.py'}:theirs"
+    )
     found = verified(tmp_path / "out")
     (headlines,) = [each for each in found.checked if each.part == "headlines"]
     assert numbers(headlines) == (1, 0, 1)
     assert list(headlines.reasons) == ["it is computed by a formula of its own"]
     assert numbers(part(found, "seals"))[1:] == (0, 0)
 
-    edit(tmp_path / "out" / "evaluation_results.jsonl", lambda rows: rows[0].update(score=1.0, passed=True))
+    edit(
+        tmp_path / "out" / "evaluation_results.jsonl",
+        lambda rows: rows[0].update(score=1.0, passed=True),
+    )
     found = verified(tmp_path / "out")
     assert not found.ok
     theirs = [each for each in found.differences if each.where == "headlines"]
     assert ("ours", 0.5, 0.75) in [(each.field, each.stored, each.computed) for each in theirs]
 
 
-def test_folders_below_are_all_verified_and_other_places_are_an_error(out: Path, tmp_path: Path) -> None:
+def test_folders_below_are_all_verified_and_other_places_are_an_error(
+    out: Path, tmp_path: Path
+) -> None:
     shutil.copytree(out, tmp_path / "more" / "a")
     shutil.copytree(out, tmp_path / "more" / "b")
     assert [Path(found.folder).name for found in assay.verify(tmp_path / "more")] == ["a", "b"]

@@ -65,7 +65,9 @@ def seed_rows() -> list[Row]:
 def test_the_seeds_six_rows_give_five_sixths() -> None:
     facets = ["metadata.model_id", "prompt_template"]
     params = {"k": 1, "num_trials": 16, "aggregation": "mean"}
-    (found,) = aggregate(seed_rows(), bind_metric(name="pass@k", type="pass_at_k", facets=facets, params=params))
+    (found,) = aggregate(
+        seed_rows(), bind_metric(name="pass@k", type="pass_at_k", facets=facets, params=params)
+    )
     assert round(found["pass_at_k"], 2) == 0.83
     expected = {
         "metric_name": "pass@k",
@@ -98,7 +100,12 @@ def test_no_facets_give_one_row_per_label() -> None:
 def test_nothing_in_nothing_out() -> None:
     store = MemoryStore()
     store.put_manifest(Manifest(kind="evaluation", id="e"))
-    assert Aggregator(store).aggregate(["e"], [PASS_RATE, bind_metric(type="mean", facets=["anything"])]) == []
+    assert (
+        Aggregator(store).aggregate(
+            ["e"], [PASS_RATE, bind_metric(type="mean", facets=["anything"])]
+        )
+        == []
+    )
 
 
 # ---- facets
@@ -106,7 +113,9 @@ def test_nothing_in_nothing_out() -> None:
 
 def test_facet_values_keep_their_types_and_order() -> None:
     values = ["b", "a+b", True, 0, 0.0, False, None, 0.5, [1, "x"], {"b": 1, "a": 2}, "a", 10]
-    rows = [row("i", metadata={"t": value}) for value in values] + [row("j", metadata={"t": {"a": 2, "b": 1}})]
+    rows = [row("i", metadata={"t": value}) for value in values] + [
+        row("j", metadata={"t": {"a": 2, "b": 1}})
+    ]
     found = aggregate(rows, bind_metric(type="pass_rate", facets=["metadata.t"]))
     shown = [each["metadata.t"] for each in found]
     expected = [None, False, True, 0.0, 0, 0.5, 10, "a", "a+b", "b", [1, "x"], {"a": 2, "b": 1}]
@@ -116,26 +125,46 @@ def test_facet_values_keep_their_types_and_order() -> None:
 
 
 def test_rows_of_two_schemas_in_one_file() -> None:
-    rows = [row("a", metadata={"model_id": "m"}), row("b", metadata={}), row("c", **{"metadata.model_id": "m"})]
+    rows = [
+        row("a", metadata={"model_id": "m"}),
+        row("b", metadata={}),
+        row("c", **{"metadata.model_id": "m"}),
+    ]
     found = aggregate(rows, bind_metric(type="pass_rate", facets=["metadata.model_id"]))
-    assert [(each["metadata.model_id"], each["total_sample_count"]) for each in found] == [(None, 1), ("m", 2)]
+    assert [(each["metadata.model_id"], each["total_sample_count"]) for each in found] == [
+        (None, 1),
+        ("m", 2),
+    ]
 
 
 def test_a_facet_that_no_row_has_is_refused_with_the_nearest() -> None:
     with pytest.raises(UserError, match=r"'metadata\.modelid' exists in no row") as error:
-        aggregate([row("a", metadata={"model_id": "m"})], bind_metric(type="mean", facets=["metadata.modelid"]))
+        aggregate(
+            [row("a", metadata={"model_id": "m"})],
+            bind_metric(type="mean", facets=["metadata.modelid"]),
+        )
     assert "did you mean 'metadata.model_id'?" in error.value.fix
 
 
 def joined_store() -> MemoryStore:
     store = MemoryStore()
-    put(store, [row("a", responses=["0a"]), row("b", False, responses=["0b"]), row("a", sample=1, responses=["0c"])])
+    put(
+        store,
+        [
+            row("a", responses=["0a"]),
+            row("b", False, responses=["0b"]),
+            row("a", sample=1, responses=["0c"]),
+        ],
+    )
     responses = [
         {"item_id": "a", "key": "0a", "finish_reason": "stop", "metadata": {"lane": 1}},
         {"item_id": "b", "key": "0b", "finish_reason": "length"},
         {"item_id": "a", "key": "0c", "finish_reason": "stop"},
     ]
-    items = [{"id": "a", "data": {"topic": "sums"}}, {"id": "b", "level": 3, "metadata": {"topic": "logic"}}]
+    items = [
+        {"id": "a", "data": {"topic": "sums"}},
+        {"id": "b", "level": 3, "metadata": {"topic": "logic"}},
+    ]
     store.log("run", "r").append(b"".join(msgspec.json.encode(each) + b"\n" for each in responses))
     store.log("dataset", "d").append(b"".join(msgspec.json.encode(each) + b"\n" for each in items))
     store.put_manifest(Manifest(kind="run", id="r", inputs=[{"kind": "dataset", "id": "d"}]))
@@ -154,12 +183,17 @@ def joined_store() -> MemoryStore:
     ],
 )
 def test_facets_come_from_responses_and_items(facet: str, expected: dict[Any, float]) -> None:
-    found = Aggregator(joined_store()).aggregate(["e"], [bind_metric(type="pass_rate", facets=[facet])])
+    found = Aggregator(joined_store()).aggregate(
+        ["e"], [bind_metric(type="pass_rate", facets=[facet])]
+    )
     assert {each[facet]: each["value"] for each in found} == expected
 
 
 def test_a_facet_of_another_metric_does_not_split_this_one() -> None:
-    by_topic, overall = bind_metric(type="mean", facets=["topic", "finish_reason"]), bind_metric(type="mean")
+    by_topic, overall = (
+        bind_metric(type="mean", facets=["topic", "finish_reason"]),
+        bind_metric(type="mean"),
+    )
     found = Aggregator(joined_store()).aggregate(["e"], [by_topic, overall])
     assert [each["total_sample_count"] for each in found] == [1, 2, 3]
 
@@ -168,7 +202,16 @@ def test_a_facet_of_another_metric_does_not_split_this_one() -> None:
 
 
 def failing_rows() -> list[Row]:
-    outcomes = ["scored", "scored", "scored", "unparsed", "refused", "errored", "errored", "skipped"]
+    outcomes = [
+        "scored",
+        "scored",
+        "scored",
+        "unparsed",
+        "refused",
+        "errored",
+        "errored",
+        "skipped",
+    ]
     return [
         row(f"i{number}", number < 2 if name == "scored" else None, outcome=name)
         for number, name in enumerate(outcomes)
@@ -217,7 +260,12 @@ def test_one_item_has_no_interval() -> None:
 
 
 def test_scores_outside_the_unit_interval() -> None:
-    rows = [row("a", score=5.0), row("b", score=-3.0), row("c", score=4.0), row("d", None, outcome="errored")]
+    rows = [
+        row("a", score=5.0),
+        row("b", score=-3.0),
+        row("c", score=4.0),
+        row("d", None, outcome="errored"),
+    ]
     (found,) = aggregate(rows, bind_metric(type="mean"))
     assert (found["value"], found["ci_method"]) == (2.0, "cluster_t; weak: fewer than 30 items")
     assert found["ci_low"] < -3
@@ -257,7 +305,9 @@ def content(store: Store, id: str) -> bytes:
 
 
 outcome_rows = st.lists(
-    st.tuples(st.sampled_from("abc"), st.integers(0, 2), st.booleans(), st.sampled_from(["m", "n"])),
+    st.tuples(
+        st.sampled_from("abc"), st.integers(0, 2), st.booleans(), st.sampled_from(["m", "n"])
+    ),
     min_size=1,
     max_size=14,
 )
@@ -265,7 +315,9 @@ outcome_rows = st.lists(
 
 @settings(max_examples=30, deadline=None)
 @given(outcome_rows, st.integers(0, 2**31))
-def test_the_order_of_rows_changes_no_byte(drawn: list[tuple[str, int, bool, str]], seed: int) -> None:
+def test_the_order_of_rows_changes_no_byte(
+    drawn: list[tuple[str, int, bool, str]], seed: int
+) -> None:
     rows = [
         row(item, passed, sample, key=f"{number:032x}", metadata={"model": model})
         for number, (item, sample, passed, model) in enumerate(drawn)
@@ -294,7 +346,9 @@ def test_several_evaluations_are_taken_together(tmp_path: Path) -> None:
     store = MemoryStore()
     put(store, [row("a"), row("b")], "one")
     put(store, [row("c", False)], "two")
-    (found,) = Aggregator(store).aggregate(["one", "two"], [bind_metric(name="rows", function=first_item)])
+    (found,) = Aggregator(store).aggregate(
+        ["one", "two"], [bind_metric(name="rows", function=first_item)]
+    )
     assert (found["value"], found["first"]) == (3.0, "a")
 
 
@@ -319,11 +373,18 @@ def test_label_patterns() -> None:
 
 
 def test_labels_together_are_one_group() -> None:
-    rows = [row("1", True, label="a"), row("2", False, label="b"), row("3", True, label="b"), row("4", label="c")]
+    rows = [
+        row("1", True, label="a"),
+        row("2", False, label="b"),
+        row("3", True, label="b"),
+        row("4", label="c"),
+    ]
     both = bind_metric(name="both", type="mean", include=["a", "b"], together="ab")
     each = bind_metric(name="each", type="mean")
     found = aggregate(rows, both, each)
-    assert [(one["metric_name"], one["label"], one["value"], one["total_sample_count"]) for one in found] == [
+    assert [
+        (one["metric_name"], one["label"], one["value"], one["total_sample_count"]) for one in found
+    ] == [
         ("both", "ab", pytest.approx(2 / 3), 3),
         ("each", "a", 1.0, 1),
         ("each", "b", 0.5, 2),
@@ -342,12 +403,24 @@ def test_a_custom_function_from_a_file(tmp_path: Path) -> None:
         "        raise ValueError('no')\n"
         "    return {'share': sum(r['passed'] for r in evaluation_results) / params['by'], 'facets_seen': facets}\n"
     )
-    rows = [row("a", metadata={"m": "bad"}), row("a", metadata={"m": "good"}), row("b", False, metadata={"m": "good"})]
+    rows = [
+        row("a", metadata={"m": "bad"}),
+        row("a", metadata={"m": "good"}),
+        row("b", False, metadata={"m": "good"}),
+    ]
     bound = bind_metric(
-        name="share", type="custom", path="mine.py", base=tmp_path, params={"by": 2}, facets=["metadata.m"]
+        name="share",
+        type="custom",
+        path="mine.py",
+        base=tmp_path,
+        params={"by": 2},
+        facets=["metadata.m"],
     )
     bad, good = aggregate(rows, bound)
-    assert (bad["value"], bad["error"]) == (None, "ValueError: no (mine.py, line 4: raise ValueError('no'))")
+    assert (bad["value"], bad["error"]) == (
+        None,
+        "ValueError: no (mine.py, line 4: raise ValueError('no'))",
+    )
     assert (good["value"], good["share"], good["facets_seen"]) == (0.5, 0.5, ["metadata.m"])
     assert good["ci_method"] == "none: the value is not a mean over items"
 
@@ -356,7 +429,9 @@ def test_a_list_result_gives_several_rows() -> None:
     def quantiles(results: list[Row], which: list[float]) -> list[Row]:
         return [{"value": q, "q": q} for q in which]
 
-    found = aggregate([row("a")], bind_metric(name="quantiles", function=quantiles, params={"which": [0.1, 0.9]}))
+    found = aggregate(
+        [row("a")], bind_metric(name="quantiles", function=quantiles, params={"which": [0.1, 0.9]})
+    )
     assert [(each["metric_name"], each["q"], each["value"]) for each in found] == [
         ("quantiles", 0.1, 0.1),
         ("quantiles", 0.9, 0.9),
@@ -367,8 +442,12 @@ def test_bounds_of_a_custom_function_see_changed_rows() -> None:
     def share(results: list[Row]) -> float:
         return sum(each["passed"] for each in results) / len(results)
 
-    (found,) = aggregate([row("a"), row("b", None, outcome="errored")], bind_metric(name="share", function=share))
-    assert [found[key] for key in ("value", "value_if_missing_wrong", "value_if_missing_right")] == [1.0, 0.5, 1.0]
+    (found,) = aggregate(
+        [row("a"), row("b", None, outcome="errored")], bind_metric(name="share", function=share)
+    )
+    assert [
+        found[key] for key in ("value", "value_if_missing_wrong", "value_if_missing_right")
+    ] == [1.0, 0.5, 1.0]
 
 
 @pytest.mark.parametrize("result", ["text", object(), {"a": object()}])
@@ -387,10 +466,14 @@ def test_a_group_function_gets_the_columns_that_it_declares() -> None:
     @Registry("metric", "assay.metrics")(columns=["evaluation_time", "metadata.model_id"])
     def slowest(group: Group) -> Values:
         return Values(
-            value=max(group.columns["evaluation_time"]), fields={"models": group.columns["metadata.model_id"]}
+            value=max(group.columns["evaluation_time"]),
+            fields={"models": group.columns["metadata.model_id"]},
         )
 
-    rows = [row("b", evaluation_time=2.0), row("a", evaluation_time=0.5, metadata={"model_id": "m"})]
+    rows = [
+        row("b", evaluation_time=2.0),
+        row("a", evaluation_time=0.5, metadata={"model_id": "m"}),
+    ]
     (found,) = aggregate(rows, bind_metric(function=slowest))
     assert (found["value"], found["models"]) == (2.0, ["m", None])
 
@@ -415,7 +498,9 @@ def test_binding_errors() -> None:
 def test_both_files_and_the_manifest(tmp_path: Path) -> None:
     store = FlatStore(tmp_path / "x")
     put(store, [row("a"), row("b", False)], store.id)
-    found = asyncio.run(Aggregator(store).aggregate_async([store.id], [PASS_RATE], id=store.id, name="a name"))
+    found = asyncio.run(
+        Aggregator(store).aggregate_async([store.id], [PASS_RATE], id=store.id, name="a name")
+    )
     lines = (tmp_path / "x" / "metrics.jsonl").read_bytes().splitlines()
     assert [msgspec.json.decode(line) for line in lines] == found
     assert msgspec.json.decode((tmp_path / "x" / "metrics.json").read_bytes()) == found
@@ -436,7 +521,9 @@ def test_an_unknown_evaluation_is_refused() -> None:
 
 
 def test_ten_thousand_groups() -> None:
-    rows = [row(f"i{number % 3}", metadata={"g": f"g{number % 10_000}"}) for number in range(20_000)]
+    rows = [
+        row(f"i{number % 3}", metadata={"g": f"g{number % 10_000}"}) for number in range(20_000)
+    ]
     found = aggregate(rows, bind_metric(type="pass_at_k", facets=["g"]))
     assert len(found) == 10_000
     assert {each["total_sample_count"] for each in found} == {2}
@@ -446,15 +533,52 @@ def test_a_failure_counts_under_every_label_of_its_scorer() -> None:
     store = MemoryStore()
     log = store.log("evaluation", "e")
     rows = [
-        {"item_id": "a", "label": "clear", "scorer": "judge", "passed": True, "score": 1.0, "outcome": "scored"},
-        {"item_id": "a", "label": "correct", "scorer": "judge", "passed": False, "score": 0.0, "outcome": "scored"},
-        {"item_id": "b", "label": "judge", "scorer": "judge", "passed": None, "score": None, "outcome": "errored"},
-        {"item_id": "b", "label": "exact", "scorer": "exact", "passed": None, "score": None, "outcome": "errored"},
-        {"item_id": "c", "label": "judge", "scorer": "judge", "passed": None, "score": None, "outcome": "unparsed"},
+        {
+            "item_id": "a",
+            "label": "clear",
+            "scorer": "judge",
+            "passed": True,
+            "score": 1.0,
+            "outcome": "scored",
+        },
+        {
+            "item_id": "a",
+            "label": "correct",
+            "scorer": "judge",
+            "passed": False,
+            "score": 0.0,
+            "outcome": "scored",
+        },
+        {
+            "item_id": "b",
+            "label": "judge",
+            "scorer": "judge",
+            "passed": None,
+            "score": None,
+            "outcome": "errored",
+        },
+        {
+            "item_id": "b",
+            "label": "exact",
+            "scorer": "exact",
+            "passed": None,
+            "score": None,
+            "outcome": "errored",
+        },
+        {
+            "item_id": "c",
+            "label": "judge",
+            "scorer": "judge",
+            "passed": None,
+            "score": None,
+            "outcome": "unparsed",
+        },
     ]
     log.append(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
     found = Aggregator(store).aggregate(["e"], [bind_metric(name="mean", type="mean")])
-    assert [(row["label"], row["value"], row["errored_count"], row["unparsed_count"]) for row in found] == [
+    assert [
+        (row["label"], row["value"], row["errored_count"], row["unparsed_count"]) for row in found
+    ] == [
         ("clear", 0.5, 1, 1),
         ("correct", 0.0, 1, 1),
         ("exact", None, 1, 0),

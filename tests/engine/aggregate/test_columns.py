@@ -46,7 +46,13 @@ def changing(kind: str) -> list[Row]:
             one["score"] = number / 7
         elif kind == "facets":
             one["metadata"] = random.Random(number).choice(
-                [{}, {"model_id": None}, {"model_id": 3}, {"model_id": f"m{number}"}, {"prompt_template": "q"}]
+                [
+                    {},
+                    {"model_id": None},
+                    {"model_id": 3},
+                    {"model_id": f"m{number}"},
+                    {"prompt_template": "q"},
+                ]
             )
         elif kind == "literal keys" and number % 90 == 0:
             one.update({"metadata.model_id": "literal", "prompt_template": "top"})
@@ -63,7 +69,13 @@ def expected(one: Row, facets: list[str]) -> tuple[Any, ...]:
         return (*expected({**one, "score": None, "passed": None, "outcome": "errored"}, facets),)
     values = [find_in_row(one, facet) for facet in facets]
     shown = [value if value is UNSET else json.dumps(value) for value in values]
-    plain = (one.get("label", ""), one.get("scorer", ""), outcome, one["passed"], one["sample_index"])
+    plain = (
+        one.get("label", ""),
+        one.get("scorer", ""),
+        outcome,
+        one["passed"],
+        one["sample_index"],
+    )
     return (*plain, "none" if score is None else score, id_hash(one["item_id"]), *shown)
 
 
@@ -78,13 +90,29 @@ def read(lines: list[bytes], facets: list[str], positions: bool) -> list[tuple[A
         one, score = columns.combinations[code], float(columns.score[at])
         shown = [value if value is UNSET else json.dumps(value) for value in one.values]
         plain = (one.label, one.scorer, one.outcome, one.passed, int(columns.sample[at]))
-        found.append((*plain, "none" if math.isnan(score) else score, int(columns.ids[columns.item[at]]), *shown))
+        found.append(
+            (
+                *plain,
+                "none" if math.isnan(score) else score,
+                int(columns.ids[columns.item[at]]),
+                *shown,
+            )
+        )
     if positions:
         assert columns.positions.tolist() == [at for at, line in enumerate(lines) if line]
     return found
 
 
-KINDS = ["alike", "labels", "outcomes", "scores", "facets", "literal keys", "missing fields", "foreign"]
+KINDS = [
+    "alike",
+    "labels",
+    "outcomes",
+    "scores",
+    "facets",
+    "literal keys",
+    "missing fields",
+    "foreign",
+]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -105,7 +133,9 @@ def test_blank_lines_are_no_rows() -> None:
 
 def test_more_than_two_thousand_different_scores() -> None:
     rows = [row(number, score=number / 3) for number in range(3000)]
-    assert read([msgspec.json.encode(one) for one in rows], FACETS, False) == [expected(one, FACETS) for one in rows]
+    assert read([msgspec.json.encode(one) for one in rows], FACETS, False) == [
+        expected(one, FACETS) for one in rows
+    ]
 
 
 def test_an_error_names_the_line_of_the_file() -> None:

@@ -34,14 +34,28 @@ def test_a_literal_key_wins_over_a_path(row: dict[str, Any], facet: str, expecte
 
 def test_places_in_order() -> None:
     row = {"top": 1, "metadata": {"top": 2, "only": 3}}
-    assert [find_in_row(row, name) for name in ("top", "metadata.top", "only", "metadata.only")] == [1, 2, 3, 3]
-    item = {"id": "i", "topic": "a", "data": {"topic": "b", "level": 0}, "metadata": {"level": 1, "source": None}}
-    assert [find_in_item(item, name) for name in ("topic", "level", "source", "none")] == ["a", 0, None, UNSET]
+    assert [
+        find_in_row(row, name) for name in ("top", "metadata.top", "only", "metadata.only")
+    ] == [1, 2, 3, 3]
+    item = {
+        "id": "i",
+        "topic": "a",
+        "data": {"topic": "b", "level": 0},
+        "metadata": {"level": 1, "source": None},
+    }
+    assert [find_in_item(item, name) for name in ("topic", "level", "source", "none")] == [
+        "a",
+        0,
+        None,
+        UNSET,
+    ]
 
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.floats(-2, 2) | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner, max_size=2),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner, max_size=2)
+    ),
     max_leaves=4,
 )
 
@@ -62,7 +76,9 @@ def test_equal_numbers_of_different_types_differ() -> None:
 def test_any_values_can_be_ordered(values: list[Any]) -> None:
     shuffled = list(values)
     random.Random(1).shuffle(shuffled)
-    assert list(map(typed, sorted(values, key=order))) == list(map(typed, sorted(shuffled, key=order)))
+    assert list(map(typed, sorted(values, key=order))) == list(
+        map(typed, sorted(shuffled, key=order))
+    )
 
 
 def test_facets_inside_one_another_need_whole_rows() -> None:
@@ -71,17 +87,37 @@ def test_facets_inside_one_another_need_whole_rows() -> None:
     assert narrow(["metadata.model_id", "prompt_template"], {}, lambda place: str) is not None
 
 
-names = st.sampled_from(["metadata.a", "a", "a.b", "metadata.a.b", "label", "score", "b", "metadata"])
+names = st.sampled_from(
+    ["metadata.a", "a", "a.b", "metadata.a.b", "label", "score", "b", "metadata"]
+)
 fields = st.dictionaries(st.sampled_from(["a", "b", "a.b", "metadata.a"]), json_values, max_size=3)
 
 
-@given(st.lists(names, min_size=1, max_size=3, unique=True), fields, st.one_of(fields, st.none(), st.text(max_size=1)))
-def test_narrow_decoding_finds_what_whole_rows_have(facets: list[str], top: dict[str, Any], inner: Any) -> None:
-    row = {"item_id": "i", "outcome": "scored", "label": "l", "passed": True, "score": 1.0, **top, "metadata": inner}
+@given(
+    st.lists(names, min_size=1, max_size=3, unique=True),
+    fields,
+    st.one_of(fields, st.none(), st.text(max_size=1)),
+)
+def test_narrow_decoding_finds_what_whole_rows_have(
+    facets: list[str], top: dict[str, Any], inner: Any
+) -> None:
+    row = {
+        "item_id": "i",
+        "outcome": "scored",
+        "label": "l",
+        "passed": True,
+        "score": 1.0,
+        **top,
+        "metadata": inner,
+    }
     log = MemoryLog("evaluation_results.jsonl")
     log.append(msgspec.json.encode(row) + b"\n")
     reader = Reader(facets)
     reader.read(log, "log")
     (found,) = reader.columns().combinations
-    expected = [find_in_row(msgspec.json.decode(msgspec.json.encode(row)), facet) for facet in facets]
-    assert [v if v is UNSET else typed(v) for v in found.values] == [v if v is UNSET else typed(v) for v in expected]
+    expected = [
+        find_in_row(msgspec.json.decode(msgspec.json.encode(row)), facet) for facet in facets
+    ]
+    assert [v if v is UNSET else typed(v) for v in found.values] == [
+        v if v is UNSET else typed(v) for v in expected
+    ]

@@ -27,7 +27,9 @@ from tests.engine.aggregate.test_aggregate import aggregate
     ],
     ids=json.dumps,
 )
-def test_a_foreign_row_counts_by_what_it_has(row: dict[str, Any], passes: float, score: float) -> None:
+def test_a_foreign_row_counts_by_what_it_has(
+    row: dict[str, Any], passes: float, score: float
+) -> None:
     """A missing `passed` is a score above 0, and never one of 0; a missing score is 1 or 0 by `passed`."""
     metrics = [bind_metric(type=name) for name in ("pass_rate", "mean", "pass_at_k")]
     made = aggregate([{"item_id": "a", "label": "l", **row}], *metrics)

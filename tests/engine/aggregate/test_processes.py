@@ -62,13 +62,17 @@ def metrics() -> list[BoundMetric]:
     ]
 
 
-def measured(folder: Path, workers: int, bound: list[BoundMetric], manifest: Manifest | None = None) -> bytes:
+def measured(
+    folder: Path, workers: int, bound: list[BoundMetric], manifest: Manifest | None = None
+) -> bytes:
     for name in ("manifest.json", "metrics.jsonl"):
         (folder / name).unlink(missing_ok=True)
     store = FlatStore(folder)
     if manifest is not None:
         store.put_manifest(manifest)
-    Aggregator(store, workers=workers).aggregate([store.id], bound, id="a", runs=[store.id], datasets=[store.id])
+    Aggregator(store, workers=workers).aggregate(
+        [store.id], bound, id="a", runs=[store.id], datasets=[store.id]
+    )
     return (folder / "metrics.jsonl").read_bytes()
 
 
@@ -77,7 +81,12 @@ def write(folder: Path, name: str, rows: list[Any], pieces: list[int]) -> None:
     texts = [row if isinstance(row, str) else json.dumps(row) for row in rows]
     cuts = sorted({min(piece, len(texts)) for piece in pieces} | {0, len(texts)})
     parts = [texts[a:b] for a, b in itertools.pairwise(cuts)] or [[]]
-    places = [f"{name}.jsonl", f"{name}.d/1.jsonl", f"{name}.d/10/00000/0.jsonl", f"{name}.d/10/00001/0.jsonl"]
+    places = [
+        f"{name}.jsonl",
+        f"{name}.d/1.jsonl",
+        f"{name}.d/10/00000/0.jsonl",
+        f"{name}.d/10/00001/0.jsonl",
+    ]
     places += [f"{name}.d/10/00001/{number}.jsonl" for number in range(1, len(parts))]
     for place, part in zip(places, parts, strict=False):
         (folder / place).parent.mkdir(parents=True, exist_ok=True)
@@ -108,11 +117,18 @@ EVALUATIONS = st.fixed_dictionaries(
     },
 )
 RESPONSES = st.fixed_dictionaries(
-    {"key": st.sampled_from(["00", "11", "22", "33"]), "inference_time": st.floats(0, 9), "item_id": st.just("i1")},
+    {
+        "key": st.sampled_from(["00", "11", "22", "33"]),
+        "inference_time": st.floats(0, 9),
+        "item_id": st.just("i1"),
+    },
     optional={"level": st.sampled_from(["high", None])},
 )
 ITEMS = st.fixed_dictionaries(
-    {"id": st.sampled_from(["i1", "i2", "i3"]), "data": st.fixed_dictionaries({"level": st.sampled_from(["a", "b"])})}
+    {
+        "id": st.sampled_from(["i1", "i2", "i3"]),
+        "data": st.fixed_dictionaries({"level": st.sampled_from(["a", "b"])}),
+    }
 )
 
 
@@ -141,9 +157,19 @@ def test_any_split_gives_the_same_bytes(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     folder = tmp_path_factory.mktemp("rows")
-    write(folder, "evaluation_results", [{**evaluations[0], "item_id": "i1"} if evaluations[0] else EMPTY], [])
+    write(
+        folder,
+        "evaluation_results",
+        [{**evaluations[0], "item_id": "i1"} if evaluations[0] else EMPTY],
+        [],
+    )
     write(folder, "evaluation_results", [EMPTY, *evaluations], pieces)
-    write(folder, "responses", [{"key": "11", "level": "high", "inference_time": 1.5}, *responses], pieces)
+    write(
+        folder,
+        "responses",
+        [{"key": "11", "level": "high", "inference_time": 1.5}, *responses],
+        pieces,
+    )
     write(folder, "items", [{"id": "i1", "data": {"level": "a"}}, *items], pieces)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(seal, "BLOCK", 1 << 16)
@@ -153,12 +179,24 @@ def test_any_split_gives_the_same_bytes(
     assert measured(folder, workers, metrics()) == alone
 
 
-EMPTY = {"item_id": "i1", "model_id": "m", "kind": None, "score": 1, "responses": ["11"], "label": "match"}
+EMPTY = {
+    "item_id": "i1",
+    "model_id": "m",
+    "kind": None,
+    "score": 1,
+    "responses": ["11"],
+    "label": "match",
+}
 
 
 def plain(folder: Path, count: int = 60) -> Path:
     rows = [
-        {"item_id": f"i{number % 20}", "sample_index": number // 20, "label": "match", "score": number % 3 % 2}
+        {
+            "item_id": f"i{number % 20}",
+            "sample_index": number // 20,
+            "label": "match",
+            "score": number % 3 % 2,
+        }
         | {"outcome": "scored", "scorer": "match", "model_id": f"m{number % 4}"}
         for number in range(count)
     ]
@@ -184,9 +222,15 @@ def test_children_are_used(tmp_path: Path) -> None:
 
 def test_ties_of_an_ordered_metric(tmp_path: Path) -> None:
     """Rows that only their text tells apart, in two orders on disk."""
-    rows = [{"item_id": "i", "label": "l", "score": 1, "model_id": "m", "note": str(number)} for number in range(50)]
+    rows = [
+        {"item_id": "i", "label": "l", "score": 1, "model_id": "m", "note": str(number)}
+        for number in range(50)
+    ]
     write(tmp_path, "evaluation_results", rows, [])
-    bound = [bind_metric(name="own", function=spelt, **BY_MODEL), bind_metric(name="again", function=spelt)]
+    bound = [
+        bind_metric(name="own", function=spelt, **BY_MODEL),
+        bind_metric(name="again", function=spelt),
+    ]
     alone = measured(tmp_path, 1, bound)
     assert measured(tmp_path, 3, bound) == alone
     write(tmp_path, "evaluation_results", rows[::-1], [])
@@ -217,7 +261,9 @@ def test_a_metric_that_ends_the_program_does_so(tmp_path: Path) -> None:
     "number, error, text",
     [(signal.SIGKILL, RunFailed, "SIGKILL"), (signal.SIGINT, KeyboardInterrupt, None)],
 )
-def test_a_child_that_is_killed(tmp_path: Path, number: int, error: type[BaseException], text: str | None) -> None:
+def test_a_child_that_is_killed(
+    tmp_path: Path, number: int, error: type[BaseException], text: str | None
+) -> None:
     def killed(group: Any) -> float:
         if group.facets["model_id"] == "m2":
             os.kill(os.getpid(), number)
@@ -297,7 +343,11 @@ def test_nobody_is_left_behind(tmp_path: Path, ending: int) -> None:
     )
     command = [sys.executable, "-c", SCRIPT]
     with subprocess.Popen(
-        command, cwd=tmp_path, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        command,
+        cwd=tmp_path,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     ) as parent:
         wait_for(lambda: len(list(tmp_path.glob("pid-*"))) == 3, parent)
         if ending == signal.SIGINT:
@@ -305,7 +355,9 @@ def test_nobody_is_left_behind(tmp_path: Path, ending: int) -> None:
         else:
             os.kill(parent.pid, ending)
         output, _ = parent.communicate(timeout=20)
-    assert parent.returncode == {signal.SIGINT: 130, signal.SIGTERM: -15, signal.SIGKILL: -9}[ending], output.decode()
+    assert (
+        parent.returncode == {signal.SIGINT: 130, signal.SIGTERM: -15, signal.SIGKILL: -9}[ending]
+    ), output.decode()
     assert b"Traceback" not in output
     wait_for(lambda: not any(is_alive(int(path.name[4:])) for path in tmp_path.glob("pid-*")))
     assert not (tmp_path / "metrics.jsonl").exists()
@@ -318,7 +370,9 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def wait_for(condition: Callable[[], bool], parent: "subprocess.Popen[bytes] | None" = None) -> None:
+def wait_for(
+    condition: Callable[[], bool], parent: "subprocess.Popen[bytes] | None" = None
+) -> None:
     end = time.monotonic() + 20
     while not condition():
         assert time.monotonic() < end

@@ -26,7 +26,9 @@ class Server:
     name = "server"
     identity: dict[str, Any] = {}
 
-    def __init__(self, capacity: int, *, rate: float = 0.0, retry_after: float | None = None, seed: int = 0) -> None:
+    def __init__(
+        self, capacity: int, *, rate: float = 0.0, retry_after: float | None = None, seed: int = 0
+    ) -> None:
         self.capacity = capacity
         self.rate = rate
         self.retry_after = retry_after
@@ -47,7 +49,9 @@ class Server:
     async def close(self) -> None: ...
 
 
-def run(server: Server, calls: int, capacities: dict[float, int] | None = None) -> list[tuple[float, float]]:
+def run(
+    server: Server, calls: int, capacities: dict[float, int] | None = None
+) -> list[tuple[float, float]]:
     """(when, limit) at the end of each call; `capacities` are set at these seconds."""
 
     async def go(clock: VirtualClock) -> list[tuple[float, float]]:
@@ -139,7 +143,9 @@ def test_a_real_server_of_fixed_capacity(tmp_path: Path) -> None:
     def seconds(folder: str, concurrency: int) -> float:
         config = {
             "dataset": str(tmp_path / "items.jsonl"),
-            "models": [{"name": "m", "type": "openai", "endpoint": url, "max_concurrency": concurrency}],
+            "models": [
+                {"name": "m", "type": "openai", "endpoint": url, "max_concurrency": concurrency}
+            ],
             "prompt_templates": {"plain": "What is {{question}}?"},
             "output_dir": str(tmp_path / folder),
         }
@@ -147,7 +153,9 @@ def test_a_real_server_of_fixed_capacity(tmp_path: Path) -> None:
         assay.run(config)
         return time.monotonic() - began
 
-    (tmp_path / "items.jsonl").write_text("".join(f'{{"question": "{i} + 1"}}\n' for i in range(1600)))
+    (tmp_path / "items.jsonl").write_text(
+        "".join(f'{{"question": "{i} + 1"}}\n' for i in range(1600))
+    )
     with running(Options(capacity=16, latency_ms=20, retry_after=0.05)) as url:
         fixed = seconds("fixed", 16)
         before = stats(url)

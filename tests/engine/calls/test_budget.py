@@ -48,7 +48,9 @@ def test_prompts_that_were_underestimated_are_estimated_higher() -> None:
         budget = Budget(tokens=1000)
         first = await budget.reserve(ASK, None)
         assert first.tokens == 21
-        budget.settle(first, None, Completion(prompt_tokens=33, completion_tokens=1, total_tokens=34))
+        budget.settle(
+            first, None, Completion(prompt_tokens=33, completion_tokens=1, total_tokens=34)
+        )
         assert (await budget.reserve(ASK, None)).tokens == 33 + 10
 
     asyncio.run(scenario())
@@ -144,16 +146,38 @@ def test_spending_includes_calls_and_rows_set_aside(lab: Lab) -> None:
     [
         ({"name": "a", "type": "demo"}, Price(0, 0)),
         ({"name": "gpt-4o-mini", "endpoint": "https://api.openai.com/v1"}, Price(0.15, 0.6)),
-        ({"name": "x", "model_name": "gpt-4o-2024-08-06", "endpoint": "https://api.openai.com/v1"}, Price(2.5, 10.0)),
+        (
+            {
+                "name": "x",
+                "model_name": "gpt-4o-2024-08-06",
+                "endpoint": "https://api.openai.com/v1",
+            },
+            Price(2.5, 10.0),
+        ),
         ({"name": "gpt-4o-mini", "endpoint": "http://127.0.0.1:1/v1"}, None),
         ("openai:gpt-4o-mini", Price(0.15, 0.6)),
         ("anthropic:claude-sonnet-4-5-20250929", Price(3.0, 15.0)),
         ("google:gemini-2.5-flash", Price(0.3, 2.5)),
         ("groq:openai/gpt-oss-20b", Price(0.075, 0.3)),
         ("deepseek:deepseek-chat", Price(0.28, 0.42)),
-        ({"name": "c", "type": "cohere", "model_name": "command-r-08-2024", "endpoint": "http://127.0.0.1:1"}, None),
+        (
+            {
+                "name": "c",
+                "type": "cohere",
+                "model_name": "command-r-08-2024",
+                "endpoint": "http://127.0.0.1:1",
+            },
+            None,
+        ),
         ("hf:openai/gpt-oss-20b", None),
-        ({"name": "gpt-4o-mini", "endpoint": "http://127.0.0.1:1/v1", "price": {"input": 7, "output": 8}}, Price(7, 8)),
+        (
+            {
+                "name": "gpt-4o-mini",
+                "endpoint": "http://127.0.0.1:1/v1",
+                "price": {"input": 7, "output": 8},
+            },
+            Price(7, 8),
+        ),
         ({"name": "listed", "endpoint": "http://127.0.0.1:1/v1"}, Price(1, 2)),
     ],
 )

@@ -36,10 +36,20 @@ class Room:
         async def go() -> Any:
             threads = Threads(4)
             lanes = Lanes({}, Limits(), LaneProgress)
-            around = Surroundings(lanes, threads, self.models, lambda: CallLog(self.calls), self.traces, 5.0)
+            around = Surroundings(
+                lanes, threads, self.models, lambda: CallLog(self.calls), self.traces, 5.0
+            )
 
             def row(owner: bytes = b"row", model: str = "one") -> RowContext:
-                return RowContext(around, item_id="i", sample_index=0, seed=100, owner=owner, name="task", model=model)
+                return RowContext(
+                    around,
+                    item_id="i",
+                    sample_index=0,
+                    seed=100,
+                    owner=owner,
+                    name="task",
+                    model=model,
+                )
 
             try:
                 return await use(row)
@@ -90,11 +100,15 @@ def test_a_call_is_its_step_model_and_parameters(room: Room, change: dict[str, A
 def test_side_by_side_calls_are_found_again_in_any_order(room: Room) -> None:
     async def first(row: Callable[..., RowContext]) -> None:
         context = row()
-        await asyncio.gather(*(context.complete([{"role": "user", "content": text}]) for text in "abc"))
+        await asyncio.gather(
+            *(context.complete([{"role": "user", "content": text}]) for text in "abc")
+        )
 
     async def other_way_round(row: Callable[..., RowContext]) -> None:
         context = row()
-        await asyncio.gather(*(context.complete([{"role": "user", "content": text}]) for text in "cba"))
+        await asyncio.gather(
+            *(context.complete([{"role": "user", "content": text}]) for text in "cba")
+        )
 
     room.enter(first)
     room.enter(other_way_round)
@@ -130,7 +144,8 @@ def test_complete_sync_does_not_wait_for_itself(room: Room) -> None:
 
 
 @pytest.mark.parametrize(
-    ("named", "default", "what"), [("on", "", "unknown model 'on'"), (None, "", "does not say which model")]
+    ("named", "default", "what"),
+    [("on", "", "unknown model 'on'"), (None, "", "does not say which model")],
 )
 def test_an_unknown_model_is_named(room: Room, named: str | None, default: str, what: str) -> None:
     async def call(row: Callable[..., RowContext]) -> None:
@@ -166,7 +181,10 @@ def test_spans_nest_and_branches_keep_their_own(room: Room) -> None:
     room.enter(branches)
     (line,) = [json.loads(line) for _, line in room.traces.scan()]
     spans = line["spans"]
-    parents = {span["name"]: None if span["parent"] is None else spans[span["parent"]]["name"] for span in spans}
+    parents = {
+        span["name"]: None if span["parent"] is None else spans[span["parent"]]["name"]
+        for span in spans
+    }
     assert parents == {
         "outer": None,
         "a": "outer",

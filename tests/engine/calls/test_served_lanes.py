@@ -52,7 +52,9 @@ def test_a_recorded_model_is_played_again(lab: Lab, monkeypatch: pytest.MonkeyPa
             lab.run()
         monkeypatch.setenv("TAPE_KEY", "sk-tape-secret-123456")
         assert lab.run().ran == 8
-    assert not any(b"sk-tape" in path.read_bytes() for path in lab.folder.rglob("*") if path.is_file())
+    assert not any(
+        b"sk-tape" in path.read_bytes() for path in lab.folder.rglob("*") if path.is_file()
+    )
     first = {row["item_id"]: row["response"] for row in lab.read("responses.jsonl")}
     lab.config["models"] = [{"name": "played", "type": "replay", "path": str(tape)}]
     assert lab.run().ran == 8
@@ -76,7 +78,9 @@ def test_the_only_server_is_kept_over_several_runs(tmp_path: Path) -> None:
         log.unlink(missing_ok=True)
         for shard in range(3):
             store = assay.FlatStore(tmp_path / f"{keep}{shard}")
-            assay.DatasetRepository(store).create([{"id": "q", "question": "What is 2 + 2?"}], name="d", id="d")
+            assay.DatasetRepository(store).create(
+                [{"id": "q", "question": "What is 2 + 2?"}], name="d", id="d"
+            )
             runner = assay.Runner(store, models={"served": model}, keep_server=keep)
             assert (await runner.run_async("d", [task])).complete
         await model.close()

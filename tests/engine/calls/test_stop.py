@@ -1,7 +1,7 @@
 """Stopping: a request gives what is in flight a grace period, a second one does not; failures end the others."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 import pytest
@@ -10,7 +10,9 @@ from assay.engine.calls.stop import Stop, finish
 from tests.support import VirtualClock, in_virtual_time
 
 
-def finished(*workers: Coroutine[Any, Any, None], at: list[float] = [], grace: float = 10.0) -> float:  # noqa: B006
+def finished(
+    *workers: Coroutine[Any, Any, None], at: Sequence[float] = (), grace: float = 10.0
+) -> float:
     """Seconds until `finish` returned, with requests to stop at these moments."""
 
     async def go(clock: VirtualClock) -> float:

@@ -33,7 +33,9 @@ def config(tmp_path: Path) -> dict[str, Any]:
             {"name": "judging", "type": "demo", "helper": True, "price": {"input": 3, "output": 4}},
         ],
         "tasks": [{"name": "agent", "function": str(tmp_path / "code.py:agent")}],
-        "evaluation_methods": [{"name": "good", "type": "judge_correctness", "params": {"model": "judging"}}],
+        "evaluation_methods": [
+            {"name": "good", "type": "judge_correctness", "params": {"model": "judging"}}
+        ],
         "metrics": ["pass_rate"],
         "output_dir": str(tmp_path / "out"),
     }
@@ -41,7 +43,10 @@ def config(tmp_path: Path) -> dict[str, Any]:
 
 @pytest.fixture
 def items(tmp_path: Path) -> int:
-    rows = [{"id": f"q{n}", "data": {"question": f"{n} + 1"}, "ground_truth": str(n + 1)} for n in range(3)]
+    rows = [
+        {"id": f"q{n}", "data": {"question": f"{n} + 1"}, "ground_truth": str(n + 1)}
+        for n in range(3)
+    ]
     (tmp_path / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return len(rows)
 
@@ -62,7 +67,9 @@ def test_calls_of_judges_and_agents(config: dict[str, Any], items: int) -> None:
     assert (agent["responses"], judge["responses"]) == (2 * items, items)
     for used, price in ((agent, Price(1, 2)), (judge, Price(3, 4))):
         assert used["total_tokens"] == used["prompt_tokens"] + used["completion_tokens"] > 0
-        assert used["cost"] == pytest.approx(price.cost(used["prompt_tokens"], used["completion_tokens"]))
+        assert used["cost"] == pytest.approx(
+            price.cost(used["prompt_tokens"], used["completion_tokens"])
+        )
     status = json.loads((Path(result.folder) / "status.json").read_text())
     assert status["calls"]["asked"]["calls"] == 2 * items
     assert status["calls"]["asked"]["tokens"] == agent["total_tokens"]
@@ -72,12 +79,15 @@ def test_calls_of_judges_and_agents(config: dict[str, Any], items: int) -> None:
     assert "judging for good" in shown
     config["num_samples"] = 2
     again = {call.owner: call for call in assay.plan(config).calls}
-    assert (again["agent"].calls, again["good"].calls) == (2 * items, items), "for the new samples, as before"
+    assert (again["agent"].calls, again["good"].calls) == (2 * items, items), (
+        "for the new samples, as before"
+    )
     assert again["agent"].prompt_tokens == agent["prompt_tokens"]
 
 
 @pytest.mark.parametrize(
-    ("cost", "text"), [(0.0000123, "$1.23e-05"), (0.00456, "$0.00456"), (0.5, "$0.5000"), (12.3, "$12.30")]
+    ("cost", "text"),
+    [(0.0000123, "$1.23e-05"), (0.00456, "$0.00456"), (0.5, "$0.5000"), (12.3, "$12.30")],
 )
 def test_small_amounts_keep_their_digits(cost: float, text: str) -> None:
     assert cost_text(cost, 0) == text

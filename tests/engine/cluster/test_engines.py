@@ -49,7 +49,9 @@ def root(tmp_path: Path, url: str) -> Path:
     lab = Lab(tmp_path, items=16)
     lab.write("items.jsonl", "".join(json.dumps(row) + "\n" for row in lab.rows))
     lab.config |= {
-        "models": [{"name": "mock", "endpoint": url, "api_key": "${MOCK_API_KEY}", "max_concurrency": 2}],
+        "models": [
+            {"name": "mock", "endpoint": url, "api_key": "${MOCK_API_KEY}", "max_concurrency": 2}
+        ],
         "output_dir": str(tmp_path / "root"),
     }
     os.environ["MOCK_API_KEY"] = "never-to-be-printed"
@@ -68,13 +70,18 @@ def test_the_kubernetes_job(root: Path) -> None:
     text = script(str(root), "k8s", 5)
     job = yaml.safe_load(text)
     spec, pod = job["spec"], job["spec"]["template"]["spec"]
-    assert (job["apiVersion"], job["kind"], job["metadata"]["name"]) == ("batch/v1", "Job", "assay-root")
+    assert (job["apiVersion"], job["kind"], job["metadata"]["name"]) == (
+        "batch/v1",
+        "Job",
+        "assay-root",
+    )
     assert (spec["completionMode"], spec["completions"], spec["parallelism"]) == ("Indexed", 5, 5)
     # Both of these demand that a failed pod is not started again in its place.
     assert {"backoffLimitPerIndex", "podFailurePolicy"} <= spec.keys()
     assert pod["restartPolicy"] == "Never"
     actions = [
-        (rule["action"], rule.get("onExitCodes", {}).get("values")) for rule in spec["podFailurePolicy"]["rules"]
+        (rule["action"], rule.get("onExitCodes", {}).get("values"))
+        for rule in spec["podFailurePolicy"]["rules"]
     ]
     assert actions == [("FailJob", [2, 5]), ("Ignore", [75]), ("Ignore", None)]
     names = {rule["onExitCodes"]["containerName"] for rule in spec["podFailurePolicy"]["rules"][:2]}
@@ -107,12 +114,16 @@ def test_the_command_of_a_pod_drains_and_goes_on(root: Path, environ: dict[str, 
 def test_a_pod_without_its_secret_is_a_mistake(root: Path, environ: dict[str, str]) -> None:
     worker = container(script(str(root), "k8s", 2))
     environ |= {"JOB_COMPLETION_INDEX": "0"}
-    done = subprocess.run([*worker["command"], *worker["args"]], env=environ, capture_output=True, text=True)
+    done = subprocess.run(
+        [*worker["command"], *worker["args"]], env=environ, capture_output=True, text=True
+    )
     assert done.returncode == 2
     assert "${MOCK_API_KEY} is not set" in done.stderr
 
 
-def test_the_array_script_requeues_what_was_drained(root: Path, environ: dict[str, str], tmp_path: Path) -> None:
+def test_the_array_script_requeues_what_was_drained(
+    root: Path, environ: dict[str, str], tmp_path: Path
+) -> None:
     file = tmp_path / "job.sh"
     file.write_text(script(str(root), "slurm", 2))
     environ |= {"SLURM_ARRAY_TASK_ID": "2", "SLURM_ARRAY_JOB_ID": "17", "MOCK_API_KEY": "sesame"}
@@ -121,7 +132,10 @@ def test_the_array_script_requeues_what_was_drained(root: Path, environ: dict[st
         batch.send_signal(signal.SIGTERM)
         assert batch.wait(60) == 75
     assert (tmp_path / "scontrol.txt").read_text() == "requeue 17_2\n"
-    assert subprocess.run(["bash", str(file)], env=environ, capture_output=True, timeout=60).returncode == 0
+    assert (
+        subprocess.run(["bash", str(file)], env=environ, capture_output=True, timeout=60).returncode
+        == 0
+    )
     assert (root / "metrics.jsonl").exists()
 
 
@@ -134,10 +148,15 @@ def test_the_pods_of_the_example(environ: dict[str, str], tmp_path: Path) -> Non
     for index in range(job["spec"]["completions"]):
         environ |= {"JOB_COMPLETION_INDEX": str(index), "ROOT": str(tmp_path / "root")}
         command = [*worker["command"], *worker["args"]]
-        done = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(
+            command, env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=120
+        )
         assert done.returncode == 0, done.stderr
     assert len((tmp_path / "root" / "metrics.jsonl").read_text().splitlines()) == 1
-    assert job["spec"]["template"]["spec"]["volumes"][0]["configMap"]["name"] == files["metadata"]["name"]
+    assert (
+        job["spec"]["template"]["spec"]["volumes"][0]["configMap"]["name"]
+        == files["metadata"]["name"]
+    )
 
 
 def test_directives_of_the_array_script(root: Path) -> None:

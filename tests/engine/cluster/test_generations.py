@@ -10,7 +10,14 @@ import assay
 from assay.engine.cluster.worker import Worked, work
 from assay.errors import LockedError
 from assay.store.shared.claims import new_beat
-from assay.store.shared.generations import Generation, close, compact, is_open, last_generation, living
+from assay.store.shared.generations import (
+    Generation,
+    close,
+    compact,
+    is_open,
+    last_generation,
+    living,
+)
 from assay.store.shared.objects import FolderObjects
 from assay.store.shared.segments import ClosedError
 from assay.threads import run_blocking
@@ -44,7 +51,9 @@ def test_a_generation_that_was_closed_in_vain(tmp_path: Path, is_compacted: bool
     shutil.copytree(many / "responses.d", kept)
     if is_compacted:
         compact(many, generation)
-        shutil.copytree(kept, many / "responses.d", dirs_exist_ok=True)  # killed before they were removed
+        shutil.copytree(
+            kept, many / "responses.d", dirs_exist_ok=True
+        )  # killed before they were removed
     with pytest.raises(ClosedError):
         worker(many)
     sharded(lab, 1, 2)
@@ -55,7 +64,9 @@ def test_a_generation_that_was_closed_in_vain(tmp_path: Path, is_compacted: bool
     assert last.number == generation.number + 1
 
 
-def test_a_log_that_is_closed_while_a_worker_takes_its_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_that_is_closed_while_a_worker_takes_its_shard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The next generation's opener has put the rows of the segments into the file that the worker reads first."""
     lab, _, many = begun(tmp_path)
     objects, generation = unfinished(lab, many)
@@ -96,7 +107,9 @@ def test_a_worker_that_died_elsewhere_counts_as_alive_for_a_lease(
     assert_equal(one, many)
 
 
-def test_a_worker_that_works_elsewhere_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_works_elsewhere_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ASSAY_LEASE", "5")
     lab, _, many = begun(tmp_path)
     objects, generation = unfinished(lab, many)
@@ -111,7 +124,10 @@ def test_a_worker_that_works_elsewhere_is_noticed(tmp_path: Path, monkeypatch: p
 def test_a_finished_generation_with_failures_is_left_alone_by_workers(tmp_path: Path) -> None:
     lab = Lab(tmp_path, 6)
     code = (tmp_path / "model.py").read_text()
-    lab.write("model.py", code.replace("    with lock", "    raise ConnectionError('away')\n    with lock"))
+    lab.write(
+        "model.py",
+        code.replace("    with lock", "    raise ConnectionError('away')\n    with lock"),
+    )
     lab.config["models"] = [lab.model("calculator", max_retries=0)]
     sharded(lab, 1, 2)
     before = (tmp_path / "out/manifest.json").read_bytes()
@@ -131,7 +147,9 @@ def test_a_scorer_that_is_added_to_a_finished_run(tmp_path: Path) -> None:
     assert len(rows(many, "responses")) == 24
 
 
-def test_metrics_that_changed_are_made_of_the_finished_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metrics_that_changed_are_made_of_the_finished_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By one of two processes at once: the other one finds the result when it gets the lock."""
     lab, _, _ = begun(tmp_path)
     sharded(lab, 1, 2)

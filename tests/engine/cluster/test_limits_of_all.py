@@ -23,9 +23,18 @@ PER_SECOND = 20
 
 
 def write_config(folder: Path, url: str, items: int, **more: Any) -> Path:
-    questions = [{"id": f"q{n}", "question": f"What is {n} plus 1?", "answer": str(n + 1)} for n in range(items)]
+    questions = [
+        {"id": f"q{n}", "question": f"What is {n} plus 1?", "answer": str(n + 1)}
+        for n in range(items)
+    ]
     (folder / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in questions))
-    model = {"name": "m", "type": "openai", "endpoint": url, "max_concurrency": 6, **more.pop("model", {})}
+    model = {
+        "name": "m",
+        "type": "openai",
+        "endpoint": url,
+        "max_concurrency": 6,
+        **more.pop("model", {}),
+    }
     config = {"dataset": "items.jsonl", "models": [model], "output_dir": "out", **more}
     (folder / "config.yaml").write_text(json.dumps(config))
     return folder / "config.yaml"
@@ -37,7 +46,9 @@ def workers(config: Path, count: int) -> Iterator[list[subprocess.Popen[bytes]]]
     command = [sys.executable, "-m", "assay", "run", str(config), "--no-progress", "--shard"]
     shards = [f"{number}/{count}" for number in range(1, count + 1)]
     started = [
-        subprocess.Popen([*command, shard], env=environ, cwd=config.parent, stdout=subprocess.DEVNULL)
+        subprocess.Popen(
+            [*command, shard], env=environ, cwd=config.parent, stdout=subprocess.DEVNULL
+        )
         for shard in shards
     ]
     try:
@@ -67,14 +78,20 @@ def test_the_server_sees_one_limit_also_while_a_worker_is_killed(tmp_path: Path)
             while any(process.poll() is None for process in processes):
                 counted = stats(url)
                 seen.append((time.monotonic(), counted["requests"]))
-                if not killed and counted["requests"] > 60 and is_settled(states(tmp_path / "out")[-1]):
+                if (
+                    not killed
+                    and counted["requests"] > 60
+                    and is_settled(states(tmp_path / "out")[-1])
+                ):
                     processes[1].send_signal(signal.SIGKILL)
                     killed = time.monotonic()
                 time.sleep(0.05)
         assert killed
         assert [process.returncode for process in processes] == [0, -signal.SIGKILL, 0]
         assert stats(url)["max_in_flight"] <= 6
-        burst = PER_SECOND + 3  # a second's worth of all shares together, and one request of each worker
+        burst = (
+            PER_SECOND + 3
+        )  # a second's worth of all shares together, and one request of each worker
         for start, before in seen:
             for end, after in seen:
                 if end > start:
@@ -85,7 +102,9 @@ def test_the_server_sees_one_limit_also_while_a_worker_is_killed(tmp_path: Path)
     assert all(sum(member.held for member in state.members.values()) <= WHOLE for state in ledger)
     dead = next(name for name in ledger[-1].gone if sum(name in state.gone for state in ledger) > 1)
     after = next(state for state in ledger if dead in state.gone)
-    assert sum(member.rate for member in after.members.values()) > 0.99 * WHOLE, "the dead worker's share came back"
+    assert sum(member.rate for member in after.members.values()) > 0.99 * WHOLE, (
+        "the dead worker's share came back"
+    )
     assert not ledger[-1].members
 
 

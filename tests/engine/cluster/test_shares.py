@@ -70,7 +70,9 @@ class Memory(Objects):
 
     def names(self, prefix: str) -> Iterator[Entry]:
         self._begin()
-        return iter([Entry(name, 0, "") for name in sorted(self.content) if name.startswith(prefix)])
+        return iter(
+            [Entry(name, 0, "") for name in sorted(self.content) if name.startswith(prefix)]
+        )
 
     def delete(self, name: str) -> None:
         self.content.pop(name, None)
@@ -83,7 +85,9 @@ class Memory(Objects):
 class Worker:
     """What the engine does with a share, without an engine: calls that hold a place, and tokens that they cost."""
 
-    def __init__(self, name: str, objects: Objects, clock: Clock, tokens: int | None = TOKENS, **more: Any) -> None:
+    def __init__(
+        self, name: str, objects: Objects, clock: Clock, tokens: int | None = TOKENS, **more: Any
+    ) -> None:
         workers = Workers(objects, "workers/0/", lease=LEASE, clock=clock.monotonic)
         limits = {"m": Limits(PLACES, requests_per_minute=600)}
         self.name = name
@@ -136,12 +140,16 @@ class Cluster(RuleBasedStateMachine):
         self.objects = Memory()
         self.workers: dict[str, Worker] = {}
         self.crashed: set[str] = set()
-        self.excess: dict[str, int] = {}  # what a worker had spent beyond what was counted for it when it was given up
+        self.excess: dict[
+            str, int
+        ] = {}  # what a worker had spent beyond what was counted for it when it was given up
         self.leaving: set[str] = set()
         self.given_up: set[str] = set()
         self.busy: set[str] = set()
         self.faults: list[str] = []
-        self.intruders: list[tuple[int, int, str]] = []  # after how many operations, how much later, who
+        self.intruders: list[
+            tuple[int, int, str]
+        ] = []  # after how many operations, how much later, who
         self.objects.before = self._intrude
         self.objects.fate = lambda: self.faults.pop() if self.faults else "fine"
         self.patch = mock.patch("assay.engine.calls.pace.time", self.clock)
@@ -185,7 +193,11 @@ class Cluster(RuleBasedStateMachine):
         self.workers[name] = Worker(name, self.objects, self.clock)
         self._act(name, Worker.join)
 
-    @rule(turns=st.lists(st.tuples(st.sampled_from([0.0, 10.0, 10.0, 31.0]), names), min_size=1, max_size=8))
+    @rule(
+        turns=st.lists(
+            st.tuples(st.sampled_from([0.0, 10.0, 10.0, 31.0]), names), min_size=1, max_size=8
+        )
+    )
     def beat(self, turns: list[tuple[float, str]]) -> None:
         for seconds, name in turns:
             self.clock.now += seconds
@@ -193,7 +205,10 @@ class Cluster(RuleBasedStateMachine):
             self.refresh(name)
 
     def refresh(self, name: str) -> None:
-        self._act(name, lambda worker: worker.shares.refresh() if worker.shares._beat.worker else worker.join())
+        self._act(
+            name,
+            lambda worker: worker.shares.refresh() if worker.shares._beat.worker else worker.join(),
+        )
 
     @rule(name=names, tokens=st.integers(1, 30))
     def spend(self, name: str, tokens: int) -> None:
@@ -207,7 +222,11 @@ class Cluster(RuleBasedStateMachine):
     @rule(name=names)
     def leave(self, name: str) -> None:
         worker = self.workers.get(name)
-        if worker is not None and worker.shares._beat.worker and len(self.workers) - len(self.crashed) > 2:
+        if (
+            worker is not None
+            and worker.shares._beat.worker
+            and len(self.workers) - len(self.crashed) > 2
+        ):
             self.leaving.add(name)
             if not self._act(name, lambda worker: worker.shares.leave()):
                 self.leaving.discard(name)
@@ -217,7 +236,11 @@ class Cluster(RuleBasedStateMachine):
     def break_store(self, fate: list[str]) -> None:
         self.faults = fate
 
-    @rule(others=st.lists(st.tuples(st.integers(0, 12), st.sampled_from([0, 5, 20, 31]), names), max_size=4))
+    @rule(
+        others=st.lists(
+            st.tuples(st.integers(0, 12), st.sampled_from([0, 5, 20, 31]), names), max_size=4
+        )
+    )
     def interleave(self, others: list[tuple[int, int, str]]) -> None:
         self.intruders = others
 
@@ -226,17 +249,23 @@ class Cluster(RuleBasedStateMachine):
         living = [worker for name, worker in self.workers.items() if name not in self.crashed]
         assert sum(worker.used for worker in living) <= 1 + 1e-9
         assert sum(worker.pace.places for worker in living) <= PLACES
-        state = max((worker.shares.ledger for worker in self.workers.values()), key=lambda it: it.number).state
+        state = max(
+            (worker.shares.ledger for worker in self.workers.values()), key=lambda it: it.number
+        ).state
         assert sum(member.held for member in state.members.values()) <= WHOLE
         for name in self.given_up - state.gone.keys():
             self.given_up.discard(name)
         for name in state.gone.keys() - self.given_up:
-            self.given_up.add(name)  # the bound: what it spent since its last beat, which nobody can know
+            self.given_up.add(
+                name
+            )  # the bound: what it spent since its last beat, which nobody can know
             if name not in self.leaving:
                 told = json.loads(self.objects.content[f"workers/0/{name}.json"])["tokens"]
                 self.excess[name] = self.excess.get(name, 0) + self.workers[name].spent - told
         assert state.spent()[0] <= TOKENS + sum(self.excess.values())
-        assert sum(worker.spent for worker in self.workers.values()) <= TOKENS + sum(self.excess.values())
+        assert sum(worker.spent for worker in self.workers.values()) <= TOKENS + sum(
+            self.excess.values()
+        )
 
     def teardown(self) -> None:
         """Left alone, the survivors have fair shares of everything, and can spend all that is left."""
@@ -253,7 +282,9 @@ class Cluster(RuleBasedStateMachine):
             verdicts = {worker.name: "wait" for worker in living}
             for _ in range(40 * TOKENS):
                 for worker in living:
-                    self._act(worker.name, lambda worker: verdicts.update({worker.name: worker.spend(1)}))
+                    self._act(
+                        worker.name, lambda worker: verdicts.update({worker.name: worker.spend(1)})
+                    )
                 if set(verdicts.values()) == {"none"}:
                     break
                 if "granted" not in verdicts.values():
@@ -309,7 +340,9 @@ def test_a_worker_that_comes_back_is_not_buried(clock: Clock) -> None:
     beats(clock, one, other)
     clock.now += LEASE + 1
 
-    def come_back() -> None:  # between the other's look at the silent worker and what it writes because of it
+    def come_back() -> (
+        None
+    ):  # between the other's look at the silent worker and what it writes because of it
         if objects.creating.startswith("shares/"):
             objects.before = lambda: None
             one.shares.refresh()
@@ -380,8 +413,13 @@ def test_what_was_spent_before_and_what_rows_of_a_dead_worker_cost(clock: Clock)
     one.shares._beat.status = {"shards": [3], "committed": {"responses": 1}}
     beats(clock, one, other, times=1)
     one.spend(7)
-    objects.write("responses.d/0/00003/00000000.jsonl", b'{"key":"a","total_tokens":2}\n')  # before its last beat
-    objects.write("responses.d/0/00003/00000001.jsonl", b'{"key":"b","total_tokens":1}\n{"key":"c","total_tokens":3}\n')
+    objects.write(
+        "responses.d/0/00003/00000000.jsonl", b'{"key":"a","total_tokens":2}\n'
+    )  # before its last beat
+    objects.write(
+        "responses.d/0/00003/00000001.jsonl",
+        b'{"key":"b","total_tokens":1}\n{"key":"c","total_tokens":3}\n',
+    )
     objects.write("calls.d/0/00003/00000000.jsonl", b'{"completion":{"total_tokens":1}}\n')
     beats(clock, other, times=5)
     assert other.shares.ledger.state.gone == {"a": (2 + 1 + 3 + 1, 0)}
@@ -401,21 +439,31 @@ def test_a_thousand_workers_do_not_contend(clock: Clock) -> None:
     beats(clock, *workers, times=1)
     before = objects.operations, objects.created
     beats(clock, *workers, times=1)
-    assert objects.operations - before[0] <= 5 * len(workers)  # a beat, a look at the ledger and at a neighbour
+    assert objects.operations - before[0] <= 5 * len(
+        workers
+    )  # a beat, a look at the ledger and at a neighbour
     assert objects.created - before[1] <= 2
 
 
 def test_a_share_of_a_rate_may_change_while_calls_wait(clock: Clock) -> None:
     bucket = Bucket(600)
     places = [bucket.take(1) for _ in range(31)]
-    assert [round(bucket.wait(place), 6) for place in (places[9], places[10], places[30])] == [0, 0.1, 2.1]
+    assert [round(bucket.wait(place), 6) for place in (places[9], places[10], places[30])] == [
+        0,
+        0.1,
+        2.1,
+    ]
     bucket.resize(0.5)
     clock.now += 1
-    assert sum(bucket.wait(place) <= 0 for place in places) == 10, "five flowed out; half as many may go at once"
+    assert sum(bucket.wait(place) <= 0 for place in places) == 10, (
+        "five flowed out; half as many may go at once"
+    )
     bucket.resize(0)
     clock.now += 100
     assert bucket.wait(places[30]) == float("inf")
     bucket.resize(1)
-    assert bucket.wait(places[30]) == pytest.approx(2.5), "31 calls less 5 gone and 1 that may go, at 10 a second"
+    assert bucket.wait(places[30]) == pytest.approx(2.5), (
+        "31 calls less 5 gone and 1 that may go, at 10 a second"
+    )
     clock.now += 2.5
     assert bucket.wait(places[30]) == 0

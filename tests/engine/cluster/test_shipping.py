@@ -40,12 +40,23 @@ def whole(tmp_path: Path) -> Lab:
             return GOOD in response.response
         """,
     )
-    lab.write("metrics.py", "def share(evaluation_results, facets, **params):\n    return {'score': 1.0}\n")
+    lab.write(
+        "metrics.py",
+        "def share(evaluation_results, facets, **params):\n    return {'score': 1.0}\n",
+    )
     lab.write("own.py", "def own(item, context):\n    return 'good'\n")
     lab.write("rubric.txt", "Is {{answer}} right? {{question}} {{criterion}}\n")
-    lab.write("shots.jsonl", '{"id": "s", "data": {"question": "50 + 1"}, "ground_truth": {"answer": "51"}}\n')
+    lab.write(
+        "shots.jsonl",
+        '{"id": "s", "data": {"question": "50 + 1"}, "ground_truth": {"answer": "51"}}\n',
+    )
     lab.write("items.jsonl", "".join(json.dumps(row) + "\n" for row in lab.rows))
-    judge = {"name": "judge_model", "type": "python", "path": str(driver / "model.py"), "function_name": "calculator"}
+    judge = {
+        "name": "judge_model",
+        "type": "python",
+        "path": str(driver / "model.py"),
+        "function_name": "calculator",
+    }
     lab.config |= {
         "models": [*lab.config["models"], {**judge, "helper": True}],
         "tasks": [str(driver / "own.py:own")],
@@ -62,13 +73,20 @@ def whole(tmp_path: Path) -> Lab:
             str(driver / "scorers.py:is_good"),
             {"name": "rubric", "type": "judge_rubric", "params": _rubric(driver)},
         ],
-        "metrics": ["mean", {"name": "share", "path": str(driver / "metrics.py"), "function_name": "share"}],
+        "metrics": [
+            "mean",
+            {"name": "share", "path": str(driver / "metrics.py"), "function_name": "share"},
+        ],
     }
     return lab
 
 
 def _rubric(driver: Path) -> dict[str, Any]:
-    return {"prompt": str(driver / "rubric.txt"), "model": "judge_model", "criteria": {"right": "is right"}}
+    return {
+        "prompt": str(driver / "rubric.txt"),
+        "model": "judge_model",
+        "criteria": {"right": "is right"},
+    }
 
 
 def _keys(experiment: Experiment, items: Path) -> dict[str, Any]:
@@ -98,13 +116,17 @@ def test_a_worker_without_the_files_has_the_same_keys(whole: Lab, tmp_path: Path
     driver.rename(tmp_path / "elsewhere")
 
     paths = materialise(files, root, tmp_path / "worker")
-    assert all(Path(path).read_bytes() == root.read(f"files/{files[name]}") for name, path in paths.items())
+    assert all(
+        Path(path).read_bytes() == root.read(f"files/{files[name]}") for name, path in paths.items()
+    )
     assert _keys(_loaded(data, paths, items), items) == before
 
 
 def test_which_files_travel(whole: Lab, tmp_path: Path) -> None:
     driver, root = whole.folder, FolderObjects(tmp_path / "root")
-    names = {str(Path(path).relative_to(driver)) for path in ship(assay.experiment(whole.config), root)}
+    names = {
+        str(Path(path).relative_to(driver)) for path in ship(assay.experiment(whole.config), root)
+    }
     assert names == {
         "model.py", "own.py", "scorers.py", "helpers/__init__.py", "helpers/words.py", "metrics.py", "rubric.txt",
         "shots.jsonl", "items.jsonl",
@@ -129,7 +151,9 @@ def test_a_file_that_differs_is_refused_by_name(whole: Lab, tmp_path: Path) -> N
     files = ship(assay.experiment(whole.config), root)
     whole.write("helpers/words.py", "GOOD = 'better'\n")
     (whole.folder / "rubric.txt").unlink()
-    with pytest.raises(ConfigError, match=r"helpers/words.py' is not the file that the plan was made with"):
+    with pytest.raises(
+        ConfigError, match=r"helpers/words.py' is not the file that the plan was made with"
+    ):
         materialise(files, root, tmp_path / "worker")
 
 
@@ -140,18 +164,27 @@ def test_what_cannot_travel_is_refused_by_name(lab: Lab, tmp_path: Path) -> None
     lab.write("scorers.py", "def is_good(item, response, *, words):\n    return True\n")
     server = {"type": "vllm", "command": "serve {model_path} {port}", "model_path": str(weights)}
     lab.config["models"] = [{"name": "local", **server}]
-    method = {"path": str(lab.folder / "scorers.py"), "function_name": "is_good", "params": {"words": str(words)}}
+    method = {
+        "path": str(lab.folder / "scorers.py"),
+        "function_name": "is_good",
+        "params": {"words": str(words)},
+    }
     lab.config["evaluation_methods"] = [{"name": "is_good", **method}]
     lab.write("items.jsonl", '{"question": "1 + 1", "answer": "2"}\n')
     root = FolderObjects(tmp_path / "root")
     files = ship(assay.experiment(lab.config), root)
     assert files[str(weights)] == STAYS
-    assert [entry.name for entry in root.names("files/")] == [f"files/{files[str(lab.folder / 'scorers.py')]}"]
+    assert [entry.name for entry in root.names("files/")] == [
+        f"files/{files[str(lab.folder / 'scorers.py')]}"
+    ]
     weights.rmdir()
     words.unlink()
     with pytest.raises(ConfigError) as caught:
         materialise(files, root, tmp_path / "worker")
-    assert [problem.what.partition("' is")[0] for problem in caught.value.problems] == [f"'{weights}", f"'{words}"]
+    assert [problem.what.partition("' is")[0] for problem in caught.value.problems] == [
+        f"'{weights}",
+        f"'{words}",
+    ]
 
 
 def test_an_object_that_is_damaged_is_not_used(whole: Lab, tmp_path: Path) -> None:
@@ -173,7 +206,9 @@ def test_recordings_by_their_folder_and_examples_by_a_pattern(lab: Lab, tmp_path
     items = lab.write("items.jsonl", '{"question": "2 + 1", "answer": "3"}\n')
     lab.config["models"] = [{"name": "old", "type": "replay", "path": str(folder)}]
     shots = {"path": str(lab.folder / "*.shots.jsonl"), "n": 1}
-    lab.config["prompt_templates"] = {"shots": {"text": "{{examples}} {{question}}", "few_shot": shots}}
+    lab.config["prompt_templates"] = {
+        "shots": {"text": "{{examples}} {{question}}", "few_shot": shots}
+    }
     experiment, root = assay.experiment(lab.config), FolderObjects(tmp_path / "root")
     before, data = _keys(experiment, items), resolved(experiment.config)
     files = ship(experiment, root)
@@ -191,7 +226,9 @@ def test_images_stay(lab: Lab, tmp_path: Path) -> None:
     pages = lab.folder / "pages"
     pages.mkdir()
     lab.write("items.jsonl", '{"question": "2 + 1", "answer": "3"}\n')
-    images = [{"type": "image", "path": path} for path in (str(png), f"{pages}/{{{{question}}}}.png")]
+    images = [
+        {"type": "image", "path": path} for path in (str(png), f"{pages}/{{{{question}}}}.png")
+    ]
     lab.config["prompt_templates"] = {"seen": [{"role": "user", "content": images}]}
     files = ship(assay.experiment(lab.config), FolderObjects(tmp_path / "root"))
     assert files[str(pages)] == STAYS
@@ -201,12 +238,20 @@ def test_images_stay(lab: Lab, tmp_path: Path) -> None:
 def test_secrets_are_only_named(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAB_API_KEY", "never-to-be-seen")
     headers = {"Authorization": "Bearer ${OTHER_TOKEN}"}
-    remote = {"name": "m", "type": "openai", "endpoint": "http://x", "api_key": "${LAB_API_KEY}", "headers": headers}
+    remote = {
+        "name": "m",
+        "type": "openai",
+        "endpoint": "http://x",
+        "api_key": "${LAB_API_KEY}",
+        "headers": headers,
+    }
     lab.config |= {"models": [remote], "prompt_templates": {"p": "{{question}} costs ${NO_SECRET}"}}
     lab.write("items.jsonl", '{"question": "2 + 1", "answer": "3"}\n')
     config = load(lab.config)
     assert variables(resolved(config)) == ["LAB_API_KEY", "OTHER_TOKEN"]
-    assert "never-to-be-seen" not in json.dumps(ship(Experiment(config), FolderObjects(tmp_path / "root")))
+    assert "never-to-be-seen" not in json.dumps(
+        ship(Experiment(config), FolderObjects(tmp_path / "root"))
+    )
 
 
 def test_images_that_items_name_do_not_make_another_plan(lab: Lab) -> None:
@@ -214,7 +259,10 @@ def test_images_that_items_name_do_not_make_another_plan(lab: Lab) -> None:
     for row in lab.rows:
         (lab.folder / f"{row['id']}.png").write_bytes(b"\x89PNG\r\n\x1a\n" + row["id"].encode())
     lab.write("items.jsonl", "".join(json.dumps(row) + "\n" for row in lab.rows))
-    parts = [{"type": "image", "path": f"{lab.folder}/{{{{id}}}}.png"}, {"type": "text", "text": "{{question}}"}]
+    parts = [
+        {"type": "image", "path": f"{lab.folder}/{{{{id}}}}.png"},
+        {"type": "text", "text": "{{question}}"},
+    ]
     lab.config |= {"prompt_templates": {"seen": [{"role": "user", "content": parts}]}}
     lab.config["models"] = [{"name": "demo", "type": "demo"}]
     assay.run(lab.config, workers=0)

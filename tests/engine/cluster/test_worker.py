@@ -58,14 +58,18 @@ def test_shards_make_what_one_process_makes(tmp_path: Path) -> None:
     assert (again.ran, again.paid) == (0, 0)
 
 
-def test_one_process_goes_on_where_workers_stopped_and_they_where_it_stopped(tmp_path: Path) -> None:
+def test_one_process_goes_on_where_workers_stopped_and_they_where_it_stopped(
+    tmp_path: Path,
+) -> None:
     lab, one, many = begun(tmp_path)
     paid = lab.calls()
     lab.run(limit=3)
     sharded(lab, 2, 3, limit=7)
     assert lab.calls() == paid + 14
     lab.run(limit=9)
-    assert [segment.name for segment in FileLog(many / "responses.jsonl").segments()] == ["responses.jsonl"]
+    assert [segment.name for segment in FileLog(many / "responses.jsonl").segments()] == [
+        "responses.jsonl"
+    ]
     sharded(lab, 1, 2)
     assert lab.calls() == 2 * paid
     assert_equal(one, many)
@@ -122,7 +126,9 @@ def test_of_two_workers_this_process_is_one(tmp_path: Path) -> None:
     assay.run(lab.config, workers=2)
     assert_equal(one, many)
     beats = [json.loads(file.read_text()) for file in (many / "workers/0").iterdir()]
-    assert [beat["pid"] == os.getpid() for beat in sorted(beats, key=lambda beat: beat["started"])] == [True, False]
+    assert [
+        beat["pid"] == os.getpid() for beat in sorted(beats, key=lambda beat: beat["started"])
+    ] == [True, False]
     assert all(beat["ended"] for beat in beats)
 
 
@@ -130,7 +136,10 @@ def test_a_driver_that_is_stopped_has_its_workers_finish_their_calls(tmp_path: P
     lab = Lab(tmp_path, 100)
     lab.write("items.jsonl", "".join(json.dumps(row) + "\n" for row in lab.rows))
     code = (tmp_path / "model.py").read_text()
-    lab.write("model.py", code.replace("    with lock", "    __import__('time').sleep(0.4)\n    with lock"))
+    lab.write(
+        "model.py",
+        code.replace("    with lock", "    __import__('time').sleep(0.4)\n    with lock"),
+    )
     claims, stop = tmp_path / "out/claims/0", Stop()
 
     async def stopped() -> None:
@@ -160,7 +169,9 @@ def test_outputs_are_written_when_all_rows_are_there(tmp_path: Path) -> None:
     assert len((many / "responses.csv").read_text().splitlines()) == 1 + 8
 
 
-def test_an_address_that_is_none_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_that_is_none_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     lab = Lab(tmp_path)
     lab.write("items.jsonl", "{}")
@@ -186,7 +197,9 @@ def test_a_driver_shows_the_whole_plan_and_its_own_rate(tmp_path: Path) -> None:
 
     async def look() -> None:
         say("earlier", 5)
-        following = asyncio.create_task(follow(Root(tmp_path), generation, progress, {("run", "m"): 20}))
+        following = asyncio.create_task(
+            follow(Root(tmp_path), generation, progress, {("run", "m"): 20})
+        )
         while not progress.lanes:
             await asyncio.sleep(0.01)
         say("now", 3)

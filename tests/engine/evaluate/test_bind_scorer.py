@@ -89,7 +89,9 @@ def test_nonsense_is_a_value_error(result: Any) -> None:
 
 def test_details_of_the_seeds_result() -> None:
     label = {"name": "x", "description": "what x means"}
-    (score,), more = labels_of({"label": label, "result": SEED_RESULT, "custom_fields": {"time": 3}, "by": "me"}, "m")
+    (score,), more = labels_of(
+        {"label": label, "result": SEED_RESULT, "custom_fields": {"time": 3}, "by": "me"}, "m"
+    )
     assert score.details == {"confidence": 0.9, "note": "n", "label_description": "what x means"}
     assert more == {"by": "me", "time": 3}
     _, more = labels_of({"labels": [True], "custom_fields": {"time": 3}, "by": "me"}, "m")
@@ -106,7 +108,9 @@ def test_a_score_that_is_returned_again_and_again_stays_as_it_is() -> None:
 # ---- what is written
 
 
-def rows(result: Any = None, error: BaseException | None = None, **response: Any) -> list[Evaluation]:
+def rows(
+    result: Any = None, error: BaseException | None = None, **response: Any
+) -> list[Evaluation]:
     bound = bind_scorer(lambda item, response: True, name="mine")
     case = Case(Item(id="i"), [Response(item_id="i", metadata={"model_id": "m"}, **response)])
     settled = None if case.responses[0].outcome == "ok" else failed(case.responses[0])
@@ -140,7 +144,13 @@ def test_further_fields_are_in_the_metadata() -> None:
 )
 def test_what_it_raises_is_an_error_row(error: BaseException, text: str, kind: str) -> None:
     (row,) = rows(error=error)
-    assert (row.outcome, row.error, row.error_kind, row.passed, row.score) == ("errored", text, kind, None, None)
+    assert (row.outcome, row.error, row.error_kind, row.passed, row.score) == (
+        "errored",
+        text,
+        kind,
+        None,
+        None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -173,8 +183,14 @@ def item_form(item: Item, response: Response, *, limit: int = 3) -> bool:
     return len(response.response) < limit
 
 
-def een_form(response: str, ground_truth: Any, inference_result: Any = None, **params: Any) -> dict[str, Any]:
-    return {"passed": response == ground_truth["answer"], **params, "model": inference_result["model_name"]}
+def een_form(
+    response: str, ground_truth: Any, inference_result: Any = None, **params: Any
+) -> dict[str, Any]:
+    return {
+        "passed": response == ground_truth["answer"],
+        **params,
+        "model": inference_result["model_name"],
+    }
 
 
 def een_without_result(response: str, ground_truth: Any, limit: int = 3) -> bool:
@@ -238,7 +254,9 @@ def test_other_signatures_are_refused(function: Any) -> None:
 def called(function: Any, **params: Any) -> Any:
     bound = bind_scorer(function, params=params)
     response = Response(item_id="i", response="ab", model_name="m")
-    positional, keywords = bound.arguments(Case(Item(id="i", ground_truth={"answer": "ab"}), [response]), None)
+    positional, keywords = bound.arguments(
+        Case(Item(id="i", ground_truth={"answer": "ab"}), [response]), None
+    )
     return bound.function(*positional, **keywords)
 
 

@@ -30,7 +30,8 @@ def store() -> Store:
 def scored(store: Store, *scorers: BoundScorer, **options: Any) -> list[Any]:
     assay.Evaluator(store, **options).evaluate(["r"], scorers, id="e")
     return sorted(
-        assay.EvaluationRepository(store).evaluations("e"), key=lambda row: (row.scorer, row.item_id, row.part)
+        assay.EvaluationRepository(store).evaluations("e"),
+        key=lambda row: (row.scorer, row.item_id, row.part),
     )
 
 
@@ -61,7 +62,10 @@ def test_every_form(store: Store, function: Any) -> None:
     assert [(row.item_id, row.passed, row.label) for row in rows] == [
         (f"q{i}", i != 4, function.__name__) for i in range(6)
     ]
-    assert all(row.outcome == "scored" and len(row.responses) == 1 and row.model_name == "double" for row in rows)
+    assert all(
+        row.outcome == "scored" and len(row.responses) == 1 and row.model_name == "double"
+        for row in rows
+    )
 
 
 def test_a_scorer_is_called_once_for_each_response(store: Store) -> None:
@@ -130,7 +134,9 @@ def test_a_batch_that_fails_fails_its_cases(store: Store) -> None:
 
 def test_several_labels_and_none(store: Store) -> None:
     def labels(item: Any, response: Any) -> Any:
-        return [] if item.id == "q0" else [Score(label="a", passed=True), Score(label="b", score=0.5)]
+        return (
+            [] if item.id == "q0" else [Score(label="a", passed=True), Score(label="b", score=0.5)]
+        )
 
     rows = scored(store, assay.bind_scorer(labels))
     assert len(rows) == 11
@@ -184,7 +190,9 @@ def test_what_is_refused(store: Store) -> None:
     with pytest.raises(UserError, match="there is no run 'x'"):
         evaluator.evaluate(["x"], [mine])
     with pytest.raises(UserError, match="needs two players"):
-        evaluator.evaluate(["r"], [assay.bind_scorer(lambda item, first, second: 1.0, name="match")])
+        evaluator.evaluate(
+            ["r"], [assay.bind_scorer(lambda item, first, second: 1.0, name="match")]
+        )
     assay.DatasetRepository(store).create(ROWS, name="d2", id="d2")
     assay.Runner(store).run("d2", [assay.function_task(double)], id="r2")
     with pytest.raises(UserError, match="must share one dataset"):

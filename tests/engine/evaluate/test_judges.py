@@ -15,7 +15,11 @@ SMALL = {"type": "openai", "name": "small", "model": "gemma"}
 
 def run(*models: dict[str, Any] | None) -> Manifest:
     tasks = [
-        {"name": "t", "identity": {"model": model}, "facets": {"model_id": (model or {}).get("name")}}
+        {
+            "name": "t",
+            "identity": {"model": model},
+            "facets": {"model_id": (model or {}).get("name")},
+        }
         for model in models
     ]
     return Manifest(kind="run", id="r", plan={"tasks": tasks})
@@ -32,7 +36,9 @@ def test_a_prompt_is_shipped_a_file_or_the_text_itself(tmp_path: Path) -> None:
     assert text("mine.txt") == "Is it good?"
     assert text("Is {{answer}} good?") == "Is {{answer}} good?"
     assert text("Is it good?\nSay yes.") == "Is it good?\nSay yes."
-    with pytest.raises(UserError, match="'corectness' is neither shipped nor a readable file") as caught:
+    with pytest.raises(
+        UserError, match="'corectness' is neither shipped nor a readable file"
+    ) as caught:
         text("corectness")
     assert "did you mean 'correctness'?" in caught.value.fix
     assert caught.value.where == "here"
@@ -40,7 +46,10 @@ def test_a_prompt_is_shipped_a_file_or_the_text_itself(tmp_path: Path) -> None:
 
 def test_a_model_that_judges_itself_is_found_by_what_it_is() -> None:
     """What it is called here and there does not matter."""
-    judges = {"correct": {"judge": {**LARGE, "name": "judge"}}, "style": {"other": {"type": "demo", "name": "other"}}}
+    judges = {
+        "correct": {"judge": {**LARGE, "name": "judge"}},
+        "style": {"other": {"type": "demo", "name": "other"}},
+    }
     assert own_answers(judges, [run(SMALL, LARGE)]) == {"correct": ["large"]}
     assert own_answers(judges, [run(SMALL), None, run(LARGE)]) == {"correct": ["large"]}
     assert own_answers(judges, [run(SMALL, None)]) == {}

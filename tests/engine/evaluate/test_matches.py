@@ -40,15 +40,22 @@ class Field:
         self.params: dict[str, Any] = {"decide": "judge.py:longer"}
         self.metrics: list[Any] = []
 
-    def run(self, name: str, length: int, *, model: str = "", only: range | None = None, **more: Any) -> Path:
+    def run(
+        self, name: str, length: int, *, model: str = "", only: range | None = None, **more: Any
+    ) -> Path:
         """A run whose answers have so many letters."""
         folder = self.folder / name
         store = assay.FlatStore(folder)
         rows = [{"id": f"q{i}", "data": {"question": str(i)}} for i in only or range(self.items)]
         assay.DatasetRepository(store).create(rows, name="d", id="d")
-        assay.Runner(store).run("d", [assay.function_task(lambda data: "y" * length, name=model or name)], id=name)
+        assay.Runner(store).run(
+            "d", [assay.function_task(lambda data: "y" * length, name=model or name)], id=name
+        )
         path = folder / "responses.jsonl"
-        lines = [{**json.loads(line), "model_name": model or name, **more} for line in path.read_text().splitlines()]
+        lines = [
+            {**json.loads(line), "model_name": model or name, **more}
+            for line in path.read_text().splitlines()
+        ]
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
         return folder
 
@@ -91,7 +98,9 @@ def test_every_pair_meets_in_both_seats_and_the_score_is_the_first_players(field
     assert done.evaluation.counts == {"scored": 4 * 3 * 2}
     rows = field.rows()
     assert {tuple(row["players"]) for row in rows} == {("a", "b"), ("a", "c"), ("b", "c")}
-    assert {row["score"] for row in rows} == {0.0}, "the second in the alphabet is the longer one, in either seat"
+    assert {row["score"] for row in rows} == {0.0}, (
+        "the second in the alphabet is the longer one, in either seat"
+    )
     assert Counter(row["seat"] for row in rows) == {0: 12, 1: 12}
     keys = {row["key"]: row for run in runs for row in read(run / "responses.jsonl")}
     for row in rows:
@@ -123,7 +132,10 @@ def test_players_may_be_any_field_or_the_run(field: Field) -> None:
 
 
 def test_another_name_of_a_player_is_another_row(field: Field) -> None:
-    runs = field.run("one", 1, model="m", metadata={"tier": "gold"}), field.run("two", 2, metadata={"tier": "tin"})
+    runs = (
+        field.run("one", 1, model="m", metadata={"tier": "gold"}),
+        field.run("two", 2, metadata={"tier": "tin"}),
+    )
     field.play(*runs)
     field.params["players"] = "metadata.tier"
     field.play(*runs)
@@ -132,7 +144,9 @@ def test_another_name_of_a_player_is_another_row(field: Field) -> None:
 
 def test_several_runs_of_one_model_are_told_apart_by_their_names(field: Field) -> None:
     runs = field.run("a1", 1, model="a"), field.run("a2", 3, model="a"), field.run("b", 2)
-    with pytest.raises(UserError, match="two responses to item 'q0' belong to one player 'a'") as caught:
+    with pytest.raises(
+        UserError, match="two responses to item 'q0' belong to one player 'a'"
+    ) as caught:
         field.play(*runs)
     assert "players: run" in caught.value.fix
     field.params["players"] = "run"
@@ -156,7 +170,9 @@ def test_an_answer_that_two_runs_have_alike_is_one(field: Field) -> None:
 def test_two_answers_of_one_run_to_one_item_are_no_player(field: Field) -> None:
     run, other = field.run("a", 1), field.run("b", 2)
     with (run / "responses.jsonl").open("a") as file:
-        file.write(json.dumps({**read(run / "responses.jsonl")[0], "key": "other", "response": "z"}) + "\n")
+        file.write(
+            json.dumps({**read(run / "responses.jsonl")[0], "key": "other", "response": "z"}) + "\n"
+        )
     with pytest.raises(UserError, match="two responses to item 'q0' belong to one player 'a'"):
         field.play(run, other)
 
@@ -168,7 +184,12 @@ def test_runs_over_different_items_meet_where_both_have_an_answer(field: Field) 
     runs = field.run("a", 1), field.run("b", 2, only=range(1, 6)), field.run("c", 3)
     done = field.play(*runs)
     met = Counter((*row["players"], row["item_id"]) for row in field.rows())
-    expected = [(x, y, q) for x, y in combinations("abc", 2) for q in range(6) if q in answered(x) & answered(y)]
+    expected = [
+        (x, y, q)
+        for x, y in combinations("abc", 2)
+        for q in range(6)
+        if q in answered(x) & answered(y)
+    ]
     assert met == {(x, y, f"q{q}"): 2 for x, y, q in expected}
     (note,) = [note for note in done.notes if "different items" in note]
     assert "of 6 a 4, b 5, c 4" in note
@@ -185,7 +206,9 @@ def answered(player: str) -> set[int]:
 def test_runs_over_different_datasets_are_refused(field: Field) -> None:
     one = field.run("a", 1)
     store = assay.FlatStore(field.folder / "b")
-    assay.DatasetRepository(store).create([{"id": "q0", "data": {"question": "another"}}], name="d", id="d")
+    assay.DatasetRepository(store).create(
+        [{"id": "q0", "data": {"question": "another"}}], name="d", id="d"
+    )
     assay.Runner(store).run("d", [assay.function_task(lambda data: "y", name="b")], id="b")
     with pytest.raises(UserError, match="two different items 'q0'"):
         field.play(one, field.folder / "b")
@@ -216,10 +239,15 @@ def test_responses_whose_item_is_gone_meet_nobody(field: Field) -> None:
     runs = field.run("a", 1), field.run("b", 2)
     for run in runs:
         with (run / "responses.jsonl").open("a") as file:
-            file.write(json.dumps({"item_id": "gone", "model_name": run.name, "response": "y"}) + "\n{torn\n")
+            file.write(
+                json.dumps({"item_id": "gone", "model_name": run.name, "response": "y"})
+                + "\n{torn\n"
+            )
     done = field.play(*runs)
     assert {row["item_id"] for row in field.rows()} == {"q0", "q1", "q2", "q3"}
-    assert any("2 responses belong to items that are not in the dataset" in note for note in done.notes)
+    assert any(
+        "2 responses belong to items that are not in the dataset" in note for note in done.notes
+    )
     assert sum("are partial: 5 of 4 responses; 1 unreadable" in note for note in done.notes) == 2
 
 
@@ -227,7 +255,9 @@ def test_responses_whose_item_is_gone_meet_nobody(field: Field) -> None:
 
 
 def test_a_run_that_is_added_later_plays_only_its_own_matches(field: Field) -> None:
-    a, b, c, d = (field.run(name, length) for name, length in zip("abcd", (2, 1, 4, 3), strict=True))
+    a, b, c, d = (
+        field.run(name, length) for name, length in zip("abcd", (2, 1, 4, 3), strict=True)
+    )
     field.metrics = [{"name": "win_rate", "facets": ["model_name"]}]
     field.play(a, b, c, d, out="at once")
     assert field.calls() == 6 * 4 * 2
@@ -241,15 +271,21 @@ def test_a_run_that_is_added_later_plays_only_its_own_matches(field: Field) -> N
     done = field.play(d, a)
     assert field.calls() == 6 * 4 * 2
     assert comparable(field.rows()) == comparable(field.rows("at once"))
-    assert [row for row in field.rows() if row["key"] in first] == list(first.values()), "old rows stay as they are"
+    assert [row for row in field.rows() if row["key"] in first] == list(first.values()), (
+        "old rows stay as they are"
+    )
     at_once, later = (field.folder / out / "metrics.jsonl" for out in ("at once", "together"))
     assert at_once.read_bytes() == later.read_bytes()
     field.play(field.folder / "together")
     assert field.calls() == 6 * 4 * 2
 
 
-def test_two_earlier_evaluations_are_joined_and_every_pair_that_never_met_meets(field: Field) -> None:
-    a, b, c, d = (field.run(name, length) for name, length in zip("abcd", (2, 1, 4, 3), strict=True))
+def test_two_earlier_evaluations_are_joined_and_every_pair_that_never_met_meets(
+    field: Field,
+) -> None:
+    a, b, c, d = (
+        field.run(name, length) for name, length in zip("abcd", (2, 1, 4, 3), strict=True)
+    )
     field.play(a, b, c, d, out="at once")
     field.paid.unlink()
     field.play(a, b, out="ab")
@@ -258,12 +294,19 @@ def test_two_earlier_evaluations_are_joined_and_every_pair_that_never_met_meets(
     done = field.play(field.folder / "ab", field.folder / "cd")
     assert field.calls() == 6 * 4 * 2, "four pairs had never met"
     assert comparable(field.rows()) == comparable(field.rows("at once"))
-    assert sum("rows of an earlier evaluation are used where they fit" in note for note in done.notes) == 2
+    assert (
+        sum("rows of an earlier evaluation are used where they fit" in note for note in done.notes)
+        == 2
+    )
 
 
 def test_without_a_match_a_folder_holds_the_run_that_is_named(field: Field) -> None:
     a, b = field.run("a", 1), field.run("b", 2)
-    config = {"evaluation_methods": [{"name": "short", "type": "length_check", "params": {"max_length": 1}}]}
+    config = {
+        "evaluation_methods": [
+            {"name": "short", "type": "length_check", "params": {"max_length": 1}}
+        ]
+    }
     for run in (a, b):
         assay.evaluate(run, config, output_dir=str(field.folder / "out"))
         assert {row["model_name"] for row in field.rows("out")} == {run.name}
@@ -280,7 +323,9 @@ def test_responses_that_are_gone_do_not_take_their_matches_with_them(field: Fiel
     assert len(field.rows()) == 8
 
 
-def test_an_evaluation_that_broke_off_remembers_its_runs(field: Field, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_evaluation_that_broke_off_remembers_its_runs(
+    field: Field, monkeypatch: pytest.MonkeyPatch
+) -> None:
     a, b, c = (field.run(name, length) for length, name in enumerate("abc"))
     with monkeypatch.context() as patched:
         patched.setattr("assay.engine.evaluate.job.rows_of", lambda *_: 1 / 0)
@@ -294,7 +339,11 @@ def test_the_folder_may_be_named_with_the_run_that_is_added(field: Field) -> Non
     a, b, c = field.run("a", 1), field.run("b", 2), field.run("c", 3, only=range(2, 7))
     field.play(a, b)
     field.play(field.folder / "together", c)
-    assert Counter(tuple(row["players"]) for row in field.rows()) == {("a", "b"): 8, ("a", "c"): 4, ("b", "c"): 4}
+    assert Counter(tuple(row["players"]) for row in field.rows()) == {
+        ("a", "b"): 8,
+        ("a", "c"): 4,
+        ("b", "c"): 4,
+    }
 
 
 def test_several_sources_need_a_folder(field: Field) -> None:
@@ -306,7 +355,9 @@ def test_several_sources_need_a_folder(field: Field) -> None:
 
 def test_runs_of_a_repository_find_their_items(field: Field) -> None:
     store = assay.FolderStore(field.folder / "repository")
-    assay.DatasetRepository(store).create([{"id": "q", "data": {"question": "?"}}], name="d", id="d")
+    assay.DatasetRepository(store).create(
+        [{"id": "q", "data": {"question": "?"}}], name="d", id="d"
+    )
     for name, length in (("a", 1), ("b", 2)):
         task = assay.function_task(lambda data, length=length: "y" * length, name=name)
         assay.Runner(store).run("d", [task], id=name)
@@ -362,10 +413,20 @@ def test_people_decide_and_what_nobody_has_decided_waits(field: Field) -> None:
     assert {row["error"] for row in field.rows()} == {"waiting for a person"}
     assert {row["seat"] for row in field.rows()} == {0}, "a person sees a pair once"
     label = {"sample": 0, "model": "a vs b", "scorer": "better"}
-    votes = [("q0", "x", 1), ("q0", "y", 1), ("q0", "z", 0), ("q1", "x", 0), ("q1", "y", 1), ("q2", "x", 0.5)]
+    votes = [
+        ("q0", "x", 1),
+        ("q0", "y", 1),
+        ("q0", "z", 0),
+        ("q1", "x", 0),
+        ("q1", "y", 1),
+        ("q2", "x", 0.5),
+    ]
     path = field.folder / "together" / "labels.jsonl"
     path.write_text(
-        "".join(json.dumps({**label, "item": q, "annotator": who, "label": vote}) + "\n" for q, who, vote in votes)
+        "".join(
+            json.dumps({**label, "item": q, "annotator": who, "label": vote}) + "\n"
+            for q, who, vote in votes
+        )
     )
     done = field.play(*runs)
     assert done.evaluation is not None
@@ -414,7 +475,9 @@ def test_the_folders_own_config_finds_its_decider(field: Field) -> None:
         ({"decide": "judge_pairwise"}, "which model judges?"),
     ],
 )
-def test_wrong_settings_are_refused_before_anything_is_played(field: Field, params: dict[str, Any], said: str) -> None:
+def test_wrong_settings_are_refused_before_anything_is_played(
+    field: Field, params: dict[str, Any], said: str
+) -> None:
     field.params = params
     with pytest.raises(ConfigError) as caught:
         field.play(field.run("a", 1), field.run("b", 2))
@@ -433,12 +496,17 @@ def test_the_method_itself_decides_nothing() -> None:
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(
-        st.tuples(st.sampled_from("pqr"), st.integers(0, 3), st.integers(0, 2)), unique=True, min_size=2, max_size=20
+        st.tuples(st.sampled_from("pqr"), st.integers(0, 3), st.integers(0, 2)),
+        unique=True,
+        min_size=2,
+        max_size=20,
     ),
     st.booleans(),
     st.randoms(use_true_random=False),
 )
-def test_the_matches_are_those_of_a_brute_force(cells: list[tuple[str, int, int]], both: bool, random: Any) -> None:
+def test_the_matches_are_those_of_a_brute_force(
+    cells: list[tuple[str, int, int]], both: bool, random: Any
+) -> None:
     items = MemoryLog()
     items.append(b"".join(b'{"id":"q%d","data":{}}\n' % number for number in range(3)))
     known = [cell for cell in cells if cell[1] < 3]
@@ -453,7 +521,12 @@ def test_the_matches_are_those_of_a_brute_force(cells: list[tuple[str, int, int]
     for number in range(2):
         log = MemoryLog()
         for player, item, sample in shuffled[number::2]:
-            row = Response(item_id=f"q{item}", sample_index=sample, model_name=player, key=f"{player}{item}{sample}")
+            row = Response(
+                item_id=f"q{item}",
+                sample_index=sample,
+                model_name=player,
+                key=f"{player}{item}{sample}",
+            )
             log.append(msgspec.json.encode(row) + b"\n")
         logs.append((str(number), log))
     scorer = assay.bind_scorer(lambda item, first, second: 0.5, name="m")
@@ -463,7 +536,8 @@ def test_the_matches_are_those_of_a_brute_force(cells: list[tuple[str, int, int]
     matches = Matches(scorer, logs, ItemIndex(items))
     calls = list(matches.calls())
     found = Counter(
-        (*(call.players or ()), call.case.item.id, call.case.responses[0].sample_index, call.seat) for call in calls
+        (*(call.players or ()), call.case.item.id, call.case.responses[0].sample_index, call.seat)
+        for call in calls
     )
     assert found == expected
     assert len({call.key for call in calls}) == len(calls) == matches.count

@@ -20,13 +20,17 @@ def spread(item: Item, *responses: Response, least: int = 0) -> Score:
     """The longest answer is this much longer than the shortest."""
     CALLS.append((item.id, [response.response for response in responses]))
     lengths = [len(response.response) for response in responses]
-    return Score(score=float(max(lengths) - min(lengths)), passed=max(lengths) - min(lengths) > least)
+    return Score(
+        score=float(max(lengths) - min(lengths)), passed=max(lengths) - min(lengths) > least
+    )
 
 
 def tournament(item: Item, *responses: Response) -> list[Score]:
     """Every answer meets the next one."""
     pairs = pairwise(responses)
-    return [Score(score=1.0, players=(first.model_name, second.model_name)) for first, second in pairs]
+    return [
+        Score(score=1.0, players=(first.model_name, second.model_name)) for first, second in pairs
+    ]
 
 
 @pytest.fixture
@@ -38,7 +42,9 @@ def store() -> assay.MemoryStore:
     return store
 
 
-def answers(store: assay.MemoryStore, run: str, text: str, *, fails_at: int = -1, only: int = 4) -> None:
+def answers(
+    store: assay.MemoryStore, run: str, text: str, *, fails_at: int = -1, only: int = 4
+) -> None:
     def task(data: dict[str, Any]) -> str:
         if data["n"] == fails_at:
             raise ValueError("no answer")
@@ -77,7 +83,9 @@ def test_one_call_gets_the_answers_of_all_runs_in_their_order(store: assay.Memor
 def test_without_run_as_the_player_sides_are_sorted(store: assay.MemoryStore) -> None:
     answers(store, "b", "bb")
     answers(store, "a", "a")
-    assay.Evaluator(store).evaluate(["b", "a"], [msgspec.structs.replace(bound(), player="task")], id="e")
+    assay.Evaluator(store).evaluate(
+        ["b", "a"], [msgspec.structs.replace(bound(), player="task")], id="e"
+    )
     assert CALLS[0] == ("q0", ["a0", "bb0"])
 
 
@@ -94,14 +102,21 @@ def test_a_call_is_not_made_again_and_a_new_run_is_a_new_call(store: assay.Memor
 
 
 @pytest.mark.parametrize("skip", [True, False])
-def test_a_failed_response_is_left_out_or_skips_its_item(store: assay.MemoryStore, skip: bool) -> None:
+def test_a_failed_response_is_left_out_or_skips_its_item(
+    store: assay.MemoryStore, skip: bool
+) -> None:
     answers(store, "a", "a")
     answers(store, "b", "bb", fails_at=2)
     assay.Evaluator(store).evaluate(["a", "b"], [bound(skip_failures=skip)], id="e")
     called = dict(CALLS)
     outcomes = {row["item_id"]: row["outcome"] for row in rows(store, "e")}
     assert called.get("q2") == (None if skip else ["a2"])
-    assert outcomes == {"q0": "scored", "q1": "scored", "q2": "skipped" if skip else "scored", "q3": "scored"}
+    assert outcomes == {
+        "q0": "scored",
+        "q1": "scored",
+        "q2": "skipped" if skip else "scored",
+        "q3": "scored",
+    }
 
 
 def test_a_scorer_that_takes_sides_knows_whose_the_answers_are_also_where_there_is_none(
@@ -172,7 +187,9 @@ def test_a_config_uses_the_form_by_its_signature(tmp_path: Path) -> None:
         "dataset": [{"id": "1", "data": {"question": "What is 2 + 2?"}, "ground_truth": "4"}],
         "models": [{"name": name, "type": "demo", "skill": 1.0} for name in ("x", "y")],
         "prompt_templates": {"p": "{{question}}"},
-        "evaluation_methods": [{"name": "agree", "path": str(tmp_path / "agree.py"), "function_name": "agree"}],
+        "evaluation_methods": [
+            {"name": "agree", "path": str(tmp_path / "agree.py"), "function_name": "agree"}
+        ],
         "metrics": [{"name": "pass_rate"}],
         "output_dir": str(tmp_path / "out"),
     }

@@ -13,10 +13,15 @@ from assay.errors import ConfigError, UserError
 @pytest.fixture
 def config(tmp_path: Path) -> dict[str, Any]:
     (tmp_path / "items.jsonl").write_text('{"id": "a", "question": "1 + 1", "answer": "2"}\n')
-    (tmp_path / "mine.py").write_text("def mine(item, response, *, limit: int = 3):\n    return True\n")
+    (tmp_path / "mine.py").write_text(
+        "def mine(item, response, *, limit: int = 3):\n    return True\n"
+    )
     return {
         "dataset": str(tmp_path / "items.jsonl"),
-        "models": [{"name": "one", "type": "demo"}, {"name": "two", "type": "demo", "inference": {"temperature": 0}}],
+        "models": [
+            {"name": "one", "type": "demo"},
+            {"name": "two", "type": "demo", "inference": {"temperature": 0}},
+        ],
         "prompt_templates": {"p": "{{question}}", "q": "Q: {{question}}"},
         "sample_params": {"temperature": 1, "top_p": 0.5},
         "output_dir": str(tmp_path / "out"),
@@ -34,7 +39,12 @@ def test_every_model_with_every_prompt(config: dict[str, Any]) -> None:
 def test_function_tasks(config: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "agent.py").write_text("def answer(data, *, tone: str = ''):\n    return tone\n")
     config["tasks"] = [
-        {"name": "agent", "path": str(tmp_path / "agent.py"), "function_name": "answer", "params": {"tone": "x"}}
+        {
+            "name": "agent",
+            "path": str(tmp_path / "agent.py"),
+            "function_name": "answer",
+            "params": {"tone": "x"},
+        }
     ]
     config["models"] = []
     parsed = load(config)
@@ -43,9 +53,12 @@ def test_function_tasks(config: dict[str, Any], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("own", "overall", "expected"), [(None, None, 64), (100, None, 100), (100, 8, 8), (4, 8, 4), (None, 8, 8)]
+    ("own", "overall", "expected"),
+    [(None, None, 64), (100, None, 100), (100, 8, 8), (4, 8, 4), (None, 8, 8)],
 )
-def test_limits(config: dict[str, Any], own: int | None, overall: int | None, expected: int) -> None:
+def test_limits(
+    config: dict[str, Any], own: int | None, overall: int | None, expected: int
+) -> None:
     if own is not None:
         config["models"][0]["max_concurrency"] = own
     config |= {"timeout": 9, "max_retries": 5}
@@ -53,14 +66,23 @@ def test_limits(config: dict[str, Any], own: int | None, overall: int | None, ex
         config["max_concurrency"] = overall
     config["models"][1] |= {"timeout": 3, "max_retries": 0}
     limits = models.bind_limits(load(config))
-    assert (limits["one"].max_concurrency, limits["one"].timeout, limits["one"].max_retries) == (expected, 9, 5)
+    assert (limits["one"].max_concurrency, limits["one"].timeout, limits["one"].max_retries) == (
+        expected,
+        9,
+        5,
+    )
     assert (limits["two"].timeout, limits["two"].max_retries) == (3, 0)
 
 
 def test_all_problems_of_the_scorers_at_once(config: dict[str, Any], tmp_path: Path) -> None:
     config["evaluation_methods"] = [
         {"name": "m", "path": str(tmp_path / "mine.py"), "function_name": "mien"},
-        {"name": "n", "path": str(tmp_path / "mine.py"), "function_name": "mine", "params": {"limt": 1}},
+        {
+            "name": "n",
+            "path": str(tmp_path / "mine.py"),
+            "function_name": "mine",
+            "params": {"limt": 1},
+        },
         {"exact_match": {"case_sensitive": "maybe"}},
     ]
     parsed = load(config)
@@ -76,7 +98,10 @@ def test_all_problems_of_the_scorers_at_once(config: dict[str, Any], tmp_path: P
 
 def test_problems_of_the_metrics(config: dict[str, Any]) -> None:
     bad = {"aggregation": "middle"}
-    config["metrics"] = [{"name": "a", "type": "mean", "params": {"x": 1}}, {"name": "pass_at_k", "params": bad}]
+    config["metrics"] = [
+        {"name": "a", "type": "mean", "params": {"x": 1}},
+        {"name": "pass_at_k", "params": bad},
+    ]
     parsed = load(config)
     with pytest.raises(ConfigError) as caught:
         bind.bind_metrics(parsed)
@@ -86,7 +111,10 @@ def test_problems_of_the_metrics(config: dict[str, Any]) -> None:
 
 
 def test_unknown_model_parameters(config: dict[str, Any]) -> None:
-    config["models"] = [{"name": "one", "type": "demo", "skil": 1}, {"name": "two", "type": "demo", "skill": "high"}]
+    config["models"] = [
+        {"name": "one", "type": "demo", "skil": 1},
+        {"name": "two", "type": "demo", "skill": "high"},
+    ]
     parsed = load(config)
     with pytest.raises(ConfigError) as caught:
         models.bind_models(parsed)
@@ -96,7 +124,9 @@ def test_unknown_model_parameters(config: dict[str, Any]) -> None:
 
 
 def test_a_dataset_that_is_a_function(config: dict[str, Any], tmp_path: Path) -> None:
-    (tmp_path / "rows.py").write_text("def rows(count: int):\n    return [{'id': i} for i in range(count)]\n")
+    (tmp_path / "rows.py").write_text(
+        "def rows(count: int):\n    return [{'id': i} for i in range(count)]\n"
+    )
     source = {"type": "function", "path": str(tmp_path / "rows.py"), "function_name": "rows"}
     config["dataset"] = {**source, "params": {"count": 2}}
     parsed = load(config)

@@ -26,7 +26,9 @@ def test_nothing_changed(done: Lab) -> None:
 
 
 def test_metric_facet_and_policy(done: Lab) -> None:
-    done.config["metrics"] = [{"name": "mean", "facets": ["metadata.sampling.temperature"], "on_error": "wrong"}]
+    done.config["metrics"] = [
+        {"name": "mean", "facets": ["metadata.sampling.temperature"], "on_error": "wrong"}
+    ]
     again = done.run()
     assert again.rows == (0, 0)
     assert again.result.metrics[0]["metadata.sampling.temperature"] == 0.5
@@ -127,7 +129,9 @@ def test_endpoint_and_key_are_not_identity(done: Lab) -> None:
 
 def test_helper_that_a_scorer_imports(done: Lab) -> None:
     done.write("helper.py", "LIMIT = 1\n")
-    done.write("mine.py", "from helper import LIMIT\n\ndef mine(item, response):\n    return LIMIT\n")
+    done.write(
+        "mine.py", "from helper import LIMIT\n\ndef mine(item, response):\n    return LIMIT\n"
+    )
     done.config["evaluation_methods"] = [
         {"name": "mine", "path": str(done.folder / "mine.py"), "function_name": "mine"}
     ]

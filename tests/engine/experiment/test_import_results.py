@@ -29,7 +29,9 @@ from assay.store.stores import FlatStore
 NAME = "tool_of_test_import_results"
 
 
-def answer(id: str, score: float | None, *, text: str = "", sample: int = 0, **more: Any) -> ForeignCase:
+def answer(
+    id: str, score: float | None, *, text: str = "", sample: int = 0, **more: Any
+) -> ForeignCase:
     row = Response(
         item_id=id,
         sample_id=f"{id}_sample_{sample}",
@@ -46,7 +48,11 @@ def answer(id: str, score: float | None, *, text: str = "", sample: int = 0, **m
     }
     outcome = "errored" if score is None else "scored"
     label = Evaluation(
-        **fields, score=score, outcome=outcome, key=key_of("t", id, text, sample, "right"), responses=[row.key]
+        **fields,
+        score=score,
+        outcome=outcome,
+        key=key_of("t", id, text, sample, "right"),
+        responses=[row.key],
     )
     return ForeignCase({"id": id, "data": {"question": text or id}}, row, [label], **more)
 
@@ -56,7 +62,9 @@ class Tool:
 
     read = 0
 
-    def __init__(self, cases: list[ForeignCase], headlines: list[Headline] | None = None, **more: Any) -> None:
+    def __init__(
+        self, cases: list[ForeignCase], headlines: list[Headline] | None = None, **more: Any
+    ) -> None:
         self._cases, self._headlines = cases, headlines or []
         self.dataset = more.get("name", "sums")
         self.planned: int | None = more.get("planned")
@@ -108,14 +116,23 @@ def rows(folder: Path, name: str) -> list[dict[str, Any]]:
 
 def test_one_pass_gives_every_file(tmp_path: Path) -> None:
     Tool.read = 0
-    (result,) = imported(tmp_path, Tool([answer("a", 1.0, spans=[{"name": "call"}]), answer("b", None)]))
+    (result,) = imported(
+        tmp_path, Tool([answer("a", 1.0, spans=[{"name": "call"}]), answer("b", None)])
+    )
     out = tmp_path / "out"
     assert Tool.read == 1
     assert [row["id"] for row in rows(out, "items.jsonl")] == ["a", "b"]
     assert [row["item_id"] for row in rows(out, "responses.jsonl")] == ["a", "b"]
-    assert [row["outcome"] for row in rows(out, "evaluation_results.jsonl")] == ["scored", "errored"]
+    assert [row["outcome"] for row in rows(out, "evaluation_results.jsonl")] == [
+        "scored",
+        "errored",
+    ]
     assert rows(out, "traces.jsonl")[0]["spans"] == [{"name": "call"}]
-    assert (result.items, result.responses, result.evaluations) == (2, {"ok": 2}, {"scored": 1, "errored": 1})
+    assert (result.items, result.responses, result.evaluations) == (
+        2,
+        {"ok": 2},
+        {"scored": 1, "errored": 1},
+    )
     assert result.notes == ["as it was"]
     (again,) = imported(tmp_path, Tool([answer("c", 1.0)]))
     assert (Tool.read, again) == (1, result), "an unchanged source is not read again"
@@ -129,7 +146,11 @@ def test_an_item_of_several_samples_is_one_item(tmp_path: Path) -> None:
 
 
 def test_two_items_of_one_id_are_told_apart(tmp_path: Path) -> None:
-    cases = [answer("1", 1.0, text="first"), answer("1", 0.0, text="second"), answer("1", 0.5, text="second", sample=1)]
+    cases = [
+        answer("1", 1.0, text="first"),
+        answer("1", 0.0, text="second"),
+        answer("1", 0.5, text="second", sample=1),
+    ]
     (result,) = imported(tmp_path, Tool(cases))
     out = tmp_path / "out"
     first, second = (row["id"] for row in rows(out, "items.jsonl"))
@@ -138,22 +159,38 @@ def test_two_items_of_one_id_are_told_apart(tmp_path: Path) -> None:
     assert [row["item_id"] for row in rows(out, "responses.jsonl")] == [first, second, second]
     evaluations = rows(out, "evaluation_results.jsonl")
     assert [row["item_id"] for row in evaluations] == [first, second, second]
-    assert [row["responses"] for row in evaluations] == [[row["key"]] for row in rows(out, "responses.jsonl")]
+    assert [row["responses"] for row in evaluations] == [
+        [row["key"]] for row in rows(out, "responses.jsonl")
+    ]
     assert len({row["key"] for row in evaluations}) == 3
     assert "ids of their own" in result.notes[0]
 
 
 @settings(max_examples=60)
-@given(st.lists(st.tuples(st.sampled_from(["1", "2", "1~"]), st.sampled_from("abc")), min_size=1, max_size=12))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["1", "2", "1~"]), st.sampled_from("abc")),
+        min_size=1,
+        max_size=12,
+    )
+)
 def test_every_answer_keeps_the_item_that_it_is_about(asked: list[tuple[str, str]]) -> None:
     with TemporaryDirectory() as place:
         first = [answer("1", 1.0, text=text) for text in "ab"]
         imported(Path(place), Tool(first))
-        taken = rows(Path(place, "out"), "items.jsonl")[-1]["id"]  # the id that an item of another one's id gets
-        cases = [answer(taken, 0.0, text="c"), *first, *(answer(id, 1.0, text=text) for id, text in asked)]
+        taken = rows(Path(place, "out"), "items.jsonl")[-1][
+            "id"
+        ]  # the id that an item of another one's id gets
+        cases = [
+            answer(taken, 0.0, text="c"),
+            *first,
+            *(answer(id, 1.0, text=text) for id, text in asked),
+        ]
         wanted = [case.item["data"]["question"] for case in cases if case.item]
         imported(Path(place), Tool(cases, version=2))
-        items = {row["id"]: row["data"]["question"] for row in rows(Path(place, "out"), "items.jsonl")}
+        items = {
+            row["id"]: row["data"]["question"] for row in rows(Path(place, "out"), "items.jsonl")
+        }
         assert len(items) == len(rows(Path(place, "out"), "items.jsonl")), "no id twice"
         answers = rows(Path(place, "out"), "responses.jsonl")
         assert [items[row["item_id"]] for row in answers] == wanted
@@ -178,7 +215,10 @@ def test_what_was_planned_and_is_missing_makes_it_partial(tmp_path: Path) -> Non
 
 def test_several_experiments_get_a_folder_each(tmp_path: Path) -> None:
     results = imported(
-        tmp_path, Tool([answer("a", 1.0)]), Tool([answer("a", 0.0)]), Tool([answer("a", 0.0)], name="x/y")
+        tmp_path,
+        Tool([answer("a", 1.0)]),
+        Tool([answer("a", 0.0)]),
+        Tool([answer("a", 0.0)], name="x/y"),
     )
     folders = [Path(result.folder).name for result in results]
     assert folders[:2] == ["sums", "sums-2"]
@@ -190,7 +230,9 @@ def test_numbers_of_the_program_are_checked(tmp_path: Path) -> None:
     cases = [answer("a", 1.0), answer("b", 1.0), answer("c", 0.0), answer("d", None)]
     spread = math.sqrt(1 / 3) / math.sqrt(3)
     headlines = [
-        Headline(label="right", metric="accuracy", value=2 / 3, stderr=spread, where={"model_name": "m"}),
+        Headline(
+            label="right", metric="accuracy", value=2 / 3, stderr=spread, where={"model_name": "m"}
+        ),
         Headline(label="right", metric="rounded", value=0.6667),
         Headline(label="right", metric="all", value=0.5, failed_as=0.0),
         Headline(label="right", metric="wrong", value=0.7),
@@ -200,19 +242,34 @@ def test_numbers_of_the_program_are_checked(tmp_path: Path) -> None:
     ]
     (result,) = imported(tmp_path, Tool(cases, headlines))
     accuracy, rounded, every, wrong, odd, own, nobody = result.headlines
-    assert (accuracy.equal, accuracy.items, accuracy.failed, accuracy.with_failures) == (True, 3, 1, 0.5)
+    assert (accuracy.equal, accuracy.items, accuracy.failed, accuracy.with_failures) == (
+        True,
+        3,
+        1,
+        0.5,
+    )
     assert accuracy.ours_stderr == pytest.approx(spread)
-    assert (rounded.equal, every.equal, wrong.equal, odd.equal, own.equal) == (True, True, False, None, True)
+    assert (rounded.equal, every.equal, wrong.equal, odd.equal, own.equal) == (
+        True,
+        True,
+        False,
+        None,
+        True,
+    )
     assert (odd.reason, nobody.ours, nobody.equal) == ("nobody knows", None, None)
 
 
 @given(
     st.lists(
-        st.tuples(st.integers(0, 5), st.one_of(st.none(), st.sampled_from([0.0, 0.5, 1.0]))), min_size=1, max_size=30
+        st.tuples(st.integers(0, 5), st.one_of(st.none(), st.sampled_from([0.0, 0.5, 1.0]))),
+        min_size=1,
+        max_size=30,
     ),
     st.sampled_from(["mean", "median", "mode", "max", "none"]),
 )
-def test_a_headline_is_the_plain_formula(scores: list[tuple[int, float | None]], reduce: Any) -> None:
+def test_a_headline_is_the_plain_formula(
+    scores: list[tuple[int, float | None]], reduce: Any
+) -> None:
     from statistics import mean, median, mode
     from tempfile import TemporaryDirectory
 
@@ -302,7 +359,11 @@ def test_a_file_of_two_formats_is_refused(tmp_path: Path) -> None:
 
 
 def test_settings_lose_their_secrets() -> None:
-    settings = {"api_key": "sk-1", "nested": [{"Authorization": "Bearer x", "temperature": 0}], "url": "http://u:p@h/x"}
+    settings = {
+        "api_key": "sk-1",
+        "nested": [{"Authorization": "Bearer x", "temperature": 0}],
+        "url": "http://u:p@h/x",
+    }
     settings |= {"query": "https://h/v1?api_key=abc&n=1", "api_key_env": None}
     assert without_secrets(settings) == {
         "api_key": "[removed]",

@@ -25,7 +25,9 @@ class Source:
     def rows(self) -> Iterator[Response]:
         self.reads += 1
         for number, answer in enumerate(self.answers):
-            yield Response(item_id=str(number), response=answer, outcome="ok" if answer else "errored")
+            yield Response(
+                item_id=str(number), response=answer, outcome="ok" if answer else "errored"
+            )
         if self.fails:
             raise ValueError("the source is broken")
 
@@ -40,9 +42,15 @@ def answers(store: FlatStore) -> list[str]:
 
 
 def test_rows_are_stored_and_counted(store: FlatStore) -> None:
-    manifest = import_rows(store, "run", "r", Source("a", "", "b").rows(), source={"v": 1}, inputs=INPUTS, name="n")
+    manifest = import_rows(
+        store, "run", "r", Source("a", "", "b").rows(), source={"v": 1}, inputs=INPUTS, name="n"
+    )
     assert manifest == store.manifest("run", "r")
-    assert (manifest.counts, manifest.planned, manifest.complete) == ({"ok": 2, "errored": 1}, 3, True)
+    assert (manifest.counts, manifest.planned, manifest.complete) == (
+        {"ok": 2, "errored": 1},
+        3,
+        True,
+    )
     assert (manifest.inputs, manifest.plan["adopted"], manifest.name) == (INPUTS, {"v": 1}, "n")
     assert answers(store) == ["a", "", "b"]
 
@@ -55,7 +63,9 @@ def test_an_unchanged_source_is_not_read_again(store: FlatStore) -> None:
     assert answers(store) == ["a"]
 
 
-@pytest.mark.parametrize("change", [{"source": {"v": 2}}, {"inputs": [{**INPUTS[0], "digest": "2"}]}])
+@pytest.mark.parametrize(
+    "change", [{"source": {"v": 2}}, {"inputs": [{**INPUTS[0], "digest": "2"}]}]
+)
 def test_a_changed_source_or_dataset_is(store: FlatStore, change: dict[str, Any]) -> None:
     first = import_rows(store, "run", "r", Source("a").rows(), source={"v": 1}, inputs=INPUTS)
     given = {"source": {"v": 1}, "inputs": INPUTS, **change}
@@ -75,6 +85,8 @@ def test_a_source_that_fails_half_way_changes_nothing(store: FlatStore) -> None:
     import_rows(store, "run", "r", Source("a").rows(), source={"v": 1}, inputs=INPUTS)
     before = store.manifest("run", "r")
     with pytest.raises(ValueError, match="broken"):
-        import_rows(store, "run", "r", Source("b", fails=True).rows(), source={"v": 2}, inputs=INPUTS)
+        import_rows(
+            store, "run", "r", Source("b", fails=True).rows(), source={"v": 2}, inputs=INPUTS
+        )
     assert answers(store) == ["a"]
     assert store.manifest("run", "r") == before

@@ -65,7 +65,11 @@ def test_rows_and_functions_are_an_experiment() -> None:
         "samples": 2,
     }
     result = assay.run(**given)
-    expected = {f"{metric} {label}" for metric in ("pass@1", "share", "by model") for label in ("right", "exact_match")}
+    expected = {
+        f"{metric} {label}"
+        for metric in ("pass@1", "share", "by model")
+        for label in ("right", "exact_match")
+    }
     assert values(result) == dict.fromkeys(expected, pytest.approx(2 / 3))
     assert Path(result.folder) == Path("output/notebook").absolute()
     assert len(calls) == 6
@@ -94,7 +98,13 @@ def test_every_form_of_a_model() -> None:
 
     result = assay.run(
         dataset=ROWS,
-        models=[chat, Fixed(), "demo:small", {"name": "three", "type": partial(power, base=3)}, partial(power, base=7)],
+        models=[
+            chat,
+            Fixed(),
+            "demo:small",
+            {"name": "three", "type": partial(power, base=3)},
+            partial(power, base=7),
+        ],
         prompts="{{question}}",
         scorers=["exact_match"],
         metrics=[{"name": "mean", "facets": ["model_name"]}],
@@ -126,7 +136,11 @@ def test_a_function_of_rows_is_a_dataset_and_settings_stand_beside_objects() -> 
     def items(n: int = 2) -> list[dict[str, Any]]:
         return [dict(row) for row in ROWS[:n]]
 
-    given: dict[str, Any] = {"models": [lambda prompt: "4"], "scorers": [right], "metrics": ["count"]}
+    given: dict[str, Any] = {
+        "models": [lambda prompt: "4"],
+        "scorers": [right],
+        "metrics": ["count"],
+    }
     assert assay.run(dataset=items, **given, output_dir="a").metrics[0]["total_item_count"] == 2
     more = {"type": items, "params": {"n": 3}}
     assert assay.run(dataset=more, **given, output_dir="b").metrics[0]["total_item_count"] == 3
@@ -140,7 +154,11 @@ def test_other_code_is_another_identity() -> None:
 
     def scored(threshold: int, body: str) -> float:
         judged = notebook(cell.format(threshold, body))["judged"]
-        given: dict[str, Any] = {"dataset": ROWS, "models": [calculator(paid)], "prompts": "{{question}}"}
+        given: dict[str, Any] = {
+            "dataset": ROWS,
+            "models": [calculator(paid)],
+            "prompts": "{{question}}",
+        }
         return values(assay.run(**given, scorers=[judged], metrics=["mean"]))["mean judged"]
 
     assert scored(3, "a") == 1.0
@@ -155,12 +173,18 @@ def test_what_a_closure_captured_is_part_of_it() -> None:
         return lambda item, response: int(response.response) > least
 
     given: dict[str, Any] = {"dataset": ROWS, "models": [lambda prompt: "4"], "metrics": ["mean"]}
-    found = [values(assay.run(**given, scorers=[above(least)]))["mean scorer"] for least in (3, 5, 3)]
+    found = [
+        values(assay.run(**given, scorers=[above(least)]))["mean scorer"] for least in (3, 5, 3)
+    ]
     assert found == [1.0, 0.0, 1.0]
 
 
 def test_the_resolved_config_shows_the_objects_and_says_what_to_do_without_them() -> None:
-    given: dict[str, Any] = {"models": [calculator([])], "prompts": "{{question}}", "metrics": ["mean"]}
+    given: dict[str, Any] = {
+        "models": [calculator([])],
+        "prompts": "{{question}}",
+        "metrics": ["mean"],
+    }
     assay.run(dataset=ROWS, **given, scorers=[right])
     written = Path("output/notebook/config.yaml").read_text()
     for name in (".rows", "name: 3 rows", ".adds", "function_name: right", "module: inline:"):
@@ -174,9 +198,9 @@ def test_the_resolved_config_shows_the_objects_and_says_what_to_do_without_them(
     assert "copy.yaml:" in problem.where
     with pytest.raises(ConfigError, match="'right' was an object"):
         assay.run("copy.yaml", models=given["models"], dataset=ROWS)
-    assert values(assay.run("copy.yaml", models=given["models"], dataset=ROWS, scorers=[right])) == {
-        "mean right": pytest.approx(2 / 3)
-    }
+    assert values(
+        assay.run("copy.yaml", models=given["models"], dataset=ROWS, scorers=[right])
+    ) == {"mean right": pytest.approx(2 / 3)}
 
 
 def test_arguments_replace_what_a_config_says() -> None:
@@ -186,7 +210,14 @@ def test_arguments_replace_what_a_config_says() -> None:
         "evaluation_methods": ["exact_match"],
         "metrics": [{"name": "mean", "facets": ["model_name"]}],
     }
-    chosen = assay.run(config, dataset=ROWS, models=["small"], scorers=[right], prompts="{{question}}", name="chosen")
+    chosen = assay.run(
+        config,
+        dataset=ROWS,
+        models=["small"],
+        scorers=[right],
+        prompts="{{question}}",
+        name="chosen",
+    )
     assert [(row["model_name"], row["label"]) for row in chosen.metrics] == [("small", "right")]
     assert Path(chosen.folder).name == "chosen"
     replaced = assay.run(config, dataset=ROWS, models=[lambda prompt: "4"], scorers=[right])
@@ -196,9 +227,15 @@ def test_arguments_replace_what_a_config_says() -> None:
 
 
 def test_evaluate_and_aggregate_take_objects() -> None:
-    first = assay.run(dataset=ROWS, models=[lambda prompt: "4"], scorers=["exact_match"], metrics=["mean"])
+    first = assay.run(
+        dataset=ROWS, models=[lambda prompt: "4"], scorers=["exact_match"], metrics=["mean"]
+    )
     config = {"evaluation_methods": [right], "metrics": [share]}
-    for arguments in ({"config": config}, {"scorers": [right], "metrics": [share]}, {"overrides": config}):
+    for arguments in (
+        {"config": config},
+        {"scorers": [right], "metrics": [share]},
+        {"overrides": config},
+    ):
         scored = assay.evaluate(first.folder, **arguments, output_dir="scored")  # type: ignore[arg-type]
         assert values(scored) == {"share right": pytest.approx(1 / 3)}
     assert values(assay.aggregate(first.folder, metrics=[share, "count"])) == {
@@ -220,7 +257,12 @@ def test_functions_of_een_are_scorers_and_metrics() -> None:
 
 def test_built_ins_are_known_by_their_names() -> None:
     exact = assay.scorer.get("exact_match")
-    result = assay.run(dataset=ROWS, models=[lambda prompt: "4"], scorers=[{"type": exact, "name": "em"}], metrics=[])
+    result = assay.run(
+        dataset=ROWS,
+        models=[lambda prompt: "4"],
+        scorers=[{"type": exact, "name": "em"}],
+        metrics=[],
+    )
     rows = Path(result.folder, "evaluation_results.jsonl").read_text().splitlines()
     assert {json.loads(row)["scorer"] for row in rows} == {"em"}
     assert "type: exact_match" in Path(result.folder, "config.yaml").read_text()
@@ -233,12 +275,21 @@ def test_built_ins_are_known_by_their_names() -> None:
         ({"dataset": []}, "dataset must be a mapping, got a list", "the argument `dataset`"),
         ({"models": [3]}, "models[0] must be a mapping, got 3", "the argument `models`"),
         ({"scorers": ["exact_mach"]}, "unknown scorer 'exact_mach'", "the argument `scorers`"),
-        ({"scorers": [right, right]}, "evaluation_methods[0] and evaluation_methods[1] are called 'right'", "the arg"),
+        (
+            {"scorers": [right, right]},
+            "evaluation_methods[0] and evaluation_methods[1] are called 'right'",
+            "the arg",
+        ),
         ({"models": None}, "there is no model", "models"),
     ],
 )
 def test_what_is_wrong_is_said(arguments: dict[str, Any], what: str, where: str) -> None:
-    given: dict[str, Any] = {"dataset": ROWS, "models": [lambda prompt: "4"], "scorers": [right], **arguments}
+    given: dict[str, Any] = {
+        "dataset": ROWS,
+        "models": [lambda prompt: "4"],
+        "scorers": [right],
+        **arguments,
+    }
     with pytest.raises(UserError) as caught:
         assay.run(**given)
     problem = caught.value.problems[0] if isinstance(caught.value, ConfigError) else caught.value

@@ -41,7 +41,11 @@ def places(file: Path, **options: Any) -> set[str]:
         assay.run(file, locked=True, **options)
     except UserError as error:
         first, *lines = error.what.split("\n  - ")
-        return {line.partition(":")[0] for line in lines} if "nothing was run" in first else {str(error)}
+        return (
+            {line.partition(":")[0] for line in lines}
+            if "nothing was run" in first
+            else {str(error)}
+        )
     return set()
 
 
@@ -62,7 +66,9 @@ def test_it_names_all_that_determines_the_numbers(file: Path, tmp_path: Path) ->
     assert values["prices_as_of"]
 
 
-def test_it_holds_no_place_of_this_machine_and_no_secret(config: dict[str, Any], tmp_path: Path) -> None:
+def test_it_holds_no_place_of_this_machine_and_no_secret(
+    config: dict[str, Any], tmp_path: Path
+) -> None:
     model = {
         "name": "hosted",
         "model_name": "gpt",
@@ -92,7 +98,9 @@ def test_locking_again_changes_no_byte(file: Path, tmp_path: Path) -> None:
         text = (tmp_path / name).read_text().replace(str(tmp_path), str(elsewhere))
         (elsewhere / name).write_text(text)
     lock(elsewhere / "config.yaml")
-    assert (elsewhere / "config.yaml.lock").read_bytes() == (tmp_path / "config.yaml.lock").read_bytes()
+    assert (elsewhere / "config.yaml.lock").read_bytes() == (
+        tmp_path / "config.yaml.lock"
+    ).read_bytes()
 
 
 def test_a_locked_run_runs_and_locks_what_servers_report(file: Path, tmp_path: Path) -> None:
@@ -116,13 +124,25 @@ EDITS: dict[str, tuple[Edit, set[str]]] = {
     "items": (lambda c, f: (f / "items.jsonl").write_text(ITEM), {"dataset.hash", "dataset.items"}),
     "limit": (lambda c, f: c.update(limit=2), {"dataset.hash", "dataset.items", "dataset.limit"}),
     "prompt": (lambda c, f: c.update(prompt_template="{{question}}!"), {"prompts.prompt 1.hash"}),
-    "model": (lambda c, f: c["models"][1].update(skill=0.5), {"models.strict.settings.skill", "models.strict.hash"}),
-    "sampling": (lambda c, f: c.update(sample_params={"temperature": 0.3}), {"models.small.sampling.temperature"}),
-    "price": (lambda c, f: c["models"][0].update(price={"input": 1, "output": 2}), {"models.small.price.input"}),
+    "model": (
+        lambda c, f: c["models"][1].update(skill=0.5),
+        {"models.strict.settings.skill", "models.strict.hash"},
+    ),
+    "sampling": (
+        lambda c, f: c.update(sample_params={"temperature": 0.3}),
+        {"models.small.sampling.temperature"},
+    ),
+    "price": (
+        lambda c, f: c["models"][0].update(price={"input": 1, "output": 2}),
+        {"models.small.price.input"},
+    ),
     "samples": (lambda c, f: c.update(num_samples=3), {"samples"}),
     "seed": (lambda c, f: c.update(seed=7), {"seed"}),
     "scorer": (lambda c, f: c["evaluation_methods"].append("contains"), {"scorers.contains.hash"}),
-    "judge": (lambda c, f: c["evaluation_methods"][1]["params"].update(tries=1), {"scorers.right.params.tries"}),
+    "judge": (
+        lambda c, f: c["evaluation_methods"][1]["params"].update(tries=1),
+        {"scorers.right.params.tries"},
+    ),
     "code": (lambda c, f: (f / "code.py").write_text(CODE + "\n"), {"scorers.careful.code"}),
     "metric": (lambda c, f: c["metrics"].pop(), {"metrics.mean.type"}),
     "level": (lambda c, f: c.update(ci_level=0.9), {"metrics.mean.level"}),
@@ -173,8 +193,15 @@ def test_another_version_of_a_package_is_drift(file: Path, monkeypatch: pytest.M
 
 
 def test_packages_are_those_that_take_part(tmp_path: Path, config: dict[str, Any]) -> None:
-    (tmp_path / "more.py").write_text("def score(item, response):\n    import click\n    return True\n")
-    method = {"name": "more", "type": "custom", "path": str(tmp_path / "more.py"), "function_name": "score"}
+    (tmp_path / "more.py").write_text(
+        "def score(item, response):\n    import click\n    return True\n"
+    )
+    method = {
+        "name": "more",
+        "type": "custom",
+        "path": str(tmp_path / "more.py"),
+        "function_name": "score",
+    }
     config["evaluation_methods"].append(method)
     found = assay.lock(save(tmp_path / "config.yaml", config)).lock["packages"]
     assert "click" in found
@@ -188,7 +215,9 @@ def test_a_locked_run_does_all_that_is_locked(file: Path, options: dict[str, Any
         assay.run(file, locked=True, **options)
 
 
-def test_a_lock_of_another_config_or_dataset_is_told(config: dict[str, Any], file: Path, tmp_path: Path) -> None:
+def test_a_lock_of_another_config_or_dataset_is_told(
+    config: dict[str, Any], file: Path, tmp_path: Path
+) -> None:
     lock(file)
     other = save(tmp_path / "other.yaml", {**config, "name": "other"})
     with pytest.raises(UserError, match="this is the lock of 'lab', and the config is 'other'"):
@@ -226,14 +255,18 @@ def test_what_is_no_sound_lock_is_refused_and_never_replaced(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_config_without_a_file_needs_a_name_for_its_lock(config: dict[str, Any], tmp_path: Path) -> None:
+def test_a_config_without_a_file_needs_a_name_for_its_lock(
+    config: dict[str, Any], tmp_path: Path
+) -> None:
     with pytest.raises(UserError, match="where the lock"):
         assay.lock(config)
     assert assay.lock(config, output=tmp_path / "own.lock").state == "written"
     assert assay.run(config, locked=str(tmp_path / "own.lock")).metrics
 
 
-def test_a_server_that_reports_something_else_fails_the_run_and_its_rows_are_kept(tmp_path: Path) -> None:
+def test_a_server_that_reports_something_else_fails_the_run_and_its_rows_are_kept(
+    tmp_path: Path,
+) -> None:
     with running(Options()) as url:
         model = {"name": "served", "model_name": "first", "endpoint": url}
         config = config_of(tmp_path, outputs=[], evaluation_methods=["exact_match"])

@@ -35,7 +35,11 @@ def rows(folder: Path, name: str) -> list[dict[str, Any]]:
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def part(whole: Path, folder: Path, keys: set[str], items: set[str] | None = None) -> Path:
@@ -43,11 +47,17 @@ def part(whole: Path, folder: Path, keys: set[str], items: set[str] | None = Non
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     shutil.copy(whole / "config.yaml", folder)
-    chosen = [line for line in lines(whole / "items.jsonl") if items is None or json.loads(line)["id"] in items]
+    chosen = [
+        line
+        for line in lines(whole / "items.jsonl")
+        if items is None or json.loads(line)["id"] in items
+    ]
     (folder / "items.jsonl").write_bytes(b"".join(line + b"\n" for line in chosen))
     store, source = FlatStore(folder), FlatStore(whole)
     for kind, name in FILES.items():
-        kept = [line for line in lines(whole / name) if {json.loads(line)["key"], *_of(line)} & keys]
+        kept = [
+            line for line in lines(whole / name) if {json.loads(line)["key"], *_of(line)} & keys
+        ]
         (folder / name).write_bytes(b"".join(line + b"\n" for line in kept))
         manifest = source.manifest(kind, source.id)
         assert manifest is not None
@@ -89,11 +99,17 @@ def measured(folder: Path) -> list[dict[str, Any]]:
 def test_any_overlapping_parts_make_the_whole(whole: Path, data: st.DataObject) -> None:
     keys = [row["key"] for row in rows(whole, "responses.jsonl")]
     count = data.draw(st.integers(2, 4))
-    owners = [data.draw(st.sets(st.integers(0, count - 1), min_size=1, max_size=count)) for _ in keys]
+    owners = [
+        data.draw(st.sets(st.integers(0, count - 1), min_size=1, max_size=count)) for _ in keys
+    ]
     order = data.draw(st.permutations(range(count)))
     room = whole.parent
     parts = [
-        part(whole, room / f"part{at}", {key for key, own in zip(keys, owners, strict=True) if at in own})
+        part(
+            whole,
+            room / f"part{at}",
+            {key for key, own in zip(keys, owners, strict=True) if at in own},
+        )
         for at in range(count)
     ]
     before = [content(folder) for folder in parts]
@@ -102,18 +118,31 @@ def test_any_overlapping_parts_make_the_whole(whole: Path, data: st.DataObject) 
     for name in FILES.values():
         assert sorted(lines(room / "merged" / name)) == sorted(lines(whole / name))
     assert measured(room / "merged") == measured(whole)
-    assert (merged.responses, merged.planned, merged.partial, merged.decided) == (len(keys), len(keys), "", 0)
-    assert merged.repeated == sum(len(own) - 1 for own in owners) * 3  # a response and its two labels
+    assert (merged.responses, merged.planned, merged.partial, merged.decided) == (
+        len(keys),
+        len(keys),
+        "",
+        0,
+    )
+    assert (
+        merged.repeated == sum(len(own) - 1 for own in owners) * 3
+    )  # a response and its two labels
     assert [content(folder) for folder in parts] == before
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
-def test_what_no_part_has_is_missing_and_the_next_run_makes_only_that(whole: Path, data: st.DataObject) -> None:
+def test_what_no_part_has_is_missing_and_the_next_run_makes_only_that(
+    whole: Path, data: st.DataObject
+) -> None:
     every = {row["key"]: row["item_id"] for row in rows(whole, "responses.jsonl")}
     room = whole.parent
     parts = [
-        part(whole, room / f"part{at}", data.draw(st.sets(st.sampled_from(sorted(every)), min_size=1)))
+        part(
+            whole,
+            room / f"part{at}",
+            data.draw(st.sets(st.sampled_from(sorted(every)), min_size=1)),
+        )
         for at in range(2)
     ]
     present = {row["key"] for folder in parts for row in rows(folder, "responses.jsonl")}
@@ -128,7 +157,8 @@ def test_what_no_part_has_is_missing_and_the_next_run_makes_only_that(whole: Pat
     assert {row["key"] for row in rows(room / "merged", "responses.jsonl")} == set(every)
     for name in FILES.values():
         made, wanted = (
-            sorted(json.dumps(without_times(row)) for row in rows(folder, name)) for folder in (room / "merged", whole)
+            sorted(json.dumps(without_times(row)) for row in rows(folder, name))
+            for folder in (room / "merged", whole)
         )
         assert made == wanted
 
@@ -173,7 +203,11 @@ def test_parts_of_the_models(lab: Lab) -> None:
     paid = lab.calls()
     merged = assay.merge(folders, lab.folder / "all")
     assert (merged.items, merged.responses, merged.planned) == (4, 16, 16)
-    assert {row["metadata.model_id"] for row in measured(lab.folder / "all") if "metadata.model_id" in row} == {
+    assert {
+        row["metadata.model_id"]
+        for row in measured(lab.folder / "all")
+        if "metadata.model_id" in row
+    } == {
         "calculator",
         "other",
     }
@@ -200,7 +234,9 @@ def test_a_folder_and_its_copy_that_was_continued(lab: Lab) -> None:
 def changed(folder: Path, name: str, at: int, **fields: Any) -> None:
     every = rows(folder, name)
     every[at] |= fields
-    (folder / name).write_text("".join(json.dumps(row, separators=(",", ":")) + "\n" for row in every))
+    (folder / name).write_text(
+        "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in every)
+    )
 
 
 def test_two_answers_to_one_cell_are_a_conflict(lab: Lab) -> None:
@@ -223,12 +259,28 @@ def test_preferring_one(lab: Lab, prefer: Any, order: tuple[int, int], winner: i
     assay.evaluate(folders[1])
     merged = assay.merge([folders[at] for at in order], lab.folder / "all", prefer=prefer)
     assert merged.decided == 2
-    by_key = {row["key"]: row for row in rows(folders[winner], "responses.jsonl") if row["item_id"] == "q2"}
-    made = {row["key"]: row for row in rows(lab.folder / "all", "responses.jsonl") if row["item_id"] == "q2"}
+    by_key = {
+        row["key"]: row
+        for row in rows(folders[winner], "responses.jsonl")
+        if row["item_id"] == "q2"
+    }
+    made = {
+        row["key"]: row
+        for row in rows(lab.folder / "all", "responses.jsonl")
+        if row["item_id"] == "q2"
+    }
     assert made == by_key
-    labels = [row for row in rows(lab.folder / "all", "evaluation_results.jsonl") if row["item_id"] == "q2"]
-    wanted = [row for row in rows(folders[winner], "evaluation_results.jsonl") if row["item_id"] == "q2"]
-    assert sorted(map(json.dumps, labels)) == sorted(map(json.dumps, wanted))  # a label goes with its response
+    labels = [
+        row
+        for row in rows(lab.folder / "all", "evaluation_results.jsonl")
+        if row["item_id"] == "q2"
+    ]
+    wanted = [
+        row for row in rows(folders[winner], "evaluation_results.jsonl") if row["item_id"] == "q2"
+    ]
+    assert sorted(map(json.dumps, labels)) == sorted(
+        map(json.dumps, wanted)
+    )  # a label goes with its response
     paid = lab.calls()
     assay.run(lab.folder / "all" / "config.yaml")
     assert lab.calls() == paid
@@ -250,12 +302,15 @@ def test_labels_that_differ(lab: Lab) -> None:
     shutil.copytree(lab.folder / "out", copy)
     changed(copy, "evaluation_results.jsonl", 3, score=0.0, passed=False)
     with pytest.raises(
-        UserError, match=r"(exact_match|contains), item 'q\d', sample \d: .*evaluation_results.jsonl, row 4"
+        UserError,
+        match=r"(exact_match|contains), item 'q\d', sample \d: .*evaluation_results.jsonl, row 4",
     ):
         assay.merge([lab.folder / "out", copy], lab.folder / "all")
     merged = assay.merge([copy, lab.folder / "out"], lab.folder / "all", prefer="first")
     assert merged.decided == 1
-    assert sum(row["score"] == 0 for row in rows(lab.folder / "all", "evaluation_results.jsonl")) == 1
+    assert (
+        sum(row["score"] == 0 for row in rows(lab.folder / "all", "evaluation_results.jsonl")) == 1
+    )
 
 
 def test_one_id_and_two_items(lab: Lab) -> None:
@@ -275,10 +330,22 @@ def another_parameter(config: dict[str, Any]) -> None:
 
 
 PLANS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
-    "prompt": (lambda c: c.update(prompt_templates={"plain": "Say: what is {{question}}?"}), "prompts.plain.text"),
-    "prompts": (lambda c: c["prompt_templates"].update(more="What is {{question}}?!"), "prompts.more"),
-    "sampling": (lambda c: c["sample_params"].update(temperature=0.9), "sample_params.temperature: 0.5 in out, 0.9"),
-    "samples": (lambda c: c["sample_params"].update(num_samples=3), "num_samples: 2 in out, 3 in second"),
+    "prompt": (
+        lambda c: c.update(prompt_templates={"plain": "Say: what is {{question}}?"}),
+        "prompts.plain.text",
+    ),
+    "prompts": (
+        lambda c: c["prompt_templates"].update(more="What is {{question}}?!"),
+        "prompts.more",
+    ),
+    "sampling": (
+        lambda c: c["sample_params"].update(temperature=0.9),
+        "sample_params.temperature: 0.5 in out, 0.9",
+    ),
+    "samples": (
+        lambda c: c["sample_params"].update(num_samples=3),
+        "num_samples: 2 in out, 3 in second",
+    ),
     "scorer": (lambda c: c["evaluation_methods"].pop(), "evaluation_methods.contains"),
     "scorer's parameter": (another_parameter, "evaluation_methods.contains.params"),
     "metrics": (lambda c: c["metrics"].pop(), "metrics.mean"),
@@ -299,7 +366,9 @@ def test_another_plan_is_refused_and_named(lab: Lab, name: str) -> None:
 
 def test_a_task_of_the_same_name_with_other_code(lab: Lab) -> None:
     lab.write(
-        "model.py", (lab.folder / "model.py").read_text() + "\n# another\n\ndef calculator(prompt):\n    return '1'\n"
+        "model.py",
+        (lab.folder / "model.py").read_text()
+        + "\n# another\n\ndef calculator(prompt):\n    return '1'\n",
     )
     lab.run(output_dir=str(lab.folder / "second"))
     with pytest.raises(UserError, match=r"task calculator/plain\.model"):
@@ -338,7 +407,9 @@ def test_killed_at_any_moment(lab: Lab) -> None:
     moment = -1
     while moment < 99:
         moment += 1
-        process = multiprocessing.get_context("fork").Process(target=_merge_until, args=(folders, target, moment))
+        process = multiprocessing.get_context("fork").Process(
+            target=_merge_until, args=(folders, target, moment)
+        )
         process.start()
         process.join()
         assert process.exitcode in (0, 9)
@@ -448,7 +519,9 @@ def test_what_cannot_be_merged(lab: Lab) -> None:
     assert not (lab.folder / "all").exists()
 
 
-def test_a_stranger_s_config_does_not_become_the_users_word(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stranger_s_config_does_not_become_the_users_word(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folders = shards(lab, [0, 1], [2, 3])
     code = lab.write("metric.py", "def mine(rows):\n    raise SystemExit('this ran')\n")
     for folder in folders:
@@ -456,12 +529,17 @@ def test_a_stranger_s_config_does_not_become_the_users_word(lab: Lab, monkeypatc
             (folder / "config.yaml")
             .read_text()
             .replace(
-                "metrics:\n", f"metrics:\n- name: mine\n  type: custom\n  path: {code}\n  function_name: mine\n", 1
+                "metrics:\n",
+                f"metrics:\n- name: mine\n  type: custom\n  path: {code}\n  function_name: mine\n",
+                1,
             )
         )
         (folder / "config.yaml").write_text(config)
     merged = assay.merge(folders, lab.folder / "all")
-    assert any("there are no metrics: this folder is not of your Assay's making" in note for note in merged.notes)
+    assert any(
+        "there are no metrics: this folder is not of your Assay's making" in note
+        for note in merged.notes
+    )
     with pytest.raises(UserError, match="not of your Assay's making"):
         assay.aggregate(lab.folder / "all")
 

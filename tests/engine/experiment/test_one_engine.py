@@ -79,7 +79,10 @@ def by_hand(folder: Path, out: Path) -> None:
     store = assay.FlatStore(out)
     assay.DatasetRepository(store).create(ROWS, name="items", id="x")
     demo, jinja = assay.model.get("demo"), assay.prompt.get("jinja")
-    chat = [{"role": "system", "content": "Answer with a number."}, {"role": "user", "content": "{{question}} = "}]
+    chat = [
+        {"role": "system", "content": "Answer with a number."},
+        {"role": "user", "content": "{{question}} = "},
+    ]
     prompts = [jinja("What is {{question}}?", name="plain"), jinja(chat, name="chat")]
     tasks = [
         assay.prompt_task(prompt, demo(name, skill=skill), params={"temperature": 0.7}, samples=3)
@@ -95,7 +98,12 @@ def by_hand(folder: Path, out: Path) -> None:
     ]
     assay.Evaluator(store, seed=7).evaluate(["x"], scorers, id="x")
     metrics = [
-        assay.bind_metric(name="pass@2", type="pass_at_k", params={"k": 2}, facets=["model_name", "prompt_template"]),
+        assay.bind_metric(
+            name="pass@2",
+            type="pass_at_k",
+            params={"k": 2},
+            facets=["model_name", "prompt_template"],
+        ),
         assay.bind_metric(name="mean", facets=["topic"]),
     ]
     assay.Aggregator(store).aggregate(["x"], metrics, id="x")
@@ -104,7 +112,10 @@ def by_hand(folder: Path, out: Path) -> None:
 def stable(path: Path) -> list[str]:
     """The rows less their times, by their keys: rows of calls are in the order in which the calls ended."""
     rows: list[dict[str, Any]] = [json.loads(line) for line in path.read_text().splitlines()]
-    return [json.dumps(without_times(row)) for row in sorted(rows, key=lambda row: (row["key"], row.get("part")))]
+    return [
+        json.dumps(without_times(row))
+        for row in sorted(rows, key=lambda row: (row["key"], row.get("part")))
+    ]
 
 
 def test_three_doors_lead_to_the_same_rows(folder: Path) -> None:
@@ -112,11 +123,17 @@ def test_three_doors_lead_to_the_same_rows(folder: Path) -> None:
     for name, door in doors.items():
         door(folder, folder / name)
     for name in ("dict", "hand"):
-        assert (folder / name / "items.jsonl").read_bytes() == (folder / "yaml" / "items.jsonl").read_bytes()
+        assert (folder / name / "items.jsonl").read_bytes() == (
+            folder / "yaml" / "items.jsonl"
+        ).read_bytes()
         for file in ("responses.jsonl", "evaluation_results.jsonl"):
             assert stable(folder / name / file) == stable(folder / "yaml" / file)
-        assert (folder / name / "metrics.jsonl").read_bytes() == (folder / "yaml" / "metrics.jsonl").read_bytes()
-        assert (folder / name / "metrics.json").read_bytes() == (folder / "yaml" / "metrics.json").read_bytes()
+        assert (folder / name / "metrics.jsonl").read_bytes() == (
+            folder / "yaml" / "metrics.jsonl"
+        ).read_bytes()
+        assert (folder / name / "metrics.json").read_bytes() == (
+            folder / "yaml" / "metrics.json"
+        ).read_bytes()
     assert len(stable(folder / "yaml" / "responses.jsonl")) == 6 * 2 * 2 * 3
     assert len(stable(folder / "yaml" / "evaluation_results.jsonl")) == 6 * 2 * 2 * 3 * 4
 

@@ -20,7 +20,9 @@ VERBS: list[Callable[..., Any]] = [assay.validate, assay.plan, assay.run]
 def config(tmp_path: Path) -> dict[str, Any]:
     return {
         "name": "x",
-        "dataset": [{"question": f"{n} + 1", "level": "easy", "answer": str(n + 1)} for n in range(3)],
+        "dataset": [
+            {"question": f"{n} + 1", "level": "easy", "answer": str(n + 1)} for n in range(3)
+        ],
         "models": ["demo:small"],
         "prompts": "{{question}}",
         "scorers": ["exact_match"],
@@ -41,12 +43,17 @@ def test_an_unmapped_answer(config: dict[str, Any], verb: Callable[..., Any], co
     config["dataset"] = [{"question": "1 + 1", column: "2"}]
     (problem,) = problems(verb, config)
     assert "exact_match has nothing to compare with in any item" in problem
-    assert f"did you mean {column!r}? add `fields: {{ground_truth: {column}}}` to `dataset`" in problem
+    assert (
+        f"did you mean {column!r}? add `fields: {{ground_truth: {column}}}` to `dataset`" in problem
+    )
 
 
 def test_the_hint_works(config: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("question,Correct Answer\n1 + 1,2\n")
-    config["dataset"] = {"path": str(tmp_path / "rows.csv"), "fields": {"ground_truth": "Correct Answer"}}
+    config["dataset"] = {
+        "path": str(tmp_path / "rows.csv"),
+        "fields": {"ground_truth": "Correct Answer"},
+    }
     assert assay.run(**config).metrics[0]["value"] == 1.0
 
 
@@ -68,7 +75,15 @@ def test_a_facet_that_no_row_can_have(config: dict[str, Any], verb: Callable[...
 @pytest.mark.parametrize(
     "facet",
     [
-        *("level", "data.level", "model_name", "metadata.model_id", "model_id", "prompt_template", "metadata.sampling"),
+        *(
+            "level",
+            "data.level",
+            "model_name",
+            "metadata.model_id",
+            "model_id",
+            "prompt_template",
+            "metadata.sampling",
+        ),
         *("sampling.num_samples", "item_id", "sample_index", "finish_reason", "detailed_results.x"),
     ],
 )
@@ -81,7 +96,9 @@ def test_facets_that_rows_have(config: dict[str, Any], facet: str) -> None:
 def test_a_label_that_no_scorer_gives(config: dict[str, Any], verb: Callable[..., Any]) -> None:
     config["metrics"] = [{"name": "pass_rate", "labels": {"include": ["exact_mach"]}}]
     (problem,) = problems(verb, config)
-    assert problem.startswith("no scorer gives the label 'exact_mach' | did you mean 'exact_match'?")
+    assert problem.startswith(
+        "no scorer gives the label 'exact_mach' | did you mean 'exact_match'?"
+    )
 
 
 def test_labels_that_scorers_give(config: dict[str, Any]) -> None:
@@ -90,7 +107,10 @@ def test_labels_that_scorers_give(config: dict[str, Any]) -> None:
 
     config["metrics"] = [{"name": "pass_rate", "labels": {"include": ["exact_match", "exact_*"]}}]
     assert assay.plan(**config).missing == 3
-    config["scorers"], config["metrics"] = [mine], [{"name": "pass_rate", "labels": {"include": ["anything"]}}]
+    config["scorers"], config["metrics"] = (
+        [mine],
+        [{"name": "pass_rate", "labels": {"include": ["anything"]}}],
+    )
     assert assay.plan(**config).missing == 3
 
 
@@ -126,17 +146,25 @@ def test_the_answer_never_leaks(
     [
         ({"question": "1 + 1", "answer": "2"}, [{"role": "user", "content": "1 + 1"}]),
         ({"data": "1 + 1", "ground_truth": "2"}, [{"role": "user", "content": "1 + 1"}]),
-        ({"data": {"text": "1 + 1"}, "ground_truth": "2"}, [{"role": "user", "content": '{"text":"1 + 1"}'}]),
+        (
+            {"data": {"text": "1 + 1"}, "ground_truth": "2"},
+            [{"role": "user", "content": '{"text":"1 + 1"}'}],
+        ),
         (
             {
-                "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "1 + 1"}],
+                "messages": [
+                    {"role": "system", "content": "Be brief."},
+                    {"role": "user", "content": "1 + 1"},
+                ],
                 "answer": "2",
             },
             [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "1 + 1"}],
         ),
     ],
 )
-def test_what_is_sent_without_a_template(config: dict[str, Any], row: dict[str, Any], sent: list[Any]) -> None:
+def test_what_is_sent_without_a_template(
+    config: dict[str, Any], row: dict[str, Any], sent: list[Any]
+) -> None:
     asked: list[Any] = []
 
     def model(messages: list[dict[str, Any]]) -> str:
@@ -207,9 +235,15 @@ def test_names_of_other_tools(config: dict[str, Any]) -> None:
 
 def test_a_variable_that_is_missing_has_its_line(config: dict[str, Any]) -> None:
     config["prompts"] = "Please answer.\n\n{{qestion}}"
-    assert "the template uses 'qestion' in line 3; did you mean 'question'?" in problems(assay.plan, config)[0]
+    assert (
+        "the template uses 'qestion' in line 3; did you mean 'question'?"
+        in problems(assay.plan, config)[0]
+    )
     config["prompts"] = "Please answer.\n{{qestion|upper}}"
-    assert "the template fails in line 2: 'qestion' is undefined; did you mean" in problems(assay.plan, config)[0]
+    assert (
+        "the template fails in line 2: 'qestion' is undefined; did you mean"
+        in problems(assay.plan, config)[0]
+    )
 
 
 @pytest.mark.parametrize("name", [name for name in scorers.names() if "judge" not in name])
@@ -227,7 +261,9 @@ def test_every_scorer_that_compares_says_what_it_lacks(config: dict[str, Any], n
     item = normalise({"id": "a", "data": {"question": "?"}, "ground_truth": None})
     row = None
     try:
-        row = bound.function(item, assay.records.Response(item_id="a", response="4"), **bound.params)
+        row = bound.function(
+            item, assay.records.Response(item_id="a", response="4"), **bound.params
+        )
     except NoExpectation:
         with pytest.raises(ConfigError, match="1 problem"):
             check([], [bound], [], [item])
@@ -235,4 +271,6 @@ def test_every_scorer_that_compares_says_what_it_lacks(config: dict[str, Any], n
         return  # of the response, such as the passages that were retrieved
     else:
         labels = row if isinstance(row, list) else [row]
-        assert all(label.outcome != "errored" for label in labels), "what is missing is NoExpectation"
+        assert all(label.outcome != "errored" for label in labels), (
+            "what is missing is NoExpectation"
+        )

@@ -38,7 +38,13 @@ class Commit(NamedTuple):
 
 commits = st.lists(
     st.one_of(
-        st.builds(Commit, st.integers(0, 5), st.sampled_from(OUTCOMES), st.integers(1, 3), st.integers(1, 3)),
+        st.builds(
+            Commit,
+            st.integers(0, 5),
+            st.sampled_from(OUTCOMES),
+            st.integers(1, 3),
+            st.integers(1, 3),
+        ),
         st.sampled_from(["", "garbage {", "   ", '{"no": "item"}', "null"]),
     ),
     max_size=12,
@@ -90,19 +96,31 @@ def test_any_mix_settles_to_the_plan(
         assert (KEYS[number] in existing) == bool(own)
         if own:
             assert len({row["mark"] for row in own}) == 1  # one commit, and all of it
-            assert [row["part"] for row in own] == [[part, own[0]["part"][1]] for part in range(len(own))]
+            assert [row["part"] for row in own] == [
+                [part, own[0]["part"][1]] for part in range(len(own))
+            ]
             assert len(own) == own[0]["part"][1]
         if number in planned and not fresh:
             again = {"transient", "permanent"} if retry_errors else {"transient"}
-            there = [c for c in content if isinstance(c, Commit) and c.key == number and c.written >= c.size]
-            aside = [c for c in put_aside if isinstance(c, Commit) and c.key == number and c.written >= c.size]
+            there = [
+                c
+                for c in content
+                if isinstance(c, Commit) and c.key == number and c.written >= c.size
+            ]
+            aside = [
+                c
+                for c in put_aside
+                if isinstance(c, Commit) and c.key == number and c.written >= c.size
+            ]
             if there:
                 expected = not (number in now and there[0].outcome in again)
             else:
                 expected = any(c.outcome in ("ok", "refused") for c in aside)
             assert bool(own) == expected
     assert existing.total == len(set(numbers))
-    assert sum(count for name, count in existing.counts().items() if name != "transient") == len(rows)
+    assert sum(count for name, count in existing.counts().items() if name != "transient") == len(
+        rows
+    )
 
 
 @settings(deadline=None)
@@ -114,10 +132,15 @@ def test_settling_twice_changes_nothing_more(content: list[Any], planned: set[in
     Existing(store, "evaluation", "x").settle(plan)
     once = lines(store.log("evaluation", "x")), lines(store.log("evaluation", "x", "superseded"))
     Existing(store, "evaluation", "x").settle(plan)
-    assert (lines(store.log("evaluation", "x")), lines(store.log("evaluation", "x", "superseded"))) == once
+    assert (
+        lines(store.log("evaluation", "x")),
+        lines(store.log("evaluation", "x", "superseded")),
+    ) == once
 
 
-def settled(content: list[Any], put_aside: list[Any], planned: set[int], **options: Any) -> tuple[Any, list[str]]:
+def settled(
+    content: list[Any], put_aside: list[Any], planned: set[int], **options: Any
+) -> tuple[Any, list[str]]:
     store, notes = MemoryStore(), []
     fill(store.log("evaluation", "x"), content, 0)
     fill(store.log("evaluation", "x", "superseded"), put_aside, 1000)
@@ -137,7 +160,9 @@ def test_all_labels_of_a_call_are_tried_again_together() -> None:
     log = store.log("evaluation", "x")
     fill(log, [Commit(0, "ok", 2, 2)], 0)
     good, bad = lines(log)
-    bad = bad.replace('"ok"', '"errored"').replace('"error_kind": null', '"error_kind": "permanent"')
+    bad = bad.replace('"ok"', '"errored"').replace(
+        '"error_kind": null', '"error_kind": "permanent"'
+    )
     log.replace([good.encode() + b"\n", bad.encode() + b"\n"])
     existing = Existing(store, "evaluation", "x")
     existing.settle([(KEYS[0], True)], retry_errors=True)

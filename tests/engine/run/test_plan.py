@@ -47,7 +47,9 @@ def test_an_item_that_cannot_be_prepared_keeps_its_cells() -> None:
     found = list(cells(TASKS, [Item(id="bad", data=3), ITEMS[0]], 1))
     assert [cell.problem is None for cell in found] == [False, False, True, True]
     assert "AttributeError" in str(found[0].problem)
-    assert [cell.key for cell in cells(TASKS, [Item(id="bad", data=3)], 1)] == [cell.key for cell in found[:2]]
+    assert [cell.key for cell in cells(TASKS, [Item(id="bad", data=3)], 1)] == [
+        cell.key for cell in found[:2]
+    ]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +64,9 @@ def test_an_item_that_cannot_be_prepared_keeps_its_cells() -> None:
         (Selection(tasks=frozenset()), 0),
     ],
 )
-def test_a_selection_narrows_what_runs_and_not_the_plan(selection: Selection, expected: int) -> None:
+def test_a_selection_narrows_what_runs_and_not_the_plan(
+    selection: Selection, expected: int
+) -> None:
     found = list(marked(TASKS, ITEMS, 2, selection))
     assert len(found) == 12
     assert sum(selected for _, selected in found) == expected

@@ -22,7 +22,9 @@ def store() -> Store:
 
 
 def responses(store: Store, id: str = "r") -> dict[tuple[str, int], Any]:
-    return {(row.item_id, row.sample_index): row for row in assay.RunRepository(store).responses(id)}
+    return {
+        (row.item_id, row.sample_index): row for row in assay.RunRepository(store).responses(id)
+    }
 
 
 def double(data: str) -> str:
@@ -55,11 +57,29 @@ def flaky_task(failures: dict[str, Exception]) -> Any:
 
 def test_rows_have_every_field(store: Store) -> None:
     manifest = assay.Runner(store).run("d", [flaky_task({})], 2, id="r", name="first")
-    assert (manifest.planned, manifest.counts, manifest.complete, manifest.name) == (10, {"ok": 10}, True, "first")
+    assert (manifest.planned, manifest.counts, manifest.complete, manifest.name) == (
+        10,
+        {"ok": 10},
+        True,
+        "first",
+    )
     row = responses(store)["q3", 1]
-    assert (row.sample_id, row.total_samples, row.prompt, row.response) == ("q3_sample_1", 2, "3", "=3")
-    assert (row.model_name, row.task, row.outcome, row.error, row.total_tokens) == ("flaky", "flaky/p", "ok", None, 3)
-    assert {"model_id", "prompt_template", "sampling", "finish_reason", "response_id"} <= set(row.metadata)
+    assert (row.sample_id, row.total_samples, row.prompt, row.response) == (
+        "q3_sample_1",
+        2,
+        "3",
+        "=3",
+    )
+    assert (row.model_name, row.task, row.outcome, row.error, row.total_tokens) == (
+        "flaky",
+        "flaky/p",
+        "ok",
+        None,
+        3,
+    )
+    assert {"model_id", "prompt_template", "sampling", "finish_reason", "response_id"} <= set(
+        row.metadata
+    )
 
 
 def test_nothing_to_run_is_refused(store: Store) -> None:
@@ -112,16 +132,24 @@ def hanging(data: str) -> str:
 
 
 def test_user_code_that_leaves_or_hangs_costs_its_row(store: Store) -> None:
-    assert assay.Runner(store).run("d", [assay.function_task(leaving)], id="l").counts == {"errored": 5}
+    assert assay.Runner(store).run("d", [assay.function_task(leaving)], id="l").counts == {
+        "errored": 5
+    }
     assert "SystemExit: 3" in responses(store, "l")["q0", 0].error
     runner = assay.Runner(store, task_timeout=0.1)
-    assert runner.run("d", [assay.function_task(hanging)], id="h").counts == {"ok": 4, "errored": 1, "transient": 1}
+    assert runner.run("d", [assay.function_task(hanging)], id="h").counts == {
+        "ok": 4,
+        "errored": 1,
+        "transient": 1,
+    }
     assert "took longer than 0.1 s" in responses(store, "h")["q2", 0].error
 
 
 def test_a_stopped_lane_fails_the_run_and_writes_no_error_rows(store: Store) -> None:
     with pytest.raises(RunFailed, match="no such model"):
-        assay.Runner(store, default_limits=Limits(1)).run("d", [flaky_task({"2": LaneError("no such model")})], id="r")
+        assay.Runner(store, default_limits=Limits(1)).run(
+            "d", [flaky_task({"2": LaneError("no such model")})], id="r"
+        )
     assert {row.outcome for row in responses(store).values()} == {"ok"}
     manifest = store.manifest("run", "r")
     assert manifest is not None
@@ -186,4 +214,8 @@ def test_fresh_sets_rows_aside(store: Store) -> None:
     assay.Runner(store).run("d", [task], id="r")
     assay.Runner(store, fresh=True).run("d", [task], id="r")
     assert len(calls) == 10
-    assert len(list(store.log("run", "r").scan())) == len(list(store.log("run", "r", "superseded").scan())) == 5
+    assert (
+        len(list(store.log("run", "r").scan()))
+        == len(list(store.log("run", "r", "superseded").scan()))
+        == 5
+    )

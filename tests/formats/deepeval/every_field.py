@@ -5,7 +5,13 @@ import sys
 
 from deepeval import evaluate
 from deepeval.evaluate import DisplayConfig, ErrorConfig
-from deepeval.metrics import ConversationalGEval, ExactMatchMetric, FaithfulnessMetric, GEval, ToolCorrectnessMetric
+from deepeval.metrics import (
+    ConversationalGEval,
+    ExactMatchMetric,
+    FaithfulnessMetric,
+    GEval,
+    ToolCorrectnessMetric,
+)
 from deepeval.models import DeepEvalBaseLLM
 from deepeval.test_case import (
     ConversationalTestCase,
@@ -34,7 +40,9 @@ class Judge(DeepEvalBaseLLM):
 
 
 def single(folder):
-    asked = ToolCall(name="add", input_parameters={"first": 2, "second": 3}, output="5", description="adds")
+    asked = ToolCall(
+        name="add", input_parameters={"first": 2, "second": 3}, output="5", description="adds"
+    )
     answered = {"input": "What is 2 + 3?", "expected_output": "5"}
     cases = [
         LLMTestCase(
@@ -52,14 +60,30 @@ def single(folder):
             comments="looked at by hand",
             metadata={"kind": "sum"},
         ),
-        LLMTestCase(**answered, actual_output="6", tools_called=[], expected_tools=[ToolCall(name="add")]),
-        LLMTestCase(input="What is the capital of Peru?", expected_output="Lima", actual_output="Lima"),
+        LLMTestCase(
+            **answered, actual_output="6", tools_called=[], expected_tools=[ToolCall(name="add")]
+        ),
+        LLMTestCase(
+            input="What is the capital of Peru?", expected_output="Lima", actual_output="Lima"
+        ),
     ]
     judged = [SingleTurnParams.ACTUAL_OUTPUT, SingleTurnParams.EXPECTED_OUTPUT]
     metrics = [
         ExactMatchMetric(),
-        GEval(name="Correct", evaluation_steps=["Compare."], evaluation_params=judged, model=Judge(), threshold=0.7),
-        GEval(name="Correct", evaluation_steps=["Compare again."], evaluation_params=judged, model=Judge(), flaky=True),
+        GEval(
+            name="Correct",
+            evaluation_steps=["Compare."],
+            evaluation_params=judged,
+            model=Judge(),
+            threshold=0.7,
+        ),
+        GEval(
+            name="Correct",
+            evaluation_steps=["Compare again."],
+            evaluation_params=judged,
+            model=Judge(),
+            flaky=True,
+        ),
         ToolCorrectnessMetric(model=Judge()),
         FaithfulnessMetric(model=Judge()),
     ]
@@ -74,7 +98,11 @@ def several_turns(folder):
             user_description="in a hurry",
             turns=[
                 Turn(role="user", content="What is the capital of France?"),
-                Turn(role="assistant", content="Paris.", retrieval_context=["Paris is the capital of France."]),
+                Turn(
+                    role="assistant",
+                    content="Paris.",
+                    retrieval_context=["Paris is the capital of France."],
+                ),
                 Turn(role="user", content="Thanks. And of Peru?"),
                 Turn(role="assistant", content="Lima.", tools_called=[ToolCall(name="look_up")]),
             ],
@@ -82,13 +110,21 @@ def several_turns(folder):
         ConversationalTestCase(turns=[Turn(role="user", content="Hello?")]),
     ]
     params = [MultiTurnParams.CONTENT]
-    metric = ConversationalGEval(name="Helpful", evaluation_steps=["Read."], evaluation_params=params, model=Judge())
+    metric = ConversationalGEval(
+        name="Helpful", evaluation_steps=["Read."], evaluation_params=params, model=Judge()
+    )
     run(cases, [metric], folder, "conversations")
 
 
 def run(cases, metrics, folder, name):
     errors = ErrorConfig(ignore_errors=True)
-    evaluate(cases, metrics, identifier=name, error_config=errors, display_config=DisplayConfig(results_folder=folder))
+    evaluate(
+        cases,
+        metrics,
+        identifier=name,
+        error_config=errors,
+        display_config=DisplayConfig(results_folder=folder),
+    )
 
 
 if __name__ == "__main__":

@@ -43,7 +43,9 @@ def run(script: str, *arguments: str) -> list[str]:
         work = Path(folder)
         (work / "questions.json").write_text(json.dumps(peers.QUESTIONS))
         command = [sys.executable, str((HERE / script).resolve()), *arguments]
-        subprocess.run(command, cwd=work, env={**os.environ, **OPT_OUT}, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            command, cwd=work, env={**os.environ, **OPT_OUT}, check=True, stdout=subprocess.DEVNULL
+        )
         return [file.read_text() for file in sorted((work / "results").glob("test_run_*.json"))]
 
 

@@ -86,23 +86,45 @@ def test_every_field_of_an_answer() -> None:
 def test_metrics() -> None:
     found = {row.label: row for row in stored("every_field").cases[0].evaluations}
     assert list(found) == [
-        *("pass", "Exact Match", "Correct [GEval]", "Correct [GEval]_2", "Tool Correctness", "Faithfulness")
+        *(
+            "pass",
+            "Exact Match",
+            "Correct [GEval]",
+            "Correct [GEval]_2",
+            "Tool Correctness",
+            "Faithfulness",
+        )
     ]
     correct = found["Correct [GEval]"]
-    assert (correct.score, correct.passed, correct.scorer) == (0.8, True, "deepeval.Correct [GEval]")
+    assert (correct.score, correct.passed, correct.scorer) == (
+        0.8,
+        True,
+        "deepeval.Correct [GEval]",
+    )
     assert correct.detailed_results["explanation"] == "It says what was expected."
     assert correct.detailed_results["threshold"] == 0.7
     assert correct.detailed_results["evaluationModel"] == "planned-judge"
     assert found["Correct [GEval]_2"].detailed_results["flaky"] is True
-    assert (found["pass"].passed, found["pass"].score, found["pass"].scorer) == (False, 0.0, "deepeval")
+    assert (found["pass"].passed, found["pass"].score, found["pass"].scorer) == (
+        False,
+        0.0,
+        "deepeval",
+    )
 
 
 def test_a_metric_that_failed_has_no_score() -> None:
     """deepeval says `success: false` for it."""
-    (failed,) = [row for row in log("every_field")["testCases"][0]["metricsData"] if row.get("error")]
+    (failed,) = [
+        row for row in log("every_field")["testCases"][0]["metricsData"] if row.get("error")
+    ]
     assert failed["success"] is False
     row = stored("every_field").labels("Faithfulness")[0]
-    assert (row.outcome, row.passed, row.score, row.error) == ("errored", None, None, failed["error"])
+    assert (row.outcome, row.passed, row.score, row.error) == (
+        "errored",
+        None,
+        None,
+        failed["error"],
+    )
     assert row.detailed_results["counted_as_passed"] is False
 
 
@@ -128,7 +150,9 @@ def test_conversations() -> None:
         ("assistant", "Paris."),
         ("user", "Thanks. And of Peru?"),
     ]
-    assert first.tool_calls == [{"type": "function", "function": {"name": "look_up", "arguments": {}}}]
+    assert first.tool_calls == [
+        {"type": "function", "function": {"name": "look_up", "arguments": {}}}
+    ]
     assert first.metadata["retrieved_docs"] == ["Paris is the capital of France."]
     assert (second.outcome, second.response) == ("errored", "")
     assert result.items()[1]["data"] == {"input": "Hello?"}
@@ -160,15 +184,28 @@ def test_the_numbers_are_deepevals(name: str, tmp_path: Path) -> None:
 def test_what_a_mean_of_theirs_hides(tmp_path: Path) -> None:
     """7 of 12 answers hold the expected text; deepeval's average is over the 9 that could be scored."""
     (imported,) = import_results(LOGS / "test_run_large.json", tmp_path / "rows")
-    mean = next(number for number in imported.headlines if (number.label, number.metric) == ("Contains", "mean"))
-    assert (mean.theirs, mean.with_failures, mean.failed) == (pytest.approx(7 / 9), pytest.approx(7 / 12), 3)
+    mean = next(
+        number
+        for number in imported.headlines
+        if (number.label, number.metric) == ("Contains", "mean")
+    )
+    assert (mean.theirs, mean.with_failures, mean.failed) == (
+        pytest.approx(7 / 9),
+        pytest.approx(7 / 12),
+        3,
+    )
 
 
 def test_where_deepeval_leaves_its_last_run(tmp_path: Path) -> None:
     (tmp_path / ".deepeval").mkdir()
     last = tmp_path / ".deepeval/.latest_run_full.json"
     last.write_text((LOGS / "test_run_large.json").read_text())
-    assert read(tmp_path).cases == read(tmp_path / ".deepeval").cases == read(last).cases == stored("large").cases
+    assert (
+        read(tmp_path).cases
+        == read(tmp_path / ".deepeval").cases
+        == read(last).cases
+        == stored("large").cases
+    )
     (tmp_path / "test_run_1.json").write_text((LOGS / "test_run_tiny.json").read_text())
     assert [foreign.dataset for foreign in deepeval(tmp_path)] == ["test_run_1"]
 
@@ -214,7 +251,9 @@ def test_metadata_of_a_repeated_case(tmp_path: Path) -> None:
 def test_no_secret_comes_through(tmp_path: Path) -> None:
     def change(content: Log) -> None:
         content["hyperparameters"]["api_key"] = "sk-secret"
-        content["testCases"][0]["trace"] = {"llmSpans": [{"headers": {"Authorization": "sk-secret"}}]}
+        content["testCases"][0]["trace"] = {
+            "llmSpans": [{"headers": {"Authorization": "sk-secret"}}]
+        }
 
     edited(tmp_path, "large", change)
     import_results(tmp_path / "edited.json", tmp_path / "rows")
@@ -229,7 +268,9 @@ def test_a_file_that_ends_in_the_middle(share: float, tmp_path: Path) -> None:
     result = read(tmp_path / "torn.json")
     assert result.foreign.rejected == 1
     assert "it ends in the middle" in result.foreign.notes()[0]
-    assert [item["id"] for item in result.items()] == [row["id"] for row in peers.QUESTIONS[: len(result.cases)]]
+    assert [item["id"] for item in result.items()] == [
+        row["id"] for row in peers.QUESTIONS[: len(result.cases)]
+    ]
     assert len(result.cases) >= int(share * 10)
 
 
@@ -274,14 +315,20 @@ def test_not_deepevals(tmp_path: Path) -> None:
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=5,
 )
 FIELDS = [*log("every_field")["testCases"][0], *log("conversations")["conversationalTestCases"][0]]
 OF_METRIC = [*log("every_field")["testCases"][0]["metricsData"][1], "error"]
 
 
-@given(st.lists(st.tuples(st.sampled_from(FIELDS), VALUES), max_size=4), st.sampled_from(OF_METRIC), VALUES)
+@given(
+    st.lists(st.tuples(st.sampled_from(FIELDS), VALUES), max_size=4),
+    st.sampled_from(OF_METRIC),
+    VALUES,
+)
 @settings(max_examples=100, deadline=None)
 def test_a_case_with_anything_in_any_field_is_read_or_rejected(
     changes: list[tuple[str, Any]], field: str, value: Any
@@ -293,4 +340,6 @@ def test_a_case_with_anything_in_any_field_is_read_or_rejected(
     with TemporaryDirectory() as folder:
         result = edited(Path(folder), "every_field", change)
         assert len(result.cases) + result.foreign.rejected == 3
-        msgspec.json.encode([result.cases, result.foreign.headlines(), result.foreign.facts, result.foreign.notes()])
+        msgspec.json.encode(
+            [result.cases, result.foreign.headlines(), result.foreign.facts, result.foreign.notes()]
+        )

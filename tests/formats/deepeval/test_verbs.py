@@ -23,6 +23,8 @@ def test_the_runs_themselves(tmp_path: Path) -> None:
     compared = shell.call("compare", LARGE, TINY, "--label", "pass", "--json")
     assert compared.code == 0, compared.said
     shutil.copytree(LOGS, tmp_path / "logs")
-    queried = shell.call("sql", "logs/test_run_large.json", "select count(*) as n from responses", "--json")
+    queried = shell.call(
+        "sql", "logs/test_run_large.json", "select count(*) as n from responses", "--json"
+    )
     assert queried.code == 0, queried.said
     assert "12" in queried.out

@@ -29,7 +29,9 @@ class Contains(BaseMetric):
             raise ValueError("there is no answer")
         self.score = float(test_case.expected_output in test_case.actual_output)
         self.success = self.score >= self.threshold
-        self.reason = "the expected text is in the answer" if self.success else "it is not in the answer"
+        self.reason = (
+            "the expected text is in the answer" if self.success else "it is not in the answer"
+        )
         return self.score
 
     async def a_measure(self, test_case, *args, **kwargs):

@@ -26,7 +26,9 @@ class Sums(DefaultDataAdapter):
         return super().load_from_disk(use_local_loader=True)
 
     def record_to_sample(self, record: dict[str, Any]) -> Sample:
-        return Sample(input=record["question"], target=record["answer"], metadata={"id": record["id"]})
+        return Sample(
+            input=record["question"], target=record["answer"], metadata={"id": record["id"]}
+        )
 
     def extract_answer(self, prediction: str, task_state: Any) -> str:
         found = re.search(r"is (\w+)\.", prediction)

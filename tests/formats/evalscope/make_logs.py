@@ -35,7 +35,10 @@ def write_rows(file: Path, rows: list[dict[str, Any]]) -> None:
 
 def several_metrics(url: str) -> None:
     """Two datasets; BLEU needs a download, which there is not."""
-    asked = [{"query": row["question"], "response": f"The answer is {row['answer']}."} for row in peers.QUESTIONS]
+    asked = [
+        {"query": row["question"], "response": f"The answer is {row['answer']}."}
+        for row in peers.QUESTIONS
+    ]
     write_rows(Path("open/first.jsonl"), asked[:3])
     write_rows(Path("open/last.jsonl"), asked[8:11])
     Path("choice").mkdir()
@@ -43,7 +46,11 @@ def several_metrics(url: str) -> None:
         "id,question,A,B,answer\n1,What is 2 + 3?,5,6,A\n2,What is 7 + 8?,1,15,B\n"
     )
     chosen = {
-        "general_qa": {"local_path": "open", "subset_list": ["first", "last"], "prompt_template": "{question}"},
+        "general_qa": {
+            "local_path": "open",
+            "subset_list": ["first", "last"],
+            "prompt_template": "{question}",
+        },
         "general_mcq": {
             "local_path": "choice",
             "subset_list": ["default"],
@@ -73,8 +80,12 @@ def copied(name: str) -> None:
             continue
         text = file.read_text()
         if file.suffix == ".yaml":
-            config = {key: value for key, value in yaml.safe_load(text).items() if key != "dataset_dir"}
-            text = yaml.safe_dump({**config, "api_url": "http://127.0.0.1:8123/v1", "work_dir": name})
+            config = {
+                key: value for key, value in yaml.safe_load(text).items() if key != "dataset_dir"
+            }
+            text = yaml.safe_dump(
+                {**config, "api_url": "http://127.0.0.1:8123/v1", "work_dir": name}
+            )
         if place.parts[0] == "reviews":
             rows = [json.loads(line) for line in text.splitlines()]
             for row in rows:

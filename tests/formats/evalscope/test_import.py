@@ -38,7 +38,9 @@ def edit_report(work: Path, change: Change, name: str = "reports/large/sums.json
     (work / name).write_text(json.dumps(report))
 
 
-@pytest.mark.parametrize(("model", "score", "with_failure"), [("large", 0.6364, 7 / 12), ("tiny", 0.3636, 4 / 12)])
+@pytest.mark.parametrize(
+    ("model", "score", "with_failure"), [("large", 0.6364, 7 / 12), ("tiny", 0.3636, 4 / 12)]
+)
 def test_the_score_is_the_tools_own_and_shows_what_it_hides(
     tmp_path: Path, model: str, score: float, with_failure: float
 ) -> None:
@@ -60,7 +62,11 @@ def test_every_field_lands(tmp_path: Path) -> None:
     assert item["metadata"] == {"dataset": "sums", "subset": "sums", "id": "sum-9-9"}
     (response,) = brought.responses_to("sum-9-9")
     assert [message["role"] for message in response["messages"]] == ["user", "assistant"]
-    assert (response["prompt_tokens"], response["completion_tokens"], response["total_tokens"]) == (5, 4, 9)
+    assert (response["prompt_tokens"], response["completion_tokens"], response["total_tokens"]) == (
+        5,
+        4,
+        9,
+    )
     assert response["served_model"] == "large-2026"
     assert response["inference_time"] > 0
     assert response["metadata"]["finish_reason"] == "stop"
@@ -74,7 +80,10 @@ def test_every_field_lands(tmp_path: Path) -> None:
 def test_refusals_are_told_from_answers(tmp_path: Path) -> None:
     brought = bring_one(LOGS / "large", tmp_path / "out")
     refused = [row["item_id"] for row in brought.responses if row["outcome"] == "refused"]
-    assert sorted(refused) == ["sum-14-6", "sum-33-9"]  # the model's own, and a prompt that the server rejected
+    assert sorted(refused) == [
+        "sum-14-6",
+        "sum-33-9",
+    ]  # the model's own, and a prompt that the server rejected
     assert brought.responses_to("sum-5-50")[0]["metadata"]["finish_reason"] == "max_tokens"
 
 
@@ -84,14 +93,21 @@ def test_samples_that_are_in_no_file_are_responses_with_an_error(tmp_path: Path)
     (response,) = brought.responses_to("sums/sums/8")
     assert (response["outcome"], response["metadata"]["subset"]) == ("errored", "sums")
     label = brought.labels_of("sums/sums/8")["accuracy"]
-    assert (label["outcome"], label["score"], label["responses"]) == ("errored", None, [response["key"]])
+    assert (label["outcome"], label["score"], label["responses"]) == (
+        "errored",
+        None,
+        [response["key"]],
+    )
 
 
 def test_repeats_are_samples_of_one_item(tmp_path: Path) -> None:
     brought = bring_one(LOGS / "repeated", tmp_path / "out")
     assert brought.unequal() == []
     assert len(brought.items) == 6
-    assert {(row["sample_index"], row["total_samples"]) for row in brought.responses} == {(0, 2), (1, 2)}
+    assert {(row["sample_index"], row["total_samples"]) for row in brought.responses} == {
+        (0, 2),
+        (1, 2),
+    }
     assert len(brought.responses_to("capital-peru")) == 2
     assert [row["outcome"] for row in brought.responses_to("sums/sums/2")] == ["errored", "errored"]
 
@@ -103,7 +119,10 @@ def test_one_of_two_repeats_that_failed_is_a_sample_of_its_item(tmp_path: Path) 
         kept = [row for row in rows_of(file) if row["index"] != 3]
         file.write_text("".join(json.dumps(row) + "\n" for row in kept))
     brought = bring_one(work, tmp_path / "out")
-    assert sorted(row["outcome"] for row in brought.responses_to("capital-peru")) == ["errored", "ok"]
+    assert sorted(row["outcome"] for row in brought.responses_to("capital-peru")) == [
+        "errored",
+        "ok",
+    ]
     assert len(brought.items) == 6
 
 
@@ -216,7 +235,9 @@ def test_a_newer_report_is_refused(tmp_path: Path, work: Path) -> None:
 
 
 def test_other_aggregations_are_shown_with_a_reason(tmp_path: Path, work: Path) -> None:
-    edit_report(work, lambda report: report["metrics"][0]["identity"].update(aggregation="pass_at_k"))
+    edit_report(
+        work, lambda report: report["metrics"][0]["identity"].update(aggregation="pass_at_k")
+    )
     (headline,) = bring_one(work, tmp_path / "out").result.headlines
     assert headline.equal is None
     assert "pass_at_k" in headline.reason
@@ -237,7 +258,9 @@ def test_unknown_fields_are_kept_and_named(tmp_path: Path, work: Path) -> None:
 def test_secrets_do_not_come_in(tmp_path: Path, work: Path) -> None:
     config = work / "configs/task_config.yaml"
     text = config.read_text().replace("http://127.0.0.1", "http://me:hidden@127.0.0.1")
-    config.write_text(text.replace("api_key:", "generation_config: {api_key: hidden-too}\napi_key:"))
+    config.write_text(
+        text.replace("api_key:", "generation_config: {api_key: hidden-too}\napi_key:")
+    )
     bring_one(work, tmp_path / "out")
     files = [file for file in (tmp_path / "out").rglob("*") if file.is_file()]
     assert not [file for file in files if b"hidden" in file.read_bytes()]
@@ -248,7 +271,9 @@ def test_secrets_do_not_come_in(tmp_path: Path, work: Path) -> None:
     [
         lambda row: row.update(messages=None, model_output=None),
         lambda row: row.update(messages=[1, {"role": 3, "content": [None, {"type": "text"}]}]),
-        lambda row: row["model_output"].update(choices=[], usage={"input_tokens": "many"}, time="long"),
+        lambda row: row["model_output"].update(
+            choices=[], usage={"input_tokens": "many"}, time="long"
+        ),
         lambda row: row["model_output"].update(choices=[{"message": None, "logprobs": 3}]),
         lambda row: row.update(index=row["index"] + 10**15),
         lambda row: row.update(metadata=["x"]),
@@ -264,8 +289,12 @@ def test_odd_predictions(tmp_path: Path, work: Path, change: Change) -> None:
     "change",
     [
         lambda row: row.update(sample_score=None),
-        lambda row: row["sample_score"].update(score={"value": {"accuracy": "high"}, "status": "success"}),
-        lambda row: row["sample_score"].update(group_id=None, generation_index=None, sample_metadata=None),
+        lambda row: row["sample_score"].update(
+            score={"value": {"accuracy": "high"}, "status": "success"}
+        ),
+        lambda row: row["sample_score"].update(
+            group_id=None, generation_index=None, sample_metadata=None
+        ),
         lambda row: row.update(target=None, messages="none"),
     ],
 )
@@ -295,7 +324,10 @@ def test_odd_reports(tmp_path: Path, work: Path, change: Change) -> None:
         ("rows.jsonl", '{"index": 0, "text": "x"}\n'),
         ("rows.jsonl", "\x00"),
         ("report.json", '{"name": "x", "metrics": []}'),
-        ("report.json", '{"schema_version": 2, "dataset_name": "x", "metrics": [], "execution_summary": {}}'),
+        (
+            "report.json",
+            '{"schema_version": 2, "dataset_name": "x", "metrics": [], "execution_summary": {}}',
+        ),
     ],
 )
 def test_what_is_not_of_evalscope(tmp_path: Path, name: str, text: str) -> None:
@@ -317,7 +349,11 @@ def test_names_of_metrics(label: str, meant: set[str]) -> None:
     assert words(label) == meant
 
 
-@given(st.lists(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=1, max_size=7), min_size=1, max_size=4))
+@given(
+    st.lists(
+        st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=1, max_size=7), min_size=1, max_size=4
+    )
+)
 def test_means_of_rounded_means_are_found_again(subsets: list[list[float]]) -> None:
     sums = Sums()
     entries = []
@@ -325,11 +361,21 @@ def test_means_of_rounded_means_are_found_again(subsets: list[list[float]]) -> N
         for score in scores:
             sums.add(("m", "d", str(number)), "acc", score, counted=True)
         mean = round(sum(scores) / len(scores), 4)
-        entries.append({"name": str(number), "score": mean, "num": len(scores), "is_aggregate": False})
-    micro = round(sum(entry["score"] * entry["num"] for entry in entries) / sum(map(len, subsets)), 4)
+        entries.append(
+            {"name": str(number), "score": mean, "num": len(scores), "is_aggregate": False}
+        )
+    micro = round(
+        sum(entry["score"] * entry["num"] for entry in entries) / sum(map(len, subsets)), 4
+    )
     macro = round(sum(entry["score"] for entry in entries) / len(entries), 4)
     category = {"name": ["all"], "score": micro, "macro_score": macro, "subsets": entries}
-    metric = {"identity": {"name": "accuracy", "aggregation": "mean"}, "score": micro, "categories": [category]}
-    for headline in sums.headlines({"model_name": "m", "dataset_name": "d", "metrics": [metric]}, several=False):
+    metric = {
+        "identity": {"name": "accuracy", "aggregation": "mean"},
+        "score": micro,
+        "categories": [category],
+    }
+    for headline in sums.headlines(
+        {"model_name": "m", "dataset_name": "d", "metrics": [metric]}, several=False
+    ):
         assert not headline.reason
         assert headline.ours is None or headline.ours == pytest.approx(headline.value, abs=1e-9)

@@ -10,7 +10,12 @@ COUNT = {"type": "integer", "minimum": 0}
 
 def closed(required: list[str], **properties: Any) -> dict[str, Any]:
     """An object that may have nothing but these fields."""
-    return {"type": "object", "required": required, "properties": properties, "additionalProperties": False}
+    return {
+        "type": "object",
+        "required": required,
+        "properties": properties,
+        "additionalProperties": False,
+    }
 
 
 def listed(of: dict[str, Any], least: int = 0) -> dict[str, Any]:
@@ -47,7 +52,10 @@ METRIC = {
         metric_name=TEXT,
         metric_kind=TEXT,
         metric_unit=TEXT,
-        metric_parameters={"type": "object", "additionalProperties": {"type": ["string", "number", "boolean", "null"]}},
+        metric_parameters={
+            "type": "object",
+            "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
+        },
         lower_is_better={"type": "boolean"},
         score_type=one_of("continuous"),
         min_score=NUMBER,
@@ -161,7 +169,13 @@ INSTANCE = closed(
     sample_id=TEXT,
     sample_hash=TEXT,
     interaction_type={"const": "single_turn"},
-    input=closed(["raw", "reference"], raw=TEXT, reference=listed(TEXT), formatted=or_null(TEXT), choices=listed(TEXT)),
+    input=closed(
+        ["raw", "reference"],
+        raw=TEXT,
+        reference=listed(TEXT),
+        formatted=or_null(TEXT),
+        choices=listed(TEXT),
+    ),
     output=closed(["raw"], raw=listed(TEXT), reasoning_trace=or_null(listed(TEXT))),
     answer_attribution=listed(
         closed(

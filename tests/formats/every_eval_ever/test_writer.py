@@ -18,7 +18,9 @@ from tests.formats.every_eval_ever.schema import INSTANCE, RECORD
 Row = dict[str, Any]
 
 
-def exported(folder: Path, target: Path, **params: Any) -> tuple[dict[str, tuple[Row, list[Row]]], list[str]]:
+def exported(
+    folder: Path, target: Path, **params: Any
+) -> tuple[dict[str, tuple[Row, list[Row]]], list[str]]:
     """By model and collection: the record and its samples, each as the schema and the datastore want it."""
     notes = assay.export(folder, "every-eval-ever", output=target, params=params)
     records: dict[str, tuple[Row, list[Row]]] = {}
@@ -43,7 +45,8 @@ def exported(folder: Path, target: Path, **params: Any) -> tuple[dict[str, tuple
 @pytest.fixture
 def demo(tmp_path: Path) -> Path:
     items = [
-        {"id": f"q{n}", "data": {"question": f"What is {n} + {n}?"}, "ground_truth": str(2 * n)} for n in range(30)
+        {"id": f"q{n}", "data": {"question": f"What is {n} + {n}?"}, "ground_truth": str(2 * n)}
+        for n in range(30)
     ]
     (tmp_path / "sums.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
     config: Row = {
@@ -84,8 +87,14 @@ def test_a_record_for_each_model_with_its_numbers(demo: Path, tmp_path: Path) ->
     assert "max_score" not in latency["metric_config"], "seconds are not a share"
     for result in results:
         name, own = result["metric_config"]["metric_name"], result["score_details"]["details"]
-        matching = [row for row in rows if row["metric_name"] == name and row.get("model_name") == "acme/small"]
-        row = next(row for row in matching if row.get("prompt_template") == own.get("prompt_template"))
+        matching = [
+            row
+            for row in rows
+            if row["metric_name"] == name and row.get("model_name") == "acme/small"
+        ]
+        row = next(
+            row for row in matching if row.get("prompt_template") == own.get("prompt_template")
+        )
         uncertainty = result["score_details"]["uncertainty"]
         assert result["score_details"]["score"] == row["value"]
         assert uncertainty["num_samples"] == row["used_sample_count"]
@@ -97,7 +106,10 @@ def test_a_record_for_each_model_with_its_numbers(demo: Path, tmp_path: Path) ->
         assert result["metric_config"]["max_score"] == 1
     short = record["evaluation_results"][1]
     assert short["generation_config"]["generation_args"]["prompt_template"] == "{{question}}"
-    assert "prompt_template" not in record["evaluation_results"][2]["generation_config"]["generation_args"]
+    assert (
+        "prompt_template"
+        not in record["evaluation_results"][2]["generation_config"]["generation_args"]
+    )
     by_item: dict[str, list[float]] = {}
     for sample in samples:
         if sample["evaluation_result_id"] == short["evaluation_result_id"]:
@@ -120,7 +132,8 @@ def test_a_sample_has_its_question_and_its_answer(demo: Path, tmp_path: Path) ->
     response = next(
         row
         for row in map(json.loads, (demo / "responses.jsonl").read_text().splitlines())
-        if (row["item_id"], row["model_name"], row["prompt"]) == ("q7", "large", sample["input"]["formatted"])
+        if (row["item_id"], row["model_name"], row["prompt"])
+        == ("q7", "large", sample["input"]["formatted"])
     )
     assert sample["output"]["raw"] == [response["response"]]
     assert sample["token_usage"]["total_tokens"] == response["total_tokens"]
@@ -129,16 +142,23 @@ def test_a_sample_has_its_question_and_its_answer(demo: Path, tmp_path: Path) ->
 def test_equal_rows_give_equal_files(demo: Path, tmp_path: Path) -> None:
     for name in ("first", "second"):
         exported(demo, tmp_path / name)
-    files = sorted(file.relative_to(tmp_path / "first") for file in (tmp_path / "first").rglob("*.json*"))
+    files = sorted(
+        file.relative_to(tmp_path / "first") for file in (tmp_path / "first").rglob("*.json*")
+    )
     assert len(files) == 4
     for file in files:
         assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "second" / file).read_bytes()
 
 
 def test_without_samples_there_are_only_records(demo: Path, tmp_path: Path) -> None:
-    records, _ = exported(demo, tmp_path / "eee", samples=False, developer="acme", availability="open_weights")
+    records, _ = exported(
+        demo, tmp_path / "eee", samples=False, developer="acme", availability="open_weights"
+    )
     assert [samples for _, samples in records.values()] == [[], []]
-    assert [record["model_info"]["id"] for record, _ in records.values()] == ["acme/large", "acme/small"]
+    assert [record["model_info"]["id"] for record, _ in records.values()] == [
+        "acme/large",
+        "acme/small",
+    ]
     assert not [*(tmp_path / "eee").rglob("*_samples.jsonl")]
 
 
@@ -153,9 +173,29 @@ def save(folder: Path, **files: Iterable[Mapping[str, Any]]) -> Path:
 
 
 def metric_row(benchmark: str, value: float, **more: Any) -> Row:
-    row: Row = {"metric_name": "lm", "metric_type": "some.aggregate", "facets": ["model_name", "benchmark"]}
-    row |= {"model_name": "m", "benchmark": benchmark, "label": "acc,none", "value": value, "stderr": 0.25}
-    return row | {"ci_low": 0.0, "ci_high": 1.0, "ci_level": 0.95, "ci_method": "wilson", "used_sample_count": 2} | more
+    row: Row = {
+        "metric_name": "lm",
+        "metric_type": "some.aggregate",
+        "facets": ["model_name", "benchmark"],
+    }
+    row |= {
+        "model_name": "m",
+        "benchmark": benchmark,
+        "label": "acc,none",
+        "value": value,
+        "stderr": 0.25,
+    }
+    return (
+        row
+        | {
+            "ci_low": 0.0,
+            "ci_high": 1.0,
+            "ci_level": 0.95,
+            "ci_method": "wilson",
+            "used_sample_count": 2,
+        }
+        | more
+    )
 
 
 @pytest.fixture
@@ -167,8 +207,18 @@ def benchmarks(tmp_path: Path) -> Path:
             "ground_truth": 1,
             "metadata": {"benchmark": "one"},
         },
-        {"id": "b", "data": {"doc": {"q": 2}}, "ground_truth": ["x", "y"], "metadata": {"benchmark": "two"}},
-        {"id": "c", "data": {"doc": {"q": 3}}, "ground_truth": None, "metadata": {"benchmark": "two"}},
+        {
+            "id": "b",
+            "data": {"doc": {"q": 2}},
+            "ground_truth": ["x", "y"],
+            "metadata": {"benchmark": "two"},
+        },
+        {
+            "id": "c",
+            "data": {"doc": {"q": 3}},
+            "ground_truth": None,
+            "metadata": {"benchmark": "two"},
+        },
     ]
     labels = [
         evaluation("a", True, label="acc,none"),
@@ -193,7 +243,10 @@ def test_a_record_for_each_benchmark_and_group(benchmarks: Path, tmp_path: Path)
     assert result["metric_config"]["metric_id"] == "accuracy"
     assert result["metric_config"]["metric_parameters"] == {"filter": "none"}
     assert result["score_details"]["uncertainty"]["standard_error"]["value"] == 0.25
-    assert "standard_error" not in records["m group"][0]["evaluation_results"][0]["score_details"]["uncertainty"]
+    assert (
+        "standard_error"
+        not in records["m group"][0]["evaluation_results"][0]["score_details"]["uncertainty"]
+    )
     assert two["evaluation_results"][0]["score_details"]["details"]["errored_count"] == "1"
     perplexity = two["evaluation_results"][1]["metric_config"]
     assert perplexity["lower_is_better"] is True
@@ -214,4 +267,6 @@ def test_a_folder_is_needed_and_nobodys_file_is_replaced(benchmarks: Path, tmp_p
         exported(benchmarks, tmp_path / "eee")
     assert record.read_text() == "mine"
     with pytest.raises(UserError, match="there are no metrics"):
-        assay.export(save(tmp_path / "none", items=[{"id": "a"}]), "every-eval-ever", output=tmp_path / "x")
+        assay.export(
+            save(tmp_path / "none", items=[{"id": "a"}]), "every-eval-ever", output=tmp_path / "x"
+        )

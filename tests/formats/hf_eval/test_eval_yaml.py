@@ -14,12 +14,18 @@ from assay.formats.hf_eval.configs import config_of
 from assay.formats.hf_eval.dataset import filled, hf_eval, item_of
 from assay.formats.hf_eval.definition import Step, Task, is_eval, task_of
 
-ROWS = [{"q": f"What is {n} + {n}?", "a": str(2 * n), "n": n % 3, "o": ["x", "y", "z"]} for n in range(1, 31)]
+ROWS = [
+    {"q": f"What is {n} + {n}?", "a": str(2 * n), "n": n % 3, "o": ["x", "y", "z"]}
+    for n in range(1, 31)
+]
 TASK: dict[str, Any] = {
     "id": "sums",
     "split": "test",
     "field_spec": {"input": "q", "target": "a"},
-    "solvers": [{"name": "prompt_template", "args": {"template": "{prompt}\nOnly the number."}}, {"name": "generate"}],
+    "solvers": [
+        {"name": "prompt_template", "args": {"template": "{prompt}\nOnly the number."}},
+        {"name": "generate"},
+    ],
     "scorers": [{"name": "match", "args": {"numeric": True}}],
 }
 
@@ -27,7 +33,12 @@ TASK: dict[str, Any] = {
 def repository(folder: Path, *tasks: dict[str, Any], **top: Any) -> Path:
     """A dataset's repository on this machine."""
     folder.mkdir(exist_ok=True)
-    content = {"name": "Sums", "evaluation_framework": "inspect-ai", "tasks": list(tasks) or [TASK], **top}
+    content = {
+        "name": "Sums",
+        "evaluation_framework": "inspect-ai",
+        "tasks": list(tasks) or [TASK],
+        **top,
+    }
     (folder / "eval.yaml").write_text(yaml.safe_dump(content))
     (folder / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     return folder
@@ -46,9 +57,14 @@ def test_a_task_runs(tmp_path: Path) -> None:
     result = assay.run({**config, "models": ["demo:large"], "output_dir": str(tmp_path / "out")})
     (row,) = result.metrics
     assert (row["metric_name"], row["label"], row["total_sample_count"]) == ("mean", "match", 60)
-    responses = [json.loads(line) for line in (tmp_path / "out" / "responses.jsonl").read_text().splitlines()]
+    responses = [
+        json.loads(line) for line in (tmp_path / "out" / "responses.jsonl").read_text().splitlines()
+    ]
     assert responses[0]["prompt"] == "What is 1 + 1?\nOnly the number."
-    labels = [json.loads(line) for line in (tmp_path / "out" / "evaluation_results.jsonl").read_text().splitlines()]
+    labels = [
+        json.loads(line)
+        for line in (tmp_path / "out" / "evaluation_results.jsonl").read_text().splitlines()
+    ]
     by_key = {response["key"]: response["response"] for response in responses}
     truth = {str(number): row["a"] for number, row in enumerate(ROWS, 1)}
     right = [by_key[label["responses"][0]].strip() == truth[label["item_id"]] for label in labels]
@@ -58,16 +74,31 @@ def test_a_task_runs(tmp_path: Path) -> None:
 
 def test_the_config_is_an_ordinary_one(tmp_path: Path) -> None:
     task = changed(
-        solvers=[{"name": "generate", "args": {"temperature": 0.5, "max_tokens": 20, "stop_seqs": ["\n"]}}],
-        scorers=[{"name": "includes"}, {"name": "includes", "args": {"ignore_case": False}}, {"name": "f1"}],
+        solvers=[
+            {
+                "name": "generate",
+                "args": {"temperature": 0.5, "max_tokens": 20, "stop_seqs": ["\n"]},
+            }
+        ],
+        scorers=[
+            {"name": "includes"},
+            {"name": "includes", "args": {"ignore_case": False}},
+            {"name": "f1"},
+        ],
         epochs=4,
         epoch_reducer="pass_at_2",
     )
     config = config_of(repository(tmp_path / "r", task))
     assert config["sample_params"] == {"temperature": 0.5, "max_tokens": 20, "stop": ["\n"]}
     assert config["num_samples"] == 4
-    assert config["metrics"] == [{"name": "pass@2", "type": "pass_at_k", "params": {"k": 2}, "facets": ["model_name"]}]
-    assert [method["name"] for method in config["evaluation_methods"]] == ["includes_1", "includes_2", "f1"]
+    assert config["metrics"] == [
+        {"name": "pass@2", "type": "pass_at_k", "params": {"k": 2}, "facets": ["model_name"]}
+    ]
+    assert [method["name"] for method in config["evaluation_methods"]] == [
+        "includes_1",
+        "includes_2",
+        "f1",
+    ]
     load({**config, "models": ["demo:small"]})
     assert config_of(tmp_path / "r" / "eval.yaml", "sums")["dataset"]["params"] == {"task": "sums"}
 
@@ -83,18 +114,29 @@ def test_the_config_is_an_ordinary_one(tmp_path: Path) -> None:
 )
 def test_reducers(tmp_path: Path, reducer: str | None, scorer: str, metric: dict[str, Any]) -> None:
     task = changed(epochs=3, epoch_reducer=reducer, scorers=[{"name": scorer}])
-    assert config_of(repository(tmp_path / "r", task))["metrics"] == [{**metric, "facets": ["model_name"]}]
+    assert config_of(repository(tmp_path / "r", task))["metrics"] == [
+        {**metric, "facets": ["model_name"]}
+    ]
 
 
 def test_a_judge_is_one_of_ours(tmp_path: Path) -> None:
     scorers = [{"name": "model_graded_qa", "args": {"partial_credit": True, "model": "grader"}}]
-    (method,) = config_of(repository(tmp_path / "r", changed(scorers=scorers)))["evaluation_methods"]
-    assert (method["type"], method["params"]) == ("judge_correctness", {"verdicts": "ternary", "model": "grader"})
+    (method,) = config_of(repository(tmp_path / "r", changed(scorers=scorers)))[
+        "evaluation_methods"
+    ]
+    assert (method["type"], method["params"]) == (
+        "judge_correctness",
+        {"verdicts": "ternary", "model": "grader"},
+    )
 
 
-def test_a_strangers_file_reads_no_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_strangers_file_reads_no_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME_OF", "secret place")
-    folder = repository(tmp_path / "r", changed(scorers=[{"name": "pattern", "args": {"pattern": "${HOME_OF}"}}]))
+    folder = repository(
+        tmp_path / "r", changed(scorers=[{"name": "pattern", "args": {"pattern": "${HOME_OF}"}}])
+    )
     config = load(folder / "eval.yaml", overrides={"models": ["demo:small"]})
     assert config.evaluation_methods[0].params["pattern"] == "${HOME_OF}"
 
@@ -139,7 +181,9 @@ def test_shuffled_choices_keep_their_target(tmp_path: Path) -> None:
 def test_images_go_with_the_text() -> None:
     image = "data:image/png;base64,AAAA"
     task = Task(
-        field_spec=task_spec(input="q", target="a", input_image="i"), solvers=[Step(name="generate")], scorers=[]
+        field_spec=task_spec(input="q", target="a", input_image="i"),
+        solvers=[Step(name="generate")],
+        scorers=[],
     )
     (message,) = item_of(task, {"q": "See?", "a": "yes", "i": image}, 0, "")["data"]["messages"]
     assert message["content"][1] == {"type": "image_url", "image_url": {"url": image}}
@@ -156,7 +200,10 @@ def task_spec(**fields: Any) -> Any:
 
 
 def test_templates_reach_nothing_but_names() -> None:
-    assert filled("{a} {a.__class__} {a[0]} {b} {{a}} {a!r}", {"a": "x"}) == "x {a.__class__} {a[0]} {b} {a} {a!r}"
+    assert (
+        filled("{a} {a.__class__} {a[0]} {b} {{a}} {a!r}", {"a": "x"})
+        == "x {a.__class__} {a[0]} {b} {a} {a!r}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -171,10 +218,16 @@ def test_templates_reach_nothing_but_names() -> None:
             "deep/x.jsonl",
             "hard",
         ),
-        ("---\nconfigs:\n- config_name: default\n  data_files: all.jsonl\n---\n# Card\n", "all.jsonl", "default"),
+        (
+            "---\nconfigs:\n- config_name: default\n  data_files: all.jsonl\n---\n# Card\n",
+            "all.jsonl",
+            "default",
+        ),
     ],
 )
-def test_rows_are_found_beside_the_file(tmp_path: Path, readme: str, file: str, config: str) -> None:
+def test_rows_are_found_beside_the_file(
+    tmp_path: Path, readme: str, file: str, config: str
+) -> None:
     folder = repository(tmp_path / "r", changed(config=config))
     (folder / "test.jsonl").unlink()
     (folder / "README.md").write_text(readme)
@@ -187,17 +240,24 @@ def test_rows_that_are_not_there(tmp_path: Path) -> None:
     folder = repository(tmp_path / "r", changed(config="hard"))
     with pytest.raises(UserError, match="no file with the split 'test' of the config 'hard'"):
         rows_of(folder)
-    (folder / "README.md").write_text("---\nconfigs:\n- config_name: hard\n  data_files: ../*.jsonl\n---\n")
+    (folder / "README.md").write_text(
+        "---\nconfigs:\n- config_name: hard\n  data_files: ../*.jsonl\n---\n"
+    )
     with pytest.raises(UserError, match="leaves the repository"):
         rows_of(folder)
     (folder / "README.md").write_text("---\nconfigs: [\n---\n")
     with pytest.raises(UserError, match="the front matter of the README cannot be read"):
         rows_of(folder)
-    lettered = {"field_spec": {"input": "q", "target": "a", "choices": "o"}, "solvers": [{"name": "multiple_choice"}]}
+    lettered = {
+        "field_spec": {"input": "q", "target": "a", "choices": "o"},
+        "solvers": [{"name": "multiple_choice"}],
+    }
     with pytest.raises(UserError, match="the target '2' is not the letter of one of 3 choices"):
         rows_of(repository(tmp_path / "t", changed(**lettered, scorers=[{"name": "choice"}])))
     with pytest.raises(UserError, match="the row has no field 'question'"):
-        rows_of(repository(tmp_path / "s", changed(field_spec={"input": "question", "target": "a"})))
+        rows_of(
+            repository(tmp_path / "s", changed(field_spec={"input": "question", "target": "a"}))
+        )
 
 
 # ---- what is refused
@@ -210,12 +270,24 @@ def test_rows_that_are_not_there(tmp_path: Path) -> None:
             {"solvers": [{"name": "use_tools"}, {"name": "generate"}]},
             "the solver 'use_tools' is not supported: it runs tools",
         ),
-        ({"solvers": [{"name": "generate"}, {"name": "self_critique"}]}, "the solver 'self_critique' is not supported"),
+        (
+            {"solvers": [{"name": "generate"}, {"name": "self_critique"}]},
+            "the solver 'self_critique' is not supported",
+        ),
         ({"solvers": [{"name": "generat"}]}, "unknown solver 'generat'"),
         ({"solvers": [{"name": "generate", "args": {"top_k": 5}}]}, "top_k"),
-        ({"solvers": [{"name": "prompt_template"}, {"name": "generate"}]}, "missing required field `template`"),
-        ({"solvers": [{"name": "system_message", "args": {"template": "x"}}]}, "no solver asks the model"),
-        ({"solvers": [{"name": "generate"}, {"name": "generate"}]}, "go on after the model was asked"),
+        (
+            {"solvers": [{"name": "prompt_template"}, {"name": "generate"}]},
+            "missing required field `template`",
+        ),
+        (
+            {"solvers": [{"name": "system_message", "args": {"template": "x"}}]},
+            "no solver asks the model",
+        ),
+        (
+            {"solvers": [{"name": "generate"}, {"name": "generate"}]},
+            "go on after the model was asked",
+        ),
         ({"solvers": [{"name": "multiple_choice"}]}, "multiple_choice needs choices"),
         ({"solvers": []}, "there are no solvers"),
         ({"scorers": [{"name": "math"}]}, "the scorer 'math' is not supported"),
@@ -235,7 +307,9 @@ def test_rows_that_are_not_there(tmp_path: Path) -> None:
         ({"field_spec": {"input": "q", "files": "f"}}, "files"),
     ],
 )
-def test_what_is_not_in_the_list_is_refused_by_name(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+def test_what_is_not_in_the_list_is_refused_by_name(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
     folder = repository(tmp_path / "r", changed(**change))
     with pytest.raises(UserError) as caught:
         config_of(folder)
@@ -244,7 +318,9 @@ def test_what_is_not_in_the_list_is_refused_by_name(tmp_path: Path, change: dict
 
 
 def test_other_frameworks_and_keys(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="the evaluation framework 'nemo-evaluator' is not supported"):
+    with pytest.raises(
+        UserError, match="the evaluation framework 'nemo-evaluator' is not supported"
+    ):
         config_of(repository(tmp_path / "r", evaluation_framework="nemo-evaluator"))
     with pytest.raises(UserError, match="unknown key 'task'"):
         config_of(repository(tmp_path / "r", task=[]))
@@ -269,4 +345,6 @@ def test_of_several_tasks_one_is_named(tmp_path: Path) -> None:
 
 def test_an_eval_yaml_is_told_from_a_config() -> None:
     assert is_eval({"tasks": [TASK]})
-    assert not any(is_eval(data) for data in ({"tasks": ["a.py:f"]}, {"tasks": []}, {"models": []}, [], None))
+    assert not any(
+        is_eval(data) for data in ({"tasks": ["a.py:f"]}, {"tasks": []}, {"models": []}, [], None)
+    )

@@ -15,7 +15,9 @@ from assay.registry import scorer
 CASES: dict[str, Any] = json.loads((Path(__file__).parent / "inspect.json").read_text())
 
 
-@pytest.mark.parametrize("grid", CASES["scored"], ids=lambda grid: f"{grid['scorer']}-{grid['params']}")
+@pytest.mark.parametrize(
+    "grid", CASES["scored"], ids=lambda grid: f"{grid['scorer']}-{grid['params']}"
+)
 def test_every_verdict_is_inspects(grid: dict[str, Any]) -> None:
     score = scorer.get(f"hf_eval.{grid['scorer']}")
     differing: list[Any] = []
@@ -31,7 +33,9 @@ def test_every_verdict_is_inspects(grid: dict[str, Any]) -> None:
 def test_there_are_cases_of_both_kinds_for_every_scorer() -> None:
     scores: dict[str, set[float]] = {}
     for grid in CASES["scored"]:
-        scores.setdefault(grid["scorer"], set()).update(value for row in grid["scores"] for value in row)
+        scores.setdefault(grid["scorer"], set()).update(
+            value for row in grid["scores"] for value in row
+        )
     assert set(scores) == {"match", "includes", "pattern", "answer", "exact", "f1", "choice"}
     assert all({0, 1} <= values for values in scores.values())
 

@@ -19,8 +19,18 @@ Row = dict[str, Any]
 
 def spec(**more: Any) -> Row:
     """What a header says about the run."""
-    plain: Row = {"eval_id": "e1", "run_id": "r1", "task_id": "t1", "created": "2026-01-01T00:00:00+00:00"}
-    plain |= {"task": "sums", "model": "some/model", "dataset": {"samples": 1}, "config": {"epochs": 1}}
+    plain: Row = {
+        "eval_id": "e1",
+        "run_id": "r1",
+        "task_id": "t1",
+        "created": "2026-01-01T00:00:00+00:00",
+    }
+    plain |= {
+        "task": "sums",
+        "model": "some/model",
+        "dataset": {"samples": 1},
+        "config": {"epochs": 1},
+    }
     return {**plain, **more}
 
 
@@ -36,7 +46,11 @@ def sample(id: Any = "a", epoch: int = 1, value: Any = "C", **more: Any) -> Row:
         "input": f"What is {id}?",
         "target": "5",
         "messages": [{"role": "user", "content": f"What is {id}?"}, message],
-        "output": {"model": "served", "choices": [{"message": message, "stop_reason": "stop"}], "completion": "5"},
+        "output": {
+            "model": "served",
+            "choices": [{"message": message, "stop_reason": "stop"}],
+            "completion": "5",
+        },
         "scores": {"match": {"value": value}},
         "metadata": {},
         "events": [],
@@ -44,11 +58,16 @@ def sample(id: Any = "a", epoch: int = 1, value: Any = "C", **more: Any) -> Row:
     return {**plain, **more}
 
 
-def write_eval(path: Path, head: Mapping[str, Any] | None, samples: Iterable[Row], start: Row | None = None) -> Path:
+def write_eval(
+    path: Path, head: Mapping[str, Any] | None, samples: Iterable[Row], start: Row | None = None
+) -> Path:
     """An archive with deflated members, as older versions wrote them."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
         if start is not None or head is None:
-            file.writestr("_journal/start.json", json.dumps(start or {"version": 2, "eval": spec(), "plan": {}}))
+            file.writestr(
+                "_journal/start.json",
+                json.dumps(start or {"version": 2, "eval": spec(), "plan": {}}),
+            )
         for number, row in enumerate(samples):
             name = f"samples/{number}_epoch_{row.get('epoch', 1)}.json"
             file.writestr(name, json.dumps(row))
@@ -57,7 +76,9 @@ def write_eval(path: Path, head: Mapping[str, Any] | None, samples: Iterable[Row
     return path
 
 
-def write_json(path: Path, head: Mapping[str, Any], samples: Iterable[Row], indent: int | None = None) -> Path:
+def write_json(
+    path: Path, head: Mapping[str, Any], samples: Iterable[Row], indent: int | None = None
+) -> Path:
     path.write_text(json.dumps({**head, "samples": list(samples)}, indent=indent))
     return path
 

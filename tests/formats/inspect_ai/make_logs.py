@@ -39,9 +39,7 @@ from inspect_ai.solver import generate, multiple_choice, solver, use_tools
 from inspect_ai.tool import tool
 
 HERE = Path(__file__).resolve().parent
-PIXEL = (
-    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
-)
+PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
 URL = "http://127.0.0.1:8126/v1"  # as the logs have it, wherever the server really was
 
 
@@ -59,7 +57,9 @@ peers = _module(HERE.parent / "peers.py")
 
 def model(name: str, url: str) -> Any:
     config = GenerateConfig(max_retries=0, max_tokens=64)
-    return get_model(f"openai/{name}", config=config, base_url=url, api_key="unused", responses_api=False)
+    return get_model(
+        f"openai/{name}", config=config, base_url=url, api_key="unused", responses_api=False
+    )
 
 
 @solver
@@ -74,7 +74,10 @@ def waits_at(number: int):
 
 @task
 def held():
-    samples = [Sample(id=row["id"], input=row["question"], target=row["answer"]) for row in peers.QUESTIONS[:6]]
+    samples = [
+        Sample(id=row["id"], input=row["question"], target=row["answer"])
+        for row in peers.QUESTIONS[:6]
+    ]
     return Task(dataset=samples, solver=waits_at(3), scorer=includes())
 
 
@@ -85,7 +88,11 @@ def letters():
         choices = ["Lima", "Oslo", "Paris"]
         target = "ABC"[choices.index(row["answer"])]
         samples.append(Sample(id=number, input=row["question"], choices=choices, target=target))
-    samples.append(Sample(id="word", input="Which of these is a number?", choices=["seven", "blue"], target="A"))
+    samples.append(
+        Sample(
+            id="word", input="Which of these is a number?", choices=["seven", "blue"], target="A"
+        )
+    )
     asked = "{question}\n\n{choices}\n\nSay 'ANSWER: ' and one of {letters}."
     return Task(dataset=samples, solver=multiple_choice(template=asked), scorer=choice())
 
@@ -117,10 +124,18 @@ def two_marks():
 
 @task
 def tools():
-    picture = [ContentText(text="Add the numbers of this picture: 2 and 3."), ContentImage(image=PIXEL)]
+    picture = [
+        ContentText(text="Add the numbers of this picture: 2 and 3."),
+        ContentImage(image=PIXEL),
+    ]
     long = "Add 7 and 8. " + "Take your time. " * 12
     samples = [
-        Sample(id="picture", input=[ChatMessageUser(content=picture)], target="5", metadata={"kind": "image"}),
+        Sample(
+            id="picture",
+            input=[ChatMessageUser(content=picture)],
+            target="5",
+            metadata={"kind": "image"},
+        ),
         Sample(id="words", input=long, target="15", metadata={"kind": "text"}),
     ]
     return Task(dataset=samples, solver=[use_tools(add()), generate()], scorer=two_marks())
@@ -138,7 +153,12 @@ def tool_answers() -> list[ModelOutput]:
 
 def _counted(outputs: list[ModelOutput]) -> list[ModelOutput]:
     for number, output in enumerate(outputs):
-        usage = {"input_tokens": 20, "output_tokens": 6 + number, "total_tokens": 26 + number, "reasoning_tokens": 3}
+        usage = {
+            "input_tokens": 20,
+            "output_tokens": 6 + number,
+            "total_tokens": 26 + number,
+            "reasoning_tokens": 3,
+        }
         output.usage = ModelUsage(**usage, total_cost=0.001)
     return outputs
 
@@ -193,7 +213,9 @@ def keep(path: Path, target: Path, url: str) -> None:
 
 
 def _clean(data: bytes, url: str) -> bytes:
-    text = json.dumps(_without_source(json.loads(data)), ensure_ascii=False, separators=(",", ":")).replace(url, URL)
+    text = json.dumps(
+        _without_source(json.loads(data)), ensure_ascii=False, separators=(",", ":")
+    ).replace(url, URL)
     places = {
         *site.getsitepackages(),
         str(Path(json.__file__).parents[1]),
@@ -228,15 +250,38 @@ def main(logs: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(HERE / "sums.py", folder)
         os.chdir(folder)
-        Path("questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in peers.QUESTIONS))
+        Path("questions.jsonl").write_text(
+            "".join(json.dumps(row) + "\n" for row in peers.QUESTIONS)
+        )
         sums = _module(Path("sums.py")).sums
         run(logs / "large.eval", url, sums(), fail_on_error=False)
         run(logs / "tiny.eval", url, sums(), model=model("tiny", url), fail_on_error=False)
-        run(logs / "limited.json", url, sums(), epochs=Epochs(2, "max"), limit=3, token_limit=8, log_format="json")
+        run(
+            logs / "limited.json",
+            url,
+            sums(),
+            epochs=Epochs(2, "max"),
+            limit=3,
+            token_limit=8,
+            log_format="json",
+        )
         run(logs / "failed.eval", url, sums(), epochs=1)
-        said = [ModelOutput.from_content("mockllm/model", f"ANSWER: {letter}") for letter in ("C", "B", "?")]
-        run(logs / "letters.eval", url, letters(), model=get_model("mockllm/model", custom_outputs=_counted(said)))
-        run(logs / "tools.eval", url, tools(), model=get_model("mockllm/model", custom_outputs=tool_answers()))
+        said = [
+            ModelOutput.from_content("mockllm/model", f"ANSWER: {letter}")
+            for letter in ("C", "B", "?")
+        ]
+        run(
+            logs / "letters.eval",
+            url,
+            letters(),
+            model=get_model("mockllm/model", custom_outputs=_counted(said)),
+        )
+        run(
+            logs / "tools.eval",
+            url,
+            tools(),
+            model=get_model("mockllm/model", custom_outputs=tool_answers()),
+        )
         stopped(logs / "killed.eval", url, signal.SIGKILL)
         stopped(logs / "cancelled.eval", url, signal.SIGINT)
         os.chdir(HERE)
@@ -244,8 +289,12 @@ def main(logs: Path) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["held"]:
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+        signal.signal(
+            signal.SIGINT, signal.default_int_handler
+        )  # a shell's background jobs ignore it
         asked = model("large", sys.argv[3])
-        run_tasks(held(), model=asked, log_dir=sys.argv[2], log_buffer=1, max_samples=1, display="none")
+        run_tasks(
+            held(), model=asked, log_dir=sys.argv[2], log_buffer=1, max_samples=1, display="none"
+        )
     else:
         main(Path(*sys.argv[1:2] or [HERE / "logs"]).absolute())

@@ -6,5 +6,7 @@ from inspect_ai.solver import generate
 
 @task
 def sums():
-    questions = json_dataset("questions.jsonl", FieldSpec(id="id", input="question", target="answer"))
+    questions = json_dataset(
+        "questions.jsonl", FieldSpec(id="id", input="question", target="answer")
+    )
     return Task(dataset=questions, solver=generate(), scorer=includes(), epochs=2)

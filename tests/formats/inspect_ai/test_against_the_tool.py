@@ -69,9 +69,17 @@ def told(folder: Path) -> dict[str, dict[str, Any]]:
 def flat(scores: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in scores.items():
-        inner = value if isinstance(value, dict) else dict(enumerate(value)) if isinstance(value, list) else {"": value}
+        inner = (
+            value
+            if isinstance(value, dict)
+            else dict(enumerate(value))
+            if isinstance(value, list)
+            else {"": value}
+        )
         found |= {f"{name}.{key}" if key != "" else name: each for key, each in inner.items()}
-    return {name: None if value != value else value for name, value in found.items()}  # NaN is no value
+    return {
+        name: None if value != value else value for name, value in found.items()
+    }  # NaN is no value
 
 
 @pytest.mark.peers
@@ -79,7 +87,9 @@ def flat(scores: dict[str, Any]) -> dict[str, Any]:
 def test_rows_are_what_inspect_ai_reads(tmp_path: Path, name: str) -> None:
     other = tmp_path / "log.json"
     command = [str(needed("inspect_ai")), "-c", READ, str(LOGS / name), str(other)]
-    expected = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout)
+    expected = json.loads(
+        subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+    )
     for place, source in enumerate((LOGS / name, other)):
         imported(source, tmp_path / str(place))
         found = told(tmp_path / str(place))
@@ -93,7 +103,9 @@ def test_rows_are_what_inspect_ai_reads(tmp_path: Path, name: str) -> None:
             assert len(theirs["texts"]) - len(ours["texts"]) in (0, 1)
 
 
-NAMES = st.text(st.characters(exclude_characters="\x00/\\", exclude_categories=["Cs"]), min_size=1, max_size=9)
+NAMES = st.text(
+    st.characters(exclude_characters="\x00/\\", exclude_categories=["Cs"]), min_size=1, max_size=9
+)
 
 
 def members_of(path: Path) -> dict[str, Member] | None:
@@ -105,13 +117,24 @@ def members_of(path: Path) -> dict[str, Member] | None:
         return None
     return {
         info.filename: Member(
-            *(info.filename, info.header_offset, info.compress_size, info.file_size, info.CRC, info.compress_type)
+            *(
+                info.filename,
+                info.header_offset,
+                info.compress_size,
+                info.file_size,
+                info.CRC,
+                info.compress_type,
+            )
         )
         for info in entries
     }
 
 
-@given(st.dictionaries(NAMES, st.binary(max_size=40), max_size=5), st.binary(max_size=9), st.binary(max_size=9))
+@given(
+    st.dictionaries(NAMES, st.binary(max_size=40), max_size=5),
+    st.binary(max_size=9),
+    st.binary(max_size=9),
+)
 def test_the_directory_is_as_zipfile_reads_it(
     tmp_path_factory: Any, content: dict[str, bytes], before: bytes, comment: bytes
 ) -> None:

@@ -17,9 +17,36 @@ from tests.convert_lab import content, make
 from tests.formats.inspect_ai.lab import LOGS, cases, imported, rows
 from tests.formats.installed import needed
 
-KEPT = ("item_id", "sample_index", "total_samples", "model_name", "task", "response", "outcome", "error", "cost")
-TOKENS = ("prompt_tokens", "completion_tokens", "total_tokens", "served_model", "prompt", "reasoning", "tool_calls")
-OF_LABEL = ("item_id", "sample_index", "label", "scorer", "score", "passed", "outcome", "model_name")
+KEPT = (
+    "item_id",
+    "sample_index",
+    "total_samples",
+    "model_name",
+    "task",
+    "response",
+    "outcome",
+    "error",
+    "cost",
+)
+TOKENS = (
+    "prompt_tokens",
+    "completion_tokens",
+    "total_tokens",
+    "served_model",
+    "prompt",
+    "reasoning",
+    "tool_calls",
+)
+OF_LABEL = (
+    "item_id",
+    "sample_index",
+    "label",
+    "scorer",
+    "score",
+    "passed",
+    "outcome",
+    "model_name",
+)
 
 
 def pick(several: list[dict[str, Any]], names: tuple[str, ...]) -> list[Any]:
@@ -30,21 +57,28 @@ def texts(row: dict[str, Any]) -> list[Any]:
     return [(each["role"], each["content"], each.get("tool_calls")) for each in row["messages"]]
 
 
-@pytest.mark.parametrize("name", ["large.eval", "tools.eval", "letters.eval", "limited.json", "cancelled.eval"])
+@pytest.mark.parametrize(
+    "name", ["large.eval", "tools.eval", "letters.eval", "limited.json", "cancelled.eval"]
+)
 def test_what_was_imported_comes_back(tmp_path: Path, name: str) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     imported(LOGS / name, first)
     export(first, "inspect_ai", output=tmp_path / "log.eval")
     imported(tmp_path / "log.eval", second)
-    for table, fields in (("responses.jsonl", (*KEPT, *TOKENS)), ("evaluation_results.jsonl", OF_LABEL)):
+    for table, fields in (
+        ("responses.jsonl", (*KEPT, *TOKENS)),
+        ("evaluation_results.jsonl", OF_LABEL),
+    ):
         assert pick(rows(second, table), fields) == pick(rows(first, table), fields)
     pairs = zip(rows(first, "responses.jsonl"), rows(second, "responses.jsonl"), strict=True)
     assert all(texts(one) == texts(other) for one, other in pairs)
     items = {
-        row["id"]: (row["data"], row.get("ground_truth"), row.get("metadata")) for row in rows(first, "items.jsonl")
+        row["id"]: (row["data"], row.get("ground_truth"), row.get("metadata"))
+        for row in rows(first, "items.jsonl")
     }
     assert items == {
-        row["id"]: (row["data"], row.get("ground_truth"), row.get("metadata")) for row in rows(second, "items.jsonl")
+        row["id"]: (row["data"], row.get("ground_truth"), row.get("metadata"))
+        for row in rows(second, "items.jsonl")
     }
     assert all(headline.equal for headline in imported(tmp_path / "log.eval", second).headlines)
 
@@ -54,7 +88,8 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An experiment of our own with two models and three samples, one of which fails."""
     folder = tmp_path_factory.mktemp("own")
     items = [
-        {"id": f"q/{number}", "question": f"What is {number} + 1?", "answer": str(number + 1)} for number in range(4)
+        {"id": f"q/{number}", "question": f"What is {number} + 1?", "answer": str(number + 1)}
+        for number in range(4)
     ]
     (folder / "items.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
     config = {
@@ -77,9 +112,13 @@ def test_several_models_are_a_folder_and_one_experiment_again(own: Path, tmp_pat
     assert len(inspect_ai(tmp_path / "logs")) == 1
     result = imported(tmp_path / "logs", tmp_path / "again")
     assert result.agents == ["one", "two"]
-    assert pick(rows(tmp_path / "again", "responses.jsonl"), KEPT) == pick(rows(own, "responses.jsonl"), KEPT)
+    assert pick(rows(tmp_path / "again", "responses.jsonl"), KEPT) == pick(
+        rows(own, "responses.jsonl"), KEPT
+    )
     evaluations = "evaluation_results.jsonl"
-    assert pick(rows(tmp_path / "again", evaluations), OF_LABEL) == pick(rows(own, evaluations), OF_LABEL)
+    assert pick(rows(tmp_path / "again", evaluations), OF_LABEL) == pick(
+        rows(own, evaluations), OF_LABEL
+    )
     assert all(headline.equal for headline in result.headlines)
     assert len(result.headlines) == 4
 
@@ -89,7 +128,10 @@ def test_scorers_of_one_label_have_scores_and_numbers_of_their_own(tmp_path: Pat
     notes = export(lab, "inspect_ai", output=tmp_path / "logs")
     assert "2 skipped answers are not in the log: inspect_ai has no such samples" in notes
     result = imported(tmp_path / "logs", tmp_path / "again")
-    labels = {(row["label"], row["scorer"]) for row in content(tmp_path / "again")["evaluation_results.jsonl"]}
+    labels = {
+        (row["label"], row["scorer"])
+        for row in content(tmp_path / "again")["evaluation_results.jsonl"]
+    }
     assert {("exact_match", "exact"), ("exact_match (judge (strict))", "judge (strict)")} < labels
     assert {headline.label for headline in result.headlines} == {label for label, _ in labels}
     assert all(headline.equal for headline in result.headlines)
@@ -111,7 +153,9 @@ def test_nothing_of_others_is_replaced(tmp_path: Path) -> None:
         export(tmp_path / "in", "inspect_ai")
 
 
-def test_without_zstandard_members_are_deflated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_zstandard_members_are_deflated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     imported(LOGS / "letters.eval", tmp_path / "in")
     monkeypatch.setitem(__import__("sys").modules, "zstandard", None)
     export(tmp_path / "in", "inspect_ai", output=tmp_path / "log.eval")
@@ -125,7 +169,9 @@ def test_an_archive_has_what_inspect_ai_looks_for(own: Path, tmp_path: Path) -> 
     export(own, "inspect_ai", output=tmp_path / "logs")
     archive = Archive(tmp_path / "logs/one.eval")
     assert "samples/q/1_epoch_3.json" in archive.members
-    assert {"header.json", "summaries.json", "reductions.json", "_journal/start.json"} <= set(archive.members)
+    assert {"header.json", "summaries.json", "reductions.json", "_journal/start.json"} <= set(
+        archive.members
+    )
     with archive:
         assert len(json.loads(archive.read(archive.members["summaries.json"]))) == 12
         reductions = json.loads(archive.read(archive.members["reductions.json"]))
@@ -140,7 +186,9 @@ def test_a_transcript_is_written_and_not_read_back(own: Path, tmp_path: Path) ->
     assert kinds == ["info", "model", *["span_begin", "score", "span_end"] * 2]
     assert sample["events"][1]["input"] == sample["messages"][:1]
     assert sample["events"][1]["output"]["completion"] == sample["messages"][1]["content"]
-    assert {score["answer"] for score in sample["scores"].values()} == {sample["messages"][1]["content"]}
+    assert {score["answer"] for score in sample["scores"].values()} == {
+        sample["messages"][1]["content"]
+    }
     assert [sample["events"][at]["score"] for at in (3, 6)] == list(sample["scores"].values())
     imported(tmp_path / "logs", tmp_path / "again")
     assert not (tmp_path / "again/traces.jsonl").exists()
@@ -150,7 +198,13 @@ def test_of_a_failure_the_error_is_in_the_transcript(tmp_path: Path) -> None:
     export(make(tmp_path / "lab"), "inspect_ai", output=tmp_path / "logs")
     with Archive(tmp_path / "logs/small.eval") as archive:
         sample = json.loads(archive.read(archive.members["samples/q1_epoch_2.json"]))
-    assert [event["event"] for event in sample["events"]] == ["info", "error", "span_begin", "score", "span_end"]
+    assert [event["event"] for event in sample["events"]] == [
+        "info",
+        "error",
+        "span_begin",
+        "score",
+        "span_end",
+    ]
     assert sample["events"][1]["error"]["traceback_ansi"] == 'HTTP 500: "broken"'
 
 
@@ -177,7 +231,9 @@ def test_inspect_ai_reads_what_we_write(tmp_path: Path, name: str) -> None:
     result = imported(LOGS / name, tmp_path / "in")
     export(tmp_path / "in", "inspect_ai", output=tmp_path / "log.eval")
     paths = [str(LOGS / name), str(tmp_path / "log.eval")]
-    done = subprocess.run([needed("inspect_ai"), "-c", READ, *paths], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [needed("inspect_ai"), "-c", READ, *paths], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     theirs, ours = map(json.loads, done.stdout.splitlines())
     assert ours["texts"] == theirs["texts"]
@@ -197,7 +253,9 @@ def test_inspect_ai_reads_what_we_write(tmp_path: Path, name: str) -> None:
 def test_inspect_ai_reads_any_rows(tmp_path: Path) -> None:
     export(make(tmp_path / "lab"), "inspect_ai", output=tmp_path / "logs")
     paths = sorted(map(str, (tmp_path / "logs").glob("*.eval")))
-    done = subprocess.run([needed("inspect_ai"), "-c", READ, *paths], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [needed("inspect_ai"), "-c", READ, *paths], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     told = [json.loads(line) for line in done.stdout.splitlines()]
     assert [each["samples"] for each in told] == [7, 7]
@@ -208,7 +266,9 @@ def test_inspect_ai_reads_any_rows(tmp_path: Path) -> None:
 def test_inspect_ai_reads_experiments_of_ours(own: Path, tmp_path: Path) -> None:
     export(own, "inspect_ai", output=tmp_path / "logs")
     paths = sorted(map(str, (tmp_path / "logs").glob("*.eval")))
-    done = subprocess.run([needed("inspect_ai"), "-c", READ, *paths], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [needed("inspect_ai"), "-c", READ, *paths], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     told = [json.loads(line) for line in done.stdout.splitlines()]
     assert [each["model"] for each in told] == ["one", "two"]

@@ -38,7 +38,9 @@ def zstd_eval(path: Path, members: dict[str, bytes]) -> Path:
     return path
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"PK\x03\x04", b'{"version": 2}', b"[1]", b"\x00" * 100])
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"PK\x03\x04", b'{"version": 2}', b"[1]", b"\x00" * 100]
+)
 def test_other_files_are_not_logs(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "some.eval"
     path.write_bytes(content)
@@ -75,8 +77,13 @@ def test_a_newer_version_is_refused(tmp_path: Path, write: Any) -> None:
 def test_unknown_fields_are_kept_and_counted(tmp_path: Path) -> None:
     several = [sample("a"), sample("b", mood="good"), sample("c", mood="bad")]
     several[1]["scores"]["match"]["confidence"] = 0.9
-    result = imported(write_eval(tmp_path / "log.eval", header(novelty=1), several), tmp_path / "out")
-    sources = {row["item_id"]: row["metadata"]["source"] for row in rows(tmp_path / "out", "responses.jsonl")}
+    result = imported(
+        write_eval(tmp_path / "log.eval", header(novelty=1), several), tmp_path / "out"
+    )
+    sources = {
+        row["item_id"]: row["metadata"]["source"]
+        for row in rows(tmp_path / "out", "responses.jsonl")
+    }
     assert sources["b"] == {"mood": "good", "scores.match.confidence": 0.9}
     assert sources["c"] == {"mood": "bad"}
     (note,) = (note for note in result.notes if "not understood" in note)
@@ -86,9 +93,14 @@ def test_unknown_fields_are_kept_and_counted(tmp_path: Path) -> None:
 
 def test_secrets_are_not_imported(tmp_path: Path) -> None:
     about = header()
-    about["eval"] |= {"model_args": {"api_key": "sk-1234"}, "model_base_url": "http://me:hidden@host/v1"}
+    about["eval"] |= {
+        "model_args": {"api_key": "sk-1234"},
+        "model_base_url": "http://me:hidden@host/v1",
+    }
     imported(write_eval(tmp_path / "log.eval", about, [sample()]), tmp_path / "out")
-    everything = b"".join(file.read_bytes() for file in (tmp_path / "out").rglob("*") if file.is_file())
+    everything = b"".join(
+        file.read_bytes() for file in (tmp_path / "out").rglob("*") if file.is_file()
+    )
     assert b"sk-1234" not in everything
     assert b"hidden" not in everything
 
@@ -158,7 +170,17 @@ def test_a_damaged_sample_is_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "broken", [b"[]", b"{", b'"a"', b'{"id": {}}', b'{"epoch": 1}', b'{"id":"a","scores":3}', b"\xff", b"[" * 5000]
+    "broken",
+    [
+        b"[]",
+        b"{",
+        b'"a"',
+        b'{"id": {}}',
+        b'{"epoch": 1}',
+        b'{"id":"a","scores":3}',
+        b"\xff",
+        b"[" * 5000,
+    ],
 )
 def test_what_is_not_a_sample_is_rejected(tmp_path: Path, broken: bytes) -> None:
     members = {"header.json": json.dumps(header()).encode(), "samples/a.json": broken}
@@ -188,7 +210,9 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_size_that_lies_bounds_what_is_unpacked(tmp_path: Path) -> None:
-    data = bytearray(zstd_eval(tmp_path / "a.eval", {"samples/a.json": b" " * (1 << 20)}).read_bytes())
+    data = bytearray(
+        zstd_eval(tmp_path / "a.eval", {"samples/a.json": b" " * (1 << 20)}).read_bytes()
+    )
     pack_into("<I", data, data.index(b"PK\x01\x02") + 24, 10)
     (tmp_path / "b.eval").write_bytes(data)
     with Archive(tmp_path / "b.eval") as archive, pytest.raises(Unreadable):
@@ -215,19 +239,28 @@ def test_encrypted_and_unknown_methods_are_told(tmp_path: Path) -> None:
 
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
-VALUES = st.one_of(st.sampled_from("CIPN"), st.booleans(), st.integers(-5, 5), st.floats(-1e6, 1e6), TEXTS)
+VALUES = st.one_of(
+    st.sampled_from("CIPN"), st.booleans(), st.integers(-5, 5), st.floats(-1e6, 1e6), TEXTS
+)
 SCORES = st.one_of(VALUES, st.dictionaries(TEXTS, VALUES, max_size=3), st.lists(VALUES, max_size=3))
 IDS = st.one_of(st.integers(-(2**53), 2**53), TEXTS)
 
 
 @given(
-    st.lists(st.tuples(IDS, TEXTS, SCORES), max_size=4, unique_by=lambda row: repr(row[0])), st.sampled_from([None, 1])
+    st.lists(st.tuples(IDS, TEXTS, SCORES), max_size=4, unique_by=lambda row: repr(row[0])),
+    st.sampled_from([None, 1]),
 )
-def test_whatever_stands_in_samples_arrives(tmp_path_factory: Any, several: list[Any], indent: int | None) -> None:
+def test_whatever_stands_in_samples_arrives(
+    tmp_path_factory: Any, several: list[Any], indent: int | None
+) -> None:
     folder = tmp_path_factory.mktemp("any")
-    samples = [sample(id, value=value, input=text, metadata={text: text}) for id, text, value in several]
+    samples = [
+        sample(id, value=value, input=text, metadata={text: text}) for id, text, value in several
+    ]
     archive = cases(write_eval(folder / "log.eval", header(), samples))
-    assert plain(cases(write_json(folder / "log.json", header(), samples, indent))) == plain(archive)
+    assert plain(cases(write_json(folder / "log.json", header(), samples, indent))) == plain(
+        archive
+    )
     for case, (id, text, value) in zip(archive, several, strict=True):
         assert case.item is not None
         assert case.response is not None

@@ -50,7 +50,9 @@ def test_every_epoch_is_a_sample(large: Path) -> None:
         own = [row for row in responses if row["item_id"] == entry["id"]]
         assert [row["sample_index"] for row in own] == [0, 1]
         assert {row["total_samples"] for row in own} == {2}
-        assert [row["sample_id"] for row in own] == [f"{entry['id']}_sample_{number}" for number in range(2)]
+        assert [row["sample_id"] for row in own] == [
+            f"{entry['id']}_sample_{number}" for number in range(2)
+        ]
     assert len({row["key"] for row in responses}) == len(responses)
 
 
@@ -62,7 +64,9 @@ def test_a_response_has_what_the_sample_says(large: Path) -> None:
     assert row["served_model"] == "large-2026"
     assert (row["prompt_tokens"], row["completion_tokens"], row["total_tokens"]) == (5, 4, 9)
     assert row["prompt"] == "What is 2 + 3?"
-    assert [(each["role"], each["content"]) for each in row["messages"]] == [("user", "What is 2 + 3?")]
+    assert [(each["role"], each["content"]) for each in row["messages"]] == [
+        ("user", "What is 2 + 3?")
+    ]
     assert row["metadata"]["finish_reason"] == "stop"
     assert row["metadata"]["source"]["uuid"]
     assert row["inference_time"] > 0
@@ -70,7 +74,10 @@ def test_a_response_has_what_the_sample_says(large: Path) -> None:
 
 
 def test_failures_are_told_apart(large: Path) -> None:
-    outcomes = {id: by_id(large, "responses.jsonl", id)[0]["outcome"] for id in ("sum-14-6", "sum-33-9", "sum-40-2")}
+    outcomes = {
+        id: by_id(large, "responses.jsonl", id)[0]["outcome"]
+        for id in ("sum-14-6", "sum-33-9", "sum-40-2")
+    }
     assert outcomes == {"sum-14-6": "refused", "sum-33-9": "refused", "sum-40-2": "errored"}
     refused = by_id(large, "evaluation_results.jsonl", "sum-14-6")[0]
     assert (refused["outcome"], refused["score"], refused["value"]) == ("scored", 0.0, "I")
@@ -84,12 +91,22 @@ def test_failures_are_told_apart(large: Path) -> None:
 
 def test_an_evaluation_has_its_reasons(large: Path) -> None:
     row = by_id(large, "evaluation_results.jsonl", "sum-2-3")[0]
-    assert (row["label"], row["scorer"], row["score"], row["passed"]) == ("includes", "includes", 1.0, True)
-    assert row["detailed_results"] == {"answer": "the answer is 5.", "explanation": "The answer is 5."}
+    assert (row["label"], row["scorer"], row["score"], row["passed"]) == (
+        "includes",
+        "includes",
+        1.0,
+        True,
+    )
+    assert row["detailed_results"] == {
+        "answer": "the answer is 5.",
+        "explanation": "The answer is 5.",
+    }
     assert row["responses"] == [by_id(large, "responses.jsonl", "sum-2-3")[0]["key"]]
 
 
-@pytest.mark.parametrize("name", ["large.eval", "tiny.eval", "letters.eval", "limited.json", "tools.eval"])
+@pytest.mark.parametrize(
+    "name", ["large.eval", "tiny.eval", "letters.eval", "limited.json", "tools.eval"]
+)
 def test_the_numbers_are_those_of_inspect_ai(tmp_path: Path, name: str) -> None:
     result = imported(LOGS / name, tmp_path / "out")
     assert result.headlines
@@ -108,7 +125,9 @@ def test_both_numbers_are_told_where_failures_are_hidden(tmp_path: Path) -> None
 
 def test_a_dict_is_a_label_for_each_key_and_groups_are_checked(tmp_path: Path) -> None:
     result = imported(LOGS / "tools.eval", tmp_path / "out")
-    labels = {row["label"]: row for row in by_id(tmp_path / "out", "evaluation_results.jsonl", "picture")}
+    labels = {
+        row["label"]: row for row in by_id(tmp_path / "out", "evaluation_results.jsonl", "picture")
+    }
     assert set(labels) == {"two_marks.right", "two_marks.short"}
     assert [labels[name]["part"] for name in sorted(labels)] == [[0, 2], [1, 2]]
     assert len({row["key"] for row in labels.values()}) == 1
@@ -158,7 +177,9 @@ def test_limits_are_noted(tmp_path: Path) -> None:
         ("cancelled.eval", 6, 4, "the run was cancelled"),
     ],
 )
-def test_a_run_that_did_not_end_is_partial(tmp_path: Path, name: str, planned: int, present: int, note: str) -> None:
+def test_a_run_that_did_not_end_is_partial(
+    tmp_path: Path, name: str, planned: int, present: int, note: str
+) -> None:
     result = imported(LOGS / name, tmp_path / "out")
     assert (result.planned, sum(result.responses.values())) == (planned, present)
     assert any(each.startswith(note) for each in result.notes), result.notes
@@ -211,17 +232,22 @@ def numbers(path: Path) -> dict[str, Headline]:
 
 
 @pytest.mark.parametrize(
-    ("reducer", "reduce"), [("mean", "mean"), ("median", "median"), ("mode", "mode"), ("max", "max"), (None, "mean")]
+    ("reducer", "reduce"),
+    [("mean", "mean"), ("median", "median"), ("mode", "mode"), ("max", "max"), (None, "mean")],
 )
 def test_reducers(tmp_path: Path, reducer: str | None, reduce: str) -> None:
     about = spec(config={"epochs": 3})
     several = [
-        sample(id, epoch, value) for id, values in (("a", "CIC"), ("b", "III")) for epoch, value in enumerate(values, 1)
+        sample(id, epoch, value)
+        for id, values in (("a", "CIC"), ("b", "III"))
+        for epoch, value in enumerate(values, 1)
     ]
     value = {"mean": 1 / 3, "median": 0.5, "mode": 0.5, "max": 0.5}[reduce]
     metrics = {"accuracy": {"name": "accuracy", "value": value, "params": {}}}
     scores = [{"name": "match", "scorer": "match", "reducer": reducer, "metrics": metrics}]
-    path = write_eval(tmp_path / "log.eval", header(eval=about, results={"scores": scores}), several)
+    path = write_eval(
+        tmp_path / "log.eval", header(eval=about, results={"scores": scores}), several
+    )
     result = imported(path, tmp_path / "out")
     assert result.headlines[0].equal, result.headlines
     assert numbers(path)["accuracy"].reduce == reduce
@@ -232,7 +258,14 @@ def test_numbers_that_are_not_means(tmp_path: Path) -> None:
     values = {"mean": 7 / 3, "std": 1.527525, "var": 2.333333, "bootstrap_stderr": 0.7}
     metrics = {name: {"name": name, "value": value, "params": {}} for name, value in values.items()}
     scores = [{"name": "match", "scorer": "match", "metrics": metrics}]
-    scores.append({"name": "match", "scorer": "match", "reducer": "pass_at_2", "metrics": {"mean": {"value": 1.0}}})
+    scores.append(
+        {
+            "name": "match",
+            "scorer": "match",
+            "reducer": "pass_at_2",
+            "metrics": {"mean": {"value": 1.0}},
+        }
+    )
     made = numbers(write_eval(tmp_path / "log.eval", header(results={"scores": scores}), several))
     assert made["std"].ours == pytest.approx(values["std"], abs=1e-5)
     assert made["var"].ours == pytest.approx(values["var"], abs=1e-5)
@@ -241,7 +274,11 @@ def test_numbers_that_are_not_means(tmp_path: Path) -> None:
 
 
 def test_a_text_that_is_not_a_mark_is_named(tmp_path: Path) -> None:
-    score = {"name": "match", "scorer": "match", "metrics": {"accuracy": {"name": "accuracy", "value": 0.5}}}
+    score = {
+        "name": "match",
+        "scorer": "match",
+        "metrics": {"accuracy": {"name": "accuracy", "value": 0.5}},
+    }
     rows = [sample("a"), sample("b", value="about right")]
     write_json(tmp_path / "log.json", header(results={"scores": [score]}), rows)
     result = imported(tmp_path / "log.json", tmp_path / "out")

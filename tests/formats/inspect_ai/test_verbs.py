@@ -29,7 +29,9 @@ def test_failures_bound_the_mean(tmp_path: Path) -> None:
 def test_a_log_needs_no_import(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     shell.environ["XDG_CACHE_HOME"] = str(tmp_path / "cache")
-    counted = shell.call("sql", str(LOGS / "tools.eval"), "select count(*) as n from evaluations", "--json")
+    counted = shell.call(
+        "sql", str(LOGS / "tools.eval"), "select count(*) as n from evaluations", "--json"
+    )
     assert counted.code == 0, counted.said
     assert '"n":4' in counted.out.replace(" ", "")
     compared = shell.call("compare", str(LOGS / "large.eval"), str(LOGS / "tiny.eval"), "--json")
@@ -75,8 +77,15 @@ def test_the_config_of_an_import_says_nothing_about_a_run(tmp_path: Path) -> Non
     told = shell.call("diff", large, tiny, "--json")
     assert told.code == 0, told.said
     assert told.result["config"] is None
-    config = {"name": "mine", "dataset": "q.jsonl", "models": ["demo:small"], "evaluation_methods": ["contains"]}
-    (tmp_path / "q.jsonl").write_text('{"id": "sum-2-3", "question": "What is 2 + 3?", "answer": "5"}\n')
+    config = {
+        "name": "mine",
+        "dataset": "q.jsonl",
+        "models": ["demo:small"],
+        "evaluation_methods": ["contains"],
+    }
+    (tmp_path / "q.jsonl").write_text(
+        '{"id": "sum-2-3", "question": "What is 2 + 3?", "answer": "5"}\n'
+    )
     (tmp_path / "mine.yaml").write_text(json.dumps(config))
     ran = shell.call("run", "mine.yaml", "-o", "mine", "--no-progress")
     assert ran.code == 0, ran.said

@@ -19,14 +19,21 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 pytestmark = pytest.mark.peers
-MISSING_OF_ITS_OWN = "/api/flow"  # which the viewer asks for, and has only where inspect_flow is installed
+MISSING_OF_ITS_OWN = (
+    "/api/flow"  # which the viewer asks for, and has only where inspect_flow is installed
+)
 
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An experiment of the demo model, and one with every outcome."""
     folder = tmp_path_factory.mktemp("view")
-    item = {"id": "sum/1", "question": "What is 7 + 8?", "answer": "15", "metadata": {"kind": "a sum of two"}}
+    item = {
+        "id": "sum/1",
+        "question": "What is 7 + 8?",
+        "answer": "15",
+        "metadata": {"kind": "a sum of two"},
+    }
     town = {"id": "town", "question": "What is the capital of Norway?", "answer": "Bergen"}
     (folder / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in (item, town)))
     config = {
@@ -49,7 +56,17 @@ def address(logs: Path) -> Iterator[str]:
     program = needed("inspect_ai", "inspect")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = [program, "view", "start", "--log-dir", logs, "--host", "127.0.0.1", "--port", str(port)]
+    command = [
+        program,
+        "view",
+        "start",
+        "--log-dir",
+        logs,
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+    ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
     said = next((line for line in process.stdout if "Running on" in line), "")
@@ -63,7 +80,9 @@ def address(logs: Path) -> Iterator[str]:
 def page(address: str) -> Iterator["Page"]:
     """A page of the viewer; the test fails if the page has an error, or asks for anything from elsewhere."""
     chromium = shutil.which("chromium")
-    playwright = pytest.importorskip("playwright.sync_api", reason="make test-browser installs Playwright")
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="make test-browser installs Playwright"
+    )
     if chromium is None:
         pytest.skip("Chromium is not installed")
     problems: list[str] = []
@@ -83,7 +102,9 @@ def page(address: str) -> Iterator["Page"]:
         page.on(
             "request",
             lambda request: (
-                problems.append(request.url) if not request.url.startswith((address, "data:", "blob:")) else None
+                problems.append(request.url)
+                if not request.url.startswith((address, "data:", "blob:"))
+                else None
             ),
         )
         yield page
@@ -101,14 +122,32 @@ def test_a_list_of_logs_and_one_of_samples(page: "Page") -> None:
     page.goto("/")
     shown(page, "solver", "0.5")
     page.goto("/#/logs/demo.eval")
-    shown(page, "exact_match", "contains", "2 Samples", "sum/1", "town", "What is 7 + 8?", "15", "Bergen", "Oslo")
+    shown(
+        page,
+        "exact_match",
+        "contains",
+        "2 Samples",
+        "sum/1",
+        "town",
+        "What is 7 + 8?",
+        "15",
+        "Bergen",
+        "Oslo",
+    )
     page.get_by_text("What is 7 + 8?", exact=True).first.click()
     shown(page, "Sample sum/1 (Epoch 1)")
 
 
 def test_a_sample_has_a_transcript_messages_scores_and_metadata(page: "Page") -> None:
     page.goto("/#/logs/demo.eval/samples/sample/town/1")
-    shown(page, "Info: assay", "scorer: exact_match", "scorer: contains", "What is the capital of Norway?", "Oslo")
+    shown(
+        page,
+        "Info: assay",
+        "scorer: exact_match",
+        "scorer: contains",
+        "What is the capital of Norway?",
+        "Oslo",
+    )
     page.goto("/#/logs/demo.eval/samples/sample/town/1/messages")
     shown(page, "user", "assistant", "What is the capital of Norway?", "Oslo")
     page.goto("/#/logs/demo.eval/samples/sample/sum%2F1/1/scoring")

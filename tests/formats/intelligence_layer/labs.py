@@ -70,5 +70,8 @@ def file_runs(folder: Path) -> RunRepository:
     return FileRunRepository(folder / "root")
 
 
-MAKE_DATASETS: dict[str, Callable[[Path], Any]] = {"memory": memory_datasets, "files": file_datasets}
+MAKE_DATASETS: dict[str, Callable[[Path], Any]] = {
+    "memory": memory_datasets,
+    "files": file_datasets,
+}
 MAKE_RUNS: dict[str, Callable[[Path], Any]] = {"memory": memory_runs, "files": file_runs}

@@ -67,7 +67,10 @@ def test_absolute_evaluation_from_end_to_end(world: World) -> None:
         evaluation.id, description="all", labels={"l"}, metadata={"k": "v"}
     )
     assert overview.statistics == Accuracy(share=1.0, count=3)
-    assert (overview.successful_evaluation_count, overview.crashed_during_evaluation_count) == (3, 1)
+    assert (overview.successful_evaluation_count, overview.crashed_during_evaluation_count) == (
+        3,
+        1,
+    )
     assert overview.failed_evaluation_count == 3
     assert (overview.run_ids, overview.description) == ([run.id], "aggregator : all")
     assert world.aggregations.aggregation_overview(overview.id, Accuracy) == overview
@@ -91,7 +94,10 @@ def test_counts_are_right_if_the_logic_reads_only_a_part(logic: Any, world: Worl
     run = world.ran(world.dataset("a", "b", FAIL_IN_EVALUATION, "d", FAIL_IN_EVALUATION, "f"))
     evaluation = world.evaluator().evaluate_runs(run.id)
     overview = world.aggregator(logic()).aggregate_evaluation(evaluation.id)
-    assert (overview.successful_evaluation_count, overview.crashed_during_evaluation_count) == (4, 2)
+    assert (overview.successful_evaluation_count, overview.crashed_during_evaluation_count) == (
+        4,
+        2,
+    )
 
 
 def test_results_can_be_read_once(world: World) -> None:
@@ -100,7 +106,9 @@ def test_results_can_be_read_once(world: World) -> None:
             return Accuracy(share=len(list(evaluations)), count=len(list(evaluations)))
 
     evaluation = world.evaluator().evaluate_runs(world.ran(world.dataset("a", "b")).id)
-    assert world.aggregator(Twice()).aggregate_evaluation(evaluation.id).statistics == Accuracy(share=2, count=0)
+    assert world.aggregator(Twice()).aggregate_evaluation(evaluation.id).statistics == Accuracy(
+        share=2, count=0
+    )
 
 
 def test_several_evaluations_are_taken_as_one_and_repeated_ids_once(world: World) -> None:
@@ -125,7 +133,10 @@ def test_types_come_from_the_logic() -> None:
         def aggregate(self, evaluations: Any) -> Any: ...
 
     aggregator = World(None).aggregator()
-    assert (aggregator.evaluation_type(), aggregator.aggregated_evaluation_type()) == (Correct, Accuracy)
+    assert (aggregator.evaluation_type(), aggregator.aggregated_evaluation_type()) == (
+        Correct,
+        Accuracy,
+    )
     bare = World(None).aggregator(Bare())
     with pytest.raises(TypeError, match="evaluation_type"):
         bare.evaluation_type()
@@ -148,7 +159,9 @@ def run_overview(id: str, failed: int) -> RunOverview:
     )
 
 
-def evaluation_overview(id: str, *runs: RunOverview, skipped: int | None = None) -> EvaluationOverview:
+def evaluation_overview(
+    id: str, *runs: RunOverview, skipped: int | None = None
+) -> EvaluationOverview:
     return EvaluationOverview(
         run_overviews=frozenset(runs),
         id=id,
@@ -238,15 +251,20 @@ def repository(request: pytest.FixtureRequest, tmp_path: Path) -> AggregationRep
     return KINDS[request.param](tmp_path / "root")
 
 
-def test_overviews_are_read_as_they_were_stored_and_sorted(repository: AggregationRepository) -> None:
+def test_overviews_are_read_as_they_were_stored_and_sorted(
+    repository: AggregationRepository,
+) -> None:
     inner = evaluation_overview("x", run_overview("a", 2), skipped=1)
     stored = [
-        aggregation_overview(inner, id=id, labels={"l"}, metadata={"k": [1, None]}) for id in ("b", "a.1", "a.2", "x/y")
+        aggregation_overview(inner, id=id, labels={"l"}, metadata={"k": [1, None]})
+        for id in ("b", "a.1", "a.2", "x/y")
     ]
     for each in stored:
         repository.store_aggregation_overview(each)
     assert list(repository.aggregation_overview_ids()) == ["a.1", "a.2", "b", "x/y"]
-    assert list(repository.aggregation_overviews(Accuracy)) == sorted(stored, key=lambda each: each.id)
+    assert list(repository.aggregation_overviews(Accuracy)) == sorted(
+        stored, key=lambda each: each.id
+    )
     assert repository.aggregation_overview("nothing", Accuracy) is None
 
 
@@ -270,11 +288,15 @@ class Struct(msgspec.Struct):
         0.5,
         [1, 2],
         AggregatedComparison(
-            scores={"a": PlayerScore(elo=1500.0, elo_standard_error=0.0, win_rate=0.5, num_matches=1)}
+            scores={
+                "a": PlayerScore(elo=1500.0, elo_standard_error=0.0, win_rate=0.5, num_matches=1)
+            }
         ),
     ],
 )
-def test_statistics_may_be_of_any_kind_of_type(statistics: Any, repository: AggregationRepository) -> None:
+def test_statistics_may_be_of_any_kind_of_type(
+    statistics: Any, repository: AggregationRepository
+) -> None:
     repository.store_aggregation_overview(aggregation_overview(statistics=statistics))
     found = repository.aggregation_overview("aggregation", type(statistics))
     assert found is not None
@@ -284,7 +306,9 @@ def test_statistics_may_be_of_any_kind_of_type(statistics: Any, repository: Aggr
 def test_numbers_are_metric_rows(tmp_path: Path) -> None:
     score = PlayerScore(elo=1510.0, elo_standard_error=0.0, win_rate=1.0, num_matches=1)
     statistics = AggregatedComparison(scores={"some run": score})
-    FileAggregationRepository(tmp_path).store_aggregation_overview(aggregation_overview(statistics=statistics))
+    FileAggregationRepository(tmp_path).store_aggregation_overview(
+        aggregation_overview(statistics=statistics)
+    )
     rows = Rows(FolderStore(tmp_path)).metrics("aggregation")
     assert {row["metric_name"]: row["value"] for row in rows} == {
         "scores.some run.elo": 1510.0,
@@ -320,7 +344,11 @@ def test_files_of_the_original_are_read(tmp_path: Path) -> None:
     repository = FileAggregationRepository(tmp_path)
     found = repository.aggregation_overview("11-22", Accuracy)
     assert found is not None
-    assert (found.statistics, found.labels, found.start.microsecond) == (Accuracy(share=0.25, count=2), {"l"}, 123456)
+    assert (found.statistics, found.labels, found.start.microsecond) == (
+        Accuracy(share=0.25, count=2),
+        {"l"},
+        123456,
+    )
     repository.store_aggregation_overview(aggregation_overview(id="ours"))
     assert repository.aggregation_overview_ids() == ["11-22", "ours"]
 
@@ -380,7 +408,9 @@ def test_equal_values_have_no_spread_at_all(value: float) -> None:
 
 
 def match(first: str, second: str, outcome: str = "a_wins") -> ComparisonEvaluation:
-    return ComparisonEvaluation(first_player=first, second_player=second, outcome=MatchOutcome(outcome))
+    return ComparisonEvaluation(
+        first_player=first, second_player=second, outcome=MatchOutcome(outcome)
+    )
 
 
 @pytest.mark.parametrize(
@@ -429,7 +459,11 @@ def test_an_unknown_player_is_a_key_error() -> None:
 
 def test_win_rates_are_points_per_match() -> None:
     matches = [match("a", "b"), match("a", "b", "draw"), match("b", "c", "b_wins")]
-    assert WinRateCalculator(["a", "b", "c"]).calculate(matches) == {"a": 0.75, "b": 0.5 / 3, "c": 1.0}
+    assert WinRateCalculator(["a", "b", "c"]).calculate(matches) == {
+        "a": 0.75,
+        "b": 0.5 / 3,
+        "c": 1.0,
+    }
 
 
 def test_a_player_without_matches_is_named() -> None:
@@ -473,8 +507,12 @@ def test_elo_is_the_same_in_every_order_and_for_every_call() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 20, 39])
-def test_where_the_order_has_no_effect_the_error_is_zero_and_never_nan(count: int, tmp_path: Path) -> None:
-    statistics = MatchesAggregationLogic().aggregate([Matches(comparison_evaluations=[match("a", "b")] * count)])
+def test_where_the_order_has_no_effect_the_error_is_zero_and_never_nan(
+    count: int, tmp_path: Path
+) -> None:
+    statistics = MatchesAggregationLogic().aggregate(
+        [Matches(comparison_evaluations=[match("a", "b")] * count)]
+    )
     for score in statistics.scores.values():
         assert score.elo_standard_error == pytest.approx(0.0, abs=1e-9)
     repository = FileAggregationRepository(tmp_path)
@@ -486,7 +524,10 @@ def test_where_the_order_has_no_effect_the_error_is_zero_and_never_nan(count: in
 
 def test_matches_of_examples_are_taken_together() -> None:
     matches = some_matches(30)
-    nested = [Matches(comparison_evaluations=matches[:10]), Matches(comparison_evaluations=matches[10:])]
+    nested = [
+        Matches(comparison_evaluations=matches[:10]),
+        Matches(comparison_evaluations=matches[10:]),
+    ]
     flat = ComparisonEvaluationAggregationLogic().aggregate(matches)
     assert MatchesAggregationLogic().aggregate(iter(nested)) == flat
 

@@ -25,7 +25,10 @@ from assay.formats.intelligence_layer.evaluation import (
     FileBenchmark,
     FileBenchmarkRepository,
 )
-from assay.formats.intelligence_layer.graders import extract_latency_from_trace, extract_token_count_from_trace
+from assay.formats.intelligence_layer.graders import (
+    extract_latency_from_trace,
+    extract_token_count_from_trace,
+)
 from assay.formats.intelligence_layer.logics import (
     create_aggregation_logic_identifier,
     create_evaluation_logic_identifier,
@@ -71,7 +74,9 @@ def benchmarks(world: World, tmp_path: Path) -> FileBenchmarkRepository:
 def test_a_benchmark_is_executed_with_one_task_after_another(world: World, tmp_path: Path) -> None:
     dataset = world.dataset("a", "b", FAIL_IN_TASK)
     repository = benchmarks(world, tmp_path)
-    created = repository.create_benchmark(dataset, Equality(), CountCorrect(), "mine", {"k": 1}, "about it")
+    created = repository.create_benchmark(
+        dataset, Equality(), CountCorrect(), "mine", {"k": 1}, "about it"
+    )
     assert isinstance(created, Benchmark)
     found = benchmarks(world, tmp_path).get_benchmark(created.id, Equality(), CountCorrect())
     assert found is not None
@@ -80,7 +85,12 @@ def test_a_benchmark_is_executed_with_one_task_after_another(world: World, tmp_p
     second = found.execute(Asking(), "asking", max_workers=2)
     plain, asking = created.executions()
     assert (plain.id, asking.id) == (first, second)
-    assert (plain.name, plain.description, plain.labels, plain.metadata) == ("plain", "described", {"l"}, {"m": 2})
+    assert (plain.name, plain.description, plain.labels, plain.metadata) == (
+        "plain",
+        "described",
+        {"l"},
+        {"m": 2},
+    )
     assert (plain.run_successful_count, plain.run_failed_count) == (2, 1)
     assert (plain.eval_successful_count, plain.eval_failed_count) == (2, 0)
     assert plain.statistics == {"share": 1.0, "count": 2}
@@ -96,8 +106,12 @@ def test_a_benchmark_is_executed_with_one_task_after_another(world: World, tmp_p
 
 
 @pytest.mark.parametrize("inputs", [(), (FAIL_IN_TASK,)])
-def test_averages_of_nothing_are_zero(inputs: tuple[str, ...], world: World, tmp_path: Path) -> None:
-    created = benchmarks(world, tmp_path).create_benchmark(world.dataset(*inputs), Equality(), CountCorrect(), "b")
+def test_averages_of_nothing_are_zero(
+    inputs: tuple[str, ...], world: World, tmp_path: Path
+) -> None:
+    created = benchmarks(world, tmp_path).create_benchmark(
+        world.dataset(*inputs), Equality(), CountCorrect(), "b"
+    )
     execution = created.execution(created.execute(Asking(), "x"))
     assert execution is not None
     assert (execution.run_success_avg_latency, execution.run_success_avg_token_count) == (0, 0)
@@ -153,7 +167,10 @@ def test_types_have_schemas() -> None:
     assert type_to_schema(None) == {"type": "null"}
     assert type_to_schema(int | None) == {"anyOf": [{"type": "integer"}, {"type": "null"}]}
     assert type_to_schema(list[int]) == {"type": "array", "items": {"type": "integer"}}
-    assert type_to_schema(dict[str, int]) == {"type": "object", "additionalProperties": {"type": "integer"}}
+    assert type_to_schema(dict[str, int]) == {
+        "type": "object",
+        "additionalProperties": {"type": "integer"},
+    }
     assert type_to_schema(Model)["properties"]["tags"]["items"] == {"type": "string"}
     for kind, field in ((Plain, "name"), (Struct, "age")):
         assert field in str(type_to_schema(kind))
@@ -192,14 +209,21 @@ def span(name: str, parent: Any = None, output: Any = None, microseconds: int = 
         parent_id=parent,
         start_time=NOON,
         end_time=NOON + timedelta(microseconds=microseconds),
-        attributes=SpanAttributes() if output is None else TaskSpanAttributes(input=None, output=output),
+        attributes=SpanAttributes()
+        if output is None
+        else TaskSpanAttributes(input=None, output=output),
         events=[],
         status=SpanStatus.OK,
     )
 
 
 def test_latency_is_that_of_the_one_root() -> None:
-    assert extract_latency_from_trace([span("root", microseconds=1500), span("in", uuid4(), microseconds=9)]) == 1500
+    assert (
+        extract_latency_from_trace(
+            [span("root", microseconds=1500), span("in", uuid4(), microseconds=9)]
+        )
+        == 1500
+    )
     tracer = InMemoryTracer()
     Upper().run("a", tracer)
     assert extract_latency_from_trace(tracer.export_for_viewing()) >= 0

@@ -54,7 +54,10 @@ def test_matches_are_followed_and_ranked_by_what_ran(world: World, shell: Shell)
     shown = shell.call("trace", folder, "e1").out
     assert shown.count("  match evaluation") == 3
     assert shown.count(f"{runs[1]} wins\n") == 4  # two matches, each with its one seat
-    by_run, by_model = shell.call("rank", folder, "--json"), shell.call("rank", folder, "--by", "model_name", "--json")
+    by_run, by_model = (
+        shell.call("rank", folder, "--json"),
+        shell.call("rank", folder, "--by", "model_name", "--json"),
+    )
     assert all(run in by_run.out for run in runs)
     assert '"Long"' in by_model.out
     assert '"Short"' in by_model.out

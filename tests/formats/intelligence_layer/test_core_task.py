@@ -23,7 +23,11 @@ def test_run_traces_input_and_output_under_the_name_of_the_class() -> None:
     assert Answering().run(Question(text="hi"), tracer) == Reply(text="HI", length=2)
     (span,) = tracer.entries
     assert isinstance(span, InMemoryTaskSpan)
-    assert (span.name, span.input, span.output) == ("Answering", Question(text="hi"), Reply(text="HI", length=2))
+    assert (span.name, span.input, span.output) == (
+        "Answering",
+        Question(text="hi"),
+        Reply(text="HI", length=2),
+    )
 
 
 def test_run_lets_the_exception_through_and_traces_it() -> None:
@@ -49,7 +53,9 @@ def test_run_concurrently_keeps_the_order_and_the_limit() -> None:
             return -input
 
     tracer = InMemoryTracer()
-    assert Slow().run_concurrently(range(9), tracer, concurrency_limit=3) == [-number for number in range(9)]
+    assert Slow().run_concurrently(range(9), tracer, concurrency_limit=3) == [
+        -number for number in range(9)
+    ]
     assert most == [3]
     (outer,) = tracer.entries
     assert outer.name == "Concurrent Slow tasks"  # type: ignore[union-attr]

@@ -46,9 +46,15 @@ Make = Callable[[Path], Tracer]
 KINDS: dict[str, Make] = {
     "memory": lambda folder: InMemoryTracer(),
     "file": lambda folder: FileTracer(folder / "deep" / "trace.jsonl"),
-    "composite": lambda folder: CompositeTracer([InMemoryTracer(), FileTracer(folder / "trace.jsonl")]),
-    "run in memory": lambda folder: InMemoryRunRepository().create_tracer_for_example("run", "example"),
-    "run in files": lambda folder: FileRunRepository(folder).create_tracer_for_example("run", "example"),
+    "composite": lambda folder: CompositeTracer(
+        [InMemoryTracer(), FileTracer(folder / "trace.jsonl")]
+    ),
+    "run in memory": lambda folder: InMemoryRunRepository().create_tracer_for_example(
+        "run", "example"
+    ),
+    "run in files": lambda folder: FileRunRepository(folder).create_tracer_for_example(
+        "run", "example"
+    ),
 }
 every_kind = pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
 
@@ -84,15 +90,24 @@ def test_task_spans_have_input_and_output(make: Make, tmp_path: Path) -> None:
 
 @every_kind
 @pytest.mark.parametrize("is_task", [False, True])
-def test_an_exception_is_logged_and_makes_an_error(make: Make, is_task: bool, tmp_path: Path) -> None:
+def test_an_exception_is_logged_and_makes_an_error(
+    make: Make, is_task: bool, tmp_path: Path
+) -> None:
     tracer = make(tmp_path)
-    with pytest.raises(ZeroDivisionError), tracer.task_span("t", 1) if is_task else tracer.span("t"):
+    with (
+        pytest.raises(ZeroDivisionError),
+        tracer.task_span("t", 1) if is_task else tracer.span("t"),
+    ):
         raise ZeroDivisionError("by nothing")
     (exported,) = tracer.export_for_viewing()
     assert exported.status is SpanStatus.ERROR
     (event,) = exported.events
     error = ErrorValue.model_validate(event.body)
-    assert (event.message, error.error_type, error.message) == ("by nothing", "ZeroDivisionError", "by nothing")
+    assert (event.message, error.error_type, error.message) == (
+        "by nothing",
+        "ZeroDivisionError",
+        "by nothing",
+    )
     assert "raise ZeroDivisionError" in error.stack_trace
     assert not is_task or exported.attributes.output is None  # type: ignore[union-attr]
 
@@ -171,13 +186,18 @@ def test_threads_share_a_span(make: Make, tmp_path: Path) -> None:
             thread.join()
     spans = tracer.export_for_viewing()
     assert {span.name for span in spans} == {"outer", *(f"inner {number}" for number in range(8))}
-    assert all(span.events[0].body == int(str(span.name)[6:]) for span in spans if span.name != "outer")
+    assert all(
+        span.events[0].body == int(str(span.name)[6:]) for span in spans if span.name != "outer"
+    )
 
 
 def test_values_that_are_no_json_are_stored_as_text(tmp_path: Path) -> None:
     lock = threading.Lock()
     for number, tracer in enumerate(
-        [FileTracer(tmp_path / "t.jsonl"), FileRunRepository(tmp_path).create_tracer_for_example("run", "e")]
+        [
+            FileTracer(tmp_path / "t.jsonl"),
+            FileRunRepository(tmp_path).create_tracer_for_example("run", "e"),
+        ]
     ):
         with tracer.task_span("task", lock) as span:
             span.log("lock", {"lock": lock})
@@ -194,13 +214,26 @@ def test_a_file_has_the_lines_of_the_original(tmp_path: Path) -> None:
     tracer = FileTracer(str(tmp_path / "trace.jsonl"))
     with tracer.task_span("task", {"in": 1}) as task, task.span("step") as step:
         step.log("message", "value")
-    lines = [msgspec.json.decode(line) for line in (tmp_path / "trace.jsonl").read_bytes().splitlines()]
-    assert [line["entry_type"] for line in lines] == ["StartTask", "StartSpan", "PlainEntry", "EndSpan", "EndTask"]
+    lines = [
+        msgspec.json.decode(line) for line in (tmp_path / "trace.jsonl").read_bytes().splitlines()
+    ]
+    assert [line["entry_type"] for line in lines] == [
+        "StartTask",
+        "StartSpan",
+        "PlainEntry",
+        "EndSpan",
+        "EndTask",
+    ]
     root = lines[0]["entry"]["uuid"]
     assert {line["trace_id"] for line in lines} == {root}
     assert lines[0]["entry"].keys() == {"uuid", "parent", "name", "start", "input", "trace_id"}
     assert lines[0]["entry"]["start"].endswith("Z")
-    assert lines[4]["entry"] | {"end": ""} == {"uuid": root, "end": "", "output": None, "status_code": "OK"}
+    assert lines[4]["entry"] | {"end": ""} == {
+        "uuid": root,
+        "end": "",
+        "output": None,
+        "status_code": "OK",
+    }
 
 
 def test_an_older_file_of_the_original_is_read(tmp_path: Path) -> None:
@@ -219,11 +252,23 @@ def test_an_older_file_of_the_original_is_read(tmp_path: Path) -> None:
         ),
         (
             "StartSpan",
-            {"uuid": step, "parent": task, "name": "step", "start": "2024-05-22T09:43:37.5Z", "trace_id": trace},
+            {
+                "uuid": step,
+                "parent": task,
+                "name": "step",
+                "start": "2024-05-22T09:43:37.5Z",
+                "trace_id": trace,
+            },
         ),
         (
             "PlainEntry",
-            {"message": "m", "value": "v", "timestamp": "2024-05-22T09:43:37.6Z", "parent": step, "trace_id": trace},
+            {
+                "message": "m",
+                "value": "v",
+                "timestamp": "2024-05-22T09:43:37.6Z",
+                "parent": step,
+                "trace_id": trace,
+            },
         ),
         ("EndSpan", {"uuid": step, "end": "2024-05-22T09:43:37.7Z"}),
         ("EndTask", {"uuid": task, "end": "2024-05-22T09:43:37.8Z", "output": "output"}),
@@ -298,7 +343,9 @@ def test_a_tracer_of_ones_own_may_fail_to_log() -> None:
             self._log_span(span, name, timestamp)
             return span
 
-        def task_span(self, task_name: str, input: Any, timestamp: datetime | None = None) -> "PickyTask":
+        def task_span(
+            self, task_name: str, input: Any, timestamp: datetime | None = None
+        ) -> "PickyTask":
             span = PickyTask(context=self.context)
             self._log_task(span, task_name, input, timestamp)
             return span
@@ -341,9 +388,13 @@ def test_exported_spans_have_the_methods_of_models() -> None:
 
 
 def test_open_telemetry_gets_the_same_spans() -> None:
-    sdk = pytest.importorskip("opentelemetry.sdk.trace", reason="opentelemetry-sdk is not installed")
+    sdk = pytest.importorskip(
+        "opentelemetry.sdk.trace", reason="opentelemetry-sdk is not installed"
+    )
     export = pytest.importorskip("opentelemetry.sdk.trace.export")
-    memory = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter").InMemorySpanExporter()
+    memory = pytest.importorskip(
+        "opentelemetry.sdk.trace.export.in_memory_span_exporter"
+    ).InMemorySpanExporter()
     provider = sdk.TracerProvider()
     provider.add_span_processor(export.SimpleSpanProcessor(memory))
     _check_open_telemetry(provider.get_tracer("test"), lambda: memory.get_finished_spans())
@@ -354,9 +405,16 @@ def test_open_telemetry_needs_no_more_than_its_interface() -> None:
     ended: list[Any] = []
 
     class Recorded(trace.NonRecordingSpan):
-        def __init__(self, name: str, parent: Any, attributes: dict[str, Any], start_time: int | None) -> None:
+        def __init__(
+            self, name: str, parent: Any, attributes: dict[str, Any], start_time: int | None
+        ) -> None:
             super().__init__(trace.SpanContext(trace_id=1, span_id=id(self), is_remote=False))
-            self.name, self.parent, self.attributes, self.start_time = name, parent, attributes, start_time
+            self.name, self.parent, self.attributes, self.start_time = (
+                name,
+                parent,
+                attributes,
+                start_time,
+            )
             self.events: list[Any] = []
 
         @property
@@ -366,7 +424,9 @@ def test_open_telemetry_needs_no_more_than_its_interface() -> None:
         def set_attribute(self, key: str, value: Any) -> None:
             self.attributes[key] = value
 
-        def add_event(self, name: str, attributes: Any = None, timestamp: int | None = None) -> None:
+        def add_event(
+            self, name: str, attributes: Any = None, timestamp: int | None = None
+        ) -> None:
             self.events.append(SimpleNamespace(name=name, attributes=attributes))
 
         def set_status(self, status: Any, description: str | None = None) -> None:
@@ -376,8 +436,12 @@ def test_open_telemetry_needs_no_more_than_its_interface() -> None:
             ended.append(self)
 
     class Recorder:
-        def start_span(self, name: str, context: Any, attributes: dict[str, Any], start_time: int | None) -> Any:
-            return Recorded(name, trace.get_current_span(context).get_span_context(), attributes, start_time)
+        def start_span(
+            self, name: str, context: Any, attributes: dict[str, Any], start_time: int | None
+        ) -> Any:
+            return Recorded(
+                name, trace.get_current_span(context).get_span_context(), attributes, start_time
+            )
 
     _check_open_telemetry(Recorder(), lambda: ended)
 
@@ -397,16 +461,29 @@ def _check_open_telemetry(tracer: Any, finished: Callable[[], Any]) -> None:
         Failing().run(Question(text="q"), OpenTelemetryTracer(tracer))
     spans = {span.name: span for span in finished()}
     assert spans.keys() == {"Failing", "step", "elsewhere"}
-    assert spans["Failing"].attributes == {"type": "TASK_SPAN", "input": '{"text":"q"}', "output": '"out"'}
+    assert spans["Failing"].attributes == {
+        "type": "TASK_SPAN",
+        "input": '{"text":"q"}',
+        "output": '"out"',
+    }
     assert spans["step"].attributes == {"type": "SPAN"}
     assert spans["step"].start_time == int(datetime(2024, 1, 1, tzinfo=UTC).timestamp() * 1e9)
-    assert [(event.name, event.attributes["value"]) for event in spans["step"].events] == [("m", '{"v":1}')]
-    assert {spans[name].parent.span_id for name in ("step", "elsewhere")} == {spans["Failing"].context.span_id}
-    assert (spans["step"].status.status_code.name, spans["Failing"].status.status_code.name) == ("OK", "ERROR")
+    assert [(event.name, event.attributes["value"]) for event in spans["step"].events] == [
+        ("m", '{"v":1}')
+    ]
+    assert {spans[name].parent.span_id for name in ("step", "elsewhere")} == {
+        spans["Failing"].context.span_id
+    }
+    assert (spans["step"].status.status_code.name, spans["Failing"].status.status_code.name) == (
+        "OK",
+        "ERROR",
+    )
     assert spans["Failing"].events[-1].name == "'k'"
 
 
-def test_open_telemetry_cannot_see_its_spans_and_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open_telemetry_cannot_see_its_spans_and_says_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     import sys
 
     with pytest.raises(NotImplementedError):

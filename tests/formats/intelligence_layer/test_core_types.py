@@ -96,7 +96,9 @@ def test_plain_json_is_its_own_json(value: Any) -> None:
         assert from_json(value, anything) == value
 
 
-@pytest.mark.parametrize(("data", "type"), [("1", int), (None, str), ({"txt": "q"}, Question), (1, list[Question])])
+@pytest.mark.parametrize(
+    ("data", "type"), [("1", int), (None, str), ({"txt": "q"}, Question), (1, list[Question])]
+)
 def test_what_does_not_fit_is_refused_as_pydantic_does(data: Any, type: Any) -> None:
     with pytest.raises(pydantic.ValidationError):
         from_json(data, type)

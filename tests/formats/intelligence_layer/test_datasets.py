@@ -50,7 +50,11 @@ class Hub:
 
             def ls(self, path: str, detail: bool = True) -> list[str]:
                 assert not detail
-                below = (name.removeprefix(f"{path}/") for name in hub.files if name.startswith(f"{path}/"))
+                below = (
+                    name.removeprefix(f"{path}/")
+                    for name in hub.files
+                    if name.startswith(f"{path}/")
+                )
                 return sorted({f"{path}/{name.split('/')[0]}" for name in below})
 
             def write_text(self, path: str, value: str, encoding: str) -> None:
@@ -65,7 +69,9 @@ class Hub:
 
         self.HfFileSystem = HfFileSystem
 
-    def create_repo(self, repo_id: str, token: str, repo_type: str, private: bool, exist_ok: bool) -> None:
+    def create_repo(
+        self, repo_id: str, token: str, repo_type: str, private: bool, exist_ok: bool
+    ) -> None:
         assert (token, repo_type, private, exist_ok) == ("token", "dataset", True, True)
         self.repositories.add(repo_id)
 
@@ -85,7 +91,9 @@ PLACES = ["memory", "files", "original files", "hub", "fsspec"]
 
 
 @pytest.fixture(params=PLACES)
-def repository(request: pytest.FixtureRequest, tmp_path: Path, hub: Hub) -> Iterator[DatasetRepository]:
+def repository(
+    request: pytest.FixtureRequest, tmp_path: Path, hub: Hub
+) -> Iterator[DatasetRepository]:
     match request.param:
         case "memory":
             yield InMemoryDatasetRepository()
@@ -96,11 +104,16 @@ def repository(request: pytest.FixtureRequest, tmp_path: Path, hub: Hub) -> Iter
         case "hub":
             yield HuggingFaceDatasetRepository("owner/name", "token", True)
         case _:
-            yield FileSystemDatasetRepository(fsspec.filesystem("memory"), Path("/") / tmp_path.name)
+            yield FileSystemDatasetRepository(
+                fsspec.filesystem("memory"), Path("/") / tmp_path.name
+            )
 
 
 def questions(*ids: str) -> list[Example[Question, str]]:
-    return [Example(input=Question(text=f"question {id}"), expected_output=f"answer {id}", id=id) for id in ids]
+    return [
+        Example(input=Question(text=f"question {id}"), expected_output=f"answer {id}", id=id)
+        for id in ids
+    ]
 
 
 def read(repository: DatasetRepository, id: str) -> list[Example[Question, str]]:
@@ -120,8 +133,12 @@ def test_examples_come_back_sorted_by_id_as_text(repository: DatasetRepository) 
 
 
 def test_a_dataset_has_name_labels_and_metadata(repository: DatasetRepository) -> None:
-    created = repository.create_dataset(questions("a"), "sums", "own id", {"maths", "easy"}, {"version": 2})
-    assert created == Dataset(id="own id", name="sums", labels={"maths", "easy"}, metadata={"version": 2})
+    created = repository.create_dataset(
+        questions("a"), "sums", "own id", {"maths", "easy"}, {"version": 2}
+    )
+    assert created == Dataset(
+        id="own id", name="sums", labels={"maths", "easy"}, metadata={"version": 2}
+    )
     assert repository.dataset("own id") == created
     plain = repository.create_dataset(questions("a"), "other")
     assert (plain.labels, plain.metadata) == (set(), {})
@@ -157,7 +174,10 @@ def test_unknown_datasets_and_examples(repository: DatasetRepository) -> None:
 
 
 def test_a_deleted_dataset_is_gone_and_may_be_deleted_again(repository: DatasetRepository) -> None:
-    kept, gone = repository.create_dataset(questions("a"), "kept"), repository.create_dataset(questions("b"), "gone")
+    kept, gone = (
+        repository.create_dataset(questions("a"), "kept"),
+        repository.create_dataset(questions("b"), "gone"),
+    )
     read(repository, gone.id)
     for _ in range(2):
         repository.delete_dataset(gone.id)
@@ -171,20 +191,26 @@ def test_a_deleted_dataset_is_gone_and_may_be_deleted_again(repository: DatasetR
 
 def test_examples_can_be_skipped(repository: DatasetRepository) -> None:
     dataset = repository.create_dataset(questions("a", "b", "c"), "sums")
-    found = repository.examples(dataset.id, Question, str, examples_to_skip=frozenset({"a", "c", "z"}))
+    found = repository.examples(
+        dataset.id, Question, str, examples_to_skip=frozenset({"a", "c", "z"})
+    )
     assert [example.id for example in found] == ["b"]
 
 
 @pytest.mark.parametrize("value", [1, "text", None, True, [1, {"a": None}]])
 def test_plain_types_are_inputs(repository: DatasetRepository, value: Any) -> None:
-    dataset = repository.create_dataset([Example(input=value, expected_output=value, id="a")], "plain")
+    dataset = repository.create_dataset(
+        [Example(input=value, expected_output=value, id="a")], "plain"
+    )
     (example,) = repository.examples(dataset.id, type(value), type(value))
     assert example == Example(input=value, expected_output=value, id="a")
     assert example.input.__class__ is value.__class__
 
 
 @pytest.mark.parametrize("kind", [Question, QuestionData, QuestionStruct])
-def test_the_type_of_reading_counts_not_that_of_writing(repository: DatasetRepository, kind: Any) -> None:
+def test_the_type_of_reading_counts_not_that_of_writing(
+    repository: DatasetRepository, kind: Any
+) -> None:
     examples = [Example(input={"text": "q"}, expected_output=QuestionData("a"), id="a")]
     dataset = repository.create_dataset(examples, "dicts")
     (example,) = repository.examples(dataset.id, kind, kind)
@@ -206,34 +232,53 @@ def test_ids_are_any_text(repository: DatasetRepository, tmp_path: Path) -> None
     assert list(repository.dataset_ids()) == sorted(ODD_IDS)
     for id in ODD_IDS:
         assert [example.id for example in read(repository, id)] == sorted(ODD_IDS)
-        assert repository.example(id, id, Question, str) == next(each for each in examples if each.id == id)
+        assert repository.example(id, id, Question, str) == next(
+            each for each in examples if each.id == id
+        )
     assert not (tmp_path / "up").exists()
 
 
 def test_an_empty_dataset_and_an_iterator(repository: DatasetRepository) -> None:
     assert read(repository, repository.create_dataset([], "empty").id) == []
-    assert len(read(repository, repository.create_dataset(iter(questions("a", "b")), "iterator").id)) == 2
+    assert (
+        len(read(repository, repository.create_dataset(iter(questions("a", "b")), "iterator").id))
+        == 2
+    )
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(st.characters(codec="utf-8")),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.text(st.characters(codec="utf-8")),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters(codec="utf-8")), inner, max_size=3)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(st.characters(codec="utf-8")), inner, max_size=3)
     ),
     max_leaves=6,
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None
+)
 @given(
     rows=st.dictionaries(
-        st.text(st.characters(codec="utf-8"), min_size=1), st.tuples(json_values, json_values), max_size=5
+        st.text(st.characters(codec="utf-8"), min_size=1),
+        st.tuples(json_values, json_values),
+        max_size=5,
     )
 )
 @pytest.mark.parametrize("place", ["memory", "files"])
 def test_whatever_json_holds_comes_back(place: str, rows: dict[str, Any], tmp_path: Path) -> None:
-    repository = InMemoryDatasetRepository() if place == "memory" else FileDatasetRepository(tmp_path / "root")
-    examples = [Example(input=given, expected_output=wanted, id=id) for id, (given, wanted) in rows.items()]
+    repository = (
+        InMemoryDatasetRepository()
+        if place == "memory"
+        else FileDatasetRepository(tmp_path / "root")
+    )
+    examples = [
+        Example(input=given, expected_output=wanted, id=id) for id, (given, wanted) in rows.items()
+    ]
     dataset = repository.create_dataset(examples, "any")
     found = list(repository.examples(dataset.id, Any, Any))
     assert found == sorted(examples, key=lambda example: example.id)
@@ -258,7 +303,12 @@ def test_examples_and_datasets_have_ids_and_share_no_defaults() -> None:
 def test_examples_and_datasets_print_as_lines() -> None:
     example = Example(input="q", expected_output="a", id="e1", metadata={"k": 1})
     assert str(example) == repr(example)
-    assert str(example).splitlines() == ["Example ID = e1", "Input = q", "Expected output = a", "Metadata = {'k': 1}"]
+    assert str(example).splitlines() == [
+        "Example ID = e1",
+        "Input = q",
+        "Expected output = a",
+        "Metadata = {'k': 1}",
+    ]
     shown = str(Dataset(id="d", name="n", labels={"l"}))
     assert shown.splitlines() == ["Dataset ID = d", "Name = n", "Labels = {'l'}", "Metadata = {}"]
 
@@ -270,14 +320,18 @@ def test_an_example_is_a_tree_without_markup_or_control_characters() -> None:
     assert lines[0] == "Example: e1"
     assert "[b]q\\x1b[31m" in lines[2]
     assert not any("Metadata" in line for line in lines)
-    console.print(Example(input="q", expected_output="a", id="e1", metadata={"k": 1})._rich_render())
+    console.print(
+        Example(input="q", expected_output="a", id="e1", metadata={"k": 1})._rich_render()
+    )
     assert "Metadata" in console.export_text()
     console.file.close()
 
 
 def test_an_empty_id_is_refused() -> None:
     with pytest.raises(ValueError, match="id"):
-        InMemoryDatasetRepository().create_dataset([Example(input=1, expected_output=1, id="")], "no id")
+        InMemoryDatasetRepository().create_dataset(
+            [Example(input=1, expected_output=1, id="")], "no id"
+        )
 
 
 # ---- files
@@ -285,7 +339,11 @@ def test_an_empty_id_is_refused() -> None:
 
 def test_files_are_ours_and_the_commands_read_them(tmp_path: Path) -> None:
     dataset = FileDatasetRepository(tmp_path).create_dataset(questions("b", "a"), "sums", id="d")
-    assert {path.name for path in (tmp_path / "datasets" / "d").iterdir()} == {"items.jsonl", "manifest.json", ".lock"}
+    assert {path.name for path in (tmp_path / "datasets" / "d").iterdir()} == {
+        "items.jsonl",
+        "manifest.json",
+        ".lock",
+    }
     items = list(Datasets(FolderStore(tmp_path)).items(dataset.id))
     assert [(item.id, item.data, item.ground_truth) for item in items] == [
         ("a", {"text": "question a"}, "answer a"),
@@ -295,10 +353,16 @@ def test_files_are_ours_and_the_commands_read_them(tmp_path: Path) -> None:
 
 
 def test_rows_that_others_stored_are_sorted_when_read(tmp_path: Path) -> None:
-    rows = [{"id": "b", "data": {"text": "q"}, "ground_truth": "x"}, {"id": "a", "data": {"text": "p"}}]
+    rows = [
+        {"id": "b", "data": {"text": "q"}, "ground_truth": "x"},
+        {"id": "a", "data": {"text": "p"}},
+    ]
     Datasets(FolderStore(tmp_path)).create(rows, name="core", id="d")
     found = FileDatasetRepository(tmp_path).examples("d", Question, Any)  # type: ignore[arg-type]
-    assert [(example.id, example.expected_output) for example in found] == [("a", {"text": "p"}), ("b", "x")]
+    assert [(example.id, example.expected_output) for example in found] == [
+        ("a", {"text": "p"}),
+        ("b", "x"),
+    ]
 
 
 def test_the_folders_of_the_original_are_read(tmp_path: Path) -> None:
@@ -308,7 +372,12 @@ def test_the_folders_of_the_original_are_read(tmp_path: Path) -> None:
     (folder / "their dataset.json").write_text(json.dumps(about))
     lines = [
         {"input": {"text": "two"}, "expected_output": "2", "id": "2", "metadata": None},
-        {"input": {"text": "one"}, "expected_output": "1", "id": "1", "metadata": {"n": float("nan")}},
+        {
+            "input": {"text": "one"},
+            "expected_output": "1",
+            "id": "1",
+            "metadata": {"n": float("nan")},
+        },
     ]
     (folder / "their dataset.jsonl").write_text("\n".join(json.dumps(line) for line in lines))
     repository = FileDatasetRepository(tmp_path)
@@ -348,7 +417,9 @@ def test_a_dataset_whose_bytes_have_changed_is_refused(tmp_path: Path) -> None:
 
 def test_a_large_dataset_in_another_order_is_streamed_from_disk(tmp_path: Path) -> None:
     repository = FileDatasetRepository(tmp_path)
-    dataset = repository.create_dataset((Example(input=n, expected_output=n, id=str(n)) for n in range(3000)), "many")
+    dataset = repository.create_dataset(
+        (Example(input=n, expected_output=n, id=str(n)) for n in range(3000)), "many"
+    )
     numbers = [example.input for example in repository.examples(dataset.id, int, int)]
     assert numbers == sorted(range(3000), key=str)
 
@@ -361,7 +432,12 @@ def test_the_hub_has_the_layout_of_the_original(hub: Hub) -> None:
     repository.create_dataset(questions("b", "a"), "sums", id="d")
     folder = "datasets/owner/name/datasets/d"
     assert hub.files.keys() == {f"{folder}/d.json", f"{folder}/d.jsonl"}
-    assert json.loads(hub.files[f"{folder}/d.json"]) == {"id": "d", "name": "sums", "labels": [], "metadata": {}}
+    assert json.loads(hub.files[f"{folder}/d.json"]) == {
+        "id": "d",
+        "name": "sums",
+        "labels": [],
+        "metadata": {},
+    }
     first, second = hub.files[f"{folder}/d.jsonl"].split("\n")
     assert json.loads(first) == {
         "input": {"text": "question a"},
@@ -411,7 +487,9 @@ def test_the_hub_needs_a_name_and_its_package(monkeypatch: pytest.MonkeyPatch, h
 
 
 def test_a_single_hugging_face_dataset_is_read_only() -> None:
-    rows = [{"question": f"q{n}", "choices": ["w", "x", "y", "z"], "answer": n % 4} for n in range(12)]
+    rows = [
+        {"question": f"q{n}", "choices": ["w", "x", "y", "z"], "answer": n % 4} for n in range(12)
+    ]
     repository = SingleHuggingfaceDatasetRepository({"train": [], "test": rows})
     found = list(repository.examples("any", MultipleChoiceInput, str, frozenset({"3"})))
     assert [example.id for example in found] == sorted(str(n) for n in range(12) if n != 3)

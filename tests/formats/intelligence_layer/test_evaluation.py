@@ -46,7 +46,9 @@ class Seen(BaseModel):
 class See(EvaluationLogic[str, str, str, Seen]):
     """Says which runs it was given, in order."""
 
-    def do_evaluate(self, example: Example[str, str], *output: SuccessfulExampleOutput[str]) -> Seen:
+    def do_evaluate(
+        self, example: Example[str, str], *output: SuccessfulExampleOutput[str]
+    ) -> Seen:
         assert all(each.example_id == example.id for each in output)
         return Seen(outputs=[each.run_id for each in output])
 
@@ -69,7 +71,9 @@ def test_good_examples_failed_runs_and_failed_evaluations_are_told_apart(
     failed = world.evaluations.example_evaluation(overview.id, "e5", Correct)
     assert failed is not None
     assert isinstance(failed.result, FailedExampleEvaluation)
-    assert failed.result.error_message.startswith("<class 'RuntimeError'>: cannot judge FAIL IN EVALUATION\n")
+    assert failed.result.error_message.startswith(
+        "<class 'RuntimeError'>: cannot judge FAIL IN EVALUATION\n"
+    )
     assert "Traceback" in failed.result.error_message
     assert 'FAILED EVALUATION: example "e5", RuntimeError: "cannot judge' in capsys.readouterr().out
     stored = world.evaluations.evaluation_overview(overview.id)
@@ -121,7 +125,10 @@ def test_runs_of_different_sizes_are_refused_or_compared_on_what_they_share(worl
 
 def test_runs_of_one_size_over_different_examples_are_refused_too(world: World) -> None:
     dataset = world.dataset("a", "b", "c")
-    one, other = world.run("one", dataset, {"e0": "A", "e1": "B"}), world.run("other", dataset, {"e1": "B", "e2": "C"})
+    one, other = (
+        world.run("one", dataset, {"e0": "A", "e1": "B"}),
+        world.run("other", dataset, {"e1": "B", "e2": "C"}),
+    )
     with pytest.raises(ValueError, match="2 examples are not in all of them"):
         world.evaluator(See()).evaluate_runs(one, other)
 
@@ -180,7 +187,10 @@ def test_without_any_output_a_single_output_logic_fails_the_example(world: World
 
 def test_two_runs_fail_each_example_of_a_single_output_logic(world: World) -> None:
     dataset = world.dataset("a", "b")
-    one, other = world.run("one", dataset, {"e0": "A", "e1": "B"}), world.run("other", dataset, {"e0": "A", "e1": "B"})
+    one, other = (
+        world.run("one", dataset, {"e0": "A", "e1": "B"}),
+        world.run("other", dataset, {"e0": "A", "e1": "B"}),
+    )
     overview = world.evaluator().evaluate_runs(one, other)
     assert (overview.successful_evaluation_count, overview.failed_evaluation_count) == (0, 2)
     (first, _) = world.evaluations.failed_example_evaluations(overview.id, Correct)
@@ -196,7 +206,9 @@ def test_the_number_of_examples_counts_those_that_are_not_skipped(world: World) 
 
 def test_descriptions_labels_and_metadata_are_kept(world: World) -> None:
     run = world.ran(world.dataset("a"))
-    overview = world.evaluator().evaluate_runs(run.id, description="again", labels={"x", "y"}, metadata={"k": [1]})
+    overview = world.evaluator().evaluate_runs(
+        run.id, description="again", labels={"x", "y"}, metadata={"k": [1]}
+    )
     assert overview.description == "evaluator : again"
     stored = world.evaluations.evaluation_overview(overview.id)
     assert stored is not None
@@ -206,7 +218,10 @@ def test_descriptions_labels_and_metadata_are_kept(world: World) -> None:
 
 
 def test_ids_with_dots_and_slashes_stay_apart(world: World) -> None:
-    examples = [Example(input="a", expected_output="A", id=each) for each in ("a.1", "a.2", "b/c", "../d", "ü x")]
+    examples = [
+        Example(input="a", expected_output="A", id=each)
+        for each in ("a.1", "a.2", "b/c", "../d", "ü x")
+    ]
     dataset = world.datasets.create_dataset(examples, "odd ids").id
     overview = world.evaluator().evaluate_runs(world.ran(dataset).id)
     found = world.evaluations.example_evaluations(overview.id, Correct)
@@ -234,7 +249,9 @@ def test_no_more_than_max_workers_are_at_work() -> None:
     begun = now = most = 0
 
     class Meet(EvaluationLogic[str, str, str, Correct]):
-        def do_evaluate(self, example: Example[str, str], *output: SuccessfulExampleOutput[str]) -> Correct:
+        def do_evaluate(
+            self, example: Example[str, str], *output: SuccessfulExampleOutput[str]
+        ) -> Correct:
             nonlocal begun, now, most
             with lock:
                 begun, now = begun + 1, now + 1
@@ -299,13 +316,23 @@ class OwnDatasets(DatasetRepository):
     def dataset_ids(self) -> list[str]:
         return ["own"]
 
-    def example(self, dataset_id: str, example_id: str, input_type: Any, expected_output_type: Any) -> Any:
+    def example(
+        self, dataset_id: str, example_id: str, input_type: Any, expected_output_type: Any
+    ) -> Any:
         return self._examples.get(example_id)
 
     def examples(
-        self, dataset_id: str, input_type: Any, expected_output_type: Any, examples_to_skip: Any = None
+        self,
+        dataset_id: str,
+        input_type: Any,
+        expected_output_type: Any,
+        examples_to_skip: Any = None,
     ) -> list[Any]:
-        return [example for id, example in sorted(self._examples.items()) if id not in (examples_to_skip or ())]
+        return [
+            example
+            for id, example in sorted(self._examples.items())
+            if id not in (examples_to_skip or ())
+        ]
 
 
 class OwnRuns(RunRepository):
@@ -324,7 +351,9 @@ class OwnRuns(RunRepository):
         return sorted(self._overviews)
 
     def store_example_output(self, example_output: Any) -> None:
-        self._outputs.setdefault(example_output.run_id, {})[example_output.example_id] = example_output
+        self._outputs.setdefault(example_output.run_id, {})[example_output.example_id] = (
+            example_output
+        )
 
     def example_output(self, run_id: str, example_id: str, output_type: Any) -> Any:
         return self._outputs[run_id].get(example_id)
@@ -366,9 +395,9 @@ class OwnEvaluations(EvaluationRepository):
         return sorted(self._overviews)
 
     def store_example_evaluation(self, example_evaluation: Any) -> None:
-        self.results.setdefault(example_evaluation.evaluation_id, {})[example_evaluation.example_id] = (
-            example_evaluation
-        )
+        self.results.setdefault(example_evaluation.evaluation_id, {})[
+            example_evaluation.example_id
+        ] = example_evaluation
 
     def example_evaluation(self, evaluation_id: str, example_id: str, evaluation_type: Any) -> Any:
         return self.results[evaluation_id].get(example_id)
@@ -406,14 +435,20 @@ def test_repositories_of_the_users_own_work_in_every_step(own: str, tmp_path: Pa
         world.aggregations = OwnAggregations()
     run = world.ran(dataset)
     overview = world.evaluator().evaluate_runs(run.id)
-    counts = overview.successful_evaluation_count, overview.failed_evaluation_count, overview.skipped_evaluation_count
+    counts = (
+        overview.successful_evaluation_count,
+        overview.failed_evaluation_count,
+        overview.skipped_evaluation_count,
+    )
     assert counts == (3, 1, 1)
     assert world.evaluations.evaluation_overview(overview.id) == overview
     found = world.evaluations.example_evaluations(overview.id, Correct)
     assert [each.example_id for each in found] == ["e0", "e1", "e2", "e4"]
     assert found[0].result == Correct(correct=True)
     assert isinstance(found[3].result, FailedExampleEvaluation)
-    fewer = world.evaluator(See()).evaluate_runs(run.id, skip_example_on_any_failure=False, num_examples=4)
+    fewer = world.evaluator(See()).evaluate_runs(
+        run.id, skip_example_on_any_failure=False, num_examples=4
+    )
     seen = [each.result.outputs for each in world.evaluations.example_evaluations(fewer.id, Seen)]  # type: ignore[union-attr]
     assert seen == [[run.id], [run.id], [run.id], []]
     aggregation = world.aggregator().aggregate_evaluation(overview.id)
@@ -435,7 +470,11 @@ def test_what_a_logic_calls_transient_is_tried_again(world: World) -> None:
     first = world.evaluator(Moody()).evaluate_runs(run.id)
     assert (first.successful_evaluation_count, first.failed_evaluation_count) == (0, 1)
     again = world.evaluator(Moody()).evaluate_runs(run.id, retry_errors=True)
-    assert (again.id, again.successful_evaluation_count, again.failed_evaluation_count) == (first.id, 1, 0)
+    assert (again.id, again.successful_evaluation_count, again.failed_evaluation_count) == (
+        first.id,
+        1,
+        0,
+    )
 
 
 # ---- types

@@ -72,7 +72,10 @@ class MemoryClient(ArgillaClient):
     def evaluations(self, dataset_id: str) -> Iterable[ArgillaEvaluation]:
         for number, record in enumerate(self.datasets[dataset_id][: self.answers]):
             yield ArgillaEvaluation(
-                example_id=record.example_id, record_id=str(number), responses={"score": 3}, metadata={}
+                example_id=record.example_id,
+                record_id=str(number),
+                responses={"score": 3},
+                metadata={},
             )
 
     def split_dataset(self, dataset_id: str, n_splits: int) -> None:
@@ -83,10 +86,14 @@ class Ask(ArgillaEvaluationLogic[str, str, str, Correct]):
     def __init__(self) -> None:
         super().__init__(
             fields={name: TextField(name=name, title=name) for name in ("input", "output")},
-            questions=[RatingQuestion(name="score", title="Good?", description="", values=[1, 2, 3])],
+            questions=[
+                RatingQuestion(name="score", title="Good?", description="", values=[1, 2, 3])
+            ],
         )
 
-    def to_record(self, example: Example[str, str], *output: SuccessfulExampleOutput[str]) -> RecordDataSequence:
+    def to_record(
+        self, example: Example[str, str], *output: SuccessfulExampleOutput[str]
+    ) -> RecordDataSequence:
         content = {"input": example.input, "output": output[0].output}
         return RecordDataSequence(records=[RecordData(content=content, example_id=example.id)])
 
@@ -98,15 +105,27 @@ class Ask(ArgillaEvaluationLogic[str, str, str, Correct]):
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
     world = World(None)
     world.evaluations = (
-        AsyncFileEvaluationRepository(tmp_path) if request.param == "files" else AsyncInMemoryEvaluationRepository()
+        AsyncFileEvaluationRepository(tmp_path)
+        if request.param == "files"
+        else AsyncInMemoryEvaluationRepository()
     )
     return world
 
 
-def evaluator(world: World, client: ArgillaClient, logic: Any = None) -> ArgillaEvaluator[Any, Any, Any, Any]:
-    assert isinstance(world.evaluations, (AsyncFileEvaluationRepository, AsyncInMemoryEvaluationRepository))
+def evaluator(
+    world: World, client: ArgillaClient, logic: Any = None
+) -> ArgillaEvaluator[Any, Any, Any, Any]:
+    assert isinstance(
+        world.evaluations, (AsyncFileEvaluationRepository, AsyncInMemoryEvaluationRepository)
+    )
     return ArgillaEvaluator(
-        world.datasets, world.runs, world.evaluations, "people", logic or Ask(), client, workspace_id="workspace"
+        world.datasets,
+        world.runs,
+        world.evaluations,
+        "people",
+        logic or Ask(),
+        client,
+        workspace_id="workspace",
     )
 
 
@@ -118,7 +137,11 @@ def test_what_is_submitted_and_answered_is_retrieved(world: World) -> None:
     assert partial.submitted_evaluation_count == 2
     assert client.names == {partial.id: "a name"}
     whole = people.retrieve(partial.id)
-    assert (whole.id, whole.successful_evaluation_count, whole.failed_evaluation_count) == (partial.id, 2, 0)
+    assert (whole.id, whole.successful_evaluation_count, whole.failed_evaluation_count) == (
+        partial.id,
+        2,
+        0,
+    )
     assert (whole.labels, whole.metadata, whole.description) == ({"l"}, {"k": 1}, "people")
     found = world.evaluations.example_evaluations(whole.id, Correct)
     assert [each.result for each in found] == [Correct(correct=True)] * 2
@@ -139,7 +162,9 @@ def test_retrieving_again_counts_nobody_twice(world: World) -> None:
     assert len(world.evaluations.example_evaluations(partial.id, Correct)) == 3
 
 
-def test_failed_uploads_and_missing_answers_are_failures(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failed_uploads_and_missing_answers_are_failures(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = world.ran(world.dataset("a", "b", "c"))
     people = evaluator(world, MemoryClient(answers=1, fails_at=1))
     partial = people.submit(run.id)
@@ -159,7 +184,9 @@ def test_an_abort_raises_what_the_upload_raised(world: World) -> None:
         evaluator(world, MemoryClient(fails_at=1)).submit(run.id, abort_on_error=True)
 
 
-def test_datasets_have_names_of_their_own_and_the_number_of_examples_is_respected(world: World) -> None:
+def test_datasets_have_names_of_their_own_and_the_number_of_examples_is_respected(
+    world: World,
+) -> None:
     run = world.ran(world.dataset("a", "b", "c"))
     client = MemoryClient()
     people = evaluator(world, client)
@@ -192,13 +219,19 @@ class Completion:
     completion: str
 
 
-def compared(runs: int, priority: frozenset[str] | None = None, seed: int = 0) -> Sequence[RecordData]:
+def compared(
+    runs: int, priority: frozenset[str] | None = None, seed: int = 0
+) -> Sequence[RecordData]:
     logic = InstructComparisonArgillaEvaluationLogic(priority, seed=seed)
     outputs = [
-        SuccessfulExampleOutput(run_id=f"run-{number}", example_id="e", output=Completion(f"text {number}"))
+        SuccessfulExampleOutput(
+            run_id=f"run-{number}", example_id="e", output=Completion(f"text {number}")
+        )
         for number in range(runs)
     ]
-    return logic.to_record(Example(input=Instruct("do"), expected_output=None, id="e"), *outputs).records
+    return logic.to_record(
+        Example(input=Instruct("do"), expected_output=None, id="e"), *outputs
+    ).records
 
 
 def test_all_pairs_are_asked_once_and_seats_are_dealt_by_the_seed() -> None:
@@ -206,7 +239,9 @@ def test_all_pairs_are_asked_once_and_seats_are_dealt_by_the_seed() -> None:
     assert len(records) == 45
     players = [(record.metadata["first"], record.metadata["second"]) for record in records]
     names = [f"run-{number}" for number in range(10)]
-    assert {frozenset(each) for each in players} == {frozenset(each) for each in combinations(names, 2)}
+    assert {frozenset(each) for each in players} == {
+        frozenset(each) for each in combinations(names, 2)
+    }
     swapped = sum(first > second for first, second in players)
     assert 10 < swapped < 35
     assert compared(10) == records
@@ -226,7 +261,10 @@ def test_only_pairs_with_a_priority_run_are_asked() -> None:
 def test_comparisons_by_people_over_files_become_a_ranking(tmp_path: Path) -> None:
     world = World(tmp_path / "root")
     world.evaluations = AsyncFileEvaluationRepository(tmp_path / "root")
-    examples = [Example(input=Instruct(f"question {n}", "in"), expected_output=None, id=f"e{n}") for n in range(4)]
+    examples = [
+        Example(input=Instruct(f"question {n}", "in"), expected_output=None, id=f"e{n}")
+        for n in range(4)
+    ]
     dataset = world.datasets.create_dataset(examples, "instructions").id
     for minutes, name in enumerate(("poor", "fair", "good")):
         outputs: dict[str, Any] = {f"e{n}": Completion(name) for n in range(4)}
@@ -247,7 +285,9 @@ def test_comparisons_by_people_over_files_become_a_ranking(tmp_path: Path) -> No
     people.retrieve(partial.id)
     found = world.evaluations.example_evaluations(whole.id, ComparisonEvaluation)
     assert len(found) == 11
-    aggregation = world.aggregator(ComparisonEvaluationAggregationLogic()).aggregate_evaluation(whole.id)
+    aggregation = world.aggregator(ComparisonEvaluationAggregationLogic()).aggregate_evaluation(
+        whole.id
+    )
     scores = aggregation.statistics.scores
     assert sorted(scores, key=lambda name: -scores[name].elo) == ["good", "fair", "poor"]
     assert sum(score.num_matches for score in scores.values()) == 22
@@ -257,8 +297,12 @@ def test_answers_become_outcomes() -> None:
     logic = InstructComparisonArgillaEvaluationLogic()
     metadata = {"first": "a", "second": "b"}
     for answer, outcome in [(1, "a_wins"), ("2", "b_wins"), (3.0, "draw")]:
-        answered = ArgillaEvaluation(example_id="e", record_id="r", responses={"winner": answer}, metadata=metadata)
-        expected = ComparisonEvaluation(first_player="a", second_player="b", outcome=MatchOutcome(outcome))
+        answered = ArgillaEvaluation(
+            example_id="e", record_id="r", responses={"winner": answer}, metadata=metadata
+        )
+        expected = ComparisonEvaluation(
+            first_player="a", second_player="b", outcome=MatchOutcome(outcome)
+        )
         assert logic.from_record(answered) == expected
 
 
@@ -274,12 +318,19 @@ def test_files_have_questions_names_and_parts(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="'d' already"):
         client.create_dataset("w", "d", fields, questions)
     about = json.loads((tmp_path / dataset / "questions.json").read_text())
-    assert about["questions"][0] == {"name": "score", "title": "Good?", "description": "", "values": [1, 2, 3]}
+    assert about["questions"][0] == {
+        "name": "score",
+        "title": "Good?",
+        "description": "",
+        "values": [1, 2, 3],
+    }
     records = [RecordData(content={"input": str(n)}, example_id=f"e{n}") for n in range(5)]
     client.add_records(dataset, records)
     assert list(client.evaluations(dataset)) == []
     client.split_dataset(dataset, 2)
-    lines = [json.loads(line) for line in (tmp_path / dataset / "records.jsonl").read_text().splitlines()]
+    lines = [
+        json.loads(line) for line in (tmp_path / dataset / "records.jsonl").read_text().splitlines()
+    ]
     assert Counter(line["metadata"]["split"] for line in lines) == {1: 3, 2: 2}
     client.split_dataset(dataset, 1)
     assert "split" not in (tmp_path / dataset / "records.jsonl").read_text()
@@ -290,11 +341,17 @@ def test_files_have_questions_names_and_parts(tmp_path: Path) -> None:
         list(client.evaluations(dataset))
 
 
-def test_the_extra_brings_what_argilla_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_extra_brings_what_argilla_imports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """argilla does not say that it needs requests; one that is installed without it is not called missing."""
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
     assert {re.split("[>=]", need)[0] for need in extras["argilla"]} == {"argilla", "requests"}
-    pinned = {line.partition("==")[0] for line in (ROOT / "constraints.txt").read_text().splitlines()}
+    pinned = {
+        line.partition("==")[0] for line in (ROOT / "constraints.txt").read_text().splitlines()
+    }
     assert {"argilla", "requests"} <= pinned
     (tmp_path / "argilla.py").write_text("import a_package_that_is_missing")
     monkeypatch.syspath_prepend(tmp_path)
@@ -303,7 +360,9 @@ def test_the_extra_brings_what_argilla_imports(tmp_path: Path, monkeypatch: pyte
         ArgillaWrapperClient()
 
 
-def test_without_its_package_the_argilla_client_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_package_the_argilla_client_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "argilla", None)
     with pytest.raises(UserError, match="argilla") as raised:
         ArgillaWrapperClient()
@@ -344,15 +403,24 @@ def fake_argilla(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
             workspaces.add(self.name)
 
     def find(id: str = "", name: str = "", workspace: str = "") -> Any:
-        named = (each for each in server.values() if (each.name, each.workspace) == (name, workspace))
+        named = (
+            each for each in server.values() if (each.name, each.workspace) == (name, workspace)
+        )
         return server.get(id) if id else next(named, None)
 
     def record(fields: Any, metadata: Any) -> Any:
         return SimpleNamespace(id=uuid4(), fields=fields, metadata=metadata, responses=[])
 
-    client = SimpleNamespace(datasets=find, workspaces=lambda name: name if name in workspaces else None)
+    client = SimpleNamespace(
+        datasets=find, workspaces=lambda name: name if name in workspaces else None
+    )
     module = ModuleType("argilla")
-    parts = {"TextField": Part, "RatingQuestion": Part, "IntegerMetadataProperty": Part, "Dataset": Dataset}
+    parts = {
+        "TextField": Part,
+        "RatingQuestion": Part,
+        "IntegerMetadataProperty": Part,
+        "Dataset": Dataset,
+    }
     made = {
         **parts,
         "Workspace": Workspace,
@@ -368,7 +436,9 @@ def fake_argilla(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-def test_an_argilla_server_is_asked_and_answers(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_argilla_server_is_asked_and_answers(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fake_argilla(monkeypatch)
     client = ArgillaWrapperClient("http://127.0.0.1:6900", "key", disable_warnings=False)
     people = evaluator(world, client)
@@ -398,7 +468,9 @@ def test_the_records_on_a_server_are_dealt_into_parts(monkeypatch: pytest.Monkey
     fake_argilla(monkeypatch)
     client = ArgillaWrapperClient("http://127.0.0.1:6900", "key", disable_warnings=False)
     dataset_id = client.create_dataset("w", "d", [], [])
-    client.add_records(dataset_id, [RecordData(content={}, example_id=str(number)) for number in range(5)])
+    client.add_records(
+        dataset_id, [RecordData(content={}, example_id=str(number)) for number in range(5)]
+    )
     client.split_dataset(dataset_id, 2)
     dataset = client.client.datasets(id=dataset_id)
     assert [record.metadata["split"] for record in dataset.records] == [1, 2, 1, 2, 1]

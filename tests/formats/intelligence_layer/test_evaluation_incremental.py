@@ -29,7 +29,9 @@ def runs(world: World, count: int = 4, examples: int = 3) -> list[str]:
     """Runs A, B, … whose outputs have the lengths 1, 2, …; each started a minute after the one before."""
     dataset = world.dataset(*"abcdef"[:examples])
     return [
-        world.run(name, dataset, {f"e{i}": "x" * (number + 1) for i in range(examples)}, minutes=number)
+        world.run(
+            name, dataset, {f"e{i}": "x" * (number + 1) for i in range(examples)}, minutes=number
+        )
         for number, name in enumerate("ABCDEFGH"[:count])
     ]
 
@@ -66,13 +68,18 @@ def test_comparisons_become_json_and_back() -> None:
         "comparison_evaluations": [{"first_player": "a", "second_player": "b", "outcome": "draw"}]
     }
     assert Matches.model_validate_json(matches.model_dump_json()) == matches
-    assert EloGradingInput(instruction="i", first_completion="1", second_completion="2").instruction == "i"
+    assert (
+        EloGradingInput(instruction="i", first_completion="1", second_completion="2").instruction
+        == "i"
+    )
 
 
 # ---- all at once
 
 
-def test_every_two_runs_meet_once_on_each_example_and_the_first_named_is_first(world: World) -> None:
+def test_every_two_runs_meet_once_on_each_example_and_the_first_named_is_first(
+    world: World,
+) -> None:
     names = runs(world, count=4)
     logic = Longer()
     overview = world.comparing(logic).evaluate_runs(*names)
@@ -102,7 +109,9 @@ def test_one_run_alone_has_no_match(world: World) -> None:
 # ---- later
 
 
-def test_a_run_added_later_costs_only_its_own_matches_and_need_not_name_the_others(world: World) -> None:
+def test_a_run_added_later_costs_only_its_own_matches_and_need_not_name_the_others(
+    world: World,
+) -> None:
     a, b, c, d = runs(world)
     whole = world.comparing(Longer()).evaluate_runs(a, b, c, d)
     first = world.comparing(Longer()).evaluate_runs(a, b, c)
@@ -125,9 +134,14 @@ def test_naming_the_old_runs_as_well_changes_nothing(world: World) -> None:
 
 def test_runs_of_two_earlier_evaluations_that_never_met_meet(world: World) -> None:
     a, b, c, d = runs(world)
-    one, other = world.comparing(Longer()).evaluate_runs(a, b), world.comparing(Longer()).evaluate_runs(c, d)
+    one, other = (
+        world.comparing(Longer()).evaluate_runs(a, b),
+        world.comparing(Longer()).evaluate_runs(c, d),
+    )
     logic = Longer()
-    third = world.comparing(logic).evaluate_additional_runs(previous_evaluation_ids=[one.id, other.id])
+    third = world.comparing(logic).evaluate_additional_runs(
+        previous_evaluation_ids=[one.id, other.id]
+    )
     assert pairs(logic.graded) == {(a, c), (a, d), (b, c), (b, d)}
     whole = world.comparing(Longer()).evaluate_runs(a, b, c, d)
     assert all_matches(world, one.id, other.id, third.id) == all_matches(world, whole.id)
@@ -137,7 +151,11 @@ def test_a_chain_of_additions_is_the_whole(world: World) -> None:
     names = runs(world, count=6)
     done = [world.comparing(Longer()).evaluate_runs(*names[:2]).id]
     for name in names[2:]:
-        done.append(world.comparing(Longer()).evaluate_additional_runs(name, previous_evaluation_ids=done).id)
+        done.append(
+            world.comparing(Longer())
+            .evaluate_additional_runs(name, previous_evaluation_ids=done)
+            .id
+        )
     whole = world.comparing(Longer()).evaluate_runs(*names)
     assert all_matches(world, *done) == all_matches(world, whole.id)
 
@@ -145,7 +163,9 @@ def test_a_chain_of_additions_is_the_whole(world: World) -> None:
 def test_examples_that_an_earlier_evaluation_left_out_are_made_up_for(world: World) -> None:
     a, b, c = runs(world, count=3)
     first = world.comparing(Longer()).evaluate_runs(a, b, num_examples=1)
-    second = world.comparing(Longer()).evaluate_additional_runs(c, previous_evaluation_ids=[first.id])
+    second = world.comparing(Longer()).evaluate_additional_runs(
+        c, previous_evaluation_ids=[first.id]
+    )
     whole = world.comparing(Longer()).evaluate_runs(a, b, c)
     assert all_matches(world, first.id, second.id) == all_matches(world, whole.id)
 
@@ -160,7 +180,9 @@ def test_what_could_not_be_graded_is_graded_with_the_next(world: World) -> None:
     a, b, c = runs(world, count=3)
     first = world.comparing(Moody()).evaluate_runs(a, b)
     assert first.failed_evaluation_count == 1
-    second = world.comparing(Longer()).evaluate_additional_runs(c, previous_evaluation_ids=[first.id])
+    second = world.comparing(Longer()).evaluate_additional_runs(
+        c, previous_evaluation_ids=[first.id]
+    )
     whole = world.comparing(Longer()).evaluate_runs(a, b, c)
     assert all_matches(world, first.id, second.id) == all_matches(world, whole.id)
 
@@ -198,11 +220,17 @@ def test_descriptions_labels_and_metadata_are_kept_by_both_ways(world: World) ->
     a, b, c = runs(world, count=3)
     about: dict[str, Any] = {"description": "x", "labels": {"l"}, "metadata": {"k": 1}}
     first = world.comparing(Longer()).evaluate_runs(a, b, **about)
-    second = world.comparing(Longer()).evaluate_additional_runs(c, previous_evaluation_ids=[first.id], **about)
+    second = world.comparing(Longer()).evaluate_additional_runs(
+        c, previous_evaluation_ids=[first.id], **about
+    )
     for overview in (first, second):
         stored = world.evaluations.evaluation_overview(overview.id)
         assert stored is not None
-        assert (stored.description, stored.labels, stored.metadata) == ("comparison : x", {"l"}, {"k": 1})
+        assert (stored.description, stored.labels, stored.metadata) == (
+            "comparison : x",
+            {"l"},
+            {"k": 1},
+        )
 
 
 def test_failures_can_be_played_around(world: World) -> None:
@@ -240,7 +268,9 @@ class RememberDict(Remember[dict]):  # type: ignore[type-arg]
     pass
 
 
-def test_own_logics_are_given_all_outputs_and_those_already_seen_by_evaluation(world: World) -> None:
+def test_own_logics_are_given_all_outputs_and_those_already_seen_by_evaluation(
+    world: World,
+) -> None:
     a, b, c, d = runs(world, examples=1)
     evaluator = world.comparing(RememberDict())  # type: ignore[arg-type]
     one, other = evaluator.evaluate_runs(a, b), evaluator.evaluate_runs(b, c)

@@ -54,7 +54,9 @@ def repository(request: pytest.FixtureRequest, tmp_path: Path) -> EvaluationRepo
     return KINDS[request.param](tmp_path / "root")
 
 
-def result(example_id: str, value: Any, evaluation_id: str = "evaluation") -> ExampleEvaluation[Any]:
+def result(
+    example_id: str, value: Any, evaluation_id: str = "evaluation"
+) -> ExampleEvaluation[Any]:
     return ExampleEvaluation(evaluation_id=evaluation_id, example_id=example_id, result=value)
 
 
@@ -113,10 +115,14 @@ def test_results_come_sorted_and_apart(repository: EvaluationRepository) -> None
     assert list(repository.failed_example_evaluations("evaluation", Mark)) == bad
 
 
-def test_a_result_stored_again_takes_the_place_of_the_first(repository: EvaluationRepository) -> None:
+def test_a_result_stored_again_takes_the_place_of_the_first(
+    repository: EvaluationRepository,
+) -> None:
     repository.store_example_evaluation(result("e", Mark(points="1")))
     repository.store_example_evaluation(result("e", Mark(points="2")))
-    assert list(repository.example_evaluations("evaluation", Mark)) == [result("e", Mark(points="2"))]
+    assert list(repository.example_evaluations("evaluation", Mark)) == [
+        result("e", Mark(points="2"))
+    ]
     assert repository.example_evaluation("evaluation", "e", Mark) == result("e", Mark(points="2"))
 
 
@@ -128,7 +134,9 @@ def test_a_wrong_type_is_pydantics_error(repository: EvaluationRepository) -> No
         repository.example_evaluations("evaluation", OtherMark)
 
 
-def test_unknown_evaluations_are_errors_and_unknown_examples_are_none(repository: EvaluationRepository) -> None:
+def test_unknown_evaluations_are_errors_and_unknown_examples_are_none(
+    repository: EvaluationRepository,
+) -> None:
     repository.store_example_evaluation(result("e", Mark(points="1")))
     assert repository.example_evaluation("evaluation", "nobody", Mark) is None
     for example in ("e", "nobody"):
@@ -141,7 +149,9 @@ def test_unknown_evaluations_are_errors_and_unknown_examples_are_none(repository
     assert repository.evaluation_overview("nothing") is None
 
 
-def test_overviews_are_read_as_they_were_stored_and_sorted(repository: EvaluationRepository) -> None:
+def test_overviews_are_read_as_they_were_stored_and_sorted(
+    repository: EvaluationRepository,
+) -> None:
     stored = [overview(id) for id in ("b", "a", "c.1", "c.2", "x/y")]
     for each in stored:
         repository.store_evaluation_overview(each)
@@ -160,13 +170,17 @@ def test_an_overview_makes_an_evaluation_without_results(repository: EvaluationR
     assert repository.example_evaluation("evaluation", "e", Mark) is None
 
 
-def test_results_without_an_overview_are_no_evaluation_in_the_list(repository: EvaluationRepository) -> None:
+def test_results_without_an_overview_are_no_evaluation_in_the_list(
+    repository: EvaluationRepository,
+) -> None:
     repository.store_evaluation_overview(overview("finished"))
     repository.store_example_evaluation(result("e", Mark(points="1"), "begun"))
     assert list(repository.evaluation_overview_ids()) == ["finished"]
 
 
-def test_many_results_are_found_one_by_one_while_more_arrive(repository: EvaluationRepository) -> None:
+def test_many_results_are_found_one_by_one_while_more_arrive(
+    repository: EvaluationRepository,
+) -> None:
     for number in range(30):
         repository.store_example_evaluation(result(f"e{number}", Mark(points=str(number))))
         found = repository.example_evaluation("evaluation", f"e{number // 2}", Mark)
@@ -191,7 +205,11 @@ def test_overviews_are_hashed_by_id_and_cannot_be_changed() -> None:
 def test_defaults_are_not_shared() -> None:
     one, other = (
         PartialEvaluationOverview(
-            run_overviews=frozenset(), id=id, start_date=NOON, submitted_evaluation_count=0, description=""
+            run_overviews=frozenset(),
+            id=id,
+            start_date=NOON,
+            submitted_evaluation_count=0,
+            description="",
         )
         for id in "ab"
     )
@@ -222,7 +240,9 @@ def partials(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncEvaluationR
     return found
 
 
-def test_partial_overviews_are_read_as_they_were_stored_and_sorted(partials: AsyncEvaluationRepository) -> None:
+def test_partial_overviews_are_read_as_they_were_stored_and_sorted(
+    partials: AsyncEvaluationRepository,
+) -> None:
     stored = [partial(id) for id in "bca"]
     for each in stored:
         partials.store_partial_evaluation_overview(each)
@@ -233,7 +253,9 @@ def test_partial_overviews_are_read_as_they_were_stored_and_sorted(partials: Asy
     assert hash(stored[0]) == hash(partial("b"))
 
 
-def test_partial_and_whole_overviews_of_one_id_live_side_by_side(partials: AsyncEvaluationRepository) -> None:
+def test_partial_and_whole_overviews_of_one_id_live_side_by_side(
+    partials: AsyncEvaluationRepository,
+) -> None:
     partials.store_partial_evaluation_overview(partial())
     assert partials.evaluation_overview("evaluation") is None
     assert list(partials.evaluation_overview_ids()) == []
@@ -305,10 +327,14 @@ def test_assay_ranks_the_players_of_stored_matches(tmp_path: Path) -> None:
     for evaluation, pairs in (("one", ["ab", "ac"]), ("two", ["ad", "bd", "cd", "bc"])):
         for example in ("e", "f"):
             won = [
-                ComparisonEvaluation(first_player=pair[1], second_player=pair[0], outcome=MatchOutcome.B_WINS)
+                ComparisonEvaluation(
+                    first_player=pair[1], second_player=pair[0], outcome=MatchOutcome.B_WINS
+                )
                 for pair in pairs
             ]
-            repository.store_example_evaluation(result(example, Matches(comparison_evaluations=won), evaluation))
+            repository.store_example_evaluation(
+                result(example, Matches(comparison_evaluations=won), evaluation)
+            )
         repository.store_evaluation_overview(overview(evaluation))
     found = rank([tmp_path / "evaluations" / name for name in ("one", "two")], method="win-rate")
     assert {each.player: (each.win_rate, each.matches) for each in found.standings} == {
@@ -319,7 +345,9 @@ def test_assay_ranks_the_players_of_stored_matches(tmp_path: Path) -> None:
     }
 
 
-def test_single_matches_of_one_example_are_kept_by_their_players(repository: EvaluationRepository) -> None:
+def test_single_matches_of_one_example_are_kept_by_their_players(
+    repository: EvaluationRepository,
+) -> None:
     def match(first: str, second: str, outcome: str) -> ExampleEvaluation[Any]:
         players = {"first_player": first, "second_player": second}
         return result("e", ComparisonEvaluation(**players, outcome=MatchOutcome(outcome)))
@@ -371,20 +399,31 @@ def test_folders_of_the_original_are_read(tmp_path: Path) -> None:
         "metadata": {"k": "v"},
     }
     (folder / "11-22.json").write_text(json.dumps(whole, indent=2))
-    began = {key: whole[key] for key in ("run_overviews", "id", "start_date", "description", "labels", "metadata")}
-    (folder / "11-22.partial_json").write_text(json.dumps({**began, "submitted_evaluation_count": 2}))
+    began = {
+        key: whole[key]
+        for key in ("run_overviews", "id", "start_date", "description", "labels", "metadata")
+    }
+    (folder / "11-22.partial_json").write_text(
+        json.dumps({**began, "submitted_evaluation_count": 2})
+    )
     for example, failed, value in [
         ("b", False, {"points": "3"}),
         ("a", True, {"error_message": "oh"}),
         ("c d", False, {"points": "4"}),
     ]:
         row = {"evaluation_id": "11-22", "example_id": example, "is_exception": failed}
-        (folder / "11-22" / f"{example}.json").write_text(json.dumps({**row, "json_result": json.dumps(value)}))
+        (folder / "11-22" / f"{example}.json").write_text(
+            json.dumps({**row, "json_result": json.dumps(value)})
+        )
     repository = AsyncFileEvaluationRepository(tmp_path)
     found = repository.evaluation_overview("11-22")
     assert found is not None
     assert [run.start.microsecond for run in found.run_overviews] == [123456]
-    assert (found.labels, found.metadata, found.skipped_evaluation_count) == ({"l"}, {"k": "v"}, None)
+    assert (found.labels, found.metadata, found.skipped_evaluation_count) == (
+        {"l"},
+        {"k": "v"},
+        None,
+    )
     began_overview = repository.partial_evaluation_overview("11-22")
     assert began_overview is not None
     assert began_overview.submitted_evaluation_count == 2
@@ -394,11 +433,20 @@ def test_folders_of_the_original_are_read(tmp_path: Path) -> None:
         Mark(points="3"),
         Mark(points="4"),
     ]
-    assert repository.example_evaluation("11-22", "c d", Mark) == result("c d", Mark(points="4"), "11-22")
-    assert repository.example_evaluation("11-22", "b", Mark) == result("b", Mark(points="3"), "11-22")
+    assert repository.example_evaluation("11-22", "c d", Mark) == result(
+        "c d", Mark(points="4"), "11-22"
+    )
+    assert repository.example_evaluation("11-22", "b", Mark) == result(
+        "b", Mark(points="3"), "11-22"
+    )
     assert repository.example_evaluation("11-22", "c", Mark) is None
     repository.store_example_evaluation(result("d", Mark(points="5"), "11-22"))
     again = AsyncFileEvaluationRepository(tmp_path)
-    assert [each.example_id for each in again.example_evaluations("11-22", Mark)] == ["a", "b", "c d", "d"]
+    assert [each.example_id for each in again.example_evaluations("11-22", Mark)] == [
+        "a",
+        "b",
+        "c d",
+        "d",
+    ]
     repository.store_evaluation_overview(overview("ours"))
     assert repository.evaluation_overview_ids() == ["11-22", "ours"]

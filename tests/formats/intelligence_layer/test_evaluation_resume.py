@@ -23,7 +23,13 @@ from assay.formats.intelligence_layer.evaluation import (
     SingleOutputEvaluationLogic,
 )
 from assay.formats.intelligence_layer.logics import identity_of
-from tests.formats.intelligence_layer.worlds import FAIL_IN_EVALUATION, Correct, Longer, World, pairs
+from tests.formats.intelligence_layer.worlds import (
+    FAIL_IN_EVALUATION,
+    Correct,
+    Longer,
+    World,
+    pairs,
+)
 from tests.support import wait_for
 
 TEXTS = [FAIL_IN_EVALUATION, "a", "b", "c", "d"]
@@ -128,7 +134,9 @@ def test_two_at_a_time_do_not_share_an_evaluation(world: World, tmp_path: Path) 
     run = world.ran(world.dataset("a")).id
     found: list[str] = []
     threads = [
-        threading.Thread(target=lambda: found.append(world.evaluator(Meeting()).evaluate_runs(run).id))
+        threading.Thread(
+            target=lambda: found.append(world.evaluator(Meeting()).evaluate_runs(run).id)
+        )
         for _ in range(2)
     ]
     for thread in threads:
@@ -153,7 +161,9 @@ def test_an_unfinished_evaluation_has_no_overview() -> None:
     assert list(repository.evaluation_overviews()) == []
 
 
-def test_an_id_of_the_users_own_is_evaluated_once_until_the_work_changes(tmp_path: Path, stop: Path) -> None:
+def test_an_id_of_the_users_own_is_evaluated_once_until_the_work_changes(
+    tmp_path: Path, stop: Path
+) -> None:
     class Named(FileEvaluationRepository):
         def initialize_evaluation(self) -> str:
             return "mine"
@@ -191,7 +201,9 @@ def test_earlier_evaluations_are_part_of_an_incremental_one(world: World) -> Non
     logic = Longer()
     logic.set_previous_run_output_ids([{"x", "y"}])
     assert identity_of(logic) != identity_of(Longer())
-    added = world.comparing(Longer()).evaluate_additional_runs("z", previous_evaluation_ids=[first.id])
+    added = world.comparing(Longer()).evaluate_additional_runs(
+        "z", previous_evaluation_ids=[first.id]
+    )
     whole = world.comparing(Longer()).evaluate_runs(*runs)
     assert len({first.id, added.id, whole.id}) == 3
 
@@ -288,7 +300,9 @@ def test_a_killed_evaluation_goes_on_in_a_new_process(tmp_path: Path) -> None:
     script.write_text(dedent(SCRIPT))
     root, seen = tmp_path / "root", tmp_path / "root" / "seen"
     command = [sys.executable, str(script), str(root)]
-    first = subprocess.Popen([*command, "hangs"], env={**os.environ, "PYTHONHASHSEED": "1"}, stdout=subprocess.DEVNULL)
+    first = subprocess.Popen(
+        [*command, "hangs"], env={**os.environ, "PYTHONHASHSEED": "1"}, stdout=subprocess.DEVNULL
+    )
     wait_for(lambda: seen.exists() and {"7", "20"} <= set(seen.read_text().split()), 30)
     first.send_signal(signal.SIGKILL)
     assert first.wait() == -signal.SIGKILL
@@ -298,7 +312,11 @@ def test_a_killed_evaluation_goes_on_in_a_new_process(tmp_path: Path) -> None:
     done = {row["item_id"] for row in map(json.loads, rows.read_bytes().splitlines())}
     seen.unlink()
     second = subprocess.run(
-        [*command, "ends"], env={**os.environ, "PYTHONHASHSEED": "2"}, capture_output=True, text=True, check=True
+        [*command, "ends"],
+        env={**os.environ, "PYTHONHASHSEED": "2"},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert second.stdout.split() == [unfinished.name, "30", "0"]
     again = [f"{int(number):02}" for number in seen.read_text().split()]
@@ -314,7 +332,12 @@ def test_progress_is_shown_to_a_terminal_only(tmp_path: Path) -> None:
     script = tmp_path / "meet.py"
     script.write_text(dedent(SCRIPT).replace("(7, 20)", "()"))
     ours, theirs = pty.openpty()
-    subprocess.run([sys.executable, str(script), str(tmp_path / "a"), "hangs"], stderr=theirs, check=True, timeout=60)
+    subprocess.run(
+        [sys.executable, str(script), str(tmp_path / "a"), "hangs"],
+        stderr=theirs,
+        check=True,
+        timeout=60,
+    )
     os.close(theirs)
     shown = os.read(ours, 1 << 16).decode()
     os.close(ours)
@@ -322,6 +345,9 @@ def test_progress_is_shown_to_a_terminal_only(tmp_path: Path) -> None:
     assert "Evaluating meet" in shown
     assert "30/30" in shown
     quiet = subprocess.run(
-        [sys.executable, str(script), str(tmp_path / "b"), "hangs"], capture_output=True, check=True, timeout=60
+        [sys.executable, str(script), str(tmp_path / "b"), "hangs"],
+        capture_output=True,
+        check=True,
+        timeout=60,
     )
     assert quiet.stderr == b""

@@ -40,7 +40,12 @@ def test_a_repository_is_one_experiment(library: Library, original: Path, layout
     before = files_in(root)
     (foreign,) = read(root, FORMAT)
     items, responses, evaluations = rows_of(foreign)
-    assert (foreign.dataset, foreign.planned, foreign.rejected, foreign.notes()) == ("words", 10, 0, [])
+    assert (foreign.dataset, foreign.planned, foreign.rejected, foreign.notes()) == (
+        "words",
+        10,
+        0,
+        [],
+    )
     assert {item.id for item in items} == {"a", "b.1", "b.2", "c/d", "e"}
     assert items[0].ground_truth == "WORD"
     assert items[0].metadata == {"k": 1}
@@ -49,8 +54,15 @@ def test_a_repository_is_one_experiment(library: Library, original: Path, layout
     (failed,) = [row for row in responses if row.item_id == "c/d" and row.model_name == library.run]
     assert failed.outcome == "errored"
     assert "fail in task" in str(failed.error)
-    labels = {row.item_id: row for row in evaluations if row.players is None and row.outcome != "skipped"}
-    assert {id: row.passed for id, row in labels.items()} == {"a": True, "b.1": False, "b.2": False, "e": None}
+    labels = {
+        row.item_id: row for row in evaluations if row.players is None and row.outcome != "skipped"
+    }
+    assert {id: row.passed for id, row in labels.items()} == {
+        "a": True,
+        "b.1": False,
+        "b.2": False,
+        "e": None,
+    }
     assert labels["e"].outcome == "errored"
     by_key = {row.key: row for row in responses}
     assert by_key[labels["a"].responses[0]].response == "WORD"
@@ -65,7 +77,11 @@ def test_a_repository_is_one_experiment(library: Library, original: Path, layout
 
 def test_traces_come_along(library: Library, original: Path) -> None:  # noqa: F811
     (foreign,) = read(original, FORMAT)
-    spans = {case.response.item_id: case.spans for case in foreign.cases() if case.response and case.spans}
+    spans = {
+        case.response.item_id: case.spans
+        for case in foreign.cases()
+        if case.response and case.spans
+    }
     assert spans["a"][0]["name"] == "Upper"
     assert spans["a"][0]["data"]["input"] == "word"
     assert spans["a"][0]["data"]["output"] == "WORD"
@@ -89,7 +105,10 @@ def test_datasets_are_experiments_of_their_own(library: Library) -> None:  # noq
     assert [foreign.dataset for foreign in read(root, FORMAT)] == ["more", "words"]
 
 
-def test_results_with_several_numbers_and_several_evaluations_of_a_run(library: Library, original: Path) -> None:  # noqa: F811
+def test_results_with_several_numbers_and_several_evaluations_of_a_run(
+    library: Library,  # noqa: F811
+    original: Path,  # noqa: F811
+) -> None:
     """Each number is a label; labels of two evaluations of one run are told apart by what these are called."""
     about = json.loads((original / f"evaluations/{library.evaluation}.json").read_text())
     about |= {"id": "second", "description": "graded"}
@@ -97,10 +116,14 @@ def test_results_with_several_numbers_and_several_evaluations_of_a_run(library: 
     (original / "evaluations/second").mkdir()
     result = {"evaluation_id": "second", "example_id": "a", "is_exception": False}
     value = json.dumps({"bleu": 0.5, "good": True, "why": "x"})
-    (original / "evaluations/second/a.json").write_text(json.dumps({**result, "json_result": value}))
+    (original / "evaluations/second/a.json").write_text(
+        json.dumps({**result, "json_result": value})
+    )
     (foreign,) = read(original, FORMAT)
     evaluations = [row for row in rows_of(foreign)[2] if row.item_id == "a" and row.players is None]
-    first = json.loads((original / f"evaluations/{library.evaluation}.json").read_text())["description"]
+    first = json.loads((original / f"evaluations/{library.evaluation}.json").read_text())[
+        "description"
+    ]
     found = {row.label: row.score for row in evaluations}
     assert found == {first: 1.0, "graded.bleu": 0.5, "graded.good": 1.0}
     assert len({row.key for row in evaluations}) == 3
@@ -140,15 +163,23 @@ def test_what_is_not_the_originals_gives_nothing(tmp_path: Path, files: dict[str
         assert read(tmp_path / name, FORMAT) == []
 
 
-def test_an_imported_repository_is_read_by_every_verb(library: Library, original: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_an_imported_repository_is_read_by_every_verb(
+    library: Library,  # noqa: F811
+    original: Path,  # noqa: F811
+    tmp_path: Path,
+) -> None:
     source = original / f"evaluations/{library.evaluation}"
     result = {"evaluation_id": library.evaluation, "example_id": "e", "is_exception": False}
-    (source / "e.json").write_text(json.dumps(result | {"json_result": '{"correct": false}'}))  # without the failure
+    (source / "e.json").write_text(
+        json.dumps(result | {"json_result": '{"correct": false}'})
+    )  # without the failure
     (imported,) = import_results(source, tmp_path / "imported")
     assert (imported.format, imported.items, imported.rejected) == (FORMAT, 5, 0)
     assert sum(imported.responses.values()) == 5
     shell = Shell(tmp_path)
-    rows: list[dict[str, Any]] = read_by_every_verb(shell, tmp_path / "imported", item="a", label="evaluation")
+    rows: list[dict[str, Any]] = read_by_every_verb(
+        shell, tmp_path / "imported", item="a", label="evaluation"
+    )
     assert rows[0]["value"] == 0.25
     (again,) = import_results(source, tmp_path / "imported")
     assert again.items == 5
@@ -159,7 +190,9 @@ def test_without_extras_the_core_is_kept(tmp_path: Path) -> None:
 
     rows = small()
     for row in rows[1]:
-        row.outcome = "ok" if row.outcome == "refused" else row.outcome  # the original has no word for it
+        row.outcome = (
+            "ok" if row.outcome == "refused" else row.outcome
+        )  # the original has no word for it
     store(tmp_path / "source", rows)
     exported(tmp_path / "source", FORMAT, tmp_path / "out", extras=False)
     (foreign,) = read(tmp_path / "out", FORMAT)

@@ -48,7 +48,9 @@ def test_without_its_package_bleu_says_what_to_install(monkeypatch: pytest.Monke
         ("word", "word", 0.0, 0.0),  # no pair of words
     ],
 )
-def test_rouge_counts_pairs_of_stems(hypothesis: str, reference: str, precision: float, recall: float) -> None:
+def test_rouge_counts_pairs_of_stems(
+    hypothesis: str, reference: str, precision: float, recall: float
+) -> None:
     found = RougeGrader().calculate_rouge(hypothesis, reference)
     f_score = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
     assert (found.precision, found.recall) == (precision, recall)
@@ -67,10 +69,15 @@ def test_rouge_is_that_of_the_reference_package() -> None:
 
 # ---- highlights
 
-ranges = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12)).map(lambda each: (each[0], sum(each))), max_size=5)
+ranges = st.lists(
+    st.tuples(st.integers(0, 30), st.integers(0, 12)).map(lambda each: (each[0], sum(each))),
+    max_size=5,
+)
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])  # the first example waits for hypothesis to read our sources
+@settings(
+    suppress_health_check=[HealthCheck.too_slow]
+)  # the first example waits for hypothesis to read our sources
 @given(ranges, ranges, st.sampled_from([0.5, 1.0, 2.0]))
 def test_highlights_are_compared_character_by_character(
     generated: list[tuple[int, int]], expected: list[tuple[int, int]], beta: float
@@ -102,7 +109,9 @@ def test_highlights_are_compared_character_by_character(
     ],
 )
 def test_highlights_by_hand(
-    generated: list[tuple[int, int]], expected: list[tuple[int, int]], scores: tuple[float, float, float]
+    generated: list[tuple[int, int]],
+    expected: list[tuple[int, int]],
+    scores: tuple[float, float, float],
 ) -> None:
     assert HighlightCoverageGrader().compute_fscores(generated, expected) == FScores(*scores)
 
@@ -132,7 +141,10 @@ def stub(monkeypatch: pytest.MonkeyPatch, shares: dict[str, dict[str, float]]) -
 
     def confidence(text: str) -> list[SimpleNamespace]:
         found = shares[text.split()[0]]
-        return [SimpleNamespace(language=SimpleNamespace(name=name), value=value) for name, value in found.items()]
+        return [
+            SimpleNamespace(language=SimpleNamespace(name=name), value=value)
+            for name, value in found.items()
+        ]
 
     detector = SimpleNamespace(compute_language_confidence_values=confidence)
     module = ModuleType("lingua")
@@ -170,14 +182,18 @@ def test_longer_pieces_weigh_more(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_real_detector_tells_languages_apart() -> None:
     pytest.importorskip("lingua")
-    english = "This is a text about the weather in spring, and it is written in plain English sentences."
+    english = (
+        "This is a text about the weather in spring, and it is written in plain English sentences."
+    )
     german = "Dies ist ein Text über das Wetter im Frühling, und er ist in einfachem Deutsch geschrieben."
     grader = LanguageMatchesGrader()
     assert grader.languages_match(english, english)
     assert not grader.languages_match(english, german)
 
 
-def test_without_its_package_the_language_grader_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_package_the_language_grader_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "lingua", None)
     with pytest.raises(UserError, match="lingua") as raised:
         LanguageMatchesGrader()

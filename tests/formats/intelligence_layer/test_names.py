@@ -324,12 +324,18 @@ def signature(thing: Any, bound: bool) -> str:
     for parameter in parameters:
         stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
         default = parameter.default
-        made = "" if default is parameter.empty else f"={'…' if 'factory' in repr(default) else repr(default)}"
+        made = (
+            ""
+            if default is parameter.empty
+            else f"={'…' if 'factory' in repr(default) else repr(default)}"
+        )
         shown.append(f"{stars}{parameter.name}{made}")
     return ", ".join(shown)
 
 
-@pytest.mark.parametrize(("module", "entry"), listed(), ids=lambda part: str(part).partition("(")[0])
+@pytest.mark.parametrize(
+    ("module", "entry"), listed(), ids=lambda part: str(part).partition("(")[0]
+)
 def test_the_name_is_there_with_its_signature(module: str, entry: str) -> None:
     path, _, parameters = entry.partition("(")
     owner: Any = importlib.import_module(f"{ROOT}.{module}")
@@ -347,8 +353,14 @@ def test_the_name_is_there_with_its_signature(module: str, entry: str) -> None:
 
 def test_the_list_has_every_public_name_and_the_package_every_listed_one() -> None:
     package = importlib.import_module(f"{ROOT}.evaluation")
-    public = {name for name in dir(package) if name[0] != "_" and not inspect.ismodule(getattr(package, name))}
-    names = {entry.partition("(")[0] for module, entry in listed() if module.startswith("evaluation.")}
+    public = {
+        name
+        for name in dir(package)
+        if name[0] != "_" and not inspect.ismodule(getattr(package, name))
+    }
+    names = {
+        entry.partition("(")[0] for module, entry in listed() if module.startswith("evaluation.")
+    }
     top_level = {name for name in names if "." not in name} - ELSEWHERE
     assert public - OWN == top_level
 
@@ -373,7 +385,9 @@ def test_a_name_that_is_not_offered_has_its_reason(module: str, name: str) -> No
     assert "file repositories" in str(raised.value)
 
 
-@pytest.mark.parametrize("module", ["core.chunk", "core.prompt_template", "connectors.document_index", "examples"])
+@pytest.mark.parametrize(
+    "module", ["core.chunk", "core.prompt_template", "connectors.document_index", "examples"]
+)
 def test_a_module_that_is_not_offered_has_its_reason(module: str) -> None:
     with pytest.raises(ImportError, match=f"{module} of the Intelligence Layer is not offered: .+"):
         importlib.import_module(f"{ROOT}.{module}")
@@ -402,7 +416,10 @@ def test_a_missing_name_has_a_hint(module: str, name: str, hint: str) -> None:
 
 def test_types_that_evaluation_code_only_names_are_there() -> None:
     scope: dict[str, Any] = {}
-    exec(f"from {ROOT}.connectors.limited_concurrency_client import AlephAlphaClientProtocol as deep", scope)
+    exec(
+        f"from {ROOT}.connectors.limited_concurrency_client import AlephAlphaClientProtocol as deep",
+        scope,
+    )
     exec(f"from {ROOT}.connectors import AlephAlphaClientProtocol as client", scope)
     exec(f"from {ROOT}.core import CompleteOutput, ControlModel, InstructInput", scope)
     exec(f"from {ROOT}.core.model import ControlModel as model", scope)
@@ -446,7 +463,13 @@ def test_every_row_of_the_table_serves_names_once() -> None:
 def test_type_variables_are_type_variables() -> None:
     package = importlib.import_module(f"{ROOT}.evaluation")
     core = importlib.import_module(f"{ROOT}.core")
-    for variable in (core.Input, core.Output, package.ExpectedOutput, package.Evaluation, package.AggregatedEvaluation):
+    for variable in (
+        core.Input,
+        core.Output,
+        package.ExpectedOutput,
+        package.Evaluation,
+        package.AggregatedEvaluation,
+    ):
         assert isinstance(variable, TypeVar)
 
 

@@ -28,7 +28,13 @@ from assay.formats.intelligence_layer.evaluation import (
 )
 from assay.formats.intelligence_layer.run_evaluation import main
 from tests.formats.intelligence_layer.test_evaluation import See, Seen
-from tests.formats.intelligence_layer.worlds import FAIL_IN_EVALUATION, FAIL_IN_TASK, NOON, Correct, World
+from tests.formats.intelligence_layer.worlds import (
+    FAIL_IN_EVALUATION,
+    FAIL_IN_TASK,
+    NOON,
+    Correct,
+    World,
+)
 
 
 @pytest.fixture(params=["memory", "files"])
@@ -101,7 +107,10 @@ def test_evaluation_lineages_join_all_outputs_in_the_order_of_the_runs(world: Wo
     world.run("early", dataset, {"e0": "A1", "e1": "B1"})
     overview = world.evaluator(See()).evaluate_runs("late", "early")
     lineages = list(navigator(world).evaluation_lineages(overview.id, str, str, str, Seen))
-    assert [[output.output for output in lineage.outputs] for lineage in lineages] == [["A1", "A2"], ["B1", "B2"]]
+    assert [[output.output for output in lineage.outputs] for lineage in lineages] == [
+        ["A1", "A2"],
+        ["B1", "B2"],
+    ]
     assert [lineage.evaluation.example_id for lineage in lineages] == ["e0", "e1"]
     assert [len(lineage.tracers) for lineage in lineages] == [2, 2]
     single = navigator(world).evaluation_lineage(overview.id, "e1", str, str, str, Seen)
@@ -125,7 +134,11 @@ def test_examples_without_a_result_have_no_lineage(world: World) -> None:
 
 def test_trees_show_example_output_and_evaluation() -> None:
     world = World(None)
-    examples = [Example(input="in", expected_output="OUT", id="e1", metadata={"kind": "[bold]x[/bold]\x1b[2J"})]
+    examples = [
+        Example(
+            input="in", expected_output="OUT", id="e1", metadata={"kind": "[bold]x[/bold]\x1b[2J"}
+        )
+    ]
     dataset = world.datasets.create_dataset(examples, "one").id
     world.run("r1", dataset, {"e1": "some text"})
     overview = world.evaluator(See()).evaluate_runs("r1")
@@ -146,7 +159,13 @@ def test_trees_show_example_output_and_evaluation() -> None:
     (evaluation,) = navigator(world).evaluation_lineages(overview.id, str, str, str, Seen)
     lines = [line.strip("│├└─ ") for line in shown(evaluation).splitlines()]
     assert lines[0] == "Run Lineage"
-    assert lines[-5:] == ["Outputs", "Output: r1", "some text", f"Evaluation: {overview.id}", "outputs=['r1']"]
+    assert lines[-5:] == [
+        "Outputs",
+        "Output: r1",
+        "some text",
+        f"Evaluation: {overview.id}",
+        "outputs=['r1']",
+    ]
 
 
 def test_lineages_print_themselves_in_a_notebook(capsys: pytest.CaptureFixture[str]) -> None:
@@ -183,9 +202,21 @@ def test_evaluation_lineages_become_a_frame_with_a_row_for_each_output(world: Wo
     lineages = list(navigator(world).evaluation_lineages(overview.id, str, str, str, Seen))
     frame = evaluation_lineages_to_pandas(lineages)
     assert frame.index.names == ["example_id", "evaluation_id", "run_id"]
-    assert list(frame.columns) == ["input", "expected_output", "metadata", "output", "result", "tracer", "lineage"]
+    assert list(frame.columns) == [
+        "input",
+        "expected_output",
+        "metadata",
+        "output",
+        "result",
+        "tracer",
+        "lineage",
+    ]
     row = frame.loc[("e1", overview.id, "r2")]
-    assert (row.output, row.result, row.lineage) == ("B r2", Seen(outputs=["r1", "r2"]), lineages[1])
+    assert (row.output, row.result, row.lineage) == (
+        "B r2",
+        Seen(outputs=["r1", "r2"]),
+        lineages[1],
+    )
     assert len(frame) == 4
 
 
@@ -224,10 +255,14 @@ def overview(statistics: Any, **metadata: Any) -> AggregationOverview[Any]:
 
 
 def test_aggregations_become_a_frame() -> None:
-    whole = aggregation_overviews_to_pandas([overview(Mean())] * 2, unwrap_statistics=False, unwrap_metadata=False)
+    whole = aggregation_overviews_to_pandas(
+        [overview(Mean())] * 2, unwrap_statistics=False, unwrap_metadata=False
+    )
     assert len(whole) == 2
     assert set(whole.columns) == set(overview(Mean()).model_dump())
-    unwrapped = aggregation_overviews_to_pandas([overview(Mean(), model="m"), overview(Mean(), prompt={"n": 1})])
+    unwrapped = aggregation_overviews_to_pandas(
+        [overview(Mean(), model="m"), overview(Mean(), prompt={"n": 1})]
+    )
     assert {"statistics", "metadata"} & set(unwrapped.columns) == set()
     assert unwrapped.score.to_list() == [0.5, 0.5]
     assert unwrapped.model[0] == "m"
@@ -239,13 +274,17 @@ def test_different_statistics_are_refused_or_have_gaps() -> None:
     for other in (SameFields(), OtherFields()):
         with pytest.raises(ValueError, match="different types"):
             aggregation_overviews_to_pandas([overview(Mean()), overview(other)])
-    mixed = aggregation_overviews_to_pandas([overview(Mean()), overview(OtherFields())], strict=False)
+    mixed = aggregation_overviews_to_pandas(
+        [overview(Mean()), overview(OtherFields())], strict=False
+    )
     assert mixed.score.isna().to_list() == [False, True]
     assert mixed.other.isna().to_list() == [True, False]
 
 
 def test_names_that_statistics_share_with_the_overview_are_kept_apart() -> None:
-    frame = aggregation_overviews_to_pandas([overview({"id": "inner", "count": 1}, description="mine")])
+    frame = aggregation_overviews_to_pandas(
+        [overview({"id": "inner", "count": 1}, description="mine")]
+    )
     assert (frame["id"][0], frame["id_statistics"][0]) == ("a", "inner")
     assert (frame["description"][0], frame["description_metadata"][0]) == ("d", "mine")
 
@@ -332,7 +371,11 @@ def shell(tmp_path: Path) -> list[str]:
 def test_all_steps_run_from_a_shell(shell: list[str], tmp_path: Path) -> None:
     command = [sys.executable, "-m", "assay.formats.intelligence_layer.evaluation.run_evaluation"]
     done = subprocess.run(
-        [*command, *shell, "--task=own_code.Echo"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        [*command, *shell, "--task=own_code.Echo"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert done.returncode == 0, done.stderr
     repository = FileAggregationRepository(tmp_path / "target")
@@ -341,7 +384,11 @@ def test_all_steps_run_from_a_shell(shell: list[str], tmp_path: Path) -> None:
     assert found.description == "from a shell"
     assert found.id in done.stdout
     wrong = subprocess.run(
-        [*command, *shell, "--task=own_code.Nobody"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        [*command, *shell, "--task=own_code.Nobody"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert (wrong.returncode, "Traceback" in wrong.stderr) == (2, False)
     assert "'own_code.Nobody' cannot be imported" in wrong.stderr
@@ -356,7 +403,10 @@ def test_a_task_that_needs_arguments_is_named(
 
 
 def test_a_task_that_takes_a_client_gets_one(
-    shell: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    shell: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The service's own, which is not made before it is asked, or the one that is named."""
     for name in ("AA_TOKEN", "CLIENT_URL"):

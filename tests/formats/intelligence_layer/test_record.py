@@ -57,15 +57,27 @@ def both(**values: Any) -> tuple[Any, Any]:
     return Example(**values), Model(**values)
 
 
-@pytest.mark.parametrize("options", [{}, {"exclude": {"id"}}, {"include": {"id", "input"}}, {"exclude_none": True}])
+@pytest.mark.parametrize(
+    "options", [{}, {"exclude": {"id"}}, {"include": {"id", "input"}}, {"exclude_none": True}]
+)
 @pytest.mark.parametrize("mode", ["python", "json"])
 @pytest.mark.parametrize(
-    "input", [Question(text="q"), QuestionData("q"), [Question(text="q")], {"k": (1, Question(text="q"))}, {1}, NOW]
+    "input",
+    [
+        Question(text="q"),
+        QuestionData("q"),
+        [Question(text="q")],
+        {"k": (1, Question(text="q"))},
+        {1},
+        NOW,
+    ],
 )
 def test_a_dump_is_what_pydantic_gives(input: Any, mode: Any, options: dict[str, Any]) -> None:
     ours, theirs = both(input=input, expected_output=None, id="e")
     dump = ours.model_dump(mode, **options)
-    read = msgspec.json.decode(msgspec.json.encode(dump)) if mode == "json" else dump  # a tuple is a list in JSON
+    read = (
+        msgspec.json.decode(msgspec.json.encode(dump)) if mode == "json" else dump
+    )  # a tuple is a list in JSON
     assert read == theirs.model_dump(mode=mode, **options)
     assert msgspec.json.decode(ours.model_dump_json(**options)) == msgspec.json.decode(
         theirs.model_dump_json(**options)
@@ -79,7 +91,9 @@ def test_fields_and_schema() -> None:
     assert run().model_fields["labels"].default_factory() == set()
     schema = Example[Question, int].model_json_schema()
     assert '"integer"' in msgspec.json.encode(schema).decode()
-    assert FailedExampleRun.model_json_schema()["$defs"]["FailedExampleRun"]["required"] == ["error_message"]
+    assert FailedExampleRun.model_json_schema()["$defs"]["FailedExampleRun"]["required"] == [
+        "error_message"
+    ]
 
 
 def test_copies() -> None:
@@ -113,13 +127,19 @@ def test_generic_forms_make_and_read_values_of_their_types() -> None:
     assert made == Example(input="i", expected_output="o", id="e")
     data = {"input": {"text": "q"}, "expected_output": "o", "id": "e"}
     assert Example[Question, str].model_validate(data).input == Question(text="q")
-    assert Example[QuestionData, str].model_validate_json(msgspec.json.encode(data)).input == QuestionData("q")
-    assert Example[Question, str].model_validate({**data, "input": Question(text="q")}).input == Question(text="q")
+    assert Example[QuestionData, str].model_validate_json(
+        msgspec.json.encode(data)
+    ).input == QuestionData("q")
+    assert Example[Question, str].model_validate(
+        {**data, "input": Question(text="q")}
+    ).input == Question(text="q")
     for wrong in (Example[int, str], Example[QuestionData, int], Example[Question, int]):
         with pytest.raises(pydantic.ValidationError):
             wrong.model_validate(data)
     assert Example[I, str][int].model_validate({**data, "input": 5}).input == 5
-    output = ExampleOutput[Question].model_validate({"run_id": "r", "example_id": "e", "output": {"text": "q"}})
+    output = ExampleOutput[Question].model_validate(
+        {"run_id": "r", "example_id": "e", "output": {"text": "q"}}
+    )
     assert output.output == Question(text="q")
 
 
@@ -140,7 +160,9 @@ def test_a_subclass_may_add_fields_without_a_decorator() -> None:
     assert (second.tags, second.notes, second.level) == ([], {}, 3)
     assert repr(first).startswith("Example ID = ")
     assert Tagged.model_validate_json(first.model_dump_json()) == first
-    assert [name for name, field in Tagged.model_fields.items() if field.is_required()][-1] == "source"
+    assert [name for name, field in Tagged.model_fields.items() if field.is_required()][
+        -1
+    ] == "source"
     with pytest.raises(TypeError, match="source"):
         Tagged(input="i", expected_output="o")  # type: ignore[call-arg]
 

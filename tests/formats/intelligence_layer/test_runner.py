@@ -17,7 +17,14 @@ import pydantic
 import pytest
 
 from assay.analysis.look.trace import trace
-from assay.formats.intelligence_layer.core import InMemoryTaskSpan, InMemoryTracer, SpanStatus, Task, TaskSpan, Tracer
+from assay.formats.intelligence_layer.core import (
+    InMemoryTaskSpan,
+    InMemoryTracer,
+    SpanStatus,
+    Task,
+    TaskSpan,
+    Tracer,
+)
 from assay.formats.intelligence_layer.evaluation import (
     Dataset,
     DatasetRepository,
@@ -56,7 +63,14 @@ class OwnDatasets(DatasetRepository):
 
     def __init__(self, folder: Path) -> None:
         self.inside = InMemoryDatasetRepository()
-        for name in ("create_dataset", "delete_dataset", "dataset", "dataset_ids", "example", "examples"):
+        for name in (
+            "create_dataset",
+            "delete_dataset",
+            "dataset",
+            "dataset_ids",
+            "example",
+            "examples",
+        ):
             setattr(self, name, getattr(self.inside, name))
 
     create_dataset = delete_dataset = dataset = dataset_ids = example = examples = None  # type: ignore[assignment]
@@ -84,7 +98,9 @@ class OwnRuns(RunRepository):
     def store_example_output(self, example_output: ExampleOutput[Any]) -> None:
         self.rows[example_output.run_id, example_output.example_id] = example_output
 
-    def example_output(self, run_id: str, example_id: str, output_type: type[T]) -> ExampleOutput[T] | None:
+    def example_output(
+        self, run_id: str, example_id: str, output_type: type[T]
+    ) -> ExampleOutput[T] | None:
         return self.rows.get((run_id, example_id))
 
     def example_outputs(self, run_id: str, output_type: type[T]) -> Iterable[ExampleOutput[T]]:
@@ -122,7 +138,10 @@ class World:
 
     def dataset(self, *texts: str, ids: Sequence[str] = ()) -> str:
         named = zip(ids or [f"e{number}" for number in range(len(texts))], texts, strict=True)
-        examples = [Example(input=Question(text=text), expected_output=len(text), id=id) for id, text in named]
+        examples = [
+            Example(input=Question(text=text), expected_output=len(text), id=id)
+            for id, text in named
+        ]
         return self.datasets.create_dataset(examples, "questions", id="dataset").id
 
     def outputs(self, run: RunOverview) -> dict[str, Any]:
@@ -155,10 +174,19 @@ def memory() -> World:
 # ---- what holds wherever datasets and runs are kept
 
 
-def test_every_example_has_an_output_or_a_failure(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    run = world.runner.run_dataset(world.dataset("hi", FAILS, "hello"), labels={"l"}, metadata={"k": 1})
+def test_every_example_has_an_output_or_a_failure(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = world.runner.run_dataset(
+        world.dataset("hi", FAILS, "hello"), labels={"l"}, metadata={"k": 1}
+    )
     assert (run.successful_example_count, run.failed_example_count) == (2, 1)
-    assert (run.dataset_id, run.description, run.labels, run.metadata) == ("dataset", "answering", {"l"}, {"k": 1})
+    assert (run.dataset_id, run.description, run.labels, run.metadata) == (
+        "dataset",
+        "answering",
+        {"l"},
+        {"k": 1},
+    )
     assert run.start <= run.end
     assert world.runs.run_overview(run.id) == run
     outputs = world.outputs(run)
@@ -173,7 +201,11 @@ def test_every_example_has_an_output_or_a_failure(world: World, capsys: pytest.C
 def test_lineages_join_examples_outputs_and_traces(world: World) -> None:
     run = world.runner.run_dataset(world.dataset("hi", FAILS))
     good, bad = world.runner.run_lineages(run.id, int)
-    assert (good.example.id, good.example.expected_output, good.output.output) == ("e0", 2, Reply(text="HI", length=2))
+    assert (good.example.id, good.example.expected_output, good.output.output) == (
+        "e0",
+        2,
+        Reply(text="HI", length=2),
+    )
     assert isinstance(bad.output.output, FailedExampleRun)
     (failed,) = world.runner.failed_runs(run.id, int)
     assert failed.example.id == "e1"
@@ -201,7 +233,9 @@ def test_an_error_can_stop_the_run_which_then_goes_on(world: World) -> None:
     recovery = world.runs.finished_examples(world.runner._run_hash("dataset", "mine"))
     assert recovery.finished_examples == ["e0", "e1"]
     assert world.runs.run_overview(recovery.run_id) is None
-    run = world.runner.run_dataset("dataset", description="mine", resume_from_recovery_data=True, max_workers=1)
+    run = world.runner.run_dataset(
+        "dataset", description="mine", resume_from_recovery_data=True, max_workers=1
+    )
     assert world.task.seen == ["a", "b", FAILS, FAILS, "c", "d"]
     assert run.id == recovery.run_id
     assert (run.successful_example_count, run.failed_example_count) == (4, 1)
@@ -227,7 +261,9 @@ def test_without_resuming_a_run_begins_anew(world: World) -> None:
     run = world.runner.run_dataset("dataset")
     assert run.id != first
     assert world.task.seen.count("a") == 2
-    again = world.runner.run_dataset("dataset", resume_from_recovery_data=True)  # there is nothing to go on with
+    again = world.runner.run_dataset(
+        "dataset", resume_from_recovery_data=True
+    )  # there is nothing to go on with
     assert again.id not in (first, run.id)
 
 
@@ -235,7 +271,9 @@ def test_bad_input_leaves_nothing_behind(world: World) -> None:
     with pytest.raises(ValueError, match="nowhere"):
         world.runner.run_dataset("nowhere")
     assert world.runs.finished_examples(world.runner._run_hash("nowhere", "")) is None
-    world.datasets.create_dataset([Example(input={"txt": "q"}, expected_output=1)], "wrong", id="wrong")
+    world.datasets.create_dataset(
+        [Example(input={"txt": "q"}, expected_output=1)], "wrong", id="wrong"
+    )
     with pytest.raises(pydantic.ValidationError):
         world.runner.run_dataset("wrong")
     assert world.runs.finished_examples(world.runner._run_hash("wrong", "")) is None
@@ -253,7 +291,9 @@ def test_an_empty_dataset_is_a_run(world: World) -> None:
 
 def test_ids_are_any_text(world: World) -> None:
     run = world.runner.run_dataset(world.dataset(*ODD_IDS, ids=ODD_IDS))
-    assert world.outputs(run) == {id: Reply(text=id.upper(), length=len(id)) for id in sorted(ODD_IDS)}
+    assert world.outputs(run) == {
+        id: Reply(text=id.upper(), length=len(id)) for id in sorted(ODD_IDS)
+    }
     assert run.successful_example_count == len(ODD_IDS)
 
 
@@ -272,7 +312,9 @@ def test_as_many_run_at_once_as_are_allowed(world: World, workers: int) -> None:
             return input.text
 
     world.dataset(*"abcdef")
-    run = Runner(Meeting(), world.datasets, world.runs, "").run_dataset("dataset", max_workers=workers)
+    run = Runner(Meeting(), world.datasets, world.runs, "").run_dataset(
+        "dataset", max_workers=workers
+    )
     assert (run.successful_example_count, most) == (6, [workers])
 
 
@@ -307,7 +349,9 @@ def test_a_failure_of_a_task_that_gives_dicts_is_a_failure(files: World) -> None
     assert (run.successful_example_count, run.failed_example_count) == (1, 1)
     fresh = FileRunRepository(files.runs._folder.parent)
     assert [each.example_id for each in fresh.failed_example_outputs(run.id, dict)] == ["e1"]
-    assert [each.output for each in fresh.successful_example_outputs(run.id, dict)] == [{"error_message": "no failure"}]
+    assert [each.output for each in fresh.successful_example_outputs(run.id, dict)] == [
+        {"error_message": "no failure"}
+    ]
 
 
 def test_what_json_cannot_hold_and_what_ends_programs_are_failures(world: World) -> None:
@@ -315,9 +359,14 @@ def test_what_json_cannot_hold_and_what_ends_programs_are_failures(world: World)
         def do_run(self, input: Question, task_span: TaskSpan) -> Any:
             return threading.Lock() if input.text == "lock" else sys.exit("bye")
 
-    run = Runner(Odd(), world.datasets, world.runs, "odd").run_dataset(world.dataset("lock", "exit"))
+    run = Runner(Odd(), world.datasets, world.runs, "odd").run_dataset(
+        world.dataset("lock", "exit")
+    )
     assert run.failed_example_count == 2
-    messages = [each.output.error_message.splitlines()[0] for each in world.runs.example_outputs(run.id, Any)]
+    messages = [
+        each.output.error_message.splitlines()[0]
+        for each in world.runs.example_outputs(run.id, Any)
+    ]
     assert messages[0].startswith("TypeError: ")
     assert messages[1] == "SystemExit: bye"
 
@@ -365,7 +414,9 @@ def test_a_task_may_give_nothing(world: World) -> None:
 
 def test_a_run_is_known_by_its_metadata_and_its_runner(world: World) -> None:
     assert not world.runner.run_is_already_computed({"model": "a"})
-    run = world.runner.run_dataset(world.dataset("a"), metadata={"model": "a", "t": 1}, description="x")
+    run = world.runner.run_dataset(
+        world.dataset("a"), metadata={"model": "a", "t": 1}, description="x"
+    )
     world.runner.run_dataset("dataset")
     assert world.runner.run_is_already_computed({"t": 1.0, "model": "a"})
     assert world.runner.run_is_already_computed({"model": "a", "t": 1}, dataset_id=run.dataset_id)
@@ -414,14 +465,20 @@ def test_a_dataset_of_the_command_line_and_one_of_the_original(files: World) -> 
     folder = root / "datasets" / "theirs"
     folder.mkdir()
     (folder / "theirs.json").write_text(Dataset(id="theirs", name="t").model_dump_json())
-    (folder / "theirs.jsonl").write_text('{"input":{"text":"x"},"expected_output":null,"id":"1","metadata":null}')
+    (folder / "theirs.jsonl").write_text(
+        '{"input":{"text":"x"},"expected_output":null,"id":"1","metadata":null}'
+    )
     assert files.outputs(files.runner.run_dataset("theirs")) == {"1": Reply(text="X", length=1)}
 
 
 def test_repositories_that_change_what_they_keep_are_asked(tmp_path: Path) -> None:
     class Half(InMemoryDatasetRepository):
         def examples(self, *arguments: Any, **keywords: Any) -> Any:
-            return [example for example in super().examples(*arguments, **keywords) if example.id != "e0"]
+            return [
+                example
+                for example in super().examples(*arguments, **keywords)
+                if example.id != "e0"
+            ]
 
     class Spying(FileRunRepository):
         stored: list[str] = []
@@ -498,7 +555,9 @@ def test_a_killed_run_goes_on_in_a_new_process(tmp_path: Path) -> None:
     script.write_text(dedent(SCRIPT))
     seen = tmp_path / "seen"
     command = [sys.executable, str(script), str(tmp_path)]
-    first = subprocess.Popen([*command, "hangs"], env={**os.environ, "PYTHONHASHSEED": "1"}, stdout=subprocess.PIPE)
+    first = subprocess.Popen(
+        [*command, "hangs"], env={**os.environ, "PYTHONHASHSEED": "1"}, stdout=subprocess.PIPE
+    )
     wait_for(lambda: seen.exists() and len(seen.read_text().split()) >= 30, 30)
     first.send_signal(signal.SIGKILL)
     assert first.wait() == -signal.SIGKILL
@@ -507,7 +566,11 @@ def test_a_killed_run_goes_on_in_a_new_process(tmp_path: Path) -> None:
     (unfinished,) = [path for path in (tmp_path / "runs").iterdir() if path.is_dir()]
     assert FileRunRepository(tmp_path).run_overview_ids() == []
     second = subprocess.run(
-        [*command, "ends"], env={**os.environ, "PYTHONHASHSEED": "2"}, capture_output=True, text=True, check=True
+        [*command, "ends"],
+        env={**os.environ, "PYTHONHASHSEED": "2"},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     run_id, successful, failed = second.stdout.split()
     assert (run_id, successful, failed) == (unfinished.name, "30", "0")
@@ -523,7 +586,9 @@ def test_a_loaded_hugging_face_dataset_is_run(tmp_path: Path) -> None:
         def do_run(self, input: MultipleChoiceInput, task_span: TaskSpan) -> str:
             return "ABCD"[input.choices.index(input.question)]
 
-    rows = [{"question": "wxyz"[n % 4], "choices": list("wxyz"), "answer": n % 4} for n in range(12)]
+    rows = [
+        {"question": "wxyz"[n % 4], "choices": list("wxyz"), "answer": n % 4} for n in range(12)
+    ]
     datasets = SingleHuggingfaceDatasetRepository({"test": rows})
     runner = Runner(Guessing(), datasets, FileRunRepository(tmp_path), "guessing")
     run = runner.run_dataset("mmlu")

@@ -16,7 +16,13 @@ import pydantic
 import pytest
 from rich.console import Console
 
-from assay.formats.intelligence_layer.core import CompositeTracer, InMemoryTaskSpan, InMemoryTracer, SpanStatus, utc_now
+from assay.formats.intelligence_layer.core import (
+    CompositeTracer,
+    InMemoryTaskSpan,
+    InMemoryTracer,
+    SpanStatus,
+    utc_now,
+)
 from assay.formats.intelligence_layer.evaluation import (
     ExampleOutput,
     FailedExampleRun,
@@ -30,7 +36,13 @@ from assay.formats.intelligence_layer.evaluation import (
 from assay.records import Manifest, Response
 from assay.store.repositories import RunRepository as Runs
 from assay.store.stores import FolderStore
-from tests.formats.intelligence_layer.labs import MAKE_RUNS, ODD_IDS, Question, QuestionData, QuestionStruct
+from tests.formats.intelligence_layer.labs import (
+    MAKE_RUNS,
+    ODD_IDS,
+    Question,
+    QuestionData,
+    QuestionStruct,
+)
 
 
 @pytest.fixture(params=MAKE_RUNS)
@@ -136,7 +148,9 @@ def test_ids_are_any_text(repository: RunRepository, tmp_path: Path) -> None:
     for run_id in ODD_IDS:
         assert repository.example_output_ids(run_id) == sorted(ODD_IDS)
         for example_id in ODD_IDS:
-            assert repository.example_output(run_id, example_id, str) == output(example_id, example_id, run_id)
+            assert repository.example_output(run_id, example_id, str) == output(
+                example_id, example_id, run_id
+            )
     assert not (tmp_path / "up").exists()
 
 
@@ -189,7 +203,9 @@ def test_an_overview_may_be_stored_again(repository: RunRepository) -> None:
 
 
 def test_a_run_without_examples_exists(repository: RunRepository) -> None:
-    repository.store_run_overview(overview("run", failed_example_count=0, successful_example_count=0))
+    repository.store_run_overview(
+        overview("run", failed_example_count=0, successful_example_count=0)
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert list(repository.example_outputs("run", int)) == []
@@ -317,10 +333,14 @@ def test_what_is_finished_is_remembered_until_it_is_deleted(repository: RunRepos
     repository.create_temporary_run_data("other/../hash", "other")
     for example_id in ("b", "a"):
         repository.temp_store_finished_example("hash", example_id)
-    assert repository.finished_examples("hash") == RecoveryData(run_id="run", finished_examples=["b", "a"])
+    assert repository.finished_examples("hash") == RecoveryData(
+        run_id="run", finished_examples=["b", "a"]
+    )
     assert repository.finished_examples("other/../hash") == RecoveryData(run_id="other")
     repository.create_temporary_run_data("hash", "newer")
-    assert repository.finished_examples("hash") == RecoveryData(run_id="newer", finished_examples=[])
+    assert repository.finished_examples("hash") == RecoveryData(
+        run_id="newer", finished_examples=[]
+    )
     for _ in range(2):
         repository.delete_temporary_run_data("hash")
     assert repository.finished_examples("hash") is None
@@ -330,7 +350,9 @@ def test_the_rows_say_what_is_finished(repository: RunRepository) -> None:
     repository.create_temporary_run_data("hash", "run")
     repository.store_example_output(output("ok", 1))
     repository.store_example_output(output("failed", FailedExampleRun(error_message="x")))
-    assert repository.finished_examples("hash") == RecoveryData(run_id="run", finished_examples=["ok"])
+    assert repository.finished_examples("hash") == RecoveryData(
+        run_id="run", finished_examples=["ok"]
+    )
 
 
 def test_another_object_may_go_on(tmp_path: Path) -> None:
@@ -355,14 +377,28 @@ def test_files_are_ours(tmp_path: Path) -> None:
     repository.store_run_overview(overview("run"))
     store = FolderStore(tmp_path)
     good, bad = Runs(store).responses("run")
-    assert (good.item_id, good.output, good.response, good.outcome) == ("a.1", {"n": 1}, '{"n":1}', "ok")
-    assert (bad.item_id, bad.error, bad.outcome, bad.error_kind) == ("b", "it broke", "errored", "permanent")
+    assert (good.item_id, good.output, good.response, good.outcome) == (
+        "a.1",
+        {"n": 1},
+        '{"n":1}',
+        "ok",
+    )
+    assert (bad.item_id, bad.error, bad.outcome, bad.error_kind) == (
+        "b",
+        "it broke",
+        "errored",
+        "permanent",
+    )
     assert good.key
     assert good.key != bad.key
     manifest = store.manifest("run", "run")
     assert manifest is not None
     assert manifest.inputs == [{"kind": "dataset", "id": "dataset"}]
-    assert (manifest.name, manifest.counts, manifest.complete) == ("a run", {"ok": 2, "errored": 1}, True)
+    assert (manifest.name, manifest.counts, manifest.complete) == (
+        "a run",
+        {"ok": 2, "errored": 1},
+        True,
+    )
 
 
 def test_what_another_process_stores_is_seen(tmp_path: Path) -> None:
@@ -402,18 +438,33 @@ def test_the_folders_of_the_original_are_read(tmp_path: Path) -> None:
         row = {"run_id": "their run", "example_id": id, "output": value}
         (outputs / f"{id}.json").write_text(json.dumps(row, indent=2))
     trace = str(UUID(int=1))
-    start = {"uuid": trace, "parent": trace, "name": "T", "start": utc_now().isoformat(), "input": 1, "trace_id": trace}
+    start = {
+        "uuid": trace,
+        "parent": trace,
+        "name": "T",
+        "start": utc_now().isoformat(),
+        "input": 1,
+        "trace_id": trace,
+    }
     lines = [
         {"trace_id": trace, "entry_type": "StartTask", "entry": start},
-        {"trace_id": trace, "entry_type": "EndTask", "entry": {"uuid": trace, "end": start["start"], "output": 2}},
+        {
+            "trace_id": trace,
+            "entry_type": "EndTask",
+            "entry": {"uuid": trace, "end": start["start"], "output": 2},
+        },
     ]
-    (outputs.parent / "trace" / "b.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (outputs.parent / "trace" / "b.jsonl").write_text(
+        "".join(json.dumps(line) + "\n" for line in lines)
+    )
     repository = FileRunRepository(tmp_path)
     repository.store_run_overview(overview("ours"))
     assert repository.run_overview_ids() == ["ours", "their run"]
     assert repository.run_overview("their run") == stored
     assert repository.example_output_ids("their run") == ["a", "b", "deep/c"]
-    found = {each.example_id: each.output for each in repository.example_outputs("their run", Question)}
+    found = {
+        each.example_id: each.output for each in repository.example_outputs("their run", Question)
+    }
     assert found == {
         "a": FailedExampleRun(error_message="RuntimeError: x"),
         "b": Question(text="q"),
@@ -429,27 +480,44 @@ def test_the_folders_of_the_original_are_read(tmp_path: Path) -> None:
     assert repository.example_tracer("their run", "../../their run") is None
     repository.store_run_overview(stored)
     for id in ("a", "d"):  # one that is replaced, and a new one
-        repository.store_example_output(ExampleOutput(run_id="their run", example_id=id, output=Question(text="new")))
+        repository.store_example_output(
+            ExampleOutput(run_id="their run", example_id=id, output=Question(text="new"))
+        )
     for reader in (repository, FileRunRepository(tmp_path)):
-        found = {each.example_id: each.output.text for each in reader.example_outputs("their run", Question)}
+        found = {
+            each.example_id: each.output.text
+            for each in reader.example_outputs("their run", Question)
+        }
         assert found == {"a": "new", "b": "q", "deep/c": "r", "d": "new"}
 
 
 def test_runs_of_the_command_line_are_read(tmp_path: Path) -> None:
     store = FolderStore(tmp_path)
-    rows = [Response(item_id="a", response="text"), Response(item_id="a", sample_index=1, response="again")]
-    rows += [Response(item_id="b", response=""), Response(item_id="c", outcome="errored", error="lost")]
+    rows = [
+        Response(item_id="a", response="text"),
+        Response(item_id="a", sample_index=1, response="again"),
+    ]
+    rows += [
+        Response(item_id="b", response=""),
+        Response(item_id="c", outcome="errored", error="lost"),
+    ]
     store.log("run", "core").append(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
     inputs = [{"kind": "dataset", "id": "d"}]
     counts = {"ok": 3, "errored": 1}
-    core = Manifest(kind="run", id="core", started=1.5, ended=2.5, complete=True, counts=counts, inputs=inputs)
+    core = Manifest(
+        kind="run", id="core", started=1.5, ended=2.5, complete=True, counts=counts, inputs=inputs
+    )
     store.put_manifest(core)
     store.put_manifest(Manifest(kind="run", id="unfinished", started=1.5, ended=2.5))
     repository = FileRunRepository(tmp_path)
     assert repository.run_overview_ids() == ["core"]
     found = repository.run_overview("core")
     assert found is not None
-    assert (found.dataset_id, found.failed_example_count, found.successful_example_count) == ("d", 1, 3)
+    assert (found.dataset_id, found.failed_example_count, found.successful_example_count) == (
+        "d",
+        1,
+        3,
+    )
     assert found.end - found.start == timedelta(seconds=1)
     assert [each.output for each in repository.example_outputs("core", str)] == [
         "text",
@@ -466,7 +534,9 @@ def test_runs_of_the_command_line_are_read(tmp_path: Path) -> None:
 def test_threads_that_read_a_run_at_once_all_see_it_whole(kind: str, tmp_path: Path) -> None:
     writing = MAKE_RUNS[kind](tmp_path)
     for number in range(300):
-        writing.store_example_output(ExampleOutput(run_id="run", example_id=f"{number:03}", output="x"))
+        writing.store_example_output(
+            ExampleOutput(run_id="run", example_id=f"{number:03}", output="x")
+        )
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:

@@ -30,11 +30,17 @@ class Folders:
         self.world = world = World(root)
         self.dataset = world.dataset(*TEXTS)
         self.good = world.ran(self.dataset).id
-        self.bad = Runner(Careless(), world.datasets, world.runs, "careless").run_dataset(self.dataset).id
-        self.evaluations = [world.evaluator().evaluate_runs(run).id for run in (self.good, self.bad)]
+        self.bad = (
+            Runner(Careless(), world.datasets, world.runs, "careless").run_dataset(self.dataset).id
+        )
+        self.evaluations = [
+            world.evaluator().evaluate_runs(run).id for run in (self.good, self.bad)
+        ]
         self.matches = world.comparing(Longer()).evaluate_runs(self.good, self.bad).id
         self.aggregation = world.aggregator().aggregate_evaluation(self.evaluations[1]).id
-        self.ranking = world.aggregator(MatchesAggregationLogic()).aggregate_evaluation(self.matches).id
+        self.ranking = (
+            world.aggregator(MatchesAggregationLogic()).aggregate_evaluation(self.matches).id
+        )
 
     @property
     def paths(self) -> list[str]:
@@ -93,21 +99,31 @@ def test_gate_decides_on_an_evaluation(folders: Folders, shell: Shell) -> None:
 
 def test_sql_asks_rows_and_metrics(folders: Folders, shell: Shell) -> None:
     good, _ = folders.paths
-    asked = shell.call("sql", good, "select item_id, passed, score, outcome from evaluations order by 1", "--json")
-    found = [(row["item_id"], row["passed"], row["score"], row["outcome"]) for row in rows(asked.out)]
+    asked = shell.call(
+        "sql", good, "select item_id, passed, score, outcome from evaluations order by 1", "--json"
+    )
+    found = [
+        (row["item_id"], row["passed"], row["score"], row["outcome"]) for row in rows(asked.out)
+    ]
     scored = [(f"e{number}", True, 1.0, "scored") for number in range(4)]
     assert found == [*scored, ("e4", None, None, "skipped")]
     where = f"root/aggregations/{folders.aggregation}"
-    asked = shell.call("sql", where, "select metric_name, value, scored_count from metrics", "--json")
+    asked = shell.call(
+        "sql", where, "select metric_name, value, scored_count from metrics", "--json"
+    )
     assert rows(asked.out) == [
         {"metric_name": "share", "value": 0.8, "scored_count": 5},
         {"metric_name": "count", "value": 5.0, "scored_count": 5},
     ]
-    asked = shell.call("sql", f"root/runs/{folders.good}", "select count(*) as n from responses", "--json")
+    asked = shell.call(
+        "sql", f"root/runs/{folders.good}", "select count(*) as n from responses", "--json"
+    )
     assert rows(asked.out) == [{"n": 5}]
 
 
-def test_trace_follows_an_example_in_a_root_and_in_an_evaluation(folders: Folders, shell: Shell) -> None:
+def test_trace_follows_an_example_in_a_root_and_in_an_evaluation(
+    folders: Folders, shell: Shell
+) -> None:
     for folder in ("root", folders.paths[1]):
         shown = shell.call("trace", folder, "e1")
         assert shown.code == 0
@@ -126,29 +142,42 @@ def test_export_writes_rows_and_metrics(folders: Folders, shell: Shell) -> None:
         "e3": "1.0",
         "e4": "1.0",
     }
-    exported = shell.call("export", f"root/aggregations/{folders.ranking}", "-t", "metrics", "-f", "jsonl")
+    exported = shell.call(
+        "export", f"root/aggregations/{folders.ranking}", "-t", "metrics", "-f", "jsonl"
+    )
     values = {row["metric_name"]: row["value"] for row in rows(exported.out)}
     assert values[f"scores.{folders.good}.num_matches"] == 4.0
     assert len(values) == 8
 
 
-def test_aggregate_computes_assays_metrics_from_logics_results(folders: Folders, shell: Shell) -> None:
-    config = shell.write("metrics.yaml", "metrics: [{name: pass_rate}, {name: mean, facets: [source]}]\n")
+def test_aggregate_computes_assays_metrics_from_logics_results(
+    folders: Folders, shell: Shell
+) -> None:
+    config = shell.write(
+        "metrics.yaml", "metrics: [{name: pass_rate}, {name: mean, facets: [source]}]\n"
+    )
     made = shell.call("aggregate", *folders.paths, "-c", str(config), "-o", "together", "--json")
     assert made.code == 0, made.said
-    found = [(row["metric_name"], row["value"]) for row in rows((shell.folder / "together/metrics.jsonl").read_text())]
+    found = [
+        (row["metric_name"], row["value"])
+        for row in rows((shell.folder / "together/metrics.jsonl").read_text())
+    ]
     assert found[0] == ("pass_rate", pytest.approx(8 / 9))
     assert sorted(found[1:]) == [("mean", 0.8), ("mean", 1.0)]
 
 
 def test_rank_takes_matches_that_the_engine_wrote(folders: Folders, shell: Shell) -> None:
-    ranked = shell.call("rank", f"root/evaluations/{folders.matches}", "--by", "model_name", "--method", "win-rate")
+    ranked = shell.call(
+        "rank", f"root/evaluations/{folders.matches}", "--by", "model_name", "--method", "win-rate"
+    )
     assert ranked.code == 0, ranked.said
     assert "Upper" in ranked.out
     assert "Careless" in ranked.out
 
 
-def test_rows_have_content_keys_and_name_their_responses(folders: Folders, shell: Shell, tmp_path: Path) -> None:
+def test_rows_have_content_keys_and_name_their_responses(
+    folders: Folders, shell: Shell, tmp_path: Path
+) -> None:
     """The same work in another evaluation has the same keys; a match names the two responses that met."""
     again = folders.world.evaluator().evaluate_runs(folders.good).id
     read = [
@@ -156,14 +185,21 @@ def test_rows_have_content_keys_and_name_their_responses(folders: Folders, shell
         for id in (folders.evaluations[0], again, folders.matches)
     ]
     first, second, matches = ({row["item_id"]: row for row in each} for each in read)
-    assert {id: row["key"] for id, row in first.items()} == {id: row["key"] for id, row in second.items()}
+    assert {id: row["key"] for id, row in first.items()} == {
+        id: row["key"] for id, row in second.items()
+    }
     responses = {
-        run: {row["item_id"]: row["key"] for row in rows((tmp_path / f"root/runs/{run}/responses.jsonl").read_text())}
+        run: {
+            row["item_id"]: row["key"]
+            for row in rows((tmp_path / f"root/runs/{run}/responses.jsonl").read_text())
+        }
         for run in (folders.good, folders.bad)
     }
     for id in ("e0", "e1", "e2", "e3"):
         assert first[id]["responses"] == [responses[folders.good][id]]
-        assert matches[id]["responses"] == [responses[run][id] for run in sorted((folders.good, folders.bad))]
+        assert matches[id]["responses"] == [
+            responses[run][id] for run in sorted((folders.good, folders.bad))
+        ]
         assert matches[id]["players"] == sorted((folders.good, folders.bad))
 
 

@@ -53,14 +53,23 @@ class Library:
     def __init__(self, root: Path) -> None:
         self.world = world = World(root)
         texts = {"a": "word", "b.1": "x", "b.2": "y", "c/d": FAIL_IN_TASK, "e": FAIL_IN_EVALUATION}
-        examples = [Example(id=id, input=text, expected_output="WORD", metadata={"k": 1}) for id, text in texts.items()]
-        world.datasets.create_dataset(examples, "words", id="words", labels={"l"}, metadata={"m": [1]})
+        examples = [
+            Example(id=id, input=text, expected_output="WORD", metadata={"k": 1})
+            for id, text in texts.items()
+        ]
+        world.datasets.create_dataset(
+            examples, "words", id="words", labels={"l"}, metadata={"m": [1]}
+        )
         runner = Runner(Upper(), world.datasets, world.runs, "upper")
-        self.run, self.other = (runner.run_dataset("words", labels={name}).id for name in ("one", "two"))
+        self.run, self.other = (
+            runner.run_dataset("words", labels={name}).id for name in ("one", "two")
+        )
         self.evaluation = world.evaluator().evaluate_runs(self.run, metadata={"e": 1}).id
         self.matches = world.comparing(Longer()).evaluate_runs(self.run, self.other).id
         self.aggregation = world.aggregator().aggregate_evaluation(self.evaluation).id
-        self.ranking = world.aggregator(MatchesAggregationLogic()).aggregate_evaluation(self.matches).id
+        self.ranking = (
+            world.aggregator(MatchesAggregationLogic()).aggregate_evaluation(self.matches).id
+        )
 
 
 @pytest.fixture
@@ -90,12 +99,22 @@ def content(path: Path) -> Any:
 
 
 def test_the_files_are_those_of_the_original(library: Library, original: Path) -> None:
-    assert sorted(path.name for path in original.iterdir()) == ["aggregations", "datasets", "evaluations", "runs"]
+    assert sorted(path.name for path in original.iterdir()) == [
+        "aggregations",
+        "datasets",
+        "evaluations",
+        "runs",
+    ]
     assert not list(original.rglob("manifest.json"))
     about = content(original / "datasets/words/words.json")
     assert about == {"id": "words", "name": "words", "labels": ["l"], "metadata": {"m": [1]}}
     lines = (original / "datasets/words/words.jsonl").read_text().split("\n")
-    assert json.loads(lines[0]) == {"input": "word", "expected_output": "WORD", "id": "a", "metadata": {"k": 1}}
+    assert json.loads(lines[0]) == {
+        "input": "word",
+        "expected_output": "WORD",
+        "id": "a",
+        "metadata": {"k": 1},
+    }
     assert len(lines) == 5
     for kind, fields in OVERVIEWS.items():
         files = list((original / kind).glob("*.json"))
@@ -103,7 +122,9 @@ def test_the_files_are_those_of_the_original(library: Library, original: Path) -
         for file in files:
             assert content(file).keys() == fields
             assert file.stem == content(file)["id"]
-    nested = content(original / f"aggregations/{library.aggregation}.json")["evaluation_overviews"][0]
+    nested = content(original / f"aggregations/{library.aggregation}.json")["evaluation_overviews"][
+        0
+    ]
     assert nested.keys() == OVERVIEWS["evaluations"]
     assert nested["run_overviews"][0].keys() == OVERVIEWS["runs"]
 
@@ -130,7 +151,9 @@ def test_each_example_has_a_file_whose_name_has_no_dot(library: Library, origina
 def test_reading_it_gives_the_same_again(library: Library, original: Path) -> None:
     ours, theirs = library.world, World(original)
     assert [*theirs.datasets.datasets()] == [*ours.datasets.datasets()]
-    assert [*theirs.datasets.examples("words", str, str)] == [*ours.datasets.examples("words", str, str)]
+    assert [*theirs.datasets.examples("words", str, str)] == [
+        *ours.datasets.examples("words", str, str)
+    ]
     assert [*theirs.runs.run_overviews()] == [*ours.runs.run_overviews()]
     for run in (library.run, library.other):
         assert [*theirs.runs.example_outputs(run, str)] == [*ours.runs.example_outputs(run, str)]
@@ -168,13 +191,24 @@ def test_an_experiment_is_runs_and_evaluations(tmp_path: Path) -> None:
     item = {"id": "a", "data": {"question": "?"}, "ground_truth": "1"}
     answers: list[dict[str, Any]] = [
         {"model_name": "m.1", "key": "k0", "response": "1"},
-        {"model_name": "m.1", "key": "k1", "sample_index": 1, "error": "lost", "outcome": "errored"},
+        {
+            "model_name": "m.1",
+            "key": "k1",
+            "sample_index": 1,
+            "error": "lost",
+            "outcome": "errored",
+        },
         {"model_name": "n", "response": "2"},
     ]
     labels: list[dict[str, Any]] = [
         {"label": "exact", "responses": ["k0"], "score": 1.0, "passed": True},
         {"label": "judge", "responses": ["k0"], "outcome": "errored", "error": "no"},
-        {"label": "exact", "responses": ["k1"], "outcome": "errored", "error": "the response failed"},
+        {
+            "label": "exact",
+            "responses": ["k1"],
+            "outcome": "errored",
+            "error": "the response failed",
+        },
         {"label": "exact", "model_name": "n", "score": 0.0, "passed": False},
         {"label": "duel", "players": ["m.1", "n"], "score": 1.0},
         {"label": "exact", "model_name": "nobody", "score": 1.0},
@@ -207,7 +241,10 @@ def test_an_experiment_is_runs_and_evaluations(tmp_path: Path) -> None:
     assert FailedExampleEvaluation(error_message="the response failed") in results.values()
     (aggregation,) = theirs.aggregations.aggregation_overviews(dict[str, Any])
     assert aggregation.statistics == {"metrics": [{"metric_name": "mean", "value": 0.5}]}
-    assert (aggregation.successful_evaluation_count, aggregation.crashed_during_evaluation_count) == (3, 1)
+    assert (
+        aggregation.successful_evaluation_count,
+        aggregation.crashed_during_evaluation_count,
+    ) == (3, 1)
 
 
 # ---- verbs on folders of the original
@@ -218,7 +255,13 @@ def test_ls_reads_the_overviews(library: Library, original: Path) -> None:
     ids = ("run", "other", "evaluation", "matches", "aggregation", "ranking")
     assert listed.keys() == {getattr(library, name) for name in ids}
     run = listed[library.run]
-    assert (run.name, run.state, run.responses, run.planned, run.errors) == ("upper", "complete", 5, 5, 1)
+    assert (run.name, run.state, run.responses, run.planned, run.errors) == (
+        "upper",
+        "complete",
+        5,
+        5,
+        1,
+    )
     evaluation = listed[library.evaluation]
     assert (evaluation.evaluations, evaluation.label_errors) == (4, 1)
     assert listed[library.aggregation].values["count"] == (3.0, 3.0, 1)
@@ -236,8 +279,12 @@ def test_rank_reads_matches_and_writes_nothing(library: Library, original: Path)
     assert sorted(original.rglob("*")) == before
 
 
-def test_other_verbs_read_it_too(library: Library, original: Path, tmp_path: Path, shell: Shell) -> None:
-    gate = shell.call("gate", f"original/evaluations/{library.evaluation}", "--min", "0.1", "--point", "--json")
+def test_other_verbs_read_it_too(
+    library: Library, original: Path, tmp_path: Path, shell: Shell
+) -> None:
+    gate = shell.call(
+        "gate", f"original/evaluations/{library.evaluation}", "--min", "0.1", "--point", "--json"
+    )
     assert json.loads(gate.out)["checks"][0]["value"] == pytest.approx(1 / 3)
     export(original / "runs" / library.run, "jsonl", output=tmp_path / "rows.jsonl")
     rows = read_lines(tmp_path / "rows.jsonl")
@@ -245,7 +292,9 @@ def test_other_verbs_read_it_too(library: Library, original: Path, tmp_path: Pat
     assert len(rows) == 5
 
 
-def test_a_repository_with_two_datasets_must_be_narrowed(library: Library, original: Path, tmp_path: Path) -> None:
+def test_a_repository_with_two_datasets_must_be_narrowed(
+    library: Library, original: Path, tmp_path: Path
+) -> None:
     library.world.ran(library.world.dataset("other", id="more"))
     with pytest.raises(UserError, match="there are 2 experiments at") as raised:
         export(original.with_name("library"), "jsonl", output=tmp_path / "rows.jsonl")

@@ -86,14 +86,18 @@ class Longer(EloEvaluationLogic[str, str, str]):
         self.graded.append((example.id, first.run_id, second.run_id))
         if len(first.output) == len(second.output):
             return MatchOutcome.DRAW
-        return MatchOutcome.A_WINS if len(first.output) > len(second.output) else MatchOutcome.B_WINS
+        return (
+            MatchOutcome.A_WINS if len(first.output) > len(second.output) else MatchOutcome.B_WINS
+        )
 
 
 class World:
     """The four repositories of one kind, with a dataset of examples whose ids are `e0`, `e1`, …"""
 
     def __init__(self, folder: Path | None) -> None:
-        self.datasets: DatasetRepository = FileDatasetRepository(folder) if folder else InMemoryDatasetRepository()
+        self.datasets: DatasetRepository = (
+            FileDatasetRepository(folder) if folder else InMemoryDatasetRepository()
+        )
         self.runs: RunRepository = FileRunRepository(folder) if folder else InMemoryRunRepository()
         self.evaluations: EvaluationRepository = (
             FileEvaluationRepository(folder) if folder else InMemoryEvaluationRepository()
@@ -104,18 +108,23 @@ class World:
 
     def dataset(self, *inputs: str, id: str | None = None) -> str:
         examples = [
-            Example(input=text, expected_output=text.upper(), id=f"e{number}") for number, text in enumerate(inputs)
+            Example(input=text, expected_output=text.upper(), id=f"e{number}")
+            for number, text in enumerate(inputs)
         ]
         return self.datasets.create_dataset(examples, "texts", id=id).id
 
     def ran(self, dataset_id: str, **options: Any) -> RunOverview:
         return Runner(Upper(), self.datasets, self.runs, "upper").run_dataset(dataset_id, **options)
 
-    def run(self, run_id: str, dataset_id: str, outputs: dict[str, str | None], minutes: int = 0) -> str:
+    def run(
+        self, run_id: str, dataset_id: str, outputs: dict[str, str | None], minutes: int = 0
+    ) -> str:
         """A run with these outputs; None is a failure."""
         for example_id, output in outputs.items():
             value = FailedExampleRun(error_message="no") if output is None else output
-            self.runs.store_example_output(ExampleOutput(run_id=run_id, example_id=example_id, output=value))
+            self.runs.store_example_output(
+                ExampleOutput(run_id=run_id, example_id=example_id, output=value)
+            )
         failed = sum(output is None for output in outputs.values())
         overview = RunOverview(
             dataset_id=dataset_id,
@@ -130,13 +139,17 @@ class World:
         return run_id
 
     def evaluator(self, logic: Any = None) -> Evaluator[Any, Any, Any, Any]:
-        return Evaluator(self.datasets, self.runs, self.evaluations, "evaluator", logic or Equality())
+        return Evaluator(
+            self.datasets, self.runs, self.evaluations, "evaluator", logic or Equality()
+        )
 
     def comparing(self, logic: Longer) -> IncrementalEvaluator[Any, Any, Any, Any]:
         return IncrementalEvaluator(self.datasets, self.runs, self.evaluations, "comparison", logic)
 
     def aggregator(self, logic: Any = None) -> Aggregator[Any, Any]:
-        return Aggregator(self.evaluations, self.aggregations, "aggregator", logic or CountCorrect())
+        return Aggregator(
+            self.evaluations, self.aggregations, "aggregator", logic or CountCorrect()
+        )
 
 
 def pairs(graded: Sequence[tuple[str, str, str]]) -> set[tuple[str, str]]:

@@ -30,7 +30,9 @@ from zlib import crc32
 BOS, EOS = "<s>", "</s>"
 SPECIAL = {BOS: 1, EOS: 2}
 NAMES = {number: text for text, number in SPECIAL.items()}
-PIECE = re.compile(r"</?s>| ?[A-Za-z]{1,5}| ?[0-9]{1,3}|.", re.DOTALL)  # at most six bytes: an id fits into 53 bits
+PIECE = re.compile(
+    r"</?s>| ?[A-Za-z]{1,5}| ?[0-9]{1,3}|.", re.DOTALL
+)  # at most six bytes: an id fits into 53 bits
 HINT = re.compile(r"\(hint: (.*?)\)")
 FORMS = (
     "{}",
@@ -65,7 +67,10 @@ def tokenize(text: str) -> list[str]:
 
 
 def token_ids(pieces: Sequence[str]) -> list[int]:
-    return [SPECIAL.get(piece) or int.from_bytes(b"\x01" + piece.encode("utf-8", "surrogatepass")) for piece in pieces]
+    return [
+        SPECIAL.get(piece) or int.from_bytes(b"\x01" + piece.encode("utf-8", "surrogatepass"))
+        for piece in pieces
+    ]
 
 
 def piece_of(number: int) -> str:
@@ -95,7 +100,9 @@ def score(context: str, continuation: str) -> tuple[float, bool]:
     continuation = context[len(kept) :] + continuation
     head = tokenize(kept or BOS)
     tail = tokenize(kept + continuation)[len(head) if kept else 0 :]
-    sent = tokenize("".join(head + tail))  # the harness sends text: where a token spans the cut, characters are lost
+    sent = tokenize(
+        "".join(head + tail)
+    )  # the harness sends text: where a token spans the cut, characters are lost
     values = log_probabilities(sent)[len(head) :]
     return sum(value for value, _ in values), all(greedy for _, greedy in values)
 
@@ -148,7 +155,12 @@ class Replies:
         asked = json.loads(body) if body else {}
         match path:
             case "/tokenizer_info":
-                return {"tokenizer_class": "FakeTokenizer", "bos_token": BOS, "eos_token": EOS, "pad_token": EOS}
+                return {
+                    "tokenizer_class": "FakeTokenizer",
+                    "bos_token": BOS,
+                    "eos_token": EOS,
+                    "pad_token": EOS,
+                }
             case "/tokenize":
                 numbers = token_ids(tokenize(asked["prompt"]))
                 return {"tokens": numbers, "count": len(numbers), "max_model_len": 2048}
@@ -179,7 +191,11 @@ class Replies:
     def _completions(self, asked: dict[str, Any], body: bytes) -> dict[str, Any]:
         self.bodies.append(body)
         prompt = asked["prompt"]
-        prompts = [prompt] if isinstance(prompt, str) or (prompt and isinstance(prompt[0], int)) else prompt
+        prompts = (
+            [prompt]
+            if isinstance(prompt, str) or (prompt and isinstance(prompt[0], int))
+            else prompt
+        )
         choices: list[dict[str, Any]] = []
         tokens = 0
         for place, text in enumerate(prompts):
@@ -188,7 +204,11 @@ class Replies:
             if asked.get("echo"):
                 choice = self._echo(text, asked)
             else:
-                choice = {"text": self._write(text, asked, body), "finish_reason": "stop", "logprobs": None}
+                choice = {
+                    "text": self._write(text, asked, body),
+                    "finish_reason": "stop",
+                    "logprobs": None,
+                }
             choices.append({"index": place, **choice})
         return _whole("text_completion", asked, choices, tokens)
 
@@ -220,9 +240,21 @@ class Replies:
         return _whole("chat.completion", asked, [choice], len(tokenize(text)))
 
 
-def _whole(kind: str, asked: dict[str, Any], choices: list[dict[str, Any]], tokens: int) -> dict[str, Any]:
-    usage = {"prompt_tokens": tokens, "completion_tokens": len(choices), "total_tokens": tokens + len(choices)}
-    return {"id": "fake", "object": kind, "model": asked.get("model"), "choices": choices, "usage": usage}
+def _whole(
+    kind: str, asked: dict[str, Any], choices: list[dict[str, Any]], tokens: int
+) -> dict[str, Any]:
+    usage = {
+        "prompt_tokens": tokens,
+        "completion_tokens": len(choices),
+        "total_tokens": tokens + len(choices),
+    }
+    return {
+        "id": "fake",
+        "object": kind,
+        "model": asked.get("model"),
+        "choices": choices,
+        "usage": usage,
+    }
 
 
 class Connection(asyncio.Protocol):
@@ -256,7 +288,10 @@ class Connection(asyncio.Protocol):
         try:
             status, value = b"200 OK", self.replies.reply(path, body)
         except (LookupError, ValueError, TypeError) as error:
-            status, value = b"400 Bad Request", {"error": {"message": f"{type(error).__name__}: {error}"}}
+            status, value = (
+                b"400 Bad Request",
+                {"error": {"message": f"{type(error).__name__}: {error}"}},
+            )
         content = json.dumps(value).encode()
         head = b"HTTP/1.1 %b\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
         self.transport.write(head % (status, len(content)) + content)
@@ -271,7 +306,9 @@ class FakeServer:
         self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
         self.loop = asyncio.new_event_loop()
         self.ended = asyncio.Event()
-        self.thread = threading.Thread(target=lambda: self.loop.run_until_complete(self._serve()), daemon=True)
+        self.thread = threading.Thread(
+            target=lambda: self.loop.run_until_complete(self._serve()), daemon=True
+        )
 
     @property
     def bodies(self) -> list[bytes]:

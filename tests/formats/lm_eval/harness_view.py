@@ -54,14 +54,24 @@ def main(folders: list[str]) -> None:
             metrics = [vars(entry) for entry in item.aggregate_metric_list or []]
             version = (item.metadata or {}).get("version")
             children = [described(child) for child in item]
-            return {"group": item.name, "aggregate": plain(metrics), "version": version, "members": children}
+            return {
+                "group": item.name,
+                "aggregate": plain(metrics),
+                "version": version,
+                "members": children,
+            }
         values = {**vars(item._config), "fewshot_config": vars(item._config.fewshot_config)}
         values.pop("tag", None)
         return plain(values)
 
     manager = TaskManager(include_path=folders or None, include_defaults=not folders)
     for name, entry in list(manager.task_index.items()):
-        line = {"name": name, "kind": entry.kind.name, "file": str(entry.yaml_path or ""), "tags": sorted(entry.tags)}
+        line = {
+            "name": name,
+            "kind": entry.kind.name,
+            "file": str(entry.yaml_path or ""),
+            "tags": sorted(entry.tags),
+        }
         if entry.kind.name in ("TASK", "GROUP"):
             try:
                 made = manager._factory.build(entry, overrides=None, registry=manager.task_index)

@@ -33,7 +33,9 @@ def sample(number: int = 0, **more: Any) -> dict[str, Any]:
         "doc_id": number,
         "doc": {"question": f"What is {number} + 1?"},
         "target": str(number + 1),
-        "arguments": {"gen_args_0": {"arg_0": f"What is {number} + 1?", "arg_1": {"until": ["\n"]}}},
+        "arguments": {
+            "gen_args_0": {"arg_0": f"What is {number} + 1?", "arg_1": {"until": ["\n"]}}
+        },
         "resps": [[str(number + 1)]],
         "filtered_resps": [str(number + 1)],
         "filter": "none",
@@ -48,7 +50,9 @@ def sample(number: int = 0, **more: Any) -> dict[str, Any]:
 def report(task: str = "sums", value: float = 1.0, size: int = 3, **more: Any) -> dict[str, Any]:
     """A results file with one task."""
     return {
-        "results": {task: {"alias": task, "exact_match,none": value, "exact_match_stderr,none": 0.0}},
+        "results": {
+            task: {"alias": task, "exact_match,none": value, "exact_match_stderr,none": 0.0}
+        },
         "group_subtasks": {},
         "configs": {task: {"task": task, "output_type": "generate_until"}},
         "versions": {task: 1.0},

@@ -47,18 +47,32 @@ ENDPOINTS = {
 }
 MODEL = {"model": "fake", "tokenized_requests": False, "max_retries": 1}
 MACHINE = {"config_source", "base_url", "tokenizer_backend", "pretrained", *MODEL}
-KEPT = ("results", "groups", "group_subtasks", "versions", "n-shot", "higher_is_better", "n-samples")
+KEPT = (
+    "results",
+    "groups",
+    "group_subtasks",
+    "versions",
+    "n-shot",
+    "higher_is_better",
+    "n-samples",
+)
 HASHES = ("doc_hash", "prompt_hash", "target_hash")
 
 
 class Fixture(TypedDict, total=False):
     """What a run asked and what came out of it."""
 
-    run: dict[str, Any]  # tasks (names), model (endpoint) and the options of `simple_evaluate` that were set
+    run: dict[
+        str, Any
+    ]  # tasks (names), model (endpoint) and the options of `simple_evaluate` that were set
     requests: Any  # the bodies that the server got, in the order of their arrival; of shipped tasks their hashes
     documents: dict[str, list[dict[str, Any]]]  # task → one entry for each document
-    configs: dict[str, dict[str, Any]]  # of ours: task → its definition as run; functions are "<function NAME>"
-    results: dict[str, Any]  # lm-eval's results, groups, group_subtasks, versions, n-shot, higher_is_better, n-samples
+    configs: dict[
+        str, dict[str, Any]
+    ]  # of ours: task → its definition as run; functions are "<function NAME>"
+    results: dict[
+        str, Any
+    ]  # lm-eval's results, groups, group_subtasks, versions, n-shot, higher_is_better, n-samples
     error: dict[str, str]  # instead of all but `run`: type and message of what lm-eval raised
 
 
@@ -75,7 +89,11 @@ def plain(value: Any) -> Any:
             return [plain(part) for part in value]
     if hasattr(value, "tolist"):
         return plain(value.tolist())
-    return f"<{type(value).__name__} {getattr(value, '__name__', '')}>" if callable(value) else str(value)
+    return (
+        f"<{type(value).__name__} {getattr(value, '__name__', '')}>"
+        if callable(value)
+        else str(value)
+    )
 
 
 def documents(samples: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -85,15 +103,23 @@ def documents(samples: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for sample in samples:
         place = places[sample["filter"]] = places.get(sample["filter"], -1) + 1
         if place == len(entries):
-            entry = {key: sample[key] for key in ("doc_id", "doc", "target", "arguments", "resps", *HASHES)}
+            entry = {
+                key: sample[key]
+                for key in ("doc_id", "doc", "target", "arguments", "resps", *HASHES)
+            }
             entries.append(entry | {"filters": {}})
         metrics = {name: sample[name] for name in sample["metrics"]}
-        entries[place]["filters"][sample["filter"]] = {"filtered_resps": sample["filtered_resps"], "metrics": metrics}
+        entries[place]["filters"][sample["filter"]] = {
+            "filtered_resps": sample["filtered_resps"],
+            "metrics": metrics,
+        }
     return entries
 
 
 def definition(config: dict[str, Any]) -> dict[str, Any]:
-    metadata = {key: value for key, value in (config.get("metadata") or {}).items() if key not in MACHINE}
+    metadata = {
+        key: value for key, value in (config.get("metadata") or {}).items() if key not in MACHINE
+    }
     return {**config, "metadata": metadata}
 
 
@@ -105,7 +131,10 @@ def mirrored(root: Path) -> Any:
         folder = root / path / (name or "default")
         if not folder.is_dir():
             return load(path, name, **options)
-        return {file.stem: load("json", data_files=str(file), split="train") for file in sorted(folder.iterdir())}
+        return {
+            file.stem: load("json", data_files=str(file), split="train")
+            for file in sorted(folder.iterdir())
+        }
 
     return load_dataset
 
@@ -119,7 +148,9 @@ def task_manager(include: Path | None) -> TaskManager:
 def evaluate(run: dict[str, Any], include: Path | None) -> Fixture:
     """The fixture of a run; the model is the fake server, or a real one if the run says `hf`."""
     model = run.get("model", "local-completions")
-    options = {"bootstrap_iters": 2000} | {key: run[key] for key in run.keys() - {"tasks", "model", "model_args"}}
+    options = {"bootstrap_iters": 2000} | {
+        key: run[key] for key in run.keys() - {"tasks", "model", "model_args"}
+    }
     with FakeServer() as server:
         arguments = run.get("model_args", {})
         if model != "hf":
@@ -128,7 +159,9 @@ def evaluate(run: dict[str, Any], include: Path | None) -> Fixture:
         manager = task_manager(include)
         manager._factory._meta = arguments | options.pop("metadata", {})  # as the command line does
         try:
-            found = lm_eval.simple_evaluate(model, arguments, run["tasks"], task_manager=manager, **options)
+            found = lm_eval.simple_evaluate(
+                model, arguments, run["tasks"], task_manager=manager, **options
+            )
         except Exception as error:
             text = str(error).replace(str(HERE) + "/", "").replace(server.url, "URL")
             return {"run": run, "error": {"type": type(error).__name__, "message": text[:500]}}
@@ -140,7 +173,9 @@ def evaluate(run: dict[str, Any], include: Path | None) -> Fixture:
             "results": {key: found[key] for key in KEPT if key in found},
         }
         if include:
-            fixture["configs"] = {name: definition(config) for name, config in found["configs"].items()}
+            fixture["configs"] = {
+                name: definition(config) for name, config in found["configs"].items()
+            }
             return fixture
         for entry in (entry for entries in fixture["documents"].values() for entry in entries):
             del entry["doc"], entry["arguments"]  # no text of lm-eval's tasks is kept
@@ -164,7 +199,9 @@ class Run(NamedTuple):
             print(f"{self.name}: {fixture.get('error', 'no error')}", flush=True)
             return False
         self.options.get("model_args", {}).pop("pretrained", None)  # a path of this machine
-        text = json.dumps(plain(fixture), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        text = json.dumps(
+            plain(fixture), ensure_ascii=False, separators=(",", ":"), allow_nan=False
+        )
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / f"{self.name}.json.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
         return True
@@ -191,7 +228,9 @@ def all_runs(gguf: Path | None) -> list[Run]:
     names = {*task_manager(tasks).all_tasks, *special}
     runs = [Run(name, special.get(name) or {}, tasks, HERE / "expected") for name in names]
     of_shipped = yaml.safe_load((shipped / "runs.yaml").read_text())
-    return runs + [Run(name, options or {}, None, shipped / "expected") for name, options in of_shipped.items()]
+    return runs + [
+        Run(name, options or {}, None, shipped / "expected") for name, options in of_shipped.items()
+    ]
 
 
 def main() -> int:
@@ -202,9 +241,15 @@ def main() -> int:
     os.chdir(HERE)
     logging.disable(logging.CRITICAL)
     datasets.disable_progress_bars()
-    TaskConfig.serialize_function = lambda self, value, keep_callable=False: value if keep_callable else plain(value)
+    TaskConfig.serialize_function = lambda self, value, keep_callable=False: (
+        value if keep_callable else plain(value)
+    )
     datasets.load_dataset = mirrored(HERE / "shipped/data")
-    runs = [run for run in all_runs(given.gguf) if any(fnmatch.fnmatch(run.name, each) for each in given.patterns)]
+    runs = [
+        run
+        for run in all_runs(given.gguf)
+        if any(fnmatch.fnmatch(run.name, each) for each in given.patterns)
+    ]
     if given.gguf:  # torch's threads do not live on after a fork
         return bool([run.name for run in runs if not run.make()])
     children: dict[int, str] = {}

@@ -36,7 +36,17 @@ def write_questions() -> None:
 
 
 def evaluate(model: str, arguments: str, tasks: str, folder: str, *more: str) -> None:
-    words = ["--model", model, "--tasks", tasks, "--include_path", "tasks", "--output_path", folder, "--log_samples"]
+    words = [
+        "--model",
+        model,
+        "--tasks",
+        tasks,
+        "--include_path",
+        "tasks",
+        "--output_path",
+        folder,
+        "--log_samples",
+    ]
     words += ["--model_args", arguments] if arguments else []
     offline = {"HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1", "OPENAI_API_KEY": "none"}
     command = [sys.executable, "-c", LM_EVAL, *words, *more]
@@ -58,7 +68,9 @@ def main() -> None:
     evaluate("local-chat-completions", own, "questions_thrice", "chat", "--apply_chat_template")
     with FakeServer() as fake:
         own = f"model=fake,base_url={fake.url}/v1/completions,tokenizer_backend=remote,tokenized_requests=False"
-        evaluate("local-completions", own, "facts,texts", "likely", "--num_fewshot", "1", "--limit", "8")
+        evaluate(
+            "local-completions", own, "facts,texts", "likely", "--num_fewshot", "1", "--limit", "8"
+        )
     evaluate("dummy", "", "questions,yes_or_no", "dummy")
     for file in LOGS.rglob("lm_cache"):
         shutil.rmtree(file)

@@ -18,7 +18,11 @@ def sent(requests: Iterable[dict[str, Any]]) -> dict[str, list[str]]:
             continue
         stops = [stop for stop in body["stop"] if stop != EOS]
         own = {key: value for key, value in body.items() if key != "model"}
-        generations.add(json.dumps({**own, "stop": stops, "temperature": float(body["temperature"])}, sort_keys=True))
+        generations.add(
+            json.dumps(
+                {**own, "stop": stops, "temperature": float(body["temperature"])}, sort_keys=True
+            )
+        )
     return {"generations": hashes(generations), "texts": hashes(texts)}
 
 

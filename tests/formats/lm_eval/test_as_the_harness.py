@@ -31,7 +31,13 @@ OPTIONS = {
     "fewshot_as_multiturn": "multiturn",
     "confirm_run_unsafe_code": "unsafe_code",
 }
-NOT_OURS = {"random_seed", "numpy_random_seed", "metadata", "predict_only", "model_args"}  # options that we do not have
+NOT_OURS = {
+    "random_seed",
+    "numpy_random_seed",
+    "metadata",
+    "predict_only",
+    "model_args",
+}  # options that we do not have
 
 
 def expected(folder: Path = HERE / "expected") -> dict[str, dict[str, Any]]:
@@ -45,7 +51,12 @@ class Run:
     """What Assay made of tasks, in the shape of the fixtures."""
 
     def __init__(
-        self, entries: list[dict[str, Any]], folder: Path, *, chat: bool = False, iterations: int = 2000
+        self,
+        entries: list[dict[str, Any]],
+        folder: Path,
+        *,
+        chat: bool = False,
+        iterations: int = 2000,
     ) -> None:
         with FakeServer(always_stops=[EOS]) as server:
             model = {
@@ -54,9 +65,13 @@ class Run:
                 "endpoint": f"{server.url}/v1",
                 "api": "chat" if chat else "completions",
             }
-            config = load({"name": "x", "benchmarks": entries, "models": [model], "output_dir": str(folder)})
+            config = load(
+                {"name": "x", "benchmarks": entries, "models": [model], "output_dir": str(folder)}
+            )
             metrics = [
-                msgspec.structs.replace(entry, params={**entry.params, "bootstrap_iters": iterations})
+                msgspec.structs.replace(
+                    entry, params={**entry.params, "bootstrap_iters": iterations}
+                )
                 for entry in config.metrics
             ]
             self.failures = assay.run(msgspec.structs.replace(config, metrics=metrics)).failures
@@ -71,14 +86,21 @@ class Run:
             self.values.setdefault((item["task"], item["document"]), {})[row["label"]] = value
 
     def rows(self, name: str) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in (self.folder / f"{name}.jsonl").read_text().splitlines()]
+        return [
+            json.loads(line) for line in (self.folder / f"{name}.jsonl").read_text().splitlines()
+        ]
 
     def results(self) -> dict[tuple[str, str], dict[str, Any]]:
-        return {(row.get("benchmark", "").partition(" (")[0], row["label"]): row for row in self.rows("metrics")}
+        return {
+            (row.get("benchmark", "").partition(" (")[0], row["label"]): row
+            for row in self.rows("metrics")
+        }
 
 
 def options_of(fixture: dict[str, Any]) -> dict[str, Any]:
-    return {ours: fixture["run"][theirs] for theirs, ours in OPTIONS.items() if theirs in fixture["run"]}
+    return {
+        ours: fixture["run"][theirs] for theirs, ours in OPTIONS.items() if theirs in fixture["run"]
+    }
 
 
 def entries_of(fixture: dict[str, Any]) -> list[dict[str, Any]]:
@@ -96,7 +118,9 @@ def differences(fixture: dict[str, Any], run: Run) -> Iterator[str]:
     for task, documents in fixture["documents"].items():
         for place, document in enumerate(documents):
             number = (
-                sorted(fixture["run"]["samples"][task])[place] if "samples" in fixture["run"] else document["doc_id"]
+                sorted(fixture["run"]["samples"][task])[place]
+                if "samples" in fixture["run"]
+                else document["doc_id"]
             )
             values = run.values.get((task, number), {})
             for name, filtered in document["filters"].items():
@@ -105,7 +129,10 @@ def differences(fixture: dict[str, Any], run: Run) -> Iterator[str]:
                     if not alike(value, ours):
                         yield f"{task}[{number}] {metric},{name}: {value!r:.200}, here {ours!r:.300}"
     results = run.results()
-    for task, numbers in {**fixture["results"]["results"], **fixture["results"].get("groups", {})}.items():
+    for task, numbers in {
+        **fixture["results"]["results"],
+        **fixture["results"].get("groups", {}),
+    }.items():
         for name, value in numbers.items():
             metric, comma, pipeline = name.partition(",")
             if not comma or metric.endswith("_stderr") or value in ("", " "):
@@ -154,13 +181,18 @@ PLAIN = [
     and "error" not in fixture
     and name not in EXPLAINED
 ]
-DRAWING = [name for name in PLAIN if "shuffle" in name or "repeats" in name]  # they see what was drawn before them
+DRAWING = [
+    name for name in PLAIN if "shuffle" in name or "repeats" in name
+]  # they see what was drawn before them
 GROUPS = [name for name in PLAIN if name not in FIXTURES[name]["documents"]]  # they share tasks
 TOGETHER = [name for name in PLAIN if name not in DRAWING and name not in GROUPS]
 ALONE = [
     name
     for name, fixture in FIXTURES.items()
-    if name not in PLAIN and "error" not in fixture and not fixture["run"].keys() & NOT_OURS and name not in EXPLAINED
+    if name not in PLAIN
+    and "error" not in fixture
+    and not fixture["run"].keys() & NOT_OURS
+    and name not in EXPLAINED
 ]
 
 
@@ -183,7 +215,12 @@ def test_tasks_by_their_names(part: int, tmp_path: Path) -> None:
 def test_a_run_of_its_own(name: str, tmp_path: Path) -> None:
     fixture = FIXTURES[name]
     chat = fixture["run"].get("model") == "local-chat-completions"
-    run = Run(entries_of(fixture), tmp_path / "run", chat=chat, iterations=fixture["run"]["bootstrap_iters"])
+    run = Run(
+        entries_of(fixture),
+        tmp_path / "run",
+        chat=chat,
+        iterations=fixture["run"]["bootstrap_iters"],
+    )
     assert_equal([fixture], run)
 
 
@@ -199,7 +236,9 @@ BEYOND = {  # what the harness cannot do, and Assay can
 }
 
 
-@pytest.mark.parametrize("name", [name for name in FIXTURES if "error" in FIXTURES[name] and name not in BEYOND])
+@pytest.mark.parametrize(
+    "name", [name for name in FIXTURES if "error" in FIXTURES[name] and name not in BEYOND]
+)
 def test_what_the_harness_refuses_is_told(name: str, tmp_path: Path) -> None:
     """As an error before anything is asked, or as errors of rows: never as a number."""
     fixture = FIXTURES[name]

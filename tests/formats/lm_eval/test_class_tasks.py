@@ -62,10 +62,23 @@ def made(folder: Path, code: str, **overrides: Any) -> Definition:
 
 def test_methods_stand_for_keys(tmp_path: Path) -> None:
     task = made(tmp_path, CLASS, num_fewshot=2)
-    assert (task.dataset_path, task.dataset_name, task.metadata["version"]) == ("org/words", "small", 3)
+    assert (task.dataset_path, task.dataset_name, task.metadata["version"]) == (
+        "org/words",
+        "small",
+        3,
+    )
     assert (task.training_split, task.validation_split, task.test_split) == ("train", "dev", None)
-    assert task.generation_kwargs == {"temperature": 0.0, "do_sample": False, "max_gen_toks": 7, "until": ["\n\n"]}
-    assert (task.output_type, task.num_fewshot, task.changes) == ("generate_until", 2, {"num_fewshot": (None, 2)})
+    assert task.generation_kwargs == {
+        "temperature": 0.0,
+        "do_sample": False,
+        "max_gen_toks": 7,
+        "until": ["\n\n"],
+    }
+    assert (task.output_type, task.num_fewshot, task.changes) == (
+        "generate_until",
+        2,
+        {"num_fewshot": (None, 2)},
+    )
     assert isinstance(task.doc_to_text, Hook)
     assert isinstance(task.doc_to_target, Hook)
     assert task.process_results
@@ -81,7 +94,10 @@ def test_methods_stand_for_keys(tmp_path: Path) -> None:
     [
         ("(ConfigurableTask):", "(ConfigurableTask, list):"),
         ('request_type="generate_until"', 'request_type="loglikelihood"'),
-        ("return [Instance(", "return [Instance(request_type='loglikelihood', doc=1, arguments=(), idx=1), Instance("),
+        (
+            "return [Instance(",
+            "return [Instance(request_type='loglikelihood', doc=1, arguments=(), idx=1), Instance(",
+        ),
         ("    def doc_to_text", "    def download(self, *args): pass\n    def doc_to_text"),
         ('self.dataset["dev"]', 'self.dataset["dev"].map(len)'),
         ("class Words", "class Other"),

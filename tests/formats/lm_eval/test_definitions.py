@@ -44,7 +44,9 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def named(items: list[Member]) -> list[Any]:
-    return [[item.name, named(item.members)] if item.definition is None else item.name for item in items]
+    return [
+        [item.name, named(item.members)] if item.definition is None else item.name for item in items
+    ]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +58,15 @@ def named(items: list[Member]) -> list[Any]:
         (["some"], ["a", "b"]),
         (["some", "a"], ["a", "b"]),
         (["top"], [["top", ["a", "b", ["top::inner", ["c", "top::inner::written"]]]]]),
-        (["outer"], [["outer", ["a", "b", ["top", ["a", "b", ["top::inner", ["c", "top::inner::written"]]]]]]]),
+        (
+            ["outer"],
+            [
+                [
+                    "outer",
+                    ["a", "b", ["top", ["a", "b", ["top::inner", ["c", "top::inner::written"]]]]],
+                ]
+            ],
+        ),
     ],
 )
 def test_what_names_stand_for(root: Path, names: list[str], expected: list[Any]) -> None:
@@ -66,7 +76,9 @@ def test_what_names_stand_for(root: Path, names: list[str], expected: list[Any])
 def test_paths(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert named(members([f"{root}/a.yaml"])) == ["a"]
     assert named(members([f"{root}/[ab].yaml"])) == ["a", "b"]
-    folder = write(root.parent / "folder", {"x.yaml": "task: x", "y.yaml": "task: y", "deep/z.yaml": "task: z"})
+    folder = write(
+        root.parent / "folder", {"x.yaml": "task: x", "y.yaml": "task: y", "deep/z.yaml": "task: z"}
+    )
     assert named(members([str(folder)])) == ["x", "y"]
     monkeypatch.chdir(root.parent)
     write(root.parent / "a", {"x.yaml": "task: x"})  # a folder with a task's name hides nothing
@@ -75,10 +87,19 @@ def test_paths(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_groups(root: Path) -> None:
     (top,) = members(["top"], include_path=[root])
-    assert (top.alias, top.aggregate, top.version) == ("Top", [{"metric": "acc", "weight_by_size": False}], 2)
+    assert (top.alias, top.aggregate, top.version) == (
+        "Top",
+        [{"metric": "acc", "weight_by_size": False}],
+        2,
+    )
     assert top.members[2].aggregate == [{"metric": "acc"}]
     tasks = {task.task: task for task in definitions([top])}
-    assert [task.repeats for task in tasks.values()] == [3, 3, 3, 3]  # keys of a group are its tasks' keys
+    assert [task.repeats for task in tasks.values()] == [
+        3,
+        3,
+        3,
+        3,
+    ]  # keys of a group are its tasks' keys
     assert (tasks["b"].num_fewshot, tasks["b"].task_alias) == (4, "bee")
     assert (top.members[0].version, top.members[1].alias) == (1.5, "bee")
     assert all(task.changes == {} for task in tasks.values())
@@ -95,7 +116,12 @@ def test_defaults(root: Path) -> None:
         file=str(root / "a.yaml"),
         dataset_path="x",
         num_fewshot=2,
-        generation_kwargs={"temperature": 0.0, "do_sample": False, "max_gen_toks": 256, "until": ["\n\n"]},
+        generation_kwargs={
+            "temperature": 0.0,
+            "do_sample": False,
+            "max_gen_toks": 256,
+            "until": ["\n\n"],
+        },
         fewshot_config=FewShot(fewshot_delimiter="\n\n", target_delimiter=" "),
         metadata={"version": 1.5, "config_source": str(root / "a.yaml")},
     )
@@ -118,7 +144,10 @@ def test_metadata(root: Path) -> None:
             {"temperature": 0.0, "do_sample": False, "until": ["D"]},
         ),
         ("generation_kwargs: {until: []}", {"until": []}),
-        ("generation_kwargs:", {"temperature": 0.0, "do_sample": False, "max_gen_toks": 256, "until": ["D"]}),
+        (
+            "generation_kwargs:",
+            {"temperature": 0.0, "do_sample": False, "max_gen_toks": 256, "until": ["D"]},
+        ),
         ("generation_kwargs: {}\noutput_type: loglikelihood", {"until": ["D"]}),
     ],
 )
@@ -153,7 +182,11 @@ def test_few_shot_settings_are_the_tasks_unless_they_are_set(root: Path) -> None
 
 
 def test_overrides(root: Path) -> None:
-    overrides = {"num_fewshot": 5, "generation_kwargs": {"temperature": 1, "until": ["\n\n"]}, "description": "Hello. "}
+    overrides = {
+        "num_fewshot": 5,
+        "generation_kwargs": {"temperature": 1, "until": ["\n\n"]},
+        "description": "Hello. ",
+    }
     a, b, c = definitions(members(["a,b,c"], include_path=[root], overrides=overrides))
     assert (a.num_fewshot, b.num_fewshot, c.num_fewshot) == (5, 0, 5)  # a task that says 0 keeps it
     assert a.generation_kwargs
@@ -164,17 +197,28 @@ def test_overrides(root: Path) -> None:
         "generation_kwargs.temperature": (0.0, 1),
     }
     assert c.changes == {"num_fewshot": (None, 5), "description": ("", "Hello. ")}
-    (same,) = definitions(members(["a"], include_path=[root], overrides={"num_fewshot": 2, "repeats": 1}))
+    (same,) = definitions(
+        members(["a"], include_path=[root], overrides={"num_fewshot": 2, "repeats": 1})
+    )
     assert same.changes == {}
-    assert definitions(members(["c"], include_path=[root], overrides={"num_fewshot": 0}))[0].changes == {}
+    assert (
+        definitions(members(["c"], include_path=[root], overrides={"num_fewshot": 0}))[0].changes
+        == {}
+    )
 
 
 def test_definitions_share_no_values(root: Path) -> None:
     write(
         root,
-        {"_s": "generation_kwargs: {until: [x]}", "s.yaml": "include: _s\ntask: s", "t.yaml": "include: _s\ntask: t"},
+        {
+            "_s": "generation_kwargs: {until: [x]}",
+            "s.yaml": "include: _s\ntask: s",
+            "t.yaml": "include: _s\ntask: t",
+        },
     )
-    s, t = definitions(members(["s", "t"], include_path=[root], overrides={"generation_kwargs": {"top_p": 1}}))
+    s, t = definitions(
+        members(["s", "t"], include_path=[root], overrides={"generation_kwargs": {"top_p": 1}})
+    )
     assert s.generation_kwargs is not None
     assert s.generation_kwargs == t.generation_kwargs
     s.generation_kwargs["until"].append("y")
@@ -189,7 +233,11 @@ def test_definitions_share_no_values(root: Path) -> None:
         (["broken"], "the task 'broken' cannot be read: broken YAML", ""),
         (["gone.yaml"], "there is no file gone.yaml", ""),
         (["top", "a"], "the task 'a' is in both 'top' and 'a'", "name only one"),
-        (["top", "outer"], "the task 'a' is in both 'top' and 'a'|is in both 'top' and 'outer'", ""),
+        (
+            ["top", "outer"],
+            "the task 'a' is in both 'top' and 'a'|is in both 'top' and 'outer'",
+            "",
+        ),
         (["loop"], "the group 'loop' is a member of itself: loop › loop::again › loop", ""),
         (["lost"], "a member of the group 'lost': there is no benchmark 'aa'", ""),
     ],
@@ -237,5 +285,7 @@ def test_keys_that_no_task_has(root: Path, text: str, what: str) -> None:
 def test_overrides_that_no_task_has(root: Path) -> None:
     with pytest.raises(UserError, match="a task has no key 'shots'"):
         members(["a"], include_path=[root], overrides={"shots": 3})
-    with pytest.raises(UserError, match=re.escape("generation_kwargs must have keys and values, not 3")):
+    with pytest.raises(
+        UserError, match=re.escape("generation_kwargs must have keys and values, not 3")
+    ):
         members(["a"], include_path=[root], overrides={"generation_kwargs": 3})

@@ -18,7 +18,12 @@ from tests.formats.lm_eval.fake_answers import FakeServer
 
 HERE = Path(__file__).parent
 FOLDERS = {"ours": HERE / "expected", "shipped": HERE / "shipped/expected"}
-NOT_IN_TEXT = {"file", "changes", "doc_to_image", "doc_to_audio"}  # ours, and what needs a model with eyes or ears
+NOT_IN_TEXT = {
+    "file",
+    "changes",
+    "doc_to_image",
+    "doc_to_audio",
+}  # ours, and what needs a model with eyes or ears
 FILTERS = """take_first take_first_k majority_vote regex regex_pos remove_whitespace multi_choice_regex lowercase
 uppercase map format_span custom our_reverse"""
 METRICS = """acc acc_norm acc_bytes acc_mutual_info exact_match f1 mcc brier_score likelihood perplexity word_perplexity
@@ -75,17 +80,29 @@ def named(key: str) -> set[str]:
 
 def test_there_are_enough() -> None:
     ours = {path.name.removesuffix(".json.gz") for path in FOLDERS["ours"].iterdir()}
-    tasks = {task["task"] for task in task_files() if "group" not in task and isinstance(task.get("task"), str)}
+    tasks = {
+        task["task"]
+        for task in task_files()
+        if "group" not in task and isinstance(task.get("task"), str)
+    }
     groups = {task["group"] for task in task_files() if "group" in task}
     assert len(tasks & ours) >= 150
     assert groups <= ours
     assert len(list(FOLDERS["shipped"].iterdir())) >= 40
-    assert sum(path.stat().st_size for folder in FOLDERS.values() for path in folder.iterdir()) < 3_000_000
+    assert (
+        sum(path.stat().st_size for folder in FOLDERS.values() for path in folder.iterdir())
+        < 3_000_000
+    )
 
 
 def test_every_task_has_its_fixture_and_every_fixture_its_task() -> None:
     ours = {path.name.removesuffix(".json.gz") for path in FOLDERS["ours"].iterdir()}
-    names = {name for task in task_files() for name in (task.get("group"), task.get("task")) if isinstance(name, str)}
+    names = {
+        name
+        for task in task_files()
+        for name in (task.get("group"), task.get("task"))
+        if isinstance(name, str)
+    }
     special = set(yaml.safe_load((HERE / "runs.yaml").read_text()))
     assert names - ours == {"diamond"}, "a task that lm-eval itself does not load"
     assert ours - special <= names | {"our_files", "our_lists"}
@@ -94,7 +111,9 @@ def test_every_task_has_its_fixture_and_every_fixture_its_task() -> None:
 
 
 def test_every_key_is_used() -> None:
-    assert set(Definition.__struct_fields__) - NOT_IN_TEXT <= {key for task in task_files() for key in task}
+    assert set(Definition.__struct_fields__) - NOT_IN_TEXT <= {
+        key for task in task_files() for key in task
+    }
     shots = {key for task in task_files() for key in task.get("fewshot_config") or {}}
     assert set(FewShot.__struct_fields__) <= shots
     types = {task.get("output_type", "generate_until") for task in task_files()}
@@ -113,8 +132,13 @@ def test_every_filter_metric_and_aggregation_is_used() -> None:
 @pytest.mark.parametrize(("kind", "forms"), [("text", 3), ("target", 6), ("choice", 5)])
 def test_every_form_of_a_template_is_used(kind: str, forms: int) -> None:
     """Text, column and template; for choices and targets lists, numbers, functions, dictionaries too."""
-    values = [task[f"doc_to_{kind}"] for task in task_files() if task.get(f"doc_to_{kind}") is not None]
-    seen = {"template" if isinstance(value, str) and "{" in value else type(value).__name__ for value in values}
+    values = [
+        task[f"doc_to_{kind}"] for task in task_files() if task.get(f"doc_to_{kind}") is not None
+    ]
+    seen = {
+        "template" if isinstance(value, str) and "{" in value else type(value).__name__
+        for value in values
+    }
     assert len(seen) >= forms, seen
 
 
@@ -128,18 +152,27 @@ def test_values_are_finite() -> None:
     for name, run in fixtures():
         for documents in run.get("documents", {}).values():
             values = [
-                value for entry in documents for part in entry["filters"].values() for value in part["metrics"].values()
+                value
+                for entry in documents
+                for part in entry["filters"].values()
+                for value in part["metrics"].values()
             ]
             assert "NaN" not in values or "gaps" in name or "bootstrap" in name, name
         for results in run.get("results", {}).get("results", {}).values():
-            assert not {"NaN", "Infinity", "-Infinity"} & {str(value) for value in results.values()}, name
+            assert not {"NaN", "Infinity", "-Infinity"} & {
+                str(value) for value in results.values()
+            }, name
 
 
 def test_answers_are_those_of_the_fake_model() -> None:
     """Likelihoods of every run with whole contexts, and what was generated for every plain text."""
     count = 0
     for _, run in fixtures():
-        if run["run"].get("model_args") or run["run"].get("model") or isinstance(run.get("requests"), dict):
+        if (
+            run["run"].get("model_args")
+            or run["run"].get("model")
+            or isinstance(run.get("requests"), dict)
+        ):
             continue
         bodies = {body["prompt"]: body for body in run.get("requests", [])}
         for arguments, answers in asked(run):
@@ -149,7 +182,9 @@ def test_answers_are_those_of_the_fake_model() -> None:
                 body = bodies[arguments[0]]
                 numbers = range(len(answers)) if body["temperature"] else [0] * len(answers)
                 texts = [fake_answers.answer(arguments[0], number) for number in numbers]
-                assert [fake_answers.cut(text, body["stop"], body["max_tokens"]) for text in texts] == answers
+                assert [
+                    fake_answers.cut(text, body["stop"], body["max_tokens"]) for text in texts
+                ] == answers
             count += 1
     assert count > 5_000
 
@@ -176,18 +211,34 @@ def test_the_server_says_what_the_functions_say() -> None:
     with FakeServer() as server:
         body = {"prompt": context + continuation, "echo": True, "logprobs": 1, "max_tokens": 1}
         logprobs = post(server, "/v1/completions", body)["choices"][0]["logprobs"]
-        inside = [place for place, offset in enumerate(logprobs["text_offset"]) if offset >= len(context)][:-1]
+        inside = [
+            place for place, offset in enumerate(logprobs["text_offset"]) if offset >= len(context)
+        ][:-1]
         value = sum(logprobs["token_logprobs"][place] for place in inside)
-        greedy = all(logprobs["token_logprobs"][at] == max(logprobs["top_logprobs"][at].values()) for at in inside)
+        greedy = all(
+            logprobs["token_logprobs"][at] == max(logprobs["top_logprobs"][at].values())
+            for at in inside
+        )
         assert (value, greedy) == fake_answers.score(context, continuation)
 
         numbers = post(server, "/tokenize", {"prompt": context})["tokens"]
-        by_numbers = post(server, "/v1/completions", {"prompt": [numbers, numbers], "max_tokens": 9, "stop": ["."]})
+        by_numbers = post(
+            server,
+            "/v1/completions",
+            {"prompt": [numbers, numbers], "max_tokens": 9, "stop": ["."]},
+        )
         text = fake_answers.cut(fake_answers.answer(context), ["."], 9)
         assert [choice["text"] for choice in by_numbers["choices"]] == [text, text]
 
-        chat = {"messages": [{"role": "user", "content": "2 (hint: 4)"}], "max_tokens": 50, "temperature": 1}
-        texts = [post(server, "/v1/chat/completions", chat)["choices"][0]["message"]["content"] for _ in range(5)]
+        chat = {
+            "messages": [{"role": "user", "content": "2 (hint: 4)"}],
+            "max_tokens": 50,
+            "temperature": 1,
+        }
+        texts = [
+            post(server, "/v1/chat/completions", chat)["choices"][0]["message"]["content"]
+            for _ in range(5)
+        ]
         assert texts == [fake_answers.answer("user: 2 (hint: 4)", number) for number in range(5)]
         assert len(server.bodies) == 7
         assert "error" in post(server, "/v1/nowhere", {})

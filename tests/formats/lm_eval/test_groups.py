@@ -17,7 +17,11 @@ CASES = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitline
 def member(tree: Any) -> Member:
     if isinstance(tree, str):
         return Member(name=tree, definition=Definition(task=tree))
-    return Member(name=tree["name"], members=[member(inner) for inner in tree["members"]], aggregate=tree["aggregate"])
+    return Member(
+        name=tree["name"],
+        members=[member(inner) for inner in tree["members"]],
+        aggregate=tree["aggregate"],
+    )
 
 
 def numbers(result: dict[str, Any]) -> Numbers:
@@ -43,11 +47,17 @@ def test_equal_to_the_harness(case: dict[str, Any]) -> None:
         assert made[name].values == pytest.approx(theirs.values, rel=1e-13)
         assert made[name].stderrs.keys() == theirs.stderrs.keys()
         for key, error in theirs.stderrs.items():
-            assert made[name].stderrs[key] == (None if error is None else pytest.approx(error, rel=1e-13))
+            assert made[name].stderrs[key] == (
+                None if error is None else pytest.approx(error, rel=1e-13)
+            )
 
 
 def test_shots_and_directions_need_agreement() -> None:
-    tree = {"name": "g", "members": ["a", "b", {"name": "h", "members": ["c"], "aggregate": []}], "aggregate": []}
+    tree = {
+        "name": "g",
+        "members": ["a", "b", {"name": "h", "members": ["c"], "aggregate": []}],
+        "aggregate": [],
+    }
     group = member({**tree, "aggregate": [{"metric": "acc"}]})
     assert [leaf.name for leaf in leaves(group)] == ["a", "b", "c"]
     assert shots(group, {"a": 5, "b": 5, "c": 0}) == 5
@@ -61,6 +71,8 @@ def test_shots_and_directions_need_agreement() -> None:
 
 
 def test_another_aggregation_is_refused() -> None:
-    group = member({"name": "g", "members": ["a"], "aggregate": [{"metric": "acc", "aggregation": "median"}]})
+    group = member(
+        {"name": "g", "members": ["a"], "aggregate": [{"metric": "acc", "aggregation": "median"}]}
+    )
     with pytest.raises(UserError, match="can only be mean, not 'median'"):
         group_numbers(group, {"a": Numbers(size=1)})

@@ -43,14 +43,27 @@ def test_siblings_are_taken_from_the_same_tasks_and_lm_eval_is_not_imported(tmp_
     assert not [name for name in sys.modules if name.split(".")[0] == "lm_eval"]
 
 
-def test_an_installed_lm_eval_is_never_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path / "site", {"lm_eval/__init__.py": "raise RuntimeError('imported')", "lm_eval/tasks/s.py": "y = 3"})
+def test_an_installed_lm_eval_is_never_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(
+        tmp_path / "site",
+        {"lm_eval/__init__.py": "raise RuntimeError('imported')", "lm_eval/tasks/s.py": "y = 3"},
+    )
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     assert value(tmp_path / "mine", "from lm_eval.tasks.s import y as x") == 3
-    assert value(tmp_path / "other", "import lm_eval.utils\nx = lm_eval.utils.general_detokenize('( a )')") == "(a)"
+    assert (
+        value(
+            tmp_path / "other",
+            "import lm_eval.utils\nx = lm_eval.utils.general_detokenize('( a )')",
+        )
+        == "(a)"
+    )
 
 
-def test_a_module_outside_lm_eval_is_found_beside_the_file_and_then_among_the_installed(tmp_path: Path) -> None:
+def test_a_module_outside_lm_eval_is_found_beside_the_file_and_then_among_the_installed(
+    tmp_path: Path,
+) -> None:
     write(tmp_path, {"deep/er.py": "x = 1", "json.py": "dumps = 'mine'"})
     assert Hook("deep.er.x", str(tmp_path)).value == 1
     assert Hook("json.dumps", str(tmp_path)).value == "mine"
@@ -71,10 +84,21 @@ def test_identity_is_of_the_bytes_of_all_local_files_wherever_they_are(tmp_path:
     assert hooks[0].identity == hooks[1].identity
     write(tmp_path / "2", {"lm_eval/tasks/late.py": "LATE = '?'"})
     assert Hook("utils.text", str(second)).identity != hooks[0].identity
-    write(tmp_path / "1", {"lm_eval/tasks/a/utils.py": "try:\n    from .near import x\nexcept ImportError:\n    x = 1"})
-    before = Hook("lm_eval.tasks.a.utils.x", str(second)), Hook("lm_eval.tasks.a.utils.x", str(first)).identity
+    write(
+        tmp_path / "1",
+        {
+            "lm_eval/tasks/a/utils.py": "try:\n    from .near import x\nexcept ImportError:\n    x = 1"
+        },
+    )
+    before = (
+        Hook("lm_eval.tasks.a.utils.x", str(second)),
+        Hook("lm_eval.tasks.a.utils.x", str(first)).identity,
+    )
     write(tmp_path / "1", {"lm_eval/tasks/a/near.py": "x = 2"})
-    assert Hook("lm_eval.tasks.a.utils.x", str(first)).identity not in (before[1], before[0].identity)
+    assert Hook("lm_eval.tasks.a.utils.x", str(first)).identity not in (
+        before[1],
+        before[0].identity,
+    )
 
 
 def test_classes_of_a_module_can_be_pickled(tmp_path: Path) -> None:
@@ -88,7 +112,10 @@ def test_classes_of_a_module_can_be_pickled(tmp_path: Path) -> None:
 def test_many_threads_load_a_module_once(tmp_path: Path) -> None:
     write(tmp_path, {"utils.py": "import time\ntime.sleep(0.05)\nx = object()\n"})
     values: list[object] = []
-    threads = [threading.Thread(target=lambda: values.append(Hook("utils.x", str(tmp_path)).value)) for _ in range(8)]
+    threads = [
+        threading.Thread(target=lambda: values.append(Hook("utils.x", str(tmp_path)).value))
+        for _ in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -112,18 +139,50 @@ def test_many_threads_load_a_module_once(tmp_path: Path) -> None:
             "utils.x",
             "pip install 'bert_score_'",
         ),
-        ("import json.nothing", "it needs json.nothing, which the installed version", "utils.x", ""),
-        ("from lm_eval.api.model import LM", "it imports lm_eval.api.model, which is not a part", "utils.x", ""),
-        ("from lm_eval.tasks.none import x", "it imports lm_eval.tasks.none, which is not a part", "utils.x", ""),
-        ("from lm_eval.utils import none", "ImportError: cannot import name 'none'", "utils.py:1", ""),
-        ("a = 1\nb = a / 0", "it cannot be loaded: ZeroDivisionError: division by zero", "utils.py:2", ""),
+        (
+            "import json.nothing",
+            "it needs json.nothing, which the installed version",
+            "utils.x",
+            "",
+        ),
+        (
+            "from lm_eval.api.model import LM",
+            "it imports lm_eval.api.model, which is not a part",
+            "utils.x",
+            "",
+        ),
+        (
+            "from lm_eval.tasks.none import x",
+            "it imports lm_eval.tasks.none, which is not a part",
+            "utils.x",
+            "",
+        ),
+        (
+            "from lm_eval.utils import none",
+            "ImportError: cannot import name 'none'",
+            "utils.py:1",
+            "",
+        ),
+        (
+            "a = 1\nb = a / 0",
+            "it cannot be loaded: ZeroDivisionError: division by zero",
+            "utils.py:2",
+            "",
+        ),
         ("a = 1\nb = (", "it cannot be loaded: SyntaxError", "utils.py:2", ""),
-        ("import sys\nsys.exit('no prolog')", "it cannot be loaded: SystemExit: no prolog", "utils.py:2", ""),
+        (
+            "import sys\nsys.exit('no prolog')",
+            "it cannot be loaded: SystemExit: no prolog",
+            "utils.py:2",
+            "",
+        ),
         ("a = 1\na.b", "it cannot be loaded: AttributeError: 'int' object", "utils.py:2", ""),
         ("y = 1", "utils.py has no x", "utils.x", ""),
     ],
 )
-def test_modules_that_cannot_be_loaded(tmp_path: Path, code: str, what: str, where: str, fix: str) -> None:
+def test_modules_that_cannot_be_loaded(
+    tmp_path: Path, code: str, what: str, where: str, fix: str
+) -> None:
     with pytest.raises(UserError, match=what.replace("(", r"\(")) as error:
         value(tmp_path, code)
     assert where in error.value.where
@@ -170,7 +229,9 @@ def test_what_a_module_registers(tmp_path: Path) -> None:
     assert registered("filter", "half") is None
     answers = [["#### 5a", "it is #### 1,2.5 or #### 7"], ["none", 3]]
     assert shout(fallback="no").apply(answers, []) == [["5", "1,2.5"], ["NO", "NO"]]
-    assert shout(r"(a)?(b)?(c*)", group_select=-1, fallback="f").apply([["xbcc", "xa"]], []) == [["F", "F"]]
+    assert shout(r"(a)?(b)?(c*)", group_select=-1, fallback="f").apply([["xbcc", "xa"]], []) == [
+        ["F", "F"]
+    ]
 
 
 def test_functions_of_the_harness(tmp_path: Path) -> None:
@@ -216,7 +277,9 @@ def test_metrics_that_only_the_hub_has(tmp_path: Path, monkeypatch: pytest.Monke
             raise ConnectionError(name + size)
 
     monkeypatch.setitem(sys.modules, "evaluate", Offline())
-    with pytest.raises(UserError, match="'bleurt' is code of the Hugging Face hub, and could not be fetched"):
+    with pytest.raises(
+        UserError, match="'bleurt' is code of the Hugging Face hub, and could not be fetched"
+    ):
         value(tmp_path, code)
 
 

@@ -75,7 +75,10 @@ def test_the_first_filter_brings_the_answer_and_all_bring_values() -> None:
     for case in cases:
         (row,) = case.evaluations
         assert row.responses == [answered[row.item_id]]
-    assert {row.label for case in cases for row in case.evaluations} == {"exact_match,last-word", "exact_match,number"}
+    assert {row.label for case in cases for row in case.evaluations} == {
+        "exact_match,last-word",
+        "exact_match,number",
+    }
     keys = [(row.key, row.part) for case in cases for row in case.evaluations]
     assert len({*keys}) == 20
 
@@ -84,7 +87,12 @@ def test_every_field_of_an_item_and_its_answer() -> None:
     case = next(read(LOGS / "plain/large").cases())
     item = item_of(case)
     assert (item["id"], item["ground_truth"]) == ("questions/0", "5")
-    assert item["data"]["doc"] == {"id": "sum-2-3", "question": "What is 2 + 3?", "answer": "5", "wrong": "0"}
+    assert item["data"]["doc"] == {
+        "id": "sum-2-3",
+        "question": "What is 2 + 3?",
+        "answer": "5",
+        "wrong": "0",
+    }
     assert item["data"]["question"] == "What is 2 + 3?"
     (request,) = item["data"]["requests"]
     assert request["messages"] == [{"role": "user", "content": "What is 2 + 3?", "delimiter": ""}]
@@ -92,7 +100,11 @@ def test_every_field_of_an_item_and_its_answer() -> None:
     assert item["metadata"]["benchmark"] == item["metadata"]["task"] == "questions"
     response = case.response
     assert response is not None
-    assert (response.model_name, response.task, response.outcome) == ("large", "large/benchmark", "ok")
+    assert (response.model_name, response.task, response.outcome) == (
+        "large",
+        "large/benchmark",
+        "ok",
+    )
     assert (response.prompt, response.response) == ("What is 2 + 3?", "The answer is 5.")
     assert response.timestamp > 1.7e9
     assert sorted(response.metadata["source"]) == ["doc_hash", "prompt_hash", "target_hash"]
@@ -126,7 +138,10 @@ def test_likelihoods_are_numbers_again() -> None:
     assert choice.response is not None
     assert text.response is not None
     output = choice.response.output
-    assert [(entry["text"], entry["greedy"]) for entry in output["choices"]] == [(" 0", True), (" 5", False)]
+    assert [(entry["text"], entry["greedy"]) for entry in output["choices"]] == [
+        (" 0", True),
+        (" 5", False),
+    ]
     assert all(isinstance(entry["logprob"], float) for entry in output["choices"])
     best = max(output["choices"], key=lambda entry: entry["logprob"])
     assert choice.response.response == best["text"]
@@ -153,7 +168,10 @@ def test_our_scorer_gives_the_same_values_to_the_imported_rows(name: str) -> Non
         if case.response is not None:
             item = item_of(case)
             wanted = scored_by_us(Item(**item), case.response)
-            ours |= {(item["id"], one.label): one.value if one.score is None else one.score for one in wanted}
+            ours |= {
+                (item["id"], one.label): one.value if one.score is None else one.score
+                for one in wanted
+            }
     assert ours == values
     assert len(values) >= 10
 
@@ -171,9 +189,9 @@ def test_what_the_run_was_is_in_the_manifest(tmp_path: Path) -> None:
     assert '"limit": 8.0' in text
     assert "doc_to_choice" in text
     items = rows(tmp_path / "out", "items")
-    assert {item["metadata"]["benchmark"] for item in items if item["metadata"]["task"] == "words"} == {
-        "words (modified: limit 8)"
-    }
+    assert {
+        item["metadata"]["benchmark"] for item in items if item["metadata"]["task"] == "words"
+    } == {"words (modified: limit 8)"}
 
 
 def test_groups_may_hold_one_another(tmp_path: Path) -> None:
@@ -182,7 +200,11 @@ def test_groups_may_hold_one_another(tmp_path: Path) -> None:
     inside = {name: [after, after] for name, after in zip(names, [*names[1:], "sums"], strict=True)}
     inside["g59"].append("g0")
     numbers = report(size=1)
-    numbers["results"]["g0"] = {"alias": "g0", "exact_match,none": 0.5, "exact_match_stderr,none": "N/A"}
+    numbers["results"]["g0"] = {
+        "alias": "g0",
+        "exact_match,none": 0.5,
+        "exact_match_stderr,none": "N/A",
+    }
     results = read(write(tmp_path / "m", [sample()], {**numbers, "group_subtasks": inside}))
     [*results.cases()]
     task, group = results.headlines()
@@ -224,7 +246,11 @@ def test_two_models_are_two_experiments(tmp_path: Path) -> None:
 def test_samples_alone_are_read_and_nothing_is_checked(tmp_path: Path) -> None:
     results = read(write(tmp_path / "some-model", [sample(n) for n in range(3)]))
     assert len(list(results.cases())) == 3
-    assert (results.planned, results.headlines(), results.experiment.model) == (None, [], "some-model")
+    assert (results.planned, results.headlines(), results.experiment.model) == (
+        None,
+        [],
+        "some-model",
+    )
     assert any("no results file" in note for note in results.notes())
 
 
@@ -258,7 +284,9 @@ def test_a_newer_version_is_refused_by_its_fields(tmp_path: Path) -> None:
 
 
 def test_unknown_fields_stay_and_are_counted(tmp_path: Path) -> None:
-    results = read(write(tmp_path / "m", [sample(0, novelty=[1]), sample(1)], report(size=2, season="spring")))
+    results = read(
+        write(tmp_path / "m", [sample(0, novelty=[1]), sample(1)], report(size=2, season="spring"))
+    )
     first, second = results.cases()
     assert first.response is not None
     assert second.response is not None
@@ -272,7 +300,9 @@ def test_unknown_fields_stay_and_are_counted(tmp_path: Path) -> None:
 
 def test_secrets_do_not_come_along(tmp_path: Path) -> None:
     given = "model=x,api_key=sk-12345,base_url=http://me:word@host/v1"
-    results = read(write(tmp_path / "m", [sample()], report(config={"model": "x", "model_args": given})))
+    results = read(
+        write(tmp_path / "m", [sample()], report(config={"model": "x", "model_args": given}))
+    )
     text = json.dumps(results.facts)
     assert "sk-12345" not in text
     assert "word@" not in text
@@ -283,7 +313,11 @@ def test_torn_and_foreign_lines_are_counted(tmp_path: Path) -> None:
     folder = write(tmp_path / "m", [sample(n) for n in range(3)], report(size=3))
     (file,) = folder.glob("samples*")
     text = file.read_text().splitlines()
-    file.write_text("\n".join([text[0], "[1, 2]", '{"doc_id": "x"}', text[1], text[1], text[2][: len(text[2]) // 2]]))
+    file.write_text(
+        "\n".join(
+            [text[0], "[1, 2]", '{"doc_id": "x"}', text[1], text[1], text[2][: len(text[2]) // 2]]
+        )
+    )
     result = imported(folder, tmp_path / "out")
     assert result.responses == {"ok": 2}
     assert result.rejected == 4
@@ -312,7 +346,10 @@ def test_numbers_that_json_has_not(tmp_path: Path) -> None:
     (file,) = folder.glob("samples*")
     choices = sample(
         1,
-        arguments={"gen_args_0": {"arg_0": "a", "arg_1": " b"}, "gen_args_1": {"arg_0": "a", "arg_1": " c"}},
+        arguments={
+            "gen_args_0": {"arg_0": "a", "arg_1": " b"},
+            "gen_args_1": {"arg_0": "a", "arg_1": " c"},
+        },
         resps=[[["-inf", "False"]], [["-1.5", "True"]]],
     )
     file.write_text(f"{line}\n{json.dumps(choices)}\n")
@@ -335,7 +372,9 @@ def test_numbers_that_json_has_not(tmp_path: Path) -> None:
         ("7", {"doc_to_target": "number"}, 7),
     ],
 )
-def test_targets_are_what_they_were(target: str, config: dict[str, Any], expected: Any, tmp_path: Path) -> None:
+def test_targets_are_what_they_were(
+    target: str, config: dict[str, Any], expected: Any, tmp_path: Path
+) -> None:
     line = sample(0, target=target, doc={"number": 7})
     results = read(write(tmp_path / "m", [line], report(configs={"sums": config})))
     (case,) = results.cases()
@@ -346,7 +385,9 @@ def test_targets_are_what_they_were(target: str, config: dict[str, Any], expecte
 def test_odd_document_numbers_cost_no_memory(tmp_path: Path) -> None:
     numbers = [2**62, -5, 0, 10**9]
     results = read(write(tmp_path / "m", [sample(number) for number in numbers]))
-    assert [case.response.item_id for case in results.cases() if case.response] == [f"sums/{n}" for n in numbers]
+    assert [case.response.item_id for case in results.cases() if case.response] == [
+        f"sums/{n}" for n in numbers
+    ]
 
 
 @given(
@@ -379,7 +420,9 @@ def test_answers_that_nobody_scored_have_no_scores(tmp_path: Path) -> None:
 
 
 def test_a_damaged_byte_in_a_document_rejects_its_line(tmp_path: Path) -> None:
-    write(tmp_path / "log", [sample(number, doc={"n": f"?{number}"}) for number in range(3)], report())
+    write(
+        tmp_path / "log", [sample(number, doc={"n": f"?{number}"}) for number in range(3)], report()
+    )
     (file,) = (tmp_path / "log").glob("samples_*")
     file.write_bytes(file.read_bytes().replace(b"?1", b"\xff1"))
     result = imported(tmp_path / "log", tmp_path / "out")

@@ -38,7 +38,14 @@ def test_names_with_their_kinds(tmp_path: Path) -> None:
     root = write(tmp_path / "tasks", FILES)
     whole = index([root])
     kinds = {name: entry.kind for name, entry in whole.entries.items()}
-    assert kinds == {"one": "task", "two": "task", "easy": "tag", "all": "tag", "both": "group", "four": "class"}
+    assert kinds == {
+        "one": "task",
+        "two": "task",
+        "easy": "tag",
+        "all": "tag",
+        "both": "group",
+        "four": "class",
+    }
     one = whole.entries["one"]
     assert (one.file, one.tags) == (str(root / "a/one.yaml"), ("easy", "all"))
     assert (one.output_type, one.dataset_path, one.dataset_name, one.num_fewshot) == (
@@ -49,7 +56,10 @@ def test_names_with_their_kinds(tmp_path: Path) -> None:
     )
     assert whole.entries["easy"].members == ("one", "two")
     assert whole.entries["both"].members == ("one", "two", "inner")
-    assert whole.entries["four"].unsupported == "a task written in Python (class:) that does more than ask for a text"
+    assert (
+        whole.entries["four"].unsupported
+        == "a task written in Python (class:) that does more than ask for a text"
+    )
 
 
 def test_a_broken_file_is_reported_and_the_others_are_there(tmp_path: Path) -> None:
@@ -63,7 +73,10 @@ def test_a_broken_file_is_reported_and_the_others_are_there(tmp_path: Path) -> N
 def test_the_first_file_of_a_folder_and_the_last_folder_have_a_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = write(tmp_path / "1", {"a.yaml": "task: t\ntag: x", "b.yaml": "task: t", "c.yaml": "task: u\ntag: x"})
+    first = write(
+        tmp_path / "1",
+        {"a.yaml": "task: t\ntag: x", "b.yaml": "task: t", "c.yaml": "task: u\ntag: x"},
+    )
     second = write(tmp_path / "2", {"z.yaml": "task: t\ntag: x"})
     assert index([first]).entries["t"].file == str(first / "a.yaml")
     assert index([first]).entries["x"].members == ("t", "u")
@@ -76,8 +89,13 @@ def test_the_first_file_of_a_folder_and_the_last_folder_have_a_name(
     assert index([first]).entries["t"].file == str(first / "a.yaml")
 
 
-def test_a_task_whose_name_is_a_tag_before_it_is_dropped_and_a_tag_after_it_joins(tmp_path: Path) -> None:
-    root = write(tmp_path / "tasks", {"a.yaml": "task: a\ntag: b", "b.yaml": "task: b", "c.yaml": "task: c\ntag: a"})
+def test_a_task_whose_name_is_a_tag_before_it_is_dropped_and_a_tag_after_it_joins(
+    tmp_path: Path,
+) -> None:
+    root = write(
+        tmp_path / "tasks",
+        {"a.yaml": "task: a\ntag: b", "b.yaml": "task: b", "c.yaml": "task: c\ntag: a"},
+    )
     whole = index([root]).entries
     assert (whole["b"].kind, whole["b"].members) == ("tag", ("a",))
     assert (whole["a"].kind, whole["a"].members) == ("task", ("c",))
@@ -93,7 +111,9 @@ def test_a_change_is_seen(tmp_path: Path, change: str) -> None:
     assert before != after
 
 
-def test_an_unchanged_folder_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unchanged_folder_is_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     root = write(tmp_path / "tasks", FILES)
     calls: list[tuple[int, int]] = []
     made = index([root], lambda done, total: calls.append((done, total)))
@@ -112,7 +132,9 @@ def test_a_spoilt_index_is_made_anew(tmp_path: Path, state: Path, content: bytes
     assert index([root]) == made
 
 
-def test_an_installed_package_is_known_by_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_installed_package_is_known_by_its_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     root = write(tmp_path / "site/lm_eval/tasks", FILES)
     (tmp_path / "site/lm_eval-0.4.13.dist-info").mkdir()
     made = index([root])
@@ -131,7 +153,9 @@ def test_reading_needs_no_yaml_and_no_numpy(tmp_path: Path) -> None:
         "print(len(i.entries), [e.unsupported for e in i.entries.values()] and "
         "sorted({'yaml', 'jinja2', 'numpy', 'lm_eval'} & set(sys.modules)))"
     )
-    run = subprocess.run([sys.executable, "-c", code, str(root)], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(root)], capture_output=True, text=True, check=True
+    )
     assert run.stdout.split() == ["6", "[]"]
 
 

@@ -14,7 +14,10 @@ import pytest
 from assay.interfaces import Likelihood
 from assay.models.local import local, pull
 
-pytestmark = [pytest.mark.local, pytest.mark.skipif(find_spec("xllamacpp") is None, reason="needs llama.cpp")]
+pytestmark = [
+    pytest.mark.local,
+    pytest.mark.skipif(find_spec("xllamacpp") is None, reason="needs llama.cpp"),
+]
 
 FIXTURES = Path(__file__).parent / "local"
 NOISE = 0.5  # nats of a continuation: llama.cpp rounds what it multiplies to eight bits
@@ -35,7 +38,9 @@ def likelihoods(documents: Sequence[dict[str, Any]]) -> list[list[float]]:
             for document in documents:
                 context = document["arguments"][0][0]
                 continuations = [continuation for _, continuation in document["arguments"]]
-                asked = Likelihood([{"role": "user", "content": context}], continuations=continuations)
+                asked = Likelihood(
+                    [{"role": "user", "content": context}], continuations=continuations
+                )
                 sums.append([sum(value.tokens) for value in (await model.likelihood(asked)).values])
             return sums
         finally:
@@ -57,11 +62,20 @@ def test_accuracy_with_and_without_lengths() -> None:
     for ours, other in zip(sums, theirs, strict=True):
         assert ours == pytest.approx(other, abs=NOISE)
     results = expected["results"]["results"]["mc_default"]
-    right = [row.index(max(row)) == document["target"] for row, document in zip(sums, documents, strict=True)]
+    right = [
+        row.index(max(row)) == document["target"]
+        for row, document in zip(sums, documents, strict=True)
+    ]
     assert share(right) == pytest.approx(results["acc,none"], abs=1 / len(documents))
     lengths = [[len(choice) for choice in document["doc"]["choices"]] for document in documents]
-    per_sign = [[value / size for value, size in zip(*pair, strict=True)] for pair in zip(sums, lengths, strict=True)]
-    right = [row.index(max(row)) == document["target"] for row, document in zip(per_sign, documents, strict=True)]
+    per_sign = [
+        [value / size for value, size in zip(*pair, strict=True)]
+        for pair in zip(sums, lengths, strict=True)
+    ]
+    right = [
+        row.index(max(row)) == document["target"]
+        for row, document in zip(per_sign, documents, strict=True)
+    ]
     assert share(right) == pytest.approx(results["acc_norm,none"], abs=1 / len(documents))
 
 

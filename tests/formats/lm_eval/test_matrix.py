@@ -12,7 +12,11 @@ from assay.formats.lm_eval.tasks.task_keys import definition
 
 PAGE = Path(__file__).parents[3] / "docs/benchmarks_matrix.md"
 TABLES = [
-    [[cell.strip() for cell in line.strip("|").split(" | ")] for line in part.splitlines() if line.startswith("| ")][1:]
+    [
+        [cell.strip() for cell in line.strip("|").split(" | ")]
+        for line in part.splitlines()
+        if line.startswith("| ")
+    ][1:]
     for part in re.split(r"\n(?=\| (?:output type|reason) )", PAGE.read_text())[1:]
 ]
 
@@ -47,10 +51,15 @@ def test_goals() -> None:
 def test_a_sample_runs(part: int) -> None:
     from tools.benchmark_matrix.trial import try_task
 
-    tasks = [entry for entry in index().entries.values() if entry.kind == "task" and not entry.unsupported]
+    tasks = [
+        entry
+        for entry in index().entries.values()
+        if entry.kind == "task" and not entry.unsupported
+    ]
     chosen = random.Random(part).sample(tasks, 25)
     outcomes = {
-        entry.name: try_task(definition(yaml_files.load(Path(entry.file)), entry.file, {}), {})[:2] for entry in chosen
+        entry.name: try_task(definition(yaml_files.load(Path(entry.file)), entry.file, {}), {})[:2]
+        for entry in chosen
     }
     stopped = {name: outcome for name, outcome in outcomes.items() if outcome[0] != "runs"}
     assert len(stopped) <= 1, stopped  # fewer than 1 in 100 need rows that are not found

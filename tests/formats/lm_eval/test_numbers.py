@@ -28,9 +28,21 @@ TEXTS = st.text(alphabet="aBİßẞ.1\0 ", max_size=6)
 PAIRS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=2, max_size=25)
 
 
-@given(TEXTS, TEXTS, st.sampled_from([None, ["a"], [r"\.$", "B"]]), st.booleans(), st.booleans(), st.booleans())
+@given(
+    TEXTS,
+    TEXTS,
+    st.sampled_from([None, ["a"], [r"\.$", "B"]]),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+)
 def test_one_text_is_compared_like_an_array(
-    first: str, second: str, patterns: list[str] | None, case: bool, punctuation: bool, numbers: bool
+    first: str,
+    second: str,
+    patterns: list[str] | None,
+    case: bool,
+    punctuation: bool,
+    numbers: bool,
 ) -> None:
     flags: Any = {"ignore_case": case, "ignore_punctuation": punctuation, "ignore_numbers": numbers}
     alone = exact_match([first], [second], patterns, **flags)
@@ -86,7 +98,9 @@ def test_classes_as_in_scikit_learn(pairs: list[tuple[int, int]]) -> None:
         assert corpora.weighted_f1_score(wide) == pytest.approx(weighted, rel=1e-15)
 
 
-@pytest.mark.parametrize("pairs", [[(0, 2), (1, 1)], [(0, 2), (2, 2)], [("a", 1), (0, 1)], [(0.5, 1), (1, 1)]])
+@pytest.mark.parametrize(
+    "pairs", [[(0, 2), (1, 1)], [(0, 2), (2, 2)], [("a", 1), (0, 1)], [(0.5, 1), (1, 1)]]
+)
 def test_f1_of_other_classes_is_an_error(pairs: list[Any]) -> None:
     with pytest.raises(UserError, match="f1 of own cannot be aggregated: ValueError"):
         aggregations.aggregate(task("f1", "f1"), "f1", pairs)
@@ -103,7 +117,9 @@ def test_resampled_numbers(values: list[float]) -> None:
     finite = [value for value in values if not math.isnan(value)] + [0.0, 1.0]
     for name in ("median", "perplexity"):
         expected = plain_stderr(aggregations.AGGREGATIONS[name], finite, 50)
-        assert stderr(task("acc", name), "acc", finite, 50) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+        assert stderr(task("acc", name), "acc", finite, 50) == pytest.approx(
+            expected, rel=1e-9, abs=1e-9
+        )
 
 
 def test_flags_of_exact_match_may_be_texts() -> None:
@@ -116,20 +132,25 @@ def test_metrics_of_the_hub() -> None:
     golds, guesses = ([generator.randint(0, 3) for _ in range(40)] for _ in range(2))
     for average in ("micro", "macro", "weighted"):
         made = load("f1").compute(predictions=guesses, references=golds, average=average)
-        assert made["f1"] == pytest.approx(float(sklearn.f1_score(golds, guesses, average=average)), rel=1e-14)
+        assert made["f1"] == pytest.approx(
+            float(sklearn.f1_score(golds, guesses, average=average)), rel=1e-14
+        )
     made = load("accuracy").compute(predictions=guesses, references=golds)
     assert made["accuracy"] == sklearn.accuracy_score(golds, guesses)
-    assert load("exact_match").compute(predictions=["A", 1], references=["a", "1"], ignore_case=True) == {
-        "exact_match": 1.0
-    }
+    assert load("exact_match").compute(
+        predictions=["A", 1], references=["a", "1"], ignore_case=True
+    ) == {"exact_match": 1.0}
     assert hub.METRICS.keys() == METRICS
 
 
 def test_rouge_as_in_a_run_of_the_harness() -> None:
     generator = random.Random(1)
-    texts = [" ".join(generator.choices(["the", "cat", "sat", "Äpfel", "12\n"], k=9)) for _ in range(12)]
+    texts = [
+        " ".join(generator.choices(["the", "cat", "sat", "Äpfel", "12\n"], k=9)) for _ in range(12)
+    ]
     golds = [
-        [" ".join(generator.choices(["the", "cat", "sat", "12"], k=7)) for _ in range(at % 3 + 1)] for at in range(12)
+        [" ".join(generator.choices(["the", "cat", "sat", "12"], k=7)) for _ in range(at % 3 + 1)]
+        for at in range(12)
     ]
     scorer = rouge_scorer.RougeScorer(["rouge1", "rouge2", "rougeL", "rougeLsum"])
     aggregator = scoring.BootstrapAggregator()
@@ -139,7 +160,9 @@ def test_rouge_as_in_a_run_of_the_harness() -> None:
     np.random.seed(1234)  # the harness's
     expected = {name: score.mid.fmeasure for name, score in aggregator.aggregate().items()}
     np.random.set_state(state)
-    assert load("rouge").compute(predictions=texts, references=golds) == pytest.approx(expected, rel=1e-12)
+    assert load("rouge").compute(predictions=texts, references=golds) == pytest.approx(
+        expected, rel=1e-12
+    )
 
 
 def test_bleu_as_in_sacrebleu() -> None:
@@ -151,9 +174,15 @@ def test_bleu_as_in_sacrebleu() -> None:
     made = load("bleu").compute(predictions=texts, references=golds)
     first = [[gold[0]] for gold in golds]
     expected = sacrebleu.corpus_bleu(texts, [[gold[0] for gold in golds]], smooth_method="none")
-    assert load("bleu").compute(predictions=texts, references=first)["bleu"] == pytest.approx(expected.score / 100)
-    several = sacrebleu.corpus_bleu(texts, [list(stream) for stream in zip(*golds, strict=True)], smooth_method="none")
-    assert made["precisions"] == pytest.approx([precision / 100 for precision in several.precisions])
+    assert load("bleu").compute(predictions=texts, references=first)["bleu"] == pytest.approx(
+        expected.score / 100
+    )
+    several = sacrebleu.corpus_bleu(
+        texts, [list(stream) for stream in zip(*golds, strict=True)], smooth_method="none"
+    )
+    assert made["precisions"] == pytest.approx(
+        [precision / 100 for precision in several.precisions]
+    )
 
 
 def test_word_errors_of_the_hub() -> None:
@@ -164,11 +193,20 @@ def test_word_errors_of_the_hub() -> None:
 
 
 def test_numbers_that_json_has_not() -> None:
-    listed = real([{"metric": "spread", "aggregation": "nanmean"}, {"metric": "greedy", "aggregation": "mean"}])
+    listed = real(
+        [
+            {"metric": "spread", "aggregation": "nanmean"},
+            {"metric": "greedy", "aggregation": "mean"},
+        ]
+    )
     hook = real({"!function": "of_likelihoods"})
     keys: Any = {"output_type": "multiple_choice", "process_results": hook, "metric_list": listed}
     definition = Definition(task="own", **keys)
-    rows = [[(-1.0, True), (-3.0, True)], [(-math.inf, False), (-math.inf, True)], [(-1.0, True), (-7.0, False)]]
+    rows = [
+        [(-1.0, True), (-3.0, True)],
+        [(-math.inf, False), (-math.inf, True)],
+        [(-1.0, True), (-7.0, False)],
+    ]
     made = [results(definition, {}, 0, ["a", "b"], row)["spread", "none"] for row in rows]
     kept = msgspec.json.decode(msgspec.json.encode(made))
     assert kept == [2.0, {"float": "nan"}, 6.0]
@@ -178,7 +216,10 @@ def test_numbers_that_json_has_not() -> None:
 
 
 def test_code_is_run_with_consent_only() -> None:
-    code = {"predictions": [["def f(): return 1", "def f(): return 2"]], "references": ["assert f() == 1"]}
+    code = {
+        "predictions": [["def f(): return 1", "def f(): return 2"]],
+        "references": ["assert f() == 1"],
+    }
     with pytest.raises(UserError, match="code, which is run to score them"):
         load("code_eval").compute(**code)
     with code_runs_in("weak"):
@@ -198,14 +239,24 @@ def test_what_a_hook_raises_names_its_line() -> None:
     definition, case = case_of("raises")
     with pytest.raises(HookError, match="ZeroDivisionError") as error:
         scored(definition, case)
-    line = next(at for at, text in enumerate((FOLDER / "own.py").read_text().splitlines(), 1) if "[:0]" in text)
+    line = next(
+        at
+        for at, text in enumerate((FOLDER / "own.py").read_text().splitlines(), 1)
+        if "[:0]" in text
+    )
     assert error.value.where == f"{FOLDER / 'own.py'}:{line}"
 
 
 def test_unknown_names_are_user_errors() -> None:
     for keys, message in (
-        ({"filter_list": [{"name": "x", "filter": [{"function": "shorten"}]}]}, "no filter 'shorten'"),
-        ({"metric_list": [{"metric": "bertscore", "aggregation": "mean"}]}, "the metric 'bertscore'"),
+        (
+            {"filter_list": [{"name": "x", "filter": [{"function": "shorten"}]}]},
+            "no filter 'shorten'",
+        ),
+        (
+            {"metric_list": [{"metric": "bertscore", "aggregation": "mean"}]},
+            "the metric 'bertscore'",
+        ),
         ({"metric_list": [{"metric": "niceness"}]}, "niceness has no `aggregation`"),
         ({"metric_list": [{"aggregation": "mean"}]}, "has no `metric`"),
     ):

@@ -58,7 +58,9 @@ def test_equal_to_the_harness(name: str) -> None:
     assert rows == [row["values"] for row in case["rows"]]
     for key, values in columns(rows).items():
         metric, _, pipe = key.partition(",")
-        assert aggregate(definition, metric, values) == pytest.approx(case["numbers"][key], rel=1e-12, abs=1e-12)
+        assert aggregate(definition, metric, values) == pytest.approx(
+            case["numbers"][key], rel=1e-12, abs=1e-12
+        )
         theirs = case["numbers"][f"{metric}_stderr,{pipe}"]
         ours = stderr(definition, metric, values, 2500)
         assert ours == (None if theirs == "N/A" else pytest.approx(theirs, rel=1e-9, abs=1e-12))

@@ -13,7 +13,9 @@ RUNS = [name for name, fixture in FIXTURES.items() if "error" not in fixture]
 
 pytestmark = [
     pytest.mark.benchmarks,
-    pytest.mark.skipif(installed_tasks() is None, reason="needs lm-eval: pip install 'assay[benchmarks]'"),
+    pytest.mark.skipif(
+        installed_tasks() is None, reason="needs lm-eval: pip install 'assay[benchmarks]'"
+    ),
 ]
 
 
@@ -30,7 +32,9 @@ def test_a_shipped_task(name: str, tmp_path: Path) -> None:
     entries = [{"task": task, **options_of(fixture)} for task in fixture["run"]["tasks"]]
     chat = fixture["run"].get("model") == "local-chat-completions"
     try:
-        run = Run(entries, tmp_path / "run", chat=chat, iterations=fixture["run"]["bootstrap_iters"])
+        run = Run(
+            entries, tmp_path / "run", chat=chat, iterations=fixture["run"]["bootstrap_iters"]
+        )
     except UserError as error:
         if "pip install" not in str(error):
             raise

@@ -23,7 +23,10 @@ from assay.formats.lm_eval.tasks.index import Entry, index
 from tests.formats.lm_eval.folders import write
 
 PYTHON = os.environ.get("LM_EVAL_PYTHON") or (sys.executable if find_spec("lm_eval") else "")
-pytestmark = [pytest.mark.benchmarks, pytest.mark.skipif(not PYTHON, reason="lm-eval is not installed")]
+pytestmark = [
+    pytest.mark.benchmarks,
+    pytest.mark.skipif(not PYTHON, reason="lm-eval is not installed"),
+]
 KINDS = {"TASK": "task", "GROUP": "group", "TAG": "tag", "PY_TASK": "class"}
 REFUSED_BY_BOTH = {"t0_eval"}  # a member of it has no name
 BETTER = {  # where the harness has an error of its own
@@ -36,7 +39,9 @@ BETTER = {  # where the harness has an error of its own
 def view(*folders: Path) -> Iterator[dict[str, Any]]:
     script = Path(__file__).with_name("harness_view.py")
     command = [PYTHON, str(script), *map(str, folders)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
         assert process.stdout
         yield from map(json.loads, process.stdout)
     assert process.returncode == 0
@@ -57,12 +62,22 @@ def described(member: Member) -> Any:
     if member.definition is not None:
         return plain(member.definition)
     metrics = [
-        {"filter_list": None, "aggregation": "mean", "weight_by_size": True, **entry} for entry in member.aggregate
+        {"filter_list": None, "aggregation": "mean", "weight_by_size": True, **entry}
+        for entry in member.aggregate
     ]
     for entry in metrics:
-        entry["filter_list"] = [entry["filter_list"]] if isinstance(entry["filter_list"], str) else entry["filter_list"]
+        entry["filter_list"] = (
+            [entry["filter_list"]]
+            if isinstance(entry["filter_list"], str)
+            else entry["filter_list"]
+        )
     children = [described(child) for child in member.members]
-    return {"group": member.name, "aggregate": plain(metrics), "version": member.version, "members": children}
+    return {
+        "group": member.name,
+        "aggregate": plain(metrics),
+        "version": member.version,
+        "members": children,
+    }
 
 
 def is_same(entry: Entry, line: dict[str, Any], build: _Build) -> bool:
@@ -127,7 +142,9 @@ def test_a_folder_of_our_own(tmp_path: Path) -> None:
 def test_all_that_is_shipped() -> None:
     lines = view()
     first = next(lines)
-    root = Path(first["file"]).parents[len(Path(first["file"]).parts) - 1 - Path(first["file"]).parts.index("tasks")]
+    root = Path(first["file"]).parents[
+        len(Path(first["file"]).parts) - 1 - Path(first["file"]).parts.index("tasks")
+    ]
 
     def all_lines() -> Iterator[dict[str, Any]]:
         yield first

@@ -21,18 +21,25 @@ def definition(metric: Any, **keys: Any) -> Definition:
 
 def values(task: Definition, target: Any, answer: Any, **flags: Any) -> dict[str, Any]:
     answers = answer if isinstance(answer, list) else [answer]
-    return {key[0]: value for key, value in results(task, {}, target, ["a", "b"], answers, **flags).items()}
+    return {
+        key[0]: value
+        for key, value in results(task, {}, target, ["a", "b"], answers, **flags).items()
+    }
 
 
 def test_the_best_of_several_references() -> None:
     task = definition({"metric": {"!function": "overlap"}, "aggregation": "mean"})
     targets = ["red house", "big red house there"]
     assert values(task, targets, "a red house", multiple_target=True) == {"overlap": 1.0}
-    assert values(task, targets, "a red house", multiple_target=True, sound=True) == {"overlap": 2 / 3}
+    assert values(task, targets, "a red house", multiple_target=True, sound=True) == {
+        "overlap": 2 / 3
+    }
 
 
 def test_the_best_of_a_metric_of_which_less_is_better() -> None:
-    task = definition({"metric": {"!function": "lengths"}, "aggregation": "mean", "higher_is_better": False})
+    task = definition(
+        {"metric": {"!function": "lengths"}, "aggregation": "mean", "higher_is_better": False}
+    )
     made = values(task, ["four", "seven"], "eight", multiple_target=True, sound=True)
     assert made == {"length": 5, "gap": 0}
 
@@ -66,7 +73,9 @@ def test_each_document_decides_whether_its_target_is_a_list() -> None:
 
 
 def test_likelihood_can_be_aggregated() -> None:
-    task = definition({"metric": "likelihood"}, output_type="multiple_choice", doc_to_choice=["a", "b"])
+    task = definition(
+        {"metric": "likelihood"}, output_type="multiple_choice", doc_to_choice=["a", "b"]
+    )
     answers = [(-2.0, False), (-1.0, True)]
     pair = values(task, 0, answers)["likelihood"]
     assert pair == [0, [-2.0, -1.0]]
@@ -93,7 +102,9 @@ def test_the_median_of_an_even_number() -> None:
     numbers = [0.1, 0.2, 0.7, 0.9]
     assert aggregate(task, "overlap", numbers) == 0.7
     assert aggregate(task, "overlap", numbers, sound=True) == pytest.approx(0.45)
-    assert stderr(task, "overlap", numbers, 3000, sound=True) != stderr(task, "overlap", numbers, 3000)
+    assert stderr(task, "overlap", numbers, 3000, sound=True) != stderr(
+        task, "overlap", numbers, 3000
+    )
 
 
 def test_a_standard_error_of_a_mean_of_the_tasks_own() -> None:

@@ -56,7 +56,10 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def entry(folder: Path, keys: str, **files: str) -> Entry:
-    write(folder, {"t.yaml": f"task: t\n{keys}\n", **{f"{name}.py": text for name, text in files.items()}})
+    write(
+        folder,
+        {"t.yaml": f"task: t\n{keys}\n", **{f"{name}.py": text for name, text in files.items()}},
+    )
     return index([folder]).entries["t"]
 
 
@@ -69,7 +72,9 @@ def entry(folder: Path, keys: str, **files: str) -> Entry:
         ("by_name", ("early_package", "judge_package", "wanted")),
     ],
 )
-def test_packages_are_those_that_the_function_reaches(tmp_path: Path, name: str, packages: tuple[str, ...]) -> None:
+def test_packages_are_those_that_the_function_reaches(
+    tmp_path: Path, name: str, packages: tuple[str, ...]
+) -> None:
     task = entry(tmp_path / "tasks", f"doc_to_text: !function utils.{name}", utils=UTILS)
     assert task.packages == packages
     lines = " ".join(f"'{package}'" for package in packages)
@@ -77,8 +82,15 @@ def test_packages_are_those_that_the_function_reaches(tmp_path: Path, name: str,
 
 
 def test_packages_of_local_modules(tmp_path: Path) -> None:
-    near = "import near_package\ndef used(): import used_package\ndef unused(): import unused_package"
-    task = entry(tmp_path / "tasks", "process_docs: !function utils.f", near=near, utils="from .near import used as f")
+    near = (
+        "import near_package\ndef used(): import used_package\ndef unused(): import unused_package"
+    )
+    task = entry(
+        tmp_path / "tasks",
+        "process_docs: !function utils.f",
+        near=near,
+        utils="from .near import used as f",
+    )
     assert task.packages == ("near_package", "used_package")
 
 
@@ -92,11 +104,15 @@ def test_a_package_whose_version_a_module_looks_up(tmp_path: Path) -> None:
     code = "from importlib.metadata import version\nassert version('antlr4-python3-runtime').startswith('4.11')\nf = 1"
     task = entry(tmp_path / "tasks", "doc_to_text: !function utils.f", utils=code)
     assert task.packages == ("antlr4-python3-runtime",)
-    assert task.unsupported in ("", "needs antlr4-python3-runtime: pip install 'antlr4-python3-runtime==4.11'")
+    assert task.unsupported in (
+        "",
+        "needs antlr4-python3-runtime: pip install 'antlr4-python3-runtime==4.11'",
+    )
 
 
 @pytest.mark.parametrize(
-    "distribution,there", [("pip-is-not-called-so", False), ("import-linter", True), ("antlr4-python3-runtime", None)]
+    "distribution,there",
+    [("pip-is-not-called-so", False), ("import-linter", True), ("antlr4-python3-runtime", None)],
 )
 def test_versions(distribution: str, there: bool | None) -> None:
     from importlib.metadata import PackageNotFoundError, version
@@ -111,7 +127,9 @@ def test_versions(distribution: str, there: bool | None) -> None:
 
 def test_a_metric_whose_failure_is_borne_at_first(tmp_path: Path) -> None:
     code = "from evaluate import load\ntry:\n    f = load('far/away')\nexcept Exception:\n    f = None\n"
-    assert entry(tmp_path / "tasks", "doc_to_text: !function utils.f", utils=code).hub_metrics == ("far/away",)
+    assert entry(tmp_path / "tasks", "doc_to_text: !function utils.f", utils=code).hub_metrics == (
+        "far/away",
+    )
 
 
 @pytest.mark.parametrize(
@@ -130,7 +148,12 @@ def test_a_metric_whose_failure_is_borne_at_first(tmp_path: Path) -> None:
     ],
 )
 def test_reasons(tmp_path: Path, keys: str, reason: str) -> None:
-    task = entry(tmp_path / "tasks", keys, broken="def f(:", fine="import sklearn\nfrom lm_eval.utils import x\nf = 1")
+    task = entry(
+        tmp_path / "tasks",
+        keys,
+        broken="def f(:",
+        fine="import sklearn\nfrom lm_eval.utils import x\nf = 1",
+    )
     assert task.unsupported.startswith(reason)
     assert bool(reason) == bool(task.unsupported)
 

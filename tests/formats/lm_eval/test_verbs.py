@@ -74,10 +74,19 @@ def test_every_verb_reads_what_a_run_leaves(shell: Shell) -> None:
 def test_a_failure_counts_where_it_belongs(shell: Shell) -> None:
     """A document that cannot be asked is a row of its task and of the task's groups, and of no other label."""
     (shell.folder / "tasks/hooks.py").write_text(HOOK)
-    broken = CHOICES.replace('doc_to_text: "What is {{a}} + {{b}}?"', "doc_to_text: !function hooks.text")
+    broken = CHOICES.replace(
+        'doc_to_text: "What is {{a}} + {{b}}?"', "doc_to_text: !function hooks.text"
+    )
     (shell.folder / "tasks/choices.yaml").write_text(broken)
-    rows = {(row["benchmark"], row["label"]): row for row in ran(shell, "both", "-o", "out")["metrics"]}
-    assert sorted(rows) == [("both", "acc"), ("choices", "acc"), ("choices", "acc_norm"), ("sums", "exact_match")]
+    rows = {
+        (row["benchmark"], row["label"]): row for row in ran(shell, "both", "-o", "out")["metrics"]
+    }
+    assert sorted(rows) == [
+        ("both", "acc"),
+        ("choices", "acc"),
+        ("choices", "acc_norm"),
+        ("sums", "exact_match"),
+    ]
     for place in (("choices", "acc"), ("both", "acc")):
         assert (rows[place]["used_sample_count"], rows[place]["errored_count"]) == (8, 1)
     told = shell.call("trace", "out", "choices/4")
@@ -125,7 +134,14 @@ def test_data_of_the_hub_is_asked_for_by_name(shell: Shell) -> None:
 
 def test_what_was_pulled_is_a_table_and_nothing_is_a_failure(shell: Shell) -> None:
     rows = {"test": 1200, "train": 34}
-    text = str(sheet([Pulled(name="some/one", tasks=["hub"], rows=rows), Pulled(name="x", tasks=[], problem="no")]))
+    text = str(
+        sheet(
+            [
+                Pulled(name="some/one", tasks=["hub"], rows=rows),
+                Pulled(name="x", tasks=[], problem="no"),
+            ]
+        )
+    )
     assert [line.split() for line in text.splitlines()[1:]] == [
         ["some/one", "1", "1,234", "here"],
         ["x", "0", "0", "no"],

@@ -15,7 +15,10 @@ from tests.formats.lm_eval.folders import write
 
 KEYS = st.dictionaries(
     st.sampled_from(["task", "metric_list", "metadata", "task_list", "repeats", "fewshot_config"]),
-    st.none() | st.integers(0, 3) | st.lists(st.integers(0, 3), max_size=2) | st.dictionaries(st.just("a"), st.just(1)),
+    st.none()
+    | st.integers(0, 3)
+    | st.lists(st.integers(0, 3), max_size=2)
+    | st.dictionaries(st.just("a"), st.just(1)),
 )
 
 
@@ -36,7 +39,9 @@ def test_keys_are_replaced_whole_from_left_to_right(
     (folder / "deep/last").write_text(yaml.safe_dump(last))
     expected.pop("task_list", None)
     names = [f"part{number}" for number in range(len(included))]
-    (folder / "task.yaml").write_text(yaml.safe_dump({**local, "include": names[0] if len(names) == 1 else names}))
+    (folder / "task.yaml").write_text(
+        yaml.safe_dump({**local, "include": names[0] if len(names) == 1 else names})
+    )
     assert load(folder / "task.yaml") == {**expected, **local}
 
 
@@ -87,7 +92,9 @@ def test_a_file_is_included_once(tmp_path: Path, files: dict[str, str]) -> None:
         ("include: [3]\n", None, "include 3"),
     ],
 )
-def test_broken_files_are_named_with_the_line(tmp_path: Path, text: str, line: int | None, what: str) -> None:
+def test_broken_files_are_named_with_the_line(
+    tmp_path: Path, text: str, line: int | None, what: str
+) -> None:
     file = write(tmp_path, {"t.yaml": text}) / "t.yaml"
     with pytest.raises(UserError, match=what) as error:
         load(file)

@@ -13,12 +13,24 @@ FOLDERS = {"mixeval": "mixeval", "mixeval_hard": "mixeval-hard"}
 
 
 def free_form(prompt: str = "What is 2 + 3?", *targets: str, **more: Any) -> dict[str, Any]:
-    entry = {"problem_type": "free-form", "context": None, "prompt": prompt, "target": list(targets or ("5",))}
+    entry = {
+        "problem_type": "free-form",
+        "context": None,
+        "prompt": prompt,
+        "target": list(targets or ("5",)),
+    }
     return {**entry, "benchmark_name": "TriviaQA", **more}
 
 
-def multiple_choice(prompt: str = "Which is a fruit?", target: Any = 0, **more: Any) -> dict[str, Any]:
-    entry = {"problem_type": "multiple-choice", "context": None, "prompt": prompt, "options": ["apple", "hammer"]}
+def multiple_choice(
+    prompt: str = "Which is a fruit?", target: Any = 0, **more: Any
+) -> dict[str, Any]:
+    entry = {
+        "problem_type": "multiple-choice",
+        "context": None,
+        "prompt": prompt,
+        "options": ["apple", "hammer"],
+    }
     return {
         **entry,
         "target": [target] if isinstance(target, int) else target,
@@ -37,7 +49,10 @@ def write_data(
     """The two files below a `data` folder; lists become objects with the ids "0", "1" …, text is written as it is."""
     place = folder / f"mixeval-{version}" / FOLDERS[benchmark]
     place.mkdir(parents=True, exist_ok=True)
-    paths = {"free-form": place / "free-form.json", "multiple-choice": place / "multiple-choice.json"}
+    paths = {
+        "free-form": place / "free-form.json",
+        "multiple-choice": place / "multiple-choice.json",
+    }
     for path, content in zip(paths.values(), (free, multiple), strict=True):
         path.write_text(content if isinstance(content, str) else json.dumps(numbered(content)))
     return paths

@@ -4,7 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from assay.formats.mixeval.evaluation_prompts import construct_prompt_freeform, construct_prompt_multichoice
+from assay.formats.mixeval.evaluation_prompts import (
+    construct_prompt_freeform,
+    construct_prompt_multichoice,
+)
 from tests.formats.mixeval.folder import VERSION, free_form, multiple_choice, write_data
 
 FREE = [
@@ -14,7 +17,9 @@ FREE = [
 ]
 CHOICE = [
     multiple_choice("9 + 16?", 1, options=["15", "25"]),
-    multiple_choice("Which?", 0, options=["wet it", "dry it"], context="bag", benchmark_name="PIQA"),
+    multiple_choice(
+        "Which?", 0, options=["wet it", "dry it"], context="bag", benchmark_name="PIQA"
+    ),
     multiple_choice("x + 4 = 11?", 2, options=["5", "6", "7"], benchmark_name="AGIEval"),
 ]
 PROMPTS = {"free-form": construct_prompt_freeform, "multiple-choice": construct_prompt_multichoice}

@@ -25,15 +25,32 @@ def described_choice(response: str, options: list[str], chance: random.Random) -
     hits: list[tuple[int, int, str]] = []
     for label in labels:
         x = label
-        shapes = [f" {x} ", f" {x}\n", f"\n{x} ", f"\n{x}\n", f" {x}. ", f" {x}.\n", f"\n{x}. ", f"\n{x}.\n"]
+        shapes = [
+            f" {x} ",
+            f" {x}\n",
+            f"\n{x} ",
+            f"\n{x}\n",
+            f" {x}. ",
+            f" {x}.\n",
+            f"\n{x}. ",
+            f"\n{x}.\n",
+        ]
         shapes += [f"({x})", f"**{x} ", f" {x}**", f"**{x}. ", f" {x}.**"]
         assert len(shapes) == 13
         for shape in shapes:
-            hits += [(at, len(hits), label) for at in range(len(response)) if response.startswith(shape, at)]
+            hits += [
+                (at, len(hits), label)
+                for at in range(len(response))
+                if response.startswith(shape, at)
+            ]
     if not hits and len(response.split()) > 5:
         text = response.lower()
         for label, option in zip(labels, options, strict=True):
-            hits += [(at, len(hits), label) for at in range(len(text)) if text.startswith(option.lower(), at)]
+            hits += [
+                (at, len(hits), label)
+                for at in range(len(text))
+                if text.startswith(option.lower(), at)
+            ]
     return (min(hits)[2], False) if hits else (chance.choice(labels), True)
 
 
@@ -75,8 +92,17 @@ def test_letters_and_draws_are_those_of_the_description(responses: list[str], co
 
 
 def shapes(letter: str) -> list[str]:
-    spaced = [f"{before}{letter}{dot}{after}" for dot in ("", ".") for before in " \n" for after in " \n"]
-    return [*spaced, f"({letter})", f"**{letter} ", f" {letter}**", f"**{letter}. ", f" {letter}.**"]
+    spaced = [
+        f"{before}{letter}{dot}{after}" for dot in ("", ".") for before in " \n" for after in " \n"
+    ]
+    return [
+        *spaced,
+        f"({letter})",
+        f"**{letter} ",
+        f" {letter}**",
+        f"**{letter}. ",
+        f" {letter}.**",
+    ]
 
 
 @pytest.mark.parametrize("shape", shapes("C"))
@@ -135,7 +161,9 @@ def test_option_texts_need_more_than_five_words() -> None:
 
 def test_edges_are_stripped_one_character_after_the_other() -> None:
     assert compat.choose("x .A,", OPTIONS) is None
-    assert compat.choose("A,.", OPTIONS) is None, "the comma goes first, when it is not yet at the edge"
+    assert compat.choose("A,.", OPTIONS) is None, (
+        "the comma goes first, when it is not yet at the edge"
+    )
     assert compat.choose("A.,", OPTIONS) == "A"
 
 
@@ -169,7 +197,9 @@ def described_verdict(response: str, targets: list[str]) -> bool:
     wanted = [value for target in targets for value in described_values(target)]
     strings = [value for value in wanted if isinstance(value, str)]
     floats = [value for value in wanted if isinstance(value, float)]
-    return any(any(s in one for s in strings) if isinstance(one, str) else one in floats for one in said)
+    return any(
+        any(s in one for s in strings) if isinstance(one, str) else one in floats for one in said
+    )
 
 
 def described_values(text: str) -> list[Any]:
@@ -207,7 +237,9 @@ WORDS = [
 ]
 TEXTS = st.lists(st.sampled_from([*WORDS, " ", " "]), max_size=12).map("".join)
 TARGETS = st.lists(
-    st.sampled_from(["Paris", "No", "x", "1234", "3.14", "-7", "2000", "7", "234", "is"]), min_size=1, max_size=3
+    st.sampled_from(["Paris", "No", "x", "1234", "3.14", "-7", "2000", "7", "234", "is"]),
+    min_size=1,
+    max_size=3,
 )
 
 
@@ -311,7 +343,14 @@ def test_scores_of_judges(text: str, score: float | None) -> None:
 
 @pytest.mark.parametrize(
     ("text", "letter"),
-    [("[[B]]", "B"), ("[A] but [[C]]", "C"), ("I take [D].", "D"), ("[[Z]]", "Z"), ("[[b]]", None), ("B", None)],
+    [
+        ("[[B]]", "B"),
+        ("[A] but [[C]]", "C"),
+        ("I take [D].", "D"),
+        ("[[Z]]", "Z"),
+        ("[[b]]", None),
+        ("B", None),
+    ],
 )
 def test_letters_of_judges(text: str, letter: str | None) -> None:
     assert compat.judged_option(text) == letter

@@ -30,7 +30,9 @@ def test_spellings(text: str, expected: Date) -> None:
     assert find_dates(f"It was on {text}, they say.") == [expected]
 
 
-@pytest.mark.parametrize("text", ["July 44, 1776", "1776-13-04", "4/7/1776", "maybe 4", "1776", "July", "12.5.3"])
+@pytest.mark.parametrize(
+    "text", ["July 44, 1776", "1776-13-04", "4/7/1776", "maybe 4", "1776", "July", "12.5.3"]
+)
 def test_no_dates(text: str) -> None:
     assert find_dates(text) == []
 
@@ -50,7 +52,10 @@ def test_a_part_of_a_date() -> None:
     assert not Date(1776, 7, 4).is_part_of(Date(1776, 7, None))
 
 
-@given(st.dates(), st.sampled_from(["{0:%B} {0.day}, {0.year:04d}", "{0.day} {0:%b} {0.year:04d}", "{0}"]))
+@given(
+    st.dates(),
+    st.sampled_from(["{0:%B} {0.day}, {0.year:04d}", "{0.day} {0:%b} {0.year:04d}", "{0}"]),
+)
 @settings(deadline=None)
 def test_every_day_is_found(day: date, spelling: str) -> None:
     assert find_dates(spelling.format(day)) == [Date(day.year, day.month, day.day)]

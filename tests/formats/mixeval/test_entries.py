@@ -9,7 +9,14 @@ import pytest
 from assay import reading
 from assay.errors import ConfigError, UserError
 from assay.formats.mixeval.dataset import benchmark_name, data_files, mixeval, stamp
-from tests.formats.mixeval.folder import VERSION, free_form, items, multiple_choice, numbered, write_data
+from tests.formats.mixeval.folder import (
+    VERSION,
+    free_form,
+    items,
+    multiple_choice,
+    numbered,
+    write_data,
+)
 
 FREE = [free_form("2 + 3?", "5", "five", benchmark_name="GSM8k"), free_form("Who?", "Ada")]
 MULTIPLE = [multiple_choice(), multiple_choice("Which is a tool?", 1, context="a shed")]
@@ -26,10 +33,17 @@ def data(tmp_path: Path) -> Path:
 
 def test_a_data_folder_a_version_s_folder_and_a_benchmark_s_folder(data: Path) -> None:
     expected = [item.id for item in items(data)]
-    assert sorted(expected) == ["free-form/0", "free-form/1", "multiple-choice/0", "multiple-choice/1"]
+    assert sorted(expected) == [
+        "free-form/0",
+        "free-form/1",
+        "multiple-choice/0",
+        "multiple-choice/1",
+    ]
     assert [item.id for item in items(data / f"mixeval-{VERSION}")] == expected
     assert [item.id for item in items(data / f"mixeval-{VERSION}", version="")] == expected
-    assert [item.id for item in items(data / f"mixeval-{VERSION}" / "mixeval", version="")] == expected
+    assert [
+        item.id for item in items(data / f"mixeval-{VERSION}" / "mixeval", version="")
+    ] == expected
 
 
 @pytest.mark.parametrize("name", ["mixeval_hard", "mixeval-hard", "MixEval-Hard"])
@@ -87,16 +101,27 @@ def test_an_entry_as_an_item(data: Path) -> None:
         (multiple_choice(target="[1]"), [1]),
     ],
 )
-def test_targets_may_be_texts_as_on_the_hub(tmp_path: Path, entry: dict[str, Any], target: list[Any]) -> None:
+def test_targets_may_be_texts_as_on_the_hub(
+    tmp_path: Path, entry: dict[str, Any], target: list[Any]
+) -> None:
     kind = entry["problem_type"]
-    write_data(tmp_path, [entry] if kind == "free-form" else FREE, [entry] if kind != "free-form" else MULTIPLE)
+    write_data(
+        tmp_path,
+        [entry] if kind == "free-form" else FREE,
+        [entry] if kind != "free-form" else MULTIPLE,
+    )
     found = {item.id: item for item in items(tmp_path)}
     assert found[f"{kind}/0"].ground_truth == target
 
 
 def test_the_kind_comes_from_the_file_not_from_the_entry(tmp_path: Path) -> None:
-    write_data(tmp_path, [free_form(problem_type="other")], [multiple_choice(problem_type="single-choice")])
-    assert [item.metadata["problem_type"] for item in items(tmp_path)] == ["free-form", "multiple-choice"]
+    write_data(
+        tmp_path, [free_form(problem_type="other")], [multiple_choice(problem_type="single-choice")]
+    )
+    assert [item.metadata["problem_type"] for item in items(tmp_path)] == [
+        "free-form",
+        "multiple-choice",
+    ]
 
 
 def test_lists_and_lines_are_read_like_objects(tmp_path: Path) -> None:
@@ -115,7 +140,9 @@ def test_lists_and_lines_are_read_like_objects(tmp_path: Path) -> None:
 
 def test_ids_need_not_be_contiguous(tmp_path: Path) -> None:
     write_data(tmp_path, json.dumps({"7": FREE[0], "3": FREE[1]}), MULTIPLE)
-    assert [item.id for item in items(tmp_path) if item.metadata["problem_type"] == "free-form"] == [
+    assert [
+        item.id for item in items(tmp_path) if item.metadata["problem_type"] == "free-form"
+    ] == [
         "free-form/7",
         "free-form/3",
     ]
@@ -139,7 +166,10 @@ def test_rows_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     """As `datasets` gives them: ints or texts as ids, null for what a split lacks, no ids at all."""
     asked: list[dict[str, Any]] = []
     splits = {
-        "free_form": [{"id": 4, **free_form(), "options": None}, {"id": "9", **free_form("Who?", "Ada")}],
+        "free_form": [
+            {"id": 4, **free_form(), "options": None},
+            {"id": "9", **free_form("Who?", "Ada")},
+        ],
         "multiple_choice": [{"id": None, **multiple_choice()}, multiple_choice(target=1)],
     }
 
@@ -150,8 +180,15 @@ def test_rows_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     hf.__assay__ = {"stamp": lambda name, **given: {"revision": f"{name} {given['split']}"}}  # type: ignore[attr-defined]
     monkeypatch.setattr("assay.formats.mixeval.dataset.dataset.get", lambda name: {"hf": hf}[name])
     found = items("hf:MixEval/MixEval", benchmark="mixeval_hard")
-    assert sorted(item.id for item in found) == ["free-form/4", "free-form/9", "multiple-choice/0", "multiple-choice/1"]
-    assert {(one["name"], one["subset"], one["revision"]) for one in asked} == {("MixEval/MixEval", "MixEval_Hard", "")}
+    assert sorted(item.id for item in found) == [
+        "free-form/4",
+        "free-form/9",
+        "multiple-choice/0",
+        "multiple-choice/1",
+    ]
+    assert {(one["name"], one["subset"], one["revision"]) for one in asked} == {
+        ("MixEval/MixEval", "MixEval_Hard", "")
+    }
     list(mixeval("hf:MixEval/MixEval", version="main"))
     assert {(one["subset"], one["revision"]) for one in asked[2:]} == {("MixEval", "main")}
     assert "MixEval/MixEval multiple_choice" in str(stamp("hf:MixEval/MixEval", version=VERSION))
@@ -185,7 +222,9 @@ def test_a_changed_file_has_another_stamp(data: Path) -> None:
         ({"benchmark_name": 3}, "no `benchmark_name`"),
     ],
 )
-def test_entries_of_multiple_choice_that_cannot_be(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+def test_entries_of_multiple_choice_that_cannot_be(
+    tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
     write_data(tmp_path, FREE, [*MULTIPLE, {**multiple_choice(), **change}])
     with pytest.raises(ConfigError) as error:
         items(tmp_path)
@@ -200,7 +239,9 @@ def test_entries_of_multiple_choice_that_cannot_be(tmp_path: Path, change: dict[
         ({"benchmark_name": "QuAc"}, "no prompt for QuAc"),
     ],
 )
-def test_entries_of_free_form_that_cannot_be(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+def test_entries_of_free_form_that_cannot_be(
+    tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
     write_data(tmp_path, [{**free_form(), **change}], MULTIPLE)
     with pytest.raises(ConfigError, match="1 problem") as error:
         items(tmp_path)
@@ -224,12 +265,18 @@ def test_half_a_file(tmp_path: Path, cut: int) -> None:
     assert "free-form.json" in error.value.where
 
 
-@pytest.mark.parametrize("free", ['{"0": {', json.dumps(numbered([free_form(benchmark_name="QuAc")] * 9))])
-def test_an_error_leaves_no_file_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: str) -> None:
+@pytest.mark.parametrize(
+    "free", ['{"0": {', json.dumps(numbered([free_form(benchmark_name="QuAc")] * 9))]
+)
+def test_an_error_leaves_no_file_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: str
+) -> None:
     write_data(tmp_path, free, MULTIPLE * 9)
     opened: list[Any] = []
     real = reading.opened
-    monkeypatch.setattr(reading, "opened", lambda path, *how: opened.append(real(path, *how)) or opened[-1])
+    monkeypatch.setattr(
+        reading, "opened", lambda path, *how: opened.append(real(path, *how)) or opened[-1]
+    )
     with pytest.raises(UserError) as error:
         items(tmp_path)
     assert error.value.__traceback__ is not None, "the frames of the readers are still there"
@@ -255,8 +302,14 @@ def corrected(data: Path, written: str) -> list[Any]:
 @pytest.mark.parametrize("shape", ["list", "object", "lines"])
 def test_entries_are_left_out_or_get_other_targets(data: Path, shape: str) -> None:
     changes = [{"id": "free-form/1", "exclude": True}, {"id": "multiple-choice/0", "target": [1]}]
-    by_id = {str(change["id"]): {k: v for k, v in change.items() if k != "id"} for change in changes}
-    written = {"list": json.dumps(changes), "object": json.dumps(by_id), "lines": "\n".join(map(json.dumps, changes))}
+    by_id = {
+        str(change["id"]): {k: v for k, v in change.items() if k != "id"} for change in changes
+    }
+    written = {
+        "list": json.dumps(changes),
+        "object": json.dumps(by_id),
+        "lines": "\n".join(map(json.dumps, changes)),
+    }
     found = {item.id: item for item in corrected(data, written[shape])}
     assert set(found) == {"free-form/0", "multiple-choice/0", "multiple-choice/1"}
     assert found["multiple-choice/0"].ground_truth == [1]

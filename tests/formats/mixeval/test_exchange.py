@@ -32,7 +32,11 @@ def test_what_is_written_is_read_again(rows: Rows) -> None:
 def small() -> Rows:
     """Two models, an item of each kind and one without an answer; labels of all outcomes."""
     items = [
-        Item(id="q1", data={"question": "What is the capital of Norway?"}, ground_truth=["Oslo", "Kristiania"]),
+        Item(
+            id="q1",
+            data={"question": "What is the capital of Norway?"},
+            ground_truth=["Oslo", "Kristiania"],
+        ),
         Item(id="q2", data={"question": "9 + 16?", "options": ["15", "25"]}, ground_truth="B"),
         Item(id="q3", data={"question": "Say something."}, ground_truth=None),
     ]
@@ -46,12 +50,21 @@ def small() -> Rows:
         for id, text, outcome in answers:
             key = f"{model}{id}"
             error = "lost" if outcome == "errored" else None
-            row = Response(item_id=id, model_name=model, response=text, outcome=outcome, error=error, key=key)  # type: ignore[arg-type]
+            row = Response(
+                item_id=id, model_name=model, response=text, outcome=outcome, error=error, key=key
+            )  # type: ignore[arg-type]
             responses.append(row)
             if id == "q3":
                 continue
             score = None if outcome == "errored" else float(text in ("Oslo", "B"))
-            label = Evaluation(item_id=id, model_name=model, label="exact", scorer="exact", responses=[key], key=key)
+            label = Evaluation(
+                item_id=id,
+                model_name=model,
+                label="exact",
+                scorer="exact",
+                responses=[key],
+                key=key,
+            )
             label.score, label.passed = score, None if score is None else bool(score)
             label.outcome = "errored" if outcome == "errored" else "scored"
             evaluations.append(label)
@@ -67,10 +80,15 @@ def test_our_own_scoring_takes_what_is_written(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     ended = shell.call("mixeval", "score", "out", "--data", "out/data", "-o", "scored", "--json")
     assert ended.code == 0, ended.said
-    scores = {(one["model"], one["label"]): one["cells"]["overall"] for one in ended.result["scored"][0]["scores"]}
+    scores = {
+        (one["model"], one["label"]): one["cells"]["overall"]
+        for one in ended.result["scored"][0]["scores"]
+    }
     assert scores["m", "rule"]["value"] == 1.0
     first, second = sorted(
-        path.name for path in (tmp_path / "out").iterdir() if path.name[0] == "n" or path.name == "m"
+        path.name
+        for path in (tmp_path / "out").iterdir()
+        if path.name[0] == "n" or path.name == "m"
     )
     assert scores[second, "rule"]["entries"] == 1
     assert json.loads((tmp_path / f"out/{first}/mixeval/2026-01-01/score.json").read_text()) == {
@@ -84,7 +102,9 @@ def test_an_experiment_with_one_kind_of_items_is_scored_again(tmp_path: Path) ->
     keep = [row for row in evaluations if row.item_id == "q1" and row.model_name == "m"]
     store(tmp_path / "source", (items[:1], responses[:1], keep))
     exported(tmp_path / "source", "mixeval", tmp_path / "out", version="2026-01-01")
-    ended = Shell(tmp_path).call("mixeval", "score", "out", "--data", "out/data", "-o", "scored", "--json")
+    ended = Shell(tmp_path).call(
+        "mixeval", "score", "out", "--data", "out/data", "-o", "scored", "--json"
+    )
     assert ended.code == 0, ended.said
 
 
@@ -108,14 +128,24 @@ def responses_in(folder: Path) -> Path:
 def test_response_files_alone_are_an_experiment(tmp_path: Path) -> None:
     (foreign,) = read(responses_in(tmp_path), "mixeval")
     items, responses, evaluations = rows_of(foreign)
-    assert (foreign.dataset, foreign.planned, foreign.notes(), evaluations) == (f"mixeval-{VERSION}", None, [], [])
-    assert [item.id for item in items] == [f"{kind}/{n}" for kind in ("free-form", "multiple-choice") for n in range(3)]
+    assert (foreign.dataset, foreign.planned, foreign.notes(), evaluations) == (
+        f"mixeval-{VERSION}",
+        None,
+        [],
+        [],
+    )
+    assert [item.id for item in items] == [
+        f"{kind}/{n}" for kind in ("free-form", "multiple-choice") for n in range(3)
+    ]
     assert items[2].data["context"] == "8 boats, 5 carts."
     assert items[2].ground_truth == ["8"]
     assert items[2].metadata["benchmark_name"] == "DROP"
     assert {row.model_name for row in responses} == {"first"}
     assert [row.response for row in responses] == [*ANSWERS[0], *ANSWERS[1]]
-    assert responses[0].prompt == "Question: What is the capital of Norway?\nAnswer the question shortly."
+    assert (
+        responses[0].prompt
+        == "Question: What is the capital of Norway?\nAnswer the question shortly."
+    )
 
 
 def test_the_data_beside_them_say_what_was_planned(tmp_path: Path) -> None:
@@ -129,7 +159,9 @@ def test_the_data_beside_them_say_what_was_planned(tmp_path: Path) -> None:
 @pytest.mark.parametrize("layout", ["lines", "array", "in one folder", "one file"])
 def test_any_layout_is_recognised_by_content(tmp_path: Path, layout: str) -> None:
     made = rows("free-form", ANSWERS[0])
-    text = json.dumps(made) if layout == "array" else "".join(json.dumps(row) + "\n" for row in made)
+    text = (
+        json.dumps(made) if layout == "array" else "".join(json.dumps(row) + "\n" for row in made)
+    )
     (tmp_path / "some.jsonl").write_text(text)
     (foreign,) = read(tmp_path / "some.jsonl" if layout == "one file" else tmp_path, "mixeval")
     _, responses, _ = rows_of(foreign)
@@ -161,7 +193,9 @@ def test_bad_lines_nulls_and_unfinished_runs_are_told(tmp_path: Path) -> None:
     place.mkdir(parents=True)
     lines = [json.dumps(row) + "\n" for row in made]
     (place / "m_close_freeform.jsonl").write_text(lines[0] + "{\n[1]\n" + lines[1] + lines[2][:40])
-    (place / "status_close_freeform.json").write_text('{"args": {}, "status": {"status": "in progress"}}')
+    (place / "status_close_freeform.json").write_text(
+        '{"args": {}, "status": {"status": "in progress"}}'
+    )
     (foreign,) = read(tmp_path, "mixeval")
     _, responses, _ = rows_of(foreign)
     assert [(row.response, row.outcome) for row in responses] == [("Oslo", "ok"), ("", "errored")]
@@ -175,7 +209,9 @@ def test_bad_lines_nulls_and_unfinished_runs_are_told(tmp_path: Path) -> None:
 
 def test_two_responses_to_one_entry_are_refused(tmp_path: Path) -> None:
     made = rows("free-form", ANSWERS[0])
-    (tmp_path / "m_freeform.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*made, made[0]]))
+    (tmp_path / "m_freeform.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in [*made, made[0]])
+    )
     (foreign,) = read(tmp_path, "mixeval")
     with pytest.raises(UserError, match="two responses of 'm' have the id '0'"):
         rows_of(foreign)
@@ -199,7 +235,17 @@ def test_verdicts_and_the_headline(tmp_path: Path) -> None:
     """`score.json` comes out of the verdicts to the last digit; what the original drew is unparsed."""
     responses_in(tmp_path)
     shell = Shell(tmp_path)
-    ended = shell.call("mixeval", "score", "responses", "--data", "data", "--parser", "rule-compat", "-o", "responses")
+    ended = shell.call(
+        "mixeval",
+        "score",
+        "responses",
+        "--data",
+        "data",
+        "--parser",
+        "rule-compat",
+        "-o",
+        "responses",
+    )
     assert ended.code == 0, ended.said
     place = tmp_path / "responses/first/mixeval" / VERSION
     score = json.loads((place / "score.json").read_text())
@@ -233,7 +279,9 @@ def test_a_judges_verdicts_without_their_responses(tmp_path: Path) -> None:
     options = ["B", "Z", Guesses().draw(3)]
     choice = [
         {**row, "judge_response": text, "judge_option": option}
-        for row, text, option in zip(rows("multiple-choice", ANSWERS[1]), letters, options, strict=True)
+        for row, text, option in zip(
+            rows("multiple-choice", ANSWERS[1]), letters, options, strict=True
+        )
     ]
     for short, made in (("ff", free), ("mp", choice)):
         file = tmp_path / f"judge_results_{short}_model_judge_wise-1.jsonl"

@@ -80,7 +80,9 @@ def test_both_scores_stand_side_by_side(lab: Lab) -> None:
     draw = random.Random(42)
     drawn = [draw.choice("AB") == "A", draw.choice("ABC") == "C"]
     free, choice = round(2 / 3, 3), round((1 + sum(drawn)) / 3, 3)
-    assert scores["rule-compat"].compatible["overall"] == pytest.approx(free * 3 / 6 + choice * 3 / 6, abs=1e-15)
+    assert scores["rule-compat"].compatible["overall"] == pytest.approx(
+        free * 3 / 6 + choice * 3 / 6, abs=1e-15
+    )
     assert scores["rule-compat"].cells["overall"].guessed == 2
     ours = scores["rule"].cells
     assert (ours["overall"].value, ours["overall"].unparsed) == (pytest.approx(4 / 6), 1)
@@ -95,7 +97,9 @@ def test_letters_are_drawn_in_the_order_of_the_file(lab: Lab) -> None:
     draw = random.Random(42)
     expected = [(str(n), draw.choice("ABCDE"[: len(CHOICE[n]["options"])])) for n in (2, 0, 1)]
     assert [(row["id"], row["parsed_result"]) for row in rows] == expected
-    assert [row["eval_result"] for row in rows] == ["ABC".index(x) == CHOICE[int(n)]["target"][0] for n, x in expected]
+    assert [row["eval_result"] for row in rows] == [
+        "ABC".index(x) == CHOICE[int(n)]["target"][0] for n, x in expected
+    ]
     assert all(row["guessed"] for row in rows)
 
 
@@ -131,7 +135,9 @@ def test_a_second_command_scores_nothing_anew(lab: Lab) -> None:
 def test_problems_are_told_again_by_a_second_command(lab: Lab) -> None:
     folder = write_model(lab.folder, "m", ["Oslo", None, ""], CHOICE_ANSWERS)
     first = lab.score(folder)
-    assert first.problems == ["m on mixeval: 1 responses are null and are not scored, the first is 'free-form/1'"]
+    assert first.problems == [
+        "m on mixeval: 1 responses are null and are not scored, the first is 'free-form/1'"
+    ]
     assert first.notes == ["m on mixeval: 1 responses are empty, the first is 'free-form/2'"]
     again = lab.score(folder)
     assert (again.problems, again.notes) == (first.problems, first.notes)
@@ -163,8 +169,13 @@ def test_a_file_of_one_kind_is_scored_by_itself(lab: Lab) -> None:
 
 
 def test_parsers_may_differ_by_kind_and_be_your_own(lab: Lab) -> None:
-    (lab.folder / "mine.py").write_text("def short(response, ground_truth, **params):\n    return len(response) < 5\n")
-    lab.choice = {"free_form_parser": f"{lab.folder}/mine.py:short", "multi_choice_parser": "rule-compat"}
+    (lab.folder / "mine.py").write_text(
+        "def short(response, ground_truth, **params):\n    return len(response) < 5\n"
+    )
+    lab.choice = {
+        "free_form_parser": f"{lab.folder}/mine.py:short",
+        "multi_choice_parser": "rule-compat",
+    }
     folder = write_model(lab.folder, "m", FREE_ANSWERS, CHOICE_ANSWERS)
     scores = by_label(lab.score(folder))
     assert list(scores) == ["short+rule-compat"]
@@ -195,7 +206,9 @@ def test_parsers_that_are_none_are_refused(lab: Lab, choice: dict[str, Any], sai
 def test_corrections_leave_out_and_correct_entries(lab: Lab) -> None:
     folder = write_model(lab.folder, "m", FREE_ANSWERS, CHOICE_ANSWERS)
     file = lab.folder / "corrections.jsonl"
-    file.write_text('{"id": "free-form/0", "exclude": true}\n{"id": "free-form/1", "target": ["Bergen"]}\n')
+    file.write_text(
+        '{"id": "free-form/0", "exclude": true}\n{"id": "free-form/1", "target": ["Bergen"]}\n'
+    )
     lab.data["corrections"] = str(file)
     result = lab.score(folder)
     assert by_label(result)["rule"].cells["TriviaQA"].value == 1.0
@@ -218,7 +231,11 @@ def test_judge_files_are_written_and_read_back_without_a_call(lab: Lab) -> None:
     calls = lab.paid.read_text().count("x")
     assert calls == 6
     assert lab.read("judge_results_ff_model_judge_wise.jsonl")[0]["judge_score"] == 0.5
-    assert [row["judge_option"] for row in lab.read("judge_results_mp_model_judge_wise.jsonl")] == ["B", "B", "B"]
+    assert [row["judge_option"] for row in lab.read("judge_results_mp_model_judge_wise.jsonl")] == [
+        "B",
+        "B",
+        "B",
+    ]
     lab.choice = {"judged": True}
     again = by_label(lab.score(lab.folder / "out/m"))
     assert {label: one.cells["overall"].value for label, one in again.items()} == {
@@ -254,8 +271,12 @@ def test_a_run_writes_files_that_score_the_same(lab: Lab) -> None:
     rows = {kind: lab.read(f"m_close_{kind}.jsonl") for kind in ("freeform", "multichoice")}
     for kind, entries in (("freeform", FREE), ("multichoice", CHOICE)):
         assert [row["id"] for row in rows[kind]] == ["0", "1", "2"]
-        assert [{key: row[key] for key in entry} for row, entry in zip(rows[kind], entries, strict=True)] == entries
-        assert all(set(row) == {*entries[0], "formated_input", "id", "response"} for row in rows[kind])
+        assert [
+            {key: row[key] for key in entry} for row, entry in zip(rows[kind], entries, strict=True)
+        ] == entries
+        assert all(
+            set(row) == {*entries[0], "formated_input", "id", "response"} for row in rows[kind]
+        )
     assert rows["freeform"][2]["formated_input"] == (
         "Question: 8 boats, 5 carts.\nHow many boats?\nAnswer the question shortly."
     )
@@ -271,7 +292,9 @@ def test_a_run_may_write_the_guidelines_list(lab: Lab) -> None:
         "m_close_freeform.json",
         "m_close_multichoice.json",
     ]
-    assert [row["response"] for row in json.loads((place / "m_close_freeform.json").read_text())] == ["Oslo"] * 3
+    assert [
+        row["response"] for row in json.loads((place / "m_close_freeform.json").read_text())
+    ] == ["Oslo"] * 3
     assert lab.paid.read_text().count("x") == 6
 
 
@@ -315,10 +338,14 @@ def test_a_name_never_becomes_a_path(lab: Lab) -> None:
     settings = {"models.0.name": "../../evil"}
     lab.run(lab.model("m"), settings=settings)
     assert not (lab.folder.parent / "evil").exists()
-    assert next(path.name for path in (lab.folder / "out").iterdir() if "evil" in path.name).startswith("evil~")
+    assert next(
+        path.name for path in (lab.folder / "out").iterdir() if "evil" in path.name
+    ).startswith("evil~")
 
 
-def test_base_models_see_five_examples_and_a_newline(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_base_models_see_five_examples_and_a_newline(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     prefixes = {name: f"{name}\n\n" for name in evaluation_prompts.HASHES}
     hashes = {name: sha256(text.encode()).hexdigest() for name, text in prefixes.items()}
     monkeypatch.setattr(evaluation_prompts, "HASHES", hashes)

@@ -23,7 +23,10 @@ def test_a_model_a_folder_of_models_and_files_mean_the_same(tmp_path: Path) -> N
     root = tmp_path / "responses"
     place = root / "first/mixeval" / VERSION
     (one,) = find_responses([root / "first"], "mixeval", VERSION)
-    assert [found.model for found in find_responses([root], "mixeval", VERSION)] == ["first", "second"]
+    assert [found.model for found in find_responses([root], "mixeval", VERSION)] == [
+        "first",
+        "second",
+    ]
     assert find_responses([*place.iterdir()], "mixeval", VERSION) == [one]
     assert find_responses([place], "mixeval", VERSION) == [one]
     assert one.model == "first"
@@ -31,7 +34,11 @@ def test_a_model_a_folder_of_models_and_files_mean_the_same(tmp_path: Path) -> N
 
 
 def test_files_of_two_models_are_two_models(tmp_path: Path) -> None:
-    files = [path for model in "ab" for path in write_model(tmp_path, model, ANSWERS, ANSWERS).rglob("*.jsonl")]
+    files = [
+        path
+        for model in "ab"
+        for path in write_model(tmp_path, model, ANSWERS, ANSWERS).rglob("*.jsonl")
+    ]
     found = find_responses(files, "mixeval", VERSION)
     assert {one.model: len(one.files) for one in found} == {"a": 2, "b": 2}
 
@@ -53,7 +60,11 @@ def test_hard_files_are_those_of_the_hard_benchmark_alone(tmp_path: Path) -> Non
 
 
 def test_judge_files_are_no_response_files(tmp_path: Path) -> None:
-    for name in ("judge_results_ff_model_judge_x.jsonl", "m_close_freeform.jsonl", "status_close_freeform.json"):
+    for name in (
+        "judge_results_ff_model_judge_x.jsonl",
+        "m_close_freeform.jsonl",
+        "status_close_freeform.json",
+    ):
         (tmp_path / name).write_text("{}\n")
     (plain,) = find_responses([tmp_path], "mixeval", VERSION)
     (judged,) = find_responses([tmp_path], "mixeval", VERSION, judged=True)

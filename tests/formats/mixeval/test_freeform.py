@@ -45,7 +45,10 @@ RIGHT: list[tuple[str, list[str]]] = [
     ("It is not Paris but Lyon.", ["Lyon"]),
     ("Not only Paris but also Lyon", ["Paris"]),
     ("I do not know for sure, but I think it is Paris.", ["Paris"]),
-    ('NEET means "Not in Education, Employment or Training", said of the young.', ["Not in Education Employment"]),
+    (
+        'NEET means "Not in Education, Employment or Training", said of the young.',
+        ["Not in Education Employment"],
+    ),
     ("Instagram.\n\nFacebook acquired it in April 2012 for $1 billion.", ["Instagram"]),
     (STEPS + "So the answer is Lyon.", ["Lyon"]),
     (STEPS + "The final answer is:\n\n**Lyon**", ["Lyon"]),
@@ -56,7 +59,10 @@ RIGHT: list[tuple[str, list[str]]] = [
     ("The letter U was added.", ["U"]),
     ("It was none other than Elvis Presley.", ["Elvis Presley"]),
     ("He did not win. Paris did.", ["Paris"]),
-    ("There are more churches and chapels (over 80) than priests (about 45).", ["churches and chapels"]),
+    (
+        "There are more churches and chapels (over 80) than priests (about 45).",
+        ["churches and chapels"],
+    ),
     ("#### Answer\n\nParis\n\n#### Explanation\n\nIt is the capital.", ["Paris"]),
     # numbers
     ("34", ["34"]),
@@ -200,7 +206,10 @@ NEITHER: list[tuple[str, list[str]]] = [
     ("The text does not say how many of the 12 there were, so I am unable to answer.", ["12"]),
     ("I am only a small model and cannot answer that.", ["Paris"]),
     ("Paris or Lyon", ["Paris"]),
-    ("It is either Paris or the old city of Lyon, as far as anybody in this town can tell.", ["Paris"]),
+    (
+        "It is either Paris or the old city of Lyon, as far as anybody in this town can tell.",
+        ["Paris"],
+    ),
     ("3 or 4", ["3"]),
     ("1958, then 1959", ["1958"]),
     ("between 5 and 7", ["5"]),
@@ -242,11 +251,19 @@ WORDS = ["Ada", "Berlin", "Crane", "Dover", "Émile", "Farouk", "Gdańsk", "Hue"
 NAMES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
 NUMBERS = st.integers(-10_000, 10_000).map(str) | st.integers(1000, 10**9).map("{:,}".format)
 DECIMALS = st.decimals(-1000, 1000, places=2).map(str)
-UNITS = st.tuples(NUMBERS, st.sampled_from(["km", "miles", "dollars", "percent", "people"])).map(" ".join)
+UNITS = st.tuples(NUMBERS, st.sampled_from(["km", "miles", "dollars", "percent", "people"])).map(
+    " ".join
+)
 DATES = st.dates().map(lambda date: f"{date:%B} {date.day}, {date.year:04d}")
 LISTS = st.lists(NAMES, min_size=2, max_size=4).map(", ".join)
 TARGETS = st.one_of(
-    NAMES, NUMBERS, DECIMALS, UNITS, DATES, LISTS, st.sampled_from(["yes", "No", "True", "(B)", "invalid", r"x^2+1"])
+    NAMES,
+    NUMBERS,
+    DECIMALS,
+    UNITS,
+    DATES,
+    LISTS,
+    st.sampled_from(["yes", "No", "True", "(B)", "invalid", r"x^2+1"]),
 )
 CLOTHES = [
     "{}",
@@ -317,7 +334,9 @@ def test_dates_are_equal_as_dates(first: date, second: date) -> None:
         "\n" * 100_000 + "x",
     ],
 )
-@pytest.mark.parametrize("accepted", [["Paris"], ["12"], ["July 12, 1990"], ["No"], ["(B)"], ["x^2"], ["a, b"]])
+@pytest.mark.parametrize(
+    "accepted", [["Paris"], ["12"], ["July 12, 1990"], ["No"], ["(B)"], ["x^2"], ["a, b"]]
+)
 def test_no_text_takes_long(text: str, accepted: list[str]) -> None:
     begin = time.process_time()
     holds_answer(text, accepted)

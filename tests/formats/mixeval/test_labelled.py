@@ -19,7 +19,9 @@ def _rows() -> dict[str, list[Row]]:
             continue
         question, accepted, answer, label = line.split(" | ")
         answer = answer.replace("\\n", "\n").replace("\\\\", "\\")
-        shapes[shape].append((question, accepted.replace("\\\\", "\\").split("; "), answer, label == "+"))
+        shapes[shape].append(
+            (question, accepted.replace("\\\\", "\\").split("; "), answer, label == "+")
+        )
     return shapes
 
 
@@ -29,7 +31,8 @@ ROWS = _rows()
 @pytest.mark.parametrize("shape", ROWS)
 def test_precision_and_recall_of_every_shape(shape: str) -> None:
     read = [
-        (holds_answer(answer, accepted, question) is True, right) for question, accepted, answer, right in ROWS[shape]
+        (holds_answer(answer, accepted, question) is True, right)
+        for question, accepted, answer, right in ROWS[shape]
     ]
     missed = [row for row, (said, right) in zip(ROWS[shape], read, strict=True) if said != right]
     hits = sum(said and right for said, right in read)

@@ -40,7 +40,10 @@ def test_the_guideline_s_multiple_choice_example() -> None:
         "problem_type": "single-choice",
         "context": "magazine",
         "prompt": "Which solution is correct?",
-        "options": ["can be ruined if they get wet by a mop ", "can be ruined if they get wet by a jar "],
+        "options": [
+            "can be ruined if they get wet by a mop ",
+            "can be ruined if they get wet by a jar ",
+        ],
         "target": [0],
         "benchmark_name": "PIQA",
     }
@@ -53,14 +56,22 @@ def test_the_guideline_s_multiple_choice_example() -> None:
 
 @pytest.mark.parametrize("context", ["A text.", "\n", "\t", " \n", "nonesuch", 0, False])
 def test_context_that_is_there(context: Any) -> None:
-    assert construct_prompt_freeform(free_form("Why?", context=context)) == f"Question: {context}\nWhy?\n{SHORTLY}"
+    assert (
+        construct_prompt_freeform(free_form("Why?", context=context))
+        == f"Question: {context}\nWhy?\n{SHORTLY}"
+    )
     made = construct_prompt_multichoice(multiple_choice("Which?", context=context))
     assert made == f"{context}\nWhich?\nA. apple\nB. hammer\n{LETTER}"
 
 
-@pytest.mark.parametrize("context", [None, "", " ", "    ", "None", "none", "NONE", "null", "NULL", "Null"])
+@pytest.mark.parametrize(
+    "context", [None, "", " ", "    ", "None", "none", "NONE", "null", "NULL", "Null"]
+)
 def test_context_that_is_not(context: Any) -> None:
-    assert construct_prompt_freeform(free_form("Why?", context=context)) == f"Question: Why?\n{SHORTLY}"
+    assert (
+        construct_prompt_freeform(free_form("Why?", context=context))
+        == f"Question: Why?\n{SHORTLY}"
+    )
     made = construct_prompt_multichoice(multiple_choice("Which?", context=context))
     assert made == f"Which?\nA. apple\nB. hammer\n{LETTER}"
 
@@ -73,12 +84,20 @@ def test_a_missing_context_is_none() -> None:
 
 @pytest.mark.parametrize("name", ["BBH", "GSM8k", "MATH"])
 def test_step_by_step_with_the_space_before_the_line_feed(name: str) -> None:
-    assert construct_prompt_freeform(free_form("Why?", benchmark_name=name)) == f"Question: Why?\n{STEPS}"
+    assert (
+        construct_prompt_freeform(free_form("Why?", benchmark_name=name))
+        == f"Question: Why?\n{STEPS}"
+    )
 
 
-@pytest.mark.parametrize("name", ["TriviaQA", "DROP", "AGIEval", "GSM8K", "bbh", "Math", "quac", "QuAC", ""])
+@pytest.mark.parametrize(
+    "name", ["TriviaQA", "DROP", "AGIEval", "GSM8K", "bbh", "Math", "quac", "QuAC", ""]
+)
 def test_shortly_for_every_other_name(name: str) -> None:
-    assert construct_prompt_freeform(free_form("Why?", benchmark_name=name)) == f"Question: Why?\n{SHORTLY}"
+    assert (
+        construct_prompt_freeform(free_form("Why?", benchmark_name=name))
+        == f"Question: Why?\n{SHORTLY}"
+    )
 
 
 def test_quac_has_no_prompt() -> None:
@@ -87,16 +106,20 @@ def test_quac_has_no_prompt() -> None:
 
 
 def test_ten_options_and_none() -> None:
-    made = construct_prompt_multichoice(multiple_choice("Which?", options=[str(n) for n in range(10)]))
+    made = construct_prompt_multichoice(
+        multiple_choice("Which?", options=[str(n) for n in range(10)])
+    )
     assert made.splitlines()[1:11] == [f"{'ABCDEFGHIJ'[n]}. {n}" for n in range(10)]
-    assert construct_prompt_multichoice(multiple_choice("Which?", options=[])) == f"Which?\n\n{LETTER}"
+    assert (
+        construct_prompt_multichoice(multiple_choice("Which?", options=[])) == f"Which?\n\n{LETTER}"
+    )
 
 
 def test_problem_type_does_not_matter() -> None:
     entry = multiple_choice("Which?")
-    assert construct_prompt_multichoice({**entry, "problem_type": "single-choice"}) == construct_prompt_multichoice(
-        entry
-    )
+    assert construct_prompt_multichoice(
+        {**entry, "problem_type": "single-choice"}
+    ) == construct_prompt_multichoice(entry)
 
 
 # ---- five examples
@@ -107,7 +130,9 @@ TEXTS = {FREE: "Question: 1\nA\n\n\n", MULTIPLE: "Which?\nA. \x0crac\nB\n\n"}
 def write_examples(path: Path, texts: dict[str, str]) -> Path:
     as_json = json.dumps(texts)
     as_python = "".join(f"{name} = {text!r}\n" for name, text in texts.items())
-    path.write_text(as_json if path.suffix == ".json" else f"import torch\n{as_python}raise SystemExit\n")
+    path.write_text(
+        as_json if path.suffix == ".json" else f"import torch\n{as_python}raise SystemExit\n"
+    )
     return path
 
 
@@ -140,7 +165,10 @@ def test_prefixed_prompts_end_with_a_line_feed(tmp_path: Path) -> None:
     write_data(tmp_path / "data", [free_form(benchmark_name="BBH")], [multiple_choice()])
     free, multiple = items(tmp_path / "data", base=True, five_shot=str(examples))
     assert free.data["formated_input"] == f"{TEXTS[FREE]}Question: What is 2 + 3?\n{STEPS}\n"
-    assert multiple.data["formated_input"] == f"{TEXTS[MULTIPLE]}Which is a fruit?\nA. apple\nB. hammer\n{LETTER}\n"
+    assert (
+        multiple.data["formated_input"]
+        == f"{TEXTS[MULTIPLE]}Which is a fruit?\nA. apple\nB. hammer\n{LETTER}\n"
+    )
 
 
 def test_examples_of_somebody_else(tmp_path: Path) -> None:

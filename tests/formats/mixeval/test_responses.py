@@ -75,7 +75,10 @@ def test_null_is_an_error_and_empty_is_an_answer(files: Files) -> None:
 
 
 def test_missing_and_extra_ids_are_counted_with_the_first(files: Files) -> None:
-    files.rows["free-form"] = [{**files.rows["free-form"][0], "id": "77"}, *files.rows["free-form"][1:]]
+    files.rows["free-form"] = [
+        {**files.rows["free-form"][0], "id": "77"},
+        *files.rows["free-form"][1:],
+    ]
     found, imported = files.read()
     assert len(found) == 5
     assert imported.odd == {"extra": [1, "free-form/77"], "missing": [1, "free-form/0"]}
@@ -161,8 +164,15 @@ def test_half_a_list_gives_its_first_half(tmp_path: Path, cut: float) -> None:
     assert len(broken) == 1
 
 
-@given(st.lists(st.fixed_dictionaries({"id": st.text(min_size=1), "response": st.none() | st.text()}), max_size=5))
-def test_every_layout_gives_the_same_rows(tmp_path_factory: pytest.TempPathFactory, given: list[Any]) -> None:
+@given(
+    st.lists(
+        st.fixed_dictionaries({"id": st.text(min_size=1), "response": st.none() | st.text()}),
+        max_size=5,
+    )
+)
+def test_every_layout_gives_the_same_rows(
+    tmp_path_factory: pytest.TempPathFactory, given: list[Any]
+) -> None:
     folder = tmp_path_factory.mktemp("layouts")
     texts = {
         "lines.jsonl": "".join(json.dumps(row) + "\n" for row in given),

@@ -18,7 +18,9 @@ from tests.formats.mixeval.folder import VERSION, free_form, multiple_choice, nu
 OPTIONS = ["a red hat", "Blue shoes", "green gloves", "(D)no clothes"]
 
 
-def score(name: str, text: str, kind: str = MULTIPLE_CHOICE, truth: Any = None, **params: Any) -> Any:
+def score(
+    name: str, text: str, kind: str = MULTIPLE_CHOICE, truth: Any = None, **params: Any
+) -> Any:
     item = Item(
         id="x",
         data={"options": OPTIONS} if kind == MULTIPLE_CHOICE else {},
@@ -49,7 +51,12 @@ def score(name: str, text: str, kind: str = MULTIPLE_CHOICE, truth: Any = None, 
 )
 def test_what_the_rule_sees(text: str) -> None:
     found = score("mixeval.choice", text)
-    assert (found.passed, found.score, found.outcome, found.details) == (True, 1.0, "scored", {"parsed": "B"})
+    assert (found.passed, found.score, found.outcome, found.details) == (
+        True,
+        1.0,
+        "scored",
+        {"parsed": "B"},
+    )
     assert score("mixeval.answer", text) == found
 
 
@@ -61,7 +68,9 @@ def test_what_the_rule_does_not_guess(text: str) -> None:
 
 def test_the_protocol_s_parser_marks_what_it_would_draw() -> None:
     assert score("mixeval.choice", "**B**", parser="rule-compat").outcome == "unparsed"
-    assert score("mixeval.choice", "It is not B but C", parser="rule-compat").details == {"parsed": "B"}
+    assert score("mixeval.choice", "It is not B but C", parser="rule-compat").details == {
+        "parsed": "B"
+    }
     assert score("mixeval.choice", "I say (A)", parser="rule-compat").passed is False
 
 
@@ -70,7 +79,12 @@ def test_free_form_by_both_parsers() -> None:
     assert (found.passed, found.score) == (True, 1.0)
     assert score("mixeval.freeform", "4", FREE_FORM).score == 0.0
     assert score("mixeval.freeform", "Paris is big.", FREE_FORM, ["Paris"]).passed is True
-    assert score("mixeval.freeform", "Paris is big.", FREE_FORM, ["Paris"], parser="rule-compat").passed is False
+    assert (
+        score(
+            "mixeval.freeform", "Paris is big.", FREE_FORM, ["Paris"], parser="rule-compat"
+        ).passed
+        is False
+    )
     assert score("mixeval.freeform", "I do not know.", FREE_FORM).outcome == "unparsed"
     assert score("mixeval.freeform", "", FREE_FORM, parser="rule-compat").passed is False
 
@@ -86,7 +100,9 @@ def test_base_models_are_cut_short_if_asked(parser: str) -> None:
     asked_on = "B\n\nWhich?\nA. x\n(C)"
     assert score("mixeval.choice", asked_on, parser=parser, trim_base=True).passed is True
     went_on = "The sum is 5\n\n\nQuestion: What is 2 + 4?\nThe answer is 6"
-    assert score("mixeval.freeform", went_on, FREE_FORM, parser=parser, trim_base=True).passed is True
+    assert (
+        score("mixeval.freeform", went_on, FREE_FORM, parser=parser, trim_base=True).passed is True
+    )
     if parser == "rule":
         assert score("mixeval.freeform", went_on, FREE_FORM).passed is False
 
@@ -108,7 +124,11 @@ MULTIPLE = [
 def config(folder: Path) -> dict[str, Any]:
     return {
         "name": "mix",
-        "dataset": {"type": "mixeval", "path": str(folder / "data"), "params": {"version": VERSION}},
+        "dataset": {
+            "type": "mixeval",
+            "path": str(folder / "data"),
+            "params": {"version": VERSION},
+        },
         "models": [{"name": "demo", "type": "demo", "skill": 1.0}],
         "prompt_template": "{{ formated_input }}",
         "evaluation_methods": [
@@ -127,12 +147,21 @@ def config(folder: Path) -> dict[str, Any]:
 def test_an_ordinary_config(tmp_path: Path) -> None:
     write_data(tmp_path / "data", FREE, MULTIPLE)
     run_blocking(assay.experiment(config(tmp_path)).run)
-    rows = [json.loads(line) for line in (tmp_path / "out/responses.jsonl").read_text().splitlines()]
+    rows = [
+        json.loads(line) for line in (tmp_path / "out/responses.jsonl").read_text().splitlines()
+    ]
     prompts = {row["item_id"]: row["prompt"] for row in rows}
-    assert prompts["free-form/0"] == "Question: What is 2 + 3?\nAnswer the question. \nLet's think step by step."
-    metrics = [json.loads(line) for line in (tmp_path / "out/metrics.jsonl").read_text().splitlines()]
+    assert (
+        prompts["free-form/0"]
+        == "Question: What is 2 + 3?\nAnswer the question. \nLet's think step by step."
+    )
+    metrics = [
+        json.loads(line) for line in (tmp_path / "out/metrics.jsonl").read_text().splitlines()
+    ]
     by_name = {
-        (row["metadata.benchmark_name"], row["label"]): row for row in metrics if "metadata.benchmark_name" in row
+        (row["metadata.benchmark_name"], row["label"]): row
+        for row in metrics
+        if "metadata.benchmark_name" in row
     }
     assert {key: row["value"] for key, row in by_name.items()} == {
         ("GSM8k", "free"): 1.0,
@@ -142,12 +171,19 @@ def test_an_ordinary_config(tmp_path: Path) -> None:
         ("MMLU", "choice"): 1.0,
         ("MMLU", "compat"): 1.0,
     }
-    by_kind = {(row["problem_type"], row["label"]): row["value"] for row in metrics if "problem_type" in row}
+    by_kind = {
+        (row["problem_type"], row["label"]): row["value"]
+        for row in metrics
+        if "problem_type" in row
+    }
     assert by_kind[("free-form", "free")] == pytest.approx(2 / 3)
     assert by_kind[("multiple-choice", "choice")] == 1.0
     assert set(by_kind) == {
         (kind, name)
-        for kind, names in (("free-form", ("free", "compat")), ("multiple-choice", ("choice", "compat")))
+        for kind, names in (
+            ("free-form", ("free", "compat")),
+            ("multiple-choice", ("choice", "compat")),
+        )
         for name in names
     }
 
@@ -181,7 +217,10 @@ class Bad:
 
     def refuses(self, *said: str) -> None:
         """`assay run` says what is wrong, and nothing that was there is lost."""
-        rows = {name: self.shell.lines(name) for name in ("responses.jsonl", "evaluation_results.jsonl", "items.jsonl")}
+        rows = {
+            name: self.shell.lines(name)
+            for name in ("responses.jsonl", "evaluation_results.jsonl", "items.jsonl")
+        }
         ended = self.shell.run()
         assert ended.code == 2, ended.said
         for words in said:
@@ -204,8 +243,12 @@ def test_duplicate_ids(bad: Bad) -> None:
 
 
 def test_one_option(bad: Bad) -> None:
-    bad.paths["multiple-choice"].write_text(json.dumps(numbered([*MULTIPLE, multiple_choice(options=["x"])])))
-    bad.refuses("entry 'multiple-choice/2': it has 1 option", "multiple-choice.json [2]", "corrections file")
+    bad.paths["multiple-choice"].write_text(
+        json.dumps(numbered([*MULTIPLE, multiple_choice(options=["x"])]))
+    )
+    bad.refuses(
+        "entry 'multiple-choice/2': it has 1 option", "multiple-choice.json [2]", "corrections file"
+    )
 
 
 def test_no_options(bad: Bad) -> None:

@@ -24,17 +24,30 @@ from assay.store.stores import MemoryStore
 Row = dict[str, Any]
 
 
-def item(number: int, kind: str, benchmark: str, content: int, target: int = 0, options: int = 4) -> Row:
+def item(
+    number: int, kind: str, benchmark: str, content: int, target: int = 0, options: int = 4
+) -> Row:
     return {
         "id": f"{kind}/{number}",
         "data": {"options": ["o"] * options} if kind == "multiple-choice" else {},
         "ground_truth": [target] if kind == "multiple-choice" else ["x"],
-        "metadata": {"benchmark_name": benchmark, "problem_type": kind, "content": f"{content:016x}"},
+        "metadata": {
+            "benchmark_name": benchmark,
+            "problem_type": kind,
+            "content": f"{content:016x}",
+        },
     }
 
 
 def verdict(id: str, score: float | None, outcome: str = "scored", **more: Any) -> Row:
-    row = {"item_id": id, "model_name": "m", "label": "rule", "scorer": "rule", "score": score, "outcome": outcome}
+    row = {
+        "item_id": id,
+        "model_name": "m",
+        "label": "rule",
+        "scorer": "rule",
+        "score": score,
+        "outcome": outcome,
+    }
     return {**row, "scorer": more.get("label", "rule"), "responses": [id], **more}
 
 
@@ -48,10 +61,14 @@ def scores(
 ) -> list[ModelScores]:
     """The scores that the engine's metric rows hold; the responses are in `file_order`."""
     store = MemoryStore()
-    responses = [{"item_id": items[n]["id"], "key": items[n]["id"]} for n in file_order or range(len(items))]
+    responses = [
+        {"item_id": items[n]["id"], "key": items[n]["id"]} for n in file_order or range(len(items))
+    ]
     for kind, rows in (("dataset", items), ("run", responses), ("evaluation", verdicts)):
         store.log(kind, "x").append(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
-    shown = parsers or {label: (label, label) for label in sorted({row["label"] for row in verdicts})}
+    shown = parsers or {
+        label: (label, label) for label in sorted({row["label"] for row in verdicts})
+    }
     metrics: list[Any] = []
     for label, (first, second) in shown.items():
         params: dict[str, Any] = {"draw": label.endswith("rule-compat"), "order": "responses"}
@@ -59,7 +76,9 @@ def scores(
         if first != second:
             labels = {"include": ["*"], "together": label}
             params |= {"free_form": first, "multiple_choice": second}
-        metrics.append(bind_metric(type=SCORE, facets=["model_name"], params=params, level=level, **labels))
+        metrics.append(
+            bind_metric(type=SCORE, facets=["model_name"], params=params, level=level, **labels)
+        )
     made = Aggregator(store).aggregate(["x"], metrics, runs=["x"], datasets=["x"])
     return scores_of(made, shown, Joined(store, "x", file_order=True), len(items))
 
@@ -109,10 +128,19 @@ def test_a_benchmark_of_both_files_is_one() -> None:
     assert found.compatible["ARC"] == 0.5
 
 
-@given(st.lists(st.tuples(st.booleans(), st.sampled_from("abc"), st.integers(0, 10)), min_size=1, max_size=40))
+@given(
+    st.lists(
+        st.tuples(st.booleans(), st.sampled_from("abc"), st.integers(0, 10)),
+        min_size=1,
+        max_size=40,
+    )
+)
 @settings(max_examples=60, deadline=None)
 def test_against_the_description(rows: list[tuple[bool, str, int]]) -> None:
-    entries = [item(n, "multiple-choice" if many else "free-form", name, n) for n, (many, name, _) in enumerate(rows)]
+    entries = [
+        item(n, "multiple-choice" if many else "free-form", name, n)
+        for n, (many, name, _) in enumerate(rows)
+    ]
     values = [tenths / 10 for _, _, tenths in rows]
     found = one(entries, values)
     means: dict[str, dict[bool, list[float]]] = defaultdict(lambda: {False: [], True: []})
@@ -128,7 +156,9 @@ def test_against_the_description(rows: list[tuple[bool, str, int]]) -> None:
                 added += value
             rounded.append((round(added / len(part), 3), len(part)))
         assert found.compatible[name] == sum(mean * (count / total) for mean, count in rounded)
-        assert found.cells[name].value == pytest.approx(math.fsum([*parts[False], *parts[True]]) / total)
+        assert found.cells[name].value == pytest.approx(
+            math.fsum([*parts[False], *parts[True]]) / total
+        )
     assert set(found.compatible) == set(means)
 
 
@@ -170,7 +200,9 @@ def test_fractional_scores_count_as_fractions() -> None:
 def test_unparsed_and_refused_are_wrong_errored_and_missing_are_left_out() -> None:
     entries = free(6)
     outcomes = ["scored", "unparsed", "refused", "errored", "skipped"]
-    verdicts = [verdict(row["id"], 1.0, outcome) for row, outcome in zip(entries, outcomes, strict=False)]
+    verdicts = [
+        verdict(row["id"], 1.0, outcome) for row, outcome in zip(entries, outcomes, strict=False)
+    ]
     (found,) = scores(entries, verdicts)
     cell = found.cells["overall"]
     assert (cell.value, cell.entries) == (pytest.approx(1 / 3), 3)
@@ -193,7 +225,9 @@ def test_models_and_parsers_are_apart() -> None:
     entries = free(1)
     verdicts = [
         verdict("free-form/0", float(n % 2), model_name=m, label=s)
-        for n, (m, s) in enumerate([("b", "rule"), ("a", "rule"), ("b", "rule-compat"), ("a", "rule-compat")])
+        for n, (m, s) in enumerate(
+            [("b", "rule"), ("a", "rule"), ("b", "rule-compat"), ("a", "rule-compat")]
+        )
     ]
     found = scores(entries, verdicts)
     assert [(one.model, one.label, one.cells["overall"].value) for one in found] == [
@@ -208,14 +242,26 @@ def test_models_and_parsers_are_apart() -> None:
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from(["scored", "unparsed"]), st.integers(2, 10)), min_size=1, max_size=30),
+    st.lists(
+        st.tuples(st.sampled_from(["scored", "unparsed"]), st.integers(2, 10)),
+        min_size=1,
+        max_size=30,
+    ),
     st.randoms(use_true_random=False),
 )
 @settings(max_examples=60, deadline=None)
-def test_letters_are_drawn_in_the_order_of_the_file(rows: list[tuple[str, int]], shuffler: random.Random) -> None:
-    entries = [item(n, "multiple-choice", "MMLU", n, target=n % k, options=k) for n, (_, k) in enumerate(rows)]
+def test_letters_are_drawn_in_the_order_of_the_file(
+    rows: list[tuple[str, int]], shuffler: random.Random
+) -> None:
+    entries = [
+        item(n, "multiple-choice", "MMLU", n, target=n % k, options=k)
+        for n, (_, k) in enumerate(rows)
+    ]
     entries += free(2)
-    verdicts = [verdict(row["id"], 1.0, rows[n][0], label="rule-compat") for n, row in enumerate(entries[:-2])]
+    verdicts = [
+        verdict(row["id"], 1.0, rows[n][0], label="rule-compat")
+        for n, row in enumerate(entries[:-2])
+    ]
     verdicts += [verdict(row["id"], 0.0, "unparsed", label="rule-compat") for row in entries[-2:]]
     order = list(range(len(entries)))
     shuffler.shuffle(order)
@@ -228,7 +274,9 @@ def test_letters_are_drawn_in_the_order_of_the_file(rows: list[tuple[str, int]],
         outcome, count = rows[number]
         if outcome == "unparsed":
             guessed += 1
-            right += chance.choice([letters(26)[n] for n in range(count)]) == letters(26)[number % count]
+            right += (
+                chance.choice([letters(26)[n] for n in range(count)]) == letters(26)[number % count]
+            )
         else:
             right += 1
     cell = found.cells["overall"]

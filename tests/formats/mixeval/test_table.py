@@ -6,9 +6,19 @@ from assay.formats.mixeval.metric import Cell, ModelScores, scores_view
 
 def scores(model: str, label: str, value: float | None, **counts: int) -> ModelScores:
     zero = dict.fromkeys((field.name for field in msgspec.structs.fields(Cell)), 0)
-    made = {**zero, "value": value, "low": value, "high": value, "entries": 9, "unique": 7, **counts}
+    made = {
+        **zero,
+        "value": value,
+        "low": value,
+        "high": value,
+        "entries": 9,
+        "unique": 7,
+        **counts,
+    }
     cell = msgspec.convert(made, Cell)
-    return ModelScores(model=model, label=label, cells={"overall": cell, "MMLU": cell}, compatible={})
+    return ModelScores(
+        model=model, label=label, cells={"overall": cell, "MMLU": cell}, compatible={}
+    )
 
 
 def shown(given: list[ModelScores], width: int = 100) -> list[str]:

@@ -35,9 +35,13 @@ def mixeval(shell: Shell, *words: str) -> dict[str, Any]:
     return ended.result["scored"][0]
 
 
-def check(shell: Shell, folder: Path, scored: dict[str, Any], models: list[str], label: str) -> None:
+def check(
+    shell: Shell, folder: Path, scored: dict[str, Any], models: list[str], label: str
+) -> None:
     """The metric rows that `assay aggregate` makes hold what the command reported."""
-    reported = {(one["model"], one["label"]): one for one in scored["scores"] if one["model"] in models}
+    reported = {
+        (one["model"], one["label"]): one for one in scored["scores"] if one["model"] in models
+    }
     made = read_by_every_verb(shell, folder, item="free-form/0", label=label)
     rows = {(row["model_name"], row["label"]): row for row in made if row["metric_name"] == "score"}
     assert rows.keys() == reported.keys()
@@ -59,7 +63,9 @@ def test_after_a_run(shell: Shell) -> None:
         cells = means[row["model_name"], row["label"]]
         if "problem_type" not in row:
             assert row["value"] == cells[row.get("benchmark_name", "overall")]["value"], row
-    compared = shell.call("compare", str(folder), "--facet", "model_name", "--label", "rule", "--json")
+    compared = shell.call(
+        "compare", str(folder), "--facet", "model_name", "--label", "rule", "--json"
+    )
     assert compared.code == 0, compared.said
 
 
@@ -82,16 +88,32 @@ def test_after_scoring_files(shell: Shell, label: str, parsers: list[str]) -> No
 
 @pytest.mark.parametrize(
     ("label", "parsers"),
-    [("rule-compat", []), ("rule", []), ("judge", ["--parser", "judge", "--judge", "wise.py:wise"])],
+    [
+        ("rule-compat", []),
+        ("rule", []),
+        ("judge", ["--parser", "judge", "--judge", "wise.py:wise"]),
+    ],
 )
 def test_the_score_can_be_gated(shell: Shell, label: str, parsers: list[str]) -> None:
     scored = mixeval(shell, "score", "responses/first", "-o", "out", *parsers)
     (cells,) = (one["cells"] for one in scored["scores"] if one["label"] == label)
-    words = ["gate", str(shell.folder / "out/first/mixeval" / VERSION), "--metric", "score", "--label", label, "--json"]
+    words = [
+        "gate",
+        str(shell.folder / "out/first/mixeval" / VERSION),
+        "--metric",
+        "score",
+        "--label",
+        label,
+        "--json",
+    ]
     ended = shell.call(*words, "--min", "0.05")
     check = ended.result["checks"][0]
     whole = cells["overall"]
-    assert (check["value"], check["low"], check["high"]) == (whole["value"], whole["low"], whole["high"])
+    assert (check["value"], check["low"], check["high"]) == (
+        whole["value"],
+        whole["low"],
+        whole["high"],
+    )
     assert ended.code == 0, ended.said
     assert shell.call(*words, "--min", "0.9999").code in (3, 4)
     named = shell.call(*words[:4], "--label", "gone", "--min", "0.5")

@@ -49,14 +49,20 @@ def test_a_run_continues_what_another_tool_began(lab: Lab) -> None:
     assert calls(lab) == 0, "the first entry of each kind is answered"
     for kind, bytes in begun.items():
         assert (place(lab) / NAMES[kind]).read_bytes() == bytes
-    assert result.scored[0].scores[1].cells["overall"].entries == 3, "what is there counts, whatever was asked for"
+    assert result.scored[0].scores[1].cells["overall"].entries == 3, (
+        "what is there counts, whatever was asked for"
+    )
     lab.run(model)
     assert calls(lab) == 3
     for kind, bytes in begun.items():
         written = (place(lab) / NAMES[kind]).read_bytes()
         assert written.startswith(bytes)
         assert sorted(json.loads(line)["id"] for line in written.splitlines()) == ["0", "1", "2"]
-    assert [row["response"] for row in lab.read(NAMES["free-form"])] == ["Oslo", "It is Oslo, née Christiania.", "Oslo"]
+    assert [row["response"] for row in lab.read(NAMES["free-form"])] == [
+        "Oslo",
+        "It is Oslo, née Christiania.",
+        "Oslo",
+    ]
     lab.run(model)
     assert calls(lab) == 3
 
@@ -114,7 +120,9 @@ def test_a_file_that_was_changed_by_hand_is_refused(lab: Lab) -> None:
 def test_a_list_of_another_tool_is_refused(lab: Lab) -> None:
     begin(lab)
     (place(lab) / "m_close_freeform.json").write_text("[]")
-    with pytest.raises(UserError, match=r"Assay would replace what it did not write: m_close_freeform\.json"):
+    with pytest.raises(
+        UserError, match=r"Assay would replace what it did not write: m_close_freeform\.json"
+    ):
         lab.run(lab.model("m"))
     (place(lab) / "m_close_freeform.json").unlink()
     with pytest.raises(UserError, match="begun by another tool"):
@@ -131,7 +139,13 @@ def test_layouts_of_our_own_may_change(lab: Lab) -> None:
     assert not (place(lab) / "m_close_freeform.json").exists()
 
 
-OTHERS = ["score.json", "judge_results_ff_rule.jsonl", "judge_results_mp_rule.jsonl", "config.yaml", "responses.jsonl"]
+OTHERS = [
+    "score.json",
+    "judge_results_ff_rule.jsonl",
+    "judge_results_mp_rule.jsonl",
+    "config.yaml",
+    "responses.jsonl",
+]
 
 
 @pytest.mark.parametrize("name", OTHERS)

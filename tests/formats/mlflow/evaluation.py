@@ -12,7 +12,9 @@ from mlflow.metrics import MetricValue, latency, make_metric
 
 def ask(url: str, model: str, question: str) -> str:
     body = {"model": model, "messages": [{"role": "user", "content": question}]}
-    request = Request(f"{url}/chat/completions", json.dumps(body).encode(), {"content-type": "application/json"})
+    request = Request(
+        f"{url}/chat/completions", json.dumps(body).encode(), {"content-type": "application/json"}
+    )
     try:
         with urlopen(request) as reply:
             return json.load(reply)["choices"][0]["message"]["content"] or ""
@@ -21,7 +23,9 @@ def ask(url: str, model: str, question: str) -> str:
 
 
 def right(predictions: pd.Series, targets: pd.Series) -> MetricValue:
-    scores = [float(f"is {target}." in said) for said, target in zip(predictions, targets, strict=True)]
+    scores = [
+        float(f"is {target}." in said) for said, target in zip(predictions, targets, strict=True)
+    ]
     return MetricValue(scores=scores, justifications=["compared with the answer"] * len(scores))
 
 

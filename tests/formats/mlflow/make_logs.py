@@ -94,15 +94,23 @@ def evaluate_traces(rows: list[dict[str, str]], url: str, uri: str) -> Any:
         return said
 
     data = [
-        {"inputs": {"question": row["question"]}, "expectations": {"expected_response": row["answer"]}} for row in rows
+        {
+            "inputs": {"question": row["question"]},
+            "expectations": {"expected_response": row["answer"]},
+        }
+        for row in rows
     ]
     data[0]["tags"] = {"id": rows[0]["id"], "kind": "sum"}
     with mlflow.start_run(run_name="traced-large"):
         mlflow.log_params({"model": "large", "api_key": "sk-not-a-real-one"})
-        result = mlflow.genai.evaluate(data=data, predict_fn=predict, scorers=[right, brevity, polite, mood, fragile])
+        result = mlflow.genai.evaluate(
+            data=data, predict_fn=predict, scorers=[right, brevity, polite, mood, fragile]
+        )
     first = result.result_df["trace_id"].iloc[0]
     source = AssessmentSource(source_type="HUMAN", source_id="annotator")
-    mlflow.log_feedback(trace_id=first, name="right", value=False, source=source, rationale="too short")
+    mlflow.log_feedback(
+        trace_id=first, name="right", value=False, source=source, rationale="too short"
+    )
     return result
 
 
@@ -110,7 +118,10 @@ def scrubbed(value: Any, folder: str) -> Any:
     """Without what names this machine or its user, and without tracebacks, which quote the tool's source."""
     if isinstance(value, dict):
         kept = {name: inner for name, inner in value.items() if not name.startswith(PRIVATE)}
-        return {name: "left out" if name in TRACEBACKS else scrubbed(inner, folder) for name, inner in kept.items()}
+        return {
+            name: "left out" if name in TRACEBACKS else scrubbed(inner, folder)
+            for name, inner in kept.items()
+        }
     if isinstance(value, list):
         return [scrubbed(inner, folder) for inner in value]
     if not isinstance(value, str):
@@ -142,7 +153,9 @@ def contents(folder: Path) -> dict[str, str]:
             continue
         text = file.read_text()
         if file.suffix == ".yaml":
-            found[place.as_posix()] = yaml.safe_dump(scrubbed(yaml.safe_load(text), str(folder.parent)))
+            found[place.as_posix()] = yaml.safe_dump(
+                scrubbed(yaml.safe_load(text), str(folder.parent))
+            )
         else:
             found[place.as_posix()] = scrubbed(text, str(folder.parent))
     return found
@@ -162,7 +175,9 @@ def main() -> None:
             (LOGS / "mlruns" / place).write_text(text)
         evaluate_traces(peers.QUESTIONS[3:], url, "sqlite:///mlflow.db")
         (LOGS / "database.json").write_text(json.dumps(dumped(Path("mlflow.db"), name)) + "\n")
-        few = [row for row in peers.QUESTIONS if row["id"] in ("sum-2-3", "sum-40-2", "capital-peru")]
+        few = [
+            row for row in peers.QUESTIONS if row["id"] in ("sum-2-3", "sum-40-2", "capital-peru")
+        ]
         evaluate_traces(few, url, "file:./store")
         (LOGS / "store.json").write_text(json.dumps(contents(Path(name, "store")), indent=0) + "\n")
 

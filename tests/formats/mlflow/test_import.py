@@ -23,12 +23,18 @@ def saved(folder: Path, columns: list[str], rows: list[list[Any]]) -> Path:
 
 
 @pytest.mark.parametrize(("model", "share"), [("large", 7 / 12), ("tiny", 4 / 12)])
-def test_the_metrics_of_the_run_are_those_of_the_rows(tmp_path: Path, model: str, share: float) -> None:
+def test_the_metrics_of_the_run_are_those_of_the_rows(
+    tmp_path: Path, model: str, share: float
+) -> None:
     brought = bring_one(table_of(model), tmp_path / "out")
     assert brought.unequal() == []
     mean = brought.headline("right", "mean")
     assert mean.theirs == mean.ours == pytest.approx(share)
-    assert {each.metric for each in brought.result.headlines if each.equal} == {"mean", "variance", "p90"}
+    assert {each.metric for each in brought.result.headlines if each.equal} == {
+        "mean",
+        "variance",
+        "p90",
+    }
     assert {each.label for each in brought.result.headlines} == {"right", "latency"}
     assert brought.result.agents == [model]
     assert brought.result.planned == 12
@@ -66,19 +72,32 @@ def test_rows_that_are_missing_make_the_import_partial(tmp_path: Path) -> None:
     table.write_text(json.dumps({**content, "data": content["data"][:9]}))
     brought = bring_one(table, tmp_path / "out")
     assert (brought.result.planned, len(brought.responses)) == (12, 9)
-    assert brought.unequal() == ["latency mean", "latency p90", "latency variance", "right mean", "right variance"]
+    assert brought.unequal() == [
+        "latency mean",
+        "latency p90",
+        "latency variance",
+        "right mean",
+        "right variance",
+    ]
 
 
 def test_a_run_that_was_evaluated_twice_has_two_samples(tmp_path: Path) -> None:
     row = ["What is 1 + 1?", "2", "2", 1.0]
-    brought = bring_one(saved(tmp_path, ["question", "target", "outputs", "right/score"], [row, row]), tmp_path / "out")
+    brought = bring_one(
+        saved(tmp_path, ["question", "target", "outputs", "right/score"], [row, row]),
+        tmp_path / "out",
+    )
     assert len(brought.items) == 1
     assert [row["sample_index"] for row in brought.responses] == [0, 1]
     assert len({row["key"] for row in brought.responses}) == 2
 
 
 def test_columns_can_be_named(tmp_path: Path) -> None:
-    file = saved(tmp_path, ["inputs", "wanted", "said", "right/v1/score"], [["What is 1 + 1?", "2", "two", 0.5]])
+    file = saved(
+        tmp_path,
+        ["inputs", "wanted", "said", "right/v1/score"],
+        [["What is 1 + 1?", "2", "two", 0.5]],
+    )
     brought = bring_one(file, tmp_path / "guessed")
     assert brought.responses[0]["response"] == ""
     assert any("--set outputs=" in note for note in brought.result.notes)
@@ -89,8 +108,18 @@ def test_columns_can_be_named(tmp_path: Path) -> None:
 
 
 def test_scores_that_are_missing_texts_and_two_versions(tmp_path: Path) -> None:
-    columns = ["question", "outputs", "judge/v1/score", "judge/v1/justification", "judge/v2/score", "tone/score"]
-    rows = [["a", "x", None, "the judge did not answer", 4, "kind"], ["b", "y", 2, "good", None, None]]
+    columns = [
+        "question",
+        "outputs",
+        "judge/v1/score",
+        "judge/v1/justification",
+        "judge/v2/score",
+        "tone/score",
+    ]
+    rows = [
+        ["a", "x", None, "the judge did not answer", 4, "kind"],
+        ["b", "y", 2, "good", None, None],
+    ]
     brought = bring_one(saved(tmp_path, columns, rows), tmp_path / "out")
     first, second = (brought.labels_of(item) for item in brought.items)
     assert {label: row["outcome"] for label, row in first.items()} == {

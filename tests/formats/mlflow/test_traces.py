@@ -27,7 +27,14 @@ def test_the_metrics_of_the_run_are_those_of_the_rows(brought: Brought) -> None:
     assert brought.unequal() == []
     assert brought.headline("right", "mean").theirs == pytest.approx(4 / 9)
     found = {f"{each.label} {each.metric}" for each in brought.result.headlines}
-    assert found >= {"brevity mean", "brevity median", "brevity max", "brevity p90", "brevity variance", "polite mean"}
+    assert found >= {
+        "brevity mean",
+        "brevity median",
+        "brevity max",
+        "brevity p90",
+        "brevity variance",
+        "polite mean",
+    }
     assert brought.result.planned == len(brought.responses) == 9
     assert brought.result.agents == ["large"]
 
@@ -62,9 +69,9 @@ def test_every_part_of_a_trace_lands(brought: Brought, tmp_path: Path) -> None:
 
 def test_what_a_person_said_is_a_label_of_its_own(brought: Brought) -> None:
     said = [row for row in brought.evaluations if row["label"] == "right/human"]
-    assert [(row["passed"], row["scorer"], row["detailed_results"]["explanation"]) for row in said] == [
-        (False, "annotator", "too short")
-    ]
+    assert [
+        (row["passed"], row["scorer"], row["detailed_results"]["explanation"]) for row in said
+    ] == [(False, "annotator", "too short")]
 
 
 def test_a_function_that_raised_is_a_response_with_an_error(brought: Brought) -> None:
@@ -75,7 +82,11 @@ def test_a_function_that_raised_is_a_response_with_an_error(brought: Brought) ->
 
 def test_secrets_among_the_parameters_do_not_come_in(brought: Brought, tmp_path: Path) -> None:
     assert brought.responses
-    assert not [file for file in (tmp_path / "out").rglob("*") if file.is_file() and b"sk-not" in file.read_bytes()]
+    assert not [
+        file
+        for file in (tmp_path / "out").rglob("*")
+        if file.is_file() and b"sk-not" in file.read_bytes()
+    ]
 
 
 def test_the_file_store_has_the_same(tmp_path: Path) -> None:
@@ -83,10 +94,14 @@ def test_the_file_store_has_the_same(tmp_path: Path) -> None:
     assert brought.unequal() == []
     assert len(brought.responses) == brought.result.planned == 3
     assert brought.items["sum-2-3"]["ground_truth"] == "5"
-    assert [row["passed"] for row in brought.evaluations if row["label"] == "right/human"] == [False]
+    assert [row["passed"] for row in brought.evaluations if row["label"] == "right/human"] == [
+        False
+    ]
     assert {row["outcome"] for row in brought.responses} == {"ok", "errored"}
     (run,) = {
-        file.parent for file in (tmp_path / "store").glob("*/*/meta.yaml") if file.parent.parent.name != "datasets"
+        file.parent
+        for file in (tmp_path / "store").glob("*/*/meta.yaml")
+        if file.parent.parent.name != "datasets"
     }
     assert len(bring_one(run, tmp_path / "run").responses) == 3
 
@@ -94,13 +109,17 @@ def test_the_file_store_has_the_same(tmp_path: Path) -> None:
 def test_feedback_of_other_runs_and_what_was_corrected_is_not_of_this_one(tmp_path: Path) -> None:
     content = tables()
     columns = content["assessments"]["columns"]
-    name, valid, metadata = (columns.index(column) for column in ("name", "valid", "assessment_metadata"))
+    name, valid, metadata = (
+        columns.index(column) for column in ("name", "valid", "assessment_metadata")
+    )
     for row in content["assessments"]["rows"]:
         if row[name] == "polite":
             row[valid] = 0
         if row[name] == "mood":
             row[metadata] = json.dumps({"mlflow.assessment.sourceRunId": "0" * 32})
-    labels = {row["label"] for row in bring_one(database(tmp_path, content), tmp_path / "out").evaluations}
+    labels = {
+        row["label"] for row in bring_one(database(tmp_path, content), tmp_path / "out").evaluations
+    }
     assert labels == {"right", "right/human", "brevity", "fragile"}
 
 

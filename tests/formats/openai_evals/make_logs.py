@@ -19,7 +19,12 @@ sys.path.insert(0, str(HERE.parent))
 import peers  # noqa: E402
 
 LOGS = Path(*sys.argv[1:2] or [HERE / "logs"])
-FAULTY = (peers.REFUSED, peers.CUT_OFF, peers.REJECTED, peers.BROKEN)  # evals ends at the first of them
+FAULTY = (
+    peers.REFUSED,
+    peers.CUT_OFF,
+    peers.REJECTED,
+    peers.BROKEN,
+)  # evals ends at the first of them
 # --- docs
 EVALS = """\
 questions:
@@ -76,10 +81,23 @@ def write_registry(url: str, folder: Path) -> None:
 
 
 def evaluate(model: str, name: str, log: str, registry: Path) -> None:
-    command = [str(Path(sys.executable).with_name("oaieval")), model, name, "--registry_path", registry.name]
+    command = [
+        str(Path(sys.executable).with_name("oaieval")),
+        model,
+        name,
+        "--registry_path",
+        registry.name,
+    ]
     command += ["--record_path", f"{log}.jsonl"]
-    own = {"OPENAI_API_KEY": "none", "EVALS_THREADS": "3", "EVALS_SHOW_EVAL_PROGRESS": "0", "PYTHONPATH": str(HERE)}
-    done = subprocess.run(command, cwd=registry.parent, env=os.environ | own, check=False, timeout=100)
+    own = {
+        "OPENAI_API_KEY": "none",
+        "EVALS_THREADS": "3",
+        "EVALS_SHOW_EVAL_PROGRESS": "0",
+        "PYTHONPATH": str(HERE),
+    }
+    done = subprocess.run(
+        command, cwd=registry.parent, env=os.environ | own, check=False, timeout=100
+    )
     print(log, "ended with", done.returncode)
     text = (registry.parent / f"{log}.jsonl").read_text()
     (LOGS / f"{log}.jsonl").write_text(re.sub(r'"(/[^" ]*/)(registry|bin|oaieval)', r'"\2', text))

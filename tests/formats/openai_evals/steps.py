@@ -37,4 +37,8 @@ class Steps(evals.Eval):
     def run(self, recorder):
         self.eval_all_samples(recorder, self.get_samples())
         scores = recorder.get_scores("score")
-        return {"score": sum(scores) / len(scores), "errors": len(recorder.get_events("error")), "by": {"kind": 1}}
+        return {
+            "score": sum(scores) / len(scores),
+            "errors": len(recorder.get_events("error")),
+            "by": {"kind": 1},
+        }

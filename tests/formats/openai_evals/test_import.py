@@ -29,7 +29,12 @@ def imported(path: Path, folder: Path) -> Imported:
 
 
 def spec(**more: Any) -> dict[str, Any]:
-    run = {"completion_fns": ["large"], "eval_name": "sums.test.v0", "base_eval": "sums", "run_id": "r1"}
+    run = {
+        "completion_fns": ["large"],
+        "eval_name": "sums.test.v0",
+        "base_eval": "sums",
+        "run_id": "r1",
+    }
     return {"spec": run | more}
 
 
@@ -40,7 +45,9 @@ def event(sample: int, kind: str, **data: Any) -> dict[str, Any]:
 
 
 def asked(sample: int, text: str = "") -> dict[str, Any]:
-    return event(sample, "sampling", prompt=text or f"What is {sample} + 1?", sampled=[str(sample + 1)])
+    return event(
+        sample, "sampling", prompt=text or f"What is {sample} + 1?", sampled=[str(sample + 1)]
+    )
 
 
 def matched(sample: int, correct: bool = True) -> dict[str, Any]:
@@ -66,7 +73,9 @@ def answers(cases: list[ForeignCase]) -> list[Response]:
         ("steps", "score", "score", 0.5),
     ],
 )
-def test_the_report_is_reproduced(name: str, label: str, metric: str, value: float, tmp_path: Path) -> None:
+def test_the_report_is_reproduced(
+    name: str, label: str, metric: str, value: float, tmp_path: Path
+) -> None:
     result = imported(LOGS / f"{name}.jsonl", tmp_path / "out")
     checks = {(check.label, check.metric): check for check in result.headlines}
     check = checks[label, metric]
@@ -96,20 +105,29 @@ def test_what_is_drawn_anew_has_a_reason(tmp_path: Path) -> None:
 
 def test_every_field_of_a_sample() -> None:
     cases = [*read(LOGS / "match_large.jsonl").cases()]
-    (case,) = [case for case in cases if case.item and case.item["data"]["question"] == "What is 21 + 21?"]
+    (case,) = [
+        case for case in cases if case.item and case.item["data"]["question"] == "What is 21 + 21?"
+    ]
     assert case.item is not None
     assert case.item["ground_truth"] == "42"
     assert [message["role"] for message in case.item["data"]["input"]] == ["system", "user"]
     response = case.response
     assert response is not None
-    assert (response.response, response.served_model, response.outcome) == ("The answer is 42.", "large-2026", "ok")
+    assert (response.response, response.served_model, response.outcome) == (
+        "The answer is 42.",
+        "large-2026",
+        "ok",
+    )
     assert (response.prompt_tokens, response.completion_tokens, response.total_tokens) == (5, 4, 9)
     assert response.timestamp == pytest.approx(1794892453.8, abs=5)
     assert response.messages == case.item["data"]["input"]
     assert response.metadata["source"]["sample_id"] == "questions.test.4"
     (row,) = case.evaluations
     assert (row.label, row.score, row.passed, row.scorer) == ("match", 1.0, True, "questions")
-    assert (row.detailed_results["picked"], row.detailed_results["expected"]) == ("The answer is 42.", "42")
+    assert (row.detailed_results["picked"], row.detailed_results["expected"]) == (
+        "The answer is 42.",
+        "42",
+    )
     assert row.responses == [response.key]
 
 
@@ -117,13 +135,25 @@ def test_steps_tools_likelihoods_and_the_rest() -> None:
     responses = answers([*read(LOGS / "steps.jsonl").cases()])
     response = next(each for each in responses if each.outcome == "ok")
     assert response.messages is not None
-    assert [message["role"] for message in response.messages] == ["system", "user", "assistant", "user"]
+    assert [message["role"] for message in response.messages] == [
+        "system",
+        "user",
+        "assistant",
+        "user",
+    ]
     assert len(response.output["steps"]) == 1
     assert response.output["choices"] == [{"text": " 5", "logprob": -0.25}]
     assert response.tool_calls == [
-        {"type": "function", "function": {"name": "add", "arguments": {"numbers": [1, 2]}}, "result": 3}
+        {
+            "type": "function",
+            "function": {"name": "add", "arguments": {"numbers": [1, 2]}},
+            "result": 3,
+        }
     ]
-    assert [one["type"] for one in response.metadata["source"]["events"]] == ["pick_option", "extra"]
+    assert [one["type"] for one in response.metadata["source"]["events"]] == [
+        "pick_option",
+        "extra",
+    ]
     failed = next(each for each in responses if each.outcome == "errored")
     assert failed.error == "ValueError: planned"
     rows = [row for case in read(LOGS / "steps.jsonl").cases() for row in case.evaluations]
@@ -151,7 +181,9 @@ def test_two_runs_have_the_same_items() -> None:
 def test_events_are_joined_in_any_order(
     order: random.Random, size: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    events = [made for number in range(size) for made in (asked(number), matched(number, number % 2 == 0))]
+    events = [
+        made for number in range(size) for made in (asked(number), matched(number, number % 2 == 0))
+    ]
     lines = [*events, {"final_report": {"accuracy": 1.0}, "run_id": "r1"}]
     order.shuffle(lines)
     results = read(write(tmp_path_factory.mktemp("log") / "x.jsonl", [spec(), *lines]))

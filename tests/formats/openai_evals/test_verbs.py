@@ -19,7 +19,9 @@ def shell(tmp_path: Path) -> Shell:
 def test_every_verb_reads_an_import(shell: Shell) -> None:
     ended = shell.call("import", str(LOGS / "match_tiny.jsonl"), "-o", "out/tiny", "--json")
     assert ended.code == 0, ended.said
-    item = shell.call("sql", "out/tiny", "select item_id from responses limit 1", "--json").result["item_id"]
+    item = shell.call("sql", "out/tiny", "select item_id from responses limit 1", "--json").result[
+        "item_id"
+    ]
     rows = read_by_every_verb(shell, shell.folder / "out/tiny", item=item, label="match")
     assert [row["value"] for row in rows] == [0.5]
 

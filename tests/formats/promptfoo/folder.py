@@ -40,7 +40,9 @@ def read(path: Path) -> Result:
     return Result(foreign, list(foreign.cases()))
 
 
-def edited(folder: Path, name: str, change: Callable[[Log], object], indent: int | None = None) -> Result:
+def edited(
+    folder: Path, name: str, change: Callable[[Log], object], indent: int | None = None
+) -> Result:
     """What is read of a log after a change."""
     content = log(name)
     change(content)

@@ -32,13 +32,37 @@ def main(promptfoo: str, logs: Path) -> None:
     with TemporaryDirectory() as folder:
         work = Path(folder)
         environ = settings(work, url)
-        asked = [{"vars": {"question": row["question"], "answer": row["answer"]}} for row in peers.QUESTIONS]
+        asked = [
+            {"vars": {"question": row["question"], "answer": row["answer"]}}
+            for row in peers.QUESTIONS
+        ]
         (work / "questions.json").write_text(json.dumps(asked))
-        evaluate(promptfoo, work, environ, "twelve_questions.yaml", "-j", "1", "-o", "twelve.json", "twelve.jsonl")
-        flags = ("--repeat", "3", "--filter-first-n", "2", "--filter-providers", "tiny", "-o", "repeats.json")
+        evaluate(
+            promptfoo,
+            work,
+            environ,
+            "twelve_questions.yaml",
+            "-j",
+            "1",
+            "-o",
+            "twelve.json",
+            "twelve.jsonl",
+        )
+        flags = (
+            "--repeat",
+            "3",
+            "--filter-first-n",
+            "2",
+            "--filter-providers",
+            "tiny",
+            "-o",
+            "repeats.json",
+        )
         evaluate(promptfoo, work, environ, "twelve_questions.yaml", *flags)
         for _ in range(2):  # the second one takes its answers from the cache
-            evaluate(promptfoo, work, environ, "every_field.yaml", "-j", "2", "-o", "every_field.json")
+            evaluate(
+                promptfoo, work, environ, "every_field.yaml", "-j", "2", "-o", "every_field.json"
+            )
         rate(promptfoo, work, environ)
         for name in ("twelve.json", "twelve.jsonl", "repeats.json", "every_field.json"):
             keep(work / name, logs / name)
@@ -47,7 +71,10 @@ def main(promptfoo: str, logs: Path) -> None:
 
 def settings(work: Path, url: str) -> dict[str, str]:
     own = {
-        **{f"PROMPTFOO_DISABLE_{what}": "1" for what in ("TELEMETRY", "UPDATE", "REMOTE_GENERATION", "SHARING")},
+        **{
+            f"PROMPTFOO_DISABLE_{what}": "1"
+            for what in ("TELEMETRY", "UPDATE", "REMOTE_GENERATION", "SHARING")
+        },
         "PROMPTFOO_CONFIG_DIR": str(work / "state"),
         "PROMPTFOO_RETRY_5XX": "false",
         "OPENAI_BASE_URL": url,
@@ -59,7 +86,9 @@ def settings(work: Path, url: str) -> dict[str, str]:
 def evaluate(promptfoo: str, work: Path, environ: dict[str, str], config: str, *flags: str) -> None:
     shutil.copy(HERE / config, work)
     command = [promptfoo, "eval", "-c", config, "--no-table", "--no-progress-bar", *flags]
-    subprocess.run(command, cwd=work, env=environ, stdout=subprocess.DEVNULL)  # not 0: there are failures
+    subprocess.run(
+        command, cwd=work, env=environ, stdout=subprocess.DEVNULL
+    )  # not 0: there are failures
 
 
 def rate(promptfoo: str, work: Path, environ: dict[str, str]) -> None:
@@ -67,7 +96,13 @@ def rate(promptfoo: str, work: Path, environ: dict[str, str]) -> None:
     log = json.loads((work / "every_field.json").read_text())
     row = next(row for row in log["results"]["results"] if row["vars"]["answer"] == "5")
     human = {"pass": True, "score": 1, "reason": "looked at", "assertion": {"type": "human"}}
-    rating = {**row["gradingResult"], "pass": True, "score": 1, "reason": "looked at", "comment": "fine for me"}
+    rating = {
+        **row["gradingResult"],
+        "pass": True,
+        "score": 1,
+        "reason": "looked at",
+        "comment": "fine for me",
+    }
     rating["componentResults"] = [*row["gradingResult"]["componentResults"], human]
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -79,7 +114,10 @@ def rate(promptfoo: str, work: Path, environ: dict[str, str]) -> None:
         viewer.terminate()
         viewer.wait()
     subprocess.run(
-        [promptfoo, "export", "eval", log["evalId"], "-o", "every_field.json"], cwd=work, env=environ, check=True
+        [promptfoo, "export", "eval", log["evalId"], "-o", "every_field.json"],
+        cwd=work,
+        env=environ,
+        check=True,
     )
 
 
@@ -87,7 +125,9 @@ def post(address: str, body: Any) -> None:
     headers = {"content-type": "application/json"}
     for _ in range(60):
         try:
-            urllib.request.urlopen(urllib.request.Request(address, json.dumps(body).encode(), headers)).close()
+            urllib.request.urlopen(
+                urllib.request.Request(address, json.dumps(body).encode(), headers)
+            ).close()
             return
         except (ConnectionError, urllib.error.URLError):
             time.sleep(0.5)
@@ -98,7 +138,10 @@ def keep(source: Path, target: Path) -> None:
     """The log without spaces, and without the folder that it was made in."""
     target.parent.mkdir(exist_ok=True)
     lines = source.read_text().splitlines() if source.suffix == ".jsonl" else [source.read_text()]
-    text = "".join(json.dumps(json.loads(line), separators=(",", ":"), ensure_ascii=False) + "\n" for line in lines)
+    text = "".join(
+        json.dumps(json.loads(line), separators=(",", ":"), ensure_ascii=False) + "\n"
+        for line in lines
+    )
     target.write_text(text.replace(str(source.parent), "."))
 
 

@@ -23,7 +23,9 @@ from tests.formats.promptfoo.folder import LOGS, Log, edited, log, read, rows
 
 def test_items_are_the_questions() -> None:
     items = read(LOGS / "twelve.json").items()
-    assert [item["data"]["question"] for item in items] == [row["question"] for row in peers.QUESTIONS]
+    assert [item["data"]["question"] for item in items] == [
+        row["question"] for row in peers.QUESTIONS
+    ]
     assert [item["ground_truth"] for item in items] == [row["answer"] for row in peers.QUESTIONS]
     assert len({item["id"] for item in items}) == 12
     assert all("description" not in item["metadata"] for item in items)  # "Row #1" is a position
@@ -46,7 +48,9 @@ def test_the_same_content_has_the_same_id_wherever_it_stands(tmp_path: Path) -> 
 
 def test_responses() -> None:
     result = read(LOGS / "twelve.json")
-    theirs = {(row["vars"]["question"], row["provider"]["label"]): row for row in rows(log("twelve.json"))}
+    theirs = {
+        (row["vars"]["question"], row["provider"]["label"]): row for row in rows(log("twelve.json"))
+    }
     questions = {item["id"]: item["data"]["question"] for item in result.items()}
     assert len(result.responses()) == len(theirs) == 24
     for row in result.responses():
@@ -63,7 +67,10 @@ def test_responses() -> None:
         assert row.completion_tokens == their["tokenUsage"]["completion"]
         assert row.inference_time == (reply.get("latencyMs") or their["latencyMs"]) / 1000
         assert row.metadata["source"]["id"] == their["id"]
-        assert row.metadata["source"]["metadata"]["http"]["status"] == reply["metadata"]["http"]["status"]
+        assert (
+            row.metadata["source"]["metadata"]["http"]["status"]
+            == reply["metadata"]["http"]["status"]
+        )
         assert row.timestamp == pytest.approx(1794890894, abs=10**6)
         assert row.cost is None  # 0: promptfoo does not know the price
 
@@ -72,12 +79,22 @@ def test_outcomes() -> None:
     """A refusal, an answer that is an HTTP 400, one that was cut off before it began, an HTTP 500."""
     result = read(LOGS / "twelve.json")
     questions = {item["id"]: item["data"]["question"] for item in result.items()}
-    large = {questions[row.item_id][8:-1]: row for row in result.responses() if row.model_name == "large"}
+    large = {
+        questions[row.item_id][8:-1]: row for row in result.responses() if row.model_name == "large"
+    }
     assert Counter(row.outcome for row in large.values()) == {"ok": 9, "refused": 2, "errored": 1}
     refused, cut_off = large[peers.REFUSED], large[peers.CUT_OFF]
     rejected, broken = large[peers.REJECTED], large[peers.BROKEN]
-    assert (refused.outcome, refused.response, refused.error) == ("refused", "I cannot help with that.", None)
-    assert (cut_off.outcome, cut_off.response, cut_off.metadata["finish_reason"]) == ("ok", "", "length")
+    assert (refused.outcome, refused.response, refused.error) == (
+        "refused",
+        "I cannot help with that.",
+        None,
+    )
+    assert (cut_off.outcome, cut_off.response, cut_off.metadata["finish_reason"]) == (
+        "ok",
+        "",
+        "length",
+    )
     assert rejected.outcome == "refused"
     assert rejected.error is not None
     assert rejected.error.startswith("API error: 400")
@@ -91,7 +108,9 @@ def test_outcomes() -> None:
 
 def test_only_failure_reason_two_is_an_error() -> None:
     """`error` has a text for failed assertions, too."""
-    failed = [row for row in rows(log("twelve.json")) if row.get("error") and row["failureReason"] == 1]
+    failed = [
+        row for row in rows(log("twelve.json")) if row.get("error") and row["failureReason"] == 1
+    ]
     assert failed
     result = read(LOGS / "twelve.json")
     kept = {row.metadata["source"]["id"]: row.outcome for row in result.responses()}
@@ -103,9 +122,13 @@ def test_every_answer_has_every_label() -> None:
     result = read(LOGS / "twelve.json")
     for label in ("pass", "score", "contains", "short"):
         assert len(result.labels(label)) == 24
-    outcomes = Counter((row.label, row.outcome) for case in result.cases for row in case.evaluations)
+    outcomes = Counter(
+        (row.label, row.outcome) for case in result.cases for row in case.evaluations
+    )
     assert outcomes[("pass", "errored")] == 2
-    assert outcomes[("contains", "errored")] == outcomes[("short", "errored")] == 4  # no text is no answer to score
+    assert (
+        outcomes[("contains", "errored")] == outcomes[("short", "errored")] == 4
+    )  # no text is no answer to score
     for case in result.cases:
         assert case.response is not None
         assert {row.responses[0] for row in case.evaluations} == {case.response.key}
@@ -118,7 +141,17 @@ def test_assertions() -> None:
     case = result.cases[0]
     found = {row.label: row for row in case.evaluations}
     assert list(found) == [
-        *("pass", "score", "contains", "length", "javascript", "not-contains", "either", "icontains", "icontains_2"),
+        *(
+            "pass",
+            "score",
+            "contains",
+            "length",
+            "javascript",
+            "not-contains",
+            "either",
+            "icontains",
+            "icontains_2",
+        ),
         *("judged", "human", "tone"),
     ]
     contains, length = found["contains"], found["length"]
@@ -130,7 +163,10 @@ def test_assertions() -> None:
     }
     assert (length.passed, length.score) == (True, 0.5)
     assert length.detailed_results["assertion"]["threshold"] == 0.4
-    assert (found["either"].passed, found["either"].score) == (True, 0.5)  # a set, of which one failed
+    assert (found["either"].passed, found["either"].score) == (
+        True,
+        0.5,
+    )  # a set, of which one failed
     assert found["icontains_2"].passed is False
     assert (found["tone"].passed, found["tone"].score) == (None, 1.0)  # two assertions, one name
     assert found["tone"].detailed_results == {"weight": 3.0}
@@ -143,7 +179,9 @@ def test_a_grader_that_failed_gives_no_score() -> None:
     assert {row.outcome for row in judged} == {"errored"}
     assert {row.score for row in judged} == {None}
     assert judged[0].detailed_results["counted_as"] == 0.0
-    assert "6 assertions have no score because their grader failed" in " ".join(result.foreign.notes())
+    assert "6 assertions have no score because their grader failed" in " ".join(
+        result.foreign.notes()
+    )
 
 
 def test_a_person_decides() -> None:
@@ -169,7 +207,9 @@ def test_a_number_from_before_a_rating_is_explained(tmp_path: Path) -> None:
 
 def test_prompts_and_providers() -> None:
     result = read(LOGS / "every_field.json")
-    assert Counter((row.model_name, row.metadata["prompt_template"]) for row in result.responses()) == {
+    assert Counter(
+        (row.model_name, row.metadata["prompt_template"]) for row in result.responses()
+    ) == {
         ("openai:large", "plain"): 4,
         ("openai:large", "chat"): 4,
         ("careful", "chat"): 4,
@@ -189,7 +229,9 @@ def test_prompts_and_providers() -> None:
 
 
 def test_stored_answers() -> None:
-    cached = [row for row in read(LOGS / "every_field.json").responses() if row.metadata.get("cached")]
+    cached = [
+        row for row in read(LOGS / "every_field.json").responses() if row.metadata.get("cached")
+    ]
     assert cached
     assert {(row.prompt_tokens, row.completion_tokens) for row in cached} == {(None, None)}
     assert all(row.total_tokens for row in cached)
@@ -197,7 +239,11 @@ def test_stored_answers() -> None:
 
 def test_repeats_are_samples() -> None:
     result = read(LOGS / "repeats.json")
-    assert [(row.sample_index, row.total_samples) for row in result.responses()] == [(0, 3), (1, 3), (2, 3)] * 2
+    assert [(row.sample_index, row.total_samples) for row in result.responses()] == [
+        (0, 3),
+        (1, 3),
+        (2, 3),
+    ] * 2
     assert len(result.items()) == 2
     assert [row.sample_id for row in result.responses()][:2] == [
         f"{result.items()[0]['id']}_sample_{number}" for number in (0, 1)
@@ -245,7 +291,9 @@ def test_lines_have_the_same_rows() -> None:
     whole, lines = read(LOGS / "twelve.json"), read(LOGS / "twelve.jsonl")
     assert [row.key for row in whole.responses()] == [row.key for row in lines.responses()]
     assert whole.items() == lines.items()
-    assert [row.score for row in whole.labels("score")] == [row.score for row in lines.labels("score")]
+    assert [row.score for row in whole.labels("score")] == [
+        row.score for row in lines.labels("score")
+    ]
     assert lines.foreign.headlines() == []
     assert lines.responses()[0].timestamp == 0.0
 
@@ -262,7 +310,10 @@ def test_lines_of_another_evaluation_beside_it(tmp_path: Path) -> None:
 
 
 def test_as_promptfoo_prints_it(tmp_path: Path) -> None:
-    plain, pretty = read(LOGS / "twelve.json"), edited(tmp_path, "twelve.json", lambda content: None, indent=2)
+    plain, pretty = (
+        read(LOGS / "twelve.json"),
+        edited(tmp_path, "twelve.json", lambda content: None, indent=2),
+    )
     assert plain.cases == pretty.cases
 
 
@@ -289,7 +340,12 @@ def test_cost_calls_and_values(tmp_path: Path) -> None:
         third["cost"] = 0.5
 
     first, second, third = edited(tmp_path, "twelve.json", change).responses()[:3]
-    assert (first.cost, first.output, first.response, first.logprobs) == (0.25, {"sum": 5}, '{"sum":5}', [-0.1])
+    assert (first.cost, first.output, first.response, first.logprobs) == (
+        0.25,
+        {"sum": 5},
+        '{"sum":5}',
+        [-0.1],
+    )
     assert (second.tool_calls, second.response) == ([call], "")
     assert (third.tool_calls, third.response, third.cost) == ([call], "let me see", 0.5)
 
@@ -300,7 +356,12 @@ def test_a_test_without_variables(tmp_path: Path) -> None:
             row["vars"] = row["testCase"]["vars"] = {}
 
     result = edited(tmp_path, "every_field.json", bare)
-    assert [item["data"]["prompt"][:5] for item in result.items()] == ["{{que", '[{"ro', "{{que", '[{"ro']
+    assert [item["data"]["prompt"][:5] for item in result.items()] == [
+        "{{que",
+        '[{"ro',
+        "{{que",
+        '[{"ro',
+    ]
 
 
 def test_a_question_gets_a_usual_name_and_a_truth(tmp_path: Path) -> None:
@@ -327,7 +388,9 @@ def test_unknown_fields_are_kept_and_named(tmp_path: Path) -> None:
     assert result.labels("contains")[0].detailed_results["source"] == {"shape": "round"}
     assert result.foreign.facts["source"] == {"news": {"a": 1}}
     note = next(note for note in result.foreign.notes() if "not understood" in note)
-    assert all(name in note for name in ("news", "mood", "response.colour", "componentResults.shape"))
+    assert all(
+        name in note for name in ("news", "mood", "response.colour", "componentResults.shape")
+    )
 
 
 def test_no_secret_comes_through(tmp_path: Path) -> None:
@@ -344,7 +407,10 @@ def test_no_secret_comes_through(tmp_path: Path) -> None:
 
     result = edited(tmp_path, "twelve.json", change)
     import_results(tmp_path / "edited.json", tmp_path / "rows")
-    assert result.labels("contains")[0].detailed_results["assertion"]["provider"]["id"] == "openai:chat:large"
+    assert (
+        result.labels("contains")[0].detailed_results["assertion"]["provider"]["id"]
+        == "openai:chat:large"
+    )
     for file in (tmp_path / "rows").rglob("*"):
         assert not file.is_file() or b"sk-secret" not in file.read_bytes(), file
 
@@ -420,7 +486,9 @@ def test_not_promptfoos(tmp_path: Path) -> None:
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=5,
 )
 FIELDS = sorted(rows(log("every_field.json"))[0])
@@ -431,9 +499,15 @@ INNER = [
 ]
 
 
-@given(st.lists(st.tuples(st.sampled_from([*((name, "") for name in FIELDS), *INNER]), VALUES), max_size=4))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([*((name, "") for name in FIELDS), *INNER]), VALUES), max_size=4
+    )
+)
 @settings(max_examples=100, deadline=None)
-def test_a_row_with_anything_in_any_field_is_read_or_rejected(changes: list[tuple[tuple[str, str], Any]]) -> None:
+def test_a_row_with_anything_in_any_field_is_read_or_rejected(
+    changes: list[tuple[tuple[str, str], Any]],
+) -> None:
     with TemporaryDirectory() as folder:
 
         def change(content: Log) -> None:
@@ -447,16 +521,23 @@ def test_a_row_with_anything_in_any_field_is_read_or_rejected(changes: list[tupl
 
         result = edited(Path(folder), "every_field.json", change)
         assert len(result.cases) + result.foreign.rejected == 2
-        msgspec.json.encode([result.cases, result.foreign.headlines(), result.foreign.facts, result.foreign.notes()])
+        msgspec.json.encode(
+            [result.cases, result.foreign.headlines(), result.foreign.facts, result.foreign.notes()]
+        )
 
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from(["contains", "javascript", "pass", "score"]), st.none() | st.sampled_from("abc")),
+        st.tuples(
+            st.sampled_from(["contains", "javascript", "pass", "score"]),
+            st.none() | st.sampled_from("abc"),
+        ),
         max_size=6,
     )
 )
-def test_a_failed_answer_has_the_labels_of_a_scored_one(kinds: list[tuple[str, str | None]]) -> None:
+def test_a_failed_answer_has_the_labels_of_a_scored_one(
+    kinds: list[tuple[str, str | None]],
+) -> None:
     asserts = [Assertion(kind, metric) for kind, metric in kinds]
     scored = of_results([Component(assertion=entry) for entry in asserts], {})
     foreseen = planned(asserts, {})

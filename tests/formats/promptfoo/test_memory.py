@@ -25,7 +25,9 @@ def written(path: Path, count: int) -> Path:
     row, results = content["results"]["results"][0], content["results"]
     with path.open("w") as file:
         prompts = json.dumps(results["prompts"])
-        file.write(f'{{"evalId": "x", "results": {{"version": 3, "prompts": {prompts}, "results": [')
+        file.write(
+            f'{{"evalId": "x", "results": {{"version": 3, "prompts": {prompts}, "results": ['
+        )
         for number in range(count):
             row["testCase"]["vars"]["number"] = number
             file.write(("," if number else "") + json.dumps(row))
@@ -37,14 +39,17 @@ def written(path: Path, count: int) -> Path:
 
 
 @pytest.mark.skipif(
-    not Path("/proc/self/status").exists(), reason="what a parent used counts for its children elsewhere"
+    not Path("/proc/self/status").exists(),
+    reason="what a parent used counts for its children elsewhere",
 )
 def test_memory_does_not_grow_with_results(tmp_path: Path) -> None:
     few, many = 1_000, 12_000
     peaks: list[int] = []
     for count in (few, many):
         command = [sys.executable, "-c", CODE, str(written(tmp_path / f"{count}.json", count))]
-        read, peak = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+        read, peak = subprocess.run(
+            command, capture_output=True, text=True, check=True
+        ).stdout.split()
         assert int(read) == count
         peaks.append(int(peak) * 1024)
     grown = (peaks[1] - peaks[0]) / (many - few)

@@ -24,6 +24,8 @@ def test_the_log_itself(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     compared = shell.call("compare", str(LOG), "--facet", "model_name", "--label", "pass", "--json")
     assert compared.code == 0, compared.said
-    queried = shell.call("sql", str(LOG), "select count(*) as n from responses where outcome = 'refused'", "--json")
+    queried = shell.call(
+        "sql", str(LOG), "select count(*) as n from responses where outcome = 'refused'", "--json"
+    )
     assert queried.code == 0, queried.said
     assert "4" in queried.out

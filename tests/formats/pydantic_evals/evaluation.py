@@ -19,7 +19,9 @@ class RightAnswer(Evaluator):
 
 def ask(url: str, model: str, question: str) -> str:
     body = {"model": model, "messages": [{"role": "user", "content": question}]}
-    request = Request(f"{url}/chat/completions", json.dumps(body).encode(), {"content-type": "application/json"})
+    request = Request(
+        f"{url}/chat/completions", json.dumps(body).encode(), {"content-type": "application/json"}
+    )
     with urlopen(request) as reply:
         return json.load(reply)["choices"][0]["message"]["content"] or ""
 
@@ -27,11 +29,17 @@ def ask(url: str, model: str, question: str) -> str:
 def evaluate(questions: list[dict[str, str]], url: str, model: str, path: Path) -> EvaluationReport:
     dataset = Dataset(
         name="sums",
-        cases=[Case(name=row["id"], inputs=row["question"], expected_output=row["answer"]) for row in questions],
+        cases=[
+            Case(name=row["id"], inputs=row["question"], expected_output=row["answer"])
+            for row in questions
+        ],
         evaluators=[RightAnswer()],
     )
     report = dataset.evaluate_sync(
-        lambda question: ask(url, model, question), name="sums", metadata={"model": model}, progress=False
+        lambda question: ask(url, model, question),
+        name="sums",
+        metadata={"model": model},
+        progress=False,
     )
     path.write_bytes(to_json(report, indent=1))
     return report

@@ -78,14 +78,19 @@ def repeated(url: str) -> Any:
         )
         for row in rows
     ]
-    dataset = Dataset(name="mixed", cases=cases, evaluators=[Graded()], report_evaluators=[Share(), Broken()])
+    dataset = Dataset(
+        name="mixed", cases=cases, evaluators=[Graded()], report_evaluators=[Share(), Broken()]
+    )
     return dataset.evaluate_sync(task, name="mixed", repeat=3, max_concurrency=1, progress=False)
 
 
 def scrubbed(value: Any) -> Any:
     """Without tracebacks, which quote the tool's source and name places on this machine."""
     if isinstance(value, dict):
-        return {name: "left out" if name == "error_stacktrace" else scrubbed(inner) for name, inner in value.items()}
+        return {
+            name: "left out" if name == "error_stacktrace" else scrubbed(inner)
+            for name, inner in value.items()
+        }
     return [scrubbed(inner) for inner in value] if isinstance(value, list) else value
 
 
@@ -93,12 +98,17 @@ def main() -> None:
     LOGS.mkdir(exist_ok=True)
     server = peers.serve()
     url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    reports = {model: evaluate(peers.QUESTIONS, url, model, LOGS / f"{model}.json") for model in peers.WRONG}
+    reports = {
+        model: evaluate(peers.QUESTIONS, url, model, LOGS / f"{model}.json")
+        for model in peers.WRONG
+    }
     reports["repeated"] = repeated(url)
     averages = {name: report.averages().model_dump() for name, report in reports.items()}
     (LOGS / "averages.json").write_text(json.dumps(averages, indent=1) + "\n")
     for name, report in reports.items():
-        (LOGS / f"{name}.json").write_text(json.dumps(scrubbed(to_jsonable_python(report)), indent=1) + "\n")
+        (LOGS / f"{name}.json").write_text(
+            json.dumps(scrubbed(to_jsonable_python(report)), indent=1) + "\n"
+        )
 
 
 main()

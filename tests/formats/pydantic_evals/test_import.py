@@ -35,7 +35,11 @@ def test_the_share_of_assertions_is_the_tools_own_and_shows_what_it_hides(
     brought = bring_one(LOGS / f"{model}.json", tmp_path / "out")
     headline = brought.headline("RightAnswer", "assertions")
     assert headline.theirs == headline.ours == AVERAGES[model]["assertions"]
-    assert (headline.failed, headline.with_failures, headline.equal) == (2, pytest.approx(with_failures), True)
+    assert (headline.failed, headline.with_failures, headline.equal) == (
+        2,
+        pytest.approx(with_failures),
+        True,
+    )
     assert brought.result.agents == [model]
 
 
@@ -48,7 +52,10 @@ def test_every_field_lands(tmp_path: Path) -> None:
     case = next(case for case in report("large")["cases"] if case["name"] == "sum-9-9")
     assert response["response"] == "The answer is 0."
     assert response["inference_time"] == case["task_duration"]
-    assert response["metadata"] == {"model_id": "large", "source": {"total_duration": case["total_duration"]}}
+    assert response["metadata"] == {
+        "model_id": "large",
+        "source": {"total_duration": case["total_duration"]},
+    }
     label = brought.labels_of("sum-9-9")["RightAnswer"]
     assert (label["passed"], label["score"], label["scorer"]) == (False, 0.0, "RightAnswer")
     assert label["responses"] == [response["key"]]
@@ -62,21 +69,31 @@ def test_cases_that_raised_are_responses_with_an_error(tmp_path: Path) -> None:
         assert response["outcome"] == "errored"
         assert "HTTP Error" in response["error"]
         label = brought.labels_of(item)["RightAnswer"]
-        assert (label["outcome"], label["score"], label["responses"]) == ("errored", None, [response["key"]])
+        assert (label["outcome"], label["score"], label["responses"]) == (
+            "errored",
+            None,
+            [response["key"]],
+        )
 
 
 def test_repeats_scores_labels_and_metrics(tmp_path: Path) -> None:
     brought = bring_one(LOGS / "repeated.json", tmp_path / "out")
     averages = AVERAGES["repeated"]
     assert brought.unequal() == []
-    assert brought.headline("brevity", "average").ours == pytest.approx(averages["scores"]["brevity"])
+    assert brought.headline("brevity", "average").ours == pytest.approx(
+        averages["scores"]["brevity"]
+    )
     for style, share in averages["labels"]["style"].items():
         assert brought.headline("style", f"share of {style!r}").theirs == pytest.approx(share)
     for metric, value in averages["metrics"].items():
         assert brought.headline(metric, "average").theirs == pytest.approx(value)
     assert brought.headline("right", "assertions").theirs == pytest.approx(averages["assertions"])
     assert brought.headline("analyses", "answered").theirs == 21
-    assert {(row["sample_index"], row["total_samples"]) for row in brought.responses} == {(0, 3), (1, 3), (2, 3)}
+    assert {(row["sample_index"], row["total_samples"]) for row in brought.responses} == {
+        (0, 3),
+        (1, 3),
+        (2, 3),
+    }
     assert len(brought.items) == 8
     first = next(row for row in brought.responses if row["prompt"] == "What is 9 + 9?")
     assert (first["prompt_tokens"], first["completion_tokens"], first["cost"]) == (5, 4, 0.001)
@@ -113,8 +130,15 @@ def test_cases_without_a_name_are_known_by_their_content(tmp_path: Path) -> None
 def test_several_assertions_are_one_share(tmp_path: Path) -> None:
     content = report("large")
     for case in content["cases"]:
-        case["assertions"]["IsText"] = {"name": "IsText", "value": True, "reason": None, "source": {"name": "IsText"}}
-    headline = bring_one(saved(tmp_path, content), tmp_path / "out").headline("assertions", "share that holds")
+        case["assertions"]["IsText"] = {
+            "name": "IsText",
+            "value": True,
+            "reason": None,
+            "source": {"name": "IsText"},
+        }
+    headline = bring_one(saved(tmp_path, content), tmp_path / "out").headline(
+        "assertions", "share that holds"
+    )
     assert headline.theirs == headline.ours == pytest.approx(0.85)
 
 
@@ -133,11 +157,19 @@ def test_unknown_fields_are_kept_and_named(tmp_path: Path) -> None:
 
 def test_secrets_in_settings_do_not_come_in(tmp_path: Path) -> None:
     content = report("large")
-    content["experiment_metadata"] = {"model": "large", "api_key": "sk-hidden", "url": "http://me:pass@example.org/"}
+    content["experiment_metadata"] = {
+        "model": "large",
+        "api_key": "sk-hidden",
+        "url": "http://me:pass@example.org/",
+    }
     brought = bring_one(saved(tmp_path, content), tmp_path / "out")
     assert brought.result.agents == ["large"]
-    assert not [file for file in (tmp_path / "out").rglob("*.json*") if b"sk-hidden" in file.read_bytes()]
-    assert not [file for file in (tmp_path / "out").rglob("*.json*") if b"pass@" in file.read_bytes()]
+    assert not [
+        file for file in (tmp_path / "out").rglob("*.json*") if b"sk-hidden" in file.read_bytes()
+    ]
+    assert not [
+        file for file in (tmp_path / "out").rglob("*.json*") if b"pass@" in file.read_bytes()
+    ]
 
 
 def test_a_torn_report_gives_what_is_whole(tmp_path: Path) -> None:
@@ -168,7 +200,10 @@ def test_fields_in_another_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        {"name": "d", "cases": [{"name": "a", "inputs": "x", "expected_output": "y", "evaluators": []}]},
+        {
+            "name": "d",
+            "cases": [{"name": "a", "inputs": "x", "expected_output": "y", "evaluators": []}],
+        },
         {"name": "d", "cases": []},
         {"cases": 3},
         [{"cases": [{"task_duration": 1}]}],
@@ -189,8 +224,12 @@ def test_shares_are_averaged_over_cases(groups: list[list[bool]]) -> None:
     for number, values in enumerate(groups):
         for value in values:
             row = {"assertions": {"holds": {"value": value}}, "task_duration": 1.0}
-            made = Evaluation(item_id="1", label="holds", passed=value, detailed_results={"kind": "assertion"})
+            made = Evaluation(
+                item_id="1", label="holds", passed=value, detailed_results={"kind": "assertion"}
+            )
             averages.add(str(number), row, Response(item_id="1", inference_time=1.0), [made])
     found = {headline.metric: headline.value for headline in averages.headlines()}
-    assert found["assertions"] == pytest.approx(sum(sum(group) / len(group) for group in groups) / len(groups))
+    assert found["assertions"] == pytest.approx(
+        sum(sum(group) / len(group) for group in groups) / len(groups)
+    )
     assert found["average"] == 1.0

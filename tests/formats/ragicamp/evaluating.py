@@ -9,7 +9,11 @@ from typing import Any
 MOON = "when did a person last stand on the moon"
 OTHER = "who knows"
 CAPITAL = "what is the capital of france"
-WORKED = {MOON: "December 1972 maybe", OTHER: "I don't know", CAPITAL: "Paris."}  # scores are in the specification
+WORKED = {
+    MOON: "December 1972 maybe",
+    OTHER: "I don't know",
+    CAPITAL: "Paris.",
+}  # scores are in the specification
 
 
 @dataclass
@@ -35,7 +39,9 @@ class Questions:
 class Agent:
     """Answers from a table; an exception in it is raised. `asked` is no setting, so `identity` leaves it out."""
 
-    def __init__(self, name: str = "gemma_2b_baseline", answers: Mapping[str, Any] = WORKED) -> None:
+    def __init__(
+        self, name: str = "gemma_2b_baseline", answers: Mapping[str, Any] = WORKED
+    ) -> None:
         self.name = name
         self.answers = dict(answers)
         self.asked: list[str] = []

@@ -6,7 +6,11 @@ from pathlib import Path
 from typing import Any
 
 DATASET, AGENT, TIME = "natural_questions", "gemma_2b_baseline", "2025-10-30T15:30:45.123456"
-QUESTIONS = ["when was the last time anyone was on the moon", "who wrote hamlet", "what is the capital of france"]
+QUESTIONS = [
+    "when was the last time anyone was on the moon",
+    "who wrote hamlet",
+    "what is the capital of france",
+]
 ANSWERS = [["14 December 1972 UTC", "December 1972", "1972"], ["Shakespeare"], ["Paris"]]
 SAID = ["December 1972 maybe", "I don't know", "Paris."]
 EXACT, F1 = [0.0, 0.0, 1.0], [0.8, 0.0, 1.0]
@@ -28,10 +32,16 @@ def overall() -> dict[str, float]:
     return {"exact_match": sum(EXACT) / COUNT, "f1": sum(F1) / COUNT}
 
 
-def five_files(folder: Path, stem: str = "gemma2b_baseline_results", **results: Any) -> dict[str, Path]:
+def five_files(
+    folder: Path, stem: str = "gemma2b_baseline_results", **results: Any
+) -> dict[str, Path]:
     """The files by what follows the stem."""
     about = {"timestamp": TIME, "agent_name": AGENT, "dataset_name": DATASET, "num_examples": COUNT}
-    flat = {**overall(), **{key: about[key] for key in ("num_examples", "agent_name", "dataset_name")}, **results}
+    flat = {
+        **overall(),
+        **{key: about[key] for key in ("num_examples", "agent_name", "dataset_name")},
+        **results,
+    }
     predictions = [
         {
             "id": f"nq_{n}", "question": QUESTIONS[n], "prediction": SAID[n], "expected_answer": ANSWERS[n][0],
@@ -39,7 +49,9 @@ def five_files(folder: Path, stem: str = "gemma2b_baseline_results", **results: 
         }
         for n in range(COUNT)
     ]  # fmt: skip
-    per_question = [{"question_index": n, "question": QUESTIONS[n], **metrics(n)} for n in range(COUNT)]
+    per_question = [
+        {"question_index": n, "question": QUESTIONS[n], **metrics(n)} for n in range(COUNT)
+    ]
     files = {
         ".json": write(folder, f"{stem}.json", {"results": flat, "predictions": predictions}),
         "_metrics.json": write(folder, f"{stem}_metrics.json", {**about, "metrics": overall()}),
@@ -47,7 +59,13 @@ def five_files(folder: Path, stem: str = "gemma2b_baseline_results", **results: 
             folder, f"{stem}_per_question.json", {**about, "per_question_metrics": per_question}
         ),
     }
-    lines = ["=" * 70, "EVALUATION METRICS SUMMARY", "=" * 70, f"Timestamp: {TIME}", f"Agent: {AGENT}"]
+    lines = [
+        "=" * 70,
+        "EVALUATION METRICS SUMMARY",
+        "=" * 70,
+        f"Timestamp: {TIME}",
+        f"Agent: {AGENT}",
+    ]
     lines += [f"Dataset: {DATASET}", f"Examples: {COUNT}", "", "Metrics:", "-" * 70]
     lines += [f"  {name:<30}: {value:.4f}" for name, value in overall().items()]
     files["_metrics.txt"] = folder / f"{stem}_metrics.txt"
@@ -94,19 +112,24 @@ def raw(folder: Path) -> Path:
     ]  # fmt: skip
     head = {"agent_name": AGENT, "dataset_name": DATASET, "timestamp": TIME, "num_examples": COUNT}
     return write(
-        folder, f"{AGENT}_predictions_raw.json", {**head, "status": "predictions_only", "predictions": predictions}
+        folder,
+        f"{AGENT}_predictions_raw.json",
+        {**head, "status": "predictions_only", "predictions": predictions},
     )
 
 
 def later(folder: Path) -> Path:
     predictions = [
-        {"id": f"nq_{n}", "question": QUESTIONS[n], "prediction": SAID[n], "expected": ANSWERS[n]} for n in range(COUNT)
+        {"id": f"nq_{n}", "question": QUESTIONS[n], "prediction": SAID[n], "expected": ANSWERS[n]}
+        for n in range(COUNT)
     ]
     flat = {**overall(), "num_examples": COUNT, "agent_name": AGENT, "dataset_name": DATASET}
     write(folder, "out_summary.json", flat)
     write(folder, "out_checkpoint.json", {"completed": 2, "predictions": predictions[:2]})
     return write(
-        folder, "out.json", {"agent": AGENT, "dataset": DATASET, "timestamp": TIME, "predictions": predictions}
+        folder,
+        "out.json",
+        {"agent": AGENT, "dataset": DATASET, "timestamp": TIME, "predictions": predictions},
     )
 
 
@@ -121,8 +144,16 @@ def experiment(folder: Path, name: str = AGENT, said: list[str] = SAID, scores: 
          "prediction": said[n], "metrics": stored[n]}
         for n in range(COUNT)
     ]  # fmt: skip
-    write(place, "state.json", {"phase": "complete", "total_questions": COUNT, "predictions_complete": COUNT})
-    write(place, "questions.json", {"experiment": name, "dataset": DATASET, "count": COUNT, "questions": questions})
+    write(
+        place,
+        "state.json",
+        {"phase": "complete", "total_questions": COUNT, "predictions_complete": COUNT},
+    )
+    write(
+        place,
+        "questions.json",
+        {"experiment": name, "dataset": DATASET, "count": COUNT, "questions": questions},
+    )
     write(
         place,
         "metadata.json",
@@ -131,5 +162,7 @@ def experiment(folder: Path, name: str = AGENT, said: list[str] = SAID, scores: 
     )  # fmt: skip
     write(place, "results.json", {"name": name, "metrics": overall(), "num_examples": COUNT})
     return write(
-        place, "predictions.json", {"experiment": name, "predictions": predictions, "aggregate_metrics": overall()}
+        place,
+        "predictions.json",
+        {"experiment": name, "predictions": predictions, "aggregate_metrics": overall()},
     )

@@ -18,7 +18,9 @@ FRANCE = "Paris is the capital of France."
 def worked() -> list[Case]:
     moon = Item(id="0", ground_truth=["14 December 1972 UTC", "December 1972", "1972"])
     paris = Item(id="1", ground_truth=["Paris"])
-    docs = [{"retrieved_docs": [{"rank": 1, "doc_id": "d", "content": text}]} for text in (WALK, FRANCE)]
+    docs = [
+        {"retrieved_docs": [{"rank": 1, "doc_id": "d", "content": text}]} for text in (WALK, FRANCE)
+    ]
     return [
         Case(moon, [Response(item_id="0", response="December 1972 maybe", metadata=docs[0])]),
         Case(paris, [Response(item_id="1", response="Paris.", metadata=docs[1])]),

@@ -17,7 +17,16 @@ import pytest
 from assay.errors import UserError
 from assay.formats.ragicamp.evaluation import Evaluator, compare_agents
 from assay.models.demo import demo
-from tests.formats.ragicamp.evaluating import CAPITAL, MOON, OTHER, WORKED, Agent, AsyncAgent, Questions, written
+from tests.formats.ragicamp.evaluating import (
+    CAPITAL,
+    MOON,
+    OTHER,
+    WORKED,
+    Agent,
+    AsyncAgent,
+    Questions,
+    written,
+)
 
 METRICS = ["exact_match", "f1"]
 
@@ -46,14 +55,22 @@ def test_the_worked_numbers_come_out(kind: type[Agent], tmp_path: Path) -> None:
     statistics = summary["metric_statistics"]
     assert statistics["exact_match"]["std"] == pytest.approx(0.4714045208)
     assert statistics["f1"]["std"] == pytest.approx(0.4320493799)
-    assert (statistics["f1"]["min"], statistics["f1"]["max"], statistics["f1"]["median"]) == (0, 1, 0.8)
+    assert (statistics["f1"]["min"], statistics["f1"]["max"], statistics["f1"]["median"]) == (
+        0,
+        1,
+        0.8,
+    )
     rows = written(tmp_path, "gemma_2b_baseline_predictions.json")["predictions"]
     assert [row["prediction"] for row in rows] == list(WORKED.values())
     assert [row["metrics"]["f1"] for row in rows] == [pytest.approx(0.8), 0, 1]
     questions = written(tmp_path, "natural_questions_questions.json")
     assert [row["id"] for row in questions["questions"]] == [row["question_id"] for row in rows]
     assert questions["questions"][0]["expected_answer"] == "14 December 1972 UTC"
-    names = {"natural_questions_questions.json", "gemma_2b_baseline_predictions.json", "gemma_2b_baseline_summary.json"}
+    names = {
+        "natural_questions_questions.json",
+        "gemma_2b_baseline_predictions.json",
+        "gemma_2b_baseline_summary.json",
+    }
     assert {path.name for path in tmp_path.iterdir() if path.name[0] != "."} == names
 
 
@@ -101,7 +118,11 @@ def test_several_agents_side_by_side_share_the_questions(tmp_path: Path) -> None
 
     results = asyncio.run(all_of_them())
     assert [result["agent_name"] for result in results] == ["agent1", "agent2", "agent3"]
-    assert len(list(tmp_path.glob("agent*_predictions.json"))) == len(list(tmp_path.glob("agent*_summary.json"))) == 3
+    assert (
+        len(list(tmp_path.glob("agent*_predictions.json")))
+        == len(list(tmp_path.glob("agent*_summary.json")))
+        == 3
+    )
     assert written(tmp_path, "natural_questions_questions.json")["num_questions"] == 3
 
 
@@ -109,9 +130,14 @@ def test_results_are_loaded_as_the_seed_loads_them(tmp_path: Path) -> None:
     import pandas
 
     compare_agents(
-        [Agent(), Agent("rag_model", {**WORKED, OTHER: "nobody"})], Questions(), METRICS, tmp_path / "x.json"
+        [Agent(), Agent("rag_model", {**WORKED, OTHER: "nobody"})],
+        Questions(),
+        METRICS,
+        tmp_path / "x.json",
     )
-    summaries = [written(tmp_path, f"{name}_summary.json") for name in ("gemma_2b_baseline", "rag_model")]
+    summaries = [
+        written(tmp_path, f"{name}_summary.json") for name in ("gemma_2b_baseline", "rag_model")
+    ]
     frame = pandas.DataFrame(
         {
             "Agent": one["agent_name"],
@@ -157,7 +183,9 @@ def test_an_answer_may_have_any_of_these_shapes(given: Any, text: str, tmp_path:
     assert "error" not in row
 
 
-@pytest.mark.parametrize("given", [None, ["Paris"], object(), {"metadata": {}}, Reply("x", {"a": "\ud800"}), "\ud800"])
+@pytest.mark.parametrize(
+    "given", [None, ["Paris"], object(), {"metadata": {}}, Reply("x", {"a": "\ud800"}), "\ud800"]
+)
 def test_what_is_no_answer_is_an_error_of_its_row(given: Any, tmp_path: Path) -> None:
     result = evaluator(Agent(answers={**WORKED, MOON: given}), tmp_path).evaluate()
     rows = written(tmp_path, "gemma_2b_baseline_predictions.json")["predictions"]
@@ -174,7 +202,10 @@ def test_metadata_goes_to_the_predictions_and_to_metrics_that_need_it(tmp_path: 
     result = evaluator(agent, tmp_path, metrics=["answer_in_context"]).evaluate()
     row = written(tmp_path, "gemma_2b_baseline_predictions.json")["predictions"][2]
     assert row["metadata"]["retrieved_docs"] == documents
-    assert (row["metadata"]["agent_model_id"], row["metadata"]["model_id"]) == ("theirs", "gemma_2b_baseline")
+    assert (row["metadata"]["agent_model_id"], row["metadata"]["model_id"]) == (
+        "theirs",
+        "gemma_2b_baseline",
+    )
     assert result["answer_in_context"] == pytest.approx(1 / 3)
 
 
@@ -232,7 +263,10 @@ def test_only_batches_of_the_wrong_length_are_errors(tmp_path: Path) -> None:
 
     result = evaluator(Short(), tmp_path, dataset=Numbers(4), batch_size=2).evaluate()
     assert (result["num_errors"], result["exact_match"]) == (2, 1)
-    assert "a batch of 2 questions got 1 for answers" in (tmp_path / "short_predictions.json").read_text()
+    assert (
+        "a batch of 2 questions got 1 for answers"
+        in (tmp_path / "short_predictions.json").read_text()
+    )
 
 
 @pytest.mark.parametrize(("settings", "most"), [({}, 1), ({"max_concurrency": 3}, 3)])
@@ -269,7 +303,9 @@ def test_nothing_is_asked_twice_and_more_examples_go_on(tmp_path: Path) -> None:
     assert sorted(agent.asked) == sorted(WORKED)
     fewer = evaluator(agent, tmp_path).evaluate(num_examples=2)
     assert (fewer["num_examples"], fewer["f1"]) == (2, pytest.approx(0.4))
-    assert written(tmp_path, "natural_questions_questions.json")["num_questions"] == 3, "it never shrinks"
+    assert written(tmp_path, "natural_questions_questions.json")["num_questions"] == 3, (
+        "it never shrinks"
+    )
     evaluator(agent, tmp_path).evaluate()
     assert len(agent.asked) == 3
     evaluator(agent, tmp_path, resume=False).evaluate()
@@ -288,7 +324,9 @@ def test_an_agent_with_other_settings_is_asked_again(tmp_path: Path) -> None:
 
     first = evaluator(Plain(WORKED), tmp_path).evaluate()
     assert first == evaluator(Plain(dict(WORKED)), tmp_path).evaluate()
-    assert evaluator(Plain({**WORKED, OTHER: "nobody"}), tmp_path).evaluate()["f1"] == pytest.approx(2.8 / 3)
+    assert evaluator(Plain({**WORKED, OTHER: "nobody"}), tmp_path).evaluate()[
+        "f1"
+    ] == pytest.approx(2.8 / 3)
 
 
 def test_errors_are_asked_again_only_if_wanted(tmp_path: Path) -> None:
@@ -323,7 +361,13 @@ def test_a_killed_evaluation_goes_on_in_another_process(tmp_path: Path) -> None:
         "print(Evaluator(Agent(), rows, ['exact_match'], 'outputs/x.json').evaluate()['exact_match'])\n"
     )
     ran = [
-        subprocess.run([sys.executable, str(script), how], cwd=tmp_path, capture_output=True, text=True, check=False)
+        subprocess.run(
+            [sys.executable, str(script), how],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         for how in ("dies", "lives")
     ]
     assert [one.returncode for one in ran] == [9, 0], ran[1].stderr
@@ -346,7 +390,9 @@ class Overlap:
             raise ZeroDivisionError("on this one")
         return {"overlap": float(len(prediction)), "overlap_references": len(references)}
 
-    def compute(self, predictions: list[str], references: list[list[str]], questions: list[str]) -> dict[str, Any]:
+    def compute(
+        self, predictions: list[str], references: list[list[str]], questions: list[str]
+    ) -> dict[str, Any]:
         assert questions == list(WORKED)
         assert len(references[0]) == 3
         return {"overlap": max(map(len, predictions)), "corpus": 0.25, "scores": [1, 2, 3]}
@@ -398,10 +444,17 @@ def test_a_metric_whose_compute_fails_leaves_its_mean(tmp_path: Path) -> None:
 
 
 def test_a_judge_is_a_model_of_a_config(tmp_path: Path) -> None:
-    metrics = [{"name": "llm_judge_qa", "params": {"judge_model": "demo:judge", "judgment_type": "ternary"}}]
+    metrics = [
+        {
+            "name": "llm_judge_qa",
+            "params": {"judge_model": "demo:judge", "judgment_type": "ternary"},
+        }
+    ]
     result = evaluator(Agent(), tmp_path, metrics=metrics).evaluate()
     assert 0 <= result["llm_judge_qa"] <= 1
-    again = evaluator(Agent(), tmp_path, metrics=["llm_judge_qa"], judge_model="demo:judge").evaluate()
+    again = evaluator(
+        Agent(), tmp_path, metrics=["llm_judge_qa"], judge_model="demo:judge"
+    ).evaluate()
     assert again["num_examples"] == 3
 
 
@@ -444,7 +497,10 @@ def test_one_agent_on_two_datasets_keeps_both_results(tmp_path: Path) -> None:
 
 
 def test_questions_without_answers_are_errors_of_the_metrics(tmp_path: Path) -> None:
-    rows = [{"id": 0, "question": MOON, "answers": []}, {"id": 1, "question": CAPITAL, "answers": "Paris"}]
+    rows = [
+        {"id": 0, "question": MOON, "answers": []},
+        {"id": 1, "question": CAPITAL, "answers": "Paris"},
+    ]
     result = evaluator(Agent(), tmp_path, dataset=rows, metrics=["exact_match"]).evaluate()
     assert (result["num_examples"], result["num_errors"]) == (2, 0)
     questions = written(tmp_path, "unknown_questions.json")["questions"]
@@ -474,7 +530,9 @@ def test_questions_without_answers_are_errors_of_the_metrics(tmp_path: Path) -> 
         ({"agent": SimpleNamespace(name="mute")}, "answers no questions"),
     ],
 )
-def test_a_mistake_is_named_before_anything_is_asked(settings: dict[str, Any], said: str, tmp_path: Path) -> None:
+def test_a_mistake_is_named_before_anything_is_asked(
+    settings: dict[str, Any], said: str, tmp_path: Path
+) -> None:
     agent = Agent()
     with pytest.raises(UserError) as caught:
         evaluator(settings.pop("agent", agent), tmp_path, **settings).evaluate()
@@ -492,6 +550,9 @@ def test_agents_are_told_apart_by_their_names() -> None:
 def test_comparing_agents_gives_the_results_of_each() -> None:
     agents = [Agent(), AsyncAgent("rag_model", {**WORKED, OTHER: "nobody"})]
     expected = {agent.name: Evaluator(agent, Questions(), METRICS).evaluate(2) for agent in agents}
-    assert Evaluator(agents[0], Questions(), METRICS).compare_agents(agents, num_examples=2) == expected
+    assert (
+        Evaluator(agents[0], Questions(), METRICS).compare_agents(agents, num_examples=2)
+        == expected
+    )
     assert compare_agents(agents, Questions(), METRICS, num_examples=2) == expected
     assert [one["f1"] for one in expected.values()] == pytest.approx([0.4, 0.9])

@@ -17,7 +17,9 @@ EXAMPLE = ROOT / "examples/new_output_structure"
 
 def converted(old: Path, new: Path) -> dict[str, str]:
     script = ROOT / "examples/convert_old_format.py"
-    done = subprocess.run([sys.executable, str(script), str(old), str(new)], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, str(script), str(old), str(new)], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return {path.name: path.read_text() for path in sorted(new.glob("*.json"))}
 
@@ -38,7 +40,10 @@ def test_the_example_is_what_the_converter_makes() -> None:
 
 def test_its_numbers_are_the_specs() -> None:
     found = load(EXAMPLE / "gemma_2b_baseline_summary.json")
-    assert found["overall_metrics"] == {"exact_match": pytest.approx(1 / 3), "f1": pytest.approx(0.6)}
+    assert found["overall_metrics"] == {
+        "exact_match": pytest.approx(1 / 3),
+        "f1": pytest.approx(0.6),
+    }
     assert found["metric_statistics"]["exact_match"]["std"] == pytest.approx(0.4714045208)
     assert found["metric_statistics"]["f1"]["std"] == pytest.approx(0.4320493799)
     row = json.loads((EXAMPLE / "gemma_2b_baseline_predictions.json").read_text())["predictions"][0]

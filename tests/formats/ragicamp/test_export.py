@@ -32,7 +32,9 @@ def answer(prompt):
 
 
 def export(source: Path, folder: Path, **params: Any) -> list[str]:
-    return writer.get("ragicamp")(Export(Tables(find_source(source)), "responses", folder), **params)
+    return writer.get("ragicamp")(
+        Export(Tables(find_source(source)), "responses", folder), **params
+    )
 
 
 def load(path: Path) -> Any:
@@ -40,7 +42,9 @@ def load(path: Path) -> Any:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.suffix == ".json"}
+    return {
+        path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.suffix == ".json"
+    }
 
 
 @pytest.fixture
@@ -49,7 +53,10 @@ def lab(tmp_path: Path) -> Lab:
     lab = Lab(tmp_path, items=5)
     lab.write("model.py", FLAKY.replace("answer", "calculator"))
     lab.config["models"] = [lab.model("one"), lab.model("org/two")]
-    lab.config["prompt_templates"] = {"plain": "What is {{question}}?", "polite": "Please: What is {{question}}?"}
+    lab.config["prompt_templates"] = {
+        "plain": "What is {{question}}?",
+        "polite": "Please: What is {{question}}?",
+    }
     lab.config["num_samples"] = lab.config.pop("sample_params")["num_samples"] + 1
     lab.config["max_retries"] = 0
     return lab
@@ -60,10 +67,17 @@ def test_two_models_two_templates_three_samples(lab: Lab) -> None:
     out = lab.folder / "rc"
     export(lab.folder / "out", out, dataset="sums")
     predictions = {load(path)["agent_name"]: load(path) for path in out.glob("*_predictions.json")}
-    wanted = {f"{m}_{t}_sample_{s}" for m in ("one", "org/two") for t in ("plain", "polite") for s in range(3)}
+    wanted = {
+        f"{m}_{t}_sample_{s}"
+        for m in ("one", "org/two")
+        for t in ("plain", "polite")
+        for s in range(3)
+    }
     assert set(predictions) == wanted
     assert (out / "one_plain_sample_0_predictions.json").exists()
-    assert all(path.parent == out for path in out.rglob("*.json")), "a slash in a name makes no folder"
+    assert all(path.parent == out for path in out.rglob("*.json")), (
+        "a slash in a name makes no folder"
+    )
     by_place = {
         (r["model_name"], r["metadata"]["prompt_template"], r["sample_index"], r["item_id"]): r
         for r in lab.read("responses.jsonl")
@@ -75,7 +89,12 @@ def test_two_models_two_templates_three_samples(lab: Lab) -> None:
         assert (found["dataset_name"], found["num_examples"], found["num_errors"]) == ("sums", 5, 1)
         assert [row["question_id"] for row in found["predictions"]] == [f"q{n}" for n in range(5)]
         for row in found["predictions"]:
-            place = (found["model_name"], found["prompt_template"], found["sample_index"], row["question_id"])
+            place = (
+                found["model_name"],
+                found["prompt_template"],
+                found["sample_index"],
+                row["question_id"],
+            )
             response = by_place[place]
             if row["question_id"] == "q3":
                 assert row["prediction"].startswith("[ERROR: ")
@@ -98,7 +117,11 @@ def test_the_statistics_are_those_of_the_predictions(lab: Lab) -> None:
             for metric, found in summary["metric_statistics"].items():
                 values = [row["metrics"][metric] for row in load(path)["predictions"]]
                 values = [value for value in values if value is not None]
-                assert found["mean"] == summary["overall_metrics"][metric] == pytest.approx(statistics.fmean(values))
+                assert (
+                    found["mean"]
+                    == summary["overall_metrics"][metric]
+                    == pytest.approx(statistics.fmean(values))
+                )
                 assert (found["min"], found["max"], found["count"]) == (min(values), max(values), 4)
                 assert found["std"] == pytest.approx(statistics.pstdev(values))
                 assert found["median"] == pytest.approx(statistics.median(values))
@@ -182,7 +205,10 @@ def test_the_questions_never_shrink(tmp_path: Path) -> None:
     before = load(path)
     before["questions"].insert(1, {"id": "theirs", "question": "?", "more": [1]})
     path.write_text(json.dumps({**before, "split": "dev"}))
-    lab.rows = [{"id": "q9", "question": "9 + 1", "answer": "10"}, {**lab.rows[2], "ground_truth": {"answer": "9"}}]
+    lab.rows = [
+        {"id": "q9", "question": "9 + 1", "answer": "10"},
+        {**lab.rows[2], "ground_truth": {"answer": "9"}},
+    ]
     lab.run()
     export(tmp_path / "out", tmp_path / "rc")
     after = load(path)
@@ -192,7 +218,9 @@ def test_the_questions_never_shrink(tmp_path: Path) -> None:
     assert after["questions"][3]["expected_answer"] == "9"
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1, 2]", '{"dataset_name": "items", "questions": [{"id": "old", "que'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[1, 2]", '{"dataset_name": "items", "questions": [{"id": "old", "que']
+)
 def test_a_broken_questions_file_is_set_aside(tmp_path: Path, text: str) -> None:
     lab = Lab(tmp_path)
     lab.run()
@@ -209,14 +237,19 @@ def test_processes_side_by_side_lose_no_question(tmp_path: Path) -> None:
     for number in range(6):
         folder = tmp_path / f"run{number}"
         folder.mkdir()
-        items = [{"id": id, "data": {"question": id}, "ground_truth": "x"} for id in ("shared", f"own{number}")]
+        items = [
+            {"id": id, "data": {"question": id}, "ground_truth": "x"}
+            for id in ("shared", f"own{number}")
+        ]
         (folder / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in items))
         response = {"item_id": "shared", "model_name": f"agent{number}", "response": "x"}
         (folder / "responses.jsonl").write_text(json.dumps(response) + "\n")
     script = "import sys; from tests.formats.ragicamp.test_export import export; from pathlib import Path\n"
     script += "export(Path(sys.argv[1]), Path(sys.argv[2]), dataset='d')"
     children = [
-        subprocess.Popen([sys.executable, "-c", script, str(tmp_path / f"run{n}"), str(tmp_path / "rc")])
+        subprocess.Popen(
+            [sys.executable, "-c", script, str(tmp_path / f"run{n}"), str(tmp_path / "rc")]
+        )
         for n in range(6)
     ]
     assert [child.wait(60) for child in children] == [0] * 6
@@ -230,7 +263,9 @@ def test_labels_of_two_scorers_and_answers_without_a_verdict(tmp_path: Path) -> 
     folder = tmp_path / "out"
     folder.mkdir()
     (folder / "items.jsonl").write_text('{"id": "a", "data": "what?", "ground_truth": []}\n')
-    (folder / "responses.jsonl").write_text('{"item_id": "a", "model_name": "m", "response": "", "key": "k"}\n')
+    (folder / "responses.jsonl").write_text(
+        '{"item_id": "a", "model_name": "m", "response": "", "key": "k"}\n'
+    )
     base = {"item_id": "a", "model_name": "m", "responses": ["k"]}
     rows = [
         {**base, "label": "good", "scorer": "one", "score": 0.5},
@@ -239,7 +274,9 @@ def test_labels_of_two_scorers_and_answers_without_a_verdict(tmp_path: Path) -> 
         {**base, "label": "errored", "scorer": "one", "outcome": "errored", "error": "?"},
         {**base, "label": "match", "scorer": "one", "score": 1.0, "responses": ["k", "k2"]},
     ]
-    (folder / "evaluation_results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "evaluation_results.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows)
+    )
     notes = export(folder, tmp_path / "rc")
     (row,) = load(tmp_path / "rc/m_predictions.json")["predictions"]
     assert row["metrics"] == {"errored": None, "one.good": 0.5, "two.good": 1.0, "unparsed": 0.0}
@@ -288,7 +325,9 @@ def test_the_commands(shell: Shell) -> None:
     shell.config["outputs"] = ["ragicamp"]
     assert shell.run("--no-progress").code == 0
     assert (shell.out / "ragicamp/mock_predictions.json").exists()
-    done = shell.call("export", "out", "--format", "ragicamp", "-o", "rc", "--plain-names", "--set", "dataset=d")
+    done = shell.call(
+        "export", "out", "--format", "ragicamp", "-o", "rc", "--plain-names", "--set", "dataset=d"
+    )
     assert (done.code, done.said) == (0, "")
     assert (shell.folder / "rc/d_questions.json").exists()
     done = shell.call("import", "rc", "-o", "back")
@@ -301,7 +340,10 @@ def test_the_commands(shell: Shell) -> None:
     assert shell.call("trace", "back", "q0").code == 0
     for words, said in (
         (("export", "out", "--format", "ragicamp"), "name a folder with -o"),
-        (("export", "out", "--format", "csv", "--plain-names"), "csv has no parameter 'plain_names'"),
+        (
+            ("export", "out", "--format", "csv", "--plain-names"),
+            "csv has no parameter 'plain_names'",
+        ),
         (("import", "nowhere", "-o", "x"), "there is no file or folder 'nowhere'"),
         (("import", "out/config.yaml", "-o", "x"), "holds nothing that can be imported"),
         (("import", "rc", "-o", "x", "--from", "ragikamp"), "did you mean 'ragicamp'?"),

@@ -12,7 +12,16 @@ from assay.engine.experiment.imports.results import Imported, import_results
 from assay.errors import UserError
 from assay.store.stores import FlatStore
 from tests.formats.ragicamp import generations
-from tests.formats.ragicamp.generations import AGENT, ANSWERS, COUNT, DATASET, EXACT, F1, QUESTIONS, SAID
+from tests.formats.ragicamp.generations import (
+    AGENT,
+    ANSWERS,
+    COUNT,
+    DATASET,
+    EXACT,
+    F1,
+    QUESTIONS,
+    SAID,
+)
 
 SUFFIXES = (".json", "_metrics.json", "_metrics.txt", "_per_question.json", "_per_question.csv")
 SUBSETS = list(chain.from_iterable(combinations(SUFFIXES, count) for count in range(1, 6)))
@@ -45,7 +54,9 @@ def test_all_generations_tell_the_same(tmp_path: Path, name: str) -> None:
     assert [item["data"]["question"] for item in items] == QUESTIONS
     assert [item["ground_truth"] for item in items] == ANSWERS
     responses = rows(out, "responses.jsonl")
-    assert [(row["item_id"], row["response"]) for row in responses] == list(zip(ids, SAID, strict=True))
+    assert [(row["item_id"], row["response"]) for row in responses] == list(
+        zip(ids, SAID, strict=True)
+    )
     assert {(row["model_name"], row["outcome"]) for row in responses} == {(AGENT, "ok")}
     assert {row["metadata"]["model_id"] for row in responses} == {AGENT}
     assert {row["timestamp"] for row in responses} == {1761838245.123456}
@@ -63,7 +74,9 @@ def test_what_came_along_is_kept(tmp_path: Path) -> None:
     assert first["metadata"]["steps"] == [{"type": "generate", "timing_ms": 3.5}]
     assert (first["metadata"]["retriever"], first["metadata"]["top_k"]) == ("dense", 5)
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())
-    assert manifest["run"]["metadata"]["ragicamp"]["overall_metrics"][AGENT] == generations.overall()
+    assert (
+        manifest["run"]["metadata"]["ragicamp"]["overall_metrics"][AGENT] == generations.overall()
+    )
 
 
 @pytest.mark.parametrize("kept", SUBSETS, ids="+".join)
@@ -77,7 +90,10 @@ def test_any_subset_of_the_five_files(tmp_path: Path, kept: tuple[str, ...]) -> 
             imported(source, out)
         return
     result = imported(source, out)
-    has_answers, has_scores = ".json" in kept, bool({"_per_question.json", "_per_question.csv"} & set(kept))
+    has_answers, has_scores = (
+        ".json" in kept,
+        bool({"_per_question.json", "_per_question.csv"} & set(kept)),
+    )
     named = {".json", "_metrics.json", "_metrics.txt", "_per_question.json"} & set(kept)
     assert result.agents == [AGENT if named else "gemma2b_baseline_results"]
     assert result.items == COUNT
@@ -88,7 +104,9 @@ def test_any_subset_of_the_five_files(tmp_path: Path, kept: tuple[str, ...]) -> 
 
 
 def test_lists_in_an_old_summary_go_to_their_questions(tmp_path: Path) -> None:
-    generations.five_files(tmp_path / "src", bleurt=0.5, bleurt_scores=[0.25, 0.5, 0.75], individual_scores=[1.0])
+    generations.five_files(
+        tmp_path / "src", bleurt=0.5, bleurt_scores=[0.25, 0.5, 0.75], individual_scores=[1.0]
+    )
     result = imported(tmp_path / "src", tmp_path / "out")
     assert list(scores(tmp_path / "out", "bleurt").values()) == [0.25, 0.5, 0.75]
     assert "llm_judge_score" in result.notes[0], "a list of another length is not guessed at"
@@ -107,7 +125,9 @@ def test_old_scores_in_another_order(tmp_path: Path) -> None:
 def test_the_neighbours_scores_of_an_error_are_put_back(tmp_path: Path) -> None:
     """RAGiCamp wrote the scores of [error, Paris, wrong] as [that of Paris, that of wrong, none]."""
     said = ["[ERROR: out of memory]", "Paris", "wrong"]
-    generations.experiment(tmp_path / "src", said=said, scores=[{"exact_match": 1.0}, {"exact_match": 0.0}, {}])
+    generations.experiment(
+        tmp_path / "src", said=said, scores=[{"exact_match": 1.0}, {"exact_match": 0.0}, {}]
+    )
     result = imported(tmp_path / "src", tmp_path / "out")
     assert scores(tmp_path / "out", "exact_match") == {"1": 1.0, "2": 0.0}
     assert "2 scores stood beside their neighbours' answers" in result.notes[0]
@@ -117,7 +137,9 @@ def test_the_neighbours_scores_of_an_error_are_put_back(tmp_path: Path) -> None:
 
 def test_scores_that_stand_right_stay(tmp_path: Path) -> None:
     said = ["[ERROR: x]", "Paris", "wrong"]
-    generations.experiment(tmp_path / "src", said=said, scores=[{}, {"exact_match": 1.0}, {"exact_match": 0.0}])
+    generations.experiment(
+        tmp_path / "src", said=said, scores=[{}, {"exact_match": 1.0}, {"exact_match": 0.0}]
+    )
     result = imported(tmp_path / "src", tmp_path / "out")
     assert scores(tmp_path / "out", "exact_match") == {"1": 1.0, "2": 0.0}
     assert result.notes == []
@@ -192,8 +214,12 @@ def test_a_half_written_file_gives_what_is_whole(tmp_path: Path, share: float) -
 
 def test_what_others_write_into_json(tmp_path: Path) -> None:
     path = generations.three_files(tmp_path / "src", said=["x", None, {"answer": "Paris"}])
-    text = path.read_text().replace('"f1": 0.8', '"f1": NaN, "bleu": null, "judge": {"why": "so"}, "ok": true', 1)
-    text = text.replace('"tokens": 0', '"tokens": 123456789012345678901234567890, "half": "\\ud800"')
+    text = path.read_text().replace(
+        '"f1": 0.8', '"f1": NaN, "bleu": null, "judge": {"why": "so"}, "ok": true', 1
+    )
+    text = text.replace(
+        '"tokens": 0', '"tokens": 123456789012345678901234567890, "half": "\\ud800"'
+    )
     path.write_text("\ufeff" + text, encoding="utf-8")
     result = imported(tmp_path / "src", tmp_path / "out")
     found = rows(tmp_path / "out", "responses.jsonl")
@@ -201,7 +227,9 @@ def test_what_others_write_into_json(tmp_path: Path) -> None:
     assert [row["outcome"] for row in found] == ["ok", "skipped", "ok"]
     assert found[0]["metadata"]["tokens"] == 123456789012345678901234567890.0
     first = {
-        row["label"]: row for row in rows(tmp_path / "out", "evaluation_results.jsonl") if row["item_id"] == "nq_0"
+        row["label"]: row
+        for row in rows(tmp_path / "out", "evaluation_results.jsonl")
+        if row["item_id"] == "nq_0"
     }
     assert (first["f1"]["outcome"], first["bleu"]["outcome"]) == ("errored", "errored")
     assert first["judge"]["value"] == {"why": "so"}
@@ -223,7 +251,9 @@ def test_again_does_nothing_and_a_change_is_read(tmp_path: Path) -> None:
     imported(tmp_path / "src", tmp_path / "out")
     before = {file.name: file.stat().st_mtime_ns for file in (tmp_path / "out").glob("*.jsonl")}
     imported(tmp_path / "src", tmp_path / "out")
-    assert before == {file.name: file.stat().st_mtime_ns for file in (tmp_path / "out").glob("*.jsonl")}
+    assert before == {
+        file.name: file.stat().st_mtime_ns for file in (tmp_path / "out").glob("*.jsonl")
+    }
     path.write_text(path.read_text().replace("Paris.", "Lyon!!"))
     imported(tmp_path / "src", tmp_path / "out")
     assert rows(tmp_path / "out", "responses.jsonl")[2]["response"] == "Lyon!!"
@@ -246,7 +276,12 @@ def test_imported_rows_are_scored_again_and_aggregated(tmp_path: Path) -> None:
     metrics = [{"name": name, "type": name, "facets": ["model_name"]} for name in ("mean", "std")]
     metrics[1]["params"] = {"ddof": 0}  # type: ignore[assignment]
     result = assay.evaluate(
-        out, {"evaluation_methods": ["ragicamp.exact_match", "ragicamp.f1"], "metrics": metrics, "name": "again"}
+        out,
+        {
+            "evaluation_methods": ["ragicamp.exact_match", "ragicamp.f1"],
+            "metrics": metrics,
+            "name": "again",
+        },
     )
     found = {(row["label"], row["metric_name"]): row["value"] for row in result.metrics}
     assert found["ragicamp.exact_match", "mean"] == pytest.approx(1 / 3)
@@ -274,7 +309,14 @@ def test_questions_are_a_dataset_of_a_config(tmp_path: Path) -> None:
     (tmp_path / "m.py").write_text("def answer(prompt):\n    return 'Paris'\n")
     config = {
         "dataset": {"type": "ragicamp", "path": str(tmp_path / "src")},
-        "models": [{"name": "p", "type": "python", "path": str(tmp_path / "m.py"), "function_name": "answer"}],
+        "models": [
+            {
+                "name": "p",
+                "type": "python",
+                "path": str(tmp_path / "m.py"),
+                "function_name": "answer",
+            }
+        ],
         "evaluation_methods": ["squad.exact_match"],
         "metrics": ["mean"],
         "output_dir": str(tmp_path / "out"),

@@ -33,7 +33,9 @@ def rows_of(ids: list[str], samples: int, keys: bool = True) -> tuple[list[Row],
         responses.append({**place, "response": f"{id}{sample}", **({"key": key} if keys else {})})
         for label in ("f1", "em"):
             score = {"label": label, "score": number * (1.0 if label == "f1" else 0.5)}
-            evaluations.append({**place, **score, "scorer": label, **({"responses": [key]} if keys else {})})
+            evaluations.append(
+                {**place, **score, "scorer": label, **({"responses": [key]} if keys else {})}
+            )
     return responses, evaluations
 
 
@@ -42,15 +44,22 @@ def joined(folder: Path, samples: Any) -> Any:
     rows = Joining(Tables(find_source(folder)), means=samples == "mean")
     found: dict[int, Any] = {}
     for group in rows.series():
-        cases = [(row["response"], {name: one["score"] for name, one in of}) for row, of in rows.cases(group)]
-        assert group.count == (len(cases) if samples == "separate" else len(list(rows.by_item(group))))
+        cases = [
+            (row["response"], {name: one["score"] for name, one in of})
+            for row, of in rows.cases(group)
+        ]
+        assert group.count == (
+            len(cases) if samples == "separate" else len(list(rows.by_item(group)))
+        )
         found[max(group.address.sample, 0)] = cases
     return found
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data(), st.booleans(), st.integers(1, 3), st.sampled_from(["separate", "mean"]))
-def test_any_order_gives_what_a_join_by_hand_gives(data: st.DataObject, keys: bool, count: int, samples: str) -> None:
+def test_any_order_gives_what_a_join_by_hand_gives(
+    data: st.DataObject, keys: bool, count: int, samples: str
+) -> None:
     items = ["b", "a", "d", "c"]
     lost = data.draw(st.sampled_from([[], ["lost"]]))
     responses, evaluations = rows_of([*items, *lost], count, keys)
@@ -63,13 +72,18 @@ def test_any_order_gives_what_a_join_by_hand_gives(data: st.DataObject, keys: bo
     if data.draw(st.booleans()):
         evaluations = data.draw(st.permutations(evaluations))
     with TemporaryDirectory() as temporary:
-        assert joined(write(Path(temporary, "out"), items, responses, evaluations), samples) == expected
+        assert (
+            joined(write(Path(temporary, "out"), items, responses, evaluations), samples)
+            == expected
+        )
 
 
 def test_evaluations_of_answers_that_are_gone_are_left_out(tmp_path: Path) -> None:
     responses, evaluations = rows_of(["a", "b", "c"], 1)
     folder = write(tmp_path / "out", ["a", "b", "c"], [responses[0], responses[2]], evaluations)
-    assert joined(folder, "separate") == {0: [("a0", {"em": 0.0, "f1": 0.0}), ("c0", {"em": 1.0, "f1": 2.0})]}
+    assert joined(folder, "separate") == {
+        0: [("a0", {"em": 0.0, "f1": 0.0}), ("c0", {"em": 1.0, "f1": 2.0})]
+    }
 
 
 def test_items_that_are_gone_stay_apart_in_the_mean(tmp_path: Path) -> None:
@@ -78,7 +92,10 @@ def test_items_that_are_gone_stay_apart_in_the_mean(tmp_path: Path) -> None:
     export(folder, tmp_path / "rc", samples="mean")
     found = load(tmp_path / "rc" / "m_predictions.json")
     assert found["num_examples"] == 3
-    assert {row["question_id"]: (row["predictions"], row["metrics"]["f1"]) for row in found["predictions"]} == {
+    assert {
+        row["question_id"]: (row["predictions"], row["metrics"]["f1"])
+        for row in found["predictions"]
+    } == {
         "a": (["a0", "a1"], 0.5),
         "x": (["x0", "x1"], 2.5),
         "y": (["y0", "y1"], 4.5),

@@ -32,9 +32,14 @@ def test_a_flat_summary_keeps_its_metrics(tmp_path: Path, metric: str) -> None:
 def test_imported_batch_values_are_not_replaced(tmp_path: Path) -> None:
     generations.three_files(tmp_path / "src")
     file = tmp_path / f"src/{AGENT}_summary.json"
-    file.write_text(json.dumps({**load(file), "overall_metrics": {"f1": 0.61, "corpus_bleu": 17.5}}))
+    file.write_text(
+        json.dumps({**load(file), "overall_metrics": {"f1": 0.61, "corpus_bleu": 17.5}})
+    )
     summary = summary_of(tmp_path / "src", tmp_path)
-    assert (summary["overall_metrics"]["f1"], summary["overall_metrics"]["corpus_bleu"]) == (0.61, 17.5)
+    assert (summary["overall_metrics"]["f1"], summary["overall_metrics"]["corpus_bleu"]) == (
+        0.61,
+        17.5,
+    )
     assert summary["metric_statistics"]["f1"]["mean"] == pytest.approx(0.6)
 
 
@@ -48,13 +53,23 @@ def test_new_scores_do_not_get_the_imported_batch_values(tmp_path: Path) -> None
     assert summary["overall_metrics"]["f1"] == summary["metric_statistics"]["f1"]["mean"] != 0.6
 
 
-@pytest.mark.parametrize(("on_error", "mean", "shown"), [("exclude", 1.0, None), ("wrong", 0.75, 0.0)])
-def test_the_experiments_policy_and_level(tmp_path: Path, on_error: str, mean: float, shown: float | None) -> None:
+@pytest.mark.parametrize(
+    ("on_error", "mean", "shown"), [("exclude", 1.0, None), ("wrong", 0.75, 0.0)]
+)
+def test_the_experiments_policy_and_level(
+    tmp_path: Path, on_error: str, mean: float, shown: float | None
+) -> None:
     lab = Lab(tmp_path)
     lab.write(
-        "model.py", "def calculator(prompt):\n    assert '3 + 1' not in prompt\n    return str(eval(prompt[8:-1]))\n"
+        "model.py",
+        "def calculator(prompt):\n    assert '3 + 1' not in prompt\n    return str(eval(prompt[8:-1]))\n",
     )
-    lab.config |= {"sample_params": {}, "policy": {"on_error": on_error}, "ci_level": 0.8, "max_retries": 0}
+    lab.config |= {
+        "sample_params": {},
+        "policy": {"on_error": on_error},
+        "ci_level": 0.8,
+        "max_retries": 0,
+    }
     lab.run()
     export(tmp_path / "out", tmp_path / "rc")
     statistics = load(tmp_path / "rc/calculator_summary.json")["metric_statistics"]["exact_match"]
@@ -82,7 +97,10 @@ def test_changed_answers_are_named(tmp_path: Path) -> None:
     export(tmp_path / "out", tmp_path / "rc")
     lab.rows[2]["ground_truth"] = {"answer": "9"}
     lab.run()
-    assert "items_questions.json had other answers to 'q2'" in export(tmp_path / "out", tmp_path / "rc")[0]
+    assert (
+        "items_questions.json had other answers to 'q2'"
+        in export(tmp_path / "out", tmp_path / "rc")[0]
+    )
     assert export(tmp_path / "out", tmp_path / "rc") == []
 
 
@@ -90,10 +108,15 @@ def test_changed_answers_are_named(tmp_path: Path) -> None:
 def test_an_error_is_marked_once(tmp_path: Path, text: str) -> None:
     generations.three_files(tmp_path / "src", said=["Paris", text, "Paris"])
     import_results(tmp_path / "src", tmp_path / "out")
-    rows = [json.loads(line) for line in (tmp_path / "out/responses.jsonl").read_text().splitlines()]
+    rows = [
+        json.loads(line) for line in (tmp_path / "out/responses.jsonl").read_text().splitlines()
+    ]
     assert rows[1]["error"] == "boom [1]"
     export(tmp_path / "out", tmp_path / "rc")
-    assert load(tmp_path / f"rc/{AGENT}_predictions.json")["predictions"][1]["prediction"] == "[ERROR: boom [1]]"
+    assert (
+        load(tmp_path / f"rc/{AGENT}_predictions.json")["predictions"][1]["prediction"]
+        == "[ERROR: boom [1]]"
+    )
 
 
 def test_the_documents_loops_over_a_summary_survive_null(tmp_path: Path) -> None:
@@ -105,8 +128,13 @@ def test_the_documents_loops_over_a_summary_survive_null(tmp_path: Path) -> None
         row["metrics"]["bleurt"] = None
     file.write_text(json.dumps(predictions))
     summary = summary_of(tmp_path / "src", tmp_path)
-    assert [f"{name}: {value:.4f}" for name, value in summary["overall_metrics"].items()][-1] == "f1: 0.6000"
-    assert {name: f"{of['min']:.2f} - {of['max']:.2f}" for name, of in summary["metric_statistics"].items()} == {
+    assert [f"{name}: {value:.4f}" for name, value in summary["overall_metrics"].items()][
+        -1
+    ] == "f1: 0.6000"
+    assert {
+        name: f"{of['min']:.2f} - {of['max']:.2f}"
+        for name, of in summary["metric_statistics"].items()
+    } == {
         "exact_match": "0.00 - 1.00",
         "f1": "0.00 - 1.00",
     }

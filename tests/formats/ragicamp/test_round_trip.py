@@ -21,7 +21,9 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(texts, inner, max_size=2),
     max_leaves=4,
 )
-objects = st.dictionaries(texts | st.sampled_from(["question", "id", "answer", "metrics"]), values, max_size=3)
+objects = st.dictionaries(
+    texts | st.sampled_from(["question", "id", "answer", "metrics"]), values, max_size=3
+)
 scores = st.none() | st.floats(-1, 1)
 
 
@@ -29,7 +31,14 @@ scores = st.none() | st.floats(-1, 1)
 def experiments(draw: st.DrawFn) -> tuple[list[Any], list[Response], list[Evaluation]]:
     ids = draw(st.lists(texts.filter(bool), min_size=1, max_size=4, unique=True))
     items = [
-        normalise({"id": id, "data": draw(values | objects), "ground_truth": draw(values), "metadata": draw(objects)})
+        normalise(
+            {
+                "id": id,
+                "data": draw(values | objects),
+                "ground_truth": draw(values),
+                "metadata": draw(objects),
+            }
+        )
         for id in ids
     ]
     responses: list[Response] = []
@@ -38,9 +47,14 @@ def experiments(draw: st.DrawFn) -> tuple[list[Any], list[Response], list[Evalua
     for model, template, task, sample in draw(st.lists(cells, min_size=1, max_size=4, unique=True)):
         for id in draw(st.lists(st.sampled_from(ids), min_size=1, unique=True)):
             key = f"{len(responses):032x}"
-            metadata = {**draw(objects), **({} if template is None else {"prompt_template": template})}
+            metadata = {
+                **draw(objects),
+                **({} if template is None else {"prompt_template": template}),
+            }
             metadata = (
-                metadata if template is not None else {k: v for k, v in metadata.items() if k != "prompt_template"}
+                metadata
+                if template is not None
+                else {k: v for k, v in metadata.items() if k != "prompt_template"}
             )
             response = Response(
                 item_id=id,
@@ -96,13 +110,18 @@ def stored(folder: Path, name: str) -> list[Any]:
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(experiments())
-def test_export_then_import_is_the_same(experiment: tuple[list[Any], list[Response], list[Evaluation]]) -> None:
+def test_export_then_import_is_the_same(
+    experiment: tuple[list[Any], list[Response], list[Evaluation]],
+) -> None:
     items, responses, evaluations = experiment
     with TemporaryDirectory() as temporary:
         source, files, back = (Path(temporary, name) for name in ("source", "files", "back"))
         source.mkdir()
         (source / "items.jsonl").write_bytes(b"".join(encode_item(item) + b"\n" for item in items))
-        for name, rows in (("responses.jsonl", responses), ("evaluation_results.jsonl", evaluations)):
+        for name, rows in (
+            ("responses.jsonl", responses),
+            ("evaluation_results.jsonl", evaluations),
+        ):
             (source / name).write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
         export(source, files)
         (found,) = import_results(files, back)

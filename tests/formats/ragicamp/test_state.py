@@ -45,14 +45,18 @@ def test_settings_that_differ_are_seen(first: dict[str, Any], second: dict[str, 
 
 
 def test_what_differs_from_process_to_process_is_not_seen() -> None:
-    thing = Settings(lock=threading.Lock(), thread=threading.current_thread(), event=threading.Event())
+    thing = Settings(
+        lock=threading.Lock(), thread=threading.current_thread(), event=threading.Event()
+    )
     thing.__dict__["self"] = thing
     assert state_of(thing) == state_of(thing)
     assert "0x" not in repr(state_of(thing))
 
 
 def test_an_object_may_know_better() -> None:
-    assert state_of(Settings(identity={"v": 1}, memory=[1])) == state_of(Settings(identity={"v": 1}, memory=[2]))
+    assert state_of(Settings(identity={"v": 1}, memory=[1])) == state_of(
+        Settings(identity={"v": 1}, memory=[2])
+    )
     assert state_of(Settings(identity={"v": 1})) != state_of(Settings(identity={"v": 2}))
     held = [Settings(model=Settings(identity="gemma", calls=calls)) for calls in (1, 2)]
     assert state_of(held[0]) == state_of(held[1])
@@ -69,7 +73,9 @@ def test_code_without_a_file_is_seen() -> None:
 
 
 def test_it_is_the_same_in_another_process(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("class Agent:\n    def __init__(self):\n        self.words = {'b', 'a', 'c'}\n")
+    (tmp_path / "mine.py").write_text(
+        "class Agent:\n    def __init__(self):\n        self.words = {'b', 'a', 'c'}\n"
+    )
     script = "from mine import Agent; from assay.formats.ragicamp.state import state_of; print(state_of(Agent()))"
     said = {
         subprocess.run(

@@ -37,7 +37,10 @@ def test_after_the_evaluator(tmp_path: Path, outputs: dict[str, dict[str, Any]])
     folders = [tmp_path / "outputs/.assay/natural_questions" / name for name in outputs]
     for (name, result), folder in zip(outputs.items(), folders, strict=True):
         stored = {row["metric_name"]: row for row in shell_rows(shell, folder)}
-        assert stored["longest.compute"]["overall_metrics"] == {"longest": result["longest"], "answers": 3.0}
+        assert stored["longest.compute"]["overall_metrics"] == {
+            "longest": result["longest"],
+            "answers": 3.0,
+        }
         rows = read_by_every_verb(shell, folder, item="0", label="f1")
         assert {row["label"]: row["value"] for row in rows if row["label"] in METRICS} == {
             metric: result[metric] for metric in METRICS

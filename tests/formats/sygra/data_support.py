@@ -18,7 +18,9 @@ def load(dotted: str, where: str) -> Any:
     """Stands in for the loader of task folders."""
     module, _, name = dotted.rpartition(".")
     try:
-        return getattr(transforms if dotted.startswith(SHIPPED) else importlib.import_module(module), name)
+        return getattr(
+            transforms if dotted.startswith(SHIPPED) else importlib.import_module(module), name
+        )
     except (ImportError, AttributeError) as error:
         raise UserError(f"{dotted!r} cannot be imported: {error}", where=where) from None
 
@@ -37,7 +39,9 @@ def disk(path: str, *transformations: Any, **more: Any) -> dict[str, Any]:
     return {"type": "disk", "file_path": path, "transformations": list(transformations), **more}
 
 
-def read(base: Path, source: Any, *, id_column: str | None = None, **options: Any) -> list[dict[str, Any]]:
+def read(
+    base: Path, source: Any, *, id_column: str | None = None, **options: Any
+) -> list[dict[str, Any]]:
     config = {"source": source, "id_column": id_column}
     return list(open_records(config, base=base, load=load, **options))
 

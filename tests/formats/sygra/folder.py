@@ -28,7 +28,8 @@ class Folder:
             "SYGRA_EVAL_MODEL_MODEL": "openai/mock",
         }
         self.records: Any = [
-            {"id": f"q{n}", "question": f"What is {n} + 1?", "answer": str(n + 1)} for n in range(records)
+            {"id": f"q{n}", "question": f"What is {n} + 1?", "answer": str(n + 1)}
+            for n in range(records)
         ]
         self.graph: dict[str, Any] = {
             "data_config": {"source": {"type": "disk", "file_path": "tasks/qa/data.json"}},
@@ -57,7 +58,8 @@ class Folder:
             },
             "output_config": {
                 "output_map": {
-                    name: {"from": name} for name in ("id", "question", "predicted_answer", "exact_match_result")
+                    name: {"from": name}
+                    for name in ("id", "question", "predicted_answer", "exact_match_result")
                 }
             },
             "graph_post_process": [
@@ -88,12 +90,19 @@ class Folder:
 
     def save(self) -> None:
         self.write("tasks/qa/graph_config.yaml", yaml.safe_dump(self.graph, sort_keys=False))
-        self.write("tasks/qa/data.json", self.records if isinstance(self.records, str) else json.dumps(self.records))
+        self.write(
+            "tasks/qa/data.json",
+            self.records if isinstance(self.records, str) else json.dumps(self.records),
+        )
 
-    def start(self, *words: str, task: str = "qa", stdout: Any = subprocess.PIPE) -> "subprocess.Popen[str]":
+    def start(
+        self, *words: str, task: str = "qa", stdout: Any = subprocess.PIPE
+    ) -> "subprocess.Popen[str]":
         command = [*COMMAND, *self._saved(task, words)]
         environ = surrounding(**self.environ)
-        return subprocess.Popen(command, stdout=stdout, stderr=subprocess.PIPE, text=True, cwd=self.base, env=environ)
+        return subprocess.Popen(
+            command, stdout=stdout, stderr=subprocess.PIPE, text=True, cwd=self.base, env=environ
+        )
 
     def run(self, *words: str, task: str = "qa", seconds: float = 60.0) -> Ended:
         environ = surrounding(**self.environ)
@@ -117,7 +126,11 @@ class Folder:
         """The records of the only output file."""
         (path,) = [path for path in self.files("*output*.json*") if "Processor" not in path.name]
         text = path.read_text()
-        return json.loads(text) if path.suffix == ".json" else [json.loads(line) for line in text.splitlines()]
+        return (
+            json.loads(text)
+            if path.suffix == ".json"
+            else [json.loads(line) for line in text.splitlines()]
+        )
 
     def report(self) -> dict[str, Any]:
         (path,) = self.files("*MetricCollatorPostProcessor*.json")

@@ -17,7 +17,16 @@ from assay.formats.sygra.metrics import (
 )
 from assay.formats.sygra.metrics.aggregate import StepEfficiencyMetric
 
-BUILT_IN = ["accuracy", "f1_score", "pass@k", "pass^k", "pass_at_k", "precision", "recall", "step_efficiency"]
+BUILT_IN = [
+    "accuracy",
+    "f1_score",
+    "pass@k",
+    "pass^k",
+    "pass_at_k",
+    "precision",
+    "recall",
+    "step_efficiency",
+]
 NEEDS = {
     "precision": {"predicted_key": "text"},
     "recall": {"golden_key": "text"},
@@ -39,7 +48,9 @@ CASES = st.lists(st.tuples(LABELS, LABELS, st.booleans()), max_size=12)
 
 
 def results(*cases: tuple[Any, Any, bool]) -> list[UnitMetricResult]:
-    return [UnitMetricResult(right, {"text": golden}, {"text": said}) for golden, said, right in cases]
+    return [
+        UnitMetricResult(right, {"text": golden}, {"text": said}) for golden, said, right in cases
+    ]
 
 
 def verdicts(*right: bool) -> list[UnitMetricResult]:
@@ -47,7 +58,9 @@ def verdicts(*right: bool) -> list[UnitMetricResult]:
 
 
 def calculated(name: str, given: list[UnitMetricResult], **params: Any) -> dict[str, Any]:
-    return AggregatorMetricRegistry.get_metric(name, **(params or NEEDS.get(name, {}))).calculate(given)
+    return AggregatorMetricRegistry.get_metric(name, **(params or NEEDS.get(name, {}))).calculate(
+        given
+    )
 
 
 # ---- the worked numbers
@@ -55,7 +68,9 @@ def calculated(name: str, given: list[UnitMetricResult], **params: Any) -> dict[
 
 def test_accuracy() -> None:
     assert calculated("accuracy", results(*WORKED), key="text") == {"accuracy": 4 / 6}
-    assert calculated("accuracy", [UnitMetricResult(1, {}, {}), UnitMetricResult("", {}, {})]) == {"accuracy": 0.5}  # type: ignore[arg-type]
+    assert calculated("accuracy", [UnitMetricResult(1, {}, {}), UnitMetricResult("", {}, {})]) == {
+        "accuracy": 0.5
+    }  # type: ignore[arg-type]
 
 
 def test_precision() -> None:
@@ -81,7 +96,12 @@ def test_f1_score() -> None:
 def test_the_five_rows_of_the_classification_task() -> None:
     golden = ["Music", "Music", "Politics", "Politics", "Video games"]
     said = ["Music", "music", "Politics", "Other", "Video games"]
-    given_ = results(*[(one, other, one.lower() == other.lower()) for one, other in zip(golden, said, strict=True)])
+    given_ = results(
+        *[
+            (one, other, one.lower() == other.lower())
+            for one, other in zip(golden, said, strict=True)
+        ]
+    )
     assert calculated("accuracy", given_)["accuracy"] == 0.8
     assert calculated("precision", given_)["average_precision"] == pytest.approx(0.8)
     assert calculated("recall", given_)["average_recall"] == pytest.approx(0.8333, abs=5e-5)
@@ -92,13 +112,19 @@ def test_pass_at_k() -> None:
     found = calculated("pass@k", verdicts(True, True, False, False, False))
     assert found == pytest.approx({"pass@1": 0.4, "pass@2": 0.7, "pass@3": 0.9})
     assert calculated("pass_at_k", verdicts(True, True, False, False, False)) == found
-    assert calculated("pass@k", verdicts(True, True), k=3) == {"pass@1": 1.0, "pass@2": 1.0, "pass@3": 0.0}
+    assert calculated("pass@k", verdicts(True, True), k=3) == {
+        "pass@1": 1.0,
+        "pass@2": 1.0,
+        "pass@3": 0.0,
+    }
     assert calculated("pass@k", verdicts(True), k=0) == {}
 
 
 def test_pass_at_k_pools_all_problems() -> None:
     """Two steps, one always right and one always wrong, three tries each."""
-    assert calculated("pass@k", verdicts(*[True] * 3, *[False] * 3))["pass@3"] == pytest.approx(0.95)
+    assert calculated("pass@k", verdicts(*[True] * 3, *[False] * 3))["pass@3"] == pytest.approx(
+        0.95
+    )
 
 
 def test_pass_at_k_of_a_million() -> None:
@@ -122,8 +148,13 @@ def test_the_older_payloads() -> None:
         metric = AggregatorMetricRegistry.get_metric(name, k=k)
         return metric.older(metric.calculate(given), len(given))
 
-    assert older("pass@k", verdicts(True, True, False, False, False), 2) == pytest.approx({"pass@k": 0.7})
-    assert older("pass^k", verdicts(True, True, True, False), 2) == {"success_rate": 0.75, "pass^k": 0.5625}
+    assert older("pass@k", verdicts(True, True, False, False, False), 2) == pytest.approx(
+        {"pass@k": 0.7}
+    )
+    assert older("pass^k", verdicts(True, True, True, False), 2) == {
+        "success_rate": 0.75,
+        "pass^k": 0.5625,
+    }
     assert older("pass@k", [], 2) == {"pass@k": 0.0}
     assert older("pass^k", [], 2) == {"success_rate": 0.0, "pass^k": 0.0}
     with pytest.raises(ValueError, match="k = 3, but there are 2 results"):
@@ -150,7 +181,9 @@ def test_step_efficiency() -> None:
         "never_correct": 1,
         "avg_retries_when_correct": 0.5,
     }
-    assert calculated("step_efficiency", given_, penalty_per_retry=1)["step_efficiency"] == pytest.approx(1 / 3)
+    assert calculated("step_efficiency", given_, penalty_per_retry=1)[
+        "step_efficiency"
+    ] == pytest.approx(1 / 3)
 
 
 @pytest.mark.parametrize(
@@ -211,9 +244,15 @@ def test_a_second_calculation_forgets_the_first(name: str) -> None:
 
 
 def test_rows_without_the_key_are_left_out_and_labels_are_texts() -> None:
-    given_ = [*results((None, None, True), (1, 1, True)), UnitMetricResult(False, {}, {"other": "x"})]
+    given_ = [
+        *results((None, None, True), (1, 1, True)),
+        UnitMetricResult(False, {}, {"other": "x"}),
+    ]
     assert calculated("precision", given_)["precision_per_class"] == {"None": 1.0, "1": 1.0}
-    assert calculated("recall", given_) == {"average_recall": 1.0, "recall_per_class": {"None": 1.0, "1": 1.0}}
+    assert calculated("recall", given_) == {
+        "average_recall": 1.0,
+        "recall_per_class": {"None": 1.0, "1": 1.0},
+    }
 
 
 @settings(deadline=None)
@@ -232,14 +271,21 @@ def test_labels_by_their_definition(cases: list[tuple[Any, Any, bool]]) -> None:
 
     recalls, precisions = shares(0), shares(1)
     given_ = results(*cases)
-    found = {**calculated("precision", given_), **calculated("recall", given_), **calculated("f1_score", given_)}
+    found = {
+        **calculated("precision", given_),
+        **calculated("recall", given_),
+        **calculated("f1_score", given_),
+    }
     assert found["precision_per_class"] == precisions
     assert found["recall_per_class"] == recalls
     assert found["average_precision"] == pytest.approx(mean(precisions))
     assert found["average_recall"] == pytest.approx(mean(recalls))
     assert found["average_f1_score"] == pytest.approx(harmonic(mean(precisions), mean(recalls)))
     assert found["f1_score_per_class"] == pytest.approx(
-        {label: harmonic(precisions.get(label, 0), recalls.get(label, 0)) for label in recalls | precisions}
+        {
+            label: harmonic(precisions.get(label, 0), recalls.get(label, 0))
+            for label in recalls | precisions
+        }
     )
 
 
@@ -260,7 +306,10 @@ def test_steps_by_their_definition(tries: list[tuple[str, str, int, bool]], pena
     given_ = [step(right, mission_id=m, step_id=s, retry_number=n) for m, s, n, right in tries]
     found = calculated("step_efficiency", given_, penalty_per_retry=penalty)
     steps = {each[:2] for each in tries}
-    firsts = [min((n for m, s, n, right in tries if (m, s) == key and right), default=None) for key in steps]
+    firsts = [
+        min((n for m, s, n, right in tries if (m, s) == key and right), default=None)
+        for key in steps
+    ]
     done = [first for first in firsts if first is not None]
     values = [0.0 if first is None else max(0.0, 1 - first * penalty) for first in firsts]
     assert found == pytest.approx(
@@ -316,10 +365,16 @@ def test_a_metric_of_ones_own() -> None:
         def validate_config(self) -> None: ...
 
         def get_metadata(self) -> BaseMetricMetadata:
-            return BaseMetricMetadata(name="wrong", display_name="Wrong", description="The share that is wrong")
+            return BaseMetricMetadata(
+                name="wrong", display_name="Wrong", description="The share that is wrong"
+            )
 
         def calculate(self, results: list[UnitMetricResult]) -> dict[str, Any]:
-            return {"wrong": self._safe_divide(len(results) - self._count_correct(results), len(results))}
+            return {
+                "wrong": self._safe_divide(
+                    len(results) - self._count_correct(results), len(results)
+                )
+            }
 
     try:
         aggregator_metric("wrong")(Wrong)

@@ -23,13 +23,24 @@ SCORERS = [
     "scroll_direction",
     "typed_value_match",
 ]
-METRICS = ["accuracy", "f1_score", "pass@k", "pass^k", "pass_at_k", "precision", "recall", "step_efficiency"]
+METRICS = [
+    "accuracy",
+    "f1_score",
+    "pass@k",
+    "pass^k",
+    "pass_at_k",
+    "precision",
+    "recall",
+    "step_efficiency",
+]
 TEXTS = st.text(st.sampled_from("aAb \tß"), max_size=8)
 
 
 def score(name: str, golden: Any, predicted: Any, **params: Any) -> Score:
     bound = bind_scorer(registry.scorer.get(f"sygra.{name}"), params=params)
-    return bound.function(Item(id="i", ground_truth=golden), Response(item_id="i", output=predicted), **bound.params)
+    return bound.function(
+        Item(id="i", ground_truth=golden), Response(item_id="i", output=predicted), **bound.params
+    )
 
 
 def unit(name: str, golden: Any, predicted: Any, **params: Any) -> bool:
@@ -38,18 +49,25 @@ def unit(name: str, golden: Any, predicted: Any, **params: Any) -> bool:
 
 
 def test_every_metric_has_an_alias_with_a_version_of_its_own() -> None:
-    for kind, names, module in ((registry.scorer, SCORERS, scorer), (registry.metric, METRICS, metric)):
+    for kind, names, module in (
+        (registry.scorer, SCORERS, scorer),
+        (registry.metric, METRICS, metric),
+    ):
         for name in names:
             found = kind.get(f"sygra.{name}")
             assert found.__module__ == module.__name__
             assert found.__doc__
-            assert f"sygra.{name}" not in kind.names(), "what is listed does not depend on what was imported"
+            assert f"sygra.{name}" not in kind.names(), (
+                "what is listed does not depend on what was imported"
+            )
     assert UnitMetricRegistry.list_metrics() == SCORERS
 
 
 @settings(deadline=None)
 @given(TEXTS, TEXTS, st.booleans(), st.booleans())
-def test_texts_get_the_verdict_of_the_unit_metric(golden: str, predicted: str, case: bool, spaces: bool) -> None:
+def test_texts_get_the_verdict_of_the_unit_metric(
+    golden: str, predicted: str, case: bool, spaces: bool
+) -> None:
     sides = {"text": golden}, {"text": predicted}
     keys = {"golden_key": "text", "predicted_key": "text"}
     flags = {"case_sensitive": case, "normalize_whitespace": spaces}
@@ -57,7 +75,9 @@ def test_texts_get_the_verdict_of_the_unit_metric(golden: str, predicted: str, c
     assert found.passed is unit("exact_match", *sides, key="text", **flags)
     assert found.details == {"predicted": predicted, "expected": golden}
     fuzzy = {"threshold": 0.6, "case_sensitive": case}
-    assert score("fuzzy_match", *sides, **keys, **fuzzy).passed is unit("fuzzy_match", *sides, key="text", **fuzzy)
+    assert score("fuzzy_match", *sides, **keys, **fuzzy).passed is unit(
+        "fuzzy_match", *sides, key="text", **fuzzy
+    )
     assert score("typed_value_match", *sides).passed is unit("typed_value_match", *sides)
 
 

@@ -34,7 +34,9 @@ def params_null(folder: Folder) -> None:
 
 
 def two_metrics_of_one_name(folder: Folder) -> None:
-    folder.nodes["unit_metrics"]["unit_metrics_map"].append({"name": "exact_match", "params": {"key": "other"}})
+    folder.nodes["unit_metrics"]["unit_metrics_map"].append(
+        {"name": "exact_match", "params": {"key": "other"}}
+    )
 
 
 def unknown_unit_metric(folder: Folder) -> None:
@@ -83,7 +85,10 @@ def post_processor_without_process(folder: Folder) -> None:
 
 
 def post_processor_of_other_parameters(folder: Folder) -> None:
-    folder.write("tasks/qa/code.py", "class Mine:\n    def __init__(self, k): ...\n    def process(self, a, b): ...\n")
+    folder.write(
+        "tasks/qa/code.py",
+        "class Mine:\n    def __init__(self, k): ...\n    def process(self, a, b): ...\n",
+    )
     folder.graph["graph_post_process"] = [{"processor": "tasks.qa.code.Mine", "params": {"z": 1}}]
 
 
@@ -102,7 +107,11 @@ def sink_of_unknown_type(folder: Folder) -> None:
 @pytest.mark.parametrize(
     ("edit", "said", "where"),
     [
-        (unknown_node_type, "unknown node type 'lmm'", "graph_config.yaml: graph_config.nodes.ask.node_type"),
+        (
+            unknown_node_type,
+            "unknown node type 'lmm'",
+            "graph_config.yaml: graph_config.nodes.ask.node_type",
+        ),
         (edge_to_nowhere, "'unit_metric'", "graph_config.edges[1]"),
         (no_such_import, "'tasks.qa.missing.Post'", "graph_config.nodes.ask.post_process"),
         (no_such_class, "did you mean 'Psot'", "graph_config.nodes.ask.post_process"),
@@ -117,7 +126,11 @@ def sink_of_unknown_type(folder: Folder) -> None:
         (not_a_list, "list", "data.json"),
         (not_json, "JSON", "data.json"),
         (unknown_model, "the model 'evla_model' is not described", "models.yaml"),
-        (no_such_post_processor, "did you mean 'MetricCollatorPostProcessor'", "graph_post_process[0].processor"),
+        (
+            no_such_post_processor,
+            "did you mean 'MetricCollatorPostProcessor'",
+            "graph_post_process[0].processor",
+        ),
         (post_processor_without_process, "no method `process", "graph_post_process[0]"),
         (post_processor_of_other_parameters, "cannot be made", "graph_post_process[0].params"),
         (unknown_schema_type, "'strng'", "schema_config.fields[0].type"),
@@ -125,7 +138,9 @@ def sink_of_unknown_type(folder: Folder) -> None:
         (sink_of_unknown_type, "unknown sink type 'xls'", "data_config.sink"),
     ],
 )
-def test_what_is_wrong_is_said_before_anything_is_spent(folder: Folder, edit: Edit, said: str, where: str) -> None:
+def test_what_is_wrong_is_said_before_anything_is_spent(
+    folder: Folder, edit: Edit, said: str, where: str
+) -> None:
     edit(folder)
     before = stats(folder.url)["requests"]
     with pytest.raises(UserError) as caught:
@@ -151,7 +166,11 @@ def test_a_mistake_is_no_traceback_and_exit_code_2(folder: Folder) -> None:
 
 def looping(folder: Folder, code: str, path_map: dict[str, str]) -> list[dict[str, Any]]:
     folder.write("tasks/qa/code.py", code)
-    folder.nodes["count"] = {"node_type": "lambda", "lambda": "tasks.qa.code.count", "output_keys": ["n"]}
+    folder.nodes["count"] = {
+        "node_type": "lambda",
+        "lambda": "tasks.qa.code.count",
+        "output_keys": ["n"],
+    }
     folder.graph["graph_config"]["edges"] = [
         {"from": "START", "to": "count"},
         {"from": "count", "condition": "tasks.qa.code.further", "path_map": path_map},
@@ -173,7 +192,9 @@ def test_a_condition_that_returns_an_unknown_branch(folder: Folder) -> None:
 
 
 def test_an_endless_loop_ends(folder: Folder) -> None:
-    rows = looping(folder, COUNT + "def further(state): return 'count'\n", {"count": "count", "ask": "ask"})
+    rows = looping(
+        folder, COUNT + "def further(state): return 'count'\n", {"count": "count", "ask": "ask"}
+    )
     assert all("100 steps" in row["error"] for row in rows)
 
 

@@ -42,10 +42,17 @@ BOTH = {"predicted_key": "text", "golden_key": "text"}
 FAILED = {"id": "lost", "exact_match_result": None, "error": "the server did not answer"}
 
 
-def record(id: Any, golden: Any, predicted: Any, correct: bool, column: str = "exact_match_result") -> dict[str, Any]:
+def record(
+    id: Any, golden: Any, predicted: Any, correct: bool, column: str = "exact_match_result"
+) -> dict[str, Any]:
     return {
         "id": id,
-        column: {"correct": correct, "golden": {"text": golden}, "predicted": {"text": predicted}, "metadata": {}},
+        column: {
+            "correct": correct,
+            "golden": {"text": golden},
+            "predicted": {"text": predicted},
+            "metadata": {},
+        },
     }
 
 
@@ -58,7 +65,9 @@ def entry(name: str, column: str | None = "exact_match_result", **more: Any) -> 
 
 
 def report(data: Any, *entries: Any, **params: Any) -> dict[str, Any]:
-    (found,) = MetricCollatorPostProcessor(aggregator_metrics_map=list(entries), **params).process(data, {})
+    (found,) = MetricCollatorPostProcessor(aggregator_metrics_map=list(entries), **params).process(
+        data, {}
+    )
     assert json.loads(json.dumps(found)) == found
     return found
 
@@ -92,7 +101,9 @@ def test_the_older_dialect() -> None:
 
 def test_the_newer_dialect() -> None:
     found = report(
-        records("exact_match"), entry("accuracy", "exact_match"), entry("pass@k", "exact_match", params={"k": 2})
+        records("exact_match"),
+        entry("accuracy", "exact_match"),
+        entry("pass@k", "exact_match", params={"k": 2}),
     )
     summary = found["evaluation_summary"]
     assert list(summary)[:3] == ["total_records", "timestamp", "status"]
@@ -102,7 +113,9 @@ def test_the_newer_dialect() -> None:
 
 
 def test_the_dialect_can_be_chosen() -> None:
-    assert list(report(records(), entry("accuracy"), report_keys="field")["results"]) == ["exact_match_result-accuracy"]
+    assert list(report(records(), entry("accuracy"), report_keys="field")["results"]) == [
+        "exact_match_result-accuracy"
+    ]
     newer = report(records("exact_match"), entry("accuracy", "exact_match"), report_keys="name")
     assert list(newer["results"]) == ["accuracy"]
     assert "timestamp" not in newer["evaluation_summary"]
@@ -117,9 +130,16 @@ def test_what_tells_the_dialects_apart() -> None:
 
 
 def test_two_columns_of_one_aggregator_do_not_hide_one_another() -> None:
-    data = [{**one, **two} for one, two in zip(records(), records("fuzzy_match_result"), strict=True)]
+    data = [
+        {**one, **two} for one, two in zip(records(), records("fuzzy_match_result"), strict=True)
+    ]
     data[2]["fuzzy_match_result"]["correct"] = True
-    found = report(data, entry("accuracy"), entry("accuracy", "fuzzy_match_result"), entry("pass@k", params={"k": 1}))
+    found = report(
+        data,
+        entry("accuracy"),
+        entry("accuracy", "fuzzy_match_result"),
+        entry("pass@k", params={"k": 1}),
+    )
     assert found["results"] == {
         "exact_match_result-accuracy": {"accuracy": pytest.approx(4 / 6)},
         "fuzzy_match_result-accuracy": {"accuracy": pytest.approx(5 / 6)},
@@ -158,7 +178,10 @@ NOTHING = "no record has a result in 'exact_match_result'"
 
 @pytest.mark.parametrize(
     ("data", "error"),
-    [([FAILED, FAILED], f"{NOTHING}: 2 of 2 failed"), ([{"id": 1, "exact_match_result": None}], NOTHING)],
+    [
+        ([FAILED, FAILED], f"{NOTHING}: 2 of 2 failed"),
+        ([{"id": 1, "exact_match_result": None}], NOTHING),
+    ],
 )
 def test_records_without_a_result_are_fatal_and_no_zero(data: list[Any], error: str) -> None:
     found = report(data, entry("accuracy"), entry("pass@k", params={"k": 1}))
@@ -174,36 +197,65 @@ def test_a_column_without_a_result_is_no_zero_beside_one_that_has_some() -> None
         entry("pass^k", "b_result", params={"k": 1}),
     )
     assert list(found["results"]) == ["accuracy"]
-    assert found["evaluation_summary"]["errors"] == {"pass^k": "no record has a result in 'b_result'"}
+    assert found["evaluation_summary"]["errors"] == {
+        "pass^k": "no record has a result in 'b_result'"
+    }
 
 
 def test_statuses_are_those_of_the_document() -> None:
     """`success`, `no_data`, and `fatal_error` with an `error` string, whatever goes wrong."""
-    wrong = [entry("accuracy", "nope"), entry("nope"), entry("precision"), entry("pass@k", params={"k": 9})]
-    runs = [([], [entry("accuracy")]), (records(), [entry("accuracy")]), (["text"], [entry("accuracy")])]
-    runs += [(records(), [entry("accuracy"), each]) for each in wrong] + [([FAILED], [entry("accuracy")])]
+    wrong = [
+        entry("accuracy", "nope"),
+        entry("nope"),
+        entry("precision"),
+        entry("pass@k", params={"k": 9}),
+    ]
+    runs = [
+        ([], [entry("accuracy")]),
+        (records(), [entry("accuracy")]),
+        (["text"], [entry("accuracy")]),
+    ]
+    runs += [(records(), [entry("accuracy"), each]) for each in wrong] + [
+        ([FAILED], [entry("accuracy")])
+    ]
     for data, metrics in runs:
         summary = report(data, *metrics)["evaluation_summary"]
-        expected = "no_data" if not data else "success" if len(metrics) == 1 and data == records() else "fatal_error"
+        expected = (
+            "no_data"
+            if not data
+            else "success"
+            if len(metrics) == 1 and data == records()
+            else "fatal_error"
+        )
         assert summary["status"] == expected
         assert isinstance(summary.get("error"), str) == (expected == "fatal_error")
 
 
 def test_an_aggregator_twice_on_one_column_keeps_both() -> None:
     found = report(
-        records(), *(entry("pass@k", params={"k": k}) for k in (1, 3, 1)), entry("accuracy"), entry("accuracy")
+        records(),
+        *(entry("pass@k", params={"k": k}) for k in (1, 3, 1)),
+        entry("accuracy"),
+        entry("accuracy"),
     )
     assert list(found["results"]) == ["pass@k(k=1)", "pass@k(k=3)", "accuracy"]
     assert found["results"]["pass@k(k=1)"] != found["results"]["pass@k(k=3)"]
     assert {"pass@k(k=1)", "pass@k(k=3)"} <= found["sound"]["exact_match_result"].keys()
-    long = report(records(), *(entry("pass@k", params={"k": k}) for k in (1, 3)), report_keys="field")
-    assert list(long["results"]) == ["exact_match_result-pass@k(k=1)", "exact_match_result-pass@k(k=3)"]
+    long = report(
+        records(), *(entry("pass@k", params={"k": k}) for k in (1, 3)), report_keys="field"
+    )
+    assert list(long["results"]) == [
+        "exact_match_result-pass@k(k=1)",
+        "exact_match_result-pass@k(k=3)",
+    ]
 
 
 def test_aggregators_that_read_other_metadata_are_told_apart() -> None:
     copied = {"step_id": "turn"}
     found = report(
-        steps(), entry("step_efficiency", "step_match"), entry("step_efficiency", "step_match", metadata=copied)
+        steps(),
+        entry("step_efficiency", "step_match"),
+        entry("step_efficiency", "step_match", metadata=copied),
     )
     assert len(found["results"]) == 2
 
@@ -211,7 +263,10 @@ def test_aggregators_that_read_other_metadata_are_told_apart() -> None:
 def test_failed_records_are_counted_and_enter_no_metric() -> None:
     found = report([FAILED, *records(), FAILED], entry("accuracy"))
     assert found["results"]["accuracy"] == {"accuracy": pytest.approx(4 / 6)}
-    counts = {name: found["evaluation_summary"][name] for name in ("total_records", "scored", "failed", "unscored")}
+    counts = {
+        name: found["evaluation_summary"][name]
+        for name in ("total_records", "scored", "failed", "unscored")
+    }
     assert counts == {"total_records": 8, "scored": 6, "failed": 2, "unscored": 0}
     sound = found["sound"]["exact_match_result"]["accuracy"]
     assert (sound["value_if_missing_wrong"], sound["value_if_missing_right"]) == (4 / 8, 6 / 8)
@@ -251,8 +306,14 @@ def test_a_missing_column_is_named_with_those_there_are() -> None:
         (entry("f1"), "Aggregator metric 'f1' not found in registry."),
         (entry("pass@k", params={"k": -2}), "PassAtKMetric: Expected `int` >= 0"),
         (entry("precision"), "PrecisionMetric: Object missing required field `predicted_key`"),
-        (entry("recall", params=None), "`params` of the aggregator metric 'recall' is null: leave it out or write {}"),
-        (entry("pass^k", "no_result", params={"k": 2}), "Missing unit metric results field 'no_result'"),
+        (
+            entry("recall", params=None),
+            "`params` of the aggregator metric 'recall' is null: leave it out or write {}",
+        ),
+        (
+            entry("pass^k", "no_result", params={"k": 2}),
+            "Missing unit metric results field 'no_result'",
+        ),
         (entry("pass@k", params={"k": 9}), "k = 9, but there are 6 results"),
         (entry("step_efficiency", metadata={"step_id": 3}), "Expected `str`, got `int`"),
     ],
@@ -268,7 +329,9 @@ def test_one_that_fails_leaves_the_others_alone(bad: dict[str, Any], text: str) 
 
 
 def test_a_malformed_result_fails_its_column_only() -> None:
-    data = [{**each, "b_result": {"correct": True, "golden": {}, "predicted": {}}} for each in records()]
+    data = [
+        {**each, "b_result": {"correct": True, "golden": {}, "predicted": {}}} for each in records()
+    ]
     data[3]["exact_match_result"] = {"correct": True, "golden": "text"}
     found = report(data, entry("accuracy"), entry("pass@k", "b_result", params={"k": 1}))
     errors = found["evaluation_summary"]["errors"]
@@ -292,7 +355,12 @@ def test_records_that_are_none() -> None:
 def steps() -> list[dict[str, Any]]:
     """Two steps, one always right and one always wrong, three tries each."""
     return [
-        {"mission": "m", "turn": turn, "retry": f"retry_{retry}", **record(None, "x", "x", turn == 0, "step_match")}
+        {
+            "mission": "m",
+            "turn": turn,
+            "retry": f"retry_{retry}",
+            **record(None, "x", "x", turn == 0, "step_match"),
+        }
         for turn in range(2)
         for retry in range(3)
     ]
@@ -349,17 +417,23 @@ def test_attempts_with_the_same_id_are_one_problem() -> None:
     found = report(data, entry("pass@k", params={"k": 2}))
     assert found["results"]["pass@k"]["pass@k"] == pytest.approx(1 - 6 / 28)
     assert found["sound"]["exact_match_result"]["pass@k"]["pass@2"]["value"] == 0.5
-    single = report(records(), entry("pass@k", params={"k": 2}))["sound"]["exact_match_result"]["pass@k"]["pass@2"]
+    single = report(records(), entry("pass@k", params={"k": 2}))["sound"]["exact_match_result"][
+        "pass@k"
+    ]["pass@2"]
     assert single["value"] is None
     assert single["reason"] == "k = 2, but an item has 1 samples"
 
 
 @pytest.mark.filterwarnings("ignore")  # scikit-learn warns of classes that were never predicted
 @settings(deadline=None)
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abcd")), min_size=1, max_size=20))
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abcd")), min_size=1, max_size=20)
+)
 def test_sound_classes_are_scikit_learns(pairs: list[tuple[str, str]]) -> None:
     data = [record(number, one, other, one == other) for number, (one, other) in enumerate(pairs)]
-    sound = report(data, entry("f1_score", params=BOTH))["sound"]["exact_match_result"]["classification"]
+    sound = report(data, entry("f1_score", params=BOTH))["sound"]["exact_match_result"][
+        "classification"
+    ]
     actual, said = [one for one, _ in pairs], [other for _, other in pairs]
     for average in ("macro", "micro", "weighted"):
         expected = oracle.f1_score(actual, said, average=average, zero_division=0)
@@ -368,7 +442,9 @@ def test_sound_classes_are_scikit_learns(pairs: list[tuple[str, str]]) -> None:
     assert (low is None) if len(pairs) < 2 else (0 <= low <= high <= 1)
     names = sorted({*actual, *said})
     matrix = oracle.confusion_matrix(actual, said, labels=names).tolist()
-    assert [[sound["confusion_matrix"][one].get(other, 0) for other in names] for one in names] == matrix
+    assert [
+        [sound["confusion_matrix"][one].get(other, 0) for other in names] for one in names
+    ] == matrix
     assert {name: each["support"] for name, each in sound["classes"].items()} == {
         name: actual.count(name) for name in names
     }
@@ -376,11 +452,15 @@ def test_sound_classes_are_scikit_learns(pairs: list[tuple[str, str]]) -> None:
 
 def test_the_interval_of_the_mean_f1_needs_independent_records() -> None:
     data = [record(number, *case) for number in range(20) for case in WORKED]
-    several = report(data, entry("f1_score", params=BOTH))["sound"]["exact_match_result"]["classification"]
+    several = report(data, entry("f1_score", params=BOTH))["sound"]["exact_match_result"][
+        "classification"
+    ]
     assert several["macro_f1_interval"]["ci_method"] == "none: a problem has several attempts"
     for number, each in enumerate(data):
         each["id"] = number
-    sound = report(data, entry("f1_score", params=BOTH))["sound"]["exact_match_result"]["classification"]
+    sound = report(data, entry("f1_score", params=BOTH))["sound"]["exact_match_result"][
+        "classification"
+    ]
     interval = sound["macro_f1_interval"]
     assert interval["ci_method"] == "bootstrap"
     assert 0.55 < interval["ci_low"] < sound["macro_f1"] < interval["ci_high"] < 0.75
@@ -390,15 +470,26 @@ def test_spellings_that_counted_as_right_are_one_class() -> None:
     found = report(records(), entry("precision", params={"predicted_key": "text"}))
     sound = found["sound"]["exact_match_result"]["classification"]
     assert "music" in found["results"]["precision"]["precision_per_class"]
-    assert sound["classes"]["Music"] == {"precision": pytest.approx(2 / 3), "recall": 1.0, "f1": 0.8, "support": 2}
+    assert sound["classes"]["Music"] == {
+        "precision": pytest.approx(2 / 3),
+        "recall": 1.0,
+        "f1": 0.8,
+        "support": 2,
+    }
     assert sound["macro_f1"] == pytest.approx((0.8 + 0.5 + 2 / 3) / 3)
     assert sound["confusion_matrix"]["Politics"] == {"Music": 1, "Politics": 1}
     apart = [record(1, "A", "A", True), record(2, "a", "A", False), record(3, "a", "a", True)]
-    sound = report(apart, entry("f1_score", params=BOTH))["sound"]["exact_match_result"]["classification"]
+    sound = report(apart, entry("f1_score", params=BOTH))["sound"]["exact_match_result"][
+        "classification"
+    ]
     assert list(sound["classes"]) == ["A", "a"]
     own = [record(1, "A", "a", True), record(2, "a", "a", True)]
-    sound = report(own, entry("f1_score", params=BOTH))["sound"]["exact_match_result"]["classification"]
-    assert sound["confusion_matrix"] == {"A": {"a": 1}, "a": {"a": 1}}, "a true label is a class of its own"
+    sound = report(own, entry("f1_score", params=BOTH))["sound"]["exact_match_result"][
+        "classification"
+    ]
+    assert sound["confusion_matrix"] == {"A": {"a": 1}, "a": {"a": 1}}, (
+        "a true label is a class of its own"
+    )
 
 
 def test_free_answers_are_no_classes() -> None:
@@ -407,7 +498,9 @@ def test_free_answers_are_no_classes() -> None:
     assert len(found["results"]["recall"]["recall_per_class"]) == 1500
     reason = found["sound"]["exact_match_result"]["classification"]["reason"]
     assert reason == "more than 1,000 different labels are answers, not classes"
-    missing = report(data, entry("recall", params={"golden_key": "other"}))["sound"]["exact_match_result"]
+    missing = report(data, entry("recall", params={"golden_key": "other"}))["sound"][
+        "exact_match_result"
+    ]
     assert missing["classification"] == {"reason": "no record has the golden key 'other'"}
 
 
@@ -418,13 +511,18 @@ class Spread(BaseAggregatorMetric):
     def validate_config(self) -> None: ...
 
     def get_metadata(self) -> BaseMetricMetadata:
-        return BaseMetricMetadata(name="spread", display_name="Spread", description="What it was given")
+        return BaseMetricMetadata(
+            name="spread", display_name="Spread", description="What it was given"
+        )
 
     def calculate(self, results: list[UnitMetricResult]) -> dict[str, Any]:
         assert type(results) is list
         if self.config.get("fail"):
             raise ZeroDivisionError
-        return {"golden": [result.golden["text"] for result in results], "type": self.config.get("type")}
+        return {
+            "golden": [result.golden["text"] for result in results],
+            "type": self.config.get("type"),
+        }
 
 
 class TwiceAccuracy(AccuracyMetric):
@@ -445,15 +543,24 @@ def _own() -> Iterator[None]:
 def test_own_aggregators_get_a_list() -> None:
     import numpy as np
 
-    found = report(iter([*records(), FAILED]), entry("spread", params={"type": np.float64(0.5)}), entry("twice"))
+    found = report(
+        iter([*records(), FAILED]),
+        entry("spread", params={"type": np.float64(0.5)}),
+        entry("twice"),
+    )
     assert found["results"] == {
-        "spread": {"golden": ["Music", "Music", "Politics", "Politics", "Other", "Other"], "type": 0.5},
+        "spread": {
+            "golden": ["Music", "Music", "Politics", "Politics", "Other", "Other"],
+            "type": 0.5,
+        },
         "twice": {"accuracy": pytest.approx(8 / 6)},
     }
     found = report(records(), entry("spread", params={"fail": True}), entry("accuracy"))
     assert found["evaluation_summary"]["errors"] == {"spread": "ZeroDivisionError"}
     found = report(records(), entry("spread", params={"type": object()}), entry("accuracy"))
-    assert found["evaluation_summary"]["errors"] == {"spread": "the payload holds object, which is not a JSON value"}
+    assert found["evaluation_summary"]["errors"] == {
+        "spread": "the payload holds object, which is not a JSON value"
+    }
 
 
 # ---- size
@@ -478,7 +585,11 @@ def test_a_hundred_thousand_records_take_little_memory() -> None:
         assert found["evaluation_summary"]["scored"] == 100_000, found
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     """
-    grown = int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+    grown = int(
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+    )
     assert grown < 20_000, f"{grown} KB"
 
 
@@ -521,13 +632,19 @@ def test_what_unit_metrics_refuse() -> None:
         UnitMetrics.apply(node(EXACT), {"predicted_answer": "x"})
     with pytest.raises(ValueError, match="the unit metrics need `golden_key`"):
         UnitMetrics.apply({"unit_metrics_map": [EXACT]}, {})
-    assert UnitMetrics.apply(node(), {"answer": 1, "predicted_answer": 1}) == {"answer": 1, "predicted_answer": 1}
+    assert UnitMetrics.apply(node(), {"answer": 1, "predicted_answer": 1}) == {
+        "answer": 1,
+        "predicted_answer": 1,
+    }
 
 
 @pytest.mark.parametrize(
     ("metrics", "text"),
     [
-        ([{"name": "exact_match", "params": None}], "`params` of the unit metric 'exact_match' is null"),
+        (
+            [{"name": "exact_match", "params": None}],
+            "`params` of the unit metric 'exact_match' is null",
+        ),
         ([EXACT, {"name": "exact_match"}], "two unit metrics are called 'exact_match'"),
         ([{"name": "fuzy_match"}], "did you mean 'fuzzy_match'?"),
         ([{"name": "fuzzy_match", "params": {"threshold": 2}}], "FuzzyMatchMetric"),

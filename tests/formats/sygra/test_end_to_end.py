@@ -25,7 +25,9 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "sygra"
 @pytest.fixture(scope="module")
 def example(tmp_path_factory: pytest.TempPathFactory) -> Any:
     base = tmp_path_factory.mktemp("example")
-    shutil.copytree(EXAMPLE, base, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", ".assay"))
+    shutil.copytree(
+        EXAMPLE, base, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", ".assay")
+    )
     with running(Options(answers=f"{base / 'answers.py'}:answer")) as url:
         folder = Folder(base, url)
         folder.environ = {"SYGRA_EVAL_MODEL_URL": url, "HF_HUB_OFFLINE": "1"}
@@ -47,12 +49,18 @@ def as_printed(example: Folder, *words: str) -> dict[str, Any]:
     )
     done = ended(child)
     assert done.code == 0, done.said
-    files = [Path(line.removeprefix("file: ")) for line in done.out.splitlines() if line.startswith("file: ")]
+    files = [
+        Path(line.removeprefix("file: "))
+        for line in done.out.splitlines()
+        if line.startswith("file: ")
+    ]
     return {file.name.split("_")[0]: json.loads(file.read_text()) for file in files}
 
 
 def test_the_first_quick_start_command(example: Folder) -> None:
-    found = as_printed(example, "--task", "tasks.eval.question_answering.simpleqa", "--num_records", "50")
+    found = as_printed(
+        example, "--task", "tasks.eval.question_answering.simpleqa", "--num_records", "50"
+    )
     (report,) = found["MetricCollatorPostProcessor"]
     assert report["results"]["exact_match-accuracy"] == {"accuracy": 0.6}
     assert report["results"]["fuzzy_match-accuracy"] == {"accuracy": 0.8}
@@ -79,11 +87,20 @@ def test_the_second_quick_start_command_gives_the_worked_numbers(example: Folder
     }
 
 
-def test_the_third_quick_start_command_writes_where_it_is_told(example: Folder, tmp_path: Path) -> None:
+def test_the_third_quick_start_command_writes_where_it_is_told(
+    example: Folder, tmp_path: Path
+) -> None:
     task = "tasks.eval.question_answering.simpleqa"
-    as_printed(example, "--task", task, "--num_records", "50", "--output_dir", str(tmp_path / "mine"))
+    as_printed(
+        example, "--task", task, "--num_records", "50", "--output_dir", str(tmp_path / "mine")
+    )
     names = sorted(path.name for path in (tmp_path / "mine").iterdir())
-    assert [name.split("_")[0] for name in names] == [".assay", "MetricCollatorPostProcessor", "metadata", "output"]
+    assert [name.split("_")[0] for name in names] == [
+        ".assay",
+        "MetricCollatorPostProcessor",
+        "metadata",
+        "output",
+    ]
 
 
 def test_the_web_agent_tries_again_and_is_judged_step_by_step(example: Folder) -> None:
@@ -98,14 +115,18 @@ def test_the_web_agent_tries_again_and_is_judged_step_by_step(example: Folder) -
     assert results["step_match-pass^k"]["pass^2"] == pytest.approx((5 / 9) ** 2)
     efficiency = results["step_match-step_efficiency"]
     assert efficiency["step_efficiency"] == pytest.approx((1 + 0.8 + 0) / 3)
-    assert [efficiency[key] for key in ("first_attempt_correct", "retry_correct", "never_correct")] == [1, 1, 1]
+    assert [
+        efficiency[key] for key in ("first_attempt_correct", "retry_correct", "never_correct")
+    ] == [1, 1, 1]
 
 
 # ---- the files
 
 
 def test_records_keep_their_order_and_the_report_its_shape(folder: Folder) -> None:
-    folder.records = [{"id": f"q{n}", "question": f"What is {n} + 1?", "answer": str(n + 1)} for n in range(60)]
+    folder.records = [
+        {"id": f"q{n}", "question": f"What is {n} + 1?", "answer": str(n + 1)} for n in range(60)
+    ]
     done = folder.run("--num_records", "0", "--batch_size", "7")
     assert done.code == 0, done.said
     rows = folder.output()
@@ -116,7 +137,9 @@ def test_records_keep_their_order_and_the_report_its_shape(folder: Folder) -> No
     assert list(report["evaluation_summary"])[:2] == ["total_records", "status"]
     assert "records: 60, 60 done" in done.out
     (output,) = folder.files("output_*.json")
-    assert output.name.replace("output", REPORT.rpartition(".")[2]) in {path.name for path in folder.out.iterdir()}
+    assert output.name.replace("output", REPORT.rpartition(".")[2]) in {
+        path.name for path in folder.out.iterdir()
+    }
 
 
 def test_the_metadata_file_has_what_was_used(folder: Folder) -> None:
@@ -124,7 +147,15 @@ def test_the_metadata_file_has_what_was_used(folder: Folder) -> None:
     (path,) = folder.files("metadata/metadata_tasks_qa_*.json")
     found = json.loads(path.read_text())
     assert list(found) == [
-        *("metadata_version", "generated_at", "execution", "dataset", "aggregate_statistics", "models", "nodes")
+        *(
+            "metadata_version",
+            "generated_at",
+            "execution",
+            "dataset",
+            "aggregate_statistics",
+            "models",
+            "nodes",
+        )
     ]
     assert found["metadata_version"] == "1.0.0"
     assert found["execution"]["task_name"] == "tasks.qa"
@@ -144,9 +175,21 @@ def test_the_metadata_file_has_what_was_used(folder: Folder) -> None:
     ("words", "names"),
     [
         (["-owt", "False"], ["MetricCollatorPostProcessor.json", "metadata", "output.json"]),
-        (["--output_with_ts=False", "-dm", "True"], ["MetricCollatorPostProcessor.json", "output.json"]),
         (
-            ["-owt", "False", "-dm", "true", "--run-name", "my_output_run", "--output-format", "jsonl"],
+            ["--output_with_ts=False", "-dm", "True"],
+            ["MetricCollatorPostProcessor.json", "output.json"],
+        ),
+        (
+            [
+                "-owt",
+                "False",
+                "-dm",
+                "true",
+                "--run-name",
+                "my_output_run",
+                "--output-format",
+                "jsonl",
+            ],
             ["my_output_run_MetricCollatorPostProcessor.json", "my_output_run_output.jsonl"],
         ),
     ],
@@ -164,7 +207,24 @@ def test_report_keys_can_be_chosen(folder: Folder) -> None:
 
 def test_flags_of_the_original(folder: Folder) -> None:
     done = folder.run(
-        *("-si", "1", "-n", "2", "-b", "5", "-ci", "10", "-d", "False", "-cl", "True", "-r", "True", "-ra", '{"a": 1}'),
+        *(
+            "-si",
+            "1",
+            "-n",
+            "2",
+            "-b",
+            "5",
+            "-ci",
+            "10",
+            "-d",
+            "False",
+            "-cl",
+            "True",
+            "-r",
+            "True",
+            "-ra",
+            '{"a": 1}',
+        ),
         *("-ost", "False", "-q", "False"),
     )
     assert done.code == 0, done.said
@@ -201,8 +261,12 @@ def test_json_events_end_with_the_result(folder: Folder) -> None:
 # ---- going on
 
 
-def test_the_same_command_pays_nothing_twice_and_more_records_only_the_new_ones(folder: Folder) -> None:
-    folder.records = [{"id": f"q{n}", "question": f"What is {n} + 1?", "answer": str(n + 1)} for n in range(6)]
+def test_the_same_command_pays_nothing_twice_and_more_records_only_the_new_ones(
+    folder: Folder,
+) -> None:
+    folder.records = [
+        {"id": f"q{n}", "question": f"What is {n} + 1?", "answer": str(n + 1)} for n in range(6)
+    ]
     before = stats(folder.url)["requests"]
     assert folder.call(num_records=2).ok
     assert folder.call(num_records=2).ok
@@ -210,7 +274,11 @@ def test_the_same_command_pays_nothing_twice_and_more_records_only_the_new_ones(
     assert len(folder.files("output_*.json")) == 2
     assert folder.call(num_records=6).ok
     assert stats(folder.url)["requests"] - before == 6
-    assert sorted(len(json.loads(path.read_text())) for path in folder.files("output_*.json")) == [2, 2, 6]
+    assert sorted(len(json.loads(path.read_text())) for path in folder.files("output_*.json")) == [
+        2,
+        2,
+        6,
+    ]
     assert folder.call(num_records=6, resume=False).ok
     assert stats(folder.url)["requests"] - before == 12
 
@@ -230,7 +298,9 @@ def test_edits_after_the_model_cost_no_calls(folder: Folder) -> None:
     assert folder.call(output_with_ts=False).ok
     before = stats(folder.url)["requests"]
     folder.write("tasks/qa/shared.py", "def mark(text): return 'wrong'\n")
-    folder.aggregators.append({"name": "pass@k", "params": {"k": 1}, "unit_metrics_results": "exact_match_result"})
+    folder.aggregators.append(
+        {"name": "pass@k", "params": {"k": 1}, "unit_metrics_results": "exact_match_result"}
+    )
     folder.graph["output_config"]["output_map"]["more"] = {"value": 1}
     assert folder.call(output_with_ts=False).ok
     assert stats(folder.url)["requests"] == before
@@ -261,7 +331,11 @@ def test_kill_nine_and_the_same_command(tmp_path: Path) -> None:
         for wanted in (30, 90, 150, 200):
             child = folder.start("-n", "0", "-b", "8")
             end = time.monotonic() + 30
-            while stats(url)["requests"] < wanted + kills * 8 and child.poll() is None and time.monotonic() < end:
+            while (
+                stats(url)["requests"] < wanted + kills * 8
+                and child.poll() is None
+                and time.monotonic() < end
+            ):
                 time.sleep(0.002)
             child.kill()
             kills += child.wait() == -9
@@ -293,7 +367,10 @@ def failing_on(text: str) -> str:
 
 
 def test_the_last_record_fails_and_nothing_is_lost(folder: Folder) -> None:
-    folder.nodes["ask"] |= {"post_process": "tasks.qa.code.Post", "output_keys": ["predicted_answer"]}
+    folder.nodes["ask"] |= {
+        "post_process": "tasks.qa.code.Post",
+        "output_keys": ["predicted_answer"],
+    }
     folder.write("tasks/qa/code.py", failing_on("3 + 1"))
     done = folder.run()
     assert done.code == 0, done.said
@@ -303,7 +380,12 @@ def test_the_last_record_fails_and_nothing_is_lost(folder: Folder) -> None:
     assert last["question"] is last["predicted_answer"] is last["exact_match_result"] is None
     assert "no such thing" in last["error"]
     summary = folder.report()["evaluation_summary"]
-    assert [summary[key] for key in ("total_records", "scored", "failed", "status")] == [4, 3, 1, "success"]
+    assert [summary[key] for key in ("total_records", "scored", "failed", "status")] == [
+        4,
+        3,
+        1,
+        "success",
+    ]
     assert folder.report()["results"]["accuracy"]["accuracy"] == 1.0
     assert "4, 3 done, 1 failed" in done.out
     assert "no such thing" in done.out
@@ -383,7 +465,9 @@ def test_an_aggregator_that_fails_leaves_the_others(folder: Folder) -> None:
     summary = folder.report()["evaluation_summary"]
     assert summary["status"] == "fatal_error"
     assert "not all results of MetricCollatorPostProcessor could be computed" in done.err
-    assert any("Available columns: ['id', 'question'" in text for text in summary["errors"].values())
+    assert any(
+        "Available columns: ['id', 'question'" in text for text in summary["errors"].values()
+    )
     assert folder.report()["results"]["exact_match_result-accuracy"] == {"accuracy": 1.0}
     assert "Missing unit metric results field 'nope'" in done.said
 
@@ -434,14 +518,20 @@ def test_post_processors_one_after_the_other(folder: Folder) -> None:
         {"processor": "tasks.qa.post.Second", "params": {"use_previous_output": True}},
         "tasks.qa.post.Second",
         {"processor": "tasks.qa.post.Empty", "params": None},
-        {"processor": REPORT, "params": {"use_previous_output": True, "aggregator_metrics_map": []}},
+        {
+            "processor": REPORT,
+            "params": {"use_previous_output": True, "aggregator_metrics_map": []},
+        },
     ]
     assert folder.call(output_with_ts=False).ok
     read = {path.stem: json.loads(path.read_text()) for path in folder.files("*.json")}
     assert read["Second"] == [{"marks": ["é"] * 4}]
     assert read["Second-2"] == [{"marks": [None] * 4}]
     assert read["Empty"] == []
-    assert read["MetricCollatorPostProcessor"][0]["evaluation_summary"] == {"total_records": 0, "status": "no_data"}
+    assert read["MetricCollatorPostProcessor"][0]["evaluation_summary"] == {
+        "total_records": 0,
+        "status": "no_data",
+    }
     assert "mark" not in read["output"][0]
 
 
@@ -456,7 +546,10 @@ def test_no_record_is_an_error_and_a_report(folder: Folder) -> None:
 
 def test_a_post_processor_that_fails_keeps_no_other_from_running(folder: Folder) -> None:
     folder.write("tasks/qa/post.py", POST_PROCESSORS)
-    folder.graph["graph_post_process"] = ["tasks.qa.post.Broken", folder.graph["graph_post_process"][0]]
+    folder.graph["graph_post_process"] = [
+        "tasks.qa.post.Broken",
+        folder.graph["graph_post_process"][0],
+    ]
     done = folder.call()
     assert not done.ok
     assert [each.status for each in done.processed] == ["failed", "success"]
@@ -478,7 +571,9 @@ def test_sinks_are_written_after_the_run(folder: Folder) -> None:
 def test_media_become_files_beside_the_output(folder: Folder) -> None:
     picture = b"\x89PNG not really"
     url = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
-    folder.records = [{**record, "picture": url, "id": f"../{record['id']}"} for record in folder.records]
+    folder.records = [
+        {**record, "picture": url, "id": f"../{record['id']}"} for record in folder.records
+    ]
     folder.graph["output_config"]["output_map"]["picture/../x"] = {"from": "picture"}
     assert folder.call(output_with_ts=False).ok
     paths = {row["picture/../x"] for row in folder.output()}
@@ -498,11 +593,18 @@ def test_an_executor_of_the_tasks_own_is_said_to_be_unused(folder: Folder) -> No
 @pytest.mark.slow
 def test_more_than_25000_records(tmp_path: Path, sygra_url: str) -> None:
     folder = Folder(tmp_path, sygra_url)
-    folder.records = [{"id": n, "question": "q", "answer": "a" if n % 4 else "b"} for n in range(25_003)]
-    folder.nodes["ask"] = {"node_type": "lambda", "lambda": "tasks.qa.code.say", "output_keys": ["predicted_answer"]}
+    folder.records = [
+        {"id": n, "question": "q", "answer": "a" if n % 4 else "b"} for n in range(25_003)
+    ]
+    folder.nodes["ask"] = {
+        "node_type": "lambda",
+        "lambda": "tasks.qa.code.say",
+        "output_keys": ["predicted_answer"],
+    }
     folder.write("tasks/qa/code.py", "def say(config, state): return {'predicted_answer': 'a'}\n")
     folder.write(
-        "tasks/qa/post.py", "class Count:\n    def process(self, data, metadata):\n        return [len(data)]\n"
+        "tasks/qa/post.py",
+        "class Count:\n    def process(self, data, metadata):\n        return [len(data)]\n",
     )
     folder.graph["graph_post_process"].append("tasks.qa.post.Count")
     assert folder.call(num_records=0, batch_size=64).ok

@@ -39,7 +39,14 @@ def small(models: tuple[str, ...] = ("m", "n/o")) -> Rows:
             row.outcome, row.error = ("ok", None) if text else ("errored", "lost")
             responses.append(row)
             for label, score in (("exact", float(text == item.ground_truth)), ("graded", 0.25)):
-                made = Evaluation(item_id=item.id, model_name=model, label=label, scorer="s", responses=[key], key=key)
+                made = Evaluation(
+                    item_id=item.id,
+                    model_name=model,
+                    label=label,
+                    scorer="s",
+                    responses=[key],
+                    key=key,
+                )
                 made.score, made.passed = (score, score > 0) if text else (None, None)
                 made.outcome = "scored" if text else "errored"
                 made.outcome = "unparsed" if label == "graded" and text == "7" else made.outcome
@@ -59,7 +66,9 @@ def test_the_report_is_what_a_collator_makes_of_the_records(tmp_path: Path) -> N
     assert [record["id"] for record in records] == ["q0", "q1", "q2"]
     assert records[2]["exact"] is None
     assert records[2]["error"] == "lost"
-    configured = [{"name": "accuracy", "unit_metrics_results": [column]} for column in ("exact", "graded")]
+    configured = [
+        {"name": "accuracy", "unit_metrics_results": [column]} for column in ("exact", "graded")
+    ]
     (made,) = MetricCollatorPostProcessor(configured).process(records, {})
     (written,) = json.loads((tmp_path / "out/MetricCollatorPostProcessor.json").read_text())
     assert written["results"] == made["results"] == {
@@ -67,7 +76,9 @@ def test_the_report_is_what_a_collator_makes_of_the_records(tmp_path: Path) -> N
         "graded-accuracy": {"accuracy": 1.0},
     }  # fmt: skip
     (result,) = import_results(tmp_path / "out", tmp_path / "back")
-    assert [(line.metric, line.theirs, line.ours, line.with_failures) for line in result.headlines] == [
+    assert [
+        (line.metric, line.theirs, line.ours, line.with_failures) for line in result.headlines
+    ] == [
         ("exact-accuracy", 0.5, 0.5, pytest.approx(1 / 3)),
         ("graded-accuracy", 1.0, 1.0, pytest.approx(1 / 3)),
     ]
@@ -101,9 +112,13 @@ def test_nothing_of_others_is_replaced(tmp_path: Path) -> None:
 def test_a_run_is_an_experiment(folder: Folder) -> None:
     """Its output, report and metadata; one record failed, one answer is wrong."""
     answers = "{'q1': 'no', 'q2': [][0] if state['id'] == 'q2' else ''}"
-    with_post(folder, f"return {{'predicted_answer': {answers}.get(state['id']) or resp.message.content}}")
+    with_post(
+        folder, f"return {{'predicted_answer': {answers}.get(state['id']) or resp.message.content}}"
+    )
     keys = {"predicted_key": "text", "golden_key": "text"}
-    folder.aggregators.append({"name": "f1_score", "params": keys, "unit_metrics_results": "exact_match_result"})
+    folder.aggregators.append(
+        {"name": "f1_score", "params": keys, "unit_metrics_results": "exact_match_result"}
+    )
     assert folder.call().ok
     (foreign,) = read(folder.out, "sygra")
     items, responses, evaluations = rows_of(foreign)
@@ -132,7 +147,12 @@ def test_a_run_is_an_experiment(folder: Folder) -> None:
 
 
 def unit(correct: bool, golden: Any, predicted: Any) -> dict[str, Any]:
-    return {"correct": correct, "golden": {"text": golden}, "predicted": {"text": predicted}, "metadata": {}}
+    return {
+        "correct": correct,
+        "golden": {"text": golden},
+        "predicted": {"text": predicted},
+        "metadata": {},
+    }
 
 
 FIELDS = ("original_index", "problem", "topic", "predicted_topic", "exact_match")
@@ -144,7 +164,10 @@ VALUES = [  # as the newer version writes them: an empty record for a failure, i
 ORIGINAL = [dict(zip(FIELDS, values, strict=True)) for values in VALUES]
 REPORT = {
     "exact_match-accuracy": {"accuracy": 0.5},
-    "exact_match-precision": {"average_precision": 0.5, "precision_per_class": {"art": 1.0, "Art": 0.0}},
+    "exact_match-precision": {
+        "average_precision": 0.5,
+        "precision_per_class": {"art": 1.0, "Art": 0.0},
+    },
     "exact_match-pass@k": {"pass@1": 0.5, "pass@2": 1.0},
     "other-accuracy": {"accuracy": 0.1},
 }
@@ -154,7 +177,9 @@ def test_the_original_without_metadata(tmp_path: Path) -> None:
     (tmp_path / "run_output_2026-01-01_10-00-00.json").write_text(json.dumps(ORIGINAL, indent=4))
     summary = {"total_records": 3, "timestamp": "2026-01-01 10:00:01", "status": "success"}
     report = [{"evaluation_summary": summary, "results": REPORT}]
-    (tmp_path / "run_MetricCollatorPostProcessor_2026-01-01_10-00-00.json").write_text(json.dumps(report))
+    (tmp_path / "run_MetricCollatorPostProcessor_2026-01-01_10-00-00.json").write_text(
+        json.dumps(report)
+    )
     (foreign,) = read(tmp_path, "sygra")
     items, responses, evaluations = rows_of(foreign)
     assert items[0].data == {"original_index": 5, "problem": "Where?", "question": "Where?"}
@@ -191,7 +216,11 @@ def test_attempts_are_samples(tmp_path: Path) -> None:
         {"correct": ok, "golden": {"tool": "click"}, "predicted": {"tool": tool}}
         for ok, tool in ((False, "type"), (True, "click"))
     ]
-    record = {"id": 7, "mission": "Buy.", "tool_match": {f"retry_{n}": each for n, each in enumerate(tools)}}
+    record = {
+        "id": 7,
+        "mission": "Buy.",
+        "tool_match": {f"retry_{n}": each for n, each in enumerate(tools)},
+    }
     flat = [{"id": 7, "mission": "Buy.", "tool_match": each} for each in tools]
     (tmp_path / "output.json").write_text(json.dumps([record]))
     (tmp_path / "Flatten.json").write_text(json.dumps(flat))
@@ -211,8 +240,23 @@ def test_attempts_are_samples(tmp_path: Path) -> None:
 
 
 def test_lines_with_what_python_writes_and_a_torn_end(tmp_path: Path) -> None:
-    lines = [json.dumps({"id": "a", "size": float("inf"), "half": "\ud800", "said": "x", "m": unit(True, "x", "x")})]
-    lines += ["", "{", json.dumps({"id": "b", "said": "y", "m": unit(False, "x", "y")}), '{"id": "c", "m"']
+    lines = [
+        json.dumps(
+            {
+                "id": "a",
+                "size": float("inf"),
+                "half": "\ud800",
+                "said": "x",
+                "m": unit(True, "x", "x"),
+            }
+        )
+    ]
+    lines += [
+        "",
+        "{",
+        json.dumps({"id": "b", "said": "y", "m": unit(False, "x", "y")}),
+        '{"id": "c", "m"',
+    ]
     (tmp_path / "output.jsonl").write_text("\n".join(lines))
     (foreign,) = read(tmp_path, "sygra")
     _, responses, _ = rows_of(foreign)
@@ -224,7 +268,9 @@ def test_lines_with_what_python_writes_and_a_torn_end(tmp_path: Path) -> None:
 
 def test_a_server_error_in_the_text_is_an_error(tmp_path: Path) -> None:
     text = "###SERVER_ERROR### 503"
-    (tmp_path / "x.json").write_text(json.dumps([{"id": "a", "said": text, "m": unit(False, "x", text)}]))
+    (tmp_path / "x.json").write_text(
+        json.dumps([{"id": "a", "said": text, "m": unit(False, "x", text)}])
+    )
     (foreign,) = read(tmp_path, "sygra")
     ((_, (response,), _)) = rows_of(foreign)
     assert (response.outcome, response.error, response.response) == ("errored", "503", "")
@@ -232,17 +278,29 @@ def test_a_server_error_in_the_text_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "{}", "{", '[{"id": 1, "output": "x"}]', '[{"correct": 1, "golden": 1, "predicted": 1}]', "[" * 5000],
+    [
+        "",
+        "[]",
+        "{}",
+        "{",
+        '[{"id": 1, "output": "x"}]',
+        '[{"correct": 1, "golden": 1, "predicted": 1}]',
+        "[" * 5000,
+    ],
 )
 def test_what_is_not_sygras_gives_nothing(tmp_path: Path, text: str) -> None:
     (tmp_path / "output.json").write_text(text)
-    (tmp_path / "MetricCollatorPostProcessor.json").write_text('[{"evaluation_summary": {}, "results": {}}]')
+    (tmp_path / "MetricCollatorPostProcessor.json").write_text(
+        '[{"evaluation_summary": {}, "results": {}}]'
+    )
     assert read(tmp_path, "sygra") == []
 
 
 def test_metadata_of_a_newer_version_are_refused(tmp_path: Path) -> None:
     (tmp_path / "output.json").write_text(json.dumps(ORIGINAL))
     (tmp_path / "metadata").mkdir()
-    (tmp_path / "metadata/metadata_x.json").write_text('{"metadata_version": "2.0.0", "execution": {}}')
+    (tmp_path / "metadata/metadata_x.json").write_text(
+        '{"metadata_version": "2.0.0", "execution": {}}'
+    )
     with pytest.raises(UserError, match=r"SyGra's metadata of version '2\.0\.0'"):
         read(tmp_path, "sygra")

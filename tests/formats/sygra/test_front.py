@@ -50,7 +50,9 @@ def test_every_spelling_means_the_same_task(base: Path, name: str) -> None:
     assert found.name == "tasks.eval.classification.simpleqa"
 
 
-def test_an_absolute_path_is_a_task_too(base: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_an_absolute_path_is_a_task_too(
+    base: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     assert find_task(str(base / "tasks/eval/classification/simpleqa"), elsewhere).graph.is_file()
 
@@ -68,8 +70,12 @@ def test_yaml_is_read_by_the_rules_that_it_was_written_for(tmp_path: Path) -> No
     assert read_yaml(path) == {"required": True, "quoted": "yes"}
 
 
-@pytest.mark.parametrize(("text", "line"), [("a: [1\nb: 2\n", 2), ("- a\n", None), ("a: \t\n\tb\n", 2)])
-def test_yaml_that_is_none_is_said_with_its_line(tmp_path: Path, text: str, line: int | None) -> None:
+@pytest.mark.parametrize(
+    ("text", "line"), [("a: [1\nb: 2\n", 2), ("- a\n", None), ("a: \t\n\tb\n", 2)]
+)
+def test_yaml_that_is_none_is_said_with_its_line(
+    tmp_path: Path, text: str, line: int | None
+) -> None:
     path = tmp_path / "graph_config.yaml"
     path.write_text(text)
     with pytest.raises(UserError) as caught:
@@ -134,8 +140,13 @@ def test_a_prefix_of_another_provider_is_taken_off_and_keys_stay_out(tmp_path: P
 
 def test_only_vllm_is_told_its_schema_in_its_own_way(tmp_path: Path) -> None:
     load = Loader(tmp_path)
-    entries = {kind: {"model_type": kind, "url": "http://h/v1"} for kind in ("openai", "vllm", "ollama")}
-    uses = {kind: bind_model("m", entry, load, max_concurrency=1).use.native for kind, entry in entries.items()}
+    entries = {
+        kind: {"model_type": kind, "url": "http://h/v1"} for kind in ("openai", "vllm", "ollama")
+    }
+    uses = {
+        kind: bind_model("m", entry, load, max_concurrency=1).use.native
+        for kind, entry in entries.items()
+    }
     assert uses == {"openai": "json_schema", "vllm": "guided_json", "ollama": "json_schema"}
 
 
@@ -162,10 +173,15 @@ def test_answers_are_cleaned_as_the_entry_says(tmp_path: Path) -> None:
         ({"url": "http://h", "output_type": "image"}, "output_type 'image'"),
         ({"url": "http://h", "parameters": [1]}, "parameters must be a mapping"),
         ({"url": "http://h", "retry_attempts": "many"}, "retry_attempts is 'many'"),
-        ({"url": "http://h", "post_process": "no.such.Thing"}, "'no.such.Thing' cannot be imported"),
+        (
+            {"url": "http://h", "post_process": "no.such.Thing"},
+            "'no.such.Thing' cannot be imported",
+        ),
     ],
 )
-def test_what_cannot_be_served_is_refused_by_name(tmp_path: Path, entry: dict[str, Any], said: str) -> None:
+def test_what_cannot_be_served_is_refused_by_name(
+    tmp_path: Path, entry: dict[str, Any], said: str
+) -> None:
     with pytest.raises(UserError, match=said):
         bind_model("m", entry, Loader(tmp_path), max_concurrency=1)
 
@@ -178,7 +194,9 @@ def test_several_addresses_share_the_calls(tmp_path: Path, monkeypatch: pytest.M
         return Completion(text="ok")
 
     monkeypatch.setattr("assay.models.openai.OpenAIModel.complete", complete)
-    bound = bind_model("m", {"url": ["http://a/v1", "http://b/v1"]}, Loader(tmp_path), max_concurrency=2)
+    bound = bind_model(
+        "m", {"url": ["http://a/v1", "http://b/v1"]}, Loader(tmp_path), max_concurrency=2
+    )
 
     async def both() -> None:
         import asyncio
@@ -192,7 +210,9 @@ def test_several_addresses_share_the_calls(tmp_path: Path, monkeypatch: pytest.M
     assert len(asked) == 2
 
 
-def test_the_env_file_wins_over_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_env_file_wins_over_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SYGRA_M_URL", "outer")
     monkeypatch.setenv("SYGRA_M_TOKEN", "outer")
     (tmp_path / ".env").write_text("# SYGRA_M_TOKEN=no\nSYGRA_M_URL='http://h'\nnot a line\n")
@@ -212,7 +232,12 @@ def test_the_env_file_wins_over_the_environment(tmp_path: Path, monkeypatch: pyt
         ("", True, "output", "output_T.json"),
         ("", False, "output", "output.json"),
         ("r", True, "MetricCollatorPostProcessor", "r_MetricCollatorPostProcessor_T.json"),
-        ("my_output_run", False, "MetricCollatorPostProcessor", "my_output_run_MetricCollatorPostProcessor.json"),
+        (
+            "my_output_run",
+            False,
+            "MetricCollatorPostProcessor",
+            "my_output_run_MetricCollatorPostProcessor.json",
+        ),
     ],
 )
 def test_names(run_name: str, with_time: bool, name: str, expected: str) -> None:
@@ -227,7 +252,11 @@ def test_a_run_name_that_is_no_file_name_is_refused(bad: str) -> None:
 
 def test_two_processors_of_one_name_have_two_files(tmp_path: Path) -> None:
     path_of = Names("", True).distinct(tmp_path, "T")
-    assert [path_of(name).name for name in ("A", "B", "A")] == ["A_T.json", "B_T.json", "A-2_T.json"]
+    assert [path_of(name).name for name in ("A", "B", "A")] == [
+        "A_T.json",
+        "B_T.json",
+        "A-2_T.json",
+    ]
 
 
 def test_an_unfinished_run_keeps_its_time_and_a_finished_one_does_not(tmp_path: Path) -> None:
@@ -281,11 +310,16 @@ def test_records_come_in_the_order_of_the_items(data: st.DataObject) -> None:
 
 def test_a_record_that_was_not_run_is_said_to_be_so() -> None:
     items, responses = logs([("a", {"output": {"id": "a"}}), ("b", {})], [0])
-    assert list(Records(items, responses, ["id"])) == [{"id": "a"}, {"id": "b", "error": "it was not run"}]
+    assert list(Records(items, responses, ["id"])) == [
+        {"id": "a"},
+        {"id": "b", "error": "it was not run"},
+    ]
 
 
 def test_a_sequence_can_be_indexed_from_its_end_and_not_beyond() -> None:
-    items, responses = logs([("a", {"output": {"id": "a"}}), ("b", {"output": {"id": "b"}})], [1, 0])
+    items, responses = logs(
+        [("a", {"output": {"id": "a"}}), ("b", {"output": {"id": "b"}})], [1, 0]
+    )
     records = Records(items, responses, ["id"])
     assert records[-1] == {"id": "b"}
     with pytest.raises(IndexError):

@@ -15,7 +15,13 @@ def config(folder: Folder, **params: Any) -> dict[str, Any]:
     return {
         "name": "mine",
         "models": [{"name": "mock", "endpoint": folder.url, "inference": {"temperature": 0.3}}],
-        "tasks": [{"name": "qa", "graph": str(folder.base / "tasks/qa/graph_config.yaml"), "params": params}],
+        "tasks": [
+            {
+                "name": "qa",
+                "graph": str(folder.base / "tasks/qa/graph_config.yaml"),
+                "params": params,
+            }
+        ],
         "dataset": str(folder.base / "tasks/qa/data.json"),
         "prompt_template": "{{question}}",
         "num_samples": 2,
@@ -46,7 +52,9 @@ def test_the_record_is_the_response_and_parameters_of_the_config_hold(folder: Fo
     assert {row["output"]["id"] for row in own} == {"q0", "q1", "q2", "q3"}
     assert json.loads(own[0]["response"]) == own[0]["output"]
     calls = [json.loads(line) for line in (folder.out / "calls.jsonl").read_text().splitlines()]
-    assert {call["params"]["temperature"] for call in calls} == {0.1}  # the node's own wins over the config's
+    assert {call["params"]["temperature"] for call in calls} == {
+        0.1
+    }  # the node's own wins over the config's
     del folder.nodes["ask"]["model"]["parameters"]
     assay.run(config(folder), mode="inference")
     calls = [json.loads(line) for line in (folder.out / "calls.jsonl").read_text().splitlines()]

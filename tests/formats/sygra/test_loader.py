@@ -18,7 +18,8 @@ def folder(path: Path, files: dict[str, str]) -> Path:
 
 def test_a_folder_does_not_see_the_one_before(tmp_path: Path) -> None:
     first = folder(
-        tmp_path / "first", {"tasks/eval/utils.py": "class UnitMetrics: ...\n", "loader_helper.py": "x = 1\n"}
+        tmp_path / "first",
+        {"tasks/eval/utils.py": "class UnitMetrics: ...\n", "loader_helper.py": "x = 1\n"},
     )
     second = folder(tmp_path / "second", {"tasks/qa/task.py": "y = 2\n"})
     load = Loader(first)

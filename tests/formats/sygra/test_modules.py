@@ -25,7 +25,11 @@ def fresh(body: str, folder: Path) -> str:
     """What a new interpreter prints: modules that another test imported must not help."""
     code = IN_A_FRESH_PROCESS.format(body=dedent(body))
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, cwd=folder, check=False
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
@@ -92,7 +96,9 @@ def test_base_classes_are_abstract() -> None:
         ("from tasks.eval.utils import UnitMetric", "did you mean 'UnitMetrics'"),
     ],
 )
-def test_what_is_not_offered_is_named_with_what_to_use(line: str, said: str, tmp_path: Path) -> None:
+def test_what_is_not_offered_is_named_with_what_to_use(
+    line: str, said: str, tmp_path: Path
+) -> None:
     body = f"""
     try:
         {line}
@@ -145,12 +151,18 @@ def write(base: Path, name: str, text: str) -> None:
 
 
 def test_classes_functions_and_modules_are_found(tmp_path: Path) -> None:
-    write(tmp_path, "tasks/mine/task_executor.py", "class One:\n    def apply(self): ...\ndef two(): ...\n")
+    write(
+        tmp_path,
+        "tasks/mine/task_executor.py",
+        "class One:\n    def apply(self): ...\ndef two(): ...\n",
+    )
     load = Loader(tmp_path)
     assert load("tasks.mine.task_executor.One", "here").__name__ == "One"
     assert load("tasks.mine.task_executor.One.apply", "here").__name__ == "apply"
     assert load("tasks.mine.task_executor", "here").two.__name__ == "two"
-    assert load("tasks.eval.utils.UnitMetrics", "here").__module__ == "assay.formats.sygra.eval_utils"
+    assert (
+        load("tasks.eval.utils.UnitMetrics", "here").__module__ == "assay.formats.sygra.eval_utils"
+    )
     assert load.notes() == []
 
 
@@ -164,7 +176,11 @@ def test_the_users_own_eval_utils_win_and_the_run_says_so(tmp_path: Path) -> Non
 def test_two_folders_do_not_see_each_others_tasks(tmp_path: Path) -> None:
     for name in ("a", "b"):
         write(tmp_path / name, "tasks/mine/code.py", f"where = {name!r}\n")
-    assert [Loader(tmp_path / name)("tasks.mine.code.where", "") for name in ("a", "b", "a")] == ["a", "b", "a"]
+    assert [Loader(tmp_path / name)("tasks.mine.code.where", "") for name in ("a", "b", "a")] == [
+        "a",
+        "b",
+        "a",
+    ]
 
 
 def test_edited_code_is_loaded_again(tmp_path: Path) -> None:
@@ -188,7 +204,9 @@ def test_edited_code_is_loaded_again(tmp_path: Path) -> None:
         ("not a name", "", "not a dotted name"),
     ],
 )
-def test_what_cannot_be_imported_is_said_with_its_place(tmp_path: Path, name: str, code: str, said: str) -> None:
+def test_what_cannot_be_imported_is_said_with_its_place(
+    tmp_path: Path, name: str, code: str, said: str
+) -> None:
     write(tmp_path, "tasks/mine/code.py", code)
     with pytest.raises(UserError) as caught:
         Loader(tmp_path)(name, "graph_config.yaml: nodes.ask.lambda")

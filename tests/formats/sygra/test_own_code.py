@@ -45,7 +45,10 @@ class RightOnes(BaseAggregatorMetric):
 """
 IN_TREE = "sygra/core/eval/metrics"
 PLACES = {
-    "the document's": (f"{IN_TREE}/unit_metrics/as_long.py", f"{IN_TREE}/aggregator_metrics/right_ones.py"),
+    "the document's": (
+        f"{IN_TREE}/unit_metrics/as_long.py",
+        f"{IN_TREE}/aggregator_metrics/right_ones.py",
+    ),
     "beside the task": ("tasks/qa/measures.py", "tasks/qa/counting.py"),
 }
 
@@ -58,10 +61,16 @@ def forget() -> None:
 
 def extended(folder: Folder, unit: str = "as_long", aggregator: str = "right_ones") -> Folder:
     """Names of the document: the column is the metric's name with `_result`."""
-    folder.nodes["unit_metrics"] |= {"unit_metrics_map": [{"name": unit}], "output_keys": ["as_long_result"]}
-    folder.graph["output_config"]["output_map"] = {name: {"from": name} for name in ("id", "as_long_result")}
+    folder.nodes["unit_metrics"] |= {
+        "unit_metrics_map": [{"name": unit}],
+        "output_keys": ["as_long_result"],
+    }
+    folder.graph["output_config"]["output_map"] = {
+        name: {"from": name} for name in ("id", "as_long_result")
+    }
     folder.aggregators[:] = [
-        {"name": name, "unit_metrics_results": ["as_long_result"]} for name in ("accuracy", aggregator)
+        {"name": name, "unit_metrics_results": ["as_long_result"]}
+        for name in ("accuracy", aggregator)
     ]
     return folder
 
@@ -73,15 +82,22 @@ def test_decorated_classes_are_found_by_their_names(place: str, folder: Folder) 
     done = extended(folder).run("--json")
     assert done.code == 0, done.err
     assert all(row["as_long_result"]["correct"] for row in folder.output())
-    assert folder.report()["results"] == {"accuracy": {"accuracy": 1.0}, "right_ones": {"right_ones": 4}}
+    assert folder.report()["results"] == {
+        "accuracy": {"accuracy": 1.0},
+        "right_ones": {"right_ones": 4},
+    }
     (place,) = (folder.out / ".assay").iterdir()
     (place / "metrics.jsonl").unlink()
     assert Shell(folder.base).call("aggregate", str(place)).code == 0
     rows = [json.loads(line) for line in (place / "metrics.jsonl").read_text().splitlines()]
-    assert [row["payload"] for row in rows if row["metric_name"] == "right_ones"] == [{"right_ones": 4}]
+    assert [row["payload"] for row in rows if row["metric_name"] == "right_ones"] == [
+        {"right_ones": 4}
+    ]
 
 
-def test_the_column_is_named_by_the_metric_also_where_a_path_names_its_class(folder: Folder) -> None:
+def test_the_column_is_named_by_the_metric_also_where_a_path_names_its_class(
+    folder: Folder,
+) -> None:
     folder.write("tasks/qa/measures.py", UNIT)
     folder.write("tasks/qa/counting.py", AGGREGATOR)
     assert extended(folder, "tasks.qa.measures.AsLong", "tasks.qa.counting.RightOnes").call().ok
@@ -134,7 +150,11 @@ def test_what_we_do_not_offer_comes_from_the_users_folder(folder: Folder) -> Non
     )
     inner = {
         "nodes": {
-            "say": {"node_type": "lambda", "lambda": "sygra.recipes.polite.code.Ask", "output_keys": ["polite", "said"]}
+            "say": {
+                "node_type": "lambda",
+                "lambda": "sygra.recipes.polite.code.Ask",
+                "output_keys": ["polite", "said"],
+            }
         },
         "edges": [{"from": "START", "to": "say"}, {"from": "say", "to": "END"}],
     }
@@ -153,7 +173,9 @@ def test_two_folders_do_not_see_each_others_recipes(tmp_path: Path) -> None:
         file = tmp_path / name / "sygra/recipes/mine/code.py"
         file.parent.mkdir(parents=True)
         file.write_text(f"where = {name!r}\n")
-    assert [Loader(tmp_path / name)("sygra.recipes.mine.code.where", "") for name in ("a", "b", "a")] == ["a", "b", "a"]
+    assert [
+        Loader(tmp_path / name)("sygra.recipes.mine.code.where", "") for name in ("a", "b", "a")
+    ] == ["a", "b", "a"]
 
 
 def test_files_that_ours_stand_for_are_said(tmp_path: Path) -> None:
@@ -163,7 +185,8 @@ def test_files_that_ours_stand_for_are_said(tmp_path: Path) -> None:
         file.write_text("")
     (note,) = Loader(tmp_path).notes()
     assert (
-        note == "Assay's own modules stand for 2 of your sygra folder: sygra/utils/constants.py, sygra/utils/utils.py"
+        note
+        == "Assay's own modules stand for 2 of your sygra folder: sygra/utils/constants.py, sygra/utils/utils.py"
     )
 
 
@@ -171,7 +194,10 @@ def test_files_that_ours_stand_for_are_said(tmp_path: Path) -> None:
 
 
 def test_the_prompt_of_the_state_reaches_an_agent(folder: Folder) -> None:
-    folder.write("tasks/qa/code.py", "def before(state):\n    return {**state, '_agent_prompt': 'You are terse.'}\n")
+    folder.write(
+        "tasks/qa/code.py",
+        "def before(state):\n    return {**state, '_agent_prompt': 'You are terse.'}\n",
+    )
     folder.nodes["ask"] |= {"node_type": "agent", "pre_process": "tasks.qa.code.before"}
     folder.nodes["ask"]["inject_system_messages"] = [{0: "Begin."}]
     done = folder.call(num_records=1)
@@ -206,5 +232,7 @@ def test_when_every_record_fails_the_reasons_are_everywhere(folder: Folder) -> N
     listed = Shell(folder.base).call("ls", str(folder.out))
     assert "failed" in listed.out
     assert "no such luck" in listed.words
-    report = json.loads(Path(shown.out.split("file: ")[2].split()[0]).read_text())[0]["evaluation_summary"]
+    report = json.loads(Path(shown.out.split("file: ")[2].split()[0]).read_text())[0][
+        "evaluation_summary"
+    ]
     assert report["error"] == "no record has a result in 'exact_match_result': 4 of 4 failed"

@@ -42,15 +42,31 @@ def aggregator(name: str, params: object = None) -> Edit:
 
 
 REFUSED: dict[str, tuple[Edit, str, str]] = {
-    "sound out": (of_model(output_type="audio"), "output_type 'audio' is not offered", "put them into the records"),
-    "images out": (of_model(output_type="image"), "output_type 'image' is not offered", "put them into the records"),
+    "sound out": (
+        of_model(output_type="audio"),
+        "output_type 'audio' is not offered",
+        "put them into the records",
+    ),
+    "images out": (
+        of_model(output_type="image"),
+        "output_type 'image' is not offered",
+        "put them into the records",
+    ),
     "a model of images": (
         described("OUTPUT_TYPE", "image"),
         "output_type 'image' is not offered",
         "model 'eval_model'",
     ),
-    "a model that hears": (described("INPUT_TYPE", "audio"), "input_type 'audio' is not offered", "model 'eval_model'"),
-    "a provider": (described("MODEL_TYPE", "bedrock"), "'bedrock' is not offered", "an OpenAI-compatible server"),
+    "a model that hears": (
+        described("INPUT_TYPE", "audio"),
+        "input_type 'audio' is not offered",
+        "model 'eval_model'",
+    ),
+    "a provider": (
+        described("MODEL_TYPE", "bedrock"),
+        "'bedrock' is not offered",
+        "an OpenAI-compatible server",
+    ),
     "a recipe": (
         recipe,
         "there is no task 'sygra.recipes.evol_instruct'",
@@ -62,16 +78,24 @@ REFUSED: dict[str, tuple[Edit, str, str]] = {
         "use `assay dataset`, which finds duplicates",
     ),
     "a table, read": (
-        lambda folder: folder.graph["data_config"].update(source={"type": "servicenow", "table": "incident"}),
+        lambda folder: folder.graph["data_config"].update(
+            source={"type": "servicenow", "table": "incident"}
+        ),
         "ServiceNow",
         "fix:",
     ),
     "a table, written": (
-        lambda folder: folder.graph["data_config"].update(sink={"type": "servicenow", "table": "incident"}),
+        lambda folder: folder.graph["data_config"].update(
+            sink={"type": "servicenow", "table": "incident"}
+        ),
         "ServiceNow tables cannot be written",
         "`type: jsonl`",
     ),
-    "a library": (library, "No module named 'no_such_library'", "pip install what provides 'no_such_library'"),
+    "a library": (
+        library,
+        "No module named 'no_such_library'",
+        "pip install what provides 'no_such_library'",
+    ),
     "a class of SyGra": (
         of_node(structured_output={"schema": SCHEMA}),
         "does not offer the module 'sygra.core.models.structured_output'",
@@ -82,13 +106,23 @@ REFUSED: dict[str, tuple[Edit, str, str]] = {
         "the prompt of the node 'ask' needs 'qestion', which no record has and no node sets",
         "did you mean 'question'?",
     ),
-    "an aggregator": (aggregator("acuracy"), "Aggregator metric 'acuracy' not found", "Available metrics: ['accuracy'"),
-    "its parameters": (aggregator("pass@k"), "missing required field `k`", "aggregator_metrics_map"),
+    "an aggregator": (
+        aggregator("acuracy"),
+        "Aggregator metric 'acuracy' not found",
+        "Available metrics: ['accuracy'",
+    ),
+    "its parameters": (
+        aggregator("pass@k"),
+        "missing required field `k`",
+        "aggregator_metrics_map",
+    ),
 }
 
 
 @pytest.mark.parametrize("kind", REFUSED)
-def test_refused_before_any_call(kind: str, folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_before_any_call(
+    kind: str, folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     edit, reason, way_out = REFUSED[kind]
     edit(folder)
     folder.save()
@@ -104,10 +138,14 @@ def test_refused_before_any_call(kind: str, folder: Folder, monkeypatch: pytest.
 
 
 def test_a_variable_that_user_code_may_set_is_not_refused(folder: Folder) -> None:
-    folder.write("tasks/qa/code.py", "def before(state):\n    return {**state, 'added': state['question']}\n")
+    folder.write(
+        "tasks/qa/code.py", "def before(state):\n    return {**state, 'added': state['question']}\n"
+    )
     folder.nodes["ask"] |= {"prompt": [{"user": "{added}"}], "pre_process": "tasks.qa.code.before"}
     assert folder.call().ok
-    folder.write("tasks/qa/code.py", "def set_it(config, state):\n    return {'added': state['question']}\n")
+    folder.write(
+        "tasks/qa/code.py", "def set_it(config, state):\n    return {'added': state['question']}\n"
+    )
     folder.nodes["ask"].pop("pre_process")
     folder.nodes["first"] = {"node_type": "lambda", "lambda": "tasks.qa.code.set_it"}
     folder.graph["graph_config"]["edges"][0] = {"from": "START", "to": "first"}
@@ -133,7 +171,9 @@ def skipped(folder: Folder) -> None:
     folder.graph["data_config"]["source"]["transformations"] = [transform]
 
 
-@pytest.mark.parametrize("edit", [no_records, lines("a.jsonl", ""), lines("a.csv", "id,question\n"), skipped])
+@pytest.mark.parametrize(
+    "edit", [no_records, lines("a.jsonl", ""), lines("a.csv", "id,question\n"), skipped]
+)
 def test_an_empty_dataset_exits_as_with_the_other_verbs(edit: Edit, folder: Folder) -> None:
     edit(folder)
     sibling = Shell(folder.base)

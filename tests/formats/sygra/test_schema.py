@@ -60,7 +60,9 @@ PLAIN = st.one_of(
 )
 VALUES = st.recursive(
     PLAIN,
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.sampled_from("ab1"), inner, max_size=2)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.sampled_from("ab1"), inner, max_size=2)
+    ),
 )
 
 
@@ -146,12 +148,32 @@ def test_pydantic_classes() -> None:
         ({"schema": "math.gone"}, "cannot be imported", "schema_config.schema"),
         ({"schema": "math.pi"}, "is not a schema", "schema_config.schema"),
         (fields({"name": "a"}), "needs 'name' and 'type'", "schema_config.fields[0]"),
-        (fields({"name": "a", "type": "lisr"}), "'lisr' is not a type", "schema_config.fields[0].type"),
-        (fields({"name": "a", "type": "list[str"}), "is not a type", "schema_config.fields[0].type"),
-        (fields({"name": "a", "type": "list[str]]"}), "is not a type", "schema_config.fields[0].type"),
-        (fields({"name": "a", "type": "str | int"}), "is not a type", "schema_config.fields[0].type"),
+        (
+            fields({"name": "a", "type": "lisr"}),
+            "'lisr' is not a type",
+            "schema_config.fields[0].type",
+        ),
+        (
+            fields({"name": "a", "type": "list[str"}),
+            "is not a type",
+            "schema_config.fields[0].type",
+        ),
+        (
+            fields({"name": "a", "type": "list[str]]"}),
+            "is not a type",
+            "schema_config.fields[0].type",
+        ),
+        (
+            fields({"name": "a", "type": "str | int"}),
+            "is not a type",
+            "schema_config.fields[0].type",
+        ),
         (fields({"name": "a", "type": ""}), "needs 'name' and 'type'", "schema_config.fields[0]"),
-        (fields({"name": "a", "type": "int", "is_more_than": 1}), "unknown rule", "schema_config.fields[0]"),
+        (
+            fields({"name": "a", "type": "int", "is_more_than": 1}),
+            "unknown rule",
+            "schema_config.fields[0]",
+        ),
     ],
 )
 def test_bad_schemas(config: dict[str, Any], what: str, where: str) -> None:

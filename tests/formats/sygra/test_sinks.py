@@ -16,7 +16,13 @@ from assay.formats.sygra.data.sinks import check_sinks, write_sinks
 from tests.formats.sygra.data_support import bare, disk, load, read
 
 ROWS: list[dict[str, Any]] = [
-    {"id": "a", "n": 1, "text": 'line\nfeed, "quotes" é\u2028', "deep": {"x": [1, None]}, "flag": True},
+    {
+        "id": "a",
+        "n": 1,
+        "text": 'line\nfeed, "quotes" é\u2028',
+        "deep": {"x": [1, None]},
+        "flag": True,
+    },
     {"id": "b", "n": 2, "text": "=1+1", "deep": {}, "flag": False, "late": 1.5},
     {"id": "c", "n": None, "text": "", "deep": None, "flag": None},
 ]
@@ -31,8 +37,12 @@ def sink(base: Path, rows: list[dict[str, Any]] = ROWS, **config: Any) -> list[s
 
 
 def test_json_is_what_the_library_writes(tmp_path: Path) -> None:
-    assert sink(tmp_path, type="json", file_path="made/out.json") == ["3 records written to made/out.json"]
-    assert (tmp_path / "made/out.json").read_text() == json.dumps(ROWS, indent=2, ensure_ascii=False)
+    assert sink(tmp_path, type="json", file_path="made/out.json") == [
+        "3 records written to made/out.json"
+    ]
+    assert (tmp_path / "made/out.json").read_text() == json.dumps(
+        ROWS, indent=2, ensure_ascii=False
+    )
     sink(tmp_path, [], type="json", file_path="empty.json")
     assert (tmp_path / "empty.json").read_text() == "[]"
     sink(tmp_path, type="json", file_path="wide.json", encoding="utf-16")
@@ -66,13 +76,18 @@ def test_csv_is_a_table(tmp_path: Path) -> None:
 
 
 def test_parquet_has_types(tmp_path: Path) -> None:
-    rows = [{**row, "mixed": mixed, "o'clock": "2026-01-02"} for row, mixed in zip(ROWS, (1, "x", None), strict=True)]
+    rows = [
+        {**row, "mixed": mixed, "o'clock": "2026-01-02"}
+        for row, mixed in zip(ROWS, (1, "x", None), strict=True)
+    ]
     sink(tmp_path, rows, type="parquet", file_path="o'ut.parquet")
     frame = pd.read_parquet(tmp_path / "o'ut.parquet")
     assert frame["n"].dropna().tolist() == [1, 2]
     assert frame["flag"].dropna().tolist() == [True, False]
     assert frame["text"].tolist() == [row["text"] for row in ROWS]
-    assert frame["o'clock"].tolist() == ["2026-01-02"] * 3, "a text that looks like a date stays one"
+    assert frame["o'clock"].tolist() == ["2026-01-02"] * 3, (
+        "a text that looks like a date stays one"
+    )
     again = read(tmp_path, disk("o'ut.parquet"))
     assert [row["deep"] for row in again] == [{"x": [1, None]}, {}, None]
     assert [row["mixed"] for row in again] == [1, "x", None]
@@ -125,7 +140,10 @@ def test_no_sink_writes_nothing(tmp_path: Path) -> None:
 
 def test_one_failing_sink_does_not_stop_the_others(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    sinks = [{"alias": "a", "file_path": "file/in/the/way.json"}, {"alias": "__others__", "file_path": "ok.jsonl"}]
+    sinks = [
+        {"alias": "a", "file_path": "file/in/the/way.json"},
+        {"alias": "__others__", "file_path": "ok.jsonl"},
+    ]
     with pytest.raises(RunFailed) as caught:
         write_sinks({"sink": sinks}, opened(), base=tmp_path)
     assert "1 of 2 sinks" in caught.value.what
@@ -151,11 +169,19 @@ def test_a_failure_while_writing_keeps_the_older_file(tmp_path: Path) -> None:
         ({"type": "servicenow"}, "ServiceNow", "data_config.sink.type"),
         ({"type": "jsno", "file_path": "x"}, "unknown sink type 'jsno'", "data_config.sink.type"),
         ({"type": "json"}, "'file_path'", "data_config.sink"),
-        ({"file_path": "x.json", "encoding": "utf-61"}, "unknown encoding", "data_config.sink.encoding"),
+        (
+            {"file_path": "x.json", "encoding": "utf-61"},
+            "unknown encoding",
+            "data_config.sink.encoding",
+        ),
         ({"type": "hf"}, "'repo_id'", "data_config.sink"),
         ("out.json", "must be a mapping", "data_config.sink"),
         (["out.json"], "must be a mapping", "data_config.sink"),
-        ([{"file_path": "a.json", "alias": "a"}, {"file_path": "b.json"}], "'alias'", "data_config.sink[1]"),
+        (
+            [{"file_path": "a.json", "alias": "a"}, {"file_path": "b.json"}],
+            "'alias'",
+            "data_config.sink[1]",
+        ),
         (
             [{"file_path": "a.json", "alias": "a"}, {"file_path": "b.json", "alias": "a"}],
             "two sinks have the alias 'a'",
@@ -163,7 +189,9 @@ def test_a_failure_while_writing_keeps_the_older_file(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_bad_sinks_are_refused_before_anything_is_read(tmp_path: Path, config: Any, what: str, where: str) -> None:
+def test_bad_sinks_are_refused_before_anything_is_read(
+    tmp_path: Path, config: Any, what: str, where: str
+) -> None:
     for call in (
         lambda: check_sinks({"sink": config}),
         lambda: open_records({"sink": config}, base=tmp_path, load=load, count=1),
@@ -179,7 +207,9 @@ def test_bad_sinks_are_refused_before_anything_is_read(tmp_path: Path, config: A
 # ---- the hub: nothing here leaves the machine
 
 
-def test_a_push_hands_rows_and_names_to_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_push_hands_rows_and_names_to_the_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import datasets
 
     pushed: list[Any] = []
@@ -191,12 +221,30 @@ def test_a_push_hands_rows_and_names_to_the_library(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("SYGRA_HF_TOKEN", "from the environment")
     monkeypatch.setattr(datasets.Dataset, "push_to_hub", push)
     rows = [{"id": "a", "n": 1}, {"id": "b", "n": 2}]
-    notes = sink(tmp_path, rows, type="hf", repo_id="owner/name", config_name="c", split="test", private=False)
+    notes = sink(
+        tmp_path,
+        rows,
+        type="hf",
+        repo_id="owner/name",
+        config_name="c",
+        split="test",
+        private=False,
+    )
     assert notes == ["2 records pushed to the dataset owner/name"]
-    options = {"config_name": "c", "split": "test", "private": False, "token": "from the environment"}
+    options = {
+        "config_name": "c",
+        "split": "test",
+        "private": False,
+        "token": "from the environment",
+    }
     assert pushed == [("owner/name", options, rows)]
     sink(tmp_path, rows, type="hf", repo_id="owner/name", token="own")
-    assert pushed[1][1] == {"config_name": "default", "split": "train", "private": True, "token": "own"}
+    assert pushed[1][1] == {
+        "config_name": "default",
+        "split": "train",
+        "private": True,
+        "token": "own",
+    }
 
     def refused(self: Any, repo_id: str, **options: Any) -> None:
         raise ConnectionError("no route\nmore")

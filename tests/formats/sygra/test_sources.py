@@ -35,7 +35,9 @@ def test_every_disk_format_gives_the_same_records(tmp_path: Path) -> None:
     (tmp_path / "rows.txt").write_text(json.dumps(ROWS))
     assert bare(read(tmp_path, disk("rows.txt", file_format="json"))) == ROWS
     assert bare(read(tmp_path, disk("rows.json", file_format="csv"))) == ROWS, "the suffix decides"
-    assert bare(read(Path("/nowhere"), disk(str(tmp_path / "rows.json")))) == ROWS, "a path may be absolute"
+    assert bare(read(Path("/nowhere"), disk(str(tmp_path / "rows.json")))) == ROWS, (
+        "a path may be absolute"
+    )
 
 
 def test_blank_lines_and_other_encodings(tmp_path: Path) -> None:
@@ -43,18 +45,26 @@ def test_blank_lines_and_other_encodings(tmp_path: Path) -> None:
     assert bare(read(tmp_path, disk("rows.jsonl"))) == [{"q": "a"}, {"q": "b"}]
     for encoding in ("utf-16", "latin-1"):
         (tmp_path / "other.csv").write_text("q,n\nél,1\nünd,2\n", encoding=encoding)
-        assert bare(read(tmp_path, disk("other.csv", encoding=encoding))) == [{"q": "él", "n": 1}, {"q": "ünd", "n": 2}]
+        assert bare(read(tmp_path, disk("other.csv", encoding=encoding))) == [
+            {"q": "él", "n": 1},
+            {"q": "ünd", "n": 2},
+        ]
     (tmp_path / "wrong.jsonl").write_text('{"q": "é"}\nnot json\n', encoding="latin-1")
     found = problem(tmp_path, disk("wrong.jsonl", encoding="latin-1"))
     assert found.where == f"{tmp_path / 'wrong.jsonl'}:2", "not the place of a copy"
     assert "not utf-16" in problem(tmp_path, disk("rows.jsonl", encoding="utf-16")).what
-    assert problem(tmp_path, disk("rows.jsonl", encoding="utf-61")).where == "data_config.source.encoding"
+    assert (
+        problem(tmp_path, disk("rows.jsonl", encoding="utf-61")).where
+        == "data_config.source.encoding"
+    )
 
 
 CELLS = st.one_of(
     st.integers(-(10**18), 10**18).map(str),
     st.floats(-1e6, 1e6).map(lambda number: f"{number:.3f}"),
-    st.sampled_from(["True", "false", "TRUE", "007", " 5", "1e3", ".5", "5.", "0x10", "1_000", "x", "a,b", "-"]),
+    st.sampled_from(
+        ["True", "false", "TRUE", "007", " 5", "1e3", ".5", "5.", "0x10", "1_000", "x", "a,b", "-"]
+    ),
 )
 
 
@@ -72,13 +82,17 @@ def test_csv_columns_have_the_types_that_pandas_gives(
 
 
 def test_gaps_in_a_csv_are_null_and_change_nothing_else(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("whole,part,flag,text,none\n1,1.5,True,NA,\n,,,,\nNA,nan,null,x,NaN\n")
+    (tmp_path / "t.csv").write_text(
+        "whole,part,flag,text,none\n1,1.5,True,NA,\n,,,,\nNA,nan,null,x,NaN\n"
+    )
     assert bare(read(tmp_path, disk("t.csv"))) == [
         {"whole": 1, "part": 1.5, "flag": True, "text": "NA", "none": None},
         {"whole": None, "part": None, "flag": None, "text": None, "none": None},
         {"whole": None, "part": None, "flag": None, "text": "x", "none": None},
     ]
-    assert list(typed(lambda: iter([{"c": "12345678901234567890"}]))) == [{"c": "12345678901234567890"}]
+    assert list(typed(lambda: iter([{"c": "12345678901234567890"}]))) == [
+        {"c": "12345678901234567890"}
+    ]
 
 
 def test_values_that_json_lacks() -> None:
@@ -129,7 +143,12 @@ def dataset_folder(base: Path, data_files: str) -> Path:
 
 
 def hub(**more: Any) -> dict[str, Any]:
-    return {"type": "hf", "repo_id": "google/simpleqa-verified", "config_name": "simpleqa_verified", **more}
+    return {
+        "type": "hf",
+        "repo_id": "google/simpleqa-verified",
+        "config_name": "simpleqa_verified",
+        **more,
+    }
 
 
 @pytest.mark.parametrize(
@@ -167,7 +186,12 @@ def test_shards_of_a_folder(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     for number in range(3):
         write_lines(folder / f"train-{number}.jsonl", [{"n": number}])
-    source = {"type": "hf", "repo_id": "owner/name", "config_name": "sub", "shard": {"regex": "-*.jsonl"}}
+    source = {
+        "type": "hf",
+        "repo_id": "owner/name",
+        "config_name": "sub",
+        "shard": {"regex": "-*.jsonl"},
+    }
     assert bare(read(tmp_path, source)) == [{"n": 0}, {"n": 1}, {"n": 2}]
     source["shard"] = {"regex": "-*.jsonl", "index": [0, 2]}
     assert bare(read(tmp_path, source)) == [{"n": 0}, {"n": 2}]
@@ -175,7 +199,9 @@ def test_shards_of_a_folder(tmp_path: Path) -> None:
     assert "folder only" in problem(tmp_path, {**source, "repo_id": "owner/none"}).what
 
 
-def test_other_datasets_go_through_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_datasets_go_through_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The reader is ours and has its own tests; here only what reaches it, and the key that it finds."""
     from assay import registry
 
@@ -222,8 +248,15 @@ def test_given_ids_and_id_columns(tmp_path: Path) -> None:
     one, two = read(tmp_path, disk("given.jsonl"), id_column="key")
     assert one["id"] == 7, "the first record has an id, so ids are given"
     assert len(two["id"]) == 64
-    write_lines(tmp_path / "column.jsonl", [{"id": None, "key": "a"}, {"id": "own", "key": None}, {"key": "c"}])
-    assert [row["id"] for row in read(tmp_path, disk("column.jsonl"), id_column="key")] == ["a", "own", "c"]
+    write_lines(
+        tmp_path / "column.jsonl",
+        [{"id": None, "key": "a"}, {"id": "own", "key": None}, {"key": "c"}],
+    )
+    assert [row["id"] for row in read(tmp_path, disk("column.jsonl"), id_column="key")] == [
+        "a",
+        "own",
+        "c",
+    ]
     found = problem(tmp_path, disk("column.jsonl"), id_column="kye")
     assert found.where == "data_config.id_column"
     assert "'key'" in found.fix
@@ -254,12 +287,16 @@ def test_fields_keep_the_id(tmp_path: Path) -> None:
 
 
 @given(st.integers(1, 8), st.integers(0, 9), st.one_of(st.none(), st.integers(0, 9)))
-def test_cuts_are_slices(tmp_path_factory: pytest.TempPathFactory, size: int, start: int, count: int | None) -> None:
+def test_cuts_are_slices(
+    tmp_path_factory: pytest.TempPathFactory, size: int, start: int, count: int | None
+) -> None:
     base = tmp_path_factory.mktemp("cut")
     write_lines(base / "rows.jsonl", [{"n": number} for number in range(size)])
     wanted = list(range(size))[start:][: count or None]
     if wanted:
-        assert [row["n"] for row in read(base, disk("rows.jsonl"), start=start, count=count)] == wanted
+        assert [
+            row["n"] for row in read(base, disk("rows.jsonl"), start=start, count=count)
+        ] == wanted
     else:
         found = problem(base, disk("rows.jsonl"), start=start, count=count)
         assert f"has {size} records" in found.what
@@ -272,7 +309,10 @@ def test_the_original_lost_everything_here(tmp_path: Path) -> None:
 
 def test_only_as_much_is_read_as_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"n": 1}\n{"n": 2}\nnot json\n')
-    assert [row["n"] for row in read(tmp_path, disk("rows.jsonl", step("AddNewFieldTransform")), count=2)] == [1, 2]
+    assert [
+        row["n"]
+        for row in read(tmp_path, disk("rows.jsonl", step("AddNewFieldTransform")), count=2)
+    ] == [1, 2]
 
 
 def test_no_source_means_empty_records(tmp_path: Path) -> None:
@@ -327,7 +367,9 @@ def test_bad_files(tmp_path: Path, name: str, content: str, what: str) -> None:
         (["rows.json"], "must be a mapping"),
     ],
 )
-def test_bad_sources_are_refused_before_a_record_is_asked_for(tmp_path: Path, source: Any, what: str) -> None:
+def test_bad_sources_are_refused_before_a_record_is_asked_for(
+    tmp_path: Path, source: Any, what: str
+) -> None:
     with pytest.raises(UserError) as caught:
         open_records({"source": source or {"x": 1}}, base=tmp_path, load=load)
     assert what in caught.value.what
@@ -363,7 +405,9 @@ def test_memory_does_not_grow_with_records(tmp_path: Path, suffix: str) -> None:
         else:
             rows = (f'{{"n": {number}, "q": "{text}"}}' for number in range(size))
             path.write_text("[" + ",\n".join(rows) + "]" if suffix == "json" else "\n".join(rows))
-        done = subprocess.run([sys.executable, "-c", CHILD, str(path)], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", CHILD, str(path)], capture_output=True, text=True, check=True
+        )
         count, peak = map(int, done.stdout.split())
         assert count == size - 4
         peaks.append(peak)

@@ -44,9 +44,13 @@ def test_constants_and_retry_fields() -> None:
     add = made("AddNewFieldTransform").transform
     assert add([{"a": 1}], {"mapping": {"a": 2, "b": [3]}}) == [{"a": 2, "b": [3]}]
     retry = made("AddRetryFieldsTransform").transform
-    assert retry([{}], {}) == [{"max_retries": 3, "curr_retries": 0, "original_current_user_text": ""}]
+    assert retry([{}], {}) == [
+        {"max_retries": 3, "curr_retries": 0, "original_current_user_text": ""}
+    ]
     given_ones = {"max_retries": 5, "initial_retry_count": 1, "original_current_user_text": "x"}
-    assert retry([{}], given_ones) == [{"max_retries": 5, "curr_retries": 1, "original_current_user_text": "x"}]
+    assert retry([{}], given_ones) == [
+        {"max_retries": 5, "curr_retries": 1, "original_current_user_text": "x"}
+    ]
 
 
 def test_skip_as_the_original_does() -> None:
@@ -70,9 +74,15 @@ def test_ranges_are_slices(size: int, ranges: list[tuple[int | None, int | None]
     assert [row["n"] for row in kept] == [number for number in numbers if number not in gone]
 
 
-@given(st.integers(0, 9), st.integers(2, 4), st.integers(1, 3), st.integers(0, 3), st.integers(0, 3))
+@given(
+    st.integers(0, 9), st.integers(2, 4), st.integers(1, 3), st.integers(0, 3), st.integers(0, 3)
+)
 def test_combined_windows(size: int, combine: int, shift: int, start: int, end: int) -> None:
-    params = {"combine": combine, "shift": shift, "skip": {"from_beginning": start, "from_end": end}}
+    params = {
+        "combine": combine,
+        "shift": shift,
+        "skip": {"from_beginning": start, "from_end": end},
+    }
     params["join_column"] = {"t": "-".join(f"${number}" for number in range(1, combine + 1))}
     inner = [row["t"] for row in rows(size)[start : max(start, size - end)]]
     windows = [inner[at : at + combine] for at in range(0, len(inner) - combine + 1, shift)]
@@ -85,10 +95,14 @@ def test_combine_reaches_the_last_record_and_keeps_dollar_signs() -> None:
     found = combine(rows(6), {"combine": 2, "join_column": {"t": "$1-$2"}})
     assert [row["t"] for row in found] == ["t0-t1", "t1-t2", "t2-t3", "t3-t4", "t4-t5"]
     money = [{"p": "$2"}, {"p": "five"}]
-    assert combine(money, {"combine": 2, "join_column": {"p": "$1|$2|$3|$12|$"}}) == [{"p": "$2|five|$3|$22|$"}]
+    assert combine(money, {"combine": 2, "join_column": {"p": "$1|$2|$3|$12|$"}}) == [
+        {"p": "$2|five|$3|$22|$"}
+    ]
     twelve = [{"p": str(n)} for n in range(1, 13)]
     assert combine(twelve, {"combine": 12, "join_column": {"p": "$12.$1"}}) == [{"p": "12.1"}]
-    assert combine(rows(2), {"combine": 1, "skip": {"from_beginning": 1}}) == rows(2), "nothing to combine"
+    assert combine(rows(2), {"combine": 1, "skip": {"from_beginning": 1}}) == rows(2), (
+        "nothing to combine"
+    )
 
 
 @pytest.mark.parametrize(
@@ -104,16 +118,26 @@ def test_combine_reaches_the_last_record_and_keeps_dollar_signs() -> None:
         ("RenameFieldsTransform", {"mapping": ["a"]}, "mapping must be a mapping"),
     ],
 )
-def test_wrong_parameters_are_named_with_their_place(tmp_path: Path, name: str, params: Any, what: str) -> None:
+def test_wrong_parameters_are_named_with_their_place(
+    tmp_path: Path, name: str, params: Any, what: str
+) -> None:
     write_lines(tmp_path / "rows.jsonl", rows(3))
-    found = problem(tmp_path, disk("rows.jsonl", step("AddNewFieldTransform"), step(name, **params)))
+    found = problem(
+        tmp_path, disk("rows.jsonl", step("AddNewFieldTransform"), step(name, **params))
+    )
     assert what in found.what
     assert found.where == "data_config.source.transformations[1]"
 
 
 @pytest.mark.parametrize(
     "name",
-    ["RenameFieldsTransform", "AddNewFieldTransform", "AddRetryFieldsTransform", "SkipRecords", "CombineRecords"],
+    [
+        "RenameFieldsTransform",
+        "AddNewFieldTransform",
+        "AddRetryFieldsTransform",
+        "SkipRecords",
+        "CombineRecords",
+    ],
 )
 def test_params_may_be_null_or_absent(tmp_path: Path, name: str) -> None:
     write_lines(tmp_path / "rows.jsonl", rows(2))
@@ -183,7 +207,9 @@ def test_user_classes_get_lists(tmp_path: Path) -> None:
     found = bare(read(tmp_path, disk("rows.jsonl", step(HERE + "Reversed"))))
     assert found == [{"t": f"t{number}", "of": 3, "params": {}} for number in (2, 1, 0)]
     assert bare(read(tmp_path, disk("rows.jsonl", step(HERE + "Own")))) == [{"all": 3, "x": None}]
-    assert bare(read(tmp_path, disk("rows.jsonl", step(HERE + "Duck", give=[{"y": 1}])))) == [{"y": 1}]
+    assert bare(read(tmp_path, disk("rows.jsonl", step(HERE + "Duck", give=[{"y": 1}])))) == [
+        {"y": 1}
+    ]
 
 
 @pytest.mark.parametrize(
@@ -226,12 +252,16 @@ def content(url: str, kind: str) -> bytes:
 
 def test_images_become_data_urls() -> None:
     image = made("CreateImageUrlTransform").transform
-    (found,) = image([{"a": PNG, "b": {"bytes": PNG, "path": None}, "c": [PNG, "x"], "text": "x", "d": None}], {})
+    (found,) = image(
+        [{"a": PNG, "b": {"bytes": PNG, "path": None}, "c": [PNG, "x"], "text": "x", "d": None}], {}
+    )
     assert content(found["a"], "image/png") == PNG
     assert found["b"] == found["a"]
     assert found["c"] == [found["a"], "x"]
     assert (found["text"], found["d"]) == ("x", None)
-    picture = SimpleNamespace(format="JPEG", save=lambda file, **options: file.write(options["format"].encode()))
+    picture = SimpleNamespace(
+        format="JPEG", save=lambda file, **options: file.write(options["format"].encode())
+    )
     assert content(image([{"p": picture}], {})[0]["p"], "image/jpeg") == b"JPEG"
     assert image([{"a": "data:image/png;base64,AAAA"}], {}) == [{"a": "data:image/png;base64,AAAA"}]
 
@@ -243,7 +273,13 @@ def test_only_files_beside_the_data_are_read(tmp_path: Path) -> None:
     for folder in (base / "data" / "pictures", elsewhere):
         (folder / "one.png").write_bytes(PNG)
     (base / "data" / "fake.png").write_text("no picture")
-    names = ["pictures/one.png", "../../elsewhere/one.png", str(elsewhere / "one.png"), "fake.png", "gone.png"]
+    names = [
+        "pictures/one.png",
+        "../../elsewhere/one.png",
+        str(elsewhere / "one.png"),
+        "fake.png",
+        "gone.png",
+    ]
     names.append("https://example.com/one.png")
     write_lines(base / "data" / "rows.jsonl", [{"image": name} for name in names])
     found = [row["image"] for row in read(base, disk("data/rows.jsonl"))]
@@ -252,14 +288,18 @@ def test_only_files_beside_the_data_are_read(tmp_path: Path) -> None:
 
 
 def test_fields_are_those_of_the_first_record() -> None:
-    found = made("CreateImageUrlTransform").transform([{"a": "x", "b": PNG}, {"a": PNG}, {"b": None}], {})
+    found = made("CreateImageUrlTransform").transform(
+        [{"a": "x", "b": PNG}, {"a": PNG}, {"b": None}], {}
+    )
     assert [type(row.get("a")) for row in found] == [str, bytes, type(None)]
 
 
 def test_sounds_become_data_urls(tmp_path: Path) -> None:
     sound = made("CreateAudioUrlTransform").transform
     samples = np.array([0.0, 0.5, -0.5, 1.0, -1.0])
-    (found,) = sound([{"a": {"array": samples, "sampling_rate": 8000}, "b": b"OggSxx", "c": b"unknown"}], {})
+    (found,) = sound(
+        [{"a": {"array": samples, "sampling_rate": 8000}, "b": b"OggSxx", "c": b"unknown"}], {}
+    )
     with wave.open(io.BytesIO(content(found["a"], "audio/wav"))) as file:
         assert (file.getnchannels(), file.getsampwidth(), file.getframerate()) == (1, 2, 8000)
         read_back = np.frombuffer(file.readframes(99), "<i2") / 32767

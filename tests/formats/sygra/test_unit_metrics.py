@@ -16,7 +16,11 @@ from assay.formats.sygra.metrics import (
     UnitMetricResult,
     unit_metric,
 )
-from assay.formats.sygra.metrics.unit import ActionWithinBboxMetric, ExactMatchMetric, ScrollAmountMetric
+from assay.formats.sygra.metrics.unit import (
+    ActionWithinBboxMetric,
+    ExactMatchMetric,
+    ScrollAmountMetric,
+)
 
 TEXTS = st.text(st.sampled_from("aAßÉé \t\n.b"), max_size=12)
 BUILT_IN = [
@@ -35,7 +39,9 @@ def judged(name: str, golden: Any, predicted: Any, **params: Any) -> UnitMetricR
 
 
 def exact(golden: Any, predicted: Any, **params: Any) -> bool:
-    return judged("exact_match", {"text": golden}, {"text": predicted}, key="text", **params).correct
+    return judged(
+        "exact_match", {"text": golden}, {"text": predicted}, key="text", **params
+    ).correct
 
 
 # ---- results
@@ -43,7 +49,12 @@ def exact(golden: Any, predicted: Any, **params: Any) -> bool:
 
 def test_a_result_survives_the_way_through_json() -> None:
     result = UnitMetricResult(True, {"a": 1}, {"b": 2}, {"c": 3})
-    assert result.to_dict() == {"correct": True, "golden": {"a": 1}, "predicted": {"b": 2}, "metadata": {"c": 3}}
+    assert result.to_dict() == {
+        "correct": True,
+        "golden": {"a": 1},
+        "predicted": {"b": 2},
+        "metadata": {"c": 3},
+    }
     assert UnitMetricResult.from_dict(result.to_dict()) == result
     assert UnitMetricResult.from_dict({}) == UnitMetricResult(False, {}, {}, {})
 
@@ -107,7 +118,10 @@ class Unwritable:
 
 def test_what_raises_is_wrong_and_says_why() -> None:
     result = judged("exact_match", {"text": Unwritable()}, {"text": "x"}, key="text")
-    assert (result.correct, result.metadata) == (False, {"validator": "exact_match", "error": "no text"})
+    assert (result.correct, result.metadata) == (
+        False,
+        {"validator": "exact_match", "error": "no text"},
+    )
     result = judged("scroll_amount", {"amount": "much"}, {})
     assert not result.correct
     assert set(result.metadata) == {"validator", "error"}
@@ -120,7 +134,9 @@ def test_exact_match_by_its_definition(one: str, other: str, case: bool, spaces:
         text = re.sub(r"\s+", " ", text.strip()) if spaces else text
         return text if case else text.lower()
 
-    assert exact(one, other, case_sensitive=case, normalize_whitespace=spaces) is (made(one) == made(other))
+    assert exact(one, other, case_sensitive=case, normalize_whitespace=spaces) is (
+        made(one) == made(other)
+    )
 
 
 # ---- alike texts
@@ -153,14 +169,22 @@ def test_typed_value_match() -> None:
 def test_alike_is_what_difflib_says(one: str, other: str, threshold: float) -> None:
     made = [re.sub(r"\s+", " ", text.strip().lower()) for text in (one, other)]
     ratio = SequenceMatcher(None, *made).ratio()
-    typed = judged("typed_value_match", {"text": one}, {"text": other}, fuzzy_match_threshold=threshold)
+    typed = judged(
+        "typed_value_match", {"text": one}, {"text": other}, fuzzy_match_threshold=threshold
+    )
     fuzzy = judged("fuzzy_match", {"text": one}, {"text": other}, key="text", threshold=threshold)
     assert typed.correct is fuzzy.correct is (ratio >= threshold)
     assert typed.metadata["similarity_score"] == fuzzy.metadata["similarity"] == ratio
 
 
 def test_fuzzy_match() -> None:
-    found = judged("fuzzy_match", {"text": "Geoffrey Hinton"}, {"text": "geoffrey  hinton!"}, key="text", threshold=0.8)
+    found = judged(
+        "fuzzy_match",
+        {"text": "Geoffrey Hinton"},
+        {"text": "geoffrey  hinton!"},
+        key="text",
+        threshold=0.8,
+    )
     assert found.correct
     assert found.metadata == {
         "validator": "fuzzy_match",
@@ -206,9 +230,14 @@ def test_action_within_bbox(golden: Any, predicted: Any, correct: bool) -> None:
 
 
 def test_action_within_bbox_with_other_keys() -> None:
-    metric = ActionWithinBboxMetric(predicted_x_key="px", predicted_y_key="py", golden_bbox_key="area")
+    metric = ActionWithinBboxMetric(
+        predicted_x_key="px", predicted_y_key="py", golden_bbox_key="area"
+    )
     area = {"area": {"x": 0, "y": 0, "width": 1, "height": 1}}
-    assert [each.correct for each in metric.evaluate([area, area], [{"px": 1, "py": 1}, {"x": 1, "y": 1}])] == [
+    assert [
+        each.correct
+        for each in metric.evaluate([area, area], [{"px": 1, "py": 1}, {"x": 1, "y": 1}])
+    ] == [
         True,
         False,
     ]
@@ -216,7 +245,13 @@ def test_action_within_bbox_with_other_keys() -> None:
 
 @pytest.mark.parametrize(
     ("golden", "predicted", "correct"),
-    [("up", "up", True), ("up", "down", False), ("Up", "Up", False), ("north", "north", False), (None, None, False)],
+    [
+        ("up", "up", True),
+        ("up", "down", False),
+        ("Up", "Up", False),
+        ("north", "north", False),
+        (None, None, False),
+    ],
 )
 def test_scroll_direction(golden: Any, predicted: Any, correct: bool) -> None:
     found = judged("scroll_direction", {"direction": golden}, {"direction": predicted})
@@ -243,7 +278,12 @@ def test_scroll_direction(golden: Any, predicted: Any, correct: bool) -> None:
     ],
 )
 def test_scroll_amount(
-    golden: Any, predicted: Any, params: dict[str, Any], correct: bool, difference: float, percent: float
+    golden: Any,
+    predicted: Any,
+    params: dict[str, Any],
+    correct: bool,
+    difference: float,
+    percent: float,
 ) -> None:
     found = judged("scroll_amount", {"amount": golden}, {"amount": predicted}, **params)
     assert found.correct is correct
@@ -269,7 +309,9 @@ def test_amounts_that_are_missing_are_none() -> None:
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_lists_of_different_length(name: str) -> None:
     metric = UnitMetricRegistry.get_metric(name)
-    expected = f"^{type(metric).__name__}: golden and predicted must have same length \\(got 2 and 1\\)$"
+    expected = (
+        f"^{type(metric).__name__}: golden and predicted must have same length \\(got 2 and 1\\)$"
+    )
     with pytest.raises(ValueError, match=expected):
         metric.evaluate([{}, {}], [{}])
     assert metric.evaluate([], []) == []
@@ -285,7 +327,9 @@ def test_every_metric_says_what_it_is(name: str) -> None:
     assert metric.config == {"unknown": "ignored"}
 
 
-@pytest.mark.parametrize(("given", "means"), [("yes", True), ("on", True), ("No", False), ("true", True), (0, False)])
+@pytest.mark.parametrize(
+    ("given", "means"), [("yes", True), ("on", True), ("No", False), ("true", True), (0, False)]
+)
 def test_flags_are_read_leniently(given: Any, means: bool) -> None:
     assert ExactMatchMetric(case_sensitive=given).case_sensitive is means
 
@@ -324,7 +368,9 @@ class Always(BaseUnitMetric):
         return BaseMetricMetadata(name="always", display_name="Always", description="Always right")
 
     def evaluate(self, golden: list[Any], predicted: list[Any]) -> list[UnitMetricResult]:
-        return [UnitMetricResult(True, one, other) for one, other in zip(golden, predicted, strict=True)]
+        return [
+            UnitMetricResult(True, one, other) for one, other in zip(golden, predicted, strict=True)
+        ]
 
 
 @pytest.fixture(autouse=True)
@@ -360,14 +406,18 @@ def test_a_metric_of_ones_own(caplog: pytest.LogCaptureFixture) -> None:
 def test_cleared_is_cleared() -> None:
     UnitMetricRegistry.clear()
     assert UnitMetricRegistry.list_metrics() == []
-    with pytest.raises(KeyError, match=re.escape("Unit metric 'exact_match' not found in registry.")):
+    with pytest.raises(
+        KeyError, match=re.escape("Unit metric 'exact_match' not found in registry.")
+    ):
         UnitMetricRegistry.get_metric("exact_match")
 
 
 def test_what_the_registry_refuses() -> None:
     with pytest.raises(KeyError) as caught:
         UnitMetricRegistry.get_metric("exact_macth")
-    assert f"Unit metric 'exact_macth' not found in registry. Available metrics: {BUILT_IN}" in str(caught.value)
+    assert f"Unit metric 'exact_macth' not found in registry. Available metrics: {BUILT_IN}" in str(
+        caught.value
+    )
     assert "did you mean 'exact_match'?" in str(caught.value)
     with pytest.raises(ValueError, match="non-empty string"):
         UnitMetricRegistry.register("", Always)
@@ -391,7 +441,9 @@ def test_by_dotted_path_and_entry_point(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(KeyError, match="is not a class that inherits from BaseUnitMetric"):
         UnitMetricRegistry.get_metric("json.dumps")
     entry = EntryPoint("theirs", f"{Always.__module__}:Always", "assay.sygra_unit_metrics")
-    monkeypatch.setattr(registry, "_entry_points", lambda group: {"theirs": entry} if group == entry.group else {})
+    monkeypatch.setattr(
+        registry, "_entry_points", lambda group: {"theirs": entry} if group == entry.group else {}
+    )
     assert UnitMetricRegistry.get_metric_class("theirs") is Always
 
 

@@ -14,7 +14,9 @@ LABEL = "exact_match_result"
 
 
 def assay(*words: str | Path) -> Ended:
-    return shell.assay(*map(str, words), folder=Path(words[1]).parent, environ=shell.surrounding(COLUMNS="200"))
+    return shell.assay(
+        *map(str, words), folder=Path(words[1]).parent, environ=shell.surrounding(COLUMNS="200")
+    )
 
 
 def rows_of(folder: Folder) -> Path:
@@ -28,14 +30,21 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 def with_post(folder: Folder, code: str) -> None:
     """What the model says is changed by a post-processor."""
-    folder.nodes["ask"] |= {"post_process": "tasks.qa.code.Post", "output_keys": ["predicted_answer"]}
-    folder.write("tasks/qa/code.py", f"class Post:\n    def apply(self, resp, state):\n        {code}\n")
+    folder.nodes["ask"] |= {
+        "post_process": "tasks.qa.code.Post",
+        "output_keys": ["predicted_answer"],
+    }
+    folder.write(
+        "tasks/qa/code.py", f"class Post:\n    def apply(self, resp, state):\n        {code}\n"
+    )
 
 
 @pytest.fixture
 def done(folder: Folder) -> Path:
     """Three of four right."""
-    with_post(folder, "return {'predicted_answer': resp.message.content if state['id'] != 'q2' else 'no'}")
+    with_post(
+        folder, "return {'predicted_answer': resp.message.content if state['id'] != 'q2' else 'no'}"
+    )
     assert folder.call(output_with_ts=False).ok
     return rows_of(folder)
 
@@ -46,12 +55,21 @@ def test_the_rows_of_all_four_kinds(done: Path) -> None:
     assert len(responses) == len(evaluations) == 4
     assert {row["label"] for row in evaluations} == {LABEL}
     assert {row["responses"][0] for row in evaluations} == {row["key"] for row in responses}
-    assert {row["item_id"]: row["passed"] for row in evaluations} == {"q0": True, "q1": True, "q2": False, "q3": True}
+    assert {row["item_id"]: row["passed"] for row in evaluations} == {
+        "q0": True,
+        "q1": True,
+        "q2": False,
+        "q3": True,
+    }
     (wrong,) = [row for row in evaluations if not row["passed"]]
     assert wrong["detailed_results"]["predicted"] == {"text": "no"}
     assert wrong["detailed_results"]["expected"] == {"text": "3"}
     (metric,) = read(done / "metrics.jsonl")
-    assert (metric["metric_name"], metric["metric_type"], metric["label"]) == ("accuracy", "sygra.accuracy", LABEL)
+    assert (metric["metric_name"], metric["metric_type"], metric["label"]) == (
+        "accuracy",
+        "sygra.accuracy",
+        LABEL,
+    )
     assert metric["value"] == metric["accuracy"] == metric["sound"]["accuracy"]["value"] == 0.75
     assert (metric["ci_low"], metric["ci_method"]) == (pytest.approx(0.3006, abs=1e-4), "wilson")
 
@@ -64,7 +82,9 @@ def place(done: Path, folder: Folder, request: pytest.FixtureRequest) -> Path:
 def test_ls_sql_trace_and_export(done: Path, place: Path) -> None:
     shown = assay("ls", place)
     assert (shown.code, "accuracy 0.750" in shown.out) == (0, True), shown.said
-    shown = assay("sql", place, "--csv", "select label, sum(score) as right from evaluations group by label")
+    shown = assay(
+        "sql", place, "--csv", "select label, sum(score) as right from evaluations group by label"
+    )
     assert (shown.code, shown.out.splitlines()[1]) == (0, f"{LABEL},3.0"), shown.said
     shown = assay("trace", place, "q2")
     assert shown.code == 0, shown.said
@@ -121,7 +141,10 @@ def test_the_report_is_what_the_rows_say(done: Path, folder: Folder) -> None:
 
 
 def test_a_record_that_failed_and_one_without_a_result(folder: Folder) -> None:
-    with_post(folder, "return {'predicted_answer': {'q1': 1 / 0}[state['id']] if state['id'] == 'q1' else 'x'}")
+    with_post(
+        folder,
+        "return {'predicted_answer': {'q1': 1 / 0}[state['id']] if state['id'] == 'q1' else 'x'}",
+    )
     assert folder.call(output_with_ts=False).ok
     rows = {row["item_id"]: row for row in read(rows_of(folder) / "evaluation_results.jsonl")}
     assert rows["q1"]["outcome"] == "errored"
@@ -143,7 +166,10 @@ def test_unit_metrics_without_a_collator_are_rows_as_well(folder: Folder) -> Non
 
 def test_a_graph_without_unit_metrics_has_no_evaluation(folder: Folder) -> None:
     del folder.graph["graph_post_process"], folder.nodes["unit_metrics"]
-    folder.graph["graph_config"]["edges"] = [{"from": "START", "to": "ask"}, {"from": "ask", "to": "END"}]
+    folder.graph["graph_config"]["edges"] = [
+        {"from": "START", "to": "ask"},
+        {"from": "ask", "to": "END"},
+    ]
     assert folder.call().ok
     assert not (rows_of(folder) / "evaluation_results.jsonl").exists()
     assert assay("ls", rows_of(folder)).code == 0
@@ -177,10 +203,14 @@ class Nameless(GraphPostProcessor):
 
 
 def test_a_users_aggregator_is_a_metric_and_gets_the_records_in_their_order(folder: Folder) -> None:
-    folder.records = [{"id": f"q{n}", "question": f"What is {n} + 1?", "answer": str(n + 1)} for n in range(9)]
+    folder.records = [
+        {"id": f"q{n}", "question": f"What is {n} + 1?", "answer": str(n + 1)} for n in range(9)
+    ]
     folder.write("tasks/qa/own.py", OWN)
     folder.graph["graph_post_process"].insert(0, "tasks.qa.own.Twice")
-    folder.aggregators.append({"name": "order", "params": {"side": "golden"}, "unit_metrics_results": LABEL})
+    folder.aggregators.append(
+        {"name": "order", "params": {"side": "golden"}, "unit_metrics_results": LABEL}
+    )
     assert folder.call(output_with_ts=False).ok
     payload = {"order": 9, "label": [str(n + 1) for n in range(9)]}
     assert folder.report()["results"]["order"] == payload
@@ -238,7 +268,9 @@ def test_two_collators_of_one_column_have_labels_of_their_own(folder: Folder) ->
     reports = [processed.report for processed in result.processed if processed.report is not None]
     assert [report["evaluation_summary"]["total_records"] for report in reports] == [4, 8]
     assert [report["sound"][LABEL]["accuracy"]["attempts"] for report in reports] == [4, 8]
-    rows = {(row["metric_name"], row["label"]): row for row in read(rows_of(folder) / "metrics.jsonl")}
+    rows = {
+        (row["metric_name"], row["label"]): row for row in read(rows_of(folder) / "metrics.jsonl")
+    }
     assert {key: row["used_sample_count"] for key, row in rows.items()} == {
         ("accuracy", LABEL): 4,
         ("accuracy'", f"{LABEL} of Twice"): 8,

@@ -60,7 +60,9 @@ def across(
     comparisons: list[Comparison] = []
     for label in shared:
         try:
-            comparisons.append(compare_sides(sides, msgspec.structs.replace(chosen, label=label, flips=0)))
+            comparisons.append(
+                compare_sides(sides, msgspec.structs.replace(chosen, label=label, flips=0))
+            )
         except UserError as error:
             notes.append(f"{label} is left out: {error.what}")
     if not comparisons:
@@ -72,7 +74,10 @@ def across(
         lower=[comparison.label for comparison in comparisons if comparison.lower_is_better],
         tests=sum(len(comparison.pairs) for comparison in comparisons),
         sides={side.name: _cells(side.name, comparisons) for side in sides},
-        notes=[*notes, *dict.fromkeys(note for comparison in comparisons for note in comparison.notes)],
+        notes=[
+            *notes,
+            *dict.fromkeys(note for comparison in comparisons for note in comparison.notes),
+        ],
     )
     _mark(table, comparisons)
     return table
@@ -83,18 +88,27 @@ def _shared(sides: Sequence[Side], wanted: Sequence[str]) -> list[str]:
     shared = [label for label in labels_of[0] if all(label in labels for labels in labels_of)]
     for label in wanted:
         if label not in shared:
-            raise UserError(f"not every side has the label {label!r}", where="--label", fix=nearest(label, shared))
+            raise UserError(
+                f"not every side has the label {label!r}",
+                where="--label",
+                fix=nearest(label, shared),
+            )
     if not shared:
         have = "; ".join(
-            f"{side.name} has {', '.join(labels) or 'none'}" for side, labels in zip(sides, labels_of, strict=True)
+            f"{side.name} has {', '.join(labels) or 'none'}"
+            for side, labels in zip(sides, labels_of, strict=True)
         )
-        raise UserError(f"no label is common to all: {have}", fix="score them with the same methods")
+        raise UserError(
+            f"no label is common to all: {have}", fix="score them with the same methods"
+        )
     return list(wanted) or sorted(shared)
 
 
 def _cells(name: str, comparisons: Sequence[Comparison]) -> dict[str, AcrossValue]:
     standings = {
-        comparison.label: next(standing for standing in comparison.standings if standing.name == name)
+        comparison.label: next(
+            standing for standing in comparison.standings if standing.name == name
+        )
         for comparison in comparisons
     }
     return {
@@ -103,7 +117,9 @@ def _cells(name: str, comparisons: Sequence[Comparison]) -> dict[str, AcrossValu
             ci_low=comparison.ci_low,
             ci_high=comparison.ci_high,
             items=comparison.items,
-            failed=sum(count for outcome, count in comparison.counts.items() if outcome != "skipped"),
+            failed=sum(
+                count for outcome, count in comparison.counts.items() if outcome != "skipped"
+            ),
             partial=comparison.partial,
         )
         for label, comparison in standings.items()

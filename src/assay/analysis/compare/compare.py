@@ -13,14 +13,26 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import msgspec
 
 from assay.analysis.compare.matching import match_items, match_labels
-from assay.analysis.compare.measured import Matched, Measured, bound_metric, matched, measured, shared_policy
+from assay.analysis.compare.measured import (
+    Matched,
+    Measured,
+    bound_metric,
+    matched,
+    measured,
+    shared_policy,
+)
 from assay.analysis.compare.notes import Flip, find_flips, notes, unmatched
 from assay.analysis.compare.paired import Side, checked_level, find_sides, shared_label
 from assay.engine.aggregate.measure import BoundMetric, Policy
 from assay.errors import UserError
 from assay.shown import Shown
 from assay.stats.paired import equivalent, interval, significance
-from assay.stats.student import holm, items_for_difference, items_for_equivalence, smallest_difference
+from assay.stats.student import (
+    holm,
+    items_for_difference,
+    items_for_equivalence,
+    smallest_difference,
+)
 
 if TYPE_CHECKING:
     from assay.analysis.compare.across import Across
@@ -96,15 +108,21 @@ class CompareOptions(msgspec.Struct, kw_only=True, frozen=True):
 
 
 @overload
-def compare(paths: Sequence[str | Path], *, reference: str | Path, **options: Any) -> "Referenced": ...
+def compare(
+    paths: Sequence[str | Path], *, reference: str | Path, **options: Any
+) -> "Referenced": ...
 
 
 @overload
-def compare(paths: Sequence[str | Path], *, all_labels: Literal[False] = False, **options: Any) -> Comparison: ...
+def compare(
+    paths: Sequence[str | Path], *, all_labels: Literal[False] = False, **options: Any
+) -> Comparison: ...
 
 
 @overload
-def compare(paths: Sequence[str | Path], *, all_labels: Literal[True], **options: Any) -> "Across": ...
+def compare(
+    paths: Sequence[str | Path], *, all_labels: Literal[True], **options: Any
+) -> "Across": ...
 
 
 def compare(
@@ -126,7 +144,10 @@ def compare(
         from assay.analysis.compare.reference import referenced  # it needs the options
 
         if facet or lower or all_labels:
-            raise UserError("a reference is compared row by row", fix="choose rows with --where, --metric and --label")
+            raise UserError(
+                "a reference is compared row by row",
+                fix="choose rows with --where, --metric and --label",
+            )
         return referenced(paths, reference, label=label, **options)
     if all_labels:
         from assay.analysis.compare.across import across  # it is made of comparisons
@@ -150,7 +171,11 @@ def checked(chosen: CompareOptions) -> CompareOptions:
 
 
 def compare_sides(
-    sides: Sequence[Side], chosen: CompareOptions, bound: BoundMetric | None = None, *, noting: bool = True
+    sides: Sequence[Side],
+    chosen: CompareOptions,
+    bound: BoundMetric | None = None,
+    *,
+    noting: bool = True,
 ) -> Comparison:
     """Compare sides that were read before, by the metric of this name or one that is `bound` already; without `noting`
     what they were made of is not looked at."""
@@ -177,12 +202,20 @@ def _with_value(measure: Measured) -> Measured:
     row, side, name = measure.row, measure.side, measure.bound.name
     if row["value"] is None:
         why = row.get("error") or row.get("reason") or "there is no value"
-        failed = ", ".join(f"{row[f'{outcome}_count']} {outcome}" for outcome in ("errored", "unparsed", "refused"))
+        failed = ", ".join(
+            f"{row[f'{outcome}_count']} {outcome}" for outcome in ("errored", "unparsed", "refused")
+        )
         fix = f"its rows: {row['scored_count']} scored, {failed}"
-        raise UserError(f"{name} of {side.name!r} cannot be computed: {why}", where=str(side.source.path), fix=fix)
+        raise UserError(
+            f"{name} of {side.name!r} cannot be computed: {why}",
+            where=str(side.source.path),
+            fix=fix,
+        )
     if measure.values is None:
         fix = "use mean, pass_rate or pass@k"
-        raise UserError(f"{name!r} is not a mean over items, so pairs of items tell nothing about it", fix=fix)
+        raise UserError(
+            f"{name!r} is not a mean over items, so pairs of items tell nothing about it", fix=fix
+        )
     return measure
 
 
@@ -222,7 +255,9 @@ def _pair(match: Matched, options: CompareOptions, pairs: int) -> Pair:
         p_corrected=p,
         test=test,
         p_equivalent=same,
-        smallest_difference=smallest_difference(differences.deviation, differences.n, alpha / pairs),
+        smallest_difference=smallest_difference(
+            differences.deviation, differences.n, alpha / pairs
+        ),
         gained=int((match.gains > 0).sum()),
         lost=int((match.gains < 0).sum()),
     )
@@ -232,7 +267,9 @@ def _judge(pairs: Sequence[Pair], matches: Sequence[Matched], options: CompareOp
     """One word for each pair, after Holm's correction over all of them."""
     alpha, margin = 1 - options.level, options.margin
     alike = holm([1.0 if pair.p_equivalent is None else pair.p_equivalent for pair in pairs])
-    for pair, match, p, same in zip(pairs, matches, holm([pair.p for pair in pairs]), alike, strict=True):
+    for pair, match, p, same in zip(
+        pairs, matches, holm([pair.p for pair in pairs]), alike, strict=True
+    ):
         pair.p_corrected = p
         if margin is not None:
             pair.p_equivalent = same
@@ -243,7 +280,11 @@ def _judge(pairs: Sequence[Pair], matches: Sequence[Matched], options: CompareOp
         elif margin is not None and same < alpha:
             pair.verdict = "equivalent"
         elif p < alpha:
-            pair.verdict = "better" if (pair.difference > 0) is not match.candidate.lower_is_better else "worse"
+            pair.verdict = (
+                "better"
+                if (pair.difference > 0) is not match.candidate.lower_is_better
+                else "worse"
+            )
         else:
             spread, mean = match.differences.deviation, match.differences.mean
             needed = [items_for_difference(spread, mean, alpha / len(pairs))]
@@ -252,7 +293,9 @@ def _judge(pairs: Sequence[Pair], matches: Sequence[Matched], options: CompareOp
             pair.items_needed = min((n for n in needed if n is not None), default=None)
 
 
-def _standings(values: Sequence[Measured], pairs: Sequence[Pair], alpha: float) -> list[SideStanding]:
+def _standings(
+    values: Sequence[Measured], pairs: Sequence[Pair], alpha: float
+) -> list[SideStanding]:
     above = dict.fromkeys((measure.side.name for measure in values), 0)
     below = dict(above)
     sign = -1 if values[0].lower_is_better else 1
@@ -272,7 +315,10 @@ def _standings(values: Sequence[Measured], pairs: Sequence[Pair], alpha: float) 
             ranks=(1 + above[measure.side.name], len(values) - below[measure.side.name]),
             items=measure.row["total_item_count"],
             samples=measure.row["total_sample_count"],
-            counts={name: measure.row[f"{name}_count"] for name in ("errored", "unparsed", "refused", "skipped")},
+            counts={
+                name: measure.row[f"{name}_count"]
+                for name in ("errored", "unparsed", "refused", "skipped")
+            },
             partial=measure.side.partial,
         )
         for measure in values

@@ -78,7 +78,10 @@ def gate(
             side = read_side(find_source(path, "evaluation"), gate.facets)
             checks += _Gate(side, gate, _metric(gate, loaded, used), point, partial).checks()
     if not checks:
-        raise UserError("there is nothing to check", fix="add --min, --max or --max-drop, or `gates:` to the config")
+        raise UserError(
+            "there is nothing to check",
+            fix="add --min, --max or --max-drop, or `gates:` to the config",
+        )
     outcomes: set[Outcome] = {check.outcome for check in checks}
     worst: Outcome = next(outcome for outcome in _WORST_FIRST if outcome in outcomes)
     return Gated(path=str(path), level=used, outcome=worst, checks=checks, reasons=_reasons(path))
@@ -93,13 +96,17 @@ def _reasons(path: str | Path) -> list[str]:
 _WORST_FIRST: Sequence[Outcome] = ("failed", "incomplete", "inconclusive", "passed")
 
 
-def _completed(gates: Sequence[GateConfig], baseline: str, max_error_rate: float | None) -> list[GateConfig]:
+def _completed(
+    gates: Sequence[GateConfig], baseline: str, max_error_rate: float | None
+) -> list[GateConfig]:
     """The gates with what is given for all of them."""
     if baseline and gates and all(gate.max_drop is None for gate in gates):
         raise UserError("a baseline is only for a gate on a drop", fix="add --max-drop 0.02")
     completed: list[GateConfig] = []
     for gate in gates:
-        changes: dict[str, Any] = {} if max_error_rate is None else {"max_error_rate": max_error_rate}
+        changes: dict[str, Any] = (
+            {} if max_error_rate is None else {"max_error_rate": max_error_rate}
+        )
         if baseline and gate.max_drop is not None and not gate.baseline:
             changes["baseline"] = baseline
         completed.append(msgspec.structs.replace(gate, **changes))
@@ -124,18 +131,25 @@ def _config(path: str | Path, config: str | Path | Config | None) -> Config | No
     if config is not None:
         return load(config, need="gate")
     folder = find_source(path, "evaluation").folder
-    return None if folder is None or not (folder / CONFIG).is_file() else stored_config(folder, "gate")
+    return (
+        None if folder is None or not (folder / CONFIG).is_file() else stored_config(folder, "gate")
+    )
 
 
 class _Gate:
     """The checks of one gate."""
 
-    def __init__(self, side: Side, gate: GateConfig, bound: BoundMetric, point: bool, partial: bool) -> None:
+    def __init__(
+        self, side: Side, gate: GateConfig, bound: BoundMetric, point: bool, partial: bool
+    ) -> None:
         self.side, self.gate, self.bound = side, gate, bound
         self.level, self.point, self.judges_partial = bound.level, point, partial
         self.partial = side.partial
         if gate.max_drop is not None and not gate.baseline:
-            raise UserError("a gate on a drop needs a baseline", fix="add `baseline:` to the gate, or --baseline PATH")
+            raise UserError(
+                "a gate on a drop needs a baseline",
+                fix="add `baseline:` to the gate, or --baseline PATH",
+            )
 
     def checks(self) -> list[Check]:
         gate = self.gate
@@ -182,16 +196,25 @@ class _Gate:
     def _dropped(self, allowed: float) -> Check:
         other = read_side(find_source(self.gate.baseline, "evaluation"), self.gate.facets)
         if other.partial:
-            self.partial = "; ".join(filter(None, [self.side.partial, f"baseline: {other.partial}"]))
+            self.partial = "; ".join(
+                filter(None, [self.side.partial, f"baseline: {other.partial}"])
+            )
         label, scorer = self._label(self.side, other)
-        candidate, baseline = (measured(self.bound, side, label, scorer) for side in (self.side, other))
+        candidate, baseline = (
+            measured(self.bound, side, label, scorer) for side in (self.side, other)
+        )
         errors = self._errors(self.side, candidate.row) or self._errors(other, baseline.row)
         if candidate.values is None or baseline.values is None:
             missing = candidate.row if candidate.values is None else baseline.row
             why = (
-                errors or missing.get("error") or missing.get("reason") or f"{self.bound.name} is not a mean over items"
+                errors
+                or missing.get("error")
+                or missing.get("reason")
+                or f"{self.bound.name} is not a mean over items"
             )
-            return self._check("max_drop", allowed, candidate.row, "inconclusive", str(why), (None, None, None))
+            return self._check(
+                "max_drop", allowed, candidate.row, "inconclusive", str(why), (None, None, None)
+            )
         match = matched(candidate, baseline)
         differences = match.differences
         low, high = interval(differences, self.level)
@@ -202,10 +225,14 @@ class _Gate:
             outcome, why = "inconclusive", errors
         elif outcome == "inconclusive":
             room = ends[0] + allowed
-            why += settling([candidate, baseline], differences.n, differences.deviation, room, self.level)
+            why += settling(
+                [candidate, baseline], differences.n, differences.deviation, room, self.level
+            )
         left_out = len(candidate.items) + len(baseline.items) - 2 * len(match.items)
         why += f" ({left_out:,} items are only on one side)" if left_out else ""
-        return self._check("max_drop", allowed, candidate.row, outcome, why, (differences.mean, low, high), rise)
+        return self._check(
+            "max_drop", allowed, candidate.row, outcome, why, (differences.mean, low, high), rise
+        )
 
     def _errors(self, side: Side, row: MetricRow) -> str:
         errored, total = row["errored_count"], row["total_sample_count"]
@@ -238,7 +265,9 @@ class _Gate:
             high=values[2],
             items=row["total_item_count"],
             samples=row["total_sample_count"],
-            counts={name: row[f"{name}_count"] for name in ("errored", "unparsed", "refused", "skipped")},
+            counts={
+                name: row[f"{name}_count"] for name in ("errored", "unparsed", "refused", "skipped")
+            },
             label=row["label"],
             facets=dict(self.gate.facets),
             baseline=self.gate.baseline if kind == "max_drop" else "",
@@ -250,9 +279,13 @@ class _Gate:
 def _metric(gate: GateConfig, config: Config | None, level: float) -> BoundMetric:
     """The config's metric of this name, of several the one of the gate's label, over all rows that the gate chooses; or
     the plug-in of this name."""
-    named = [bound for bound in (bind_metrics(config) if config else ()) if bound.name == gate.metric]
+    named = [
+        bound for bound in (bind_metrics(config) if config else ()) if bound.name == gate.metric
+    ]
     of_label = [
-        bound for bound in named if gate.label == bound.together or (not bound.together and bound.takes(gate.label))
+        bound
+        for bound in named
+        if gate.label == bound.together or (not bound.together and bound.takes(gate.label))
     ]
     for bound in (of_label if gate.label else []) + named:
         return msgspec.structs.replace(bound, facets=[], level=level)
@@ -273,10 +306,14 @@ def settling(sides: Sequence[Measured], n: int, deviation: float, room: float, l
     return f"; {' or '.join(ways)} would settle it"
 
 
-def _more_samples(sides: Sequence[Measured], n: int, deviation: float, room: float, level: float) -> int | None:
+def _more_samples(
+    sides: Sequence[Measured], n: int, deviation: float, room: float, level: float
+) -> int | None:
     """None where samples are one each, or where items differ so much that samples do not help."""
     within = sum(side.within for side in sides)
-    each = min(side.row["total_sample_count"] / max(side.row["total_item_count"], 1) for side in sides)
+    each = min(
+        side.row["total_sample_count"] / max(side.row["total_item_count"], 1) for side in sides
+    )
     freedom = max(n - 1, 1)
     reach = t_quantile((1 + level) / 2, freedom) + t_quantile(POWER, freedom)
     spare = room**2 * n / reach**2 - (deviation**2 - within)

@@ -45,7 +45,11 @@ def decided(room: float, lowest: float, highest: float, *, point: bool) -> tuple
     """`room` is how far the value keeps its bound; the other two are its interval. With `point` the number decides."""
     if point:
         keeps = room >= -_ROUNDING
-        return ("passed", "the number keeps the bound") if keeps else ("failed", "the number breaks the bound")
+        return (
+            ("passed", "the number keeps the bound")
+            if keeps
+            else ("failed", "the number breaks the bound")
+        )
     if lowest >= -_ROUNDING:
         return "passed", "the whole interval keeps the bound"
     if highest < -_ROUNDING:
@@ -65,7 +69,9 @@ def calibration_checks(path: str | Path, wanted: CalibrationConfig, *, point: bo
     problem = f"there is no calibration of it in {place!r}; {run}" if calibration is None else ""
     if calibration is not None:
         problem = _stale(path, calibration, age or 0.0, wanted, run)
-    size: dict[str, Any] = {"items": calibration.items, "samples": calibration.labels} if calibration else {}
+    size: dict[str, Any] = (
+        {"items": calibration.items, "samples": calibration.labels} if calibration else {}
+    )
     fresh = Check(
         name=f"calibration {wanted.label}",
         bound="fresh",
@@ -76,7 +82,9 @@ def calibration_checks(path: str | Path, wanted: CalibrationConfig, *, point: bo
         label=wanted.label,
         **size,
     )
-    return [fresh] if calibration is None or problem else [fresh, *_bounds(calibration, wanted, point)]
+    return (
+        [fresh] if calibration is None or problem else [fresh, *_bounds(calibration, wanted, point)]
+    )
 
 
 def _stored(place: str, label: str) -> Calibration | None:
@@ -87,7 +95,9 @@ def _stored(place: str, label: str) -> Calibration | None:
         return None
 
 
-def _stale(path: str | Path, calibration: Calibration, age: float, wanted: CalibrationConfig, run: str) -> str:
+def _stale(
+    path: str | Path, calibration: Calibration, age: float, wanted: CalibrationConfig, run: str
+) -> str:
     """Why the calibration says nothing about these rows, or not any more."""
     ids = judge_ids(find_source(path, "evaluation"), wanted.label)
     if not ids:
@@ -112,7 +122,9 @@ def _bounds(calibration: Calibration, wanted: CalibrationConfig, point: bool) ->
         outcome, why = "inconclusive", estimate.method.removeprefix("none: ")
         if value is not None and (point or (low is not None and high is not None)):
             ends = [value if end is None else end for end in (low, high)]
-            outcome, why = decided(value - threshold, ends[0] - threshold, ends[1] - threshold, point=point)
+            outcome, why = decided(
+                value - threshold, ends[0] - threshold, ends[1] - threshold, point=point
+            )
             if outcome == "inconclusive":
                 why += "; more labels would settle it"
         yield Check(

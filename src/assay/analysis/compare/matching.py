@@ -25,7 +25,11 @@ def match_items(sides: Sequence[Side]) -> tuple[list[Side], list[str]]:
     """The sides with items that have the same id if they are the same, and what was done for that. Ids of experiments
     that Assay ran are trusted; those that other tools gave, and different ones, are compared with the questions."""
     sources = {id(side.source): side.source for side in sides}
-    pairs = [(first, second) for first, second in combinations(sides, 2) if first.source is not second.source]
+    pairs = [
+        (first, second)
+        for first, second in combinations(sides, 2)
+        if first.source is not second.source
+    ]
     if not pairs or not all(source.logs("dataset") for source in sources.values()):
         return list(sides), []
     shared = [np.isin(first.columns.ids, second.columns.ids).any() for first, second in pairs]
@@ -35,7 +39,9 @@ def match_items(sides: Sequence[Side]) -> tuple[list[Side], list[str]]:
     if all(_agree(texts[id(first.source)], texts[id(second.source)]) for first, second in pairs):
         return list(sides), []
     matched = [_by_text(side, texts[id(side.source)]) for side in sides]
-    return matched, ["the ids of the items differ: those are paired that ask the same, word for word"]
+    return matched, [
+        "the ids of the items differ: those are paired that ask the same, word for word"
+    ]
 
 
 def _is_imported(source: Source) -> bool:
@@ -55,10 +61,18 @@ def _texts(source: Source) -> dict[int, int]:
 
 
 def _asked(item: Item) -> str:
-    data = cast("Mapping[str, Any]", item.data) if isinstance(item.data, dict) else {"input": item.data}
+    data = (
+        cast("Mapping[str, Any]", item.data)
+        if isinstance(item.data, dict)
+        else {"input": item.data}
+    )
     value = next((data[field] for field in _FIELDS if data.get(field)), None)
     if isinstance(value, list):  # a chat: what the user said last
-        said = [each["content"] for each in cast("list[Any]", value) if isinstance(each, dict) and "content" in each]
+        said = [
+            each["content"]
+            for each in cast("list[Any]", value)
+            if isinstance(each, dict) and "content" in each
+        ]
         value = said[-1] if said else value
     if value is None:
         return question(variables(item))
@@ -83,7 +97,9 @@ def _by_text(side: Side, texts: Mapping[int, int]) -> Side:
     place = np.empty(len(order), dtype=columns.item.dtype)
     place[order] = np.arange(len(order))
     hashes: Hashes = new[order]
-    return msgspec.structs.replace(side, columns=msgspec.structs.replace(columns, ids=hashes, item=place[columns.item]))
+    return msgspec.structs.replace(
+        side, columns=msgspec.structs.replace(columns, ids=hashes, item=place[columns.item])
+    )
 
 
 def match_labels(sides: Sequence[Side], wanted: str) -> tuple[list[Side], str, list[str]]:
@@ -96,13 +112,21 @@ def match_labels(sides: Sequence[Side], wanted: str) -> tuple[list[Side], str, l
     if len(names) != len(sides):
         fix = f"there are {len(sides)} sides: name a label for each, in their order"
         raise UserError(f"{wanted!r} pairs {len(names)} labels", where="--label", fix=fix)
-    renamed = [_relabelled(side, name, "=".join(names)) for side, name in zip(sides, names, strict=True)]
+    renamed = [
+        _relabelled(side, name, "=".join(names)) for side, name in zip(sides, names, strict=True)
+    ]
     told = ", ".join(f"{name} of {side.name}" for side, name in zip(sides, names, strict=True))
     return renamed, "=".join(names), [f"the labels differ, and so may what they mean: {told}"]
 
 
 def _relabelled(side: Side, old: str, new: str) -> Side:
     if old not in side.labels(verdicts=False):
-        raise UserError(f"{side.name!r} has no label {old!r}", where="--label", fix=nearest(old, side.labels()))
-    combinations = [row._replace(label=new) if row.label == old else row for row in side.columns.combinations]
-    return msgspec.structs.replace(side, columns=msgspec.structs.replace(side.columns, combinations=combinations))
+        raise UserError(
+            f"{side.name!r} has no label {old!r}", where="--label", fix=nearest(old, side.labels())
+        )
+    combinations = [
+        row._replace(label=new) if row.label == old else row for row in side.columns.combinations
+    ]
+    return msgspec.structs.replace(
+        side, columns=msgspec.structs.replace(side.columns, combinations=combinations)
+    )

@@ -45,7 +45,9 @@ class Measured(msgspec.Struct, kw_only=True):
         return self if whole else measured(self.bound, self.side, self.label, self.scorer, items)
 
 
-def measured(bound: BoundMetric, side: Side, label: str, scorer: str = "", only: Hashes | None = None) -> Measured:
+def measured(
+    bound: BoundMetric, side: Side, label: str, scorer: str = "", only: Hashes | None = None
+) -> Measured:
     """`only` these items, or all."""
     calls: list[tuple[Group, Any]] = []
 
@@ -59,13 +61,23 @@ def measured(bound: BoundMetric, side: Side, label: str, scorer: str = "", only:
     lower = sample.lower_is_better if bound.lower_is_better is None else bound.lower_is_better
     row, *further = measure(kept, sample)
     if further:
-        raise UserError(f"{bound.name} has several values for {label!r}", fix="name one of them in its parameters")
-    result = Measured(bound=bound, side=side, label=label, scorer=scorer, row=row, lower_is_better=lower)
+        raise UserError(
+            f"{bound.name} has several values for {label!r}",
+            fix="name one of them in its parameters",
+        )
+    result = Measured(
+        bound=bound, side=side, label=label, scorer=scorer, row=row, lower_is_better=lower
+    )
     values = calls[0][1].per_item if calls and isinstance(calls[0][1], Values) else None
     if values is None or row["value"] is None:
         return result
-    group, items = calls[0][0], calls[0][1].items  # the first call is the value; further ones are bounds
-    places, inverse, counts = np.unique(group.item if items is None else items, return_inverse=True, return_counts=True)
+    group, items = (
+        calls[0][0],
+        calls[0][1].items,
+    )  # the first call is the value; further ones are bounds
+    places, inverse, counts = np.unique(
+        group.item if items is None else items, return_inverse=True, return_counts=True
+    )
     result.items, result.values, result.own = side.columns.ids[places], values, values
     if bound.type in _WEIGHTED and int(counts.max()) > 1:
         rows = getattr(group, _WEIGHTED[bound.type]).astype(np.float64)
@@ -110,7 +122,9 @@ def matched(candidate: Measured, baseline: Measured) -> Matched:
         items=common,
         candidate=first,
         baseline=second,
-        differences=Differences(first.values - second.values, scale, bounded=scale == 1 and candidate.bound.verdicts),
+        differences=Differences(
+            first.values - second.values, scale, bounded=scale == 1 and candidate.bound.verdicts
+        ),
         changes=np.round(first.own - second.own, 12),
         binary=first.one_each and second.one_each and bool(np.isin(both, (0.0, 1.0)).all()),
     )
@@ -120,7 +134,9 @@ def bound_metric(name: str, policy: Policy, level: float) -> BoundMetric:
     """A metric by the name that a config would use."""
     pass_at = re.fullmatch(r"pass@(\d+)", name)
     if pass_at:
-        return bind_metric(name=name, type="pass_at_k", params={"k": int(pass_at[1])}, policy=policy, level=level)
+        return bind_metric(
+            name=name, type="pass_at_k", params={"k": int(pass_at[1])}, policy=policy, level=level
+        )
     return bind_metric(type=name, policy=policy, level=level)
 
 
@@ -134,11 +150,17 @@ def shared_policy(sources: Sequence[Source]) -> tuple[Policy, list[str]]:
     for source in sources:
         manifest = source.manifest("aggregation")
         try:
-            planned = msgspec.convert(manifest.plan.get("metrics", []) if manifest else [], list[_Planned])
+            planned = msgspec.convert(
+                manifest.plan.get("metrics", []) if manifest else [], list[_Planned]
+            )
         except msgspec.ValidationError as error:
             fix = "run `assay aggregate` on it again"
-            raise UserError(f"the manifest's plan cannot be read: {error}", where=str(source.path), fix=fix) from None
+            raise UserError(
+                f"the manifest's plan cannot be read: {error}", where=str(source.path), fix=fix
+            ) from None
         policies.update((metric.policy or Policy(), None) for metric in planned)
     if len(policies) > 1:
-        return Policy(), ["the experiments' failure policies differ; the default one is used for all"]
+        return Policy(), [
+            "the experiments' failure policies differ; the default one is used for all"
+        ]
     return next(iter(policies), Policy()), []

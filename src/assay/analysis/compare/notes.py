@@ -44,7 +44,9 @@ def _scorers(sources: Sequence[Source], scorer: str) -> Iterable[str]:
         plan = manifest.plan if manifest else {}
         for entry in cast("list[dict[str, Any]]", plan.get("scorers") or []):
             if entry.get("name") == scorer:
-                identities[source.name] = f"{entry.get('identity', '')}{msgspec.json.encode(entry.get('params'))}"
+                identities[source.name] = (
+                    f"{entry.get('identity', '')}{msgspec.json.encode(entry.get('params'))}"
+                )
     if len(set(identities.values())) > 1:
         yield f"the scorer {scorer!r} differs in code or parameters between {', '.join(identities)}"
 
@@ -54,7 +56,9 @@ def _served(sources: Sequence[Source]) -> Iterable[str]:
     by_model: dict[str, dict[str, None]] = {}
     for source in sources:
         if "served" not in source.facts:
-            source.facts["served"] = sorted({pair for log in source.logs("run") for pair in _served_in(log)})
+            source.facts["served"] = sorted(
+                {pair for log in source.logs("run") for pair in _served_in(log)}
+            )
         for model, served in source.facts["served"]:
             by_model.setdefault(model, {})[served] = None
     for model, served in by_model.items():
@@ -96,22 +100,31 @@ def find_flips(match: Matched, count: int) -> list[Flip]:
     """The largest changes, losses before gains."""
     changes = match.changes
     changed = np.flatnonzero(changes)
-    ordered = changed[np.lexsort((match.items[changed], match.gains[changed] > 0, -np.abs(changes[changed])))][:count]
+    ordered = changed[
+        np.lexsort((match.items[changed], match.gains[changed] > 0, -np.abs(changes[changed])))
+    ][:count]
     shown: list[tuple[Flip, dict[str, Any], dict[str, Any]]] = []
     rose = changes[ordered] > 0
     first = telling_rows(match.candidate, match.items[ordered], highest=rose)
     second = telling_rows(match.baseline, match.items[ordered], highest=~rose)
     for at, one, other in zip(ordered.tolist(), first, second, strict=True):
         values = float(match.candidate.own[at]), float(match.baseline.own[at])
-        shown.append((Flip(item_id=str(one["item_id"]), candidate=values[0], baseline=values[1]), one, other))
+        shown.append(
+            (Flip(item_id=str(one["item_id"]), candidate=values[0], baseline=values[1]), one, other)
+        )
     candidate = _answers(match.candidate.side, (row for _, row, _ in shown))
     baseline = _answers(match.baseline.side, (row for *_, row in shown))
     for flip, first, second in shown:
-        flip.candidate_answer, flip.baseline_answer = candidate.get(_place(first)), baseline.get(_place(second))
+        flip.candidate_answer, flip.baseline_answer = (
+            candidate.get(_place(first)),
+            baseline.get(_place(second)),
+        )
     return [flip for flip, _, _ in shown]
 
 
-def telling_rows(measure: Measured, items: Hashes, highest: npt.NDArray[np.bool_]) -> list[dict[str, Any]]:
+def telling_rows(
+    measure: Measured, items: Hashes, highest: npt.NDArray[np.bool_]
+) -> list[dict[str, Any]]:
     """For each item its sample with the highest or the lowest score; the first of them, if there are several."""
     side, columns = measure.side, measure.side.columns
     at = side.rows(measure.label)
@@ -122,7 +135,11 @@ def telling_rows(measure: Measured, items: Hashes, highest: npt.NDArray[np.bool_
     rows: list[dict[str, Any]] = []
     for item, high in zip(items, highest.tolist(), strict=True):
         own = np.flatnonzero(owner == item)
-        rows.append(side.row(int(at[own[np.lexsort((sample[own], -value[own] if high else value[own]))[0]]])))
+        rows.append(
+            side.row(
+                int(at[own[np.lexsort((sample[own], -value[own] if high else value[own]))[0]]])
+            )
+        )
     return rows
 
 
@@ -137,7 +154,11 @@ def _place(row: dict[str, Any]) -> Place:
 def _stands(row: dict[str, Any]) -> Place:
     """The place of a row without a key; rows of others may not number their samples."""
     sample = row.get("sample_index")
-    return str(row.get("item_id")), str(row.get("model_name")), sample if isinstance(sample, int) else 0
+    return (
+        str(row.get("item_id")),
+        str(row.get("model_name")),
+        sample if isinstance(sample, int) else 0,
+    )
 
 
 def _answers(side: Side, rows: Iterable[dict[str, Any]]) -> dict[Place, str]:

@@ -46,7 +46,9 @@ class Side(msgspec.Struct, kw_only=True):
         own = compress(self.columns.combinations, self.chosen)
         return [
             msgspec.structs.replace(
-                self, name=text_of(value), chosen=self.chosen & having(self.columns, at, facet, value, where)
+                self,
+                name=text_of(value),
+                chosen=self.chosen & having(self.columns, at, facet, value, where),
             )
             for value in list(values) or _distinct(combination.values[at] for combination in own)
         ]
@@ -68,7 +70,10 @@ class Side(msgspec.Struct, kw_only=True):
         named = self.chosen & np.array([combination.label == label for combination in combinations])
         if not named.any() and scorer:
             named = self.chosen & np.array(
-                [combination.scorer == scorer and combination.outcome in _FAILED for combination in combinations]
+                [
+                    combination.scorer == scorer and combination.outcome in _FAILED
+                    for combination in combinations
+                ]
             )
         if not named.any():
             fix = nearest(label, self.labels(verdicts=False))
@@ -78,7 +83,9 @@ class Side(msgspec.Struct, kw_only=True):
     def lower_is_better(self, label: str, scorer: str) -> bool:
         return label in self.lower or self.directions.lower([scorer])
 
-    def sample(self, bound: BoundMetric, label: str, scorer: str = "", only: Hashes | None = None) -> Sample:
+    def sample(
+        self, bound: BoundMetric, label: str, scorer: str = "", only: Hashes | None = None
+    ) -> Sample:
         """The rows of a metric in an order that does not depend on their order on disk."""
         columns = self.columns
         at = self._rows_together(bound) if label == bound.together else self.rows(label, scorer)
@@ -86,7 +93,11 @@ class Side(msgspec.Struct, kw_only=True):
             at = at[np.isin(columns.ids[columns.item[at]], only)]
         outcome, passed, score = verdicts(columns)
         at = at[np.lexsort((score[at], columns.sample[at], columns.item[at]))]
-        joined = declared(bound.columns, columns, _sources(self.source, self.log)) if bound.columns else {}
+        joined = (
+            declared(bound.columns, columns, _sources(self.source, self.log))
+            if bound.columns
+            else {}
+        )
         rows = at if columns.row is None else columns.row[at]
         return Sample(
             label=label,
@@ -103,7 +114,9 @@ class Side(msgspec.Struct, kw_only=True):
 
     def _rows_together(self, bound: BoundMetric) -> Ints:
         """Places of the rows under all labels that a metric takes together."""
-        taken = np.array([bound.takes(combination.label) for combination in self.columns.combinations])
+        taken = np.array(
+            [bound.takes(combination.label) for combination in self.columns.combinations]
+        )
         return np.flatnonzero((self.chosen & taken)[self.columns.combination])
 
     def row(self, place: int) -> dict[str, Any]:
@@ -131,7 +144,9 @@ def read_columns(source: Source, log: Log, facets: Sequence[str]) -> Columns:
         join_items(columns, facets, sources)
     for at, facet in enumerate(facets):
         if all(combination.values[at] is UNSET for combination in columns.combinations):
-            raise unknown(facet, [decode_row(line, where) for _, line in islice(log.scan(), 1)], where=where)
+            raise unknown(
+                facet, [decode_row(line, where) for _, line in islice(log.scan(), 1)], where=where
+            )
     return under_every_label(columns)
 
 
@@ -140,7 +155,9 @@ def read_side(source: Source, where: Mapping[str, Any]) -> Side:
     return read_sides(source, {source.name: where})[0]
 
 
-def read_sides(source: Source, sides: Mapping[str, Mapping[str, Any]], more: Sequence[str] = ()) -> list[Side]:
+def read_sides(
+    source: Source, sides: Mapping[str, Mapping[str, Any]], more: Sequence[str] = ()
+) -> list[Side]:
     """Sides by name, each the rows whose facets have its values; the source is read once. `more` are facets that the
     sides are to be split by."""
     log = rows_of(source)
@@ -150,7 +167,10 @@ def read_sides(source: Source, sides: Mapping[str, Mapping[str, Any]], more: Seq
         facets = before
     else:
         columns = read_columns(source, log, facets)
-        source.facts["columns"] = facets, columns  # the next comparison is probably of the same rows
+        source.facts["columns"] = (
+            facets,
+            columns,
+        )  # the next comparison is probably of the same rows
     directions = Directions([source.manifest("evaluation")])
     read: list[Side] = []
     for name, where in sides.items():
@@ -164,7 +184,9 @@ def read_sides(source: Source, sides: Mapping[str, Mapping[str, Any]], more: Seq
     return read
 
 
-def read_sides_by(source: Source, facet: str, values: Sequence[Any], where: Mapping[str, Any]) -> list[Side]:
+def read_sides_by(
+    source: Source, facet: str, values: Sequence[Any], where: Mapping[str, Any]
+) -> list[Side]:
     """One side for each value of a facet: for those given, or for all that there are, in order."""
     return read_sides(source, {source.name: where}, [facet])[0].by(facet, values)
 
@@ -179,24 +201,36 @@ def find_sides(
     """At least two sides with different names."""
     if facet:
         if len(paths) != 1:
-            raise UserError("--facet compares within one experiment", fix="name one path, then the facet's values")
+            raise UserError(
+                "--facet compares within one experiment",
+                fix="name one path, then the facet's values",
+            )
         sides = read_sides_by(find_source(paths[0], "evaluation"), facet, values, where)
         fix = "name at least two values of the facet"
     else:
         sides = [read_side(source, where) for source in find_sources(list(paths), "evaluation")]
-        fix = "name a second experiment, or use --facet metadata.model_id to compare within this one"
+        fix = (
+            "name a second experiment, or use --facet metadata.model_id to compare within this one"
+        )
     if len(sides) < 2:
         only = f": {sides[0].name!r}" if sides else ""
         raise UserError(f"there is only one side to compare{only}", fix=fix)
     if len(sides) > MOST_SIDES:
-        raise UserError(f"there are {len(sides):,} values of {facet!r}", fix="name those to compare after the path")
+        raise UserError(
+            f"there are {len(sides):,} values of {facet!r}",
+            fix="name those to compare after the path",
+        )
     names = [side.name for side in sides]
     if len(set(names)) < len(names):
-        raise UserError(f"{max(names, key=names.count)!r} is named twice", fix="name each side once")
+        raise UserError(
+            f"{max(names, key=names.count)!r} is named twice", fix="name each side once"
+        )
     shared = {label for side in sides for label in side.labels()}
     for label in lower:
         if label not in shared:
-            raise UserError(f"no row has the label {label!r}", where="--lower", fix=nearest(label, shared))
+            raise UserError(
+                f"no row has the label {label!r}", where="--lower", fix=nearest(label, shared)
+            )
     for side in sides:
         side.lower = lower
     return sides
@@ -205,14 +239,17 @@ def find_sides(
 def having(columns: Columns, at: int, facet: str, value: Any, where: str) -> npt.NDArray[np.bool_]:
     """The combinations with this value of facet `at`. Where no row has it, the value that is written alike."""
     values = [
-        None if combination.values[at] is UNSET else combination.values[at] for combination in columns.combinations
+        None if combination.values[at] is UNSET else combination.values[at]
+        for combination in columns.combinations
     ]
     exact = np.array([typed(combination) == typed(value) for combination in values])
     if not exact.any():
         exact = np.array([text_of(combination) == text_of(value) for combination in values])
     if not exact.any():
         texts = [text_of(combination) for combination in _distinct(values)]
-        raise UserError(f"no row has {facet} = {value!r}", where=where, fix=nearest(text_of(value), texts))
+        raise UserError(
+            f"no row has {facet} = {value!r}", where=where, fix=nearest(text_of(value), texts)
+        )
     return exact
 
 
@@ -221,17 +258,23 @@ def _all(columns: Columns) -> npt.NDArray[np.bool_]:
 
 
 def _distinct(values: Iterable[Any]) -> list[Any]:
-    distinct = {typed(value): value for value in (None if value is UNSET else value for value in values)}
+    distinct = {
+        typed(value): value for value in (None if value is UNSET else value for value in values)
+    }
     return sorted(distinct.values(), key=order)
 
 
 def checked_level(level: float) -> float:
     if not 0 < level < 1:
-        raise UserError(f"a confidence level lies between 0 and 1, got {level:g}", fix="0.95 is usual")
+        raise UserError(
+            f"a confidence level lies between 0 and 1, got {level:g}", fix="0.95 is usual"
+        )
     return level
 
 
-def shared_label(sides: Sequence[Side], wanted: str = "", bound: BoundMetric | None = None) -> tuple[str, str]:
+def shared_label(
+    sides: Sequence[Side], wanted: str = "", bound: BoundMetric | None = None
+) -> tuple[str, str]:
     """The label to look at, and its scorer: the one wanted, or the only one that all sides have."""
     if bound is not None and bound.together and wanted in ("", bound.together):
         return bound.together, ""
@@ -252,7 +295,9 @@ def shared_label(sides: Sequence[Side], wanted: str = "", bound: BoundMetric | N
     for side, labels in labelled:
         if wanted and wanted not in labels:
             raise UserError(f"{side.name!r} has no label {wanted!r}", fix=nearest(wanted, labels))
-    shared = [label for label in sorted(labelled[0][1]) if all(label in labels for _, labels in labelled)]
+    shared = [
+        label for label in sorted(labelled[0][1]) if all(label in labels for _, labels in labelled)
+    ]
     if wanted:
         shared = [wanted]
     elif bound is not None:
@@ -260,10 +305,14 @@ def shared_label(sides: Sequence[Side], wanted: str = "", bound: BoundMetric | N
         if bound.columns and all(name.split(".")[0] == "response" for name in bound.columns):
             shared = shared[:1]  # all labels are about the same responses
     if not shared:
-        have = "; ".join(f"{side.name} has {', '.join(sorted(labels))}" for side, labels in labelled)
+        have = "; ".join(
+            f"{side.name} has {', '.join(sorted(labels))}" for side, labels in labelled
+        )
         pairs = "=".join(min(labels) for _, labels in labelled)
         fix = f"score them with the same methods, or pair labels that mean the same: --label {quote(pairs)}"
         raise UserError(f"no label is common to all: {have}", fix=fix)
     if len(shared) > 1:
-        raise UserError("the rows have several labels", fix=f"add --label, one of {', '.join(shared)}")
+        raise UserError(
+            "the rows have several labels", fix=f"add --label, one of {', '.join(shared)}"
+        )
     return shared[0], labelled[0][1][shared[0]]

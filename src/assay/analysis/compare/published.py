@@ -32,7 +32,11 @@ class Reference(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         """Its standard error; None where nothing tells."""
         if self.stderr is not None:
             return self.stderr
-        return math.sqrt(self.value * (1 - self.value) / self.n) if self.n and 0 <= self.value <= 1 else None
+        return (
+            math.sqrt(self.value * (1 - self.value) / self.n)
+            if self.n and 0 <= self.value <= 1
+            else None
+        )
 
 
 class _Publication(msgspec.Struct, kw_only=True):
@@ -49,7 +53,9 @@ class References(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     def citation(self, reference: Reference) -> str:
         publication = self.sources.get(reference.source)
-        return f"{publication.citation} {publication.url}".strip() if publication else reference.source
+        return (
+            f"{publication.citation} {publication.url}".strip() if publication else reference.source
+        )
 
 
 def load_references(reference: str | Path) -> References:
@@ -61,7 +67,9 @@ def load_references(reference: str | Path) -> References:
         try:
             content = reading.content(path)
         except OSError as error:
-            raise UserError(f"the reference cannot be read: {error.strerror}", where=str(path)) from None
+            raise UserError(
+                f"the reference cannot be read: {error.strerror}", where=str(path)
+            ) from None
     else:
         path, model = Path("reference_scores.json"), text
         content = (files("assay") / "data" / path.name).read_bytes()
@@ -69,7 +77,9 @@ def load_references(reference: str | Path) -> References:
         published = msgspec.json.decode(content, type=References)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         fix = 'its form is {"references": [{"model": …, "benchmark": …, "metric": …, "value": …, "source": …}]}'
-        raise UserError(f"the file of references cannot be read: {error}", where=str(path), fix=fix) from None
+        raise UserError(
+            f"the file of references cannot be read: {error}", where=str(path), fix=fix
+        ) from None
     if model:
         named = [entry for entry in published.references if is_model(entry.model, model)]
         if not named:

@@ -88,7 +88,9 @@ def referenced(paths: Sequence[str | Path], reference: str | Path, **options: An
     if not agreements:
         scores = sorted({f"{entry.benchmark} {entry.metric}" for entry in published.references})
         fix = f"it has {', '.join(scores[:20])}; benchmarks match by name, metrics by label"
-        raise UserError(f"no metric of these experiments is in the reference {str(reference)!r}", fix=fix)
+        raise UserError(
+            f"no metric of these experiments is in the reference {str(reference)!r}", fix=fix
+        )
     _judge(agreements, kept, chosen)
     cited = dict.fromkeys(f"{agreement.reference}: {agreement.source}" for agreement in agreements)
     return Referenced(
@@ -106,20 +108,29 @@ def _rows(source: Source, chosen: CompareOptions) -> Iterable[MetricRow]:
     log = source.log("aggregation", f"compute its metrics first: assay aggregate {source.path}")
     for _, line in log.scan():
         row = decode_row(line, str(source.path)) if line.strip() else {}
-        wanted = not chosen.metric or chosen.metric in (row.get("metric_name"), row.get("metric_type"))
+        wanted = not chosen.metric or chosen.metric in (
+            row.get("metric_name"),
+            row.get("metric_type"),
+        )
         labelled = chosen.label in ("", row.get("label"))
-        facets = all(text_of(row.get(name)) == text_of(value) for name, value in chosen.where.items())
+        facets = all(
+            text_of(row.get(name)) == text_of(value) for name, value in chosen.where.items()
+        )
         if isinstance(row.get("value"), (int, float)) and wanted and labelled and facets:
             yield row
 
 
-def _matching(references: Sequence[Reference], row: MetricRow, source: Source) -> Iterable[Reference]:
+def _matching(
+    references: Sequence[Reference], row: MetricRow, source: Source
+) -> Iterable[Reference]:
     """The published scores of what a row measures: where they are of several models, those of the row's model; where
     they have several numbers of shots, those with as many as ours."""
     metric, _, filter = str(row.get("label")).partition(",")
     kind, name = str(row.get("metric_type")), str(row.get("metric_name"))
     own = {name, metric} if kind in _MEANS or "." in kind else {name}
-    own_name = str(row.get("benchmark") or "").partition(" (modified: ")[0]  # what differs is told beside the verdict
+    own_name = str(row.get("benchmark") or "").partition(" (modified: ")[
+        0
+    ]  # what differs is told beside the verdict
     benchmarks = {own_name} if own_name else _names(source)
     matching = [
         entry
@@ -149,9 +160,13 @@ def _side(row: MetricRow, source: str) -> str:
     return " ".join(filter(None, [source, *facets])) or "ours"
 
 
-def _agreement(source: Source, row: MetricRow, entry: Reference, chosen: CompareOptions) -> tuple[Agreement, float]:
+def _agreement(
+    source: Source, row: MetricRow, entry: Reference, chosen: CompareOptions
+) -> tuple[Agreement, float]:
     """The comparison before its verdict, and the standard error of our value."""
-    items = int(row.get("total_item_count") or row.get("used_sample_count") or row.get("sample_count") or 0)
+    items = int(
+        row.get("total_item_count") or row.get("used_sample_count") or row.get("sample_count") or 0
+    )
     own, theirs = _own_error(row, source), entry.error
     error = math.hypot(own, theirs or 0.0)
     freedom = _freedom(own, items, theirs, entry.n)
@@ -220,11 +235,18 @@ def _settings(row: MetricRow, entry: Reference, items: int) -> list[str]:
     return differing
 
 
-def _judge(agreements: Sequence[Agreement], kept: Sequence[tuple[Reference, float]], chosen: CompareOptions) -> None:
+def _judge(
+    agreements: Sequence[Agreement], kept: Sequence[tuple[Reference, float]], chosen: CompareOptions
+) -> None:
     """One word each, after Holm's correction over all of them."""
     alpha = 1 - chosen.level
     sure = NormalDist().inv_cdf(1 - alpha / 2 / len(agreements)) + NormalDist().inv_cdf(POWER)
-    alike = holm([1.0 if agreement.p_equivalent is None else agreement.p_equivalent for agreement in agreements])
+    alike = holm(
+        [
+            1.0 if agreement.p_equivalent is None else agreement.p_equivalent
+            for agreement in agreements
+        ]
+    )
     corrected = holm([agreement.p for agreement in agreements])
     for agreement, (entry, own), p, same in zip(agreements, kept, corrected, alike, strict=True):
         agreement.p_corrected = p
@@ -232,15 +254,21 @@ def _judge(agreements: Sequence[Agreement], kept: Sequence[tuple[Reference, floa
             agreement.p_equivalent = same
         theirs = entry.error or 0.0
         agreement.could_show = sure * math.hypot(own, theirs)
-        telling = (chosen.margin or TELLING) * max(1.0, abs(entry.value))  # a share of what is larger than 1
+        telling = (chosen.margin or TELLING) * max(
+            1.0, abs(entry.value)
+        )  # a share of what is larger than 1
         if agreement.partial and not chosen.partial:
             agreement.verdict = "incomplete"
         elif chosen.margin is not None and same < alpha:
             agreement.verdict = "equivalent"
         elif p < alpha:
-            agreement.verdict = "better" if (agreement.difference > 0) is not entry.lower_is_better else "worse"
+            agreement.verdict = (
+                "better" if (agreement.difference > 0) is not entry.lower_is_better else "worse"
+            )
         elif agreement.could_show <= telling:
             agreement.verdict = "agrees"
         else:
             room = (telling / sure) ** 2 - theirs**2
-            agreement.items_needed = math.ceil(agreement.items * own**2 / room) if room > 0 else None
+            agreement.items_needed = (
+                math.ceil(agreement.items * own**2 / room) if room > 0 else None
+            )

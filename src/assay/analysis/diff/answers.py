@@ -113,8 +113,13 @@ class SideAnswers:
                 self.facts[model, what, value] += 1
         task = row.task or model
         self.tasks.add(task)
-        place, sample = row.item_id.encode("utf-8", "surrogatepass"), b"%d" % (row.sample_index or 0)
-        self._by_task.append(short(digest("answer", place, sample, task.encode("utf-8", "surrogatepass"))))
+        place, sample = (
+            row.item_id.encode("utf-8", "surrogatepass"),
+            b"%d" % (row.sample_index or 0),
+        )
+        self._by_task.append(
+            short(digest("answer", place, sample, task.encode("utf-8", "surrogatepass")))
+        )
         prompt = text_of(metadata.prompt_template).encode("utf-8", "surrogatepass")
         self._by_prompt.append(short(digest("answer", place, sample, prompt)))
         text = (row.response or "").encode("utf-8", "surrogatepass")
@@ -128,7 +133,11 @@ class SideAnswers:
         order = np.argsort(places, kind="stable")
         places = places[order]
         unique = bool((places[1:] != places[:-1]).all())
-        return {"places": places, "answers": np.array(self._answers, np.uint64)[order], "unique": unique}
+        return {
+            "places": places,
+            "answers": np.array(self._answers, np.uint64)[order],
+            "unique": unique,
+        }
 
 
 def _rows(source: Source, where: Mapping[str, Any]) -> Iterator[_Given]:
@@ -141,13 +150,17 @@ def _rows(source: Source, where: Mapping[str, Any]) -> Iterator[_Given]:
 def _has(row: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
     """Whether a response has these values of facets, as far as it tells."""
     found = ((find_in_row(row, facet), value) for facet, value in where.items())
-    return all(value is msgspec.UNSET or text_of(value) == text_of(wanted) for value, wanted in found)
+    return all(
+        value is msgspec.UNSET or text_of(value) == text_of(wanted) for value, wanted in found
+    )
 
 
 def _judging(source: Source) -> float:
     kinds: tuple[Kind, ...] = ("run", "evaluation")
     manifests = [manifest for kind in kinds if (manifest := source.manifest(kind)) is not None]
-    owners = [models for manifest in manifests for models in manifest.metadata.get(CALLS, {}).values()]
+    owners = [
+        models for manifest in manifests for models in manifest.metadata.get(CALLS, {}).values()
+    ]
     used = msgspec.convert([usage for models in owners for usage in models.values()], list[Usage])
     return sum(usage.cost for usage in used)
 

@@ -80,7 +80,9 @@ class Diff(Shown, kw_only=True):
     notes: list[str] = []
 
 
-def diff(a: str | Path, b: str | Path, *, label: str = "", limit: int = FLIPS, **options: Any) -> Diff:
+def diff(
+    a: str | Path, b: str | Path, *, label: str = "", limit: int = FLIPS, **options: Any
+) -> Diff:
     """What differs between two experiments: folders, or files of rows. `limit` is how many changed items are shown
     under each label, and in the data; further options as in CompareOptions."""
     chosen = checked(CompareOptions(label=label, flips=limit, **options))
@@ -106,7 +108,9 @@ def diff(a: str | Path, b: str | Path, *, label: str = "", limit: int = FLIPS, *
     if not any(side.use.responses for side in answers):
         result.notes.append("there are no responses to compare")
     elif result.answers is None:
-        result.notes.append("answers are not compared one by one: nothing says which belong together")
+        result.notes.append(
+            "answers are not compared one by one: nothing says which belong together"
+        )
     _scores(result, (first, second), chosen)
     result.same = not notes and _is_same(result)
     return result
@@ -116,14 +120,18 @@ def _scores(result: Diff, sources: tuple[Source, Source], chosen: CompareOptions
     """The labels of both sides, compared one by one."""
     lacking = [source.name for source in sources if "evaluation" not in source.files]
     if lacking:
-        result.notes.append(f"there are no scores to compare: {' and '.join(lacking)} {_have(lacking)} no evaluations")
+        result.notes.append(
+            f"there are no scores to compare: {' and '.join(lacking)} {_have(lacking)} no evaluations"
+        )
         return
     sides, by_text = match_items([read_side(source, chosen.where) for source in sources])
     sides, label, by_label = match_labels(sides, chosen.label)
     first, second = (side.labels() for side in sides)
     shared = [name for name in first if name in second]
     if label and label not in shared:
-        fix = nearest(label, shared) or "pair labels that are called differently: --label exact=match"
+        fix = (
+            nearest(label, shared) or "pair labels that are called differently: --label exact=match"
+        )
         raise UserError(f"not both have the label {label!r}", where="--label", fix=fix)
     if not label:
         result.labels_only_a = sorted(set(first) - set(second))
@@ -145,7 +153,9 @@ def _label(sides: Sequence[Side], chosen: CompareOptions, notes: dict[str, None]
         return LabelDiff(label=chosen.label, reason=error.what)
     notes.update(dict.fromkeys(comparison.notes))
     (pair,) = comparison.pairs
-    values: Mapping[str, float] = {standing.name: standing.value for standing in comparison.standings}
+    values: Mapping[str, float] = {
+        standing.name: standing.value for standing in comparison.standings
+    }
     return LabelDiff(
         label=chosen.label,
         a=values[sides[0].name],
@@ -161,9 +171,16 @@ def _label(sides: Sequence[Side], chosen: CompareOptions, notes: dict[str, None]
 def _flipped(flip: Flip) -> FlippedItem:
     answers = flip.baseline_answer, flip.candidate_answer
     text = [] if None in answers else text_diff(answers[0] or "", answers[1] or "")
-    a_answer, b_answer = (None if answer is None else answer[:_LONGEST_ANSWER] for answer in answers)
+    a_answer, b_answer = (
+        None if answer is None else answer[:_LONGEST_ANSWER] for answer in answers
+    )
     return FlippedItem(
-        item_id=flip.item_id, a=flip.baseline, b=flip.candidate, a_answer=a_answer, b_answer=b_answer, text=text
+        item_id=flip.item_id,
+        a=flip.baseline,
+        b=flip.candidate,
+        a_answer=a_answer,
+        b_answer=b_answer,
+        text=text,
     )
 
 
@@ -176,7 +193,10 @@ def _is_same(result: Diff) -> bool:
         or differing(result.served)
         or (answers is not None and (answers.changed or answers.only_a or answers.only_b))
         or (first.responses, first.outcomes) != (second.responses, second.outcomes)
-        or any(label.reason or label.gained or label.lost or label.a != label.b for label in result.labels)
+        or any(
+            label.reason or label.gained or label.lost or label.a != label.b
+            for label in result.labels
+        )
         or result.labels_only_a
         or result.labels_only_b
         or result.partial[0] != result.partial[1]

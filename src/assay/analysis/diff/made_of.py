@@ -49,11 +49,19 @@ class ItemsDiff(msgspec.Struct, kw_only=True):
 
 def config_diff(first: Source, second: Source) -> tuple[list[ChangedValue] | None, list[str]]:
     """The keys of the configs that differ, without secrets; None, and a note which side has no config, if one has."""
-    data = [comparable(source.folder / CONFIG) if source.folder else {} for source in (first, second)]
-    lacking = [source.name for source, config in zip((first, second), data, strict=True) if not _tells(config)]
+    data = [
+        comparable(source.folder / CONFIG) if source.folder else {} for source in (first, second)
+    ]
+    lacking = [
+        source.name
+        for source, config in zip((first, second), data, strict=True)
+        if not _tells(config)
+    ]
     if lacking:
         return None, [f"{name} has no config" for name in lacking] if len(lacking) == 1 else []
-    kept = [{key: value for key, value in config.items() if key not in _NOT_COMPARED} for config in data]
+    kept = [
+        {key: value for key, value in config.items() if key not in _NOT_COMPARED} for config in data
+    ]
     return [ChangedValue(*change) for change in unequal("", *kept)], []
 
 
@@ -89,7 +97,9 @@ def _named_apart(first: dict[str, Any], second: dict[str, Any]) -> Iterator[Chan
             continue
         for name in dict.fromkeys([*a, *b]):
             if name in a and name in b:
-                yield from (ChangedValue(*change) for change in unequal(f"{part} {name}", a[name], b[name]))
+                yield from (
+                    ChangedValue(*change) for change in unequal(f"{part} {name}", a[name], b[name])
+                )
             else:
                 sides = ["planned" if name in side else None for side in (a, b)]
                 yield ChangedValue(f"{part} {name}", *sides)
@@ -124,7 +134,9 @@ def items_diff(first: Source, second: Source, most: int) -> tuple[ItemsDiff | No
     """None, and a note, where a side has no items."""
     lacking = [source.name for source in (first, second) if "dataset" not in source.files]
     if lacking:
-        return None, [f"{' and '.join(lacking)} {'have' if len(lacking) > 1 else 'has'} no items to compare"]
+        return None, [
+            f"{' and '.join(lacking)} {'have' if len(lacking) > 1 else 'has'} no items to compare"
+        ]
     try:
         a, b = (_Items(source.logs("dataset")) for source in (first, second))
     except UserError as error:
@@ -143,6 +155,12 @@ def items_diff(first: Source, second: Source, most: int) -> tuple[ItemsDiff | No
 
 
 def _changed(a: dict[str, Any], b: dict[str, Any]) -> ChangedItem:
-    if a["ground_truth"] == a["data"] and b["ground_truth"] == b["data"]:  # it is the row itself, said once
+    if (
+        a["ground_truth"] == a["data"] and b["ground_truth"] == b["data"]
+    ):  # it is the row itself, said once
         a, b = ({**item, "ground_truth": None} for item in (a, b))
-    return ChangedItem(item_id=a["id"], where="both", fields=[ChangedValue(*change) for change in unequal("", a, b)])
+    return ChangedItem(
+        item_id=a["id"],
+        where="both",
+        fields=[ChangedValue(*change) for change in unequal("", a, b)],
+    )

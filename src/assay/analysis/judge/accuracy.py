@@ -46,7 +46,9 @@ class Verdicts(NamedTuple):
     weight: FloatArray
 
     def where(self, chosen: Mask) -> "Verdicts":
-        return Verdicts(self.item[chosen], self.truth[chosen], self.judge[chosen], self.weight[chosen])
+        return Verdicts(
+            self.item[chosen], self.truth[chosen], self.judge[chosen], self.weight[chosen]
+        )
 
     def decided(self) -> "Verdicts":
         """Those that neither calls a tie."""
@@ -67,20 +69,28 @@ def curve_of(answers: Sequence[Answer], level: float) -> list[CurvePoint]:
     scores = np.array([answer.score for answer in graded], np.float64)
     if len(np.unique(scores)) < 3 or scores.min() < 0 or scores.max() > 1:
         return []
-    steps = scores if len(np.unique(scores)) <= _STEPS else np.minimum(np.floor(scores * _STEPS), _STEPS - 1)
+    steps = (
+        scores
+        if len(np.unique(scores)) <= _STEPS
+        else np.minimum(np.floor(scores * _STEPS), _STEPS - 1)
+    )
     item, truth = item_codes(graded), np.array([answer.truth for answer in graded], np.float64)
     weight = np.array([answer.weight for answer in graded])
     points: list[CurvePoint] = []
     for step in np.unique(steps):
         at = steps == step
         passed = mean_of(item[at], truth[at], weight[at], level, "")
-        points.append(CurvePoint(score=float(np.average(scores[at], weights=weight[at])), passed=passed))
+        points.append(
+            CurvePoint(score=float(np.average(scores[at], weights=weight[at])), passed=passed)
+        )
     return points
 
 
 def item_codes(answers: Sequence[Answer]) -> Ints:
     """A number for each answer's item."""
-    _, codes = cast("tuple[object, Ints]", np.unique([answer.item for answer in answers], return_inverse=True))
+    _, codes = cast(
+        "tuple[object, Ints]", np.unique([answer.item for answer in answers], return_inverse=True)
+    )
     return codes
 
 
@@ -91,11 +101,15 @@ def verdicts_of(answers: Sequence[Answer]) -> Verdicts:
     return Verdicts(item_codes(both), *table.T)
 
 
-def mean_of(item: Ints, values: FloatArray, weight: FloatArray, level: float, missing: str) -> Estimate:
+def mean_of(
+    item: Ints, values: FloatArray, weight: FloatArray, level: float, missing: str
+) -> Estimate:
     """The mean of values from 0 to 1; `missing` says why there may be none."""
     if not len(values):
         return none(missing)
-    interval = mean_interval(contributions(item, values, weight), samples=_size(weight), bounded=True, level=level)
+    interval = mean_interval(
+        contributions(item, values, weight), samples=_size(weight), bounded=True, level=level
+    )
     return Estimate(
         value=float(np.average(values, weights=weight)),
         low=interval.low,
@@ -121,12 +135,20 @@ def worth(item: Ints, values: FloatArray, weight: FloatArray) -> float:
     if not len(values):
         return 0.0
     shares = contributions(item, values, weight)
-    return float(len(shares)) if len(shares) == _size(weight) else effective_samples(shares, _size(weight))
+    return (
+        float(len(shares))
+        if len(shares) == _size(weight)
+        else effective_samples(shares, _size(weight))
+    )
 
 
 def _size(weight: FloatArray) -> int:
     """The number of answers, or of equally weighted ones that would tell as much (Kish 1965)."""
-    return len(weight) if np.allclose(weight, weight[0]) else int(weight.sum() ** 2 / (weight**2).sum())
+    return (
+        len(weight)
+        if np.allclose(weight, weight[0])
+        else int(weight.sum() ** 2 / (weight**2).sum())
+    )
 
 
 def confusion(verdicts: Verdicts) -> Confusion:
@@ -152,21 +174,37 @@ def kappa(verdicts: Verdicts, level: float, seed: int) -> Estimate:
     """
     if not len(verdicts.item):
         return none("no answer has both verdicts")
-    places = np.searchsorted(KINDS, verdicts.truth) * len(KINDS) + np.searchsorted(KINDS, verdicts.judge)
+    places = np.searchsorted(KINDS, verdicts.truth) * len(KINDS) + np.searchsorted(
+        KINDS, verdicts.judge
+    )
     tables = np.zeros((int(verdicts.item.max()) + 1, len(KINDS) ** 2))
     np.add.at(tables, (verdicts.item, places), verdicts.weight)
-    kinds, counts = cast("tuple[FloatArray, Ints]", np.unique(np.round(tables, 9), axis=0, return_counts=True))
+    kinds, counts = cast(
+        "tuple[FloatArray, Ints]", np.unique(np.round(tables, 9), axis=0, return_counts=True)
+    )
     whole = tables.sum(axis=0, keepdims=True)
     value, by_chance = (float(number[0]) for number in _kappa(whole))
     if not np.isfinite(value):
         return none("people and judge gave one and the same verdict throughout", len(verdicts.item))
-    agreed = mean_of(verdicts.item, (verdicts.truth == verdicts.judge).astype(float), verdicts.weight, level, "")
-    bootstrap = bootstrap_statistic(counts, lambda weights: _kappa(weights @ kinds)[0], level, seed=seed)
-    ends = [(end - by_chance) / (1 - by_chance) for end in (agreed.low, agreed.high) if end is not None]
+    agreed = mean_of(
+        verdicts.item, (verdicts.truth == verdicts.judge).astype(float), verdicts.weight, level, ""
+    )
+    bootstrap = bootstrap_statistic(
+        counts, lambda weights: _kappa(weights @ kinds)[0], level, seed=seed
+    )
+    ends = [
+        (end - by_chance) / (1 - by_chance) for end in (agreed.low, agreed.high) if end is not None
+    ]
     ends += [end for end in (bootstrap.low, bootstrap.high) if end is not None]
     if agreed.low is None:
         return Estimate(value=value, method=agreed.method, n=len(verdicts.item))
-    return Estimate(value=value, low=max(min(ends), -1.0), high=max(ends), method="bootstrap", n=len(verdicts.item))
+    return Estimate(
+        value=value,
+        low=max(min(ends), -1.0),
+        high=max(ends),
+        method="bootstrap",
+        n=len(verdicts.item),
+    )
 
 
 def _kappa(tables: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -176,7 +214,9 @@ def _kappa(tables: FloatArray) -> tuple[FloatArray, FloatArray]:
     agreed = np.trace(square, axis1=1, axis2=2)
     by_chance = (square.sum(axis=1) * square.sum(axis=2)).sum(axis=1)
     possible = by_chance < 1 - 1e-12
-    return np.where(possible, (agreed - by_chance) / np.where(possible, 1 - by_chance, 1), np.nan), by_chance
+    return np.where(
+        possible, (agreed - by_chance) / np.where(possible, 1 - by_chance, 1), np.nan
+    ), by_chance
 
 
 # ---- the rates that the judge's errors leave
@@ -203,7 +243,9 @@ def corrected(judged: Judged, errors: Confusion, level: float) -> dict[str, Corr
 def _of_model(answers: list[Answer], errors: Confusion, level: float) -> Corrected:
     item, judge = item_codes(answers), np.array([answer.judge for answer in answers], np.float64)
     decided = judge != 0.5
-    raw = mean_of(item[decided], judge[decided], np.ones(int(decided.sum())), level, "every verdict is a tie")
+    raw = mean_of(
+        item[decided], judge[decided], np.ones(int(decided.sum())), level, "every verdict is a tie"
+    )
     if raw.value is None:
         by_errors = none("every verdict is a tie")
     else:
@@ -213,7 +255,9 @@ def _of_model(answers: list[Answer], errors: Confusion, level: float) -> Correct
 
 
 def _ppi(answers: list[Answer], item: Ints, judge: FloatArray, level: float) -> Estimate:
-    truth = np.array([np.nan if answer.truth is None else answer.truth for answer in answers], np.float64)
+    truth = np.array(
+        [np.nan if answer.truth is None else answer.truth for answer in answers], np.float64
+    )
     if np.isfinite(truth).all():
         return none("every answer is labelled: people's own rate is known", len(answers))
     weights = np.array([answer.weight for answer in answers])
@@ -223,4 +267,10 @@ def _ppi(answers: list[Answer], item: Ints, judge: FloatArray, level: float) -> 
 def _estimate(correction: Correction, n: int) -> Estimate:
     if correction.value is None:
         return none(correction.reason or "there is no value", n)
-    return Estimate(value=correction.value, low=correction.low, high=correction.high, method=correction.method, n=n)
+    return Estimate(
+        value=correction.value,
+        low=correction.low,
+        high=correction.high,
+        method=correction.method,
+        n=n,
+    )

@@ -21,7 +21,9 @@ from assay.stats.paired import Differences, interval
 from assay.stats.student import t_quantile
 from assay.store.keys import short
 
-FEWEST_VERDICTS = 5  # of the rarer kind: with fewer a regression says more about chance than about length
+FEWEST_VERDICTS = (
+    5  # of the rarer kind: with fewer a regression says more about chance than about length
+)
 Ints = npt.NDArray[np.int64]
 
 
@@ -40,7 +42,9 @@ def position_bias(judged: Judged, level: float) -> Estimate:
 def _mean_difference(values: FloatArray, scale: float, n: int, level: float) -> Estimate:
     """The mean of per-item values that lie between ± scale."""
     if len(values) < 2:
-        return Estimate(value=float(values.mean()), method="none: an interval needs at least two items", n=n)
+        return Estimate(
+            value=float(values.mean()), method="none: an interval needs at least two items", n=n
+        )
     differences = Differences(values, scale)
     low, high = interval(differences, level)
     return Estimate(value=differences.mean, low=low, high=high, method="t", n=n)
@@ -70,7 +74,9 @@ def length_bias(judged: Judged, lengths: Mapping[int, int], level: float) -> Est
     kept, columns, rarer = _strata(chosen)
     if rarer < FEWEST_VERDICTS:
         times = f"{rarer} time{'' if rarer == 1 else 's'}"
-        return none(f"only {times} did the judge's verdicts on equally labelled answers differ", len(kept))
+        return none(
+            f"only {times} did the judge's verdicts on equally labelled answers differ", len(kept)
+        )
     logs = np.array([_log_length(answer, lengths) for answer in kept])
     if float(np.ptp(logs)) == 0:
         return none("all answers are equally long", len(kept))
@@ -94,7 +100,11 @@ def _strata(answers: Sequence[Answer]) -> tuple[list[Answer], FloatArray, int]:
     rarer = {truth: min(counted[truth, 0.0], counted[truth, 1.0]) for truth, _ in counted}
     telling = sorted(truth for truth, count in rarer.items() if truth is not None and count)
     kept = [answer for answer in answers if answer.truth in telling]
-    return kept, np.array([[float(answer.truth == kind) for kind in telling] for answer in kept]), sum(rarer.values())
+    return (
+        kept,
+        np.array([[float(answer.truth == kind) for kind in telling] for answer in kept]),
+        sum(rarer.values()),
+    )
 
 
 def _log_length(answer: Answer, lengths: Mapping[int, int]) -> float:
@@ -105,10 +115,25 @@ def _log_length(answer: Answer, lengths: Mapping[int, int]) -> float:
 def own_models(source: Source, judged: Judged) -> set[str] | None:
     """The judged models that are the judge itself; None where a panel has some and does not say whose they are."""
     manifest = source.manifest("evaluation")
-    own = set((manifest.metadata.get(OWN_ANSWERS) or {}).get(judged.scorer, ())) if manifest else set[str]()
+    own = (
+        set((manifest.metadata.get(OWN_ANSWERS) or {}).get(judged.scorer, ()))
+        if manifest
+        else set[str]()
+    )
     plan = cast("list[dict[str, Any]]", manifest.plan.get("scorers") or []) if manifest else []
-    panel = next((entry.get("params", {}).get("model") for entry in plan if entry.get("name") == judged.scorer), None)
-    if not own or not isinstance(panel, list) or set(judged.models) == set(cast("list[str]", panel)):
+    panel = next(
+        (
+            entry.get("params", {}).get("model")
+            for entry in plan
+            if entry.get("name") == judged.scorer
+        ),
+        None,
+    )
+    if (
+        not own
+        or not isinstance(panel, list)
+        or set(judged.models) == set(cast("list[str]", panel))
+    ):
         return own
     return own & set(judged.models) or None
 
@@ -135,7 +160,9 @@ def self_preference(judged: Judged, own: Collection[str] | None, level: float) -
         return none("people labelled only the judge's own answers, or none of them", len(answers))
     item, weights = item_codes(answers), np.array([one.weight for one in answers])
     value = sum(_mean(chosen, values, weights) for chosen, values in groups)
-    per_item = value + sum(_contributions(chosen, values, weights, item) for chosen, values in groups)
+    per_item = value + sum(
+        _contributions(chosen, values, weights, item) for chosen, values in groups
+    )
     return _mean_difference(np.asarray(per_item), 2.0, len(answers), level)
 
 
@@ -162,7 +189,10 @@ class Fitted(NamedTuple):
 
 
 def logistic(
-    columns: FloatArray, outcome: npt.NDArray[np.bool_], cluster: npt.NDArray[np.integer], weights: FloatArray
+    columns: FloatArray,
+    outcome: npt.NDArray[np.bool_],
+    cluster: npt.NDArray[np.integer],
+    weights: FloatArray,
 ) -> Fitted | None:
     """Log odds of the outcome as a linear function of the columns, by Newton's method; None where no finite one fits
     best."""
@@ -183,9 +213,13 @@ def logistic(
     return None
 
 
-def _robust(scores: FloatArray, information: FloatArray, cluster: npt.NDArray[np.integer]) -> FloatArray:
+def _robust(
+    scores: FloatArray, information: FloatArray, cluster: npt.NDArray[np.integer]
+) -> FloatArray:
     """The sandwich over clusters, with the usual factor for few of them."""
-    _, inverse = cast("tuple[object, npt.NDArray[np.int64]]", np.unique(cluster, return_inverse=True))
+    _, inverse = cast(
+        "tuple[object, npt.NDArray[np.int64]]", np.unique(cluster, return_inverse=True)
+    )
     groups, (n, k) = int(inverse.max()) + 1, scores.shape
     sums = np.stack([np.bincount(inverse, weights=column) for column in scores.T], axis=1)
     bread = np.linalg.inv(information)

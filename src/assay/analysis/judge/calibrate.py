@@ -26,7 +26,13 @@ from assay.analysis.judge.accuracy import (
     none,
     verdicts_of,
 )
-from assay.analysis.judge.bias import answer_lengths, length_bias, own_models, position_bias, self_preference
+from assay.analysis.judge.bias import (
+    answer_lengths,
+    length_bias,
+    own_models,
+    position_bias,
+    self_preference,
+)
 from assay.analysis.judge.judged import Judged, give_labels, read_judged, unused
 from assay.datasets._labels import FILE, Label, read_labels
 from assay.engine.evaluate.judges import CALIBRATIONS
@@ -136,12 +142,17 @@ def calibrate(
     notes = list(read.notes)
     if partial := source.partial():
         notes.append(f"the evaluations are partial: {partial}")
-    about = {judge.label: give_labels(judge, read, threshold, chosen=bool(label)) for judge in judged}
+    about = {
+        judge.label: give_labels(judge, read, threshold, chosen=bool(label)) for judge in judged
+    }
     used = {id(given) for given_labels in about.values() for given in given_labels}
     left = [given for given in read.rows if id(given) not in used]
     why = unused(left, everything.values(), _items(source) if left else None)
     if not used:
-        fix = "; ".join(why) or "name their judge with --label, or add `model` or `scorer` to the labels"
+        fix = (
+            "; ".join(why)
+            or "name their judge with --label, or add `model` or `scorer` to the labels"
+        )
         raise UserError("no label is about a judged answer", where=read.source, fix=fix)
     options = _Options(threshold=threshold, level=level, seed=seed)
     lengths = answer_lengths(source, judged)
@@ -152,9 +163,17 @@ def calibrate(
         else:
             calibrations.append(_calibration(judge, about[judge.label], source, lengths, options))
     if not calibrations:
-        raise UserError(notes[-1], where=str(source.path), fix="label more answers, or score those that are labelled")
+        raise UserError(
+            notes[-1],
+            where=str(source.path),
+            fix="label more answers, or score those that are labelled",
+        )
     result = Calibrated(
-        path=str(path), source=read.source, level=level, calibrations=calibrations, notes=[*notes, *why]
+        path=str(path),
+        source=read.source,
+        level=level,
+        calibrations=calibrations,
+        notes=[*notes, *why],
     )
     if keep:
         _keep(source, result)
@@ -177,7 +196,9 @@ def _chosen(judged: Mapping[str, Judged], label: str, source: Source) -> list[Ju
         fix = "score the answers with a judge first: `evaluation_methods: [judge]`"
         raise UserError("no row was given by a judge", where=str(source.path), fix=fix)
     if label and label not in judged:
-        raise UserError(f"no judge gave the label {label!r}", where=str(source.path), fix=nearest(label, judged))
+        raise UserError(
+            f"no judge gave the label {label!r}", where=str(source.path), fix=nearest(label, judged)
+        )
     chosen = [judged[label]] if label else list(judged.values())
     for one in chosen:
         if len(one.ids) > 1:
@@ -201,7 +222,11 @@ def _labels_file(source: Source) -> Path:
 
 
 def _calibration(
-    judged: Judged, labels: Sequence[Label], source: Source, lengths: Mapping[int, int], options: _Options
+    judged: Judged,
+    labels: Sequence[Label],
+    source: Source,
+    lengths: Mapping[int, int],
+    options: _Options,
 ) -> Calibration:
     answers, level = judged.labelled(), options.level
     verdicts = verdicts_of(answers)
@@ -227,8 +252,12 @@ def _calibration(
         confusion=counts,
         counted=_counted(decided),
         agreement=_agreed(verdicts, options),
-        sensitivity=mean_of(passes.item, passes.judge, passes.weight, level, "people passed none of the answers"),
-        specificity=mean_of(fails.item, 1 - fails.judge, fails.weight, level, "people failed none of the answers"),
+        sensitivity=mean_of(
+            passes.item, passes.judge, passes.weight, level, "people passed none of the answers"
+        ),
+        specificity=mean_of(
+            fails.item, 1 - fails.judge, fails.weight, level, "people failed none of the answers"
+        ),
         position_bias=position_bias(judged, level),
         length_bias=length_bias(judged, lengths, level),
         self_preference=self_preference(judged, own_models(source, judged), level),
@@ -247,7 +276,10 @@ def _counted(decided: Verdicts) -> Confusion:
 
 
 def _agreed(verdicts: Verdicts, options: _Options) -> Agreed:
-    shares = [float(np.average(verdicts.truth == kind, weights=verdicts.weight)) for kind in (0.0, 0.5, 1.0)]
+    shares = [
+        float(np.average(verdicts.truth == kind, weights=verdicts.weight))
+        for kind in (0.0, 0.5, 1.0)
+    ]
     same = (verdicts.truth == verdicts.judge).astype(np.float64)
     return Agreed(
         percent=mean_of(verdicts.item, same, verdicts.weight, options.level, ""),
@@ -292,7 +324,10 @@ def _keep(source: Source, result: Calibrated) -> None:
     store = FlatStore(source.files["evaluation"].parent)
     with store.lock("evaluation", manifest.id):
         manifest = store.manifest("evaluation", manifest.id) or manifest
-        kept = {calibration.label: msgspec.to_builtins(calibration) for calibration in result.calibrations}
+        kept = {
+            calibration.label: msgspec.to_builtins(calibration)
+            for calibration in result.calibrations
+        }
         manifest.metadata[CALIBRATIONS] = {**manifest.metadata.get(CALIBRATIONS, {}), **kept}
         store.put_manifest(manifest)
         push(store.folder)

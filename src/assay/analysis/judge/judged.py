@@ -90,18 +90,26 @@ def read_judged(source: Source) -> dict[str, Judged]:
     """By label, in alphabetical order, all verdicts of judges."""
     found: dict[str, Judged] = {}
     places: dict[tuple[Any, ...], Answer] = {}
-    shared: dict[Any, Any] = {}  # one object for equal strings: a row costs little more than its numbers
+    shared: dict[
+        Any, Any
+    ] = {}  # one object for equal strings: a row costs little more than its numbers
     for row in _rows(source):
         judged = found.get(row.label)
         if judged is None:
-            judged = found[row.label] = Judged(row.label, row.scorer, [], {}, {}, row.players is not None)
+            judged = found[row.label] = Judged(
+                row.label, row.scorer, [], {}, {}, row.players is not None
+            )
         named = row.judge()
         if named is not None and named.id:
             judged.ids[named.id] = None
             judged.models.update(dict.fromkeys([named.model] if named.model else named.models))
         _add(row, judged, places, shared)
-    for judged in found.values():  # sums must not depend on the order of rows, not even in their last bit
-        judged.answers.sort(key=lambda answer: (answer.item, answer.sample, answer.model, answer.responses))
+    for (
+        judged
+    ) in found.values():  # sums must not depend on the order of rows, not even in their last bit
+        judged.answers.sort(
+            key=lambda answer: (answer.item, answer.sample, answer.model, answer.responses)
+        )
     return {label: found[label] for label in sorted(found) if found[label].ids}
 
 
@@ -109,7 +117,9 @@ def _rows(source: Source) -> Iterator[JudgedRow]:
     return (row for _, row in read_rows(rows_of(source), JudgedRow))
 
 
-def _add(row: JudgedRow, judged: Judged, places: dict[tuple[Any, ...], Answer], shared: dict[Any, Any]) -> None:
+def _add(
+    row: JudgedRow, judged: Judged, places: dict[tuple[Any, ...], Answer], shared: dict[Any, Any]
+) -> None:
     responses = tuple(short(key) for key in row.responses)
     if row.seat:
         responses = responses[::-1]
@@ -117,7 +127,8 @@ def _add(row: JudgedRow, judged: Judged, places: dict[tuple[Any, ...], Answer], 
     answer = places.get(place) if judged.match else None
     if answer is None:
         item, model, players = (
-            shared.setdefault(name, name) for name in (row.item_id, row.model_name, row.players or ())
+            shared.setdefault(name, name)
+            for name in (row.item_id, row.model_name, row.players or ())
         )
         answer = Answer(item, row.sample_index, model, players, responses)
         judged.answers.append(answer)
@@ -126,7 +137,10 @@ def _add(row: JudgedRow, judged: Judged, places: dict[tuple[Any, ...], Answer], 
     if row.outcome == "scored":
         verdict = float(row.passed if row.passed is not None else (row.score or 0) > 0)
         if judged.match:
-            answer.seats = {**answer.seats, row.seat or 0: verdict if row.score is None else row.score}
+            answer.seats = {
+                **answer.seats,
+                row.seat or 0: verdict if row.score is None else row.score,
+            }
             mean = sum(answer.seats.values()) / len(answer.seats)
             verdict = 1.0 if mean > 0.5 else 0.0 if mean < 0.5 else 0.5
         answer.judge = verdict
@@ -144,7 +158,9 @@ def judge_ids(source: Source, label: str) -> set[str]:
 # ---- labels and answers
 
 
-def give_labels(judged: Judged, labels: Labels, threshold: float | None, *, chosen: bool) -> list[Label]:
+def give_labels(
+    judged: Judged, labels: Labels, threshold: float | None, *, chosen: bool
+) -> list[Label]:
     """Put people's verdicts on the answers that they are about, and return the labels that were used.
 
     `chosen`: the judge was asked for by name, so that labels without a model may be about its matches, and the
@@ -163,7 +179,10 @@ def give_labels(judged: Judged, labels: Labels, threshold: float | None, *, chos
     if not chosen and all(label.value in (0, 1) for label, _ in pairs):
         threshold = None
     for label, answer in pairs:
-        answer.votes = {**answer.votes, label.annotator: verdict(label, threshold, match=judged.match)}
+        answer.votes = {
+            **answer.votes,
+            label.annotator: verdict(label, threshold, match=judged.match),
+        }
         answer.truth = majority(answer.votes.values())
         answer.weight = 1 / label.probability
     return [label for label, _ in pairs]
@@ -219,7 +238,11 @@ def unused(labels: Sequence[Label], judged: Iterable[Judged], items: set[str] | 
     for label in labels:
         place = label.item, label.sample
         if label.item not in samples:
-            why = "items that were not judged" if items and label.item in items else "items that do not exist"
+            why = (
+                "items that were not judged"
+                if items and label.item in items
+                else "items that do not exist"
+            )
         elif label.sample not in samples[label.item]:
             why = "samples that the item does not have"
         elif label.model and label.model not in models:

@@ -46,7 +46,9 @@ class Record(msgspec.Struct, kw_only=True):
         return Address(self.item, self.sample, self.model, self.response)
 
 
-def record(chosen: Chosen, *, label: float | None, scorer: str, annotator: str, **more: Any) -> Record:
+def record(
+    chosen: Chosen, *, label: float | None, scorer: str, annotator: str, **more: Any
+) -> Record:
     """A label given now; `more` may be a note and tags."""
     address = chosen.unit.address
     return Record(
@@ -86,7 +88,9 @@ class LabelFile:
 
     def __init__(self, path: Path) -> None:
         if path.suffix != ".jsonl":
-            raise UserError(f"a session writes JSON lines, not {path.name!r}", fix=f"-o {path.stem}.jsonl")
+            raise UserError(
+                f"a session writes JSON lines, not {path.name!r}", fix=f"-o {path.stem}.jsonl"
+            )
         self.path = path
         self._log = FileLog(path)
 
@@ -105,7 +109,9 @@ class LabelFile:
                 yield msgspec.convert(msgspec.json.decode(line), Record, strict=False)
             except (ValueError, RecursionError) as error:
                 place = f"{self.path}, line {number}"
-                raise UserError(f"a line is not a label: {error}", where=place, fix="mend or remove it") from None
+                raise UserError(
+                    f"a line is not a label: {error}", where=place, fix="mend or remove it"
+                ) from None
 
     def latest(self, scorer: str) -> dict[tuple[Address, str], Record]:
         """The last word of each annotator on each answer, in the order in which they were given."""
@@ -153,16 +159,26 @@ def summarise(file: LabelFile, scorer: str, *, ordered: bool) -> Summary:
     counts: dict[str, dict[float, int]] = {name: {} for name in people}
     for (_, annotator), value in labels.items():
         counts[annotator][value] = counts[annotator].get(value, 0) + 1
-    summary = Summary(scorer=scorer, counts={name: dict(sorted(values.items())) for name, values in counts.items()})
+    summary = Summary(
+        scorer=scorer,
+        counts={name: dict(sorted(values.items())) for name, values in counts.items()},
+    )
     answers = list(dict.fromkeys(address for address, _ in labels))
-    votes = np.array([[labels.get((address, name), np.nan) for name in people] for address in answers])
+    votes = np.array(
+        [[labels.get((address, name), np.nan) for name in people] for address in answers]
+    )
     if len(people) > 1:
-        numbers = {item: number for number, item in enumerate(dict.fromkeys(address.item for address in answers))}
+        numbers = {
+            item: number
+            for number, item in enumerate(dict.fromkeys(address.item for address in answers))
+        }
         items = np.array([numbers[address.item] for address in answers])
         kappa = "cohen_kappa" if len(people) == 2 else "krippendorff_alpha"
         summary.agreement = {
             "percent": agreement(votes, items, coefficient="percent"),
-            kappa: agreement(votes, items, coefficient=kappa, level="ordinal" if ordered else "nominal"),
+            kappa: agreement(
+                votes, items, coefficient=kappa, level="ordinal" if ordered else "nominal"
+            ),
         }
     return summary
 
@@ -172,7 +188,11 @@ class Labelling:
     Every label is on the disk when `save` returns."""
 
     def __init__(
-        self, path: str | Path | Source, label: str = "", annotator: str = "", output: str | Path | None = None
+        self,
+        path: str | Path | Source,
+        label: str = "",
+        annotator: str = "",
+        output: str | Path | None = None,
     ) -> None:
         self._source = path if isinstance(path, Source) else find_source(path, "evaluation")
         self.frame = read_frame(self._source, label)
@@ -194,7 +214,9 @@ class Labelling:
                 labelled.setdefault(address, set()).add(name)
         before = chosen_before(self.frame, self.mine().values())
         self.done = len(before)
-        self.waiting = waiting(self.frame, labelled, self.annotator, count=count, random=random, seed=seed)
+        self.waiting = waiting(
+            self.frame, labelled, self.annotator, count=count, random=random, seed=seed
+        )
         chosen = [*before, *self.waiting]
         self.look([answer.unit for answer in chosen if answer.unit.address not in self.views], seed)
         self.order = [answer for answer in chosen if answer.unit.address in self.views]
@@ -207,9 +229,13 @@ class Labelling:
     def mine(self) -> dict[Address, Record]:
         """This person's last word on each answer."""
         latest = self.file.latest(self.frame.label)
-        return {address: record for (address, name), record in latest.items() if name == self.annotator}
+        return {
+            address: record for (address, name), record in latest.items() if name == self.annotator
+        }
 
-    def save(self, answer: Chosen, label: float | None, note: str = "", tags: Sequence[str] = ()) -> None:
+    def save(
+        self, answer: Chosen, label: float | None, note: str = "", tags: Sequence[str] = ()
+    ) -> None:
         """Store a label; None takes the last one back."""
         by = {"scorer": self.frame.label, "annotator": self.annotator}
         self.file.append(record(answer, label=label, **by, note=note, tags=[*tags]))
@@ -244,4 +270,6 @@ def _login_name() -> str:
     try:
         return getuser()
     except (KeyError, OSError, ImportError):
-        raise UserError("who labels?", fix="add --annotator NAME: the login has no name here") from None
+        raise UserError(
+            "who labels?", fix="add --annotator NAME: the login has no name here"
+        ) from None

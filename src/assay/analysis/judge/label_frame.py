@@ -89,9 +89,13 @@ def read_frame(source: Source, label: str = "") -> Frame:
     """The answers with a label; without one, the only label of a judge, or else the only one there is."""
     scorers, choice = labels_of(source)
     if label and label not in scorers:
-        raise UserError(f"no row has the label {label!r}", where=str(source.path), fix=nearest(label, scorers))
+        raise UserError(
+            f"no row has the label {label!r}", where=str(source.path), fix=nearest(label, scorers)
+        )
     if not label and len(choice) != 1:
-        raise UserError("the rows have several labels", fix=f"add --label, one of {', '.join(choice)}")
+        raise UserError(
+            "the rows have several labels", fix=f"add --label, one of {', '.join(choice)}"
+        )
     label = label or choice[0]
     scorer = scorers[label]
     unanswered = _unanswered(source)
@@ -151,7 +155,9 @@ def _unanswered(source: Source) -> set[Any]:
     logs = source.logs("run")
     if not logs:
         raise UserError(
-            "the answers are not there: only their evaluations", where=str(source.path), fix="name the folder of a run"
+            "the answers are not there: only their evaluations",
+            where=str(source.path),
+            fix="name the folder of a run",
         )
     for log in logs:
         for _, row in read_rows(log, _Answered):
@@ -212,7 +218,11 @@ def _scale(grades: Mapping[float, float]) -> tuple[float, float] | None:
 
 
 def _ends(scale: Any) -> tuple[float, float] | None:
-    if isinstance(scale, list) and len(scale) == 2 and all(isinstance(end, (int, float)) for end in scale):
+    if (
+        isinstance(scale, list)
+        and len(scale) == 2
+        and all(isinstance(end, (int, float)) for end in scale)
+    ):
         return float(scale[0]), float(scale[1])
     return None
 
@@ -221,7 +231,9 @@ def _asked(source: Source, label: str, scorer: str) -> tuple[str, tuple[float, f
     """What the judge was asked about this label, and the scale that it was given, as far as the plan tells."""
     manifest = source.manifest("evaluation")
     plan: Iterable[Any] = manifest.plan.get("scorers") or () if manifest else ()
-    params: dict[str, Any] = next((entry.get("params") or {} for entry in plan if entry.get("name") == scorer), {})
+    params: dict[str, Any] = next(
+        (entry.get("params") or {} for entry in plan if entry.get("name") == scorer), {}
+    )
     criterion = _criteria(params.get("criteria")).get(label.removeprefix(f"{scorer}."))
     parts: dict[str, Any] = criterion if isinstance(criterion, dict) else {"description": criterion}
     asked = parts.get("description") or params.get("criterion")

@@ -50,18 +50,29 @@ def choose(frame: Frame, count: int, *, random: float, seed: int = 0) -> list[Ch
     """This many answers, in the order in which they are to be shown; at least `random` of them are random ones."""
     order, telling = _drawn(frame, seed)
     count, total = min(count, len(order)), len(order)
-    others = np.cumsum(~telling[order])  # how many of the other stratum are among the first ones of the order
-    first = int(np.searchsorted(others, count - int(telling.sum()))) + 1 if count > telling.sum() else 0
+    others = np.cumsum(
+        ~telling[order]
+    )  # how many of the other stratum are among the first ones of the order
+    first = (
+        int(np.searchsorted(others, count - int(telling.sum()))) + 1 if count > telling.sum() else 0
+    )
     first = min(count, max(first, int(np.ceil(random * count))))
     rest = order[first:]
-    kinds: dict[str, Any] = {"random": order[:first], "telling": rest[telling[rest]][: count - first]}
+    kinds: dict[str, Any] = {
+        "random": order[:first],
+        "telling": rest[telling[rest]][: count - first],
+    }
     sizes = {True: int(telling.sum()), False: total - int(telling.sum())}
     taken = telling[np.concatenate(list(kinds.values()))]
-    share = {stratum: int((taken == stratum).sum()) / max(1, size) for stratum, size in sizes.items()}
+    share = {
+        stratum: int((taken == stratum).sum()) / max(1, size) for stratum, size in sizes.items()
+    }
 
     def chosen(at: int, kind: str) -> Chosen:
         stratum = bool(telling[at])
-        return Chosen(frame.units[at], kind, share[stratum], "telling" if stratum else "other", sizes[stratum])
+        return Chosen(
+            frame.units[at], kind, share[stratum], "telling" if stratum else "other", sizes[stratum]
+        )
 
     turns = [
         ((number + 0.5) / len(places), chosen(int(at), kind))
@@ -87,16 +98,31 @@ def _drawn(frame: Frame, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[
 
 
 def waiting(
-    frame: Frame, labelled: Mapping[Address, set[str]], annotator: str, *, count: int, random: float, seed: int = 0
+    frame: Frame,
+    labelled: Mapping[Address, set[str]],
+    annotator: str,
+    *,
+    count: int,
+    random: float,
+    seed: int = 0,
 ) -> list[Chosen]:
     """What is left for an annotator who labels `count` answers in all, given who has labelled which: first, up to half
     of the count, answers that others have labelled, in their order, so that agreement can be told; then new ones."""
     addresses = {unit.address for unit in frame.units}
-    mine = {address for address, people in labelled.items() if annotator in people and address in addresses}
-    others = [address for address, people in labelled.items() if people - {annotator} and address in addresses]
+    mine = {
+        address
+        for address, people in labelled.items()
+        if annotator in people and address in addresses
+    }
+    others = [
+        address
+        for address, people in labelled.items()
+        if people - {annotator} and address in addresses
+    ]
     shared = min(len(others), count // 2)
     planned = {
-        answer.unit.address: answer for answer in choose(frame, count + len(others) - shared, random=random, seed=seed)
+        answer.unit.address: answer
+        for answer in choose(frame, count + len(others) - shared, random=random, seed=seed)
     }
     again = [address for address in others if address not in mine and address in planned]
     again = again[: max(0, shared - len(mine.intersection(others)))]
@@ -129,12 +155,16 @@ def views(source: Source, units: Sequence[Unit], seed: int = 0) -> dict[Address,
         rows = [responses[key] for key in keys if key in responses]
         if len(rows) < len(keys):  # set aside since it was judged
             continue
-        swapped = len(rows) == 2 and bool(digest("seat", b"%d" % seed, canonical(unit.address))[0] & 1)
+        swapped = len(rows) == 2 and bool(
+            digest("seat", b"%d" % seed, canonical(unit.address))[0] & 1
+        )
         answers = [blotted(_answer(row)) for row in (reversed(rows) if swapped else rows)]
         item = items.get(unit.address.item)
         asked = question(variables(item)) if item else rows[0].prompt
         reference = _reference(item) if item else None
-        shown[unit.address] = View(question=asked, reference=reference, answers=answers, swapped=swapped)
+        shown[unit.address] = View(
+            question=asked, reference=reference, answers=answers, swapped=swapped
+        )
     return shown
 
 
@@ -165,7 +195,11 @@ def _items(source: Source, wanted: Collection[str]) -> dict[str, Item]:
 
 def _answer(row: Response) -> str:
     """What a judge is given as well: without reasoning."""
-    return answer_of(row, strip_reasoning=True) if row.response or row.output is None else _text(row.output)
+    return (
+        answer_of(row, strip_reasoning=True)
+        if row.response or row.output is None
+        else _text(row.output)
+    )
 
 
 def _reference(item: Item) -> str | None:
@@ -199,5 +233,7 @@ def _blotted(names: Collection[str]) -> Any:
     if not names:
         return lambda text: text
     longest_first = sorted(names, key=lambda name: (-len(name), name))
-    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?![^\W\d_])", re.IGNORECASE)
+    pattern = re.compile(
+        rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?![^\W\d_])", re.IGNORECASE
+    )
     return lambda text: pattern.sub(BLOT, text)

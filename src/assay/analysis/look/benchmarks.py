@@ -32,25 +32,44 @@ class BenchmarkShown(NamedTuple):
 
 
 def list_benchmarks(
-    pattern: str = "", *, unsupported: bool = False, include_path: str = "", progress: Progress | None = None
+    pattern: str = "",
+    *,
+    unsupported: bool = False,
+    include_path: str = "",
+    progress: Progress | None = None,
 ) -> list[BenchmarkEntry]:
     """The benchmarks whose name has the pattern (`*`, `?`) or contains the text; `unsupported`: only those, and files
     that cannot be read, with the reason."""
-    entries = [BenchmarkEntry(*row) for row in collection().listing(pattern, unsupported, include_path, progress)]
+    entries = [
+        BenchmarkEntry(*row)
+        for row in collection().listing(pattern, unsupported, include_path, progress)
+    ]
     if not entries and not unsupported:
-        what = f"no benchmark has {pattern!r} in its name" if pattern else "there are no benchmarks here"
-        raise UserError(what, fix="pip install 'assay[benchmarks]', or name a folder with --include-path")
+        what = (
+            f"no benchmark has {pattern!r} in its name"
+            if pattern
+            else "there are no benchmarks here"
+        )
+        raise UserError(
+            what, fix="pip install 'assay[benchmarks]', or name a folder with --include-path"
+        )
     return entries
 
 
-def show_benchmark(name: str, include_path: str = "", progress: Progress | None = None) -> BenchmarkShown | None:
+def show_benchmark(
+    name: str, include_path: str = "", progress: Progress | None = None
+) -> BenchmarkShown | None:
     """None where no collection has it."""
     shown = collection().description(name, include_path, progress)
     return None if shown is None else BenchmarkShown(name, *shown)
 
 
 def pull_benchmarks(
-    names: Sequence[str], folder: str, *, include_path: str = "", progress: Callable[[Any], None] | None = None
+    names: Sequence[str],
+    folder: str,
+    *,
+    include_path: str = "",
+    progress: Callable[[Any], None] | None = None,
 ) -> list[Any]:
     """Bring the data of benchmarks into a folder that `ASSAY_DATA` can name on another machine."""
     return collection().pull(names, folder, include_path, progress)

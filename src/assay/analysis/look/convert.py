@@ -18,7 +18,12 @@ from assay.analysis.look.readback import write_sidecar
 from assay.engine.experiment.imports.foreign import Foreign, Read, files_below, read_foreign
 from assay.engine.experiment.imports.own_folder import OwnFolder, check_free, own_results
 from assay.engine.experiment.imports.results import folder_names, import_one
-from assay.engine.experiment.imports.sidecar import BESIDE_FILE, INSIDE_FOLDER, SidecarHead, head_of_sidecar
+from assay.engine.experiment.imports.sidecar import (
+    BESIDE_FILE,
+    INSIDE_FOLDER,
+    SidecarHead,
+    head_of_sidecar,
+)
 from assay.engine.experiment.sources import find_source
 from assay.engine.experiment.trust import CONFIG
 from assay.errors import UserError, shown
@@ -66,11 +71,17 @@ def convert(
     """Write what is at `source`, in whatever format, to `target`, in the format that `to` or its suffix names. Several
     experiments get a file or folder each in it. What exists is never replaced; `step` is told how far it is."""
     if reading.address(target):
-        raise UserError("a conversion is written to a path here", where=str(target), fix="name one, then copy it")
+        raise UserError(
+            "a conversion is written to a path here",
+            where=str(target),
+            fix="name one, then copy it",
+        )
     path, place = local(source), Path(target)
     name = _format(to, place)
     if path.resolve() == place.resolve():
-        raise UserError("source and target are the same", where=str(place), fix="name another target")
+        raise UserError(
+            "source and target are the same", where=str(place), fix="name another target"
+        )
     _check_apart(path, place)
     write = registry.writer.get(name, base=Path.cwd(), where="--to")
     known = registry.parameters(write)
@@ -78,10 +89,19 @@ def convert(
     rest = {key: value for key, value in (params or {}).items() if key not in known}
     read = _read(path, format_name, rest)
     suffix = next((suffix for suffix, format in suffixes().items() if format == name), "")
-    targets = [place] if len(read) == 1 else [place / f"{each}{suffix}" for each in folder_names(read)]
-    job = _Conversion(name, registry.check_params(write, own, where="--set"), str(source), step or (lambda *_: None))
+    targets = (
+        [place] if len(read) == 1 else [place / f"{each}{suffix}" for each in folder_names(read)]
+    )
+    job = _Conversion(
+        name,
+        registry.check_params(write, own, where="--set"),
+        str(source),
+        step or (lambda *_: None),
+    )
     before = gc.get_threshold()
-    gc.set_threshold(before[0] and max(before[0], _OBJECTS), *before[1:])  # rows are in no cycles: a sixth of the time
+    gc.set_threshold(
+        before[0] and max(before[0], _OBJECTS), *before[1:]
+    )  # rows are in no cycles: a sixth of the time
     try:
         return [job.convert(each, at) for each, at in zip(read, targets, strict=True)]
     finally:
@@ -89,8 +109,14 @@ def convert(
 
 
 def _check_apart(path: Path, place: Path) -> None:
-    if path.is_dir() and place.resolve().is_relative_to(path.resolve()) and (path / "manifest.json").exists():
-        raise UserError("the target is inside the source", where=str(place), fix="name a place outside of it")
+    if (
+        path.is_dir()
+        and place.resolve().is_relative_to(path.resolve())
+        and (path / "manifest.json").exists()
+    ):
+        raise UserError(
+            "the target is inside the source", where=str(place), fix="name a place outside of it"
+        )
 
 
 def _read(path: Path, format_name: str, params: Mapping[str, Any]) -> list[Read]:
@@ -116,7 +142,11 @@ def _format(to: str, place: Path) -> str:
     if name:
         if name not in formats():
             only = " has no reader" if name in registry.writer.names() else ""
-            what = f"cannot convert to {to!r}: it{only}" if only else f"there is no format {to!r} to convert to"
+            what = (
+                f"cannot convert to {to!r}: it{only}"
+                if only
+                else f"there is no format {to!r} to convert to"
+            )
             raise UserError(what, where="--to", fix=registry.nearest(name, formats()))
         return name
     if not place.suffix:
@@ -141,7 +171,9 @@ class _Conversion(NamedTuple):
     def convert(self, read: Read, target: Path) -> Converted:
         if self.format == OWN:
             return self._to_own(read, target)
-        head = SidecarHead(format=self.format, source=_digest(read.foreign), params=dict(self.params))
+        head = SidecarHead(
+            format=self.format, source=_digest(read.foreign), params=dict(self.params)
+        )
         sidecar = _sidecar_at(target, folder=target.is_dir())
         if _is_done(target, head):
             return Converted(
@@ -186,7 +218,11 @@ class _Conversion(NamedTuple):
         again = registry.reader.get(self.format)(path)
         if len(again) != 1:
             what = f"what the format {self.format!r} wrote is read as {len(again)} experiments"
-            raise UserError(what, where=str(path), fix="choose another format: this experiment does not fit into it")
+            raise UserError(
+                what,
+                where=str(path),
+                fix="choose another format: this experiment does not fit into it",
+            )
         folder, config = tables.source.folder, ""
         if folder is not None and (folder / CONFIG).is_file():
             config = reading.text(folder / CONFIG)
@@ -195,7 +231,11 @@ class _Conversion(NamedTuple):
         head.planned = foreign.planned
         sidecar = _sidecar_at(path, folder=path.is_dir())
         aside = write_sidecar(
-            sidecar, head, tables, again[0], lambda done: self.step(total + min(done, total), 2 * total)
+            sidecar,
+            head,
+            tables,
+            again[0],
+            lambda done: self.step(total + min(done, total), 2 * total),
         )
         self.step(2 * total, 2 * total)
         return Converted(

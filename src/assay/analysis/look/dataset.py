@@ -53,7 +53,9 @@ def dataset_add(
     from assay.analysis.look.duplicates import duplicates
     from assay.engine.experiment.keep import dataset_of, keep
 
-    kept = keep(dataset_of(source, settings), name=name, repository=repository, id=id, labels=labels)
+    kept = keep(
+        dataset_of(source, settings), name=name, repository=repository, id=id, labels=labels
+    )
     dataset = _stored(kept.manifest)
     dataset.new = kept.new
     if kept.new:

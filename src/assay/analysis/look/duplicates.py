@@ -24,9 +24,13 @@ from assay.store.keys import canonical, short
 
 THRESHOLD = 0.8
 BANDS, ROWS = 24, 4
-MOST_COMPARED = 64  # in a crowded band an item is compared with the first few only, not with everybody
+MOST_COMPARED = (
+    64  # in a crowded band an item is compared with the first few only, not with everybody
+)
 _IDEOGRAPH = "\u3040-\u30ff\u3400-\u9fff"
-_TOKEN = re.compile(rf"[{_IDEOGRAPH}]|[^\W{_IDEOGRAPH}]+|[-+*/=<>^%]")  # symbols tell `2 + 2` from `2 - 2`
+_TOKEN = re.compile(
+    rf"[{_IDEOGRAPH}]|[^\W{_IDEOGRAPH}]+|[-+*/=<>^%]"
+)  # symbols tell `2 + 2` from `2 - 2`
 _PRIME = np.uint64((1 << 31) - 1)
 
 Words = npt.NDArray[np.uint64]
@@ -43,22 +47,35 @@ def duplicates(log: Log, *, threshold: float = THRESHOLD, examples: int = 5) -> 
         positions.append(position)
         signatures.extend(_bands(_shingles(text_of(item))))
     if not positions:
-        return Duplicates(items=0, exact=0, near=0, threshold=threshold, exact_groups=[], near_groups=[])
+        return Duplicates(
+            items=0, exact=0, near=0, threshold=threshold, exact_groups=[], near_groups=[]
+        )
     same = _Groups(len(positions))
     for members in _equal(np.frombuffer(contents, np.uint64)):
         for other in members[1:]:
             same.join(members[0], other)
     firsts = np.array([n for n in range(len(positions)) if same.root(n) == n], np.int64)
     near = _Groups(len(positions))
-    _join_near(near, log, positions, np.frombuffer(signatures, np.uint32).reshape(-1, BANDS), firsts, threshold)
+    _join_near(
+        near,
+        log,
+        positions,
+        np.frombuffer(signatures, np.uint32).reshape(-1, BANDS),
+        firsts,
+        threshold,
+    )
     name = lambda number: decode_item(log.read(positions[number])).id  # noqa: E731
     return Duplicates(
         items=len(positions),
         exact=same.joins,
         near=near.joins,
         threshold=threshold,
-        exact_groups=[[name(number) for number in group[:examples]] for group in same.largest(examples)],
-        near_groups=[[name(number) for number in group[:examples]] for group in near.largest(examples)],
+        exact_groups=[
+            [name(number) for number in group[:examples]] for group in same.largest(examples)
+        ],
+        near_groups=[
+            [name(number) for number in group[:examples]] for group in near.largest(examples)
+        ],
     )
 
 
@@ -97,7 +114,10 @@ def _jaccard(first: Words, second: Words) -> float:
 def _multipliers() -> Words:
     """Fixed, and not from numpy's generators: the same items have the same bands everywhere."""
     count = 2 * BANDS * ROWS
-    drawn = [int.from_bytes(blake2b(b"minhash %d" % n, digest_size=4).digest(), "big") for n in range(count)]
+    drawn = [
+        int.from_bytes(blake2b(b"minhash %d" % n, digest_size=4).digest(), "big")
+        for n in range(count)
+    ]
     return (np.array(drawn, np.uint64) % (_PRIME - np.uint64(1)) + np.uint64(1)).reshape(2, -1, 1)
 
 

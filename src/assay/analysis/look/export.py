@@ -108,12 +108,18 @@ class Tables:
         for log in self.logs(table):
             if log.hidden:
                 if log.path not in self._copies:
-                    copy = self._copies[log.path] = NamedTemporaryFile(prefix="assay-", suffix=".jsonl")  # noqa: SIM115
+                    copy = self._copies[log.path] = NamedTemporaryFile(  # noqa: SIM115
+                        prefix="assay-", suffix=".jsonl"
+                    )
                     copy.writelines(log.blocks())
                     copy.flush()
                 files.append(self._copies[log.path].name)
             else:
-                files += [str((log.path.parent / part.name).absolute()) for part in log.segments() if part.size]
+                files += [
+                    str((log.path.parent / part.name).absolute())
+                    for part in log.segments()
+                    if part.size
+                ]
         return files
 
     def partial(self) -> list[str]:
@@ -149,7 +155,10 @@ class Tables:
             try:
                 row = _decode(line)
             except (ValueError, RecursionError):
-                row = {name: msgspec.json.encode(value) for name, value in foreign_row(line, place).items()}
+                row = {
+                    name: msgspec.json.encode(value)
+                    for name, value in foreign_row(line, place).items()
+                }
             seen.update(row)
             if not row.keys() <= known.keys():
                 for name in [name for name in row if name not in known]:
@@ -197,7 +206,13 @@ class Export:
     replaces files of others)."""
 
     def __init__(
-        self, tables: Tables, table: str, path: Path | None, *, whole: bool = False, force: bool = False
+        self,
+        tables: Tables,
+        table: str,
+        path: Path | None,
+        *,
+        whole: bool = False,
+        force: bool = False,
     ) -> None:
         self.tables = tables
         self.table = check_table(table, SAMPLES)
@@ -236,7 +251,9 @@ class Export:
             return
         seen = sys.stdout.isatty()
         for chunk in chunks:
-            sys.stdout.buffer.write(plain_json(chunk.decode("utf-8", "replace")).encode() if seen else chunk)
+            sys.stdout.buffer.write(
+                plain_json(chunk.decode("utf-8", "replace")).encode() if seen else chunk
+            )
         sys.stdout.buffer.flush()
 
 

@@ -132,7 +132,10 @@ class Joining:
 
     def by_item(self, series: Series) -> Iterator[list[tuple[Row, list[tuple[str, Row]]]]]:
         """The same cases, those of one item together."""
-        return (list(several) for _, several in groupby(self.cases(series), lambda case: case[0]["item_id"]))
+        return (
+            list(several)
+            for _, several in groupby(self.cases(series), lambda case: case[0]["item_id"])
+        )
 
     def item(self, response: Row) -> Item | None:
         """The response's item, where it is in the dataset."""
@@ -143,11 +146,17 @@ class Joining:
         cells, samples, items, keys = array("i"), array("i"), array("q"), array("Q")
         for own, (templates,) in read_columns(self._runs.logs, "responses", _ADDRESS, (_TEMPLATE,)):
             items.frombytes(self._places([str(id) for id in own[1]]).tobytes())
-            for key, item, sample, model, task, total, when, outcome, template in zip(*own, templates, strict=True):
+            for key, item, sample, model, task, total, when, outcome, template in zip(
+                *own, templates, strict=True
+            ):
                 keys.append(response_key(key, (item, sample, model or "")))
-                sample, total, when = (part if isinstance(part, (int, float)) else 0 for part in (sample, total, when))
+                sample, total, when = (
+                    part if isinstance(part, (int, float)) else 0 for part in (sample, total, when)
+                )
                 name = "" if template in (None, msgspec.UNSET) else str(template)
-                cell = SeriesKey(str(model or ""), name, str(task or ""), -1 if self._means else int(sample))
+                cell = SeriesKey(
+                    str(model or ""), name, str(task or ""), -1 if self._means else int(sample)
+                )
                 of = self._cells.setdefault(cell, _Of(len(self._cells)))
                 of.rows += 1
                 of.total_samples = max(of.total_samples, int(total) or 1)
@@ -156,8 +165,14 @@ class Joining:
                 cells.append(of.code)
                 if self._means:  # else it is the same for a whole series
                     samples.append(int(sample))
-        self._position = array("q", (position for position, _ in zip(self._runs.positions(), cells, strict=False)))
-        self._sort(np.frombuffer(items, np.int64), np.frombuffer(cells, np.int32), np.frombuffer(samples, np.int32))
+        self._position = array(
+            "q", (position for position, _ in zip(self._runs.positions(), cells, strict=False))
+        )
+        self._sort(
+            np.frombuffer(items, np.int64),
+            np.frombuffer(cells, np.int32),
+            np.frombuffer(samples, np.int32),
+        )
         return np.frombuffer(keys, np.uint64)
 
     def _places(self, ids: Sequence[str]) -> Ints:
@@ -195,7 +210,9 @@ class _Logs:
                     yield number << self._BITS | position
 
     def read(self, position: int) -> Row:
-        return decode_row(self.logs[position >> self._BITS].read(position & ((1 << self._BITS) - 1)), "a row")
+        return decode_row(
+            self.logs[position >> self._BITS].read(position & ((1 << self._BITS) - 1)), "a row"
+        )
 
 
 def _behind(responses: Any) -> list[Any]:
@@ -213,13 +230,17 @@ class _Evaluations:
         keys, positions = array("Q"), array("q")
         places = rows.positions()
         for columns, _ in read_columns(rows.logs, "evaluation rows", _LABEL, ()):
-            for responses_of, label, scorer, item, sample, model, position in zip(*columns, places, strict=False):
+            for responses_of, label, scorer, item, sample, model, position in zip(
+                *columns, places, strict=False
+            ):
                 behind = _behind(responses_of)
                 if len(behind) > 1:
                     self.matches += 1  # of two answers: not a metric of one
                     continue
                 self._scorers.setdefault(str(label or ""), set()).add(str(scorer or ""))
-                keys.append(response_key(behind[0] if behind else None, (item, sample, model or "")))
+                keys.append(
+                    response_key(behind[0] if behind else None, (item, sample, model or ""))
+                )
                 positions.append(position)
         sought = np.frombuffer(keys, np.uint64)
         order = np.argsort(sought, kind="stable")
@@ -234,7 +255,9 @@ class _Evaluations:
         """The names of all metrics, as `of` gives them."""
         several = {label: len(scorers) > 1 for label, scorers in self._scorers.items()}
         named = [
-            f"{scorer}.{label}" if several[label] else label for label, own in self._scorers.items() for scorer in own
+            f"{scorer}.{label}" if several[label] else label
+            for label, own in self._scorers.items()
+            for scorer in own
         ]
         return sorted(set(named))
 

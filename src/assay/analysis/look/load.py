@@ -28,7 +28,9 @@ from assay.store.stores import FlatStore
 
 FOLDER = "load"
 FEWEST = 100  # requests of a level, where nobody says how many
-TIMES_LEVEL = 10  # at least so many times the calls in flight: the first and the last have less company
+TIMES_LEVEL = (
+    10  # at least so many times the calls in flight: the first and the last have less company
+)
 _SHARES = {"median": 0.5, "p95": 0.95, "p99": 0.99}
 _TRIED_AGAIN = "some were refused or broke off, and waited before they were tried again"
 _REACHED = 0.8  # of the level that was asked for
@@ -78,19 +80,32 @@ class LoadTest:
         options, config = experiment.options, experiment.config
         if not levels or min(levels) < 1:
             raise UserError("a load has at least 1 call in flight", fix="--load 1,2,4,8")
-        if options.mode is not None or options.max_concurrency is not None or experiment.by_workers is not None:
+        if (
+            options.mode is not None
+            or options.max_concurrency is not None
+            or experiment.by_workers is not None
+        ):
             what = "a load test asks models from one process, with as many calls in flight as its levels say"
-            raise UserError(what, fix="leave out --mode, -j, --workers, --shard and --on, and use a local folder")
-        chosen = experiment.selected_models or {entry.name for entry in config.models if not entry.helper}
+            raise UserError(
+                what,
+                fix="leave out --mode, -j, --workers, --shard and --on, and use a local folder",
+            )
+        chosen = experiment.selected_models or {
+            entry.name for entry in config.models if not entry.helper
+        }
         if not chosen:
-            raise UserError("a load test needs a model", where=config.source, fix="name one with -m")
+            raise UserError(
+                "a load test needs a model", where=config.source, fix="name one with -m"
+            )
         self.levels = sorted(set(levels))
         self.progress = Progress()
         self.folder = experiment.folder / FOLDER
         self._experiment = experiment
         self._models = [entry.name for entry in config.models if entry.name in chosen]
         requests = max(FEWEST, TIMES_LEVEL * self.levels[-1])
-        enough = ceil(requests / max(1, len(config.prompts)) / (options.num_samples or config.num_samples))
+        enough = ceil(
+            requests / max(1, len(config.prompts)) / (options.num_samples or config.num_samples)
+        )
         self._limit = enough if options.limit is None else options.limit
         self._began = 0.0
 
@@ -102,17 +117,28 @@ class LoadTest:
             for level in self.levels:
                 experiment = self._at(model, level)
                 result = await experiment.run(stop)
-                self.progress.notes += [line for failures in result.failures for line in failures.lines()]
-                load.levels.append(measured(experiment.store, model, level, experiment.config.ci_level))
+                self.progress.notes += [
+                    line for failures in result.failures for line in failures.lines()
+                ]
+                load.levels.append(
+                    measured(experiment.store, model, level, experiment.config.ci_level)
+                )
         load.notes = list(dict.fromkeys([*self.progress.notes, *_notes(load.levels)]))
         load.failed = [
-            f"{tested.model} at {tested.level}" for tested in load.levels if tested.errors == tested.requests > 0
+            f"{tested.model} at {tested.level}"
+            for tested in load.levels
+            if tested.errors == tested.requests > 0
         ]
         return load
 
     def _at(self, model: str, level: int) -> Experiment:
         place = self.folder / str(level)
-        own: dict[str, Any] = {"mode": "inference", "models": [model], "output_dir": str(place), "limit": self._limit}
+        own: dict[str, Any] = {
+            "mode": "inference",
+            "models": [model],
+            "output_dir": str(place),
+            "limit": self._limit,
+        }
         options = msgspec.structs.replace(self._experiment.options, **own, steady=level)
         experiment = Experiment(self._left(place), options, environ=self._experiment.environ)
         experiment.progress = _LevelProgress(self.progress, model, level)
@@ -131,7 +157,11 @@ class LoadTest:
                 spent.usd, spent.tokens = spent.usd + paid.usd, spent.tokens + paid.tokens
         usd = None if budget.usd is None else max(0.0, budget.usd - spent.usd)
         tokens = None if budget.tokens is None else max(0, budget.tokens - spent.tokens)
-        seconds = None if budget.seconds is None else max(0.0, budget.seconds - (time.monotonic() - self._began))
+        seconds = (
+            None
+            if budget.seconds is None
+            else max(0.0, budget.seconds - (time.monotonic() - self._began))
+        )
         left = type(budget)(usd=usd, tokens=tokens, seconds=seconds)
         return msgspec.structs.replace(config, budget=left)
 
@@ -192,7 +222,11 @@ def measured(store: FlatStore, model: str, level: int, confidence: float = 0.95)
         tested.latency = _quantiles(answers, [row.inference_time for row in answers], confidence)
         for name in ("ttft", "time_between_tokens"):
             timed = [row for row in answers if name in row.metadata.stream]
-            setattr(tested, name, _quantiles(timed, [row.metadata.stream[name] for row in timed], confidence))
+            setattr(
+                tested,
+                name,
+                _quantiles(timed, [row.metadata.stream[name] for row in timed], confidence),
+            )
     return tested
 
 
@@ -205,19 +239,26 @@ def covered(starts: FloatArray, ends: FloatArray) -> float:
     return float((ends[:1] - starts[:1]).sum() + np.maximum(ends[1:] - begins, 0).sum())
 
 
-def _quantiles(rows: Sequence[_Row], values: Sequence[float], confidence: float) -> Quantiles | None:
+def _quantiles(
+    rows: Sequence[_Row], values: Sequence[float], confidence: float
+) -> Quantiles | None:
     if not values:
         return None
     numbers = np.array(values, np.float64)
     _, item = np.unique([row.item_id for row in rows], return_inverse=True)
-    intervals = {name: quantile_interval(item, numbers, share, confidence)[:2] for name, share in _SHARES.items()}
+    intervals = {
+        name: quantile_interval(item, numbers, share, confidence)[:2]
+        for name, share in _SHARES.items()
+    }
     median, p95, p99 = (float(np.quantile(numbers, share)) for share in _SHARES.values())
     return Quantiles(median=median, p95=p95, p99=p99, intervals=intervals)
 
 
 def _notes(levels: Sequence[LoadLevel]) -> list[str]:
     """What a reader of the numbers should know."""
-    streamed = {tested.model for tested in levels if tested.ttft is not None or tested.latency is None}
+    streamed = {
+        tested.model for tested in levels if tested.ttft is not None or tested.latency is None
+    }
     silent = [
         f"{model} streamed no answer: there is no time to first token without `stream: true` and a server that streams"
         for model in dict.fromkeys(tested.model for tested in levels)
@@ -225,7 +266,11 @@ def _notes(levels: Sequence[LoadLevel]) -> list[str]:
     ]
     few = [
         f"{tested.model} at {tested.level}: on average only {tested.in_flight:.1f} calls were in flight: "
-        + (_TRIED_AGAIN if tested.retries else "raise --limit or --num-samples, or see what slows this machine down")
+        + (
+            _TRIED_AGAIN
+            if tested.retries
+            else "raise --limit or --num-samples, or see what slows this machine down"
+        )
         for tested in levels
         if tested.in_flight is not None and tested.in_flight < _REACHED * tested.level
     ]

@@ -89,7 +89,9 @@ def ls(root: str | Path = ".", *, foreign: bool = True) -> list[Listed]:
             for entry in ls(_copy(str(root)), foreign=foreign)
         ]
     if not os.path.isdir(root):
-        raise UserError(f"there is no folder {str(root)!r}", fix="name a folder that holds experiments")
+        raise UserError(
+            f"there is no folder {str(root)!r}", fix="name a folder that holds experiments"
+        )
     others = [import_module(f"assay.formats.{name}.folders") for name in formats("folders")]
     folder = str(root).removeprefix("file://")
     return list(_experiments(folder, others)) or (_imported(folder) if foreign else [])
@@ -102,7 +104,9 @@ def _imported(folder: str) -> list[Listed]:
     from assay.engine.experiment.imports.copies import imported_copies  # it takes readers, and time
 
     copies = imported_copies(Path(folder))
-    return [msgspec.structs.replace(_listed(str(copy.folder)), folder=copy.origin) for copy in copies]
+    return [
+        msgspec.structs.replace(_listed(str(copy.folder)), folder=copy.origin) for copy in copies
+    ]
 
 
 def _copy(address: str) -> Path:
@@ -136,12 +140,16 @@ def listed_of(folder: str | Path) -> Listed | None:
 
 def _listed(folder: str) -> Listed:
     if folder != (name := folder.encode("utf-8", "backslashreplace").decode()):
-        return Listed(folder=name, state="broken", problem="the name of its folder is not UTF-8; rename it")
+        return Listed(
+            folder=name, state="broken", problem="the name of its folder is not UTF-8; rename it"
+        )
     try:
         content = _sections(_content(folder, "manifest.json"))
         sections = {kind: content[kind] for kind in ROWS_FILE if kind in content}
     except (ValueError, OSError, RecursionError) as error:
-        return Listed(folder=folder, state="broken", problem=f"the manifest cannot be read: {error}")
+        return Listed(
+            folder=folder, state="broken", problem=f"the manifest cannot be read: {error}"
+        )
     empty = _Section()
     items, run = sections.get("dataset", empty), sections.get("run", empty)
     evaluation = sections.get("evaluation", empty)
@@ -152,7 +160,10 @@ def _listed(folder: str) -> Listed:
     ended = [section.ended or section.started for section in sections.values()]
     return Listed(
         folder=folder,
-        name=next((section.name for section in sections.values() if section.name), os.path.basename(folder)),
+        name=next(
+            (section.name for section in sections.values() if section.name),
+            os.path.basename(folder),
+        ),
         state=_state(status, sections),
         items=items.counts.get("items"),
         planned=run.planned,
@@ -167,7 +178,9 @@ def _listed(folder: str) -> Listed:
 
 
 def _failures(sections: dict[str, _Section]) -> list[Failures]:
-    run, evaluation = (sections.get(kind, _Section()).metadata.failures for kind in ("run", "evaluation"))
+    run, evaluation = (
+        sections.get(kind, _Section()).metadata.failures for kind in ("run", "evaluation")
+    )
     return told_once(run, evaluation)
 
 
@@ -182,7 +195,9 @@ def _status_of(folder: str) -> _Status:
 
         if (told := of_workers(folder)) is not None:
             answered = told.rows - told.errors
-            return _Status(told.state, time.time(), processed_samples=answered, failed_samples=told.errors)
+            return _Status(
+                told.state, time.time(), processed_samples=answered, failed_samples=told.errors
+            )
     try:
         return _status(_content(folder, "status.json"))
     except (ValueError, OSError, RecursionError):
@@ -197,7 +212,11 @@ def _state(status: _Status, sections: dict[str, _Section]) -> State:
         return "stopped"
     if any(each.is_total for each in _failures(sections)):
         return "failed"
-    return "complete" if sections and all(section.complete for section in sections.values()) else "partial"
+    return (
+        "complete"
+        if sections and all(section.complete for section in sections.values())
+        else "partial"
+    )
 
 
 def _values(folder: str) -> dict[str, tuple[float, float, int]]:

@@ -53,28 +53,46 @@ class PlugIn(NamedTuple):
 @overload
 def list_plugins(kind: str = "") -> list[PlugIn]: ...
 @overload
-def list_plugins(kind: str, provider: str) -> "list[PlugIn] | list[ProviderEntry] | list[ServedModelEntry]": ...
-def list_plugins(kind: str = "", provider: str = "") -> "list[PlugIn] | list[ProviderEntry] | list[ServedModelEntry]":
+def list_plugins(
+    kind: str, provider: str
+) -> "list[PlugIn] | list[ProviderEntry] | list[ServedModelEntry]": ...
+def list_plugins(
+    kind: str = "", provider: str = ""
+) -> "list[PlugIn] | list[ProviderEntry] | list[ServedModelEntry]":
     """The plug-ins of a kind (`scorer`, `metrics` …), or of every kind, with the first line of their docs; `providers`;
     or the models that a provider has, which asks its server."""
     if kind in ("provider", "providers") or provider:
         from assay.analysis.look.providers import list_providers, list_served
 
         if provider and kind.removesuffix("s") != "model":
-            raise UserError(f"{kind!r} are not those of a provider", fix=f"assay list models {provider}")
+            raise UserError(
+                f"{kind!r} are not those of a provider", fix=f"assay list models {provider}"
+            )
         return list_served(provider) if provider else list_providers()
     chosen = [_kind(kind)] if kind else kinds().values()
-    return [PlugIn(plug_ins.kind, name, *_about(plug_ins, name)) for plug_ins in chosen for name in plug_ins.names()]
+    return [
+        PlugIn(plug_ins.kind, name, *_about(plug_ins, name))
+        for plug_ins in chosen
+        for name in plug_ins.names()
+    ]
 
 
 def show(
-    name: str, *, kind: str = "", include_path: str = "", progress: Callable[[int, int], None] | None = None
+    name: str,
+    *,
+    kind: str = "",
+    include_path: str = "",
+    progress: Callable[[int, int], None] | None = None,
 ) -> "list[Described] | list[BenchmarkShown]":
     """A plug-in with its parameters: one of this name for each kind that has it, or a function by its place; or a
     benchmark, with what it asks about its first document."""
     if kind and kind.removesuffix("s") != "benchmark":
         return [describe(_kind(kind), name)]
-    described = [] if kind else [describe(plug_ins, name) for plug_ins in kinds().values() if _has(plug_ins, name)]
+    described = (
+        []
+        if kind
+        else [describe(plug_ins, name) for plug_ins in kinds().values() if _has(plug_ins, name)]
+    )
     if not described and "." in name and not kind:
         described = [describe(kinds()["scorer"], name)]
         described[0].kind = "function"
@@ -106,7 +124,9 @@ def _kind(name: str) -> Registry:
     """The registry of a kind; its plural is understood, too."""
     plug_ins = kinds().get(name) or kinds().get(name.removesuffix("s"))
     if plug_ins is None:
-        raise UserError(f"there is no kind of plug-in {name!r}", fix=nearest(name, [*kinds(), "providers"]))
+        raise UserError(
+            f"there is no kind of plug-in {name!r}", fix=nearest(name, [*kinds(), "providers"])
+        )
     return plug_ins
 
 
@@ -115,7 +135,10 @@ def _about(plug_ins: Registry, name: str) -> tuple[str, str]:
     try:
         return summary(plug_ins, name)
     except Exception as error:  # an entry point runs foreign code when it is loaded
-        return f"cannot be loaded: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}", ""
+        return (
+            f"cannot be loaded: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}",
+            "",
+        )
 
 
 def describe(plug_ins: Registry, name: str) -> Described:
@@ -134,7 +157,11 @@ def summary(plug_ins: Registry, name: str) -> tuple[str, str]:
     file = _source_file(plug_ins, name)
     function = re.escape(_FILES.get(name, name))
     text = file.read_text("utf-8") if file is not None else ""
-    match = re.search(rf'^(?:async )?def {function}\(.*?:\n    r?"""(.+?)(?:\n|""")', text, re.DOTALL | re.MULTILINE)
+    match = re.search(
+        rf'^(?:async )?def {function}\(.*?:\n    r?"""(.+?)(?:\n|""")',
+        text,
+        re.DOTALL | re.MULTILINE,
+    )
     if match is None:
         described = describe(plug_ins, name)
         return described.first_line, described.origin
@@ -166,7 +193,9 @@ def _from_source(kind: str, name: str, file: Path, function: str) -> Described |
             described.doc = ast.get_docstring(node) or ""
             described.module_doc = ast.get_docstring(tree) or ""
             calls = [call for call in node.decorator_list if isinstance(call, ast.Call)]
-            described.shares = any(keyword.arg == "params" for call in calls for keyword in call.keywords)
+            described.shares = any(
+                keyword.arg == "params" for call in calls for keyword in call.keywords
+            )
             _read_signature(described, node.args)
             described.returns = ast.unparse(node.returns) if node.returns else ""
             return described
@@ -176,7 +205,9 @@ def _from_source(kind: str, name: str, file: Path, function: str) -> Described |
 def _read_signature(described: Described, arguments: ast.arguments) -> None:
     positional = [*arguments.posonlyargs, *arguments.args]
     defaults = [None] * (len(positional) - len(arguments.defaults)) + arguments.defaults
-    described.engine = [_written(argument, default) for argument, default in zip(positional, defaults, strict=True)]
+    described.engine = [
+        _written(argument, default) for argument, default in zip(positional, defaults, strict=True)
+    ]
     described.engine += [f"*{arguments.vararg.arg}"] if arguments.vararg else []
     described.engine += [f"**{arguments.kwarg.arg}"] if arguments.kwarg else []
     for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
@@ -191,14 +222,22 @@ def _read_signature(described: Described, arguments: ast.arguments) -> None:
 
 
 def _written(argument: ast.arg, default: ast.expr | None) -> str:
-    typed = f"{argument.arg}: {ast.unparse(argument.annotation)}" if argument.annotation else argument.arg
+    typed = (
+        f"{argument.arg}: {ast.unparse(argument.annotation)}"
+        if argument.annotation
+        else argument.arg
+    )
     return typed if default is None else f"{typed} = {ast.unparse(default)}"
 
 
 def _from_object(kind: str, name: str, function: Callable[..., Any]) -> Described:
     plain = inspect.unwrap(function)
     code = getattr(plain, "__code__", None)
-    origin = f"{code.co_filename}:{code.co_firstlineno}" if code else f"{plain.__module__}.{plain.__qualname__}"
+    origin = (
+        f"{code.co_filename}:{code.co_firstlineno}"
+        if code
+        else f"{plain.__module__}.{plain.__qualname__}"
+    )
     if code is not None:
         from_source = _from_source(kind, name, Path(code.co_filename), plain.__name__)
         if from_source is not None:
@@ -206,7 +245,11 @@ def _from_object(kind: str, name: str, function: Callable[..., Any]) -> Describe
     described = Described(kind, name, origin)
     described.doc = inspect.getdoc(plain) or ""
     for parameter in inspect.signature(plain).parameters.values():
-        shown = inspect.formatannotation(parameter.annotation) if parameter.annotation is not parameter.empty else ""
+        shown = (
+            inspect.formatannotation(parameter.annotation)
+            if parameter.annotation is not parameter.empty
+            else ""
+        )
         if parameter.kind is not parameter.KEYWORD_ONLY:
             described.engine.append(f"{parameter.name}: {shown}" if shown else parameter.name)
             continue
@@ -221,12 +264,18 @@ def _with_group(described: Described, plug_ins: Registry) -> Described:
     described.doc = inspect.getdoc(function) or ""
     described.engine = [argument for argument in described.engine if not argument.startswith("**")]
     shared = registry.parameters(function)
-    described.parameters += [_parameter(parameter) for name, parameter in shared.items() if name not in known]
+    described.parameters += [
+        _parameter(parameter) for name, parameter in shared.items() if name not in known
+    ]
     return described
 
 
 def _parameter(parameter: inspect.Parameter) -> dict[str, Any]:
-    shown = inspect.formatannotation(parameter.annotation) if parameter.annotation is not parameter.empty else "any"
+    shown = (
+        inspect.formatannotation(parameter.annotation)
+        if parameter.annotation is not parameter.empty
+        else "any"
+    )
     required = parameter.default is parameter.empty
     default = None if required else repr(parameter.default)
     return {"name": parameter.name, "type": shown, "required": required, "default": default}

@@ -41,10 +41,15 @@ def list_providers() -> list[ProviderEntry]:
 
 
 def _entry(name: str, provider: Provider, variables: Mapping[str, str]) -> ProviderEntry:
-    names = [*provider.key, *(key for part in _CREDENTIALS for key in provider.variables.get(part, ()))]
+    names = [
+        *provider.key,
+        *(key for part in _CREDENTIALS for key in provider.variables.get(part, ())),
+    ]
     present = next((key for key in names if variables.get(key)), "")
     key = present or next(iter(names), "")
-    return ProviderEntry(name, key, bool(present), provider.about, provider.endpoint, provider.local)
+    return ProviderEntry(
+        name, key, bool(present), provider.about, provider.endpoint, provider.local
+    )
 
 
 def list_served(source: str) -> list[ServedModelEntry]:
@@ -60,7 +65,10 @@ def list_served(source: str) -> list[ServedModelEntry]:
     factory = registry.model.get(type)
     model = factory("any", **registry.check_params(factory, params))
     if not isinstance(model, HttpModel):
-        raise UserError(f"a model of the type {type!r} has no server that could be asked", fix="assay list providers")
+        raise UserError(
+            f"a model of the type {type!r} has no server that could be asked",
+            fix="assay list providers",
+        )
     provider = provider_of(entry.type, entry.params)
     known = provider.models if provider and is_own(provider, entry.params) else {}
 
@@ -77,4 +85,6 @@ def list_served(source: str) -> list[ServedModelEntry]:
 
 
 def _served(name: str, known: ListedModel | None) -> ServedModelEntry:
-    return ServedModelEntry(name, *((known.input, known.output, known.context) if known else (None, None, None)))
+    return ServedModelEntry(
+        name, *((known.input, known.output, known.context) if known else (None, None, None))
+    )

@@ -21,7 +21,13 @@ import numpy as np
 from assay.analysis.look.export import TABLES, Tables
 from assay.engine.experiment.imports.foreign import Foreign
 from assay.engine.experiment.imports.own_folder import rows_of
-from assay.engine.experiment.imports.patches import SHAPES, RowKind, WrittenLine, address, digest_of_value
+from assay.engine.experiment.imports.patches import (
+    SHAPES,
+    RowKind,
+    WrittenLine,
+    address,
+    digest_of_value,
+)
 from assay.engine.experiment.imports.sidecar import FILES, FileLine, SidecarHead
 from assay.records import Evaluation, Response
 from assay.store.files import make_folder, new_file, store_error
@@ -40,7 +46,9 @@ _encode_lines = msgspec.json.Encoder().encode_lines
 _BATCH = 64  # rows that are compared at once
 
 
-def write_sidecar(path: Path, head: SidecarHead, tables: Tables, foreign: Foreign, step: Step) -> Counter[str]:
+def write_sidecar(
+    path: Path, head: SidecarHead, tables: Tables, foreign: Foreign, step: Step
+) -> Counter[str]:
     """Write what `foreign`, read from a converted file, lacks of its source; how many rows are not wholly in the
     file, by kind."""
     make_folder(path.parent)
@@ -136,7 +144,11 @@ class _Side:
 
     def __init__(self, tables: Tables, kind: RowKind, stack: ExitStack) -> None:
         self.kind: RowKind = kind
-        self.fits = {"item": _same_item, "response": _same_response, "evaluation": _same_evaluation}[kind]
+        self.fits = {
+            "item": _same_item,
+            "response": _same_response,
+            "evaluation": _same_evaluation,
+        }[kind]
         table, self._type = _TABLES[kind]
         self.read: list[Any] = []
         self.true: list[Any] = []
@@ -159,7 +171,11 @@ class _Side:
         self._size += self._spool.write(_encode(read) + b"\n")
 
     def sort(self) -> None:
-        order = np.argsort(np.frombuffer(self._hashes, np.int64), kind="stable") if self._hashes else np.zeros(0, int)
+        order = (
+            np.argsort(np.frombuffer(self._hashes, np.int64), kind="stable")
+            if self._hashes
+            else np.zeros(0, int)
+        )
         self._order = array("q", order.astype(np.int64).tobytes())
         self._sorted = array("q", (self._hashes[number] for number in self._order))
         self._used = bytearray(len(self._order))

@@ -72,7 +72,9 @@ class SamplesTable:
         last, item = None, nothing
         find = self._finder()
         unlabelled = [None] * len(self._label_columns)
-        for response, labels in zip(self._responses(), chain(self._label_cells(), repeat(unlabelled)), strict=False):
+        for response, labels in zip(
+            self._responses(), chain(self._label_cells(), repeat(unlabelled)), strict=False
+        ):
             if response.item_id != last:
                 last, found = response.item_id, find(response.item_id)
                 item = nothing
@@ -110,7 +112,9 @@ class SamplesTable:
             if ahead is None or ahead.id != id:
                 return items.get(id)
             found, ahead = ahead, next(following, None)
-            if ahead is None and len(items) > _MANY:  # those of the next model may be in the same order
+            if (
+                ahead is None and len(items) > _MANY
+            ):  # those of the next model may be in the same order
                 following = iter(items)
                 ahead = next(following, None)
             return found
@@ -158,11 +162,19 @@ class SamplesTable:
         order = np.argsort(responses, kind="stable")
         ordered = responses[order]
         found: dict[tuple[str, str], _Label] = {}
-        for columns, _ in read_columns(self._tables.logs("evaluations"), "evaluation rows", _LABEL, ()):
+        for columns, _ in read_columns(
+            self._tables.logs("evaluations"), "evaluation rows", _LABEL, ()
+        ):
             sought = _numbers(list(map(_first, columns[0])), columns[-3:])
             at = np.minimum(np.searchsorted(ordered, sought), max(len(ordered) - 1, 0))
-            numbers = np.where(ordered[at] == sought, order[at], _NEITHER).tolist() if len(ordered) else []
-            for number, (behind, label, scorer, *values) in zip(numbers, zip(*columns, strict=True), strict=False):
+            numbers = (
+                np.where(ordered[at] == sought, order[at], _NEITHER).tolist()
+                if len(ordered)
+                else []
+            )
+            for number, (behind, label, scorer, *values) in zip(
+                numbers, zip(*columns, strict=True), strict=False
+            ):
                 if number >= 0 and not (isinstance(behind, list) and len(behind) > 1):
                     name = str(label or ""), str(scorer or "")
                     if name not in found:
@@ -173,7 +185,9 @@ class SamplesTable:
     def _keys(self) -> npt.NDArray[np.uint64]:
         """The engine's key of each response."""
         keys = array("Q")
-        for (key, *place), _ in read_columns(self._tables.logs("responses"), "responses", ("key", *_PLACE), ()):
+        for (key, *place), _ in read_columns(
+            self._tables.logs("responses"), "responses", ("key", *_PLACE), ()
+        ):
             keys.frombytes(_numbers(key, place).tobytes())
         return np.frombuffer(keys, np.uint64) if keys else np.zeros(0, np.uint64)
 
@@ -195,9 +209,16 @@ class SamplesTable:
         for start in range(0, count, _BATCH):
             cells: list[list[Any]] = []
             for name, label in labels.items():
-                score, passed, outcome = (np.asarray(part[start : start + _BATCH]) for part in label)
-                cells.append([value if value == value else None for value in score.tolist()])  # NaN: there is none
-                for kind, values, codes in ((PASSED, _VERDICTS, passed), (OUTCOME, _OUTCOMES, outcome)):
+                score, passed, outcome = (
+                    np.asarray(part[start : start + _BATCH]) for part in label
+                )
+                cells.append(
+                    [value if value == value else None for value in score.tolist()]
+                )  # NaN: there is none
+                for kind, values, codes in (
+                    (PASSED, _VERDICTS, passed),
+                    (OUTCOME, _OUTCOMES, outcome),
+                ):
                     if f"{kind}.{name}" in columns:
                         cells.append(values[codes].tolist())
             yield from zip(*cells, strict=True)
@@ -213,7 +234,10 @@ def _numbers(keys: Sequence[Any], places: Sequence[Sequence[Any]]) -> npt.NDArra
     except (TypeError, ValueError):
         pass
     rows = zip(keys, *places, strict=True)
-    return np.array([response_key(key, (item, sample, model or "")) for key, item, sample, model in rows], np.uint64)
+    return np.array(
+        [response_key(key, (item, sample, model or "")) for key, item, sample, model in rows],
+        np.uint64,
+    )
 
 
 def _first(responses: Any) -> Any:
@@ -221,7 +245,11 @@ def _first(responses: Any) -> Any:
 
 
 def _empty(count: int) -> _Label:
-    return _Label(array("d", [math.nan]) * count, array("b", [_NEITHER]) * count, array("b", [_NEITHER]) * count)
+    return _Label(
+        array("d", [math.nan]) * count,
+        array("b", [_NEITHER]) * count,
+        array("b", [_NEITHER]) * count,
+    )
 
 
 def _fill(label: _Label, number: int, score: Any, passed: Any, outcome: Any, error: Any) -> None:
@@ -240,7 +268,9 @@ def _named(labels: dict[tuple[str, str], _Label]) -> dict[str, _Label]:
     """By the names of their columns: with the scorer where several give a label of this name."""
     several = [label for label, _ in labels]
     return {
-        f"{label} ({scorer})" if several.count(label) > 1 or label_and_scorer(label)[1] else label: values
+        f"{label} ({scorer})"
+        if several.count(label) > 1 or label_and_scorer(label)[1]
+        else label: values
         for (label, scorer), values in labels.items()
     }
 

@@ -70,18 +70,24 @@ def ask(paths: Sequence[str | Path], sql: str) -> Generator[QueryAnswer]:
     """The answer to one SELECT over the tables of these experiments."""
     tables = [Tables(source) for source in find_sources(list(paths))]
     with connect(tables, most=LOOKED_AT) as connection:
-        files = sorted({path for one in tables for name in TABLES if name in one for path in one.files(name)})
+        files = sorted(
+            {path for one in tables for name in TABLES if name in one for path in one.files(name)}
+        )
         allowed = dict.fromkeys(name for file in files for name in (file, _GLOB.sub(r"[\1]", file)))
         connection.execute(f"SET allowed_paths = [{', '.join(map(text, allowed))}]")
         for lock in _LOCKS:
             connection.execute(lock)
         _check(connection, sql)
         connection.execute(sql)
-        yield QueryAnswer(connection, [f"{one.source.name}: {note}" for one in tables for note in one.partial()])
+        yield QueryAnswer(
+            connection, [f"{one.source.name}: {note}" for one in tables for note in one.partial()]
+        )
 
 
 @contextmanager
-def connect(tables: Sequence[Tables], *, most: int | None = None) -> Generator["DuckDBPyConnection"]:
+def connect(
+    tables: Sequence[Tables], *, most: int | None = None
+) -> Generator["DuckDBPyConnection"]:
     """A connection with a view for each table; the columns are those of the first `most` rows, or of all.
 
     What duckdb finds wrong inside the `with` block becomes a UserError.
@@ -89,19 +95,27 @@ def connect(tables: Sequence[Tables], *, most: int | None = None) -> Generator["
     try:
         import duckdb
     except ImportError:
-        raise UserError("this needs duckdb, which is not installed", fix="pip install 'assay[sql]'") from None
+        raise UserError(
+            "this needs duckdb, which is not installed", fix="pip install 'assay[sql]'"
+        ) from None
     with TemporaryDirectory(prefix="assay-sql-") as folder:
         connection = duckdb.connect(":memory:")
         try:
             connection.execute(f"SET temp_directory = {text(folder)}")
             for name in TABLES:
-                parts = [_select(source, name, most, len(tables) > 1) for source in tables if name in source]
+                parts = [
+                    _select(source, name, most, len(tables) > 1)
+                    for source in tables
+                    if name in source
+                ]
                 if parts:
                     connection.execute(f"CREATE VIEW {name} AS {' UNION ALL BY NAME '.join(parts)}")
             yield connection
         except duckdb.PermissionException:
             fix = f"tables: {', '.join(TABLES)}"
-            raise UserError("a query reads the experiment's tables and no other file", fix=fix) from None
+            raise UserError(
+                "a query reads the experiment's tables and no other file", fix=fix
+            ) from None
         except duckdb.Error as error:
             raise _explained(str(error), tables) from None
         finally:
@@ -122,7 +136,9 @@ def _check(connection: "DuckDBPyConnection", sql: str) -> None:
 
 def _select(tables: Tables, name: str, most: int | None, several: bool) -> str:
     columns = tables.columns(name, most if name != "metrics" else None)
-    source = f"{text(tables.source.name)} AS source, " if several and "source" not in columns else ""
+    source = (
+        f"{text(tables.source.name)} AS source, " if several and "source" not in columns else ""
+    )
     return read_rows(tables.files(name), columns, source)
 
 
@@ -130,7 +146,9 @@ def read_rows(files: Iterable[str], columns: Mapping[str, str], more: str = "") 
     """The query that reads files of rows with these columns."""
     different: dict[str, str] = {}
     for column, type in columns.items():
-        if column.lower() not in map(str.lower, different):  # two that differ in case only are one to SQL
+        if column.lower() not in map(
+            str.lower, different
+        ):  # two that differ in case only are one to SQL
             different[column] = type
     names = ", ".join(text(_GLOB.sub(r"[\1]", file)) for file in files)
     typed = ", ".join(f"{text(column)}: {text(type)}" for column, type in different.items())
@@ -146,19 +164,27 @@ def _explained(message: str, tables: Sequence[Tables]) -> UserError:
     missing = re.search(r"Table with name (\S+) does not exist", message)
     there = [name for name in TABLES if any(name in source for source in tables)]
     if missing and missing[1] in TABLES:
-        return UserError(f"there are no {missing[1]} here", fix=f"tables with rows: {', '.join(there) or 'none'}")
+        return UserError(
+            f"there are no {missing[1]} here", fix=f"tables with rows: {', '.join(there) or 'none'}"
+        )
     if missing:
         return UserError(f"there is no table {missing[1]!r}", fix=nearest(missing[1], there))
     if re.search(r"WITH clause containing an? [\w-]+ statement", message):
-        return UserError("a query only reads", where="the query", fix="leave out the clause that writes")
+        return UserError(
+            "a query only reads", where="the query", fix="leave out the clause that writes"
+        )
     what = re.sub(r"^\w+( \w+)? Error: ", "", message).split("\nTry setting")[0].strip()
     if "Malformed JSON in file" in message:
-        for source in tables:  # duckdb counts lines by its buffers: find the line that a person would
+        for (
+            source
+        ) in tables:  # duckdb counts lines by its buffers: find the line that a person would
             for name in TABLES:
                 for place, line in source.lines(name) if name in source else ():
                     foreign_row(line, place)
     if "JSON transform error" in message:
-        return UserError(f"the rows of a table do not have one schema: {what}", fix="correct or remove that row")
+        return UserError(
+            f"the rows of a table do not have one schema: {what}", fix="correct or remove that row"
+        )
     return UserError(what, where="the query")
 
 
@@ -186,7 +212,9 @@ LIBRARIES = ("pandas", "polars")
 def frame(path: str | Path, table: str = "evaluations", *, library: Library = "pandas") -> Any:
     """The table as a `pandas.DataFrame` or a `polars.DataFrame`; nested values are JSON text."""
     if library not in LIBRARIES:
-        raise UserError(f"there is no library {library!r} for frames", fix=nearest(library, LIBRARIES))
+        raise UserError(
+            f"there is no library {library!r} for frames", fix=nearest(library, LIBRARIES)
+        )
     tables = Tables(find_source(path))
     tables.log(check_table(table))
     with connect([tables]) as connection:

@@ -102,13 +102,20 @@ class Watch:
     def __init__(self, path: str | Path) -> None:
         self.path = str(path)
         if not is_remote(self.path) and not os.path.isdir(self.path.removeprefix("file://")):
-            raise UserError(f"there is no folder {self.path!r}", fix="name an experiment's folder, or its address")
+            raise UserError(
+                f"there is no folder {self.path!r}",
+                fix="name an experiment's folder, or its address",
+            )
         self._root = Root(path)
         self._parts: dict[str, dict[str, _Part]] = {}
 
     def look(self) -> RunStatus:
         generation = self.generation()
-        return _of_folder(self._root.folder, self.path) if generation is None else self.of_workers(generation)
+        return (
+            _of_folder(self._root.folder, self.path)
+            if generation is None
+            else self.of_workers(generation)
+        )
 
     def generation(self) -> Generation | None:
         """The one that workers make, if they do."""
@@ -119,7 +126,11 @@ class Watch:
         objects = self._root.objects
         shards = range(generation.shards)
         ended = {entry.name for entry in objects.names(f"shards/{generation.number}/")}
-        new = [name for name in map(generation.finished, shards) if name in ended and name not in self._parts]
+        new = [
+            name
+            for name in map(generation.finished, shards)
+            if name in ended and name not in self._parts
+        ]
         for name, content in zip(new, objects.read_many(new), strict=True):
             self._parts[name] = msgspec.json.decode(content or b"{}", type=dict[str, _Part])
         workers = _workers(self._root, generation)
@@ -129,25 +140,34 @@ class Watch:
         free = left - held
         kind = "run" if generation.verb == "run" else "evaluation"
         parts = [part[kind] for part in self._parts.values() if kind in part]
-        making = [line.status for line in working if held.intersection(line.status.shards)]  # a beat may be old
+        making = [
+            line.status for line in working if held.intersection(line.status.shards)
+        ]  # a beat may be old
         under_way = [lane for status in making for lane in status.models.values()]
-        rows = sum(part.present for part in parts) + sum(lane.present + lane.done for lane in under_way)
+        rows = sum(part.present for part in parts) + sum(
+            lane.present + lane.done for lane in under_way
+        )
         planned = self._planned(kind)
         rate = sum(line.status.rate for line in working)
         everything = [line.status for line in workers]
         finished = len(self._parts)
-        state: State = "running" if working else "complete" if finished == generation.shards else "stopped"
+        state: State = (
+            "running" if working else "complete" if finished == generation.shards else "stopped"
+        )
         return RunStatus(
             path=self.path,
             state=state,
             step=" and ".join(sorted({line.status.step for line in working if line.status.step})),
             rows=rows,
             planned=planned,
-            errors=sum(part.counts.get("errored", 0) for part in parts) + sum(lane.errors for lane in under_way),
+            errors=sum(part.counts.get("errored", 0) for part in parts)
+            + sum(lane.errors for lane in under_way),
             rate=rate,
             left_seconds=max(0, planned - rows) / rate if planned is not None and rate else None,
             tokens=sum(status.tokens for status in everything),
-            cost=None if any(status.cost is None for status in everything) else sum(s.cost or 0 for s in everything),
+            cost=None
+            if any(status.cost is None for status in everything)
+            else sum(s.cost or 0 for s in everything),
             shards=generation.shards,
             finished=finished,
             under_way=len(held),
@@ -208,7 +228,9 @@ def _of_folder(folder: Path, path: str) -> RunStatus:
     """That of a run by one process, by its manifest and its status file."""
     listed = listed_of(folder)
     if listed is None:
-        raise UserError("there is no experiment here", where=path, fix="assay ls lists those below a folder")
+        raise UserError(
+            "there is no experiment here", where=path, fix="assay ls lists those below a folder"
+        )
     told = _File()
     with suppress(OSError, ValueError, RecursionError):
         told = msgspec.json.decode(reading.content(folder / "status.json"), type=_File)
@@ -236,7 +258,11 @@ def _spent(folder: Path) -> tuple[int, float | None]:
     used: list[Any] = []
     for manifest in read_manifests(folder, "run", "evaluation").values():
         used += manifest.metadata.get(USAGE, {}).values()
-        used += (usage for models in manifest.metadata.get(CALLS, {}).values() for usage in models.values())
+        used += (
+            usage
+            for models in manifest.metadata.get(CALLS, {}).values()
+            for usage in models.values()
+        )
     every = msgspec.convert(used, list[Usage])
     return sum(each.total_tokens for each in every), (
         None if any(each.unpriced for each in every) else sum(each.cost for each in every)

@@ -97,18 +97,35 @@ class ItemLines(Protocol):
     def of(self, kind: Kind, item_id: str) -> Iterable[bytes]: ...
 
 
-def trace(folder: str | Path, item_id: str, *, sample: int | None = None, model: str | None = None) -> Trace:
+def trace(
+    folder: str | Path, item_id: str, *, sample: int | None = None, model: str | None = None
+) -> Trace:
     """Follow an item; an unknown one is an error with the ids that are nearest."""
     path = local(folder)
-    place = newest_inside(path) if os.path.isdir(path) else find_source(path).folder if os.path.isfile(path) else None
+    place = (
+        newest_inside(path)
+        if os.path.isdir(path)
+        else find_source(path).folder
+        if os.path.isfile(path)
+        else None
+    )
     if place is None:
-        raise UserError(f"there is no folder {str(path)!r}", fix="name the folder of an experiment; see `assay ls`")
+        raise UserError(
+            f"there is no folder {str(path)!r}",
+            fix="name the folder of an experiment; see `assay ls`",
+        )
     store = open_store(place)
     return follow(store, place, item_id, _Scan(store), sample=sample, model=model)
 
 
 def follow(
-    store: Store, folder: Path, item_id: str, lines: ItemLines, *, sample: int | None = None, model: str | None = None
+    store: Store,
+    folder: Path,
+    item_id: str,
+    lines: ItemLines,
+    *,
+    sample: int | None = None,
+    model: str | None = None,
 ) -> Trace:
     """What `trace` gives, of the lines that `lines` finds."""
     item = next(_rows(lines, "dataset", item_id), None)
@@ -116,7 +133,11 @@ def follow(
     every = list(_rows(lines, "run", item_id)) or _only_judged(_rows(lines, "evaluation", item_id))
     if not every and traced.item is None:
         raise unknown_item(item_id, lines.ids, folder)
-    chosen = [row for row in every if sample in (None, _sample_of(row)) and model in (None, row.get("model_name"))]
+    chosen = [
+        row
+        for row in every
+        if sample in (None, _sample_of(row)) and model in (None, row.get("model_name"))
+    ]
     if every and not chosen:
         raise _nothing_chosen(every, item_id, sample, model)
     traced.samples = [Sample(response=row) for row in sorted(chosen, key=_place)]
@@ -172,15 +193,24 @@ def unknown_item(item_id: str, ids: Collection[str], folder: str | Path) -> User
     """The error for an item that is not there, with the ids that are nearest."""
     near = difflib.get_close_matches(item_id, sorted(ids), n=MOST_NEAR, cutoff=0.4)
     names = ", ".join(map(repr, near or sorted(ids)[:MOST_NEAR]))
-    fix = (f"did you mean {names}?" if near else f"there are {len(ids)}, such as {names}") if ids else ""
-    return UserError(f"there is no item {item_id!r}", where=str(folder), fix=fix or "run the experiment first")
+    fix = (
+        (f"did you mean {names}?" if near else f"there are {len(ids)}, such as {names}")
+        if ids
+        else ""
+    )
+    return UserError(
+        f"there is no item {item_id!r}", where=str(folder), fix=fix or "run the experiment first"
+    )
 
 
-def _nothing_chosen(rows: list[Row], item_id: str, sample: int | None, model: str | None) -> UserError:
+def _nothing_chosen(
+    rows: list[Row], item_id: str, sample: int | None, model: str | None
+) -> UserError:
     models = sorted({str(row.get("model_name")) for row in rows})
     samples = sorted(set(map(_sample_of, rows)))
     wanted = " and ".join(
-        ([f"model {model!r}"] if model is not None else []) + ([f"sample {sample}"] if sample is not None else [])
+        ([f"model {model!r}"] if model is not None else [])
+        + ([f"sample {sample}"] if sample is not None else [])
     )
     fix = f"models: {', '.join(models)}; samples: {', '.join(map(str, samples))}"
     return UserError(f"the item {item_id!r} has no row of {wanted}", fix=fix)
@@ -225,14 +255,20 @@ def _add_spans(trace: Trace, traces: list[Row]) -> None:
 
 
 def _add_evaluations(
-    trace: Trace, store: Store, responses: list[Row], rows: list[Row], labels: Mapping[str, Collection[str]]
+    trace: Trace,
+    store: Store,
+    responses: list[Row],
+    rows: list[Row],
+    labels: Mapping[str, Collection[str]],
 ) -> None:
     rows.sort(key=lambda row: (str(row.get("scorer")), str(row.get("label"))))
     logs = [store.log("aggregation", id) for id in store.ids("aggregation")]
     metrics = [_fitting(row, _Step) for log in logs for _, row in read_rows(log, Row)]
 
     def with_metrics(row: Row, response: Row) -> Row:
-        entered = [metric for metric in metrics if _enters(row, metric, response, trace.item, labels)]
+        entered = [
+            metric for metric in metrics if _enters(row, metric, response, trace.item, labels)
+        ]
         return {**row, "metrics": entered}
 
     judging, met = Judging(rows), set[int]()
@@ -246,10 +282,16 @@ def _add_evaluations(
     matches: dict[Any, Match] = {}  # several runs of one player may meet another on the same item
     for row in sorted(map(rows.__getitem__, sorted(met)), key=lambda row: row.get("seat") or 0):
         keys = row.get("responses") or [""]
-        match = Match(label=str(row.get("label")), players=row["players"], sample_index=_sample_of(row))
-        match = matches.setdefault((match.label, *match.players, match.sample_index, *sorted(keys)), match)
+        match = Match(
+            label=str(row.get("label")), players=row["players"], sample_index=_sample_of(row)
+        )
+        match = matches.setdefault(
+            (match.label, *match.players, match.sample_index, *sorted(keys)), match
+        )
         match.evaluations.append(with_metrics(row, answers.get(keys[0], {})))
-    trace.matches = sorted(matches.values(), key=lambda match: (match.label, match.players, match.sample_index))
+    trace.matches = sorted(
+        matches.values(), key=lambda match: (match.label, match.players, match.sample_index)
+    )
 
 
 class Judging:
@@ -261,17 +303,29 @@ class Judging:
         for at, row in enumerate(rows):
             keys = row.get("responses") or []
             place = None if row.get("players") else row.get("model_name") or "", _sample_of(row)
-            for name in {("all", *place), *((key,) for key in keys), *([] if keys else [("unkeyed", *place)])}:
+            for name in {
+                ("all", *place),
+                *((key,) for key in keys),
+                *([] if keys else [("unkeyed", *place)]),
+            }:
                 self._places.setdefault(name, []).append(at)
 
     def of(self, response: Row) -> list[int]:
-        key, sample, model = response.get("key"), _sample_of(response), response.get("model_name") or ""
+        key, sample, model = (
+            response.get("key"),
+            _sample_of(response),
+            response.get("model_name") or "",
+        )
         names = [("unkeyed" if key else "all", each, sample) for each in (None, model)]
         return sorted(at for name in (*names, (key or None,)) for at in self._places.get(name, ()))
 
 
 def _enters(
-    evaluation: Row, metric: Row, response: Row, item: Row | None, labels: Mapping[str, Collection[str]]
+    evaluation: Row,
+    metric: Row,
+    response: Row,
+    item: Row | None,
+    labels: Mapping[str, Collection[str]],
 ) -> bool:
     """Whether the row is in the metric's group; a failure without a label counts under all its scorer's labels."""
     label = str(evaluation.get("label") or "")
@@ -279,7 +333,11 @@ def _enters(
     if str(metric.get("label") or "") not in possible:
         return False
     for facet in metric.get("facets") or ():
-        places = (find_in_row(evaluation, facet), find_in_row(response, facet), find_in_item(item or {}, facet))
+        places = (
+            find_in_row(evaluation, facet),
+            find_in_row(response, facet),
+            find_in_item(item or {}, facet),
+        )
         value = first_of(places)
         if typed(None if value is UNSET else value) != typed(metric.get(facet)):
             return False
@@ -289,7 +347,11 @@ def _enters(
 def _fitting(row: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
     """A row of any origin, without fields of `kind` whose values are of another type than theirs; null may be."""
     types = {field.name: field.type for field in _fields(kind)}
-    return {name: value for name, value in row.items() if value is None or _fits(value, types.get(name, Any))}
+    return {
+        name: value
+        for name, value in row.items()
+        if value is None or _fits(value, types.get(name, Any))
+    }
 
 
 def _fits(value: Any, wanted: Any) -> bool:

@@ -98,17 +98,26 @@ class Verdicts:
             self._half_points.append(points)
             if self._answers:
                 keys = [short(key) for key in row.responses]
-                self._responses.extend((keys[::-1] if row.seat else keys) if len(keys) == 2 else (0, 0))
+                self._responses.extend(
+                    (keys[::-1] if row.seat else keys) if len(keys) == 2 else (0, 0)
+                )
 
     def columns(self, label: str) -> "Rows":
         """The rows under a label. A call that failed before it could name one counts under all of its scorer's."""
-        source, kind, sample, first, second, seat = np.frombuffer(self._numbers, np.int32).reshape(-1, 6).T
+        source, kind, sample, first, second, seat = (
+            np.frombuffer(self._numbers, np.int32).reshape(-1, 6).T
+        )
         item, keys = np.frombuffer(self._hashes, np.uint64).reshape(-1, 2).T
         answers = np.frombuffer(self._responses, np.uint64).reshape(-1, 2).T
         scorer = self.scored[label]
-        named = [own == label or (own == by == scorer and own not in self.scored) for own, by in self.kinds]
+        named = [
+            own == label or (own == by == scorer and own not in self.scored)
+            for own, by in self.kinds
+        ]
         at = np.flatnonzero(np.array(named)[kind])
-        if source.max(initial=0) > 0:  # a key may stand for several matches of responses that are scored together
+        if (
+            source.max(initial=0) > 0
+        ):  # a key may stand for several matches of responses that are scored together
             pair = (first.astype(np.uint64) << np.uint64(32)) + second.astype(np.uint64)
             at = at[_first_of_each(np.where(keys == 0, keys, keys + pair)[at])]
         turned = first[at] > second[at]
@@ -171,10 +180,13 @@ def label_of(verdicts: Verdicts, wanted: str) -> str:
     if wanted and wanted not in verdicts.scored:
         raise UserError(f"no match has the label {wanted!r}", fix=nearest(wanted, verdicts.scored))
     if not verdicts.scored:
-        raise UserError("no match has a verdict: all calls failed", fix="assay run --retry-errors tries again")
+        raise UserError(
+            "no match has a verdict: all calls failed", fix="assay run --retry-errors tries again"
+        )
     if not wanted and len(verdicts.scored) > 1:
         raise UserError(
-            "the matches have several labels", fix=f"add --label, one of {', '.join(sorted(verdicts.scored))}"
+            "the matches have several labels",
+            fix=f"add --label, one of {', '.join(sorted(verdicts.scored))}",
         )
     return wanted or next(iter(verdicts.scored))
 
@@ -205,7 +217,9 @@ def played(verdicts: Verdicts, label: str, sources: Sequence[Source], by: str = 
     missing = rows.half_points < 0
     return Played(
         names=[names[number] for number in alphabetical],
-        matches=Matches(numbered.astype(np.int32), first[at], second[at], matches.half_points[kept], len(names)),
+        matches=Matches(
+            numbered.astype(np.int32), first[at], second[at], matches.half_points[kept], len(names)
+        ),
         verdicts=len(order),
         failed=np.bincount(np.concatenate([first[missing], second[missing]]), minlength=len(names)),
         disagreements=int(matches.disagreed[kept].sum()),
@@ -229,7 +243,9 @@ def _first_of_each(keys: npt.NDArray[np.uint64]) -> Flags:
     return chosen
 
 
-def _players_by(field: str, rows: Rows, sources: Sequence[Source]) -> tuple[list[str], npt.NDArray[np.int32]]:
+def _players_by(
+    field: str, rows: Rows, sources: Sequence[Source]
+) -> tuple[list[str], npt.NDArray[np.int32]]:
     """Names of players, and their numbers on both sides of each row."""
     assert rows.answers is not None
     keys, column = array("Q"), Column(numbers=False)
@@ -239,12 +255,20 @@ def _players_by(field: str, rows: Rows, sources: Sequence[Source]) -> tuple[list
         column.extend(values)
     response_keys = np.frombuffer(keys, np.uint64)
     order = np.argsort(response_keys, kind="stable")
-    at = np.searchsorted(response_keys[order], rows.answers).clip(max=max(len(response_keys) - 1, 0))
+    at = np.searchsorted(response_keys[order], rows.answers).clip(
+        max=max(len(response_keys) - 1, 0)
+    )
     if not len(response_keys) or (response_keys[order][at] != rows.answers).any():
         where = ", ".join(str(source.path) for source in sources)
-        raise UserError(f"players by {field!r} need the responses of all matches", where=where, fix="leave --by out")
+        raise UserError(
+            f"players by {field!r} need the responses of all matches",
+            where=where,
+            fix="leave --by out",
+        )
     numbers = column.codes[order][at]
     if (numbers < 0).any():
-        raise UserError(f"there are responses without {field!r}", fix="--by takes a field of all responses")
+        raise UserError(
+            f"there are responses without {field!r}", fix="--by takes a field of all responses"
+        )
     names = [text_of(None if value is UNSET else value) for value in column.values]
     return names, numbers.astype(np.int32)

@@ -112,7 +112,11 @@ def ranking_of(played: Played, label: str, options: RankOptions) -> Ranking:
     notes = _notes(played, names)
     table = counted(matches)
     _check_pieces(names, table, options.method, notes)
-    settings: dict[str, Any] = {"level": options.level, "rounds": options.rounds, "seed": options.seed}
+    settings: dict[str, Any] = {
+        "level": options.level,
+        "rounds": options.rounds,
+        "seed": options.seed,
+    }
     tie = prior = errors = None
     if options.method == "bradley-terry":
         if not bounded(table.wins, table.ties):
@@ -124,7 +128,10 @@ def ranking_of(played: Played, label: str, options: RankOptions) -> Ranking:
         errors = shuffled.standard_error
     else:
         ranked = win_rates(matches, **settings)
-    order = sorted(range(len(names)), key=lambda number: (-round(float(ranked.value[number]), 9), names[number]))
+    order = sorted(
+        range(len(names)),
+        key=lambda number: (-round(float(ranked.value[number]), 9), names[number]),
+    )
     return Ranking(
         method=options.method,
         label=label,
@@ -148,10 +155,15 @@ def ranking_of(played: Played, label: str, options: RankOptions) -> Ranking:
 
 def _check(options: RankOptions) -> None:
     if options.method not in METHODS:
-        raise UserError(f"there is no method {options.method!r}", fix=nearest(options.method, METHODS))
+        raise UserError(
+            f"there is no method {options.method!r}", fix=nearest(options.method, METHODS)
+        )
     checked_level(options.level)
     if options.rounds < 100:
-        raise UserError(f"{options.rounds} rounds are too few for an interval", fix=f"at least 100; {ROUNDS} is usual")
+        raise UserError(
+            f"{options.rounds} rounds are too few for an interval",
+            fix=f"at least 100; {ROUNDS} is usual",
+        )
     if options.prior is not None and not 0 <= options.prior < float("inf"):
         raise UserError(f"a prior is a number of matches, got {options.prior:g}", fix="--prior 1")
 
@@ -168,7 +180,9 @@ def _with_matches(played: Played) -> tuple[list[str], list[int], Matches]:
         )
     number = np.zeros(matches.players, np.int32)
     number[there] = np.arange(len(there))
-    kept = matches._replace(first=number[matches.first], second=number[matches.second], players=len(there))
+    kept = matches._replace(
+        first=number[matches.first], second=number[matches.second], players=len(there)
+    )
     return [played.names[at] for at in there], played.failed[there].tolist(), kept
 
 
@@ -190,7 +204,9 @@ def _check_pieces(names: Sequence[str], table: Counted, method: str, notes: list
     more = f" | and {len(groups) - _MOST_NAMED} more" if len(groups) > _MOST_NAMED else ""
     what = f"the players fall into {len(groups)} groups that never met: {shown}{more}"
     if method != "win-rate":
-        raise UserError(what, fix="play matches between the groups, or count with --method win-rate")
+        raise UserError(
+            what, fix="play matches between the groups, or count with --method win-rate"
+        )
     notes.append(f"{what}; rates of different groups say nothing about each other")
 
 
@@ -217,9 +233,18 @@ def _on_elo_scale(ranked: Ranked) -> Ranked:
 
 
 def _standing(
-    at: int, names: Sequence[str], ranked: Ranked, table: Counted, failed: Sequence[int], errors: Any
+    at: int,
+    names: Sequence[str],
+    ranked: Ranked,
+    table: Counted,
+    failed: Sequence[int],
+    errors: Any,
 ) -> PlayerStanding:
-    wins, ties, losses = int(table.wins[at].sum()), int(table.ties[at].sum()), int(table.wins[:, at].sum())
+    wins, ties, losses = (
+        int(table.wins[at].sum()),
+        int(table.ties[at].sum()),
+        int(table.wins[:, at].sum()),
+    )
     low, high = float(ranked.low[at]), float(ranked.high[at])
     return PlayerStanding(
         player=names[at],

@@ -31,7 +31,9 @@ def verify_headlines(folder: Path, manifests: Mapping[Kind, Manifest]) -> Found:
         computed = check_headlines(reported, FileLog(folder / ROWS_FILE["evaluation"]), str(folder))
     except Exception as error:  # rows and manifests are anybody's
         verdict.unverified = verdict.stored
-        verdict.reasons[str(error) if isinstance(error, ValueError) else reason_of(error)] = verdict.stored
+        verdict.reasons[str(error) if isinstance(error, ValueError) else reason_of(error)] = (
+            verdict.stored
+        )
         return Found({_NAME: verdict})
     for before, after in zip(stored, computed, strict=False):
         _compare(verdict, before, after)
@@ -46,7 +48,9 @@ def _compare(verdict: Verdict, stored: HeadlineCheck, computed: HeadlineCheck) -
     place = ", ".join(f"{facet}={value}" for facet, value in stored.where.items())
     if differences:
         verdict.differ += 1
-        verdict.differences += [Difference("headlines", name, place, *difference) for difference in differences]
+        verdict.differences += [
+            Difference("headlines", name, place, *difference) for difference in differences
+        ]
     elif computed.equal is None:
         verdict.unverified += 1
         verdict.reasons[computed.reason or "nothing tells how it comes from the rows"] += 1

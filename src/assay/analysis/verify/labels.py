@@ -57,7 +57,9 @@ def bench_of(folder: Path, config: ConfigSource | None) -> Bench:
     source = find_source(folder, foreign=False)
     loaded = config_of(config, source, "evaluate", _UNUSED)
     responses = KeptResponses([source], budget=None, names_dataset=False)
-    return Bench(Experiment(loaded, Options(output_dir=str(folder)), responses=responses), responses, source)
+    return Bench(
+        Experiment(loaded, Options(output_dir=str(folder)), responses=responses), responses, source
+    )
 
 
 def reason_of(error: Exception) -> str:
@@ -70,7 +72,10 @@ def reason_of(error: Exception) -> str:
 
 
 def verify_labels(
-    folder: Path, manifests: Mapping[Kind, Manifest], config: ConfigSource | None, bad: AbstractSet[str]
+    folder: Path,
+    manifests: Mapping[Kind, Manifest],
+    config: ConfigSource | None,
+    bad: AbstractSet[str],
 ) -> Found:
     """`bad` are the files that are not as they were sealed."""
     manifest = manifests.get("evaluation")
@@ -87,19 +92,24 @@ def verify_labels(
     except Exception as error:  # the config, its code and the rows are anybody's
         return _unverified(manifest, ", ".join(names), reason_of(error))
     identities = {str(scorer["name"]): scorer["identity"] for scorer in planned}
-    changed = [scorer.name for scorer in scorers if scorer.identity.hex() != identities[scorer.name]]
+    changed = [
+        scorer.name for scorer in scorers if scorer.identity.hex() != identities[scorer.name]
+    ]
     stored = Stored(FileLog(bench.source.files["evaluation"]), names, keys=not changed)
     verdicts = {name: Verdict(stored=stored.counts[name]) for name in names}
     computed = Computed(stored)
     store.show("evaluation", bench.experiment.id, computed, None)
     failed |= _score(bench, store, scorers, models)
     whole = manifest.complete and "matches" not in manifest.plan and not failed
-    lost = "its response or item is damaged" if bad & {ROWS_FILE["run"], ROWS_FILE["dataset"]} else ""
+    lost = (
+        "its response or item is damaged" if bad & {ROWS_FILE["run"], ROWS_FILE["dataset"]} else ""
+    )
     compared(computed, verdicts, failed, whole=whole, lost=lost)
     if repeated := computed.repeated():
         next(iter(verdicts.values())).differ += repeated
     notes = [
-        f"{name} is not the scorer that gave the stored labels: its code or parameters changed" for name in changed
+        f"{name} is not the scorer that gave the stored labels: its code or parameters changed"
+        for name in changed
     ]
     return Found(verdicts, notes)
 
@@ -111,23 +121,33 @@ def _unverified(manifest: Manifest, name: str, reason: str) -> Found:
     return Found({name: verdict} if rows else {})
 
 
-def _bind(config: Config, names: Sequence[str]) -> tuple[list[BoundScorer], dict[str, str], dict[str, Model]]:
+def _bind(
+    config: Config, names: Sequence[str]
+) -> tuple[list[BoundScorer], dict[str, str], dict[str, Model]]:
     """The scorers of these names, and why some cannot be had."""
-    models: dict[str, Model] = {entry.name: Silent(entry.name, identity_of(config, entry)) for entry in config.models}
+    models: dict[str, Model] = {
+        entry.name: Silent(entry.name, identity_of(config, entry)) for entry in config.models
+    }
     scorers: list[BoundScorer] = []
-    failed = dict.fromkeys(names, "the config has no scorer of this name: name one that has with -c")
+    failed = dict.fromkeys(
+        names, "the config has no scorer of this name: name one that has with -c"
+    )
     for method in config.evaluation_methods:
         if method.name not in failed:
             continue
         try:
-            scorers += bind.bind_scorers(msgspec.structs.replace(config, evaluation_methods=[method]), models)
+            scorers += bind.bind_scorers(
+                msgspec.structs.replace(config, evaluation_methods=[method]), models
+            )
             del failed[method.name]
         except AssayError as error:
             failed[method.name] = reason_of(error)
     return scorers, failed, models
 
 
-def _score(bench: Bench, store: Replay, scorers: Sequence[BoundScorer], models: Mapping[str, Model]) -> dict[str, str]:
+def _score(
+    bench: Bench, store: Replay, scorers: Sequence[BoundScorer], models: Mapping[str, Model]
+) -> dict[str, str]:
     """Have the rows computed; by scorer why there are none. Where all together fail, each tries by itself."""
     experiment = bench.experiment
 
@@ -141,7 +161,9 @@ def _score(bench: Bench, store: Replay, scorers: Sequence[BoundScorer], models: 
         )
         runs = bench.responses.runs(experiment)
         run_blocking(
-            lambda: evaluator.evaluate_async(runs, some, id=experiment.id, dataset=experiment.id, retry_errors=None)
+            lambda: evaluator.evaluate_async(
+                runs, some, id=experiment.id, dataset=experiment.id, retry_errors=None
+            )
         )
 
     if not scorers:

@@ -23,13 +23,18 @@ from assay.store.repair import read_rows
 
 
 def verify_metrics(
-    folder: Path, manifests: Mapping[Kind, Manifest], config: ConfigSource | None, bad: AbstractSet[str]
+    folder: Path,
+    manifests: Mapping[Kind, Manifest],
+    config: ConfigSource | None,
+    bad: AbstractSet[str],
 ) -> Found:
     """`bad` are the files that are not as they were sealed."""
     manifest = manifests.get("aggregation")
     if manifest is None:
         return Found()
-    stored: list[MetricRow] = [row for _, row in read_rows(FileLog(folder / ROWS_FILE["aggregation"]), MetricRow)]
+    stored: list[MetricRow] = [
+        row for _, row in read_rows(FileLog(folder / ROWS_FILE["aggregation"]), MetricRow)
+    ]
     names = [str(metric["name"]) for metric in manifest.plan.get("metrics") or []]
     if bad & {ROWS_FILE["evaluation"]}:
         return _unverified(stored, names, "the labels are damaged")
@@ -48,7 +53,9 @@ def _unverified(stored: Iterable[MetricRow], names: Iterable[str], reason: str) 
     return Found(_compared(stored, [], names, dict.fromkeys(names, reason)))
 
 
-def _bind(config: Config, planned: list[dict[str, Any]]) -> tuple[list[BoundMetric], dict[str, str], list[str]]:
+def _bind(
+    config: Config, planned: list[dict[str, Any]]
+) -> tuple[list[BoundMetric], dict[str, str], list[str]]:
     """The metrics that were computed, why some cannot be had, and which have changed."""
     failed: dict[str, str] = {}
     bound: dict[bytes, BoundMetric] = {}
@@ -63,7 +70,9 @@ def _bind(config: Config, planned: list[dict[str, Any]]) -> tuple[list[BoundMetr
     for entry in planned:
         one = bound.get(_asked(entry))
         if one is None:
-            failed.setdefault(str(entry["name"]), "the config has no such metric: name one that has with -c")
+            failed.setdefault(
+                str(entry["name"]), "the config has no such metric: name one that has with -c"
+            )
             continue
         metrics.append(one)
         if one.plan()["identity"] != entry.get("identity"):
@@ -91,7 +100,10 @@ def _measured(bench: Bench, metrics: list[BoundMetric]) -> list[MetricRow]:
 
 
 def _compared(
-    stored: Iterable[MetricRow], computed: Iterable[MetricRow], names: Iterable[str], failed: Mapping[str, str]
+    stored: Iterable[MetricRow],
+    computed: Iterable[MetricRow],
+    names: Iterable[str],
+    failed: Mapping[str, str],
 ) -> dict[str, Verdict]:
     verdicts = {name: Verdict() for name in names}
     again = {_place(row): row for row in computed}
@@ -119,9 +131,13 @@ def _add(verdict: Verdict, row: MetricRow, differences: Iterable[tuple[str, Any,
     facets = [f"{facet}={row.get(facet)}" for facet in row.get("facets") or ()]
     place = ", ".join([str(row.get("label", "")), *facets])
     name = str(row.get("metric_name", ""))
-    verdict.differences += [Difference("metrics", name, place, *difference) for difference in differences]
+    verdict.differences += [
+        Difference("metrics", name, place, *difference) for difference in differences
+    ]
 
 
 def _place(row: MetricRow) -> bytes:
     facets: list[str] = [str(facet) for facet in row.get("facets") or ()]
-    return canonical([row.get("metric_name"), row.get("label"), facets, [row.get(facet) for facet in facets]])
+    return canonical(
+        [row.get("metric_name"), row.get("label"), facets, [row.get(facet) for facet in facets]]
+    )

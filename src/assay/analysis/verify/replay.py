@@ -97,7 +97,11 @@ class KeptResponses(ExistingResponses):
 
     def runs(self, experiment: Experiment) -> list[str]:
         manifest = self.sources[0].manifest("evaluation")
-        ids = [entry["id"] for entry in manifest.inputs if entry.get("kind") == "run"] if manifest is not None else []
+        ids = (
+            [entry["id"] for entry in manifest.inputs if entry.get("kind") == "run"]
+            if manifest is not None
+            else []
+        )
         return ids if len(ids) == len(self._runs) else super().runs(experiment)
 
 

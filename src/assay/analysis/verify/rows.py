@@ -25,7 +25,17 @@ from assay.store.repair import row_decoder
 Hashes = npt.NDArray[np.uint64]
 _TIMES = re.compile(rb',"evaluation_time":[^,]*,"timestamp":[^,]*,')
 _TIMES_AND_KEY = re.compile(rb',"evaluation_time":[^,]*,"timestamp":[^,]*,|"key":"[0-9a-f]{32}",')
-_FIELDS = ("label", "passed", "score", "outcome", "value", "model_name", "detailed_results", "metadata", "part")
+_FIELDS = (
+    "label",
+    "passed",
+    "score",
+    "outcome",
+    "value",
+    "model_name",
+    "detailed_results",
+    "metadata",
+    "part",
+)
 
 
 class Verdict(msgspec.Struct):
@@ -55,7 +65,12 @@ class Stored:
         self.sorted: Hashes = np.sort(self.hashes)
 
     def lines(self, wanted: npt.NDArray[np.bool_]) -> Iterator[bytes]:
-        rows = (line for block in self.log.blocks() for line in block.split(b"\n") if line and not line.isspace())
+        rows = (
+            line
+            for block in self.log.blocks()
+            for line in block.split(b"\n")
+            if line and not line.isspace()
+        )
         return (line for line, chosen in zip(rows, wanted, strict=False) if chosen)
 
 
@@ -114,7 +129,12 @@ class _Place(NamedTuple):
 
 
 def compared(
-    computed: Computed, verdicts: Mapping[str, Verdict], failed: Mapping[str, str], *, whole: bool, lost: str
+    computed: Computed,
+    verdicts: Mapping[str, Verdict],
+    failed: Mapping[str, str],
+    *,
+    whole: bool,
+    lost: str,
 ) -> None:
     """Pair the rows that are not equal. `failed` says of scorers why they gave nothing; `whole`: every label should be
     stored; `lost`: why responses may be missing."""
@@ -138,20 +158,28 @@ def compared(
         if reason or differences:
             _count(verdict, row, reason, differences)
     for row in again.values() if whole else ():
-        if (verdict := verdicts.get(row.scorer)) is not None and NOT_LOGGED not in (row.error or ""):
+        if (verdict := verdicts.get(row.scorer)) is not None and NOT_LOGGED not in (
+            row.error or ""
+        ):
             verdict.stored += 1
             _count(verdict, row, "", [("row", "missing", "computed")])
 
 
-def _count(verdict: Verdict, row: Evaluation, reason: str, differences: list[tuple[str, Any, Any]]) -> None:
+def _count(
+    verdict: Verdict, row: Evaluation, reason: str, differences: list[tuple[str, Any, Any]]
+) -> None:
     if reason:
         verdict.unverified += 1
         verdict.reasons[reason] += 1
         return
     verdict.differ += 1
     for field, stored, computed in differences:
-        place = f"{row.item_id} sample {row.sample_index}" + (f" of {row.model_name}" if row.model_name else "")
-        verdict.differences.append(Difference("labels", row.label or row.scorer, place, field, stored, computed))
+        place = f"{row.item_id} sample {row.sample_index}" + (
+            f" of {row.model_name}" if row.model_name else ""
+        )
+        verdict.differences.append(
+            Difference("labels", row.label or row.scorer, place, field, stored, computed)
+        )
 
 
 def _excused(stored: Evaluation, computed: Evaluation) -> str:
@@ -174,4 +202,6 @@ def _differences(stored: Evaluation, computed: Evaluation) -> Iterator[tuple[str
 
 def _place(row: Evaluation) -> _Place:
     answers = tuple(row.responses)
-    return _Place(row.scorer, row.item_id, row.sample_index, answers, row.players, row.seat, row.part[0])
+    return _Place(
+        row.scorer, row.item_id, row.sample_index, answers, row.players, row.seat, row.part[0]
+    )

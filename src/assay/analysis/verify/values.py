@@ -26,7 +26,9 @@ def differing(stored: Any, computed: Any, field: str) -> Iterator[tuple[str, Any
     if isinstance(stored, Mapping) and isinstance(computed, Mapping):
         first, second = cast("Mapping[str, Any]", stored), cast("Mapping[str, Any]", computed)
         for name in dict.fromkeys((*first, *second)):
-            yield from differing(first.get(name), second.get(name), f"{field}.{name}" if field else name)
+            yield from differing(
+                first.get(name), second.get(name), f"{field}.{name}" if field else name
+            )
     elif isinstance(stored, (list, tuple)) and isinstance(computed, (list, tuple)):
         own, other = list(cast("list[Any]", stored)), list(cast("list[Any]", computed))
         if len(own) != len(other):

@@ -47,7 +47,9 @@ class Verified(Shown, kw_only=True):
     notes: list[str] = []
 
 
-def verify(paths: str | Path | Sequence[str | Path], config: ConfigSource | None = None) -> list[Verified]:
+def verify(
+    paths: str | Path | Sequence[str | Path], config: ConfigSource | None = None
+) -> list[Verified]:
     """Check the seals of folders, compute their labels and metrics again from the stored rows, and compare. Judges
     answer from the log of their calls; nobody is asked and nothing is written. `config` replaces the folders' own."""
     listed = [paths] if isinstance(paths, (str, Path)) else list(paths)
@@ -68,7 +70,11 @@ def _folders(path: str | Path) -> Iterable[tuple[Path, str]]:
         return [(folder, shown(str(folder))) for folder in below]
     if copies := imported_copies(named):
         return [(copy.folder, copy.origin) for copy in copies]
-    raise UserError(f"there is no experiment in {str(path)!r}", where=str(place), fix="name an experiment's folder")
+    raise UserError(
+        f"there is no experiment in {str(path)!r}",
+        where=str(place),
+        fix="name an experiment's folder",
+    )
 
 
 def _verify(folder: Path, name: str, config: ConfigSource | None) -> Verified:
@@ -77,7 +83,9 @@ def _verify(folder: Path, name: str, config: ConfigSource | None) -> Verified:
     bad = {fault.file for fault in faults if fault.kind != "unsealed"}
     unsealed = [fault for fault in faults if fault.kind == "unsealed"]
     reasons = {f"{fault.file}: {fault.what}": 1 for fault in unsealed}
-    files = Tally(part="files", name="seals", verified=intact, differ=len(bad), unverified=len(unsealed))
+    files = Tally(
+        part="files", name="seals", verified=intact, differ=len(bad), unverified=len(unsealed)
+    )
     files.reasons = reasons
     result.checked.append(files)
     try:

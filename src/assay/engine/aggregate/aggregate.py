@@ -30,7 +30,9 @@ from assay.store.keys import canonical, digest
 from assay.store.repositories import AggregationRepository
 from assay.store.seal import seal
 
-WORTH_A_THREAD = 200 << 20  # bytes: about a second; a thread has a heap of its aggregation, which costs memory
+WORTH_A_THREAD = (
+    200 << 20
+)  # bytes: about a second; a thread has a heap of its aggregation, which costs memory
 
 
 class Settings(TypedDict, total=False):
@@ -51,7 +53,10 @@ class Aggregator:
         self.workers = workers
 
     async def aggregate_async(
-        self, evaluations: Sequence[str], metrics: Sequence[BoundMetric], **settings: Unpack[Settings]
+        self,
+        evaluations: Sequence[str],
+        metrics: Sequence[BoundMetric],
+        **settings: Unpack[Settings],
     ) -> list[MetricRow]:
         """Like `aggregate`; what takes long leaves the loop to others meanwhile."""
         work = partial(self.aggregate, evaluations, metrics, **settings)
@@ -60,7 +65,10 @@ class Aggregator:
         return await asyncio.to_thread(work) if size > WORTH_A_THREAD else work()
 
     def aggregate(
-        self, evaluations: Sequence[str], metrics: Sequence[BoundMetric], **settings: Unpack[Settings]
+        self,
+        evaluations: Sequence[str],
+        metrics: Sequence[BoundMetric],
+        **settings: Unpack[Settings],
     ) -> list[MetricRow]:
         """The metric rows of these evaluations taken together, in order of metric, facet values and label."""
         id, name = settings.get("id", ""), settings.get("name", "")
@@ -72,11 +80,17 @@ class Aggregator:
         repository = AggregationRepository(self.store)
         with self.store.lock("aggregation", aggregation):
             old = self.store.manifest("aggregation", aggregation)
-            if old is not None and is_finished(old, wanted, self.store.log("aggregation", aggregation), False):
+            if old is not None and is_finished(
+                old, wanted, self.store.log("aggregation", aggregation), False
+            ):
                 self._check_seals(evaluations)
                 return repository.metrics(aggregation)
-            rows, count = self._rows(evaluations, metrics, settings.get("runs"), settings.get("datasets"))
-            partial = partial_of(self.store.manifest("evaluation", evaluation) for evaluation in evaluations)
+            rows, count = self._rows(
+                evaluations, metrics, settings.get("runs"), settings.get("datasets")
+            )
+            partial = partial_of(
+                self.store.manifest("evaluation", evaluation) for evaluation in evaluations
+            )
             if partial:
                 rows = [{**row, PARTIAL: partial} for row in rows]
             repository.write(aggregation, rows)
@@ -102,7 +116,10 @@ class Aggregator:
     def _check_seals(self, evaluations: Sequence[str]) -> None:
         """After all rows were read by blocks this costs nothing."""
         for evaluation in evaluations:
-            manifest, log = self.store.manifest("evaluation", evaluation), self.store.log("evaluation", evaluation)
+            manifest, log = (
+                self.store.manifest("evaluation", evaluation),
+                self.store.log("evaluation", evaluation),
+            )
             examined = bool(getattr(log, "hidden", ()))
             if manifest is not None and not examined and (damage := log.damage(manifest)):
                 raise DamagedError(damage[0])
@@ -114,7 +131,9 @@ class Aggregator:
             segments = self.store.log("evaluation", evaluation).segments()
             if manifest is None and not segments:
                 known = nearest(evaluation, self.store.ids("evaluation"))
-                raise UserError(f"there is no evaluation {evaluation!r}", fix=known or "evaluate a run first")
+                raise UserError(
+                    f"there is no evaluation {evaluation!r}", fix=known or "evaluate a run first"
+                )
             stats = [[segment.name, segment.size, segment.mtime_ns] for segment in segments]
             entry = {
                 "kind": "evaluation",
@@ -125,7 +144,9 @@ class Aggregator:
             if partial := partial_of([manifest]):
                 entry[PARTIAL] = partial
             if manifest is not None and CALIBRATIONS in manifest.metadata:
-                entry[CALIBRATIONS] = digest("calibrations", canonical(manifest.metadata[CALIBRATIONS])).hex()
+                entry[CALIBRATIONS] = digest(
+                    "calibrations", canonical(manifest.metadata[CALIBRATIONS])
+                ).hex()
             inputs.append(entry)
         return inputs
 
@@ -169,11 +190,15 @@ class Aggregator:
         count = len(columns.item)
         manifests = [self.store.manifest("evaluation", evaluation) for evaluation in evaluations]
         judges = Judges(manifests)
-        grouping = Grouping(under_every_label(columns), logs, further, planned, judges, Directions(manifests))
+        grouping = Grouping(
+            under_every_label(columns), logs, further, planned, judges, Directions(manifests)
+        )
         return grouping.measured(facets, metrics, processes), count
 
     def _datasets(self, evaluations: Sequence[str], runs: Sequence[str]) -> list[str]:
-        return self._behind("evaluation", evaluations, "dataset") or self._behind("run", runs, "dataset")
+        return self._behind("evaluation", evaluations, "dataset") or self._behind(
+            "run", runs, "dataset"
+        )
 
     def _behind(self, kind: Kind, ids: Sequence[str], sought: Kind) -> list[str]:
         manifests = [self.store.manifest(kind, id) for id in ids]

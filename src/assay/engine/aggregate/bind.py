@@ -15,9 +15,23 @@ from assay.usercode import identity
 Treatment = Literal["wrong", "exclude"]
 OWN_KEYS = {
     *("metric_name", "metric_type", "facets", "value", "policy", "error", "reason"),
-    *("ci_low", "ci_high", "ci_level", "ci_method", "value_if_missing_wrong", "value_if_missing_right"),
+    *(
+        "ci_low",
+        "ci_high",
+        "ci_level",
+        "ci_method",
+        "value_if_missing_wrong",
+        "value_if_missing_right",
+    ),
     *("total_sample_count", "total_item_count", "average_sample_count", "used_sample_count"),
-    *("planned_sample_count", "scored_count", "unparsed_count", "refused_count", "errored_count", "skipped_count"),
+    *(
+        "planned_sample_count",
+        "scored_count",
+        "unparsed_count",
+        "refused_count",
+        "errored_count",
+        "skipped_count",
+    ),
 }
 _ROWS_NAMES = ("evaluation_results", "results")
 
@@ -136,7 +150,9 @@ def bind_metric(
     )
 
 
-def _check(include: Sequence[str], exclude: Sequence[str], level: float, facets: Sequence[str], where: str) -> None:
+def _check(
+    include: Sequence[str], exclude: Sequence[str], level: float, facets: Sequence[str], where: str
+) -> None:
     if include and exclude:
         raise UserError(
             "labels: include and exclude exclude each other",
@@ -144,7 +160,11 @@ def _check(include: Sequence[str], exclude: Sequence[str], level: float, facets:
             fix="keep one of them",
         )
     if not 0 < level < 1:
-        raise UserError(f"a confidence level lies between 0 and 1, got {level!r}", where=where, fix="0.95 is usual")
+        raise UserError(
+            f"a confidence level lies between 0 and 1, got {level!r}",
+            where=where,
+            fix="0.95 is usual",
+        )
     for facet in facets:
         if facet in OWN_KEYS:
             raise UserError(
@@ -168,14 +188,25 @@ def _rows_name(function: Callable[..., Any], where: str) -> str | None:
 
 
 def _load(
-    own: str, path: str | None, module: str | None, function_name: str | None, base: Path | None, where: str
+    own: str,
+    path: str | None,
+    module: str | None,
+    function_name: str | None,
+    base: Path | None,
+    where: str,
 ) -> Callable[..., Any]:
     if path is not None:
-        return registry.load_function(path, function_name or "calculate_metric", base=base, where=where)
+        return registry.load_function(
+            path, function_name or "calculate_metric", base=base, where=where
+        )
     if module is not None:
-        return registry.metric.get(f"{module}.{function_name or 'calculate_metric'}", base=base, where=where)
+        return registry.metric.get(
+            f"{module}.{function_name or 'calculate_metric'}", base=base, where=where
+        )
     if not own:
-        raise UserError("a metric needs a type", where=where, fix=registry.nearest("", registry.metric.names()))
+        raise UserError(
+            "a metric needs a type", where=where, fix=registry.nearest("", registry.metric.names())
+        )
     return registry.metric.get(own, base=base, where=where)
 
 
@@ -184,7 +215,9 @@ def _policy(policy: Policy | Mapping[str, str] | None, where: str) -> Policy:
         return policy if isinstance(policy, Policy) else msgspec.convert(dict(policy or {}), Policy)
     except msgspec.ValidationError as error:
         raise UserError(
-            f"policy: {error}", where=where, fix="each of on_error, on_unparsed, on_refused is wrong or exclude"
+            f"policy: {error}",
+            where=where,
+            fix="each of on_error, on_unparsed, on_refused is wrong or exclude",
         ) from None
 
 

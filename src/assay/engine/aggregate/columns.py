@@ -28,7 +28,9 @@ from assay.store.keys import id_hash
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 SKIPPED = OUTCOMES.index("skipped")
-VALUED = len(OUTCOMES)  # scored with a typed value alone: no verdict for metrics of verdicts, a row for those of values
+VALUED = len(
+    OUTCOMES
+)  # scored with a typed value alone: no verdict for metrics of verdicts, a row for those of values
 _BATCH = 256
 _MOST_HASHES = 8192  # one megabyte; samples of one item mostly stand near one another
 _item_id = attrgetter("item_id")
@@ -60,7 +62,11 @@ class Columns(msgspec.Struct):
     row: Ints | None = None
 
 
-_SMALLER = {"sample": (np.uint8, np.int16), "combination": (np.uint8, np.int16), "score": (np.float16, np.float32)}
+_SMALLER = {
+    "sample": (np.uint8, np.int16),
+    "combination": (np.uint8, np.int16),
+    "score": (np.float16, np.float32),
+}
 
 
 def narrowed(columns: Columns) -> Columns:
@@ -103,7 +109,9 @@ class Reader:
         if not self._keep_positions:
             for count, block in enumerate(log.blocks()):
                 if not self._read_narrow(block):
-                    self._read_whole(block[:-1].split(b"\n"), partial(place_in_block, log, where, count))
+                    self._read_whole(
+                        block[:-1].split(b"\n"), partial(place_in_block, log, where, count)
+                    )
             return
         scan, number = log.scan(), 0
         while pairs := list(islice(scan, _BATCH)):
@@ -129,7 +137,10 @@ class Reader:
             starts=self._starts,
             positions=np.frombuffer(self._positions, dtype=np.int64),
         )
-        self._sample, self._score = array("i"), array("d")  # a caller that gives a column up frees it
+        self._sample, self._score = (
+            array("i"),
+            array("d"),
+        )  # a caller that gives a column up frees it
         self._combination, self._positions = array("i"), array("q")
         return columns
 
@@ -165,7 +176,9 @@ class Reader:
                 rows = layout.decode_lines(block)
                 if lines and len(rows) != lines:
                     continue
-                self._take(layout, rows)  # facet values of any type are decoded here, before anything is taken
+                self._take(
+                    layout, rows
+                )  # facet values of any type are decoded here, before anything is taken
             except (ValueError, RecursionError):
                 continue
             self._layouts = layout.improved(self._layouts)
@@ -183,7 +196,9 @@ class Reader:
         self._item.extend([hashes[row.item_id] for row in rows])
         if layout.few:
             at = np.array(codes)
-            for column, table in zip((self._combination, self._sample, self._score), layout.table, strict=True):
+            for column, table in zip(
+                (self._combination, self._sample, self._score), layout.table, strict=True
+            ):
                 column.frombytes(table[at].tobytes())
         else:
             self._combination.extend(cast("list[int]", codes))
@@ -202,7 +217,9 @@ class Reader:
             outcome, passed, score = verdict_of(row)
             values = tuple(find_in_row(row, facet) for facet in self.facets)
             self._combination.append(
-                self._code(_label(row.get("label")), str(row.get("scorer") or ""), outcome, passed, values)
+                self._code(
+                    _label(row.get("label")), str(row.get("scorer") or ""), outcome, passed, values
+                )
             )
             self._item.append(id_hash(str(row["item_id"])))
             self._sample.append(_sample(row.get("sample_index"), partial(place, at)))
@@ -214,16 +231,29 @@ class Reader:
         return self._code(row.label, row.scorer, row.outcome, row.passed, values)
 
     def _code(
-        self, label: str, scorer: str, outcome: EvaluationOutcome, passed: bool | None, values: tuple[Any, ...]
+        self,
+        label: str,
+        scorer: str,
+        outcome: EvaluationOutcome,
+        passed: bool | None,
+        values: tuple[Any, ...],
     ) -> int:
-        key = (label, scorer, outcome, passed, *(UNSET if value is UNSET else typed(value) for value in values))
+        key = (
+            label,
+            scorer,
+            outcome,
+            passed,
+            *(UNSET if value is UNSET else typed(value) for value in values),
+        )
         if key not in self._codes:
             self._codes[key] = len(self._combinations)
             self._combinations.append(Combination(label, scorer, outcome, passed, values))
         return self._codes[key]
 
 
-def _numbered(hashes: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
+def _numbered(
+    hashes: npt.NDArray[np.uint64],
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
     """The distinct hashes, sorted, and for each row its place among them; runs of equal ones are looked up once.
     `np.unique` would need twice the memory."""
     if not len(hashes):
@@ -239,7 +269,9 @@ def _numbered(hashes: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64], n
     places[order] = np.cumsum(distinct, dtype=np.int32)
     places -= 1
     del order
-    return ids, places if firsts is hashes else np.repeat(places, np.diff(np.flatnonzero(begins), append=len(hashes)))
+    return ids, places if firsts is hashes else np.repeat(
+        places, np.diff(np.flatnonzero(begins), append=len(hashes))
+    )
 
 
 def _begins(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
@@ -267,7 +299,9 @@ def decode_row(line: bytes, where: str | Callable[[], str]) -> dict[str, Any]:
             row = tolerant_json(line)
         except ValueError as error:
             place = where if isinstance(where, str) else where()
-            raise UserError(f"not a JSON row: {error}", where=place, fix="remove the line") from None
+            raise UserError(
+                f"not a JSON row: {error}", where=place, fix="remove the line"
+            ) from None
     if not isinstance(row, dict):
         place = where if isinstance(where, str) else where()
         raise UserError("a row must be a JSON object", where=place, fix="remove the line")
@@ -277,7 +311,9 @@ def decode_row(line: bytes, where: str | Callable[[], str]) -> dict[str, Any]:
 def _sample(index: Any, where: Callable[[], str]) -> int:
     number: Any = index or 0
     if not isinstance(number, (int, float)) or not 0 <= number < 1 << 31:
-        raise UserError("sample_index is not a count from 0", where=where(), fix="correct or remove the line")
+        raise UserError(
+            "sample_index is not a count from 0", where=where(), fix="correct or remove the line"
+        )
     return int(number)
 
 

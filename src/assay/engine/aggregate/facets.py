@@ -51,7 +51,9 @@ def order(value: Any) -> tuple[int, Any, str]:
 def unknown(facet: str, rows: Iterable[Mapping[str, Any]], where: str = "") -> UserError:
     """The error for a facet that exists in no row; `rows` are examples of what does exist."""
     names = {name for row in rows for name in _names(row)}
-    return UserError(f"the facet {facet!r} exists in no row", where=where, fix=nearest(facet, names))
+    return UserError(
+        f"the facet {facet!r} exists in no row", where=where, fix=nearest(facet, names)
+    )
 
 
 def _names(row: Mapping[str, Any]) -> Iterator[str]:
@@ -98,7 +100,9 @@ def narrow(
         if facet.count(".") > 3 or _NOT_A_FIELD.search(facet):
             return None
         own = list(_splits(facet))
-        inside = ("data", "metadata") if item else () if facet.startswith("metadata.") else ("metadata",)
+        inside = (
+            ("data", "metadata") if item else () if facet.startswith("metadata.") else ("metadata",)
+        )
         paths = own + [(part, *path) for part in inside for path in own]
         found: list[str] = []
         for path in paths:
@@ -110,7 +114,8 @@ def narrow(
                 found.append(place)
         places.append(found)
     fields: list[Any] = [
-        (name, *described) if described[1] is not ... else (name, described[0]) for name, described in base.items()
+        (name, *described) if described[1] is not ... else (name, described[0])
+        for name, described in base.items()
     ]
     place = 1 + next((at for at, field in enumerate(fields) if field[0] == before), len(fields))
     fields[place:place] = _fields(tree, leaf)
@@ -139,13 +144,21 @@ def _plant(tree: dict[str, Any], path: tuple[str, ...]) -> str | None:
     return ".".join(place)
 
 
-def _fields(tree: Mapping[str, Any], leaf: Callable[[str], Any], above: str = "") -> Iterator[tuple[str, Any, Any]]:
+def _fields(
+    tree: Mapping[str, Any], leaf: Callable[[str], Any], above: str = ""
+) -> Iterator[tuple[str, Any, Any]]:
     for number, (key, node) in enumerate(tree.items()):
         place = f"{above}f{number}"
         if node is None:
-            yield (f"f{number}", leaf(place) | msgspec.UnsetType, msgspec.field(name=key, default=UNSET))
+            yield (
+                f"f{number}",
+                leaf(place) | msgspec.UnsetType,
+                msgspec.field(name=key, default=UNSET),
+            )
         else:
-            inner = msgspec.defstruct("Inner", list(_fields(node, leaf, f"{place}.")), frozen=True, gc=False)
+            inner = msgspec.defstruct(
+                "Inner", list(_fields(node, leaf, f"{place}.")), frozen=True, gc=False
+            )
             yield (f"f{number}", inner, msgspec.field(name=key, default=inner()))
 
 

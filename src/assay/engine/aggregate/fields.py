@@ -114,7 +114,10 @@ def read_columns(
                 yield own, [_values(rows, each) for each in places]
                 continue
             whole = list(_whole(log, block, count, what))
-            yield [[row.get(name) for row in whole] for name in base], [[look(row, n) for row in whole] for n in names]
+            yield (
+                [[row.get(name) for row in whole] for name in base],
+                [[look(row, n) for row in whole] for n in names],
+            )
 
 
 def _values(rows: list[Any], places: Sequence[Callable[[Any], Any]]) -> list[Any]:

@@ -13,7 +13,16 @@ import numpy.typing as npt
 from msgspec import UNSET
 
 from assay.engine.aggregate.bind import BoundMetric
-from assay.engine.aggregate.columns import OUTCOMES, SKIPPED, VALUED, Codes, Columns, Combination, Ints, decode_row
+from assay.engine.aggregate.columns import (
+    OUTCOMES,
+    SKIPPED,
+    VALUED,
+    Codes,
+    Columns,
+    Combination,
+    Ints,
+    decode_row,
+)
 from assay.engine.aggregate.facets import order, typed
 from assay.engine.aggregate.join import Joined
 from assay.engine.aggregate.measure import Sample, measure
@@ -82,8 +91,12 @@ def verdicts(columns: Columns) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.boo
     A missing score is 1 or 0 by `passed`, a missing `passed` is score > 0; a scored row with neither has only a value.
     """
     given = columns.combinations
-    outcome = np.array([OUTCOMES.index(one.outcome) for one in given], dtype=np.int8)[columns.combination]
-    passed = np.array([-1 if one.passed is None else int(one.passed) for one in given], dtype=np.int8)
+    outcome = np.array([OUTCOMES.index(one.outcome) for one in given], dtype=np.int8)[
+        columns.combination
+    ]
+    passed = np.array(
+        [-1 if one.passed is None else int(one.passed) for one in given], dtype=np.int8
+    )
     verdict = passed[columns.combination]
     score, unscored = columns.score, np.isnan(columns.score)
     if unscored.any():
@@ -130,7 +143,10 @@ class Grouping:
         self._process, self._processes = os.getpid(), Processes()
 
     def measured(
-        self, facets: Sequence[str], metrics: Sequence[BoundMetric], processes: Processes | None = None
+        self,
+        facets: Sequence[str],
+        metrics: Sequence[BoundMetric],
+        processes: Processes | None = None,
     ) -> list[MetricRow]:
         """The rows in order of metrics, each in order of its groups."""
         self._processes = processes = processes or Processes()
@@ -163,11 +179,15 @@ class Grouping:
         made: list[_Set] = []
         for (*chosen, joined, together), sharing in sets.items():
             places = {facet: facets.index(facet) for facet in chosen}
-            named = {label: str(together or label) for label in (labels if joined is None else joined)}
+            named = {
+                label: str(together or label) for label in (labels if joined is None else joined)
+            }
             made.append(_Set(sharing, places, *_groups(self.columns.combinations, places, named)))
         return made
 
-    def _measured(self, sets: Sequence["_Set"], units: Sequence[Unit]) -> list[tuple[int, int, list[MetricRow]]] | None:
+    def _measured(
+        self, sets: Sequence["_Set"], units: Sequence[Unit]
+    ) -> list[tuple[int, int, list[MetricRow]]] | None:
         """Metric, group and rows of each unit. None, in a child, if rows tie, and what decides then is not read yet."""
         made: list[tuple[int, int, list[MetricRow]]] = []
         by_set: dict[int, dict[int, list[int]]] = {}
@@ -176,12 +196,17 @@ class Grouping:
         for count, (at, chosen) in enumerate(by_set.items(), 1):
             try:
                 for rank, sample in self._samples(sets[at], chosen, count == len(by_set)):
-                    made += [(number, rank, measure(sets[at].metrics[number], sample)) for number in chosen[rank]]
+                    made += [
+                        (number, rank, measure(sets[at].metrics[number], sample))
+                        for number in chosen[rank]
+                    ]
             except _TiesError:
                 return None
         return made
 
-    def _samples(self, shared: "_Set", chosen: Collection[int], last: bool) -> Iterator[tuple[int, Sample]]:
+    def _samples(
+        self, shared: "_Set", chosen: Collection[int], last: bool
+    ) -> Iterator[tuple[int, Sample]]:
         """The chosen groups of a set, in order; those without a due verdict are left out. The `last` time the columns
         are given up as they are sorted, so that there is never a second copy of all of them."""
         columns = self.columns
@@ -262,7 +287,10 @@ class Grouping:
     def _load(self, at: Ints) -> list[dict[str, Any]]:
         sources = np.searchsorted(self.columns.starts, at, side="right") - 1
         places = zip(sources.tolist(), self.columns.positions[at].tolist(), strict=True)
-        return [decode_row(self.logs[source].read(position), "evaluation row") for source, position in places]
+        return [
+            decode_row(self.logs[source].read(position), "evaluation row")
+            for source, position in places
+        ]
 
 
 def _check_labels(bound: BoundMetric, labels: set[str], columns: Columns) -> None:
@@ -271,7 +299,9 @@ def _check_labels(bound: BoundMetric, labels: set[str], columns: Columns) -> Non
     for pattern in bound.include:
         if scored and not any(label == pattern or fnmatchcase(label, pattern) for label in labels):
             raise UserError(
-                f"no row has the label {pattern!r}", where=f"metric {bound.name}", fix=nearest(pattern, labels)
+                f"no row has the label {pattern!r}",
+                where=f"metric {bound.name}",
+                fix=nearest(pattern, labels),
             )
 
 
@@ -283,11 +313,15 @@ def _groups(
     groups: dict[Any, _Group] = {}
     keys: list[Any] = []
     for one in combinations:
-        values = tuple(None if one.values[at] is UNSET else one.values[at] for at in places.values())
+        values = tuple(
+            None if one.values[at] is UNSET else one.values[at] for at in places.values()
+        )
         label = named.get(one.label)
         key = (*map(typed, values), label)
         groups.setdefault(key, (values, label, set()))[2].add(one.scorer)
         keys.append(key)
-    ranked = sorted(groups, key=lambda key: ([order(value) for value in groups[key][0]], groups[key][1] or ""))
+    ranked = sorted(
+        groups, key=lambda key: ([order(value) for value in groups[key][0]], groups[key][1] or "")
+    )
     rank = {key: number for number, key in enumerate(ranked)}
     return [groups[key] for key in ranked], np.array([rank[key] for key in keys], dtype=np.int32)

@@ -48,7 +48,9 @@ class Sources:
         def read() -> Keys:
             sought = array("Q")
             fields = ("responses", *_PLACE)
-            for (responses, *place), _ in read_columns(self.evaluations, "evaluation rows", fields, ()):
+            for (responses, *place), _ in read_columns(
+                self.evaluations, "evaluation rows", fields, ()
+            ):
                 first = [keys[0] if isinstance(keys, list) and keys else None for keys in responses]
                 sought.extend(map(response_key, first, zip(*place, strict=True)))
             return np.frombuffer(sought, np.uint64)
@@ -78,7 +80,9 @@ class Sources:
         def read() -> tuple[Keys, list[Column]]:
             columns = [Column(numbers=numbers) for _ in names]
             keys = array("Q")
-            for (own, *place), values in read_columns(self.runs, "responses", ("key", *_PLACE), (*state, *names)):
+            for (own, *place), values in read_columns(
+                self.runs, "responses", ("key", *_PLACE), (*state, *names)
+            ):
                 keys.extend(map(response_key, own, zip(*place, strict=True)))
                 for column, found in zip(columns, values[len(state) :], strict=True):
                     column.extend(found if not state else _of_answers(found, *values[:2]))
@@ -118,7 +122,10 @@ class Sources:
 
 def _joined(parts: Sequence[list[Column]]) -> list[Column]:
     """The columns of all rows from those of parts of them."""
-    return [columns[0] if len(columns) == 1 else Column().join(columns) for columns in zip(*parts, strict=True)]
+    return [
+        columns[0] if len(columns) == 1 else Column().join(columns)
+        for columns in zip(*parts, strict=True)
+    ]
 
 
 def _of_answers(values: list[Any], outcomes: list[Any], errors: list[Any]) -> list[Any]:
@@ -207,7 +214,9 @@ def declared(names: Sequence[str], columns: Columns, sources: Sources) -> dict[s
     if of_responses:
         fields = [name[len("response.") :] for name in of_responses if name != "response"]
         joined, number = sources.of_responses(fields, answered=True)
-        found |= {f"response.{name}": column for name, column in joined.items()} | {"response": number}
+        found |= {f"response.{name}": column for name, column in joined.items()} | {
+            "response": number
+        }
     if of_items:
         fields = [name[len("item.") :] for name in of_items if name != "item"]
         joined, number = sources.of_items(fields, columns)
@@ -217,7 +226,11 @@ def declared(names: Sequence[str], columns: Columns, sources: Sources) -> dict[s
 
 def missing(columns: Columns, facets: Sequence[str]) -> list[int]:
     """Which facets some row lacks."""
-    return [at for at in range(len(facets)) if any(one.values[at] is UNSET for one in columns.combinations)]
+    return [
+        at
+        for at in range(len(facets))
+        if any(one.values[at] is UNSET for one in columns.combinations)
+    ]
 
 
 def response_key(key: Any, place: Sequence[Any]) -> int:
@@ -229,7 +242,9 @@ def response_key(key: Any, place: Sequence[Any]) -> int:
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "big")
 
 
-def _fill_all(columns: Columns, facets: Sequence[str], wanted: list[int], joined: dict[str, Joined]) -> None:
+def _fill_all(
+    columns: Columns, facets: Sequence[str], wanted: list[int], joined: dict[str, Joined]
+) -> None:
     for at in wanted:
         found = joined[facets[at]]
         assert found.column is not None

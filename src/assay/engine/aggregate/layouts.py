@@ -36,7 +36,9 @@ def layouts(facets: Sequence[str]) -> list["Layout"]:
     """Empty where these facets need whole rows."""
     made: list[Layout] = []
     for leaf, raw in ((str | None, False), (msgspec.Raw, True)):
-        if (found := narrow(facets, _BASE, lambda place, leaf=leaf: leaf, before="score")) is not None:
+        if (
+            found := narrow(facets, _BASE, lambda place, leaf=leaf: leaf, before="score")
+        ) is not None:
             made.append(Layout(facets, found, raw=raw))
     return made
 
@@ -47,9 +49,16 @@ class Layout:
     combinations. `constant`: fields that the type itself pins to one value; None for types that pin nothing."""
 
     def __init__(
-        self, facets: Sequence[str], found: Narrow, *, raw: bool, constant: Sequence[str] | None = None
+        self,
+        facets: Sequence[str],
+        found: Narrow,
+        *,
+        raw: bool,
+        constant: Sequence[str] | None = None,
     ) -> None:
-        self.decode_lines = cast("Callable[[bytes], list[Any]]", msgspec.json.Decoder(found.type).decode_lines)
+        self.decode_lines = cast(
+            "Callable[[bytes], list[Any]]", msgspec.json.Decoder(found.type).decode_lines
+        )
         self.known: dict[Any, int] = {}
         self.few = True
         self.table = _table([])
@@ -60,9 +69,12 @@ class Layout:
         self._places = [[attrgetter(place) for place in places] for places in found.places]
         top = ["label", "scorer", "outcome", "passed", *found.fields]
         base = {place for places in found.places for place in places if place in _BASE}
-        self._names = [name for name in [*top, *sorted(base - set(top))] if name not in (constant or ())]
+        self._names = [
+            name for name in [*top, *sorted(base - set(top))] if name not in (constant or ())
+        ]
         self._texts: dict[str, set[Any]] = {
-            place: set() for place in (*_TEXTS, *(place for places in found.places for place in places))
+            place: set()
+            for place in (*_TEXTS, *(place for places in found.places for place in places))
         }
         self._tries = 0
         self._learnt = False
@@ -97,23 +109,32 @@ class Layout:
         self._learnt = False
         self._tries += 1
         others = [layout for layout in present if not layout._special]
-        if self._tries > _MOST_TRIES or any(len(texts) > _MOST_TEXTS for texts in self._texts.values()):
+        if self._tries > _MOST_TRIES or any(
+            len(texts) > _MOST_TEXTS for texts in self._texts.values()
+        ):
             return others
         return [self._specialised(), *others]
 
     def _specialised(self) -> "Layout":
         constant = [name for name in _TEXTS if len(self._texts[name]) == 1]
-        absent = [place for place, texts in self._texts.items() if texts == {UNSET} and "." not in place]
+        absent = [
+            place for place, texts in self._texts.items() if texts == {UNSET} and "." not in place
+        ]
         base = dict(_BASE)
         for name in _TEXTS:
-            base[name] = (Literal[tuple(self._texts[name])], ... if name in constant else _BASE[name][1])
+            base[name] = (
+                Literal[tuple(self._texts[name])],
+                ... if name in constant else _BASE[name][1],
+            )
         found = narrow(self._facets, base, self._literal, before="score")
         assert found is not None
         return Layout(self._facets, found, raw=False, constant=[*constant, *absent])
 
     def _literal(self, place: str) -> Any:
         texts = tuple(text for text in self._texts[place] if isinstance(text, str))
-        known: Any = Literal[texts or ("\0",)]  # a text that never comes: then any is news, and the next layout's
+        known: Any = Literal[
+            texts or ("\0",)
+        ]  # a text that never comes: then any is news, and the next layout's
         return known | None if None in self._texts[place] else known
 
     def _getter(self, *names: str) -> Callable[[Any], Any]:
@@ -126,15 +147,26 @@ class Layout:
             values = (place(row) for place in places)
             plain = (row.label, row.scorer, row.outcome, row.passed)
             joint = (row.sample_index, row.score) if self.few else ()
-            return (*plain, *joint, *(bytes(v) if isinstance(v, msgspec.Raw) else v for v in values))
+            return (
+                *plain,
+                *joint,
+                *(bytes(v) if isinstance(v, msgspec.Raw) else v for v in values),
+            )
 
         return key
 
     def _values(self, row: Any) -> tuple[Any, ...]:
         found = (first_of(place(row) for place in places) for places in self._places)
-        return tuple(msgspec.json.decode(value) if isinstance(value, msgspec.Raw) else value for value in found)
+        return tuple(
+            msgspec.json.decode(value) if isinstance(value, msgspec.Raw) else value
+            for value in found
+        )
 
 
 def _table(rows: list[tuple[int, int, float]]) -> tuple[npt.NDArray[Any], ...]:
     combinations, samples, scores = zip(*rows, strict=True) if rows else ((), (), ())
-    return np.array(combinations, np.int32), np.array(samples, np.int32), np.array(scores, np.float64)
+    return (
+        np.array(combinations, np.int32),
+        np.array(samples, np.int32),
+        np.array(scores, np.float64),
+    )

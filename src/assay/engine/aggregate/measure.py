@@ -59,7 +59,10 @@ def measure(bound: BoundMetric, sample: Sample) -> list[MetricRow]:
     used, excluded = _by_policy(bound.policy, sample.outcome, looks_at_values)
     if not bound.verdicts:
         used, excluded = used | excluded, np.zeros_like(excluded)
-    loaded = _Loaded(sample.load() if bound.wants_rows else [], {name: sample.take(name) for name in bound.columns})
+    loaded = _Loaded(
+        sample.load() if bound.wants_rows else [],
+        {name: sample.take(name) for name in bound.columns},
+    )
     found, error = _called(bound, sample, loaded, used, excluded, None)
     bounds = _bounds(bound, sample, loaded, used, excluded, found)
     made: list[MetricRow] = []
@@ -73,7 +76,12 @@ def measure(bound: BoundMetric, sample: Sample) -> list[MetricRow]:
         for key, value in values.fields.items():
             if key not in OWN_KEYS:
                 row.setdefault(key, value)
-        row.update(ci_low=interval.low, ci_high=interval.high, ci_level=bound.level, ci_method=interval.method)
+        row.update(
+            ci_low=interval.low,
+            ci_high=interval.high,
+            ci_level=bound.level,
+            ci_method=interval.method,
+        )
         row.update(_counts(sample, used, values))
         row.setdefault("sample_count", row["used_sample_count"])
         row["policy"] = msgspec.to_builtins(bound.policy)
@@ -93,8 +101,14 @@ def measure(bound: BoundMetric, sample: Sample) -> list[MetricRow]:
 
 def _by_policy(policy: Policy, outcome: npt.NDArray[np.int8], values: bool) -> tuple[Mask, Mask]:
     """The rows that count, and those left out although a verdict was due; `values`: typed values count without one."""
-    treatment = {"errored": policy.on_error, "unparsed": policy.on_unparsed, "refused": policy.on_refused}
-    used = np.array([*(name == "scored" or treatment.get(name) == "wrong" for name in OUTCOMES), values])[outcome]
+    treatment = {
+        "errored": policy.on_error,
+        "unparsed": policy.on_unparsed,
+        "refused": policy.on_refused,
+    }
+    used = np.array(
+        [*(name == "scored" or treatment.get(name) == "wrong" for name in OUTCOMES), values]
+    )[outcome]
     return used, ~used & (outcome != SKIPPED) & (outcome != VALUED)
 
 
@@ -122,12 +136,19 @@ def _distinct(ordered: npt.NDArray[np.int32]) -> int:
 
 
 def _bounds(
-    bound: BoundMetric, sample: Sample, loaded: _Loaded, used: Mask, excluded: Mask, found: list[Values]
+    bound: BoundMetric,
+    sample: Sample,
+    loaded: _Loaded,
+    used: Mask,
+    excluded: Mask,
+    found: list[Values],
 ) -> dict[str, float | None]:
     """The value if every excluded row were wrong, and if it were right; the value itself where none is excluded."""
     wrong = right = found[0].value if len(found) == 1 else None
     if excluded.any() and len(found) == 1:
-        (low, _), (high, _) = (_called(bound, sample, loaded, used, excluded, right) for right in (False, True))
+        (low, _), (high, _) = (
+            _called(bound, sample, loaded, used, excluded, right) for right in (False, True)
+        )
         wrong, right = (each[0].value if len(each) == 1 else None for each in (low, high))
     return {"value_if_missing_wrong": wrong, "value_if_missing_right": right}
 
@@ -140,7 +161,9 @@ def _interval(bound: BoundMetric, sample: Sample, used: Mask, values: Values) ->
     if values.resampled is not None:
         return bootstrap_statistic(values.resampled.counts, values.resampled.statistic, bound.level)
     if values.per_item is None:
-        return Interval(None, None, f"none: {values.reason or 'the value is not a mean over items'}")
+        return Interval(
+            None, None, f"none: {values.reason or 'the value is not a mean over items'}"
+        )
     scored = used & (sample.outcome == 0)
     low = float(sample.score.min(where=scored, initial=0.0))
     high = float(sample.score.max(where=scored, initial=1.0))
@@ -169,12 +192,16 @@ def _called(
     """What the metric says and, should it raise, why; excluded rows are left out (None) or count as given."""
     kept = used if excluded_as is None else used | excluded
     if not kept.any():
-        return [Values(value=None, reason=f"none of {len(kept)} rows counts under this policy")], None
+        return [
+            Values(value=None, reason=f"none of {len(kept)} rows counts under this policy")
+        ], None
     group = _group(bound, sample, loaded, kept, excluded & bool(excluded_as))
     out = excluded & ~kept
     group.left_out = sample.item[out]
     if out.any():
-        group.left_out_columns = {name: list(compress(values, out)) for name, values in loaded.columns.items()}
+        group.left_out_columns = {
+            name: list(compress(values, out)) for name, values in loaded.columns.items()
+        }
     try:
         if bound.rows_name is None:
             result = bound.function(group, **bound.params)
@@ -184,7 +211,9 @@ def _called(
                 given["facets"] = list(bound.facets)
             result = bound.function(**given, **bound.params)
         return _values(bound, result), None
-    except Exception as error:  # user code may raise anything: this group's row says it, the others stand
+    except (
+        Exception
+    ) as error:  # user code may raise anything: this group's row says it, the others stand
         text = error.what if isinstance(error, AssayError) else raised(error)
         return [Values(value=None)], text
 
@@ -235,20 +264,32 @@ def _values(bound: BoundMetric, result: Any) -> list[Values]:
     several: list[Any] = result if isinstance(result, list) else [result]
     if all(isinstance(each, Values) for each in several):
         return [
-            msgspec.structs.replace(each, value=_number(each.value), fields=_plain(each.fields)) for each in several
+            msgspec.structs.replace(each, value=_number(each.value), fields=_plain(each.fields))
+            for each in several
         ]
-    if isinstance(result, Mapping) or (isinstance(result, list) and all(isinstance(each, dict) for each in several)):
+    if isinstance(result, Mapping) or (
+        isinstance(result, list) and all(isinstance(each, dict) for each in several)
+    ):
         return [_of_mapping(bound, each) for each in several]
     if result is None or isinstance(result, (int, float, np.number, np.bool_)):
         value = _number(result)
-        return [Values(value=value, reason="the metric returned no finite number" if value is None else None)]
+        return [
+            Values(
+                value=value,
+                reason="the metric returned no finite number" if value is None else None,
+            )
+        ]
     raise TypeError(f"the metric returned {type(result).__name__}, not a number or a mapping")
 
 
 def _of_mapping(bound: BoundMetric, result: Mapping[str, Any]) -> Values:
     """The value is `value`, or the field named like the metric, or the only number."""
     fields = cast("dict[str, Any]", _plain(dict(result)))
-    numbers = [key for key, value in fields.items() if isinstance(value, (int, float)) and not isinstance(value, bool)]
+    numbers = [
+        key
+        for key, value in fields.items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+    ]
     named = [key for key in ("value", bound.type, bound.name) if key in fields]
     key = named[0] if named else numbers[0] if len(numbers) == 1 else None
     if key is None:

@@ -16,7 +16,9 @@ from assay.store.keys import short
 Ties = tuple[npt.NDArray[np.uint64], ...]
 
 
-def sorted_rows(group: Codes, item: Codes, sample: Codes, ties: Callable[[], list[npt.NDArray[Any]]]) -> Ints:
+def sorted_rows(
+    group: Codes, item: Codes, sample: Codes, ties: Callable[[], list[npt.NDArray[Any]]]
+) -> Ints:
     """The order of rows by group, item and sample.
 
     Rows may tie, as those of two models without a facet for the model. Then `ties` decides: their keys where their

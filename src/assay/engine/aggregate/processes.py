@@ -23,7 +23,9 @@ from assay.store.log import FileLog
 
 T = TypeVar("T")
 S = TypeVar("S")
-LEAST_BYTES = 8 << 20  # of a child: it decodes them in 16 ms; forking it and sending its columns takes about 5
+LEAST_BYTES = (
+    8 << 20
+)  # of a child: it decodes them in 16 ms; forking it and sending its columns takes about 5
 LEAST_ROWS = 50_000  # likewise, to sort and measure
 _PIPE = 1 << 20
 _SIZE = Struct("<Q")
@@ -36,7 +38,9 @@ class Processes:
     def __init__(self, workers: int = 1) -> None:
         self.workers = workers if hasattr(os, "fork") else 1
 
-    def over(self, logs: Sequence[Log], work: Callable[[], T], pack: Callable[[T], T] = lambda made: made) -> list[T]:
+    def over(
+        self, logs: Sequence[Log], work: Callable[[], T], pack: Callable[[T], T] = lambda made: made
+    ) -> list[T]:
         """What `work`, a pass over all rows of some logs, gives for the parts of them, in order. A child sends what
         `pack` makes of it."""
         shares = self._shares(logs)
@@ -56,7 +60,9 @@ class Processes:
             log.join_sums(sums)
         return [result for result, _ in results]
 
-    def each(self, units: Sequence[T], weights: Sequence[float], work: Callable[[Sequence[T]], S]) -> list[S]:
+    def each(
+        self, units: Sequence[T], weights: Sequence[float], work: Callable[[Sequence[T]], S]
+    ) -> list[S]:
         """What `work` gives for the units, of which each child has some that stand together, by weights in rows."""
         total, ends, begun = sum(weights), [0], 0.0
         count = max(1, min(self.workers, len(units), int(total / LEAST_ROWS)))
@@ -64,7 +70,9 @@ class Processes:
             if begun + weight / 2 > total * len(ends) / count and number > ends[-1]:
                 ends.append(number)
             begun += weight
-        shares = [units[start:stop] for start, stop in zip(ends, [*ends[1:], len(units)], strict=True)]
+        shares = [
+            units[start:stop] for start, stop in zip(ends, [*ends[1:], len(units)], strict=True)
+        ]
         results = divided(shares, work) if len(shares) > 1 else None
         return [work(units)] if results is None else results
 
@@ -119,7 +127,9 @@ def divided(shares: Sequence[S], work: Callable[[S], T]) -> list[T] | None:
         return None
     finally:
         for child, pipe in children:
-            with suppress(OSError):  # a caller may have told the kernel to forget its children at once
+            with suppress(
+                OSError
+            ):  # a caller may have told the kernel to forget its children at once
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
             pipe.close()
@@ -140,7 +150,9 @@ def _started(work: Callable[[], Any], life: int, ours: int) -> tuple[int, Binary
     source, target = os.pipe()
     with suppress(AttributeError, OSError):  # where there is such a thing, and the user may
         fcntl.fcntl(target, fcntl.F_SETPIPE_SZ, _PIPE)
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # a handler of ours must not run in the child
+    before = signal.pthread_sigmask(
+        signal.SIG_BLOCK, _SIGNALS
+    )  # a handler of ours must not run in the child
     try:
         child = os.fork()
         if not child:

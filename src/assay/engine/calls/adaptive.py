@@ -14,7 +14,9 @@ class Adaptive:
     """Told of every call sent and finished, it keeps `limit`; a steady one never changes."""
 
     START = 8
-    PATIENCE = 8  # windows (as many calls as the limit allows) at the plateau before it tries one more
+    PATIENCE = (
+        8  # windows (as many calls as the limit allows) at the plateau before it tries one more
+    )
     MOST_PATIENCE = 32
     FORGIVEN = 0.03  # share of refusals that is always put up with
     DOUBTS = 3  # refusals at a level that had been fine before the limit is halved to see whether that helps
@@ -28,9 +30,13 @@ class Adaptive:
         self._patience = self.PATIENCE
         self._step = 1
         self._quiet = 0
-        self._epoch = 0  # raised with every cut: calls sent before it say nothing about the limit after it
+        self._epoch = (
+            0  # raised with every cut: calls sent before it say nothing about the limit after it
+        )
         self._calls = self._refusals = self._most = 0  # of the current window
-        self._burst = -1  # the epoch that ended with a refusal; its further refusals belong to the same burst
+        self._burst = (
+            -1
+        )  # the epoch that ended with a refusal; its further refusals belong to the same burst
         self._doubts = self._calls_in_doubt = 0
         self._undoubted = self.limit
         self._share_before_test: float | None = None
@@ -130,7 +136,9 @@ class Adaptive:
             self._step *= 2
             self._patience, self._quiet = self.PATIENCE, self.PATIENCE
         if self.limit < self._plateau:
-            self.limit = min(self.limit * (2.0 if self._plateau == INFINITE else 1.25), self._plateau)
+            self.limit = min(
+                self.limit * (2.0 if self._plateau == INFINITE else 1.25), self._plateau
+            )
         else:
             self._quiet += 1
             if self._quiet >= self._patience and may_probe:

@@ -19,7 +19,9 @@ from assay.interfaces import Completion, Likelihood, Message, Price, Request, St
 from assay.store.repair import read_rows
 
 CHARACTERS_PER_TOKEN = 4
-UNKNOWN_ANSWER = 256  # tokens reserved for an answer before any has been seen and without `max_tokens`
+UNKNOWN_ANSWER = (
+    256  # tokens reserved for an answer before any has been seen and without `max_tokens`
+)
 
 
 class Spent(msgspec.Struct):
@@ -58,7 +60,9 @@ class Budget:
         self._in_flight = 0
         self._started = time.monotonic()
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self._lock = threading.Lock()  # where workers share a budget, another thread changes this one's part of it
+        self._lock = (
+            threading.Lock()
+        )  # where workers share a budget, another thread changes this one's part of it
         self._correction = 1.0  # how many times its estimate a prompt really had, at the most
         self._answers = 0
         self._answer_tokens = 0
@@ -67,7 +71,9 @@ class Budget:
         """Room for one call, as soon as there is some: what was reserved, to be handed back to `settle`."""
         estimate, answer = prompt_tokens(request), expected_answer(request, self._usual_answer())
         prompt = ceil(estimate * self._correction)
-        wanted = Reserved(estimate, prompt + answer, price.cost(prompt, answer) if price is not None else 0.0)
+        wanted = Reserved(
+            estimate, prompt + answer, price.cost(prompt, answer) if price is not None else 0.0
+        )
         while True:
             if self.exhausted is not None:
                 raise self.exhausted
@@ -87,7 +93,9 @@ class Budget:
             self._waiting.append(place)
             await place
 
-    def settle(self, reserved: Reserved, price: Price | None, completion: Completion | None) -> None:
+    def settle(
+        self, reserved: Reserved, price: Price | None, completion: Completion | None
+    ) -> None:
         """The call is over; without a completion it cost nothing that anybody knows of."""
         with self._lock:
             self._in_flight -= 1
@@ -96,7 +104,9 @@ class Budget:
             if completion is not None:
                 tokens = completion.total_tokens
                 if tokens is None:
-                    tokens = (completion.prompt_tokens or 0) + (completion.completion_tokens or 0) or reserved.tokens
+                    tokens = (completion.prompt_tokens or 0) + (
+                        completion.completion_tokens or 0
+                    ) or reserved.tokens
                 cost = cost_of(price, completion)
                 self.spent.tokens += tokens
                 self.spent.usd += reserved.usd if cost is None else cost
@@ -118,7 +128,10 @@ class Budget:
     def _over(self, tokens: int, usd: float) -> str:
         if self.seconds is not None and time.monotonic() - self._started >= self.seconds:
             return "seconds"
-        if self.tokens is not None and self.spent.tokens + self._reserved_tokens + tokens > self.tokens:
+        if (
+            self.tokens is not None
+            and self.spent.tokens + self._reserved_tokens + tokens > self.tokens
+        ):
             return "tokens"
         if self.usd is not None and self.spent.usd + self._reserved_usd + usd > self.usd:
             return "usd"
@@ -169,7 +182,10 @@ def cost_of(price: Price | None, completion: Completion) -> float | None:
 
 def text_tokens(messages: Iterable[Message]) -> int:
     """A rough count of the tokens of messages, for budgets and plans; never for what a row says."""
-    return sum(len(str(message.get("content", ""))) for message in messages) // CHARACTERS_PER_TOKEN + 1
+    return (
+        sum(len(str(message.get("content", ""))) for message in messages) // CHARACTERS_PER_TOKEN
+        + 1
+    )
 
 
 def prompt_tokens(request: Request) -> int:
@@ -177,7 +193,9 @@ def prompt_tokens(request: Request) -> int:
     tokens = text_tokens(request.messages)
     if not isinstance(request, Likelihood):
         return tokens
-    return sum(tokens + len(text) // CHARACTERS_PER_TOKEN for text in request.continuations) or tokens
+    return (
+        sum(tokens + len(text) // CHARACTERS_PER_TOKEN for text in request.continuations) or tokens
+    )
 
 
 def expected_answer(request: Request, usual: int = UNKNOWN_ANSWER) -> int:
@@ -208,7 +226,9 @@ def spent_before(store: Store, id: str) -> Spent:
         for _, paid in read_rows(store.log("run", id, name), _Paid):
             _add(spent, paid)
     inside, judging = store.log("run", id, "calls"), store.log("evaluation", id, "calls")
-    for log in [inside] if inside is judging else [inside, judging]:  # a flat folder has one log for both
+    for log in (
+        [inside] if inside is judging else [inside, judging]
+    ):  # a flat folder has one log for both
         for _, call in read_rows(log, _PaidCall):
             _add(spent, call.completion)
     return spent
@@ -217,7 +237,11 @@ def spent_before(store: Store, id: str) -> Spent:
 def add_paid(spent: Spent, rows: bytes, *, calls: bool) -> None:
     """Add what rows, or the calls inside rows, have cost."""
     for line in rows.splitlines():
-        paid = msgspec.json.decode(line, type=_PaidCall).completion if calls else msgspec.json.decode(line, type=_Paid)
+        paid = (
+            msgspec.json.decode(line, type=_PaidCall).completion
+            if calls
+            else msgspec.json.decode(line, type=_Paid)
+        )
         _add(spent, paid)
 
 

@@ -19,7 +19,9 @@ from assay.registry import nearest
 from assay.store.keys import call_key, short
 from assay.threads import Threads
 
-_span: ContextVar[int | None] = ContextVar("span", default=None)  # branches that run side by side keep their own
+_span: ContextVar[int | None] = ContextVar(
+    "span", default=None
+)  # branches that run side by side keep their own
 
 
 class Surroundings:
@@ -71,7 +73,9 @@ class Surroundings:
             return named
         name = named or default or (next(iter(self.models)) if len(self.models) == 1 else "")
         if name not in self.models:
-            what = f"unknown model {name!r}" if name else "the call does not say which model it wants"
+            what = (
+                f"unknown model {name!r}" if name else "the call does not say which model it wants"
+            )
             raise UserError(what, fix=nearest(name, self.models))
         return self.models[name]
 
@@ -102,7 +106,12 @@ class RowContext:
         self._lock = threading.Lock()
 
     async def complete(
-        self, messages: list[Message], *, model: Model | str | None = None, step: str = "", **params: Any
+        self,
+        messages: list[Message],
+        *,
+        model: Model | str | None = None,
+        step: str = "",
+        **params: Any,
     ) -> Completion:
         target = self._around.model(model, self._model)
         with self._around.storing():
@@ -125,11 +134,18 @@ class RowContext:
         return completion
 
     def recall(
-        self, messages: list[Message], *, model: Model | str | None = None, step: str = "", **params: Any
+        self,
+        messages: list[Message],
+        *,
+        model: Model | str | None = None,
+        step: str = "",
+        **params: Any,
     ) -> Completion | None:
         target = self._around.model(model, self._model)
         with self._around.storing():
-            return self._calls().find(call_key(self._owner, step, 0, messages, target.identity, params))
+            return self._calls().find(
+                call_key(self._owner, step, 0, messages, target.identity, params)
+            )
 
     def _calls(self) -> OwnCalls:
         if self._own is None:
@@ -137,10 +153,17 @@ class RowContext:
         return self._own
 
     def complete_sync(
-        self, messages: list[Message], *, model: Model | str | None = None, step: str = "", **params: Any
+        self,
+        messages: list[Message],
+        *,
+        model: Model | str | None = None,
+        step: str = "",
+        **params: Any,
     ) -> Completion:
         if _running_loop() is self._around.loop:
-            raise UserError("complete_sync would wait for itself here", fix="use `await context.complete(...)`")
+            raise UserError(
+                "complete_sync would wait for itself here", fix="use `await context.complete(...)`"
+            )
         call = self.complete(messages, model=model, step=step, **params)
         return asyncio.run_coroutine_threadsafe(call, self._around.loop).result()
 
@@ -151,7 +174,9 @@ class RowContext:
         return await self._around.lanes.send(model, request)
 
     async def thread(self, call: Callable[[], Any]) -> Any:
-        return await self._around.threads.call(partial(copy_context().run, call), self._around.timeout)
+        return await self._around.threads.call(
+            partial(copy_context().run, call), self._around.timeout
+        )
 
     @contextmanager
     def span(self, name: str, **data: Any) -> Generator[dict[str, Any]]:

@@ -81,7 +81,9 @@ def close_artefact(store: Store, manifest: Manifest, owners: Iterable[str]) -> N
     log = store.log(manifest.kind, manifest.id)
     if manifest.kind == "run":
         manifest.metadata[USAGE] = usage_of(log)
-    manifest.metadata[CALLS] = usage_of_calls(store.log(manifest.kind, manifest.id, "calls"), owners)
+    manifest.metadata[CALLS] = usage_of_calls(
+        store.log(manifest.kind, manifest.id, "calls"), owners
+    )
     manifest.metadata[FAILURES] = failures_in(log) if manifest.counts.get("errored") else []
     seal(manifest, log)
     manifest.ended = time.time()

@@ -85,7 +85,9 @@ def failures_in(log: Log) -> list[dict[str, Any]]:
         by_owner[owner].reasons.append(reason)
     for owner, failures in by_owner.items():
         failures.of = owner if len(models[failures.of]) > 1 else failures.of
-        failures.reasons = sorted(failures.reasons, key=lambda reason: -reason.count)[:_MOST_REASONS]
+        failures.reasons = sorted(failures.reasons, key=lambda reason: -reason.count)[
+            :_MOST_REASONS
+        ]
     return [msgspec.to_builtins(failures) for failures in by_owner.values() if failures.errored]
 
 
@@ -93,14 +95,20 @@ def failures_of(run: Manifest | None, evaluation: Manifest | None) -> list[Failu
     """Those of an experiment."""
     metadata = (manifest.metadata if manifest else {} for manifest in (run, evaluation))
     try:
-        return told_once(*(msgspec.convert(each.get(FAILURES, []), list[Failures]) for each in metadata))
+        return told_once(
+            *(msgspec.convert(each.get(FAILURES, []), list[Failures]) for each in metadata)
+        )
     except msgspec.ValidationError as error:
-        raise UserError(f"a manifest's failures cannot be read: {error}", fix="run it again") from None
+        raise UserError(
+            f"a manifest's failures cannot be read: {error}", fix="run it again"
+        ) from None
 
 
 def told_once(run: list[Failures], evaluation: list[Failures]) -> list[Failures]:
     """What the run tells already is not told again for every scorer."""
     if run:
         for failures in evaluation:
-            failures.reasons = [reason for reason in failures.reasons if not reason.error.startswith(UNANSWERED)]
+            failures.reasons = [
+                reason for reason in failures.reasons if not reason.error.startswith(UNANSWERED)
+            ]
     return [*run, *(failures for failures in evaluation if failures.reasons)]

@@ -24,9 +24,15 @@ ACCIDENT = 0.05
 LONGEST_BACKOFF = 30.0
 OVERLOAD_TRIES = 20
 HEALTHY = 1.0  # seconds since a success: a failure is then an accident, and waiting longer each time helps nobody
-PATIENCE = 3.0  # seconds that a server may be silent, whatever the number of tries, before its lane stops
-PAUSES_BETWEEN_PROBES = 30  # a probe that fails costs a pause: at most one part in thirty of the time
-LOOK = 1.0  # seconds after which one who waits for a limit looks whether the share of it has changed
+PATIENCE = (
+    3.0  # seconds that a server may be silent, whatever the number of tries, before its lane stops
+)
+PAUSES_BETWEEN_PROBES = (
+    30  # a probe that fails costs a pause: at most one part in thirty of the time
+)
+LOOK = (
+    1.0  # seconds after which one who waits for a limit looks whether the share of it has changed
+)
 
 
 class Lane:
@@ -123,7 +129,9 @@ class Lane:
         except Exception as error:
             raise PermanentError(raised(error)) from error
         finally:
-            self.adaptive.finished(token, overloaded, cheap=not pause and time.monotonic() >= self._probe_from)
+            self.adaptive.finished(
+                token, overloaded, cheap=not pause and time.monotonic() >= self._probe_from
+            )
             self._leave()
 
     def stop(self, error: LaneError) -> None:
@@ -133,10 +141,14 @@ class Lane:
         self.progress.why = f"stopped: {error.what}"
         self._wake(len(self._waiting))
 
-    def _give_up_or(self, error: TransientError, failures: int, overloads: int, first_try: float) -> None:
+    def _give_up_or(
+        self, error: TransientError, failures: int, overloads: int, first_try: float
+    ) -> None:
         if self.stopped is not None:
             raise self.stopped
-        if failures <= self.limits.max_retries and overloads <= max(OVERLOAD_TRIES, self.limits.max_retries):
+        if failures <= self.limits.max_retries and overloads <= max(
+            OVERLOAD_TRIES, self.limits.max_retries
+        ):
             return
         silent = (error.unreachable or error.timed_out) and self._last_answer < first_try
         if silent and time.monotonic() - first_try < PATIENCE:

@@ -44,7 +44,9 @@ class CallLog:
         for position, call in read_rows(log, _CallKey):  # of a torn line the call is made again
             keys.append(short(call.key))
             positions.append(position)
-        order = np.argsort(np.frombuffer(keys, np.uint64) if keys else np.empty(0, np.uint64), kind="stable")
+        order = np.argsort(
+            np.frombuffer(keys, np.uint64) if keys else np.empty(0, np.uint64), kind="stable"
+        )
         self._keys = np.array(keys, np.uint64)[order]
         self._positions = np.array(positions, np.int64)[order]
         self._decode = msgspec.json.Decoder(PaidCall).decode
@@ -79,12 +81,16 @@ class OwnCalls:
         self._item_id = item_id
         self._counts: dict[bytes, int] = {}
 
-    def key(self, model: Model, messages: list[Message], params: dict[str, Any], step: str) -> tuple[bytes, int]:
+    def key(
+        self, model: Model, messages: list[Message], params: dict[str, Any], step: str
+    ) -> tuple[bytes, int]:
         plain = call_key(self._owner, step, 0, messages, model.identity, params)
         ordinal = self._counts.get(plain, 0)
         self._counts[plain] = ordinal + 1
         return (
-            plain if ordinal == 0 else call_key(self._owner, step, ordinal, messages, model.identity, params)
+            plain
+            if ordinal == 0
+            else call_key(self._owner, step, ordinal, messages, model.identity, params)
         ), ordinal
 
     def find(self, key: bytes) -> Completion | None:

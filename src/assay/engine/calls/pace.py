@@ -67,7 +67,9 @@ class Pace:
     """The limits of one lane. Where they are shared, it outlives the lanes of the several shards, so that no shard
     begins with what another has used."""
 
-    def __init__(self, limits: Limits, share: float = 1.0, until: float = NEVER, *, full: bool = True) -> None:
+    def __init__(
+        self, limits: Limits, share: float = 1.0, until: float = NEVER, *, full: bool = True
+    ) -> None:
         requests, tokens = limits.requests_per_minute, limits.tokens_per_minute
         self.requests = Bucket(requests, share, full=full) if requests else None
         self.tokens = Bucket(tokens, share, full=full) if tokens else None

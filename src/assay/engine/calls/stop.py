@@ -39,7 +39,9 @@ async def finish(workers: list[asyncio.Task[None]], stop: Stop, grace: float) ->
     pending: set[asyncio.Future[None]] = set(workers)
     try:
         while pending and not stop.requested:
-            done, pending = await asyncio.wait({*pending, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            done, pending = await asyncio.wait(
+                {*pending, stopped}, return_when=asyncio.FIRST_COMPLETED
+            )
             pending.discard(stopped)
             _raise_first(done - {stopped})
         if pending:

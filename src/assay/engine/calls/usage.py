@@ -55,7 +55,10 @@ def usage_of_calls(log: Log, owners: Iterable[str]) -> dict[str, dict[str, Any]]
     by_owner: dict[str, dict[str, Usage]] = {}
     for _, call in read_rows(log, _UsedCall):
         if call.owner in wanted:
-            _add(by_owner.setdefault(call.owner, {}).setdefault(call.model_name, Usage()), call.completion)
+            _add(
+                by_owner.setdefault(call.owner, {}).setdefault(call.model_name, Usage()),
+                call.completion,
+            )
     return msgspec.to_builtins(by_owner)
 
 

@@ -16,7 +16,9 @@ from assay.store.shared.objects import Objects
 from assay.store.shared.segments import ClosedError, Segments
 
 GROUP = 256  # rows that a dead worker may take with it,
-CHEAP = 1 << 14  # or this many bytes for each: of labels, which are quick to make again; calls to judges are rows
+CHEAP = (
+    1 << 14
+)  # or this many bytes for each: of labels, which are quick to make again; calls to judges are rows
 SECONDS = 1.0  # that a row waits for others
 
 
@@ -28,7 +30,9 @@ class Committer:
     """Sends lines to the root from a thread of its own, so that the engine does not wait for the network unless a whole
     group is on its way. An error is raised by the next `add` or `flush`."""
 
-    def __init__(self, order: Sequence[Segments], group: int = GROUP, seconds: float = SECONDS) -> None:
+    def __init__(
+        self, order: Sequence[Segments], group: int = GROUP, seconds: float = SECONDS
+    ) -> None:
         self._order = order
         self._group = group
         self._seconds = seconds
@@ -56,7 +60,9 @@ class Committer:
                 self._oldest = time.monotonic()
             self._waiting.setdefault(segments, []).append(lines)
             self._rows += max(1, len(lines) // CHEAP) if cheap else lines.count(b"\n")
-            if is_first or self._rows >= self._group // 2:  # to wake a thread costs as much as a row
+            if (
+                is_first or self._rows >= self._group // 2
+            ):  # to wake a thread costs as much as a row
                 self._changed.notify_all()
 
     def flush(self) -> None:
@@ -87,7 +93,9 @@ class Committer:
                 for segments in filter(groups.__contains__, self._order):
                     segments.commit(b"".join(groups[segments]))
                     if segments.contested:
-                        raise TakenOver("another worker has taken this shard over", where=segments.prefix)
+                        raise TakenOver(
+                            "another worker has taken this shard over", where=segments.prefix
+                        )
             except Exception as error:
                 with self._changed:
                     self._error = error
@@ -132,7 +140,11 @@ class CommittedLog(FileLog):
 
     def replace(self, lines: Iterable[bytes]) -> None:
         fix = "run the same command with one process: it sets bad rows aside, and makes the folder whole"
-        raise StoreError("rows of this shard cannot be read, or are there twice", where=self._segments.prefix, fix=fix)
+        raise StoreError(
+            "rows of this shard cannot be read, or are there twice",
+            where=self._segments.prefix,
+            fix=fix,
+        )
 
     def sync(self) -> None:
         """The root keeps the rows; this file ends with the worker."""
@@ -141,7 +153,9 @@ class CommittedLog(FileLog):
 class ShardStore(View):
     """An experiment folder for one shard; what is appended goes to the root."""
 
-    def __init__(self, folder: Path, id: str, objects: Objects, generation: Generation, shard: int) -> None:
+    def __init__(
+        self, folder: Path, id: str, objects: Objects, generation: Generation, shard: int
+    ) -> None:
         super().__init__(folder)
         self.id = id
         self._segments = {stem: generation.segments(objects, stem, shard) for stem in STEMS}
@@ -173,6 +187,8 @@ class ShardStore(View):
             content.update(block)
             count += block.count(b"\n")
         log.sync()
-        manifest = Manifest(kind="dataset", id=id, complete=True, digest=content.hexdigest(), planned=count)
+        manifest = Manifest(
+            kind="dataset", id=id, complete=True, digest=content.hexdigest(), planned=count
+        )
         self.put_manifest(manifest)
         return count

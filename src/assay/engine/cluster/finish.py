@@ -24,7 +24,9 @@ Parts = list[dict[str, Manifest]]
 _LOOKS = 10
 
 
-async def finish(root: Root, generation: Generation, experiment: Experiment, bound: Bound) -> Result:
+async def finish(
+    root: Root, generation: Generation, experiment: Experiment, bound: Bound
+) -> Result:
     """What one process would have left behind: manifests over all rows, metrics, and why rows failed."""
     result = Result(folder=root.place, notes=experiment.progress.notes)
     measured = plan_digest({"metrics": [metric.plan() for metric in bound.metrics]})
@@ -45,13 +47,22 @@ async def finish(root: Root, generation: Generation, experiment: Experiment, bou
 
 
 async def _make(
-    root: Root, generation: Generation, experiment: Experiment, bound: Bound, result: Result, measured: str
+    root: Root,
+    generation: Generation,
+    experiment: Experiment,
+    bound: Bound,
+    result: Result,
+    measured: str,
 ) -> bool:
     """Whether this process has made manifests and metrics; False if they exist."""
     if _is_whole(root, generation, measured):
         return False
-    contents = root.objects.read_many(generation.finished(shard) for shard in range(generation.shards))
-    parts = [msgspec.json.decode(content or b"{}", type=dict[str, Manifest]) for content in contents]
+    contents = root.objects.read_many(
+        generation.finished(shard) for shard in range(generation.shards)
+    )
+    parts = [
+        msgspec.json.decode(content or b"{}", type=dict[str, Manifest]) for content in contents
+    ]
     with Patient(experiment.store.lock(experiment.responses.kind, experiment.id)):
         if _is_whole(root, generation, measured):
             return False
@@ -71,7 +82,9 @@ async def _make(
         counts: Counter[str] = Counter()
         for manifest in filter(None, (result.run, result.evaluation)):
             counts.update(manifest.counts)
-        root.objects.write(generation.whole, msgspec.json.encode(Whole(counts=counts, metrics=measured)))
+        root.objects.write(
+            generation.whole, msgspec.json.encode(Whole(counts=counts, metrics=measured))
+        )
     return True
 
 
@@ -92,10 +105,16 @@ async def _comes(root: Root, generation: Generation, measured: str) -> bool:
 def _read(experiment: Experiment, bound: Bound, result: Result) -> None:
     """The result as another process, or an earlier one, has stored it."""
     result.run = (
-        experiment.store.manifest("run", experiment.id) if experiment.responses.makes_rows(experiment) else None
+        experiment.store.manifest("run", experiment.id)
+        if experiment.responses.makes_rows(experiment)
+        else None
     )
-    result.evaluation = experiment.store.manifest("evaluation", experiment.id) if bound.scorers else None
-    result.metrics = AggregationRepository(experiment.store).metrics(experiment.id) if bound.metrics else []
+    result.evaluation = (
+        experiment.store.manifest("evaluation", experiment.id) if bound.scorers else None
+    )
+    result.metrics = (
+        AggregationRepository(experiment.store).metrics(experiment.id) if bound.metrics else []
+    )
 
 
 def _cores() -> int:
@@ -109,7 +128,9 @@ def _close_run(experiment: Experiment, bound: Bound, parts: Parts) -> Manifest:
     shards = [part["run"] for part in parts]
     _add_up(manifest, shards)
     manifest.complete = manifest.present == manifest.planned
-    manifest.metadata["rate"] = sum(shard.metadata.get("rate", 0.0) for shard in shards) / max(1, len(shards))
+    manifest.metadata["rate"] = sum(shard.metadata.get("rate", 0.0) for shard in shards) / max(
+        1, len(shards)
+    )
     close_artefact(experiment.store, manifest, (task.name for task in bound.tasks))
     return manifest
 

@@ -31,7 +31,10 @@ from assay.store.shared.generations import BASE, Generation, begin, close, compa
 _PER_WORKER = 4  # shards: so that one that is slow, or dies, leaves little to the others
 _CHOSEN = ("mode", "models", "limit", "num_samples", "max_concurrency", "max_error_rate")
 _ATTEMPTS = 5
-_STOPPED = (Interrupted, RunFailed)  # as asked, or nothing was left to do; `finish` looks at the share of errors
+_STOPPED = (
+    Interrupted,
+    RunFailed,
+)  # as asked, or nothing was left to do; `finish` looks at the share of errors
 
 
 async def open_generation(
@@ -40,7 +43,10 @@ async def open_generation(
     """The generation that has this experiment's plan: the one under way, or a new one, for which existing rows are
     settled as a run by one process would: what is no longer planned is set aside, what failed is tried again."""
     if experiment.config.objects:
-        raise UserError("functions of this process cannot travel to workers", fix="put them into a file, and name it")
+        raise UserError(
+            "functions of this process cannot travel to workers",
+            fix="put them into a file, and name it",
+        )
     for attempt in range(_ATTEMPTS):
         try:
             generation = await _open(root, experiment, bound, workers, paths)
@@ -51,7 +57,11 @@ async def open_generation(
         if generation is not None:
             return generation
         root.update()
-    raise StoreError("other processes begin plans here, again and again", where=root.place, fix="run one at a time")
+    raise StoreError(
+        "other processes begin plans here, again and again",
+        where=root.place,
+        fix="run one at a time",
+    )
 
 
 async def _open(
@@ -61,7 +71,9 @@ async def _open(
     last = root.generation()
     if last is not None and last.shards and is_open(root.objects, last):
         plan = _plan(experiment, bound)
-        budget = resolved(experiment.config).get("budget")  # workers read it there, also one that was raised
+        budget = resolved(experiment.config).get(
+            "budget"
+        )  # workers read it there, also one that was raised
         same = last.config.get("budget") == budget and last.digest == plan_digest(plan)
         if same and not _is_over(root, experiment, last):
             return last
@@ -74,7 +86,9 @@ async def _open(
             if before is None or before.number != last.number:
                 return None
             close(root.objects, last)
-        root.update(own=True)  # what was committed until now; another process cannot disturb the copy any more
+        root.update(
+            own=True
+        )  # what was committed until now; another process cannot disturb the copy any more
         if last is not None and last.shards:
             compact(root.folder, last)
         dataset = await _settle(experiment, bound)
@@ -89,15 +103,25 @@ async def _open(
             digest=plan_digest(plan),
             plan=plan,
             config=_vouched(experiment),
-            options={name: value for name in _CHOSEN if (value := getattr(experiment.options, name))},
+            options={
+                name: value for name in _CHOSEN if (value := getattr(experiment.options, name))
+            },
             paths=list(paths),
             files=ship(experiment, root.objects),
             versions={"assay": version("assay"), "python": platform.python_version()},
-            base={name: (root.folder / name).stat().st_size for name in BASE if (root.folder / name).exists()},
+            base={
+                name: (root.folder / name).stat().st_size
+                for name in BASE
+                if (root.folder / name).exists()
+            },
             created=time.time(),
         )
         # An opener on another machine may have put its files in place of these before it came too late.
-        return generation if begin(root.objects, generation) and is_open(root.objects, generation) else None
+        return (
+            generation
+            if begin(root.objects, generation) and is_open(root.objects, generation)
+            else None
+        )
 
 
 def _plan(experiment: Experiment, bound: Bound) -> dict[str, Any]:

@@ -37,7 +37,9 @@ def run_of(config: Config, options: Mapping[str, Any]) -> Experiment:
     return experiment
 
 
-def _experiment(config: Config, options: dict[str, Any], locked: bool | str | Path | None) -> Experiment:
+def _experiment(
+    config: Config, options: dict[str, Any], locked: bool | str | Path | None
+) -> Experiment:
     """`locked`: held to its lock, the one beside the config or in this file."""
     if not locked:
         return Experiment(config, Options(**options))
@@ -47,7 +49,9 @@ def _experiment(config: Config, options: dict[str, Any], locked: bool | str | Pa
 
 
 def evaluation_of(
-    paths: str | Path | Sequence[str | Path], config: ConfigSource | None, options: Mapping[str, Any]
+    paths: str | Path | Sequence[str | Path],
+    config: ConfigSource | None,
+    options: Mapping[str, Any],
 ) -> Experiment:
     """The evaluation of existing responses; options as those of `run_of` and `evaluate`."""
     where, own = _parted(options)
@@ -63,7 +67,9 @@ def evaluation_of(
         raise UserError(what, fix="leave out --budget, or the workers")
     if not place:
         fix = "name a folder with -o"
-        raise UserError(f"it is not clear where the evaluations of {len(listed)} sources should go", fix=fix)
+        raise UserError(
+            f"it is not clear where the evaluations of {len(listed)} sources should go", fix=fix
+        )
     root = Root(place)
     own["output_dir"] = str(root.folder)
     experiment = evaluate(listed, config, **own)
@@ -73,7 +79,9 @@ def evaluation_of(
 
 
 def aggregation_of(
-    paths: str | Path | Sequence[str | Path], config: ConfigSource | None, options: Mapping[str, Any]
+    paths: str | Path | Sequence[str | Path],
+    config: ConfigSource | None,
+    options: Mapping[str, Any],
 ) -> Experiment:
     """Metrics over existing evaluations; options as those of `aggregate`, and `on`."""
     own = {**options}
@@ -83,16 +91,23 @@ def aggregation_of(
         from assay.engine.cluster.engines.ray import aggregate_on_ray
 
         listed = [str(path) for path in ([paths] if isinstance(paths, (str, Path)) else paths)]
-        experiment.by_workers = lambda one, _: asyncio.to_thread(aggregate_on_ray, listed, one, own.get("output_dir"))
+        experiment.by_workers = lambda one, _: asyncio.to_thread(
+            aggregate_on_ray, listed, one, own.get("output_dir")
+        )
     return experiment
 
 
 def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     if is_foreign(place := options.get("output_dir") or ""):
-        raise UserError(f"rows cannot be kept at {str(place)!r}", fix="give a folder, or s3://, gs:// or az://")
+        raise UserError(
+            f"rows cannot be kept at {str(place)!r}", fix="give a folder, or s3://, gs:// or az://"
+        )
     where = {word: options[word] for word in _WHERE if options.get(word) or options.get(word) == 0}
     if "shard" in where and len(where) > 1:
-        raise UserError("a shard is for one of many processes, and cannot start workers", fix="leave out --shard")
+        raise UserError(
+            "a shard is for one of many processes, and cannot start workers",
+            fix="leave out --shard",
+        )
     if "shard" in where:
         where["shard"] = _shard(where["shard"])
     return where, {word: value for word, value in options.items() if word not in _WHERE}

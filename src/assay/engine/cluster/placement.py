@@ -47,14 +47,20 @@ class Placement:
         async with AsyncExitStack() as stack:
             bound = bind(experiment, stack)
             workers = await self._count(experiment.config)
-            generation = await open_generation(self.root, experiment, bound, workers or _UNKNOWN, self.paths)
+            generation = await open_generation(
+                self.root, experiment, bound, workers or _UNKNOWN, self.paths
+            )
             if self.root.whole(generation) is not None:
                 return await finish(self.root, generation, experiment, bound)
             if self.workers == 0:
-                experiment.progress.note(f"the plan has {generation.shards} shards: assay worker {self.root.place}")
+                experiment.progress.note(
+                    f"the plan has {generation.shards} shards: assay worker {self.root.place}"
+                )
                 return Result(folder=self.root.place, notes=experiment.progress.notes)
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="assay-worker-")))
-            worker = partial(Worker, self.root, generation, experiment, bound, folder, self.shard, stop)
+            worker = partial(
+                Worker, self.root, generation, experiment, bound, folder, self.shard, stop
+            )
             if self.on or (workers > 1 and self.shard is None):
                 worked = await self._with_others(workers, worker(shown=False), stop)
                 if worked is not None and worked.result is not None:
@@ -67,7 +73,9 @@ class Placement:
             return worked.result
         _until_asked(stop)
         left = len(self.root.unfinished(generation))
-        experiment.progress.note(f"{left} of {generation.shards} shards are in the hands of other workers")
+        experiment.progress.note(
+            f"{left} of {generation.shards} shards are in the hands of other workers"
+        )
         return Result(folder=self.root.place, notes=experiment.progress.notes)
 
     async def _count(self, config: Config) -> int:
@@ -82,15 +90,26 @@ class Placement:
 
     async def _with_others(self, workers: int, own: Worker, stop: Stop | None) -> Worked | None:
         """Have this many workers, and wait for them. On this machine this process is one of them."""
-        generation, experiment, planned = own.generation, own.experiment, _planned(own.experiment, own.bound)
+        generation, experiment, planned = (
+            own.generation,
+            own.experiment,
+            _planned(own.experiment, own.bound),
+        )
         following = asyncio.create_task(follow(self.root, generation, experiment.progress, planned))
         try:
             if not self.on:
-                return await run_processes(self.root, workers - 1, experiment.progress, stop, own.work)
+                return await run_processes(
+                    self.root, workers - 1, experiment.progress, stop, own.work
+                )
             from assay.engine.cluster.engines.ray import run_on_ray
 
-            engine, names = experiment.config.on and experiment.config.on.ray, variables(generation.config)
-            await asyncio.to_thread(run_on_ray, self.root.place, workers, engine, names=names, stop=stop)
+            engine, names = (
+                experiment.config.on and experiment.config.on.ray,
+                variables(generation.config),
+            )
+            await asyncio.to_thread(
+                run_on_ray, self.root.place, workers, engine, names=names, stop=stop
+            )
         finally:
             following.cancel()
 
@@ -104,9 +123,17 @@ def _planned(experiment: Experiment, bound: Bound) -> Lanes:
     """The rows of the whole, where that is what runs now."""
     manifest = experiment.store.manifest("run", experiment.id)
     options = experiment.options
-    if manifest is None or not manifest.planned or options.limit is not None or options.models or options.num_samples:
+    if (
+        manifest is None
+        or not manifest.planned
+        or options.limit is not None
+        or options.models
+        or options.num_samples
+    ):
         return {}
-    lanes: Lanes = {("evaluate", each.name): manifest.planned for each in bound.scorers if not each.of_several}
+    lanes: Lanes = {
+        ("evaluate", each.name): manifest.planned for each in bound.scorers if not each.of_several
+    }
     for task in bound.tasks:
         lane = "run", task.lane or task.name
         lanes[lane] = lanes.get(lane, 0) + manifest.planned // len(bound.tasks)

@@ -38,7 +38,9 @@ class Whole(msgspec.Struct, kw_only=True):
     metrics: str = ""
 
 
-_AS_OF = re.compile(r"\n\{# images as of \d+ #\}$")  # in prompts whose images items name: keys hold their bytes
+_AS_OF = re.compile(
+    r"\n\{# images as of \d+ #\}$"
+)  # in prompts whose images items name: keys hold their bytes
 
 
 class Root:
@@ -83,19 +85,29 @@ class Root:
     def unfinished(self, generation: Generation) -> list[int]:
         """The shards that are not finished, by a listing, which may be stale; the last ones are looked up."""
         names = {entry.name for entry in self.objects.names(f"shards/{generation.number}/")}
-        shards = [shard for shard in range(generation.shards) if generation.finished(shard) not in names]
+        shards = [
+            shard for shard in range(generation.shards) if generation.finished(shard) not in names
+        ]
         if len(shards) > _FEW:
             return shards
         return [shard for shard in shards if self.objects.read(generation.finished(shard)) is None]
 
 
-def experiment_of(root: Root, generation: Generation, folder: Path, environ: Mapping[str, str] | None) -> Experiment:
+def experiment_of(
+    root: Root, generation: Generation, folder: Path, environ: Mapping[str, str] | None
+) -> Experiment:
     """The experiment as a generation describes it; `folder` is this worker's own."""
     write_file(folder / CONFIG, to_yaml(generation.config).encode())
-    data = localised(generation.config, materialise(generation.files, root.objects, folder / "files"))
+    data = localised(
+        generation.config, materialise(generation.files, root.objects, folder / "files")
+    )
     items = root.folder / ROWS_FILE["dataset"]
     if data.get("dataset") and items.exists():  # where the dataset came from may be elsewhere
-        data["dataset"] = {"type": "jsonl", "path": str(items), "media": data["dataset"].get("media", "")}
+        data["dataset"] = {
+            "type": "jsonl",
+            "path": str(items),
+            "media": data["dataset"].get("media", ""),
+        }
     config = load(data, need=generation.verb or "run")
     is_trusted(folder, config, _ACTING)
     options: dict[str, Any] = {**generation.options, "output_dir": str(root.folder)}
@@ -123,7 +135,9 @@ def refuse_differences(generation: Generation, plan: dict[str, Any], where: str)
     """Refuse to work on a plan that is not the generation's, and name what differs."""
     if plan_digest(plan) == generation.digest:
         return
-    differences = [f"{what}: {', '.join(names)}" for what, names in _differences(generation.plan, plan).items()]
+    differences = [
+        f"{what}: {', '.join(names)}" for what, names in _differences(generation.plan, plan).items()
+    ]
     raise UserError(
         f"this process does not have the plan that is under way here; different are {'; '.join(differences)}",
         where=where,

@@ -42,7 +42,11 @@ class Places:
     def among_first(self, shard: int, count: int) -> int:
         """How many rows of a shard are among the first of the log."""
         beyond = next(islice(self.log.scan(), count, None), None)
-        return len(self._places[shard]) if beyond is None else bisect_left(self._places[shard], beyond[0])
+        return (
+            len(self._places[shard])
+            if beyond is None
+            else bisect_left(self._places[shard], beyond[0])
+        )
 
 
 class ShardLog:
@@ -54,7 +58,9 @@ class ShardLog:
 
     def scan(self) -> Iterator[tuple[int, bytes]]:
         log = self._log
-        found = log.read_many(self._places) if isinstance(log, FileLog) else map(log.read, self._places)
+        found = (
+            log.read_many(self._places) if isinstance(log, FileLog) else map(log.read, self._places)
+        )
         return zip(self._places, found, strict=True)
 
     def blocks(self) -> Iterator[bytes]:

@@ -27,7 +27,19 @@ from assay.store.shared.objects import Objects
 LARGEST = 256 << 20  # bytes of a file that travels; a larger one must be on every machine
 MOST_FILES = 2000  # of a graph's folder
 STAYS = "="  # how the entry of a file begins that does not travel; without a digest it only has to exist
-_TEXTS = (".py", ".yaml", ".yml", ".json", ".jsonl", ".txt", ".md", ".j2", ".jinja", ".jinja2", ".prompt")
+_TEXTS = (
+    ".py",
+    ".yaml",
+    ".yml",
+    ".json",
+    ".jsonl",
+    ".txt",
+    ".md",
+    ".j2",
+    ".jinja",
+    ".jinja2",
+    ".prompt",
+)
 _VARIABLE = re.compile(r"(?<!\$)\$\{([A-Za-z_][A-Za-z0-9_]*)")
 
 
@@ -39,7 +51,9 @@ class _Place(NamedTuple):
 
     @property
     def text(self) -> str:
-        value = self.holder.get(self.key) if isinstance(self.holder, dict) else self.holder[self.key]
+        value = (
+            self.holder.get(self.key) if isinstance(self.holder, dict) else self.holder[self.key]
+        )
         return value if isinstance(value, str) else ""
 
 
@@ -55,7 +69,9 @@ def ship(experiment: Experiment, objects: Objects) -> dict[str, str]:
         shipped[path] = blake2b(content, digest_size=16).hexdigest()
         objects.create(_object(shipped[path]), content)
     for text in sorted(set(_staying(data)) - shipped.keys()):
-        shipped[text] = STAYS + (_digest(text) if os.path.isfile(text) and os.path.getsize(text) <= LARGEST else "")
+        shipped[text] = STAYS + (
+            _digest(text) if os.path.isfile(text) and os.path.getsize(text) <= LARGEST else ""
+        )
     return shipped
 
 
@@ -70,7 +86,11 @@ def materialise(files: Mapping[str, str], objects: Objects, folder: Path) -> dic
             missing = True
             if entry.startswith(STAYS):
                 what = f"{path!r} is not on this machine, and cannot travel with the plan"
-                problems.append(UserError(what, where=_machine(), fix="put it there, or where all machines see it"))
+                problems.append(
+                    UserError(
+                        what, where=_machine(), fix="put it there, or where all machines see it"
+                    )
+                )
         elif digest and (not os.path.isfile(path) or _digest(path) != digest):
             what = f"{path!r} is not the file that the plan was made with"
             fix = "put the plan's version there, or run the config again: that makes a new plan"
@@ -99,7 +119,9 @@ def localised(data: Mapping[str, Any], paths: Mapping[str, str]) -> dict[str, An
 
 def variables(config: Mapping[str, Any]) -> list[str]:
     """The names of the variables that hold the secrets of the models of a config, as a plan has it."""
-    return sorted({name for text in _texts(config.get("models")) for name in _VARIABLE.findall(text)})
+    return sorted(
+        {name for text in _texts(config.get("models")) for name in _VARIABLE.findall(text)}
+    )
 
 
 # ---- where a config names files
@@ -114,7 +136,10 @@ def _places(data: dict[str, Any]) -> Iterator[_Place]:
         yield from (_Place(entry.get("params", {}), key) for key in ("prompt", "decide", "labels"))
     for entry in data.get("models") or ():
         params = entry.get("params", {})
-        yield from (_Place(entry, "type"), *([] if entry.get("type") == "record" else [_Place(params, "path")]))
+        yield from (
+            _Place(entry, "type"),
+            *([] if entry.get("type") == "record" else [_Place(params, "path")]),
+        )
         if isinstance(params.get("of"), dict):
             yield from (_Place(params["of"], key) for key in ("type", "path"))
     for few_shot in filter(None, (prompt.get("few_shot") for prompt in data.get("prompts") or ())):
@@ -125,7 +150,11 @@ def _places(data: dict[str, Any]) -> Iterator[_Place]:
 
 def _paths(dataset: dict[str, Any]) -> Iterator[_Place]:
     paths = dataset.get("path")
-    yield from (_Place(paths, n) for n in range(len(paths))) if isinstance(paths, list) else [_Place(dataset, "path")]
+    yield from (
+        (_Place(paths, n) for n in range(len(paths)))
+        if isinstance(paths, list)
+        else [_Place(dataset, "path")]
+    )
 
 
 def _staying(data: Mapping[str, Any]) -> Iterator[str]:
@@ -142,12 +171,20 @@ def _staying(data: Mapping[str, Any]) -> Iterator[str]:
             yield os.path.dirname(path.partition("{")[0]) if "{" in path else path
     for part in ("tasks", "evaluation_methods", "metrics"):
         texts = _texts([entry.get("params", {}) for entry in data.get(part) or ()])
-        yield from (text for text in texts if os.path.isabs(text) and "\0" not in text and os.path.isfile(text))
+        yield from (
+            text
+            for text in texts
+            if os.path.isabs(text) and "\0" not in text and os.path.isfile(text)
+        )
 
 
 def _images(template: Mapping[str, Any]) -> Iterator[str]:
     for content in (turn.get("content") for turn in template.get("messages") or ()):
-        yield from (part["path"] for part in content if "path" in part) if isinstance(content, list) else ()
+        yield from (
+            (part["path"] for part in content if "path" in part)
+            if isinstance(content, list)
+            else ()
+        )
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -175,7 +212,11 @@ def _files(text: str) -> Iterable[str]:
         return [rows] if os.path.isfile(rows) else []
     if os.path.isfile(path):
         return [path]
-    return [file for file in glob.glob(path, recursive=True) if os.path.isfile(file)] if glob.has_magic(path) else []
+    return (
+        [file for file in glob.glob(path, recursive=True) if os.path.isfile(file)]
+        if glob.has_magic(path)
+        else []
+    )
 
 
 def _code(path: str) -> list[str]:
@@ -183,17 +224,23 @@ def _code(path: str) -> list[str]:
     real = os.path.realpath(path)
     if os.path.basename(real) != os.path.basename(path):
         fix = f"name {os.path.basename(real)!r} in the config"
-        raise UserError(f"{path!r} is a link to a file of another name, and cannot travel with the plan", fix=fix)
+        raise UserError(
+            f"{path!r} is a link to a file of another name, and cannot travel with the plan",
+            fix=fix,
+        )
     folder, outer = os.path.dirname(path), os.path.dirname(real)
     return [
-        os.path.normpath(os.path.join(folder, os.path.relpath(file, outer))) for file in usercode.sources(Path(real))
+        os.path.normpath(os.path.join(folder, os.path.relpath(file, outer)))
+        for file in usercode.sources(Path(real))
     ]
 
 
 def _graph(file: Path) -> list[str]:
     """The texts and code below the folder that holds `tasks/`, or below the graph's own."""
     folder = next((parent for parent in file.parents if parent.name == "tasks"), file.parent)
-    files = [str(path) for path in sorted(folder.rglob("*")) if path.suffix in _TEXTS and path.is_file()]
+    files = [
+        str(path) for path in sorted(folder.rglob("*")) if path.suffix in _TEXTS and path.is_file()
+    ]
     if len(files) > MOST_FILES:
         what = f"{folder} has {len(files):,} files, and more than {MOST_FILES:,} do not travel with a plan"
         raise UserError(what, fix="put the graph's task into a folder of its own")
@@ -204,14 +251,20 @@ def _covers(text: str, path: str) -> bool:
     """Whether a text of a config means this file, among others."""
     if not os.path.isabs(text):
         return False
-    return text == path or path.startswith(f"{text}/") or (glob.has_magic(text) and fnmatch(path, text))
+    return (
+        text == path
+        or path.startswith(f"{text}/")
+        or (glob.has_magic(text) and fnmatch(path, text))
+    )
 
 
 def _written(digest: str, objects: Objects, path: Path) -> str:
     content = objects.read(_object(digest))
     if content is None or blake2b(content, digest_size=16).hexdigest() != digest:
         what = "a file of the plan is missing or damaged"
-        raise StoreError(what, where=f"{objects.address}/{_object(digest)}", fix="run the config again")
+        raise StoreError(
+            what, where=f"{objects.address}/{_object(digest)}", fix="run the config again"
+        )
     write_file(path, content)
     return str(path)
 

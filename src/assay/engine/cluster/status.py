@@ -49,14 +49,21 @@ class WorkerStatus(msgspec.Struct, kw_only=True):
     committed: dict[str, int] = {}
 
 
-def worker_status(progress: Progress, shards: Sequence[int], before: WorkerStatus | None = None) -> WorkerStatus:
+def worker_status(
+    progress: Progress, shards: Sequence[int], before: WorkerStatus | None = None
+) -> WorkerStatus:
     """What a worker's progress in its shards comes to; `before` is what the shards before came to."""
     before = before or WorkerStatus()
     under_way = progress.of(progress.step)
     everything = [*progress.lanes.values()]
     waiting = {lane.name: why for lane in everything if (why := lane.waiting())}
-    steps = {step: {lane.name: _status(lane) for lane in progress.of(step)} for step in ("run", "evaluate")}
-    makers = steps["run"] or {lane.name: _status(lane) for lane in progress.of("evaluate") if not lane.calls}
+    steps = {
+        step: {lane.name: _status(lane) for lane in progress.of(step)}
+        for step in ("run", "evaluate")
+    }
+    makers = steps["run"] or {
+        lane.name: _status(lane) for lane in progress.of("evaluate") if not lane.calls
+    }
     lanes = {step: sum_lanes([before.lanes.get(step, {}), steps[step]]) for step in steps}
     costs = [before.cost, *(None if lane.unpriced else lane.cost for lane in everything)]
     return WorkerStatus(
@@ -97,7 +104,9 @@ def sum_lanes(several: Iterable[Mapping[str, LaneStatus]]) -> dict[str, LaneStat
             sum_ = lanes.setdefault(name, LaneStatus(total=0))
             if lane == LaneStatus():  # of a shard without items
                 continue
-            sum_.total = None if lane.total is None or sum_.total is None else sum_.total + lane.total
+            sum_.total = (
+                None if lane.total is None or sum_.total is None else sum_.total + lane.total
+            )
             for field in ("present", "done", "errors", "retries", "tokens"):
                 setattr(sum_, field, getattr(sum_, field) + getattr(lane, field))
             sum_.cost = None if lane.cost is None or sum_.cost is None else sum_.cost + lane.cost
@@ -135,9 +144,12 @@ def show(workers: Sequence[WorkerStatus], progress: Progress) -> None:
             before = progress.lanes.get((step, name))
             started = before.started if before else time.monotonic()
             counts = {
-                field: getattr(lane, field) for field in ("total", "done", "present", "errors", "retries", "tokens")
+                field: getattr(lane, field)
+                for field in ("total", "done", "present", "errors", "retries", "tokens")
             }
-            shown = LaneProgress(name, **counts, cost=lane.cost or 0.0, unpriced=lane.cost is None, started=started)
+            shown = LaneProgress(
+                name, **counts, cost=lane.cost or 0.0, unpriced=lane.cost is None, started=started
+            )
             lanes[step, name] = shown
     progress.lanes = lanes
     progress.step = next((worker.step for worker in workers if worker.step), progress.step)

@@ -64,13 +64,17 @@ async def work(
     generation = root.generation()
     if generation is None or not generation.shards:
         what = "there is no plan to work on"
-        raise UserError(what, where=root.place, fix=f"assay run CONFIG -o {root.place} --workers 0 begins one")
+        raise UserError(
+            what, where=root.place, fix=f"assay run CONFIG -o {root.place} --workers 0 begins one"
+        )
     with TemporaryDirectory(prefix="assay-worker-") as folder:
         experiment = experiment_of(root, generation, Path(folder), environ)
         experiment.progress = progress or experiment.progress
         async with AsyncExitStack() as stack:
             bound = bind(experiment, stack)
-            return await Worker(root, generation, experiment, bound, Path(folder), shard, stop, name).work()
+            return await Worker(
+                root, generation, experiment, bound, Path(folder), shard, stop, name
+            ).work()
 
 
 def bind(experiment: Experiment, stack: AsyncExitStack) -> Bound:
@@ -105,7 +109,9 @@ class Worker:
         self.bound = bound
         self.folder = folder
         self.stop = stop or Stop()
-        self.display = experiment.progress if shown else Progress()  # that of the experiment may show all workers
+        self.display = (
+            experiment.progress if shown else Progress()
+        )  # that of the experiment may show all workers
         self.beat = new_beat(name)
         self.workers = generation.workers(root.objects)
         self.claims = Claims(root.objects, f"claims/{generation.number}/", self.workers)
@@ -124,7 +130,9 @@ class Worker:
         """Take shards until there is nothing left to take; then finish the whole, if it is whole."""
         async with AsyncExitStack() as stack:
             await self._prepare()
-            self.shares = shares_of(self.experiment, self.bound.models, self.generation, self.workers)
+            self.shares = shares_of(
+                self.experiment, self.bound.models, self.generation, self.workers
+            )
             await asyncio.to_thread(self.shares.join, self.beat)
             heart = threading.Event()
             beating = self._loop.run_in_executor(None, self._keep_beating, heart)
@@ -136,7 +144,9 @@ class Worker:
             if self.outdated:
                 raise ClosedError(self.root.place)
             if not self.root.unfinished(self.generation):
-                self.worked.result = await finish(self.root, self.generation, self.experiment, self.bound)
+                self.worked.result = await finish(
+                    self.root, self.generation, self.experiment, self.bound
+                )
         return self.worked
 
     async def _prepare(self) -> None:
@@ -148,7 +158,9 @@ class Worker:
             async with AsyncExitStack() as stack:
                 with Patient(experiment.store.lock("evaluation", experiment.id)):
                     self.root.update(segments=False, own=True)
-                    await experiment.responses.make(experiment, bound, experiment.shared(bound.models, None), stack)
+                    await experiment.responses.make(
+                        experiment, bound, experiment.shared(bound.models, None), stack
+                    )
         dataset = experiment.store.manifest("dataset", experiment.id)
         refuse_differences(self.generation, plan_of(experiment, bound, dataset), self.root.place)
 
@@ -163,14 +175,24 @@ class Worker:
         pause = POLL
         while not self.stop.requested:
             left = self.root.unfinished(self.generation)
-            left.sort(key=lambda shard: (shard % parts != number - 1, (shard - start) % self.generation.shards))
+            left.sort(
+                key=lambda shard: (
+                    shard % parts != number - 1,
+                    (shard - start) % self.generation.shards,
+                )
+            )
             candidates = self.claims.candidates(left)
             for shard in candidates:
                 if self.claims.take(shard, self.beat.worker):
                     return shard
             holders = {self.claims.holder(shard) for shard in candidates}
-            beats = {holder: beat.count for holder in holders if (beat := self.workers.last(holder))}
-            if all(beats.get(holder, 0) > seen.setdefault(holder, beats.get(holder, 0)) for holder in holders):
+            beats = {
+                holder: beat.count for holder in holders if (beat := self.workers.last(holder))
+            }
+            if all(
+                beats.get(holder, 0) > seen.setdefault(holder, beats.get(holder, 0))
+                for holder in holders
+            ):
                 return None
             await asyncio.sleep(pause)
             pause = min(1.5 * pause, self.workers.lease / 3)
@@ -184,7 +206,9 @@ class Worker:
         self.stop.listen(self.shard_stop.request)
         experiment, bound = self.experiment, self.bound
         with TemporaryDirectory(dir=self.folder) as folder:
-            store = ShardStore(Path(folder), experiment.id, self.root.objects, self.generation, shard)
+            store = ShardStore(
+                Path(folder), experiment.id, self.root.objects, self.generation, shard
+            )
             self.committed = store.committed
             try:
                 store.fill(partial(self.parted.before, shard))
@@ -198,19 +222,30 @@ class Worker:
                 if bound.scorers:
                     parts["evaluation"] = await self._evaluate(store, shard, bound, shared)
                 await asyncio.to_thread(store.committer.flush)
-                self.root.objects.create(self.generation.finished(shard), msgspec.json.encode(parts))
+                self.root.objects.create(
+                    self.generation.finished(shard), msgspec.json.encode(parts)
+                )
                 self.worked.shards += 1
             except (Interrupted, BudgetError, RunFailed) as error:
-                if self.claims.holder(shard) == self.beat.worker:  # else it would only disturb who took over
+                if (
+                    self.claims.holder(shard) == self.beat.worker
+                ):  # else it would only disturb who took over
                     await asyncio.to_thread(store.committer.flush)
                 if not self.shard_stop.requested:
                     raise
-                if self.stop.requested and not self.outdated:  # lanes that were stopped say so in their own words
-                    raise Interrupted("stopped; every finished row is kept", fix="the same command resumes") from error
+                if (
+                    self.stop.requested and not self.outdated
+                ):  # lanes that were stopped say so in their own words
+                    raise Interrupted(
+                        "stopped; every finished row is kept", fix="the same command resumes"
+                    ) from error
             finally:
                 self.holding, self.committed = None, dict
                 await asyncio.to_thread(store.committer.close)
-                self.before, self.progress = worker_status(self.progress, [], self.before), Progress()
+                self.before, self.progress = (
+                    worker_status(self.progress, [], self.before),
+                    Progress(),
+                )
                 show([self.before], self.display)
 
     async def _run(self, store: ShardStore, bound: Bound, shared: Shared, items: int) -> Manifest:
@@ -229,14 +264,23 @@ class Worker:
         await asyncio.to_thread(store.committer.flush)
         return manifest
 
-    async def _evaluate(self, store: ShardStore, shard: int, bound: Bound, shared: Shared) -> Manifest:
+    async def _evaluate(
+        self, store: ShardStore, shard: int, bound: Bound, shared: Shared
+    ) -> Manifest:
         experiment, runs = self.experiment, self.experiment.responses.runs(self.experiment)
         if not bound.tasks:
             for run in runs:
-                rows = self.parted.places(f"run {run}", partial(experiment.store.log, "run", run)).of(shard)
+                rows = self.parted.places(
+                    f"run {run}", partial(experiment.store.log, "run", run)
+                ).of(shard)
                 store.show("run", run, rows, experiment.store.manifest("run", run))
         return await Evaluator(store, **shared).evaluate_async(
-            runs, bound.scorers, id=experiment.id, name=experiment.config.name, dataset=experiment.id, retry_errors=None
+            runs,
+            bound.scorers,
+            id=experiment.id,
+            name=experiment.config.name,
+            dataset=experiment.id,
+            retry_errors=None,
         )
 
     def _items(self, store: ShardStore, shard: int) -> int:
@@ -245,7 +289,9 @@ class Worker:
         if self.generation.verb == "run":
             places = self.parted.places(name)
         else:
-            places = self.parted.places(name, partial(experiment.store.log, "dataset", experiment.id))
+            places = self.parted.places(
+                name, partial(experiment.store.log, "dataset", experiment.id)
+            )
         count = store.put_items(experiment.id, places.of(shard).blocks())
         limit = experiment.options.limit
         return count if limit is None else places.among_first(shard, limit)
@@ -259,11 +305,17 @@ class Worker:
         pause = FOLLOWED
         try:
             while True:
-                with suppress(StoreError):  # the store is away for a while: committing tells if it stays so
+                with suppress(
+                    StoreError
+                ):  # the store is away for a while: committing tells if it stays so
                     self._live()
                 if ended.wait(min(pause, self.workers.lease / 3)):
                     return
-                pause = min(1.5 * pause, BEAT) if isinstance(self.root.objects, FolderObjects) else 1.5 * pause
+                pause = (
+                    min(1.5 * pause, BEAT)
+                    if isinstance(self.root.objects, FolderObjects)
+                    else 1.5 * pause
+                )
         except Exception:
             self._loop.call_soon_threadsafe(self.stop.request)
             raise
@@ -280,7 +332,9 @@ class Worker:
             self._loop.call_soon_threadsafe(self.stop.request)
 
     def _status(self) -> WorkerStatus:
-        told = worker_status(self.progress, [] if self.holding is None else [self.holding], self.before)
+        told = worker_status(
+            self.progress, [] if self.holding is None else [self.holding], self.before
+        )
         told.committed = self.committed()
         return told
 

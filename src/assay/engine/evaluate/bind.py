@@ -88,7 +88,11 @@ class BoundScorer(msgspec.Struct, kw_only=True, dict=True):
         if self.takes_context:
             keywords["context"] = context
         if self.form == "een":
-            row = msgspec.json.decode(case.lines[0]) if case.lines else msgspec.to_builtins(case.responses[0])
+            row = (
+                msgspec.json.decode(case.lines[0])
+                if case.lines
+                else msgspec.to_builtins(case.responses[0])
+            )
             keywords["inference_result"] = row
             return [case.responses[0].response, case.item.ground_truth], keywords
         if not self.takes_sides:
@@ -119,7 +123,9 @@ def bind_scorer(
     batch = int(marks.get("batch", 0))
     form = _form(function, called, batch, where)
     checked = registry.check_params(
-        registry.by_keyword(function, *_EEN_NAMES, "inference_result") if form == "een" else function,
+        registry.by_keyword(function, *_EEN_NAMES, "inference_result")
+        if form == "een"
+        else function,
         params or {},
         where=where,
         reserved=["context", "contexts"],
@@ -128,17 +134,24 @@ def bind_scorer(
     judges: dict[str, Any] = {}
     if marks.get("judge"):
         defaults = {name: p.default for name, p in called.items() if name in ("model", "prompt")}
-        checked = settle_judge({**defaults, **checked}, models or {}, helpers, base=base or Path(), where=where)
+        checked = settle_judge(
+            {**defaults, **checked}, models or {}, helpers, base=base or Path(), where=where
+        )
         judges = {each: dict((models or {})[each].identity) for each in checked["model"]}
     if check := marks.get("check"):
-        check({**{each: p.default for each, p in registry.parameters(function).items()}, **checked}, where)
+        check(
+            {**{each: p.default for each, p in registry.parameters(function).items()}, **checked},
+            where,
+        )
     reads: Reads = marks.get("reads", "ground_truth" if form == "een" else "item")
     label = name or str(marks.get("name", getattr(function, "__name__", "scorer")))
     return BoundScorer(
         name=label,
         function=_een_call(function) if form == "een" else function,
         params=checked,
-        identity=digest("scorer", canonical((label, identity(function), checked, *([judges] if judges else [])))),
+        identity=digest(
+            "scorer", canonical((label, identity(function), checked, *([judges] if judges else [])))
+        ),
         form=form,
         mode=_mode(function, timeout),
         reads=reads,
@@ -160,14 +173,22 @@ def _mode(function: Callable[..., Any], timeout: float | None) -> Mode:
 
 
 def load_scorer(
-    type: str, *, path: str | None, module: str | None, function_name: str | None, base: Path, where: str = ""
+    type: str,
+    *,
+    path: str | None,
+    module: str | None,
+    function_name: str | None,
+    base: Path,
+    where: str = "",
 ) -> Callable[..., Any]:
     """The function that a config's evaluation method names."""
     if path is not None:
         return registry.load_function(path, function_name or type, base=base, where=where)
     if module is not None:
         return registry.scorer.get(f"{module}.{function_name or type}", base=base, where=where)
-    return registry.scorer.get(function_name if type == "custom" and function_name else type, base=base, where=where)
+    return registry.scorer.get(
+        function_name if type == "custom" and function_name else type, base=base, where=where
+    )
 
 
 def _given(form: Form, batch: int) -> int:
@@ -175,13 +196,21 @@ def _given(form: Form, batch: int) -> int:
     return {"een": 0, "match": 3, "together": 1, "item": 1 if batch else 2}[form]
 
 
-def _form(function: Callable[..., Any], called: Mapping[str, inspect.Parameter], batch: int, where: str) -> Form:
+def _form(
+    function: Callable[..., Any], called: Mapping[str, inspect.Parameter], batch: int, where: str
+) -> Form:
     if set(called) >= _EEN_NAMES:
         return "een"
     positional = [
-        p for p in called.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name != "context"
+        p
+        for p in called.values()
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name != "context"
     ]
-    if any(p.kind is p.VAR_POSITIONAL for p in called.values()) and len(positional) == 1 and not batch:
+    if (
+        any(p.kind is p.VAR_POSITIONAL for p in called.values())
+        and len(positional) == 1
+        and not batch
+    ):
         return "together"
     if len(positional) == (1 if batch else 2):
         return "item"
@@ -227,13 +256,17 @@ def is_pairwise(function: Callable[..., Any]) -> bool:
     return bool(getattr(function, "__assay__", {}).get("pairwise"))
 
 
-def bind_pairwise(function: Callable[..., Any], *, folder: Path, **binding: Unpack[Binding]) -> BoundScorer:
+def bind_pairwise(
+    function: Callable[..., Any], *, folder: Path, **binding: Unpack[Binding]
+) -> BoundScorer:
     """The decider that `decide` names, as a scorer of matches. Parameters that are not ours are the decider's own;
     `folder` is the experiment's, where labelling sessions leave their labels."""
     given = binding["params"]
     own = registry.parameters(function)
     settings = {name: p.default for name, p in own.items()}
-    settings |= registry.check_params(function, {name: value for name, value in given.items() if name in own})
+    settings |= registry.check_params(
+        function, {name: value for name, value in given.items() if name in own}
+    )
     rest = {name: value for name, value in given.items() if name not in own}
     if settings["decide"] == PEOPLE:
         bound = _people(binding["name"], rest, folder, binding["base"])
@@ -262,7 +295,9 @@ def _people(name: str, params: Mapping[str, Any], folder: Path, base: Path) -> B
     so that there is one seat."""
     unknown = [each for each in params if each != "labels"]
     if unknown:
-        raise UserError(f"people have no parameter {unknown[0]!r}", fix=registry.nearest(unknown[0], ["labels"]))
+        raise UserError(
+            f"people have no parameter {unknown[0]!r}", fix=registry.nearest(unknown[0], ["labels"])
+        )
     file = base / str(params["labels"]) if params.get("labels") else None
     return BoundScorer(
         name=name,

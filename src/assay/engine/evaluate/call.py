@@ -27,7 +27,10 @@ async def call_scorer(calls: list[Call], around: Surroundings, seed: int) -> lis
     elif scorer.mode == "inline" and scorer.form == "item" and not contexts:
         results = _inline(scorer, calls)
     else:
-        bound = [scorer.arguments(call.case, contexts[i] if contexts else None) for i, call in enumerate(calls)]
+        bound = [
+            scorer.arguments(call.case, contexts[i] if contexts else None)
+            for i, call in enumerate(calls)
+        ]
         results = await _each(scorer, bound, around)
     for _, error in results:
         if isinstance(error, (LaneError, BudgetError)):
@@ -77,7 +80,9 @@ def _context(call: Call, around: Surroundings, seed: int) -> RowContext:
     addresses = [f"{row.task}:{row.item_id}:{row.sample_index}" for row in call.case.responses]
     if call.players is not None:
         addresses += [*call.players, str(call.seat)]
-    owner = digest("scorer-owner", call.scorer.name.encode(), *(address.encode() for address in addresses))
+    owner = digest(
+        "scorer-owner", call.scorer.name.encode(), *(address.encode() for address in addresses)
+    )
     return RowContext(
         around,
         item_id=response.item_id,

@@ -42,7 +42,9 @@ def calls_of(
     for _, log in runs if single else ():
         known, problem, expected = Item(id=""), None, list[bytes]()
         for _, line, response in readable(log, decode, note):
-            if response.item_id != known.id or not expected:  # the samples of one item are mostly neighbours
+            if (
+                response.item_id != known.id or not expected
+            ):  # the samples of one item are mostly neighbours
                 item = items.get(response.item_id)
                 known = item or Item(id=response.item_id)
                 problem = None
@@ -60,14 +62,22 @@ def calls_of(
                 stripped = [(response.key, content_of(response, stripped=True))]
             for scorer, wanted in zip(single, expected, strict=True):
                 seen_answers = stripped if scorer.strips_reasoning else answers
-                yield Call(scorer, case, evaluation_key(scorer.identity, wanted, seen_answers, None), settled=settled)
+                yield Call(
+                    scorer,
+                    case,
+                    evaluation_key(scorer.identity, wanted, seen_answers, None),
+                    settled=settled,
+                )
 
 
 def failed(response: Response) -> Score:
     """The label of a response that holds no answer."""
     assert response.outcome != "ok"
     why = f": {response.error}" if response.error else ""
-    return Score(outcome=response.outcome, error=f"{UNANSWERED}{response.model_name!r} is {response.outcome}{why}")
+    return Score(
+        outcome=response.outcome,
+        error=f"{UNANSWERED}{response.model_name!r} is {response.outcome}{why}",
+    )
 
 
 def response_decoder() -> Callable[[bytes], Response]:
@@ -101,7 +111,9 @@ def readable(
             continue
         yield position, line, response
     if unreadable:
-        note(f"{unreadable} lines of the responses cannot be read and are not scored: run inference again")
+        note(
+            f"{unreadable} lines of the responses cannot be read and are not scored: run inference again"
+        )
 
 
 def content_of(response: Response, *, stripped: bool = False) -> bytes:

@@ -56,12 +56,20 @@ class Evaluator(Executor):
             manifest.metadata = {**(old.metadata if old else {}), **(metadata or {})}
             self.note_own_answers(manifest, scorers, runs)
             items = self.datasets.index(source)
-            return await EvaluationJob(self, manifest, items, runs, scorers).run(retry_errors, budget)
+            return await EvaluationJob(self, manifest, items, runs, scorers).run(
+                retry_errors, budget
+            )
 
     evaluate = blocking(evaluate_async)
 
     def describe(
-        self, runs: Sequence[str], scorers: Sequence[BoundScorer], *, id: str, dataset: str, budget: int | None = None
+        self,
+        runs: Sequence[str],
+        scorers: Sequence[BoundScorer],
+        *,
+        id: str,
+        dataset: str,
+        budget: int | None = None,
     ) -> tuple[Manifest, str]:
         """The manifest of an evaluation before it begins, and the id of its dataset."""
         check_scorers(runs, scorers)
@@ -71,7 +79,9 @@ class Evaluator(Executor):
             plan["matches"] = budget
         digest, now = plan_digest(plan), time.time()
         id = id or digest[:16]
-        return Manifest(kind="evaluation", id=id, started=now, digest=digest, plan=plan, inputs=inputs), source
+        return Manifest(
+            kind="evaluation", id=id, started=now, digest=digest, plan=plan, inputs=inputs
+        ), source
 
     def inputs(self, runs: Sequence[str], dataset: str) -> tuple[list[dict[str, Any]], str]:
         """What an evaluation of these runs is made from, and the id of its dataset."""
@@ -81,22 +91,37 @@ class Evaluator(Executor):
             manifest = self.store.manifest("run", run)
             segments = self.store.log("run", run).segments()
             if manifest is None and not segments:
-                raise UserError(f"there is no run {run!r}", fix=f"stored: {', '.join(self.store.ids('run'))}")
+                raise UserError(
+                    f"there is no run {run!r}", fix=f"stored: {', '.join(self.store.ids('run'))}"
+                )
             stats = [(segment.name, segment.size, segment.mtime_ns) for segment in segments]
-            entry = {"kind": "run", "id": run, "digest": manifest.digest if manifest else "", "rows": stats}
+            entry = {
+                "kind": "run",
+                "id": run,
+                "digest": manifest.digest if manifest else "",
+                "rows": stats,
+            }
             partial = partial_of([manifest])
             inputs.append({**entry, PARTIAL: partial} if partial else entry)
             if manifest is not None and not dataset:
-                sources.update((entry["id"], None) for entry in manifest.inputs if entry.get("kind") == "dataset")
+                sources.update(
+                    (entry["id"], None)
+                    for entry in manifest.inputs
+                    if entry.get("kind") == "dataset"
+                )
         if len(sources) != 1:
             known = ", ".join(map(repr, sources)) or "none"
-            raise UserError(f"the runs must share one dataset, found {known}", fix="evaluate them one by one")
+            raise UserError(
+                f"the runs must share one dataset, found {known}", fix="evaluate them one by one"
+            )
         source = next(iter(sources))
         stored = self.store.manifest("dataset", source)
         inputs.append({"kind": "dataset", "id": source, "digest": stored.digest if stored else ""})
         return inputs, source
 
-    def note_own_answers(self, manifest: Manifest, scorers: Sequence[BoundScorer], runs: Sequence[str]) -> None:
+    def note_own_answers(
+        self, manifest: Manifest, scorers: Sequence[BoundScorer], runs: Sequence[str]
+    ) -> None:
         """A judge is kinder to its own answers: metrics of such rows say so."""
         judges = {scorer.name: scorer.judges for scorer in scorers if scorer.judges}
         found = own_answers(judges, [self.store.manifest("run", run) for run in runs])
@@ -113,9 +138,17 @@ class Evaluator(Executor):
 
 def planned(scorer: BoundScorer) -> dict[str, Any]:
     """What a plan says of a scorer."""
-    found: dict[str, Any] = {"name": scorer.name, "identity": scorer.identity.hex(), "params": scorer.params}
+    found: dict[str, Any] = {
+        "name": scorer.name,
+        "identity": scorer.identity.hex(),
+        "params": scorer.params,
+    }
     if scorer.of_several:
-        found |= {"player": scorer.player, "both_seats": scorer.both_seats, "skip_failures": scorer.skip_failures}
+        found |= {
+            "player": scorer.player,
+            "both_seats": scorer.both_seats,
+            "skip_failures": scorer.skip_failures,
+        }
     if scorer.lower_is_better:
         found[LOWER] = True
     if scorer.limit is not None:
@@ -133,5 +166,7 @@ def check_scorers(runs: Sequence[str], scorers: Sequence[BoundScorer]) -> None:
     names: set[str] = set()
     for scorer in scorers:
         if scorer.name in names:
-            raise UserError(f"two scorers are called {scorer.name!r}", fix="give one of them another `name:`")
+            raise UserError(
+                f"two scorers are called {scorer.name!r}", fix="give one of them another `name:`"
+            )
         names.add(scorer.name)

@@ -70,7 +70,9 @@ class EvaluationJob:
         self.existing.settle(planned, retry_errors=retry_errors, note=progress.note)
         if budget is not None:
             playing = [matches for matches in self.matches if matches.scorer.form == "match"]
-            self.rounds = [Rounds(matches, self.log, budget, self.evaluator.seed) for matches in playing]
+            self.rounds = [
+                Rounds(matches, self.log, budget, self.evaluator.seed) for matches in playing
+            ]
         for each in self.matches:
             self.progress[each.scorer.name].total = each.count if budget is None else None
         totals = [self.progress[scorer.name].total for scorer in self.scorers]
@@ -81,7 +83,9 @@ class EvaluationJob:
         lanes = self.evaluator.lanes(lambda name: progress.lane(f"calls to {name}"))
         finished = False
         try:
-            with self.evaluator.surroundings("evaluation", self.manifest.id, lanes, self.evaluator.threads) as around:
+            with self.evaluator.surroundings(
+                "evaluation", self.manifest.id, lanes, self.evaluator.threads
+            ) as around:
                 await self._score_all(around)
             finished = True
         finally:
@@ -175,8 +179,14 @@ class EvaluationJob:
             self.manifest.planned = self.existing.total
         self.manifest.present = self.existing.total
         self.manifest.complete = finished
-        close_artefact(self.evaluator.store, self.manifest, (scorer.name for scorer in self.scorers))
+        close_artefact(
+            self.evaluator.store, self.manifest, (scorer.name for scorer in self.scorers)
+        )
 
 
 def _row_count(run: Manifest | None) -> int:
-    return sum(count for name, count in run.counts.items() if name != "transient") if run is not None else 0
+    return (
+        sum(count for name, count in run.counts.items() if name != "transient")
+        if run is not None
+        else 0
+    )

@@ -21,17 +21,30 @@ PROMPTS = Path(__file__).parents[2] / "data" / "judges"
 
 
 def settle_judge(
-    params: Mapping[str, Any], models: Mapping[str, Model], helpers: Sequence[str], *, base: Path, where: str
+    params: Mapping[str, Any],
+    models: Mapping[str, Model],
+    helpers: Sequence[str],
+    *,
+    base: Path,
+    where: str,
 ) -> dict[str, Any]:
     """The parameters with `model` as a list of known names and `prompt` as its text."""
     settled = dict(params)
-    named = settled.get("model") or (list(helpers) if len(helpers) == 1 else list(models) if len(models) == 1 else [])
+    named = settled.get("model") or (
+        list(helpers) if len(helpers) == 1 else list(models) if len(models) == 1 else []
+    )
     names = [named] if isinstance(named, str) else list(named)
     if not names:
-        raise UserError("which model judges?", where=where, fix=f"add `model:` to its params; {nearest('', models)}")
+        raise UserError(
+            "which model judges?",
+            where=where,
+            fix=f"add `model:` to its params; {nearest('', models)}",
+        )
     for name in names:
         if name not in models:
-            raise UserError(f"the judge {name!r} is none of the models", where=where, fix=nearest(name, models))
+            raise UserError(
+                f"the judge {name!r} is none of the models", where=where, fix=nearest(name, models)
+            )
     settled["model"] = names
     if isinstance(settled.get("prompt"), str):
         settled["prompt"] = prompt_text(settled["prompt"], base=base, where=where)
@@ -69,7 +82,9 @@ def own_answers(
             if identity:
                 judged[str((task.get("facets") or {}).get("model_id", ""))] = identity
     found = {
-        scorer: sorted(name for name, identity in judged.items() if _same(identity, models.values()))
+        scorer: sorted(
+            name for name, identity in judged.items() if _same(identity, models.values())
+        )
         for scorer, models in judges.items()
     }
     return {scorer: names for scorer, names in found.items() if names}
@@ -78,7 +93,9 @@ def own_answers(
 def _same(identity: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> bool:
     """Whether one of them is this model; what it is called here does not matter."""
     plain = {key: value for key, value in identity.items() if key != "name"}
-    return any(plain == {key: value for key, value in other.items() if key != "name"} for other in others)
+    return any(
+        plain == {key: value for key, value in other.items() if key != "name"} for other in others
+    )
 
 
 class Judges:
@@ -99,6 +116,10 @@ class Judges:
     def warning(self, scorers: Iterable[str], facets: Mapping[str, Any]) -> str | None:
         """That a judge of these rows judges its own answers."""
         own = {name for scorer in scorers for name in self._own.get(scorer, ())}
-        shown = {str(facets[key]) for key in ("model_name", "model_id", "metadata.model_id") if key in facets}
+        shown = {
+            str(facets[key])
+            for key in ("model_name", "model_id", "metadata.model_id")
+            if key in facets
+        }
         named = sorted(own & shown if shown else own)
         return f"the judge judges its own answers: {', '.join(named)}" if named else None

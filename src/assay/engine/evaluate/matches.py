@@ -59,7 +59,13 @@ class Matches:
     # -- the first pass
 
     def _read(self, runs: Sequence[tuple[str, Log]], note: Callable[[str], None]) -> None:
-        ids, samples, players, logs, positions = array("Q"), array("i"), array("i"), array("i"), array("q")
+        ids, samples, players, logs, positions = (
+            array("Q"),
+            array("i"),
+            array("i"),
+            array("i"),
+            array("q"),
+        )
         numbers: dict[str, int] = {}
         unreadable = 0
         for number, (run, log) in enumerate(runs):
@@ -76,14 +82,18 @@ class Matches:
                 logs.append(number)
                 positions.append(position)
         if unreadable:
-            note(f"{unreadable} lines of the responses cannot be read and are not scored: run inference again")
+            note(
+                f"{unreadable} lines of the responses cannot be read and are not scored: run inference again"
+            )
         in_order = self.scorer.form == "together" and self.scorer.player == "run"
         self.players = list(numbers) if in_order else sorted(numbers)
         place = self._items.positions(ids)
         del ids
         missing = int((place < 0).sum())
         if missing:
-            note(f"{missing} responses belong to items that are not in the dataset: they meet nobody")
+            note(
+                f"{missing} responses belong to items that are not in the dataset: they meet nobody"
+            )
         rank = {name: number for number, name in enumerate(self.players)}
         renamed = np.array([rank[name] for name in numbers], np.int32)
         sample, player = np.array(samples, np.int32), renamed[np.array(players, np.int32)]
@@ -130,7 +140,9 @@ class Matches:
             fix = "complete the runs, or compare on what they share with `items: intersection`"
             raise UserError(what, fix=fix)
         together = self.scorer.form == "together"
-        note(f"{what}; {'what all have is scored' if together else 'each pair meets where both have an answer'}")
+        note(
+            f"{what}; {'what all have is scored' if together else 'each pair meets where both have an answer'}"
+        )
 
     # -- the second pass
 
@@ -171,7 +183,11 @@ class Matches:
     def _all_of(self, item: Item, answers: list[_Answer]) -> Call:
         failures = [failed(answer.row) for answer in answers if answer.row.outcome != "ok"]
         settled = None
-        if len(failures) == len(answers) and self.scorer.takes_sides and not self.scorer.skip_failures:
+        if (
+            len(failures) == len(answers)
+            and self.scorer.takes_sides
+            and not self.scorer.skip_failures
+        ):
             pass  # called without responses: the row still names those that failed
         elif failures and (self.scorer.skip_failures or len(failures) == len(answers)):
             settled = failures[0]
@@ -180,9 +196,13 @@ class Matches:
         else:
             answers = [answer for answer in answers if answer.row.outcome == "ok"]
         sides = tuple(self.players[answer.player] for answer in answers)
-        about = digest("together", self._seen.of(item, self.scorer), canonical(sides), *_parts(settled))
+        about = digest(
+            "together", self._seen.of(item, self.scorer), canonical(sides), *_parts(settled)
+        )
         key = evaluation_key(self.scorer.identity, about, [answer.seen for answer in answers], None)
-        case = Case(item, [answer.row for answer in answers], [answer.line for answer in answers], sides)
+        case = Case(
+            item, [answer.row for answer in answers], [answer.line for answer in answers], sides
+        )
         return Call(self.scorer, case, key, settled=settled, sides=sides)
 
     def calls_between(self, group: int, players: tuple[int, int]) -> list[Call]:
@@ -228,7 +248,14 @@ class Matches:
         for seat in (0, 1) if scorer.both_seats else (0,):
             one, other = (second, first) if seat else (first, second)
             key = evaluation_key(scorer.identity, about, (one.seen, other.seen), seat)
-            yield Call(scorer, Case(item, [one.row, other.row], [one.line, other.line]), key, players, seat, settled)
+            yield Call(
+                scorer,
+                Case(item, [one.row, other.row], [one.line, other.line]),
+                key,
+                players,
+                seat,
+                settled,
+            )
 
     def _names(self, first: int, second: int) -> tuple[tuple[str, str], bytes]:
         known = self._names_of.get((first, second))
@@ -258,7 +285,10 @@ def _parts(settled: Score | None) -> list[bytes]:
 def _place_decoder(player: str, run: str) -> Callable[[bytes], tuple[str, int, str]]:
     """Item, sample and player of a response's line; no more of it is decoded, unless somebody else wrote it."""
     if player in SHARED:
-        raise UserError(f"{player!r} cannot tell players apart: they meet where it is equal", fix="players: model_name")
+        raise UserError(
+            f"{player!r} cannot tell players apart: they meet where it is equal",
+            fix="players: model_name",
+        )
     field = player.removeprefix("metadata.")
     own = player in Response.__struct_fields__
     value = ("value", Any, msgspec.field(default=None, name=field))
@@ -276,9 +306,14 @@ def _place_decoder(player: str, run: str) -> Callable[[bytes], tuple[str, int, s
             found = run if player == "run" else getattr(row if own else row.metadata, "value", None)
         except (msgspec.DecodeError, UnicodeDecodeError):
             row = decode_whole(line)
-            found = run if player == "run" else getattr(row, field) if own else row.metadata.get(field)
+            found = (
+                run if player == "run" else getattr(row, field) if own else row.metadata.get(field)
+            )
         if found is None:
-            raise UserError(f"the responses have no field {player!r} to name players by", fix="players: model_name")
+            raise UserError(
+                f"the responses have no field {player!r} to name players by",
+                fix="players: model_name",
+            )
         return row.item_id, row.sample_index, str(found)
 
     return place_of

@@ -65,7 +65,9 @@ class Rounds:
 
     def next(self) -> list[Call]:
         """The calls of the next round; none when the budget is used up or everything is played."""
-        wanted = min(self.budget - len(self._counted), max(len(self._number), self.budget // SMALLEST_SHARE))
+        wanted = min(
+            self.budget - len(self._counted), max(len(self._number), self.budget // SMALLEST_SHARE)
+        )
         if wanted <= 0:
             return []
         random = np.random.default_rng([self.seed, sum(map(len, self._played.values()))])

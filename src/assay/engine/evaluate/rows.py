@@ -42,13 +42,19 @@ def rows_of(call: Call, result: Result | None, seconds: float) -> list[Evaluatio
             try:
                 scores, further = _storable(*labels_of(value, call.scorer.name))
                 more = {**more, **further} if further else more
-            except Exception as raised:  # a scorer is user code: whatever it returns is this row's result
+            except (
+                Exception
+            ) as raised:  # a scorer is user code: whatever it returns is this row's result
                 failure = raised
         if failure is not None:
             error, kind = _described(failure)
             scores = [Score(label=call.scorer.name, outcome="errored", error=error)]
     if not scores:
-        return [_row(call, Score(label=call.scorer.name, outcome="skipped"), (0, 0), more, seconds, kind)]
+        return [
+            _row(
+                call, Score(label=call.scorer.name, outcome="skipped"), (0, 0), more, seconds, kind
+            )
+        ]
     count = len(scores)
     return [_row(call, score, (i, count), more, seconds, kind) for i, score in enumerate(scores)]
 
@@ -68,7 +74,12 @@ def _is_ready(value: Any) -> bool:
 
 
 def _row(
-    call: Call, score: Score, part: tuple[int, int], more: dict[str, Any], seconds: float, kind: str | None
+    call: Call,
+    score: Score,
+    part: tuple[int, int],
+    more: dict[str, Any],
+    seconds: float,
+    kind: str | None,
 ) -> Evaluation:
     response, responses = call.case.responses[0], call.case.responses
     payoff, passed, players, names = score.score, score.passed, call.players, call.sides
@@ -167,13 +178,18 @@ def _refuse_repeated(labels: list[Score]) -> None:
     seen: set[tuple[str, tuple[str, str] | None]] = set()
     for score in labels:
         if (score.label, score.players) in seen:
-            raise ValueError(f"the scorer gave the label {score.label!r} twice for one response: name them differently")
+            raise ValueError(
+                f"the scorer gave the label {score.label!r} twice for one response: name them differently"
+            )
         seen.add((score.label, score.players))
 
 
 def _further(result: dict[str, Any], *own: str) -> dict[str, Any]:
     custom = result.get("custom_fields") or {}
-    return {**{key: value for key, value in result.items() if key not in (*own, "custom_fields")}, **custom}
+    return {
+        **{key: value for key, value in result.items() if key not in (*own, "custom_fields")},
+        **custom,
+    }
 
 
 def _entry(entry: Any, name: str) -> Score:
@@ -184,7 +200,9 @@ def _entry(entry: Any, name: str) -> Score:
     if isinstance(entry, (int, float, np.number)):
         return Score(score=float(entry))
     if not isinstance(entry, dict):
-        raise ValueError(f"a scorer must return a Score, a bool, a number or a dict, found {type(entry).__name__}")
+        raise ValueError(
+            f"a scorer must return a Score, a bool, a number or a dict, found {type(entry).__name__}"
+        )
     if "result" not in entry:
         return _score(entry, _label(entry.get("label"), name))
     if not isinstance(entry["result"], dict):
@@ -204,10 +222,16 @@ def _label(label: Any, name: str) -> str:
 
 def _score(fields: dict[str, Any], label: str) -> Score:
     custom = fields.get("custom_fields")
-    details = {key: value for key, value in fields.items() if key not in ("passed", "score", "custom_fields", "label")}
+    details = {
+        key: value
+        for key, value in fields.items()
+        if key not in ("passed", "score", "custom_fields", "label")
+    }
     if isinstance(custom, dict):
         details.update(custom)
-    return Score(label=label, passed=fields.get("passed"), score=fields.get("score"), details=details)
+    return Score(
+        label=label, passed=fields.get("passed"), score=fields.get("score"), details=details
+    )
 
 
 def _complete(score: Score, name: str) -> Score:

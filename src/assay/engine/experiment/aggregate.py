@@ -48,7 +48,9 @@ def aggregate(
     loaded = config_of(config, sources[0], "aggregate", {**UNUSED, **(overrides or {})})
     folder, why_not = (local(output_dir), "") if output_dir is not None else _folder(sources)
     evaluations = ExistingEvaluations(sources, stored=folder is not None)
-    options = Options(output_dir=str(folder or evaluations.scratch()), retry_errors=retry_errors, workers=workers)
+    options = Options(
+        output_dir=str(folder or evaluations.scratch()), retry_errors=retry_errors, workers=workers
+    )
     experiment = Experiment(loaded, options, responses=evaluations)
     if folder is None:
         experiment.progress.note(f"the metrics are not stored: {why_not}-o FOLDER stores them")
@@ -82,7 +84,9 @@ class ExistingEvaluations(Responses):
     def bind(self, experiment: Experiment) -> Bound:
         return Bound({}, [], bind.bind_metrics(experiment.config))
 
-    async def make(self, experiment: Experiment, bound: Bound, shared: Shared, stack: AsyncExitStack) -> None:
+    async def make(
+        self, experiment: Experiment, bound: Bound, shared: Shared, stack: AsyncExitStack
+    ) -> None:
         store, old = experiment.store, experiment.store.manifest("aggregation", experiment.id)
         if experiment.options.retry_errors and old is not None:
             store.put_manifest(msgspec.structs.replace(old, complete=False))
@@ -113,7 +117,11 @@ class ExistingEvaluations(Responses):
                         manifest, rows.hidden = evidence.manifest, evidence.log.hidden
                 experiment.store.show(kind, id, rows, manifest)
                 ids.append(id)
-        return {"evaluations": shown["evaluation"], "runs": shown["run"], "datasets": shown["dataset"]}
+        return {
+            "evaluations": shown["evaluation"],
+            "runs": shown["run"],
+            "datasets": shown["dataset"],
+        }
 
 
 def _folder(sources: list[Source]) -> tuple[Path | None, str]:
@@ -122,7 +130,9 @@ def _folder(sources: list[Source]) -> tuple[Path | None, str]:
     folder = sources[0].folder
     if len(sources) > 1 or folder is None:
         return None, ""
-    theirs = [name for name in (ROWS_FILE["aggregation"], "metrics.json") if (folder / name).exists()]
+    theirs = [
+        name for name in (ROWS_FILE["aggregation"], "metrics.json") if (folder / name).exists()
+    ]
     if theirs and not FlatStore(folder).ids("aggregation"):
         return None, f"{theirs[0]} is not Assay's; "
     return folder, ""

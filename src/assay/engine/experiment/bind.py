@@ -12,7 +12,14 @@ import msgspec
 from assay import registry
 from assay.config import Config, FewShotConfig, TaskConfig
 from assay.engine.aggregate.measure import BoundMetric, bind_metric
-from assay.engine.evaluate.bind import Binding, BoundScorer, bind_pairwise, bind_scorer, is_pairwise, load_scorer
+from assay.engine.evaluate.bind import (
+    Binding,
+    BoundScorer,
+    bind_pairwise,
+    bind_scorer,
+    is_pairwise,
+    load_scorer,
+)
 from assay.engine.experiment.dataset import Checked, media_folder
 from assay.engine.experiment.dataset import open_dataset as open_dataset
 from assay.engine.experiment.models import Problems, sampling
@@ -36,9 +43,20 @@ def bind_prompts(config: Config) -> list[Prompt]:
                 continue
             source = entry.text if entry.messages is None else entry.messages
             shots = None if entry.few_shot is None else _few_shot(config, entry.few_shot)
-            chat = {name: getattr(entry, name) for name in ("system", "prefill", "turns", "row_params")}
+            chat = {
+                name: getattr(entry, name) for name in ("system", "prefill", "turns", "row_params")
+            }
             folder = media_folder(config.dataset)
-            prompts.append(make(source, name=entry.name, where=entry.path, few_shot=shots, media_folder=folder, **chat))
+            prompts.append(
+                make(
+                    source,
+                    name=entry.name,
+                    where=entry.path,
+                    few_shot=shots,
+                    media_folder=folder,
+                    **chat,
+                )
+            )
     problems.raise_any()
     return prompts
 
@@ -65,10 +83,15 @@ def bind_checks(config: Config) -> list[Checked]:
     """What every item must have: the fields of the prompts, and those of their choices."""
     asked = (entry.likelihood or {} for entry in config.prompts)
     tasks = [registry.check_params(registry.task.get("likelihood"), params) for params in asked]
-    return [*bind_prompts(config), *(ItemChoices(params["choices"]) for params in tasks if params.get("choices"))]
+    return [
+        *bind_prompts(config),
+        *(ItemChoices(params["choices"]) for params in tasks if params.get("choices")),
+    ]
 
 
-def bind_tasks(config: Config, models: Mapping[str, Model], samples: int | None = None) -> list[Task]:
+def bind_tasks(
+    config: Config, models: Mapping[str, Model], samples: int | None = None
+) -> list[Task]:
     """Every model with every prompt, then the config's own functions and graphs."""
     make_prompt_task = registry.task.get("prompt")
     make_function_task = registry.task.get("function")
@@ -85,12 +108,20 @@ def bind_tasks(config: Config, models: Mapping[str, Model], samples: int | None 
         for number, source in enumerate(config.prompts):
             if source.requests:
                 make = registry.task.get("requests")
-                tasks.append(make(source.requests, model, params=params, timeout=timeout, name=source.name))
+                tasks.append(
+                    make(source.requests, model, params=params, timeout=timeout, name=source.name)
+                )
             elif source.likelihood is None:
-                tasks.append(make_prompt_task(next(templates), model, params=params, samples=count, timeout=timeout))
+                tasks.append(
+                    make_prompt_task(
+                        next(templates), model, params=params, samples=count, timeout=timeout
+                    )
+                )
             else:
                 with problems.at("prompts", number, "likelihood"):
-                    tasks.append(_likelihood_task(next(templates), model, source.likelihood, timeout))
+                    tasks.append(
+                        _likelihood_task(next(templates), model, source.likelihood, timeout)
+                    )
     for number, entry in enumerate(config.tasks):
         with problems.at("tasks", number):
             base = Path(config.base)
@@ -98,7 +129,9 @@ def bind_tasks(config: Config, models: Mapping[str, Model], samples: int | None 
                 tasks.append(_graph_task(config, entry, models))
                 continue
             if entry.path:
-                function = registry.load_function(entry.path, entry.function_name or entry.name, base=base)
+                function = registry.load_function(
+                    entry.path, entry.function_name or entry.name, base=base
+                )
             else:
                 function = registry.task.get(entry.function or entry.name, base=base)
             tasks.append(make_function_task(function, name=entry.name, params=entry.params))
@@ -106,7 +139,9 @@ def bind_tasks(config: Config, models: Mapping[str, Model], samples: int | None 
     return tasks
 
 
-def _likelihood_task(prompt: Prompt, model: Model, asked: Mapping[str, Any], timeout: float) -> Task:
+def _likelihood_task(
+    prompt: Prompt, model: Model, asked: Mapping[str, Any], timeout: float
+) -> Task:
     make = registry.task.get("likelihood")
     params = registry.check_params(make, asked, reserved=["timeout"], given=2)
     return make(prompt, model, timeout=timeout, **params)
@@ -143,7 +178,9 @@ def bind_scorers(config: Config, models: Mapping[str, Model]) -> list[BoundScore
                 "base": Path(config.base),
             }
             if is_pairwise(function):
-                scorers.append(bind_pairwise(function, folder=remembered(config.output_dir), **binding))
+                scorers.append(
+                    bind_pairwise(function, folder=remembered(config.output_dir), **binding)
+                )
             else:
                 scorers.append(bind_scorer(function, **binding))
     problems.raise_any()

@@ -61,12 +61,19 @@ def ingest(
     if stamp is not None:
         mark = source_mark({**stamp, "limit": limit, "prompts": [p.text for p in prompts]})
         same = old is not None and old.complete and old.plan.get("source") == mark
-        if old is not None and same and is_unchanged(old, log) and _are_there(old.metadata.get("media", {})):
+        if (
+            old is not None
+            and same
+            and is_unchanged(old, log)
+            and _are_there(old.metadata.get("media", {}))
+        ):
             return old
     job = _Ingest(prompts)
     log.replace(job.lines(lambda: islice(rows(), limit)))
     plan = {"source": mark, **(stamp or {})}
-    return put_dataset(store, id, job.hash.hexdigest(), job.count, plan=plan, name=name, metadata=job.media())
+    return put_dataset(
+        store, id, job.hash.hexdigest(), job.count, plan=plan, name=name, metadata=job.media()
+    )
 
 
 def source_mark(source: Mapping[str, Any]) -> str:
@@ -152,7 +159,11 @@ class _Ingest:
 
     def media(self) -> dict[str, Any]:
         """The files that items show: a hash of their bytes, and what tells that they are still the same."""
-        files = {content: path for prompt in self.prompts for content, path in getattr(prompt, "files", {}).items()}
+        files = {
+            content: path
+            for prompt in self.prompts
+            for content, path in getattr(prompt, "files", {}).items()
+        }
         if not files:
             return {}
         states = {str(path): _state(path) for path in sorted(files.values())}
@@ -246,7 +257,9 @@ def _read(source: DatasetConfig, base: Path) -> Iterator[tuple[str, dict[str, An
 
 def _function(source: DatasetConfig, base: Path) -> Callable[..., Any]:
     if source.path:
-        return registry.load_function(str(source.path), source.function_name, base=base, where="dataset")
+        return registry.load_function(
+            str(source.path), source.function_name, base=base, where="dataset"
+        )
     name = f"{source.module}.{source.function_name}" if source.module else source.function_name
     return registry.dataset.get(name, base=base, where="dataset")
 
@@ -259,7 +272,11 @@ def _takes_name(read: Callable[..., Any]) -> bool:
 def _name(source: DatasetConfig) -> str:
     name = source.name or source.path
     if isinstance(name, list):
-        raise UserError(f"a {source.type} dataset is one, not a list", where="dataset.path", fix="name one of them")
+        raise UserError(
+            f"a {source.type} dataset is one, not a list",
+            where="dataset.path",
+            fix="name one of them",
+        )
     return name
 
 

@@ -17,7 +17,14 @@ from assay.engine.experiment import bind
 from assay.engine.experiment.experiment import Experiment, Options
 from assay.engine.experiment.models import bind_usable
 from assay.engine.experiment.responses import Bound, Measured, Responses
-from assay.engine.experiment.runs import answers_of, items_of, refuse_lost_runs, runs_of, take_over, unite_items
+from assay.engine.experiment.runs import (
+    answers_of,
+    items_of,
+    refuse_lost_runs,
+    runs_of,
+    take_over,
+    unite_items,
+)
 from assay.engine.experiment.sources import (
     ELSEWHERE,
     ConfigSource,
@@ -82,9 +89,15 @@ class ExistingResponses(Responses):
 
     def bind(self, experiment: Experiment) -> Bound:
         models = bind_usable(experiment.config, experiment.environ)
-        return Bound(models, bind.bind_scorers(experiment.config, models), bind.bind_metrics(experiment.config))
+        return Bound(
+            models,
+            bind.bind_scorers(experiment.config, models),
+            bind.bind_metrics(experiment.config),
+        )
 
-    async def make(self, experiment: Experiment, bound: Bound, shared: Shared, stack: AsyncExitStack) -> None:
+    async def make(
+        self, experiment: Experiment, bound: Bound, shared: Shared, stack: AsyncExitStack
+    ) -> None:
         self._gather(experiment, bound.scorers)
         self._show(experiment, lambda run: run.evidence("run").log)
         for run in self._runs:
@@ -99,21 +112,31 @@ class ExistingResponses(Responses):
 
     def metadata(self, experiment: Experiment) -> dict[str, Any]:
         elsewhere = self._elsewhere(experiment)
-        files = (file for files in elsewhere.values() for file in ([files] if isinstance(files, str) else files))
+        files = (
+            file
+            for files in elsewhere.values()
+            for file in ([files] if isinstance(files, str) else files)
+        )
         if note := vouch_rows(experiment.folder, map(placed, files)):
             experiment.progress.note(note)
         return {ELSEWHERE: elsewhere}
 
     def scored(self, experiment: Experiment, evaluation: Manifest) -> None:
         elsewhere = self._elsewhere(experiment)
-        if evaluation.metadata.get(ELSEWHERE, {}) != elsewhere:  # finished before, from the same rows elsewhere
+        if (
+            evaluation.metadata.get(ELSEWHERE, {}) != elsewhere
+        ):  # finished before, from the same rows elsewhere
             evaluation.metadata = {**evaluation.metadata, ELSEWHERE: elsewhere}
             experiment.store.put_manifest(evaluation)
         self._note_missing_items(experiment, evaluation)
         old = experiment.store.manifest("aggregation", experiment.id)
-        older = old is not None and evaluation.digest not in [entry.get("digest") for entry in old.inputs]
+        older = old is not None and evaluation.digest not in [
+            entry.get("digest") for entry in old.inputs
+        ]
         if older and not experiment.config.metrics:
-            experiment.progress.note("the config has no metrics: those in the folder are of earlier evaluations")
+            experiment.progress.note(
+                "the config has no metrics: those in the folder are of earlier evaluations"
+            )
 
     def measured(self, experiment: Experiment) -> Measured:
         self._show(experiment, answers_of)
@@ -135,7 +158,9 @@ class ExistingResponses(Responses):
             note(f"with the runs of the earlier evaluation in the folder: {', '.join(joined)}")
         every = (*self.sources, *self._runs)
         others = [source for source in every if source.folder is None or source.folder != folder]
-        take_over(experiment.store, experiment.id, others, [scorer.name for scorer in scorers], note)
+        take_over(
+            experiment.store, experiment.id, others, [scorer.name for scorer in scorers], note
+        )
 
     def _show(self, experiment: Experiment, log: Callable[[Source], FileLog]) -> None:
         for run, id in zip(self._runs, self.runs(experiment), strict=True):
@@ -145,7 +170,9 @@ class ExistingResponses(Responses):
         """The dataset of an explicit config; else the items beside the responses; else what the config names."""
         own = experiment.folder / ROWS_FILE["dataset"]
         files, first = items_of(self._runs), self.sources[0]
-        if [source.folder for source in self.sources] == [experiment.folder] and "dataset" in first.files:
+        if [source.folder for source in self.sources] == [
+            experiment.folder
+        ] and "dataset" in first.files:
             files = [first.files["dataset"]]
         beside = files[0] if files else None
         foreign = own.exists() and not experiment.store.ids("dataset")
@@ -170,13 +197,19 @@ class ExistingResponses(Responses):
         if len(files) > 1:
             if (experiment.folder / ROWS_FILE["run"]).exists():
                 fix = "choose another folder with -o"
-                raise UserError("the runs have different items, and this folder is one run's", where=str(own), fix=fix)
+                raise UserError(
+                    "the runs have different items, and this folder is one run's",
+                    where=str(own),
+                    fix=fix,
+                )
             unite_items(experiment.store, experiment.id, files)
             return
         log = FileLog(beside)
         manifest = Source(path=beside, name="", files={"dataset": beside}).manifest("dataset")
         if manifest is None:
-            manifest = Manifest(kind="dataset", id=experiment.id, name=str(beside), digest=content_hash(log))
+            manifest = Manifest(
+                kind="dataset", id=experiment.id, name=str(beside), digest=content_hash(log)
+            )
         experiment.store.show("dataset", experiment.id, log, manifest)
 
     def _elsewhere(self, experiment: Experiment) -> dict[str, Any]:
@@ -221,7 +254,9 @@ def _folder(sources: Sequence[Source], output_dir: str | None) -> Path:
     source = sources[0]
     if len(sources) > 1:
         fix = "name a folder with -o; with the same one next time, only what is new is scored"
-        raise UserError(f"it is not clear where the evaluations of {len(sources)} sources should go", fix=fix)
+        raise UserError(
+            f"it is not clear where the evaluations of {len(sources)} sources should go", fix=fix
+        )
     if source.folder is None:
         raise UserError(
             "it is not clear where the evaluations should go",
@@ -230,5 +265,9 @@ def _folder(sources: Sequence[Source], output_dir: str | None) -> Path:
         )
     rows = source.folder / ROWS_FILE["evaluation"]
     if rows.exists() and not FlatStore(source.folder).ids("evaluation"):
-        raise UserError("these evaluations are not Assay's to replace", where=str(rows), fix="name a folder with -o")
+        raise UserError(
+            "these evaluations are not Assay's to replace",
+            where=str(rows),
+            fix="name a folder with -o",
+        )
     return source.folder

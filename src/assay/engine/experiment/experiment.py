@@ -26,7 +26,14 @@ from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.evaluate.evaluate import Evaluator
 from assay.engine.experiment import bind, preflight
 from assay.engine.experiment.dataset import ingest, open_dataset, stamp_of
-from assay.engine.experiment.models import Problems, bind_limits, bind_models, bind_usable, check_budget, default_limits
+from assay.engine.experiment.models import (
+    Problems,
+    bind_limits,
+    bind_models,
+    bind_usable,
+    check_budget,
+    default_limits,
+)
 from assay.engine.experiment.responses import Bound, Mode, Responses, Tasks, check_error_rate
 from assay.engine.experiment.runs import View
 from assay.engine.experiment.status import log_to
@@ -109,22 +116,39 @@ class Experiment:
 
     def selection(self, tasks: Sequence[Task]) -> Selection:
         chosen = None
-        limit = None if self.config.benchmarks else self.options.limit  # theirs is one for each task
+        limit = (
+            None if self.config.benchmarks else self.options.limit
+        )  # theirs is one for each task
         if self.selected_models:
-            chosen = frozenset(task.name for task in tasks if task.model_name in self.selected_models)
+            chosen = frozenset(
+                task.name for task in tasks if task.model_name in self.selected_models
+            )
         return Selection(tasks=chosen, items=limit, samples=self.options.num_samples)
 
     def ingest(self, store: FlatStore | None = None) -> Manifest:
         """Read, check and store the config's dataset, in the experiment's folder or in another store."""
         source = self.config.dataset
         if source is None:
-            raise UserError("the config names no dataset", where=self.config.source, fix="add `dataset: items.jsonl`")
+            raise UserError(
+                "the config names no dataset",
+                where=self.config.source,
+                fix="add `dataset: items.jsonl`",
+            )
         base = Path(self.config.base)
         rows = lambda: open_dataset(source, base)  # noqa: E731
-        asks = self.responses.kind == "run" and any(not model.helper for model in self.config.models)
+        asks = self.responses.kind == "run" and any(
+            not model.helper for model in self.config.models
+        )
         prompts = bind.bind_checks(self.config) if asks else []
         stamp = stamp_of(source, base)
-        return ingest(store or self.store, self.id, rows, prompts=prompts, stamp=stamp, limit=self.config.limit)
+        return ingest(
+            store or self.store,
+            self.id,
+            rows,
+            prompts=prompts,
+            stamp=stamp,
+            limit=self.config.limit,
+        )
 
     @contextmanager
     def trial_store(self) -> Generator[FlatStore]:
@@ -136,10 +160,14 @@ class Experiment:
 
     async def run(self, stop: Stop | None = None) -> Result:
         """Responses, labels and metrics, as far as the config and its mode say."""
-        os.environ.update(environment(self.config, self.environ))  # user code may read `.env` and `env_vars`
+        os.environ.update(
+            environment(self.config, self.environ)
+        )  # user code may read `.env` and `env_vars`
         if self.by_workers is not None:
             return await self.by_workers(self, stop)
-        result = Result(folder=named(self.folder) if self.responses.stored else "", notes=self.progress.notes)
+        result = Result(
+            folder=named(self.folder) if self.responses.stored else "", notes=self.progress.notes
+        )
         async with AsyncExitStack() as stack:
             stack.callback(self.responses.close)
             bound = self.responses.bind(self)
@@ -161,7 +189,12 @@ class Experiment:
             self.note_failures(result)
         return result
 
-    def _push(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def _push(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """The folder is sealed, and a copy goes back to its bucket; after a failure as well: rows were paid for."""
         try:
             if self.responses.stored:
@@ -176,16 +209,22 @@ class Experiment:
         if result.evaluation is None and result.metrics:
             ids = self.responses.measured(self).get("evaluations", [])
             evaluations = [self.store.manifest("evaluation", id) for id in ids]
-        result.failures = [entry for manifest in evaluations for entry in failures_of(result.run, manifest)]
+        result.failures = [
+            entry for manifest in evaluations for entry in failures_of(result.run, manifest)
+        ]
         result.failed = [failures.of for failures in result.failures if failures.is_total]
         self.progress.errors = [line for failures in result.failures for line in failures.lines()]
 
-    def shared(self, models: dict[str, Model], stop: Stop | None, own: Shared | None = None) -> Shared:
+    def shared(
+        self, models: dict[str, Model], stop: Stop | None, own: Shared | None = None
+    ) -> Shared:
         """For Runner and Evaluator; `own` is a worker's part of it."""
         limits, own = self.config.budget, own or {}
         budget = None
         if limits != type(limits)() and "budget" not in own:
-            budget = Budget(limits.usd, limits.tokens, limits.seconds, spent_before(self.store, self.id))
+            budget = Budget(
+                limits.usd, limits.tokens, limits.seconds, spent_before(self.store, self.id)
+            )
         return {
             "models": models,
             "limits": bind_limits(self.config, self.options.steady),
@@ -229,7 +268,10 @@ class Experiment:
     def validate(self) -> list[str]:
         """Everything that can be known before spending: all problems at once, or the warnings."""
         problems = Problems(self.config)
-        spending, outputs = partial(check_budget, self.config), partial(bind.bind_outputs, self.config)
+        spending, outputs = (
+            partial(check_budget, self.config),
+            partial(bind.bind_outputs, self.config),
+        )
         for check in (self.bind_tasks, self._bind_scoring, spending, outputs):
             with problems.at():
                 check()

@@ -26,13 +26,22 @@ class Kept(msgspec.Struct):
 def dataset_of(source: str, settings: Mapping[str, Any] | None = None) -> DatasetConfig:
     """A dataset as a config would write it: a path, `hf:name`, `file.py:function`, with further keys of `dataset:`."""
     overrides = {f"dataset.{key}": value for key, value in (settings or {}).items()}
-    config = load({"models": ["demo:none"], "dataset": source}, overrides=overrides, environ={})  # no model is asked
+    config = load(
+        {"models": ["demo:none"], "dataset": source}, overrides=overrides, environ={}
+    )  # no model is asked
     dataset = config.dataset
     assert dataset is not None
     return dataset
 
 
-def keep(source: DatasetConfig, *, name: str, repository: str = "", id: str = "", labels: Iterable[str] = ()) -> Kept:
+def keep(
+    source: DatasetConfig,
+    *,
+    name: str,
+    repository: str = "",
+    id: str = "",
+    labels: Iterable[str] = (),
+) -> Kept:
     """Store the rows of a source; a name or an id that is taken by other content is refused with both hashes."""
     if not name.strip():
         raise UserError("a dataset needs a name", fix="--name NAME")
@@ -54,7 +63,9 @@ def keep(source: DatasetConfig, *, name: str, repository: str = "", id: str = ""
 
 
 def _taken(repository: str, name: str, id: str) -> Manifest | None:
-    return next((known for known in manifests(repository) if known.name == name or known.id == id), None)
+    return next(
+        (known for known in manifests(repository) if known.name == name or known.id == id), None
+    )
 
 
 def _compared(taken: Manifest, source: DatasetConfig, name: str) -> Kept:
@@ -66,5 +77,7 @@ def _compared(taken: Manifest, source: DatasetConfig, name: str) -> Kept:
             fix="stored datasets do not change: give another --name",
         )
     if taken.name != name:
-        raise UserError(f"the id {taken.id!r} belongs to the dataset {taken.name!r}", fix="give another --id")
+        raise UserError(
+            f"the id {taken.id!r} belongs to the dataset {taken.name!r}", fix="give another --id"
+        )
     return Kept(taken, False)

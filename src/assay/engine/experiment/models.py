@@ -66,14 +66,20 @@ def bind_models(config: Config, environ: Mapping[str, str] | None = None) -> dic
 def bind_model(config: Config, entry: ModelConfig, variables: Mapping[str, str]) -> Model:
     type, params = provided(entry.type, _with_secrets(entry.params, variables), variables)
     factory = registry.model.get(type, base=Path(config.base))
-    if {**config.sample_params, **entry.inference}.get("stream") and "stream" in registry.parameters(factory):
+    if {**config.sample_params, **entry.inference}.get(
+        "stream"
+    ) and "stream" in registry.parameters(factory):
         params.setdefault("stream", True)
     return factory(entry.name, **registry.check_params(factory, params))
 
 
 def sampling(config: Config, entry: ModelConfig) -> dict[str, Any]:
     """The sampling parameters of a model. How an answer comes does not change it: `stream` is the model's."""
-    return {key: value for key, value in {**config.sample_params, **entry.inference}.items() if key != "stream"}
+    return {
+        key: value
+        for key, value in {**config.sample_params, **entry.inference}.items()
+        if key != "stream"
+    }
 
 
 def _with_secrets(params: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, Any]:
@@ -82,7 +88,9 @@ def _with_secrets(params: Mapping[str, Any], variables: Mapping[str, str]) -> di
     if isinstance(found.get("api_key"), str):
         found["api_key"] = _revealed(found["api_key"], variables)
     if isinstance(found.get("headers"), dict):
-        found["headers"] = {name: _revealed(text, variables) for name, text in found["headers"].items()}
+        found["headers"] = {
+            name: _revealed(text, variables) for name, text in found["headers"].items()
+        }
     if isinstance(wrapped := found.get("of"), dict):
         found["of"] = _with_secrets(wrapped, variables)
         if isinstance(type := wrapped.get("type"), str):
@@ -103,7 +111,10 @@ def bind_limits(config: Config, steady: int | None = None) -> dict[str, Limits]:
     limits = {entry.name: _limits(config, entry) for entry in config.models}
     if steady is None:
         return limits
-    return {lane: msgspec.structs.replace(own, max_concurrency=steady, steady=True) for lane, own in limits.items()}
+    return {
+        lane: msgspec.structs.replace(own, max_concurrency=steady, steady=True)
+        for lane, own in limits.items()
+    }
 
 
 def default_limits(config: Config) -> Limits:
@@ -112,7 +123,9 @@ def default_limits(config: Config) -> Limits:
 
 def _limits(config: Config, entry: ModelConfig) -> Limits:
     answered = entry.params.get("parallel", 1) if entry.type in SERVED_HERE else None
-    wanted = [n for n in (entry.max_concurrency, config.max_concurrency, answered) if isinstance(n, int)]
+    wanted = [
+        n for n in (entry.max_concurrency, config.max_concurrency, answered) if isinstance(n, int)
+    ]
     return Limits(
         max_concurrency=min(wanted, default=DEFAULT_CONCURRENCY),
         timeout=entry.timeout or config.timeout,

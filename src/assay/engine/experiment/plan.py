@@ -86,7 +86,9 @@ def plan(experiment: Experiment) -> Plan:
 
         existing = Existing(experiment.store, "run", experiment.id)
         found = existing.compare(
-            planned(), retry_errors=experiment.options.retry_errors, fresh=not experiment.config.resume
+            planned(),
+            retry_errors=experiment.options.retry_errors,
+            fresh=not experiment.config.resume,
         )
         if found is None:
             for _ in planned():
@@ -130,7 +132,9 @@ def _usual_answers(experiment: Experiment) -> dict[str, int]:
     return usual
 
 
-def _inside(experiment: Experiment, bound: Bound, tasks: list[TaskPlan], share: float) -> Iterator[CallPlan]:
+def _inside(
+    experiment: Experiment, bound: Bound, tasks: list[TaskPlan], share: float
+) -> Iterator[CallPlan]:
     """What judges would be asked about the missing responses, and what tasks that ask by themselves would: at the rate
     of the last run, else one call of each judge for each response."""
     cells = round(share * sum(task.cells for task in tasks))
@@ -145,9 +149,17 @@ def _inside(experiment: Experiment, bound: Bound, tasks: list[TaskPlan], share: 
         as_before = _as_before(evaluation, scorer.name, cells, len(bound.scorers))
         yield from as_before
         for model in () if as_before else scorer.judges:
-            repeats = scorer.params.get("repeats", 1) * (2 if scorer.of_several and scorer.both_seats else 1)
+            repeats = scorer.params.get("repeats", 1) * (
+                2 if scorer.of_several and scorer.both_seats else 1
+            )
             tokens = shown + cells * JUDGE_PROMPT
-            yield CallPlan(scorer.name, model, cells * repeats, tokens * repeats, cells * repeats * UNKNOWN_ANSWER)
+            yield CallPlan(
+                scorer.name,
+                model,
+                cells * repeats,
+                tokens * repeats,
+                cells * repeats * UNKNOWN_ANSWER,
+            )
 
 
 def _as_before(manifest: Manifest | None, owner: str, cells: int, owners: int) -> list[CallPlan]:
@@ -159,13 +171,18 @@ def _as_before(manifest: Manifest | None, owner: str, cells: int, owners: int) -
         CallPlan(
             owner,
             model,
-            *(round(each * used[name]) for name in ("responses", "prompt_tokens", "completion_tokens")),
+            *(
+                round(each * used[name])
+                for name in ("responses", "prompt_tokens", "completion_tokens")
+            ),
         )
         for model, used in models.items()
     ]
 
 
-def _usd(experiment: Experiment, tasks: list[TaskPlan], share: float, calls: Sequence[CallPlan] = ()) -> float | None:
+def _usd(
+    experiment: Experiment, tasks: list[TaskPlan], share: float, calls: Sequence[CallPlan] = ()
+) -> float | None:
     prices = {name: limits.price for name, limits in bind_limits(experiment.config).items()}
     total = 0.0
     for call in calls:
@@ -177,7 +194,9 @@ def _usd(experiment: Experiment, tasks: list[TaskPlan], share: float, calls: Seq
         price = prices.get(task.model)
         if price is None and task.cells:
             return None
-        total += share * price.cost(task.prompt_tokens, task.answer_tokens) if price is not None else 0.0
+        total += (
+            share * price.cost(task.prompt_tokens, task.answer_tokens) if price is not None else 0.0
+        )
     return total
 
 
@@ -190,7 +209,10 @@ def _seconds(experiment: Experiment, tasks: list[TaskPlan], share: float) -> flo
     for name, limits in bind_limits(experiment.config).items():
         own = [task for task in tasks if task.model == name]
         if limits.requests_per_minute:
-            longest = max(longest or 0, 60 * share * sum(task.cells for task in own) / limits.requests_per_minute)
+            longest = max(
+                longest or 0,
+                60 * share * sum(task.cells for task in own) / limits.requests_per_minute,
+            )
         if limits.tokens_per_minute:
             tokens = sum(task.prompt_tokens + task.answer_tokens for task in own)
             longest = max(longest or 0, 60 * share * tokens / limits.tokens_per_minute)

@@ -26,7 +26,10 @@ _OF_ANSWERS = {"finish_reason", "response_id"}
 
 
 def check(
-    tasks: Sequence[Task], scorers: Sequence[BoundScorer], metrics: Sequence[BoundMetric], items: Iterable[Item]
+    tasks: Sequence[Task],
+    scorers: Sequence[BoundScorer],
+    metrics: Sequence[BoundMetric],
+    items: Iterable[Item],
 ) -> None:
     """Raise a ConfigError with all problems."""
     remaining, looked_at = iter(items), list[Item]()
@@ -47,7 +50,12 @@ def warnings(metrics: Sequence[BoundMetric], samples: int) -> list[str]:
     shortages: list[str] = []
     for metric in metrics:
         k, trials = (metric.params.get(name, 1) for name in ("k", "num_trials"))
-        if isinstance(k, int) and isinstance(trials, int) and k * trials > samples and "_k" in metric.type:
+        if (
+            isinstance(k, int)
+            and isinstance(trials, int)
+            and k * trials > samples
+            and "_k" in metric.type
+        ):
             needed = f"num_trials × k = {k * trials}" if trials > 1 else f"k = {k}"
             shortages.append(f"{metric.name}: num_samples is {samples}, below {needed}")
     return shortages
@@ -55,7 +63,12 @@ def warnings(metrics: Sequence[BoundMetric], samples: int) -> list[str]:
 
 def _expectation(scorer: BoundScorer, items: Sequence[Item]) -> UserError | None:
     """What a built-in scorer says that compares one answer with an item's, if it says it of every item."""
-    built_in = scorer.form == "item" and scorer.mode == "inline" and not scorer.batch and not scorer.takes_context
+    built_in = (
+        scorer.form == "item"
+        and scorer.mode == "inline"
+        and not scorer.batch
+        and not scorer.takes_context
+    )
     if not built_in or not items:
         return None
     what = ""
@@ -69,7 +82,9 @@ def _expectation(scorer: BoundScorer, items: Sequence[Item]) -> UserError | None
         else:
             return None
     return UserError(
-        f"{scorer.name} has nothing to compare with in any item: {what}", where=DATASET, fix=_column(items[0])
+        f"{scorer.name} has nothing to compare with in any item: {what}",
+        where=DATASET,
+        fix=_column(items[0]),
     )
 
 
@@ -96,7 +111,9 @@ def _facets(metric: BoundMetric, tasks: Sequence[Task], items: Sequence[Item]) -
     problems: list[UserError] = []
     for facet in metric.facets:
         name = facet.removeprefix("metadata.")
-        if {name, name.partition(".")[0]} & metadata or facet.partition(".")[0] in _OF_ROWS - {"metadata"}:
+        if {name, name.partition(".")[0]} & metadata or facet.partition(".")[0] in _OF_ROWS - {
+            "metadata"
+        }:
             continue
         if name.partition(".")[0] == "evaluation" or any(_has(item, facet) for item in items):
             continue
@@ -106,7 +123,11 @@ def _facets(metric: BoundMetric, tasks: Sequence[Task], items: Sequence[Item]) -
             *(n for item in items[:1] for n in _fields(item)),
         }
         problems.append(
-            UserError(f"no row can have the facet {facet!r}", where=f"metric {metric.name}", fix=nearest(facet, known))
+            UserError(
+                f"no row can have the facet {facet!r}",
+                where=f"metric {metric.name}",
+                fix=nearest(facet, known),
+            )
         )
     return problems
 
@@ -118,11 +139,18 @@ def _has(item: Item, facet: str) -> bool:
 
 def _labels(metric: BoundMetric, scorers: Sequence[BoundScorer]) -> list[UserError]:
     """Labels that a metric includes and no scorer can give; the user's own scorers may give any."""
-    if not all(str(getattr(scorer.function, "__module__", "")).startswith("assay.") for scorer in scorers):
+    if not all(
+        str(getattr(scorer.function, "__module__", "")).startswith("assay.") for scorer in scorers
+    ):
         return []
     names = [scorer.name for scorer in scorers]
     return [
-        UserError(f"no scorer gives the label {label!r}", where=f"metric {metric.name}", fix=nearest(label, names))
+        UserError(
+            f"no scorer gives the label {label!r}",
+            where=f"metric {metric.name}",
+            fix=nearest(label, names),
+        )
         for label in metric.include
-        if "*" not in label and not any(label.startswith(f"{name}.") or fnmatchcase(name, label) for name in names)
+        if "*" not in label
+        and not any(label.startswith(f"{name}.") or fnmatchcase(name, label) for name in names)
     ]

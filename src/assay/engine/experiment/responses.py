@@ -104,7 +104,9 @@ class Tasks(Responses):
         check_budget(config)
         bind.bind_outputs(config)
         models, tasks, samples = experiment.bind_tasks()
-        bound = Bound(models, bind.bind_scorers(config, models), bind.bind_metrics(config), tasks, samples)
+        bound = Bound(
+            models, bind.bind_scorers(config, models), bind.bind_metrics(config), tasks, samples
+        )
         if mode == "inference":
             bound.scorers = []
         if not bound.scorers:
@@ -135,7 +137,9 @@ class Tasks(Responses):
     async def infer(self, experiment: "Experiment", bound: Bound, shared: Shared) -> Manifest:
         """The run, when every selected cell has its row."""
         config = experiment.config
-        runner = Runner(experiment.store, **shared, task_timeout=config.timeout, fresh=not config.resume)
+        runner = Runner(
+            experiment.store, **shared, task_timeout=config.timeout, fresh=not config.resume
+        )
         selection = experiment.selection(bound.tasks)
         run = await runner.run_async(
             experiment.id,
@@ -146,7 +150,9 @@ class Tasks(Responses):
             selection=selection,
             retry_errors=experiment.options.retry_errors,
         )
-        selected = selection.cells(bound.tasks, (run.planned or 0) // len(bound.tasks) // bound.samples, bound.samples)
+        selected = selection.cells(
+            bound.tasks, (run.planned or 0) // len(bound.tasks) // bound.samples, bound.samples
+        )
         rows = sum(count for outcome, count in run.counts.items() if outcome != "transient")
         if rows > selected and bound.metrics:
             experiment.progress.note(
@@ -160,7 +166,9 @@ def _refuse_files_of_others(experiment: "Experiment", mode: Mode) -> None:
     folder = experiment.folder
     if (folder / LOCK).exists() or (folder / MANIFEST).exists():
         return
-    scored = ROWS_FILE["run"] if mode == "evaluation" else ""  # existing responses of any tool can be scored
+    scored = (
+        ROWS_FILE["run"] if mode == "evaluation" else ""
+    )  # existing responses of any tool can be scored
     files = (folder / name for name in EXPERIMENT_FILES if name != scored)
     theirs = next((file for file in files if file.exists() and file.stat().st_size), None)
     if theirs is not None:

@@ -21,7 +21,9 @@ from assay.store.keyset import Seen
 from assay.store.log import FileLog
 from assay.store.stores import FlatStore
 
-_ONE_DATASET = "compare runs over one dataset, or name the one that counts with `dataset:` in the config of -c"
+_ONE_DATASET = (
+    "compare runs over one dataset, or name the one that counts with `dataset:` in the config of -c"
+)
 
 
 def runs_of(sources: Iterable[Source], folder: Path | None = None) -> list[Source]:
@@ -86,7 +88,10 @@ def _united(files: Sequence[Path], fix: str) -> Iterator[tuple[str, dict[str, An
             place = f"{file}, line {number}"
             item = decode_item(line, place)
             is_new = ids.add(short(digest("id", item.id.encode())))
-            if items.add(short(digest("item", canonical(msgspec.to_builtins(item))))) and not is_new:
+            if (
+                items.add(short(digest("item", canonical(msgspec.to_builtins(item)))))
+                and not is_new
+            ):
                 raise _different(item, place, files, fix)
             if is_new:
                 yield place, msgspec.json.decode(encode_item(item, place))
@@ -109,7 +114,11 @@ class _EvaluationRow(msgspec.Struct):
 
 
 def take_over(
-    store: Store, id: str, sources: Iterable[Source], scorers: Sequence[str], note: Callable[[str], None]
+    store: Store,
+    id: str,
+    sources: Iterable[Source],
+    scorers: Sequence[str],
+    note: Callable[[str], None],
 ) -> None:
     """Lay the rows of earlier evaluations beside those of evaluation `id`, from where the evaluator takes what it
     needs: a match that was decided elsewhere is not decided again."""
@@ -118,7 +127,9 @@ def take_over(
     for log in (store.log("evaluation", id), aside):
         for row, _ in _rows(log):
             seen.add(short(row.key))
-    files = dict.fromkeys(source.files["evaluation"] for source in sources if "evaluation" in source.files)
+    files = dict.fromkeys(
+        source.files["evaluation"] for source in sources if "evaluation" in source.files
+    )
     for file in files:
         taken, last, is_new = 0, "", False
         for row, line in _rows(FileLog(file)):

@@ -22,7 +22,9 @@ from assay.store.stores import FlatStore, FolderStore
 
 ConfigSource = str | Path | Mapping[str, Any] | Config
 MOST_NAMED = 5
-ELSEWHERE = "rows"  # the key of an evaluation's metadata under which the files are that it was made from
+ELSEWHERE = (
+    "rows"  # the key of an evaluation's metadata under which the files are that it was made from
+)
 
 
 class Source(msgspec.Struct, kw_only=True):
@@ -54,7 +56,9 @@ class Source(msgspec.Struct, kw_only=True):
         file = self.files.get(kind)
         if file is None or not any(segment.size for segment in FileLog(file).segments()):
             where = str(file or self.path / ROWS_FILE[kind])
-            raise UserError(f"there are no {NOUNS[kind]} in {self.place!r}", where=where, fix=missing)
+            raise UserError(
+                f"there are no {NOUNS[kind]} in {self.place!r}", where=where, fix=missing
+            )
         return self.evidence(kind).log
 
     def looks_sealed(self, kind: Kind) -> bool:
@@ -83,7 +87,11 @@ class Source(msgspec.Struct, kw_only=True):
 
 def _manifest(kind: Kind, file: Path) -> Manifest | None:
     store = FlatStore(file.parent)
-    return next((store.manifest(kind, id) for id in store.ids(kind)), None) if file.name == ROWS_FILE[kind] else None
+    return (
+        next((store.manifest(kind, id) for id in store.ids(kind)), None)
+        if file.name == ROWS_FILE[kind]
+        else None
+    )
 
 
 def find_source(path: str | Path, kind: Kind | None = None, *, foreign: bool = True) -> Source:
@@ -104,7 +112,9 @@ def _sources_at(path: Path, kind: Kind | None, *, foreign: bool = True) -> list[
         path = newest_inside(path)
         files, more = _files(path)
         imported = _imported(path) if not files and foreign else []
-        return imported or [Source(path=path, name=_name(path), files=files, folder=path, more=more)]
+        return imported or [
+            Source(path=path, name=_name(path), files=files, folder=path, more=more)
+        ]
     if not os.path.isfile(path):
         from assay.config.source import similar_files
 
@@ -116,12 +126,18 @@ def _sources_at(path: Path, kind: Kind | None, *, foreign: bool = True) -> list[
     folder = path.parent
     files, more = _files(folder)
     ours = bool(FlatStore(folder).ids(own))
-    return [Source(path=path, name=_name(folder), files=files, folder=folder if ours else None, more=more)]
+    return [
+        Source(
+            path=path, name=_name(folder), files=files, folder=folder if ours else None, more=more
+        )
+    ]
 
 
 def _imported(path: Path) -> list[Source]:
     """The experiments of other programs at a path, as folders of ours."""
-    from assay.engine.experiment.imports.copies import imported_copies  # most paths are folders of ours
+    from assay.engine.experiment.imports.copies import (
+        imported_copies,
+    )  # most paths are folders of ours
 
     return [
         Source(
@@ -195,7 +211,9 @@ def elsewhere(folder: Path) -> dict[Kind, list[Path]]:
     store = FlatStore(folder)
     found: dict[Kind, list[Path]] = {}
     inside: dict[Kind, list[Path]] = {}  # one repository
-    for manifest in filter(None, [store.manifest("evaluation", id) for id in store.ids("evaluation")]):
+    for manifest in filter(
+        None, [store.manifest("evaluation", id) for id in store.ids("evaluation")]
+    ):
         rows: dict[Kind, str | list[str]] = manifest.metadata.get(ELSEWHERE) or {}
         for kind, files in rows.items():
             found[kind] = [*map(placed, [files] if isinstance(files, str) else files)]
@@ -225,7 +243,10 @@ def _items_of_run(folder: Path) -> Path | None:
     manifest = next((store.manifest("run", id) for id in store.ids("run")), None)
     for entry in manifest.inputs if manifest else ():
         if entry.get("kind") == "dataset" and entry.get("id"):
-            file = FolderStore(folder.resolve().parents[1]).directory("dataset", entry["id"]) / ROWS_FILE["dataset"]
+            file = (
+                FolderStore(folder.resolve().parents[1]).directory("dataset", entry["id"])
+                / ROWS_FILE["dataset"]
+            )
             return file if _exists(file) else None
     return None
 
@@ -266,7 +287,9 @@ _MARKS: dict[Kind, tuple[str, ...]] = {
 # ---- the config of existing rows
 
 
-def config_of(config: ConfigSource | None, source: Source, need: Need, overrides: Mapping[str, Any]) -> Config:
+def config_of(
+    config: ConfigSource | None, source: Source, need: Need, overrides: Mapping[str, Any]
+) -> Config:
     if isinstance(config, Config):
         return config
     if config is None:

@@ -39,7 +39,10 @@ class StatusFile:
         self._task = asyncio.create_task(self._keep())
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if self._task is not None:
             self._task.cancel()
@@ -55,14 +58,20 @@ class StatusFile:
             self._write("running", None)
 
     def _write(self, state: str, error: BaseException | None) -> None:
-        write_file(self._path, msgspec.json.format(msgspec.json.encode(self._status(state, error))) + b"\n")
+        write_file(
+            self._path, msgspec.json.format(msgspec.json.encode(self._status(state, error))) + b"\n"
+        )
 
     def _status(self, state: str, error: BaseException | None) -> dict[str, Any]:
         lanes = self._progress.of("run")
         total = sum(lane.total or 0 for lane in lanes)
         rows = sum(lane.present + lane.done for lane in lanes)
         failed = sum(lane.errors for lane in lanes)
-        active = [lane for lane in self._progress.of(self._progress.step) if lane.ended is None and lane.total != 0]
+        active = [
+            lane
+            for lane in self._progress.of(self._progress.step)
+            if lane.ended is None and lane.total != 0
+        ]
         left = [lane.left() for lane in active if lane.total is not None]
         everything = self._progress.lanes.values()
         waiting = {lane.name: why for lane in everything if (why := lane.waiting())}
@@ -76,10 +85,14 @@ class StatusFile:
             "progress_percent": round(100 * rows / total, 2) if total else 0.0,
             "current_model": next((lane.name for lane in lanes if lane.ended is None), None),
             "rate": sum(lane.rate() for lane in active),
-            "left_seconds": None if not left or None in left else max(filter(None, left), default=0.0),
+            "left_seconds": None
+            if not left or None in left
+            else max(filter(None, left), default=0.0),
             "waiting": "; ".join(f"{name}: {why}" for name, why in waiting.items()),
             "tokens": sum(lane.tokens for lane in everything),
-            "cost": None if any(lane.unpriced for lane in everything) else sum(lane.cost for lane in everything),
+            "cost": None
+            if any(lane.unpriced for lane in everything)
+            else sum(lane.cost for lane in everything),
             "start_time": self._started,
             "last_update": time.time(),
             "errors": [*([str(error)] if error is not None else []), *self._progress.errors],
@@ -96,7 +109,11 @@ class StatusFile:
                 for lane in lanes
             },
             "calls": {
-                name: {"calls": lane.calls, "tokens": lane.tokens, "cost": None if lane.unpriced else lane.cost}
+                name: {
+                    "calls": lane.calls,
+                    "tokens": lane.tokens,
+                    "cost": None if lane.unpriced else lane.cost,
+                }
                 for (_, name), lane in self._progress.lanes.items()
                 if lane.calls
             },
@@ -127,7 +144,9 @@ def log_to(config: LoggingConfig) -> Generator[None]:
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, private_mode()))
             handler = logging.FileHandler(path, encoding="utf-8")
         except OSError as error:
-            raise StoreError(f"the log cannot be written: {error.strerror}", where=str(path)) from error
+            raise StoreError(
+                f"the log cannot be written: {error.strerror}", where=str(path)
+            ) from error
         handler.setFormatter(_Harmless("%(asctime)s %(levelname)s %(message)s"))
         logger.addHandler(handler)
     try:

@@ -23,11 +23,26 @@ from assay.store.stores import EXPERIMENT_FILES, MANIFEST
 CONFIG, _MOST_SHOWN = "config.yaml", 10
 _USED: dict[str, tuple[str, ...]] = {  # the parts of a config that act
     "aggregate": ("metrics", "outputs", "logging", "env_vars"),
-    "evaluate": ("metrics", "outputs", "logging", "env_vars", "evaluation_methods", "models", "dataset"),
+    "evaluate": (
+        "metrics",
+        "outputs",
+        "logging",
+        "env_vars",
+        "evaluation_methods",
+        "models",
+        "dataset",
+    ),
     "gate": ("metrics", "gates"),
 }
 _FILES = (MANIFEST, *EXPERIMENT_FILES, "calls.jsonl", "traces.jsonl", "labels.jsonl")
-_ON_THIS_MACHINE = {"python", "record", "replay", "gguf", "llama.cpp", "vllm"}  # models that run or read what is here
+_ON_THIS_MACHINE = {
+    "python",
+    "record",
+    "replay",
+    "gguf",
+    "llama.cpp",
+    "vllm",
+}  # models that run or read what is here
 
 
 class Reach(NamedTuple):
@@ -52,13 +67,21 @@ def trust() -> None:
 
 
 def stored_config(
-    folder: Path, need: Need, overrides: Mapping[str, Any] = {}, *, used: Iterable[str] | None = None
+    folder: Path,
+    need: Need,
+    overrides: Mapping[str, Any] = {},
+    *,
+    used: Iterable[str] | None = None,
 ) -> Config:
     """The config of a result folder. `used` names the parts that will act, by default those of `need`."""
     if not is_own(folder):
         # Prompts are not asked by what uses a stored config; those of a stranger are not even read.
         config = load(folder / CONFIG, overrides={"prompts": [], **overrides}, need=need)
-        parts = [part for part in (_USED[need or "gate"] if used is None else used) if part not in overrides]
+        parts = [
+            part
+            for part in (_USED[need or "gate"] if used is None else used)
+            if part not in overrides
+        ]
         if not is_trusted(folder, config, parts):
             return config
     return load(folder / CONFIG, overrides=overrides, need=need)
@@ -84,7 +107,9 @@ def check_rows(folder: Path, elsewhere: Iterable[Path]) -> None:
     if outside and _is_remembered(_digest("rows", *map(os.fsencode, outside))):
         outside = []
     segments = [path for part in folder.glob("*.d") for path in (part, *part.glob("*.jsonl"))]
-    paths = [path for path in (*(folder / name for name in _FILES), *segments) if os.path.islink(path)]
+    paths = [
+        path for path in (*(folder / name for name in _FILES), *segments) if os.path.islink(path)
+    ]
     outside += _outside(folder, paths)
     _accepted(folder, [Reach("reads", path, file=path) for path in dict.fromkeys(outside)])
 
@@ -114,10 +139,19 @@ def _accepted(folder: Path, reaches: list[Reach]) -> bool:
     if _Process.trusts:
         _remember(key, str(folder))
         return True
-    lines = [f"{reach.verb} {reach.name}{f' ({reach.place})' if reach.place else ''}" for reach in reaches]
+    lines = [
+        f"{reach.verb} {reach.name}{f' ({reach.place})' if reach.place else ''}"
+        for reach in reaches
+    ]
     more = [f"and {len(lines) - _MOST_SHOWN} more"] if len(lines) > _MOST_SHOWN else []
     raise UserError(
-        "\n  - ".join(["this folder is not of your Assay's making, and this command", *lines[:_MOST_SHOWN], *more]),
+        "\n  - ".join(
+            [
+                "this folder is not of your Assay's making, and this command",
+                *lines[:_MOST_SHOWN],
+                *more,
+            ]
+        ),
         where=f"{folder}, which belongs to {_owner(folder)}",
         fix="look at what it names, then add --trust (ASSAY_TRUST=1 in CI, assay.trust() in Python), or name a config "
         "of your own with -c",
@@ -145,13 +179,21 @@ def _plug_ins(kind: registry.Registry, part: str, config: Config, folder: Path) 
 
 def _code(kind: registry.Registry, name: str, place: str) -> Iterator[Reach]:
     """Only a name with a dot can be a stranger's code: a file's, or an importable module's."""
-    if "." in name and not name.startswith(registry.INLINE) and name not in kind.names() and not kind.of_format(name):
+    if (
+        "." in name
+        and not name.startswith(registry.INLINE)
+        and name not in kind.names()
+        and not kind.of_format(name)
+    ):
         yield Reach("runs", name, place, name.rpartition(":")[0] if ".py:" in name else "")
 
 
 def _in_params(params: Any, place: str, folder: Path, *, dotted: bool = False) -> Iterator[Reach]:
     """Folders of code; values that look like files or, for plug-ins of formats, classes to import."""
-    yield from (Reach("runs", f"code in {path}", place, path) for path in dict(params).get("task_folders", ()))
+    yield from (
+        Reach("runs", f"code in {path}", place, path)
+        for path in dict(params).get("task_folders", ())
+    )
     for text in (text for text in _texts(params) if not any(map(str.isspace, text))):
         if ".py:" in text or text.endswith(".py"):
             yield Reach("runs", text, place, text.removesuffix(".py").partition(".py:")[0] + ".py")
@@ -173,12 +215,19 @@ def _models(config: Config, folder: Path) -> Iterator[Reach]:
     """Servers are called where scorers ask models, or where nothing but models is used; what is on this machine is
     opened when it is bound."""
     named = {text for method in config.evaluation_methods for text in _texts(method.params)}
-    asked = not config.evaluation_methods or any("judge" in method.type for method in config.evaluation_methods)
+    asked = not config.evaluation_methods or any(
+        "judge" in method.type for method in config.evaluation_methods
+    )
     for number, model in enumerate(config.models):
         place = f"models[{number}]"
         yield from _code(registry.model, model.type, place)
         if model.type in _ON_THIS_MACHINE:
-            yield Reach("runs", " ".join([model.type, *_texts(model.params)]), place, str(model.params.get("path", "")))
+            yield Reach(
+                "runs",
+                " ".join([model.type, *_texts(model.params)]),
+                place,
+                str(model.params.get("path", "")),
+            )
         elif model.type != "demo" and (asked or model.name in named):
             yield Reach("calls", " ".join([model.type, *_texts(model.params)]), place)
 
@@ -189,7 +238,9 @@ def _dataset(config: Config, folder: Path) -> Iterator[Reach]:
         return
     files = [source.path] if isinstance(source.path, str) else source.path
     if source.function_name or source.module or source.type == "function":
-        yield Reach("runs", f"{source.module or files[0]}:{source.function_name}", "dataset", files[0])
+        yield Reach(
+            "runs", f"{source.module or files[0]}:{source.function_name}", "dataset", files[0]
+        )
         return
     yield from _code(registry.dataset, source.type, "dataset")
     for text in filter(None, (*files, source.repository)):
@@ -211,7 +262,9 @@ def _outputs(config: Config, folder: Path) -> Iterator[Reach]:
 def _gates(config: Config, folder: Path) -> Iterator[Reach]:
     for number, gate in enumerate(config.gates):
         yield from _code(registry.metric, gate.metric, f"gates[{number}]")
-        for path in filter(None, (gate.baseline, gate.calibration.path if gate.calibration else "")):
+        for path in filter(
+            None, (gate.baseline, gate.calibration.path if gate.calibration else "")
+        ):
             if _is_outside(folder, path):
                 yield Reach("reads", path, f"gates[{number}]", path)
 
@@ -230,7 +283,9 @@ def _environment(config: Config, folder: Path) -> Iterator[Reach]:
 
 _WAYS = {
     "metrics": lambda config, folder: _plug_ins(registry.metric, "metrics", config, folder),
-    "evaluation_methods": lambda config, folder: _plug_ins(registry.scorer, "evaluation_methods", config, folder),
+    "evaluation_methods": lambda config, folder: _plug_ins(
+        registry.scorer, "evaluation_methods", config, folder
+    ),
     "models": _models,
     "dataset": _dataset,
     "outputs": _outputs,
@@ -245,7 +300,9 @@ _WAYS = {
 
 def _content(folder: Path) -> bytes:
     """The config's bytes and those of the `.env` that its variables come from."""
-    contents = [file.read_bytes() if file.is_file() else b"" for file in (folder / CONFIG, folder / ".env")]
+    contents = [
+        file.read_bytes() if file.is_file() else b"" for file in (folder / CONFIG, folder / ".env")
+    ]
     return b"%d:%s" % (len(contents[0]), b"".join(contents))
 
 
@@ -262,7 +319,9 @@ def _named(reach: Reach) -> bytes:
 
 def _digest(*parts: str | bytes) -> str:
     encoded = [part.encode() if isinstance(part, str) else part for part in parts]
-    return blake2b(b"".join(b"%d:%b" % (len(part), part) for part in encoded), digest_size=20).hexdigest()
+    return blake2b(
+        b"".join(b"%d:%b" % (len(part), part) for part in encoded), digest_size=20
+    ).hexdigest()
 
 
 def _outside(folder: Path, paths: Iterable[Path]) -> list[str]:

@@ -18,7 +18,9 @@ from assay.store.log import FileLog
 from assay.store.repair import row_decoder
 from assay.store.seal import describe, is_damaged, is_unchanged
 
-PARTIAL = "partial"  # in a metric row and in an evaluation's inputs: what is present of what was planned
+PARTIAL = (
+    "partial"  # in a metric row and in an evaluation's inputs: what is present of what was planned
+)
 NOUNS: dict[Kind, str] = {
     "dataset": "items",
     "run": "responses",
@@ -53,7 +55,9 @@ def examine(log: FileLog, manifest: Manifest | None) -> Evidence:
         return Evidence(log, manifest)
     damage = log.damage(manifest)
     if manifest.kind not in ("run", "evaluation"):
-        return Evidence(log, _with_faults(manifest, [describe(each) for each in damage[:_MOST_NAMED]]))
+        return Evidence(
+            log, _with_faults(manifest, [describe(each) for each in damage[:_MOST_NAMED]])
+        )
     look = _Look(log, damage)
     log.hidden = look.hidden
     whole = manifest.complete and manifest.planned in (None, look.present)
@@ -61,7 +65,9 @@ def examine(log: FileLog, manifest: Manifest | None) -> Evidence:
 
 
 def _with_faults(manifest: Manifest, faults: list[str], **changes: Any) -> Manifest:
-    return msgspec.structs.replace(manifest, metadata={**manifest.metadata, _FAULTS: faults}, **changes)
+    return msgspec.structs.replace(
+        manifest, metadata={**manifest.metadata, _FAULTS: faults}, **changes
+    )
 
 
 def partial_of(manifests: Iterable[Manifest | None]) -> str:

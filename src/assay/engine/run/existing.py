@@ -64,7 +64,9 @@ class Existing:
         """
         decode = row_decoder(Row)
         damage = [] if self._sealed is None else self._log.damage(self._sealed)
-        found = open_rows(self._log, self._rejected if repair else None, decode, damage=damage, notice=note)
+        found = open_rows(
+            self._log, self._rejected if repair else None, decode, damage=damage, notice=note
+        )
         rows = Table(row for _, row in found)
         put_aside = open_rows(self._superseded, self._rejected if repair else None, decode)
         old = Table(row for _, row in put_aside)
@@ -78,7 +80,12 @@ class Existing:
         retried = keep & again & np.isin(rows.keys, runs_now) & (retry_errors is not None)
         keep &= ~retried
         failed = old.commits_with(TRANSIENT) | old.commits_with(_ERRORED)
-        back = old.complete & ~failed & np.isin(old.keys, plan) & ~np.isin(old.keys, rows.keys[keep | retried])
+        back = (
+            old.complete
+            & ~failed
+            & np.isin(old.keys, plan)
+            & ~np.isin(old.keys, rows.keys[keep | retried])
+        )
         back = old.first_commits(back) & (not fresh)
         return Comparison(rows, old, keep, back, retried, runs_now)
 
@@ -91,13 +98,17 @@ class Existing:
         note: Callable[[str], None] = lambda text: None,
     ) -> None:
         """Keep what is planned, set aside the rest, bring back what is planned again."""
-        found = self.compare(planned, retry_errors=retry_errors, fresh=fresh, repair=True, note=note)
+        found = self.compare(
+            planned, retry_errors=retry_errors, fresh=fresh, repair=True, note=note
+        )
         if found is None:
             return
         if found.stale:
             note(f"{found.stale} rows are no longer in the plan: set aside in superseded/")
         if found.returning:
-            note(f"{found.returning} rows that had been set aside are in the plan again: brought back")
+            note(
+                f"{found.returning} rows that had been set aside are in the plan again: brought back"
+            )
         self._rewrite(found.keep, found.back)
         self._count_kept(found.rows, found.keep)
         self._count_kept(found.old, found.back)
@@ -133,7 +144,9 @@ class Existing:
 
         self._log.replace(lines())
         if back.any():
-            self._superseded.replace(blocks_of(self._superseded, np.concatenate([~back, np.ones(gone, np.bool_)])))
+            self._superseded.replace(
+                blocks_of(self._superseded, np.concatenate([~back, np.ones(gone, np.bool_)]))
+            )
 
     def _count_kept(self, table: "Table", chosen: Flags) -> None:
         self._counts.update(table.counts(chosen))
@@ -143,7 +156,9 @@ class Existing:
 class Comparison:
     """Which rows stay, come back, or are tried again."""
 
-    def __init__(self, rows: "Table", old: "Table", keep: Flags, back: Flags, retried: Flags, runs_now: Keys) -> None:
+    def __init__(
+        self, rows: "Table", old: "Table", keep: Flags, back: Flags, retried: Flags, runs_now: Keys
+    ) -> None:
         self.rows = rows
         self.old = old
         self.keep = keep
@@ -185,7 +200,9 @@ class Table:
 
     def counts(self, chosen: Flags) -> dict[str, int]:
         """The chosen rows by outcome; those that are `transient` are errored, too."""
-        counts = {name: int(np.sum(self.state[chosen] == number)) for number, name in enumerate(STATES)}
+        counts = {
+            name: int(np.sum(self.state[chosen] == number)) for number, name in enumerate(STATES)
+        }
         counts["errored"] += counts["transient"]
         return counts
 
@@ -213,7 +230,9 @@ def blocks_of(log: Log, chosen: Flags) -> Iterator[bytes]:
     """The chosen rows of a log, raw, about a megabyte at a time; rows beyond the flags are not chosen."""
     block: list[bytes] = []
     size = 0
-    rows = (line for _, line in log.scan() if line.strip())  # a blank line is not a row and has no flag
+    rows = (
+        line for _, line in log.scan() if line.strip()
+    )  # a blank line is not a row and has no flag
     for line, wanted in zip(rows, chosen, strict=False):
         if wanted:
             block += (line, b"\n")

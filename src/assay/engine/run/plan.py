@@ -52,7 +52,10 @@ def check_tasks(tasks: Sequence[Task]) -> None:
     names: set[str] = set()
     for task in tasks:
         if task.name in names:
-            raise UserError(f"two tasks are called {task.name!r}", fix="give each model and each template its own name")
+            raise UserError(
+                f"two tasks are called {task.name!r}",
+                fix="give each model and each template its own name",
+            )
         names.add(task.name)
 
 
@@ -63,7 +66,9 @@ def cells(tasks: Sequence[Task], items: Iterable[Item], samples: int) -> Iterato
             problem = None
             try:
                 work = task.prepare(item)
-            except Exception as error:  # user templates and functions may raise anything; the row will say it
+            except (
+                Exception
+            ) as error:  # user templates and functions may raise anything; the row will say it
                 problem = f"the item cannot be prepared: {raised(error)}"
                 work = Work(digest("unprepared", problem.encode()))
             for sample in range(samples):
@@ -92,7 +97,10 @@ def describe(tasks: Sequence[Task], samples: int, dataset_hash: str) -> dict[str
     return {
         "dataset": dataset_hash,
         "samples": samples,
-        "tasks": [{"name": task.name, "identity": dict(task.identity), "facets": dict(task.facets)} for task in tasks],
+        "tasks": [
+            {"name": task.name, "identity": dict(task.identity), "facets": dict(task.facets)}
+            for task in tasks
+        ],
     }
 
 
@@ -111,5 +119,7 @@ def estimated_tokens(work: Work) -> int:
     """A rough count of the prompt's tokens; 0 where the task has no messages to look at."""
     if isinstance(work.payload, Request):
         return prompt_tokens(work.payload)
-    messages = work.messages or getattr(work.payload, "messages", work.payload)  # the first without the bytes of files
+    messages = work.messages or getattr(
+        work.payload, "messages", work.payload
+    )  # the first without the bytes of files
     return text_tokens(messages) if isinstance(messages, list) else 0

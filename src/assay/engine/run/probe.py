@@ -20,8 +20,12 @@ async def probed(
 ) -> tuple[Lane, Iterator[Cell], int]:
     """A lane's cells, once the probes of its tasks are answered; the manifest keeps how. A model that cannot answer
     stops its lane; where no cell is missing nobody is asked."""
-    probes: list[Request | None] = [getattr(task, "probe", None) for task in tasks if task.lane == lane.name]
-    requests = [probe for at, probe in enumerate(probes) if probe is not None and probe not in probes[:at]]
+    probes: list[Request | None] = [
+        getattr(task, "probe", None) for task in tasks if task.lane == lane.name
+    ]
+    requests = [
+        probe for at, probe in enumerate(probes) if probe is not None and probe not in probes[:at]
+    ]
     if not requests or (first := next(missing, None)) is None:
         return lane, missing, total
     for request in requests:

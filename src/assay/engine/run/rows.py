@@ -16,7 +16,12 @@ _encode = msgspec.json.Encoder().encode
 
 
 def response_of(
-    cell: Cell, answer: Answer, samples: int, seconds: float, error: str | None, kind: ErrorKind | None
+    cell: Cell,
+    answer: Answer,
+    samples: int,
+    seconds: float,
+    error: str | None,
+    kind: ErrorKind | None,
 ) -> Response:
     done = answer.completion
     metadata = {**answer.metadata, **cell.task.facets, "finish_reason": None, "response_id": None}
@@ -49,7 +54,9 @@ def response_of(
         row.total_tokens = done.total_tokens
         row.prompt_tokens = done.prompt_tokens
         row.completion_tokens = done.completion_tokens
-        row.tokens_per_second = done.total_tokens / seconds if done.total_tokens and seconds else None
+        row.tokens_per_second = (
+            done.total_tokens / seconds if done.total_tokens and seconds else None
+        )
         row.reasoning = done.reasoning
         row.tool_calls = done.tool_calls
         if done.tool_calls and (invalid := invalid_calls(done.tool_calls)):

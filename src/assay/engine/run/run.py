@@ -28,7 +28,15 @@ from assay.engine.run.plan import (
 )
 from assay.engine.run.probe import probed
 from assay.engine.run.rows import response_of, set_total_samples, written
-from assay.errors import BudgetError, CallError, ErrorKind, Interrupted, LaneError, StoreError, UserError
+from assay.errors import (
+    BudgetError,
+    CallError,
+    ErrorKind,
+    Interrupted,
+    LaneError,
+    StoreError,
+    UserError,
+)
 from assay.interfaces import Answer, Model, Store, Task
 from assay.records import Item, Manifest, Response
 from assay.store.index import ItemIndex
@@ -38,7 +46,9 @@ from assay.store.sync import GroupSync
 from assay.threads import blocking
 from assay.usercode import raised
 
-Group = tuple[Lane, Iterator[Cell], int]  # a lane, its missing cells, and how many there are at most
+Group = tuple[
+    Lane, Iterator[Cell], int
+]  # a lane, its missing cells, and how many there are at most
 YIELD_AFTER = 0.05  # seconds a worker may keep the loop when its model never waits
 
 
@@ -76,7 +86,9 @@ class Runner(Executor):
         check_tasks(tasks)
         source = self.store.manifest("dataset", dataset)
         if source is None:
-            raise UserError(f"there is no dataset {dataset!r}", fix=f"stored: {self.store.ids('dataset')}")
+            raise UserError(
+                f"there is no dataset {dataset!r}", fix=f"stored: {self.store.ids('dataset')}"
+            )
         plan = describe(tasks, samples, content_hash(source))
         wanted = plan_digest(plan)
         run_id = id or wanted[:16]
@@ -118,7 +130,12 @@ class _RunJob:
     """One call of `Runner.run`."""
 
     def __init__(
-        self, runner: Runner, manifest: Manifest, items: ItemIndex, tasks: Sequence[Task], samples: int
+        self,
+        runner: Runner,
+        manifest: Manifest,
+        items: ItemIndex,
+        tasks: Sequence[Task],
+        samples: int,
     ) -> None:
         self.runner = runner
         self.manifest = manifest
@@ -130,7 +147,9 @@ class _RunJob:
         self.existing = Existing(runner.store, "run", manifest.id)
         self.sync = GroupSync()
 
-    async def run(self, selection: Selection, retry_errors: bool | None, old: Manifest | None) -> Manifest:
+    async def run(
+        self, selection: Selection, retry_errors: bool | None, old: Manifest | None
+    ) -> Manifest:
         progress = self.runner.progress
         planned = marked(self.tasks, self.items, self.samples, selection)
         self.existing.settle(
@@ -140,7 +159,9 @@ class _RunJob:
             note=progress.note,
         )
         if old is not None and old.plan.get("samples", self.samples) != self.samples:
-            self.runner.store.put_manifest(self.manifest)  # the old seal ends before its bytes change
+            self.runner.store.put_manifest(
+                self.manifest
+            )  # the old seal ends before its bytes change
             set_total_samples(self.log, self.samples)
         self.manifest.planned = len(self.items) * len(self.tasks) * self.samples
         self.manifest.present, self.manifest.complete = self.existing.total, False
@@ -150,7 +171,9 @@ class _RunJob:
         threads = max(lanes[task.lane or task.name].limits.max_concurrency for task in self.tasks)
         timeout = self.runner.task_timeout
         try:
-            with self.runner.surroundings("run", self.manifest.id, lanes, threads, timeout) as around:
+            with self.runner.surroundings(
+                "run", self.manifest.id, lanes, threads, timeout
+            ) as around:
                 await self._run_lanes(list(self._lanes(selection, lanes)), around)
         finally:
             self.sync.close()
@@ -172,20 +195,29 @@ class _RunJob:
             try:
                 if model is not None:
                     await model.open()  # type: ignore[attr-defined]
-                ready = [await probed(*group, self.runner.models, self.tasks, self.manifest) for group in batch]
+                ready = [
+                    await probed(*group, self.runner.models, self.tasks, self.manifest)
+                    for group in batch
+                ]
                 workers = [worker for group in ready for worker in self._workers(*group, around)]
                 await finish(workers, self.stop, self.runner.grace)
             except LaneError as error:
                 if all(lane.stopped is None for lane, *_ in batch):
                     batch[0][0].stop(error)
             finally:
-                if model is not None and (not self.runner.keep_server or batch[0][0].stopped is not None):
+                if model is not None and (
+                    not self.runner.keep_server or batch[0][0].stopped is not None
+                ):
                     await model.close()
 
     def _lanes(self, selection: Selection, lanes: Lanes) -> Iterator[Group]:
         """Each lane with its own pass over the selected cells that have no row yet, and their greatest number."""
-        samples = self.samples if selection.samples is None else min(self.samples, selection.samples)
-        items = len(self.items) if selection.items is None else min(len(self.items), selection.items)
+        samples = (
+            self.samples if selection.samples is None else min(self.samples, selection.samples)
+        )
+        items = (
+            len(self.items) if selection.items is None else min(len(self.items), selection.items)
+        )
         groups: dict[str, list[Task]] = {}
         for task in self.tasks:
             if selection.takes(task.name):
@@ -195,7 +227,9 @@ class _RunJob:
             lane.progress.total = items * len(tasks) * samples
             yield lane, self._missing(tasks, items, samples, lane.progress), lane.progress.total
 
-    def _missing(self, tasks: list[Task], items: int, samples: int, progress: LaneProgress) -> Iterator[Cell]:
+    def _missing(
+        self, tasks: list[Task], items: int, samples: int, progress: LaneProgress
+    ) -> Iterator[Cell]:
         def first() -> Iterator[Item]:
             for number, item in enumerate(self.items):
                 if number >= items:
@@ -265,7 +299,10 @@ class _RunJob:
             error, kind = failure.what, failure.kind
         except TimeoutError as failure:
             error, kind = f"the task {failure}", "transient"
-        except (Exception, SystemExit) as failure:  # a task is user code: whatever it raises is this row's result
+        except (
+            Exception,
+            SystemExit,
+        ) as failure:  # a task is user code: whatever it raises is this row's result
             error, kind = raised(failure), "permanent"
         seconds = time.perf_counter() - started
         context.write_trace(cell.key)

@@ -36,8 +36,24 @@ _WRAPPER = "testRunData"
 _LISTS = ("testCases", "conversationalTestCases")
 _READER = 1  # raised when rows come out otherwise: copies that were imported before are made again
 _KEPT = {
-    *("identifier", "hyperparameters", "testFile", "testPassed", "testFailed", "runDuration", "evaluationCost"),
-    *("datasetAlias", "datasetId", "datasetVersion", "official", "prompts", "traceMetricsScores", "testRunLink"),
+    *(
+        "identifier",
+        "hyperparameters",
+        "testFile",
+        "testPassed",
+        "testFailed",
+        "runDuration",
+        "evaluationCost",
+    ),
+    *(
+        "datasetAlias",
+        "datasetId",
+        "datasetVersion",
+        "official",
+        "prompts",
+        "traceMetricsScores",
+        "testRunLink",
+    ),
 }
 _SAID = {
     "unanswered": "{:,} test cases have no answer: they are errors here",
@@ -56,7 +72,9 @@ def deepeval(path: Path) -> list[Foreign]:
 
 def _is_run(file: Path) -> bool:
     head = head_of(file)
-    return bool(_BEGINS.match(head) and _CASES.search(head) and any(mark in head for mark in _MARKS))
+    return bool(
+        _BEGINS.match(head) and _CASES.search(head) and any(mark in head for mark in _MARKS)
+    )
 
 
 class TestRun:
@@ -74,7 +92,11 @@ class TestRun:
 
     @property
     def source(self) -> dict[str, Any]:
-        return {"format": "deepeval", "reader": _READER, "files": [content_stamp(self.path.absolute())]}
+        return {
+            "format": "deepeval",
+            "reader": _READER,
+            "files": [content_stamp(self.path.absolute())],
+        }
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -93,7 +115,10 @@ class TestRun:
             rows += 1
             yield self._reading.case(test, raw)
         counts = [self._facts.get(name) for name in ("testPassed", "testFailed")]
-        if all(isinstance(count, int) for count in counts) and (told := sum(cast("list[int]", counts))) > rows:
+        if (
+            all(isinstance(count, int) for count in counts)
+            and (told := sum(cast("list[int]", counts))) > rows
+        ):
             self.planned = told
 
     def _tests(self) -> Iterator[tuple[str, Any]]:
@@ -105,7 +130,11 @@ class TestRun:
                         if number is not None:
                             yield f"{self.path}: {key}[{number}]", value
                     elif key == "metricsScores" and number is not None:
-                        self._scores += [cast("dict[str, Any]", storable(value))] if isinstance(value, dict) else []
+                        self._scores += (
+                            [cast("dict[str, Any]", storable(value))]
+                            if isinstance(value, dict)
+                            else []
+                        )
                     elif key != "metricsScores":
                         self._header(key, number, storable(value))
         except ValueError as error:
@@ -129,7 +158,9 @@ class TestRun:
         said = self._rejected.notes()
         said += [_SAID[what].format(count) for what, count in self._reading.odd.items()]
         if self._model == "unnamed":
-            said.append("the run does not name a model in its hyperparameters: it is called 'unnamed'")
+            said.append(
+                "the run does not name a model in its hyperparameters: it is called 'unnamed'"
+            )
         return said + self._reading.rest.notes()
 
     def headlines(self) -> list[Headline]:
@@ -137,7 +168,9 @@ class TestRun:
         every: list[Headline] = []
         if isinstance(passed, int) and isinstance(failed, int) and passed + failed:
             rate = passed / (passed + failed)
-            every.append(Headline(label=VERDICT, metric="pass_rate", value=rate, of="passed", reduce="none"))
+            every.append(
+                Headline(label=VERDICT, metric="pass_rate", value=rate, of="passed", reduce="none")
+            )
         for entry in self._scores:
             every += self._of_metric(entry)
         return every
@@ -150,12 +183,23 @@ class TestRun:
         every: list[Headline] = []
         if isinstance(scores, list) and (values := _numbers(cast("list[Any]", scores))):
             ours = several.sum / several.scored if several and several.scored else None
-            every.append(Headline(label=label, metric="mean", value=sum(values) / len(values), ours=ours))
+            every.append(
+                Headline(label=label, metric="mean", value=sum(values) / len(values), ours=ours)
+            )
         counts = _numbers([entry.get(name) for name in ("passes", "fails", "errors")])
         if len(counts) == 3 and sum(counts):
             ours = several.passed / several.rows if several else None
             rate = counts[0] / sum(counts)
-            every.append(Headline(label=label, metric="pass_rate", value=rate, of="passed", failed_as=0.0, ours=ours))
+            every.append(
+                Headline(
+                    label=label,
+                    metric="pass_rate",
+                    value=rate,
+                    of="passed",
+                    failed_as=0.0,
+                    ours=ours,
+                )
+            )
         for headline in every:
             headline.reduce = "none"
         return every
@@ -179,4 +223,11 @@ def _model(path: Path) -> str:
     except (ValueError, RecursionError):
         return "unnamed"
     names = {name.lower().replace(" ", "_"): value for name, value in settings.items()}
-    return next((str(names[name]) for name in ("model", "model_name", "llm", "model_id") if names.get(name)), "unnamed")
+    return next(
+        (
+            str(names[name])
+            for name in ("model", "model_name", "llm", "model_id")
+            if names.get(name)
+        ),
+        "unnamed",
+    )

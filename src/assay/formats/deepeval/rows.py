@@ -18,13 +18,22 @@ from assay.engine.experiment.imports.foreign import (
     key_of,
     without_secrets,
 )
-from assay.formats.deepeval.shapes import KNOWN, KNOWN_OF_METRIC, PLACED, PLACED_OF_METRIC, Metric, TestCase
+from assay.formats.deepeval.shapes import (
+    KNOWN,
+    KNOWN_OF_METRIC,
+    PLACED,
+    PLACED_OF_METRIC,
+    Metric,
+    TestCase,
+)
 from assay.records import Evaluation, Response
 from assay.store.keys import canonical, digest, short
 from assay.store.keyset import Seen
 
 VERDICT = "pass"
-_NUMBERED = re.compile(r"(conversational_)?test_case_\d+")  # what deepeval calls a case without a name
+_NUMBERED = re.compile(
+    r"(conversational_)?test_case_\d+"
+)  # what deepeval calls a case without a name
 
 
 class Total:
@@ -62,9 +71,15 @@ class Reading:
             sample += 1
         response = self._response(test, raw, id, sample)
         about = item["metadata"]
-        if about and self._items.add(short(digest("about", id.encode(), canonical(about)))) and not new:
+        if (
+            about
+            and self._items.add(short(digest("about", id.encode(), canonical(about))))
+            and not new
+        ):
             response.metadata["test_case"] = about  # the item has other ones
-        return ForeignCase({"id": id, **item} if new else None, response, self._evaluations(test, raw, response))
+        return ForeignCase(
+            {"id": id, **item} if new else None, response, self._evaluations(test, raw, response)
+        )
 
     def _id(self, name: str, item: dict[str, Any]) -> tuple[str, bool]:
         """The name of a case if a person gave it, and no other case has it; else an id from the content. Whether it is
@@ -84,13 +99,19 @@ class Reading:
     def _response(self, test: TestCase, raw: Mapping[str, Any], id: str, sample: int) -> Response:
         text, error = test.actual_output, None
         calls = _calls(test.tools_called)
-        metadata: dict[str, Any] = {"model_id": self._model, "finish_reason": None, "response_id": None}
+        metadata: dict[str, Any] = {
+            "model_id": self._model,
+            "finish_reason": None,
+            "response_id": None,
+        }
         passages = test.retrieval_context
         if test.turns is not None:
             answers = [turn for turn in test.turns if turn.role == "assistant"]
             text = answers[-1].content if answers else None
             calls = [call for turn in answers for call in _calls(turn.tools_called) or ()] or None
-            passages = [passage for turn in answers for passage in turn.retrieval_context or ()] or None
+            passages = [
+                passage for turn in answers for passage in turn.retrieval_context or ()
+            ] or None
         if text is None and not calls:
             self.odd["unanswered"] += 1
             error = "the test case has no answer"
@@ -120,11 +141,18 @@ class Reading:
             cost=test.token_cost,
         )
 
-    def _evaluations(self, test: TestCase, raw: Mapping[str, Any], response: Response) -> list[Evaluation]:
+    def _evaluations(
+        self, test: TestCase, raw: Mapping[str, Any], response: Response
+    ) -> list[Evaluation]:
         passed = test.success
-        verdict = _label(response, VERDICT, "deepeval", passed, None if passed is None else float(passed), {})
+        verdict = _label(
+            response, VERDICT, "deepeval", passed, None if passed is None else float(passed), {}
+        )
         if passed is None:
-            verdict.outcome, verdict.error = "skipped", "no metric decides whether the test case passes"
+            verdict.outcome, verdict.error = (
+                "skipped",
+                "no metric decides whether the test case passes",
+            )
         found, taken = [verdict], {VERDICT}
         raws = cast("list[dict[str, Any]]", raw.get("metricsData") or [])
         for metric, own in zip(test.metrics_data or (), raws, strict=True):
@@ -137,21 +165,34 @@ class Reading:
             self.totals.setdefault(metric.name, Total()).add(found[-1])
         return found
 
-    def _metric(self, response: Response, label: str, metric: Metric, raw: dict[str, Any]) -> Evaluation:
-        details: dict[str, Any] = {"explanation": metric.reason} if metric.reason is not None else {}
+    def _metric(
+        self, response: Response, label: str, metric: Metric, raw: dict[str, Any]
+    ) -> Evaluation:
+        details: dict[str, Any] = (
+            {"explanation": metric.reason} if metric.reason is not None else {}
+        )
         details |= self.rest.of(raw, PLACED_OF_METRIC, KNOWN_OF_METRIC, "metricsData.")
-        row = _label(response, label, f"deepeval.{metric.name}", metric.success, metric.score, details)
+        row = _label(
+            response, label, f"deepeval.{metric.name}", metric.success, metric.score, details
+        )
         if metric.error is not None or row.score is None:
             self.odd["unscored"] += 1
             row.outcome = "errored" if metric.error is not None else "skipped"
-            row.error = str(metric.error if metric.error is not None else "the metric gave no score")
+            row.error = str(
+                metric.error if metric.error is not None else "the metric gave no score"
+            )
             row.passed = row.score = None
             details["counted_as_passed"] = metric.success
         return row
 
 
 def _label(
-    response: Response, label: str, scorer: str, passed: bool | None, score: float | None, details: dict[str, Any]
+    response: Response,
+    label: str,
+    scorer: str,
+    passed: bool | None,
+    score: float | None,
+    details: dict[str, Any],
 ) -> Evaluation:
     return evaluation_of(
         response,
@@ -197,7 +238,10 @@ def _messages(test: TestCase) -> list[dict[str, Any]] | None:
     """The turns of a conversation up to its last answer, which is the response."""
     if test.turns is None:
         return None
-    last = max((number for number, turn in enumerate(test.turns) if turn.role == "assistant"), default=len(test.turns))
+    last = max(
+        (number for number, turn in enumerate(test.turns) if turn.role == "assistant"),
+        default=len(test.turns),
+    )
     messages: list[dict[str, Any]] = []
     for turn in test.turns[:last]:
         message: dict[str, Any] = {"role": turn.role, "content": turn.content}
@@ -217,7 +261,10 @@ def _calls(tools: list[Any] | None) -> list[Any] | None:
             calls.append(tool)
             continue
         fields = dict(cast("dict[str, Any]", tool))
-        function = {"name": fields.pop("name", ""), "arguments": fields.pop("inputParameters", None) or {}}
+        function = {
+            "name": fields.pop("name", ""),
+            "arguments": fields.pop("inputParameters", None) or {},
+        }
         fields.pop("type", None)
         calls.append({"type": "function", "function": function, **fields})
     return calls

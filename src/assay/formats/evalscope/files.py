@@ -70,8 +70,19 @@ def kind_of(file: Path) -> Kind | None:
     """What a file is, by its first bytes."""
     head = head_of(file)
     if file.suffix == ".jsonl" and _LINE.match(head):
-        return "reviews" if b'"sample_score"' in head else "predictions" if b'"model_output"' in head else None
-    if file.suffix == ".json" and _REPORT.match(head) and b'"dataset_name"' in head and b'"metrics"' in head:
+        return (
+            "reviews"
+            if b'"sample_score"' in head
+            else "predictions"
+            if b'"model_output"' in head
+            else None
+        )
+    if (
+        file.suffix == ".json"
+        and _REPORT.match(head)
+        and b'"dataset_name"' in head
+        and b'"metrics"' in head
+    ):
         return "reports" if b'"categories"' in head or b'"execution_summary"' in head else None
     return None
 
@@ -92,16 +103,29 @@ def _run(root: Path, files: dict[Kind, list[Path]]) -> RunFiles:
     named = [*files.get("predictions", ()), *files.get("reviews", ())]
     reports = set(files.get("reports", ()))
     if not named:  # a report alone: the samples it is made from
-        folders = [root / kind / report.parent.name for report in reports for kind in ("predictions", "reviews")]
+        folders = [
+            root / kind / report.parent.name
+            for report in reports
+            for kind in ("predictions", "reviews")
+        ]
         stems = tuple(report.stem for report in reports)
-        named = [file for folder in folders for file in folder.glob("*.jsonl") if file.stem.startswith(stems)]
+        named = [
+            file
+            for folder in folders
+            for file in folder.glob("*.jsonl")
+            if file.stem.startswith(stems)
+        ]
     parts: dict[tuple[str, str], Part] = {}
     for file in sorted(named, key=lambda file: (file.parent.name, file.name)):
         kind = kind_of(file)
         model = file.parent.name if file.parent.parent.name == kind else ""
         if (model, file.stem) not in parts and kind is not None:
             parts[model, file.stem] = _part(root, model, file, kind)
-            reports |= {report for report in (root / "reports" / model).glob("*.json") if model and kind_of(report)}
+            reports |= {
+                report
+                for report in (root / "reports" / model).glob("*.json")
+                if model and kind_of(report)
+            }
     return RunFiles(folder=root, parts=list(parts.values()), reports=sorted(reports))
 
 
@@ -109,7 +133,11 @@ def _part(root: Path, model: str, file: Path, kind: Kind) -> Part:
     if not model:
         return Part(model="", stem=file.stem, **{kind: file})
     pair = {kind: root / kind / model / file.name for kind in ("predictions", "reviews")}
-    return Part(model=model, stem=file.stem, **{kind: path for kind, path in pair.items() if kind_of(path) == kind})
+    return Part(
+        model=model,
+        stem=file.stem,
+        **{kind: path for kind, path in pair.items() if kind_of(path) == kind},
+    )
 
 
 def read_report(file: Path) -> Row:
@@ -154,7 +182,9 @@ class Lines:
     def _place_of(self, line: bytes, at: int) -> None:
         row = _tolerant(line)
         if row is None or not isinstance(row.get("index"), int):
-            self.problems.append(f"{self.file}: the line at byte {at:,} is not a sample and is left out")
+            self.problems.append(
+                f"{self.file}: the line at byte {at:,} is not a sample and is left out"
+            )
         else:
             self.places[row["index"]] = at
 

@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import Any, cast
 
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline, Rest, without_secrets
+from assay.engine.experiment.imports.foreign import (
+    Foreign,
+    ForeignCase,
+    Headline,
+    Rest,
+    without_secrets,
+)
 from assay.formats.evalscope.files import Lines, Part, Row, RunFiles, read_report, runs_at
 from assay.formats.evalscope.rows import (
     Sample,
@@ -22,7 +28,15 @@ from assay.formats.evalscope.rows import (
 from assay.formats.evalscope.scores import Sums
 from assay.registry import reader
 
-_SETTINGS = ("evalscope_version", "model", "model_args", "generation_config", "datasets", "dataset_args", "repeats")
+_SETTINGS = (
+    "evalscope_version",
+    "model",
+    "model_args",
+    "generation_config",
+    "datasets",
+    "dataset_args",
+    "repeats",
+)
 _MOST_LOST = 1_000_000  # samples that may have failed in one subset
 _MORE_SETTINGS = ("limit", "seed", "eval_type", "api_url", "judge", "evaluation_identity")
 
@@ -60,14 +74,28 @@ class Results:
 
     @property
     def source(self) -> Row:
-        parts = [file for part in self.files.parts for file in (part.predictions, part.reviews) if file is not None]
-        return {"format": "evalscope", "files": [content_stamp(file) for file in [*parts, *self.files.reports]]}
+        parts = [
+            file
+            for part in self.files.parts
+            for file in (part.predictions, part.reviews)
+            if file is not None
+        ]
+        return {
+            "format": "evalscope",
+            "files": [content_stamp(file) for file in [*parts, *self.files.reports]],
+        }
 
     @property
     def facts(self) -> Row:
         config = self.files.config
-        settings = {name: config[name] for name in (*_SETTINGS, *_MORE_SETTINGS) if config.get(name) is not None}
-        executed = {str(report.get("name")): report.get("execution_summary") for report in self.reports}
+        settings = {
+            name: config[name]
+            for name in (*_SETTINGS, *_MORE_SETTINGS)
+            if config.get(name) is not None
+        }
+        executed = {
+            str(report.get("name")): report.get("execution_summary") for report in self.reports
+        }
         models = dict.fromkeys(part.model or self._model for part in self.files.parts)
         return {"agents": [*models], **without_secrets(settings), "execution_summary": executed}
 
@@ -78,20 +106,33 @@ class Results:
     def notes(self) -> list[str]:
         notes = list(self._notes)
         if self._missing:
-            notes.append(f"samples that failed, of which evalscope stores nothing else: {self._missing:,}")
+            notes.append(
+                f"samples that failed, of which evalscope stores nothing else: {self._missing:,}"
+            )
         if self._sums.zeros:
-            notes.append(f"scores that are 0.0 because the metric failed, which are errors here: {self._sums.zeros:,}")
+            notes.append(
+                f"scores that are 0.0 because the metric failed, which are errors here: {self._sums.zeros:,}"
+            )
         if self._unreviewed:
             notes.append(f"answers without a review: {self._unreviewed:,}")
-        reported = {(str(report.get("model_name")), str(report.get("dataset_name"))) for report in self.reports}
-        without = sorted({dataset for part, dataset, _ in self.parts if (part.model, dataset) not in reported})
+        reported = {
+            (str(report.get("model_name")), str(report.get("dataset_name")))
+            for report in self.reports
+        }
+        without = sorted(
+            {dataset for part, dataset, _ in self.parts if (part.model, dataset) not in reported}
+        )
         if without:
             notes.append(f"there is no report on {', '.join(without)}: the run may not have ended")
         return [*notes, *self._rest.notes()]
 
     def headlines(self) -> list[Headline]:
         several = len({report.get("model_name") for report in self.reports}) > 1
-        return [headline for report in self.reports for headline in self._sums.headlines(report, several)]
+        return [
+            headline
+            for report in self.reports
+            for headline in self._sums.headlines(report, several)
+        ]
 
     def cases(self) -> Iterator[ForeignCase]:
         self._rest, self._sums, self._notes = Rest(), Sums(), []
@@ -104,7 +145,9 @@ class Results:
             present = predictions.places.keys() | reviews.places.keys()
             expected = max(requested or 0, max(present, default=-1) + 1)
             if expected > len(present) + _MOST_LOST:
-                self._notes.append(f"{part.stem}: {expected:,} samples were asked for, which is not believed")
+                self._notes.append(
+                    f"{part.stem}: {expected:,} samples were asked for, which is not believed"
+                )
                 expected = 0
             planned += max(expected, len(present))
             lost = [index for index in range(expected) if index not in present]
@@ -129,7 +172,9 @@ class Results:
         order = list(dict.fromkeys([*predictions.places, *reviews.places]))
         groups = {index // repeats for index in lost}
         items: dict[int, Row] = {}
-        for index, prediction, review in zip(order, predictions.rows(order), reviews.rows(order), strict=True):
+        for index, prediction, review in zip(
+            order, predictions.rows(order), reviews.rows(order), strict=True
+        ):
             sample = Sample(
                 model=part.model or str((prediction or {}).get("model") or self._model),
                 dataset=dataset,
@@ -145,7 +190,9 @@ class Results:
             yield case
         for index in lost:
             item = items.get(index // repeats) or _unknown(dataset, subset, index // repeats)
-            response = missing_response(item, part.model or self._model, dataset, subset, index % repeats, repeats)
+            response = missing_response(
+                item, part.model or self._model, dataset, subset, index % repeats, repeats
+            )
             self._missing += 1
             for label in reviews.labels:
                 self._sums.add((response.model_name, dataset, subset), label, None, counted=False)
@@ -156,10 +203,14 @@ class Results:
         response = response_of(sample, item, self._rest)
         self._unreviewed += not sample.review
         evaluations = list(evaluations_of(sample, response, labels, self._rest))
-        values = cast("dict[str, Any]", cast("Row", sample.scored.get("score") or {}).get("value") or {})
+        values = cast(
+            "dict[str, Any]", cast("Row", sample.scored.get("score") or {}).get("value") or {}
+        )
         for evaluation in evaluations:
             place = (sample.model, sample.dataset, sample.subset)
-            self._sums.add(place, evaluation.label, evaluation.score, counted=evaluation.label in values)
+            self._sums.add(
+                place, evaluation.label, evaluation.score, counted=evaluation.label in values
+            )
         return ForeignCase(item, response, evaluations)
 
     def _repeats(self) -> int:
@@ -170,4 +221,9 @@ class Results:
 def _unknown(dataset: str, subset: str, group: int) -> Row:
     """A question of which only the place in its subset is known."""
     id = f"{dataset}/{subset}/{group}" if subset else f"{dataset}/{group}"
-    return {"id": id, "data": {}, "ground_truth": None, "metadata": {"dataset": dataset, "subset": subset}}
+    return {
+        "id": id,
+        "data": {},
+        "ground_truth": None,
+        "metadata": {"dataset": dataset, "subset": subset},
+    }

@@ -60,16 +60,28 @@ def item_of(sample: Sample) -> Row:
     """The question, from what was asked; random ids of messages are not part of it."""
     asked = _asked(sample.messages)
     target = sample.review.get("target")
-    truth = target[0] if isinstance(target, list) and len(cast("list[Any]", target)) == 1 else target
+    truth = (
+        target[0] if isinstance(target, list) and len(cast("list[Any]", target)) == 1 else target
+    )
     own = _dict(sample.scored.get("sample_metadata") or sample.prediction.get("metadata"))
     question = next(
-        (content_text(entry.get("content")) for entry in reversed(asked) if entry.get("role") == "user"), ""
+        (
+            content_text(entry.get("content"))
+            for entry in reversed(asked)
+            if entry.get("role") == "user"
+        ),
+        "",
     )
     data: Row = {"question": question}
     if len(asked) > 1 or (asked and not isinstance(asked[0].get("content"), str)):
         data["messages"] = asked
-    given = next((own[name] for name in _IDS if isinstance(own.get(name), (str, int)) and own[name] != ""), None)
-    id = str(given) if given is not None else content_id(sample.dataset, sample.subset, asked, truth)
+    given = next(
+        (own[name] for name in _IDS if isinstance(own.get(name), (str, int)) and own[name] != ""),
+        None,
+    )
+    id = (
+        str(given) if given is not None else content_id(sample.dataset, sample.subset, asked, truth)
+    )
     return {
         "id": id,
         "data": data,
@@ -104,7 +116,12 @@ def content_text(content: Any) -> str:
 
 def _reasoning(content: Any) -> str | None:
     parts = [_dict(part) for part in _list(content)]
-    return "".join(str(part.get("reasoning") or "") for part in parts if part.get("type") == "reasoning") or None
+    return (
+        "".join(
+            str(part.get("reasoning") or "") for part in parts if part.get("type") == "reasoning"
+        )
+        or None
+    )
 
 
 def response_of(sample: Sample, item: Row, rest: Rest) -> Response:
@@ -113,7 +130,11 @@ def response_of(sample: Sample, item: Row, rest: Rest) -> Response:
     choice = _dict(next(iter(_list(output.get("choices"))), None))
     message, usage = _dict(choice.get("message")), _dict(output.get("usage"))
     content = message.get("content")
-    said = content_text(content) if message else str(_dict(sample.scored.get("score")).get("prediction") or "")
+    said = (
+        content_text(content)
+        if message
+        else str(_dict(sample.scored.get("score")).get("prediction") or "")
+    )
     stop, error = choice.get("stop_reason"), output.get("error")
     refused = stop == "content_filter" or any(_dict(part).get("refusal") for part in _list(content))
     metadata: Row = {
@@ -127,7 +148,9 @@ def response_of(sample: Sample, item: Row, rest: Rest) -> Response:
         **rest.of(sample.prediction, _PREDICTION, {"agent_trace"}),
         **rest.of(output, _OUTPUT, _OUTPUT_KNOWN, "output."),
     }
-    kept |= rest.of(sample.review, {"index", "target", "messages", "sample_score", "agent_trace"}, (), "review.")
+    kept |= rest.of(
+        sample.review, {"index", "target", "messages", "sample_score", "agent_trace"}, (), "review."
+    )
     if kept:
         metadata[REST] = kept
     calls = _list(message.get("tool_calls"))
@@ -148,7 +171,15 @@ def response_of(sample: Sample, item: Row, rest: Rest) -> Response:
         prompt_tokens=_whole(usage.get("input_tokens")),
         completion_tokens=_whole(usage.get("output_tokens")),
         total_tokens=_whole(usage.get("total_tokens")),
-        key=key_of("evalscope", sample.model, sample.dataset, sample.subset, item["id"], sample.number, said),
+        key=key_of(
+            "evalscope",
+            sample.model,
+            sample.dataset,
+            sample.subset,
+            item["id"],
+            sample.number,
+            said,
+        ),
         task=sample.dataset,
         messages=[_message(entry) for entry in sample.messages] or None,
         reasoning=_reasoning(content),
@@ -158,7 +189,9 @@ def response_of(sample: Sample, item: Row, rest: Rest) -> Response:
     )
 
 
-def missing_response(item: Row, model: str, dataset: str, subset: str, number: int, repeats: int) -> Response:
+def missing_response(
+    item: Row, model: str, dataset: str, subset: str, number: int, repeats: int
+) -> Response:
     """A sample that the report counts and no file has."""
     return Response(
         item_id=item["id"],
@@ -188,17 +221,23 @@ def _whole(value: Any) -> int | None:
 # ---- evaluations
 
 
-def evaluations_of(sample: Sample, response: Response, labels: Collection[str], rest: Rest) -> Iterator[Evaluation]:
+def evaluations_of(
+    sample: Sample, response: Response, labels: Collection[str], rest: Rest
+) -> Iterator[Evaluation]:
     """A row for each score; for each further label that this subset's samples have, one that says why it is missing."""
     score = _dict(sample.scored.get("score"))
     metadata = _dict(score.get("metadata"))
-    failed = {name.lower(): str(what) for name, what in _dict(metadata.get("metric_errors")).items()}
+    failed = {
+        name.lower(): str(what) for name, what in _dict(metadata.get("metric_errors")).items()
+    }
     details = rest.of(score, _SCORE, _SCORE_KNOWN, "score.")
     if score.get("explanation"):
         details["explanation"] = score["explanation"]
     values = _dict(score.get("value"))
     for label, value in values.items():
-        error = next((what for name, what in failed.items() if label.lower().startswith(name)), None)
+        error = next(
+            (what for name, what in failed.items() if label.lower().startswith(name)), None
+        )
         number = _number(value)
         if error is None and number is None:
             error = f"{value!r} is not a number"
@@ -206,8 +245,14 @@ def evaluations_of(sample: Sample, response: Response, labels: Collection[str], 
     status = str(score.get("status") or "")
     for label in labels if status or not sample.review else ():
         if label not in values:
-            what = f"evalscope has no score: {status}" if status else "evalscope has no review of this answer"
-            yield _evaluation(response, label, None, what, details, _OUTCOMES.get(status, "errored"))
+            what = (
+                f"evalscope has no score: {status}"
+                if status
+                else "evalscope has no review of this answer"
+            )
+            yield _evaluation(
+                response, label, None, what, details, _OUTCOMES.get(status, "errored")
+            )
 
 
 def missing_evaluations(response: Response, labels: Collection[str]) -> list[Evaluation]:

@@ -52,7 +52,9 @@ class Sums:
         """How many failures evalscope has counted as 0."""
         return sum(found.zeros for found in self._sums.values())
 
-    def add(self, place: tuple[str, str, str], label: str, score: float | None, *, counted: bool) -> None:
+    def add(
+        self, place: tuple[str, str, str], label: str, score: float | None, *, counted: bool
+    ) -> None:
         """The score of a row, or None for a failure, which evalscope has `counted` as 0, or not at all."""
         old = self._sums.get((*place, label), Sum())
         new = Sum(0.0, 0, int(counted), int(not counted)) if score is None else Sum(score, 1)
@@ -65,7 +67,9 @@ class Sums:
         labels = {words(label): label for _, label in own}
         where = {"dataset": dataset, **({"model_name": model} if several else {})}
         for metric in _dicts(report.get("metrics")):
-            identity = cast("Row", metric.get("identity") or {"name": metric.get("name"), "aggregation": "mean"})
+            identity = cast(
+                "Row", metric.get("identity") or {"name": metric.get("name"), "aggregation": "mean"}
+            )
             label = labels.get(_identity_words(identity))
             name = str(identity.get("name"))
             if label is None or identity.get("aggregation") not in ("mean", "identity"):
@@ -75,7 +79,13 @@ class Sums:
                     else "no sample has this score"
                 )
                 metric_name = str(identity.get("aggregation"))
-                yield Headline(label=label or name, metric=metric_name, value=_score(metric), where=where, reason=what)
+                yield Headline(
+                    label=label or name,
+                    metric=metric_name,
+                    value=_score(metric),
+                    where=where,
+                    reason=what,
+                )
                 continue
             subsets = {subset: found for (subset, of), found in own.items() if of == label}
             yield from _of_metric(metric, label, where, subsets)
@@ -86,13 +96,25 @@ def _of_metric(metric: Row, label: str, where: Row, sums: dict[str, Sum]) -> Ite
     subsets = [entry for category in categories for entry in _dicts(category.get("subsets"))]
     real = [entry for entry in subsets if not entry.get("is_aggregate")]
     covered = {str(entry.get("name")) for entry in real} == sums.keys()
-    yield _headline(label, "score", _score(metric), where, sums.values() if covered else None, micro=True)
+    yield _headline(
+        label, "score", _score(metric), where, sums.values() if covered else None, micro=True
+    )
     if len(real) > 1:
-        macro = [_mean_of(_macro(_sums_of(category, sums))) for category in categories] if covered else []
+        macro = (
+            [_mean_of(_macro(_sums_of(category, sums))) for category in categories]
+            if covered
+            else []
+        )
         theirs = metric.get("macro_score")
         if len(categories) > 1 and theirs is not None:
             means = [_micro(_sums_of(category, sums)) for category in categories] if covered else []
-            yield Headline(label=label, metric="macro score", value=theirs, where=where, **_ours(_mean_of(means)))
+            yield Headline(
+                label=label,
+                metric="macro score",
+                value=theirs,
+                where=where,
+                **_ours(_mean_of(means)),
+            )
         for category, ours in zip(categories, macro or [None] * len(categories), strict=True):
             named = " / ".join(map(str, category.get("name") or ()))
             yield Headline(
@@ -109,7 +131,13 @@ def _of_metric(metric: Row, label: str, where: Row, sums: dict[str, Sum]) -> Ite
 
 
 def _headline(
-    label: str, metric: str, value: float | None, where: Row, sums: Iterable[Sum] | None, *, micro: bool = False
+    label: str,
+    metric: str,
+    value: float | None,
+    where: Row,
+    sums: Iterable[Sum] | None,
+    *,
+    micro: bool = False,
 ) -> Headline:
     """A mean over rows, which the importer computes; unless evalscope has rounded in between, or has counted some
     failures as 0 and left out others."""
@@ -121,18 +149,28 @@ def _headline(
     rounded = is_mean and every.mean is not None and value in (0.0, 1.0) and every.mean != value
     if is_mean and not rounded and not (every.zeros and every.left_out):
         failed_as = 0.0 if every.zeros else None
-        return Headline(label=label, metric=metric, value=value, where=where, reduce="none", failed_as=failed_as)
+        return Headline(
+            label=label, metric=metric, value=value, where=where, reduce="none", failed_as=failed_as
+        )
     ours = _micro(found) if micro or rounded else every.mean
     return Headline(label=label, metric=metric, value=value, where=where, **_ours(ours))
 
 
 def _ours(value: float | None) -> Row:
-    return {"reason": "it is not made of the scores of samples alone"} if value is None else {"ours": value}
+    return (
+        {"reason": "it is not made of the scores of samples alone"}
+        if value is None
+        else {"ours": value}
+    )
 
 
 def _micro(sums: Iterable[Sum]) -> float | None:
     """The mean of rounded means, weighted by their counts."""
-    means = [(round(each.mean, _DIGITS), each.scored + each.zeros) for each in sums if each.mean is not None]
+    means = [
+        (round(each.mean, _DIGITS), each.scored + each.zeros)
+        for each in sums
+        if each.mean is not None
+    ]
     total = sum(count for _, count in means)
     return round(sum(mean * count for mean, count in means) / total, _DIGITS) if total else None
 
@@ -147,7 +185,11 @@ def _mean_of(values: list[float | None]) -> float | None:
 
 
 def _sums_of(category: Row, sums: dict[str, Sum]) -> list[Sum]:
-    names = [str(entry.get("name")) for entry in _dicts(category.get("subsets")) if not entry.get("is_aggregate")]
+    names = [
+        str(entry.get("name"))
+        for entry in _dicts(category.get("subsets"))
+        if not entry.get("is_aggregate")
+    ]
     return [sums[name] for name in names if name in sums]
 
 
@@ -164,7 +206,12 @@ def _dicts(value: Any) -> list[Row]:
 def words(label: str) -> frozenset[str]:
     """The parts of a sample's name for a metric, as a report spells them."""
     first, *others = _WORDS.split(label.lower())
-    return frozenset([_SHORT.get(first, first) if not others else first, *(_SHORT.get(word, word) for word in others)])
+    return frozenset(
+        [
+            _SHORT.get(first, first) if not others else first,
+            *(_SHORT.get(word, word) for word in others),
+        ]
+    )
 
 
 def _identity_words(identity: Row) -> frozenset[str]:

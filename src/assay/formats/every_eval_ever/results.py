@@ -60,7 +60,9 @@ class Result(msgspec.Struct, kw_only=True):
         self.id = "/".join((self.name, self.row["metric_name"], self.row["label"]))
 
 
-def result_of(result: Result, measure: Measured | None, source_data: Row, generation: Row, time: str) -> Row:
+def result_of(
+    result: Result, measure: Measured | None, source_data: Row, generation: Row, time: str
+) -> Row:
     """An entry of `evaluation_results`."""
     row = result.row
     return {
@@ -81,7 +83,9 @@ def result_of(result: Result, measure: Measured | None, source_data: Row, genera
 
 def texts(values: Mapping[str, Any], suffix: str = "") -> dict[str, str]:
     """Details of the schema are texts."""
-    return {f"{name}{suffix}": text_of(value) for name, value in values.items() if value is not None}
+    return {
+        f"{name}{suffix}": text_of(value) for name, value in values.items() if value is not None
+    }
 
 
 def _metric(result: Result, measure: Measured | None) -> Row:
@@ -98,10 +102,19 @@ def _metric(result: Result, measure: Measured | None) -> Row:
         "additional_details": texts({"label": row["label"]}),
     }
     parameters = {"k": row.get("k"), "filter": filter or None}
-    config["metric_parameters"] = {name: value for name, value in parameters.items() if value is not None}
-    is_mean = own in _SHARES or (measure is not None and measure.values is not None and measure.bound.verdicts)
+    config["metric_parameters"] = {
+        name: value for name, value in parameters.items() if value is not None
+    }
+    is_mean = own in _SHARES or (
+        measure is not None and measure.values is not None and measure.bound.verdicts
+    )
     if result.models and result.binary and is_mean:
-        config |= {"score_type": "continuous", "min_score": 0, "max_score": 1, "metric_unit": "proportion"}
+        config |= {
+            "score_type": "continuous",
+            "min_score": 0,
+            "max_score": 1,
+            "metric_unit": "proportion",
+        }
     return config
 
 
@@ -116,7 +129,10 @@ def _uncertainty(row: Row, measure: Measured | None) -> Row:
         }
     error = row.get("stderr")
     if isinstance(error, (int, float)) and math.isfinite(error):
-        uncertainty["standard_error"] = {"value": error, "method": str(row.get("stderr_method") or row["metric_type"])}
+        uncertainty["standard_error"] = {
+            "value": error,
+            "method": str(row.get("stderr_method") or row["metric_type"]),
+        }
     elif measure is not None and measure.values is not None and len(measure.values) > 1:
         value = standard_error(measure.values)
         uncertainty["standard_error"] = {"value": value, "method": "analytic, over items"}
@@ -142,21 +158,31 @@ def measures_of(source: Source, results: Sequence[Result]) -> Iterable[Measured 
     """The items' values behind each result, for metrics that ship with Assay and are means over items."""
     manifest = source.manifest("aggregation")
     try:
-        planned = msgspec.convert(manifest.plan.get("metrics", []) if manifest else [], list[_Planned])
+        planned = msgspec.convert(
+            manifest.plan.get("metrics", []) if manifest else [], list[_Planned]
+        )
     except msgspec.ValidationError:
         planned = []
     metrics = {metric.name: metric for metric in planned}
     names = set(registry.metric.names())
     for result in results:
         metric = metrics.get(result.row["metric_name"])
-        yield _measure(source, result, metric) if metric is not None and metric.type in names else None
+        yield (
+            _measure(source, result, metric)
+            if metric is not None and metric.type in names
+            else None
+        )
 
 
 def _measure(source: Source, result: Result, metric: _Planned) -> Measured | None:
     label = str(result.row["label"])
     try:
         bound = bind_metric(
-            name=metric.name, type=metric.type, params=metric.params, policy=metric.policy, level=metric.level
+            name=metric.name,
+            type=metric.type,
+            params=metric.params,
+            policy=metric.policy,
+            level=metric.level,
         )
         side = read_sides(source, {"": {name: result.row[name] for name in result.facets}})[0]
         measure = measured(bound, side, label, side.labels().get(label, ""))

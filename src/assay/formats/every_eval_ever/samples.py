@@ -16,7 +16,13 @@ from assay.formats.every_eval_ever.results import BENCHMARK, Result, Row, texts
 from assay.records import tolerant_json, verdict_of
 from assay.store.log import FileLog
 
-_EXTRACTED = ("parsed", "number", "choice", "predicted", "match")  # where scorers say what they took for the answer
+_EXTRACTED = (
+    "parsed",
+    "number",
+    "choice",
+    "predicted",
+    "match",
+)  # where scorers say what they took for the answer
 _encode = msgspec.json.Encoder().encode
 
 
@@ -98,7 +104,11 @@ def assign(rows: Rows, results: Sequence[Result]) -> dict[int, list[Counted]]:
 
 
 def _facet(name: str, evaluation: Row, response: Row, item: Row) -> Any:
-    for value in (find_in_row(evaluation, name), find_in_row(response, name), find_in_item(item, name)):
+    for value in (
+        find_in_row(evaluation, name),
+        find_in_row(response, name),
+        find_in_item(item, name),
+    ):
         if value is not UNSET:
             return value
     return None
@@ -115,14 +125,19 @@ def lines(rows: Rows, counted: Iterable[Counted], link: Mapping[str, str]) -> It
 def _instance(evaluation: Row, response: Row, item: Row, link: Mapping[str, str]) -> Row:
     outcome, passed, score = verdict_of(evaluation)
     scored = outcome == "scored" and score == score
-    asked: Row = {"raw": _text(item.get("data")), "reference": _references(item.get("ground_truth"))}
+    asked: Row = {
+        "raw": _text(item.get("data")),
+        "reference": _references(item.get("ground_truth")),
+    }
     hashed = json.dumps(asked, sort_keys=True, separators=(",", ":"))  # the schema's recipe
     if choices := _choices(item.get("data")):
         asked["choices"] = choices
     answer = answer_of(response) if response else ""
     reasoning = response.get("reasoning")
     details: Row = evaluation.get("detailed_results") or {}
-    extracted = next((details[name] for name in _EXTRACTED if details.get(name) is not None), answer)
+    extracted = next(
+        (details[name] for name in _EXTRACTED if details.get(name) is not None), answer
+    )
     error = evaluation.get("error") or response.get("error")
     return {
         **link,
@@ -130,7 +145,10 @@ def _instance(evaluation: Row, response: Row, item: Row, link: Mapping[str, str]
         "sample_hash": sha256(hashed.encode()).hexdigest(),
         "interaction_type": "single_turn",
         "input": {**asked, "formatted": response.get("prompt") or None},
-        "output": {"raw": [answer], "reasoning_trace": [reasoning] if isinstance(reasoning, str) else None},
+        "output": {
+            "raw": [answer],
+            "reasoning_trace": [reasoning] if isinstance(reasoning, str) else None,
+        },
         "answer_attribution": [
             {
                 "turn_idx": 0,
@@ -140,12 +158,21 @@ def _instance(evaluation: Row, response: Row, item: Row, link: Mapping[str, str]
                 "is_terminal": True,
             }
         ],
-        "evaluation": {"score": score if scored else 0.0, "is_correct": score == 1 if passed is None else passed},
+        "evaluation": {
+            "score": score if scored else 0.0,
+            "is_correct": score == 1 if passed is None else passed,
+        },
         "token_usage": _tokens(response),
-        "performance": {"latency_ms": 1000 * response["inference_time"]} if response.get("inference_time") else None,
+        "performance": {"latency_ms": 1000 * response["inference_time"]}
+        if response.get("inference_time")
+        else None,
         "error": str(error) if error else None if scored else outcome,
         "metadata": texts(
-            {**(item.get("metadata") or {}), "sample_index": evaluation.get("sample_index"), "outcome": outcome}
+            {
+                **(item.get("metadata") or {}),
+                "sample_index": evaluation.get("sample_index"),
+                "outcome": outcome,
+            }
         ),
     }
 
@@ -154,7 +181,11 @@ def _text(value: Any) -> str:
     """The question of an item: its text, the only text it has, or all of it as JSON."""
     if isinstance(value, dict):
         fields = cast("Row", value)
-        named = [fields[name] for name in ("question", "prompt", "input") if isinstance(fields.get(name), str)]
+        named = [
+            fields[name]
+            for name in ("question", "prompt", "input")
+            if isinstance(fields.get(name), str)
+        ]
         value = named[0] if named else next(iter(fields.values())) if len(fields) == 1 else fields
     return "" if value is None else text_of(value)
 
@@ -162,12 +193,20 @@ def _text(value: Any) -> str:
 def _references(truth: Any) -> list[str]:
     if truth is None:
         return []
-    return [text_of(one) for one in cast("list[Any]", truth)] if isinstance(truth, list) else [text_of(truth)]
+    return (
+        [text_of(one) for one in cast("list[Any]", truth)]
+        if isinstance(truth, list)
+        else [text_of(truth)]
+    )
 
 
 def _choices(data: Any) -> list[str]:
     choices: Any = cast("Row", data).get("choices") if isinstance(data, dict) else None
-    return [text_of(choice) for choice in cast("list[Any]", choices)] if isinstance(choices, list) else []
+    return (
+        [text_of(choice) for choice in cast("list[Any]", choices)]
+        if isinstance(choices, list)
+        else []
+    )
 
 
 def _tokens(response: Row) -> Row | None:

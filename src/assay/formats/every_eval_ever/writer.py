@@ -58,48 +58,80 @@ def every_eval_ever(
     if export.path is None:
         raise UserError("every_eval_ever writes several files", fix="name a folder with -o")
     source = export.tables.source
-    results = [Result(row=row) for row in export.tables.rows("metrics") if isinstance(row.get("value"), (int, float))]
+    results = [
+        Result(row=row)
+        for row in export.tables.rows("metrics")
+        if isinstance(row.get("value"), (int, float))
+    ]
     rows = Rows(source)
     counted = assign(rows, results)
-    about = About(organization=organization, relationship=relationship, developer=developer, availability=availability)
+    about = About(
+        organization=organization,
+        relationship=relationship,
+        developer=developer,
+        availability=availability,
+    )
     records: dict[tuple[str, str], list[int]] = {}
     for number, result in enumerate(results):
         if place := result.place():
             records.setdefault(place, []).append(number)
     for (model, benchmark), numbers in records.items():
         record = Record(source, about, model, benchmark, [results[number] for number in numbers])
-        pairs = [(results[number], counted.get(number, ())) for number in numbers] if samples else []
+        pairs = (
+            [(results[number], counted.get(number, ())) for number in numbers] if samples else []
+        )
         record.write(export.path, rows, pairs, force=export.force)
     left = len(results) - sum(map(len, records.values()))
-    notes = [f"{left} metric rows are of several models and left out; add the facet model_name to them"] if left else []
+    notes = (
+        [f"{left} metric rows are of several models and left out; add the facet model_name to them"]
+        if left
+        else []
+    )
     return [*notes, f"{len(records)} records of schema {SCHEMA} written to {export.path / 'data'}"]
 
 
 class Record:
     """The results of a model on a benchmark."""
 
-    def __init__(self, source: Source, about: About, model: str, benchmark: str, results: Sequence[Result]) -> None:
+    def __init__(
+        self, source: Source, about: About, model: str, benchmark: str, results: Sequence[Result]
+    ) -> None:
         self._source = source
         self._about = about
         self._results = results
         plan = _plan(source, "run")
-        self._tasks = {str(task.get("name")): task for task in cast("list[Row]", plan.get("tasks") or [])}
+        self._tasks = {
+            str(task.get("name")): task for task in cast("list[Row]", plan.get("tasks") or [])
+        }
         self._dataset: Row = _plan(source, "dataset").get("dataset") or {}
         self._name = benchmark or _dataset_name(self._dataset, source)
         self._model = self._model_info(model)
-        manifests = [manifest for kind in ("run", "aggregation") if (manifest := source.manifest(kind))]
-        self._times = [str(int(manifest.ended or manifest.started)) for manifest in manifests] or ["0"]
+        manifests = [
+            manifest for kind in ("run", "aggregation") if (manifest := source.manifest(kind))
+        ]
+        self._times = [str(int(manifest.ended or manifest.started)) for manifest in manifests] or [
+            "0"
+        ]
         digest = _content(results)
-        self._uuid = str(UUID(bytes=blake2b(digest + model.encode(), digest_size=16).digest(), version=4))
+        self._uuid = str(
+            UUID(bytes=blake2b(digest + model.encode(), digest_size=16).digest(), version=4)
+        )
         for result in results:
             result.called(self._name)
 
     def write(
-        self, folder: Path, rows: Rows, pairs: Iterable[tuple[Result, Iterable[Counted]]], *, force: bool
+        self,
+        folder: Path,
+        rows: Rows,
+        pairs: Iterable[tuple[Result, Iterable[Counted]]],
+        *,
+        force: bool,
     ) -> None:
         """The record and, where there are pairs of a result and what it was made of, the samples."""
         developer, _, model = self._model["id"].partition("/")
-        place = Path("data", safe_name(self._name), safe_name(developer), safe_name(model.replace("/", "_")))
+        place = Path(
+            "data", safe_name(self._name), safe_name(developer), safe_name(model.replace("/", "_"))
+        )
         try:
             make_folder(folder / place)
         except OSError as error:
@@ -107,7 +139,9 @@ class Record:
         own, beside = place / f"{self._uuid}.json", place / f"{self._uuid}_samples.jsonl"
         check_replaceable(folder / own, force=force)
         record = self._record()
-        written = _Hashed(line for result, counted in pairs for line in lines(rows, counted, self._link(result)))
+        written = _Hashed(
+            line for result, counted in pairs for line in lines(rows, counted, self._link(result))
+        )
         if first := next(written, None):
             write_named(folder / beside, _chained(first, written), force=force)
             record["detailed_evaluation_results"] = {
@@ -117,7 +151,9 @@ class Record:
                 "checksum": written.digest.hexdigest(),
                 "total_rows": written.count,
             }
-        write_named(folder / own, msgspec.json.format(msgspec.json.encode(record)) + b"\n", force=force)
+        write_named(
+            folder / own, msgspec.json.format(msgspec.json.encode(record)) + b"\n", force=force
+        )
 
     def _link(self, result: Result) -> dict[str, str]:
         return {
@@ -149,7 +185,9 @@ class Record:
             "eval_library": {"name": "assay", "version": __version__},
             "model_info": self._model,
             "evaluation_results": [
-                result_of(result, measure, self._source_data(), self._generation(result), self._times[0])
+                result_of(
+                    result, measure, self._source_data(), self._generation(result), self._times[0]
+                )
                 for result, measure in zip(self._results, measures, strict=True)
             ],
         }
@@ -157,11 +195,21 @@ class Record:
     def _source_data(self) -> Row:
         manifest = self._source.manifest("dataset")
         details = texts(
-            {"digest": manifest.digest, "revision": self._dataset.get("revision") or None} if manifest else {}
+            {"digest": manifest.digest, "revision": self._dataset.get("revision") or None}
+            if manifest
+            else {}
         )
-        data: Row = {"dataset_name": self._name, "source_type": "other", "additional_details": details}
+        data: Row = {
+            "dataset_name": self._name,
+            "source_type": "other",
+            "additional_details": details,
+        }
         params: Row = self._dataset.get("params") or {}
-        name = self._dataset.get("name") if self._dataset.get("type") == "hf" else params.get("repository")
+        name = (
+            self._dataset.get("name")
+            if self._dataset.get("type") == "hf"
+            else params.get("repository")
+        )
         if name:
             data |= {"source_type": "hf_dataset", "hf_repo": str(name)}
             data["samples_number"] = manifest.counts.get("items", 0) if manifest else 0
@@ -171,10 +219,16 @@ class Record:
         """The settings that all tasks behind a result share."""
         settings = [self._settings(self._tasks.get(task, {})) for task in sorted(result.tasks)]
         shared = {
-            key: value for key, value in (settings or [{}])[0].items() if all(s.get(key) == value for s in settings)
+            key: value
+            for key, value in (settings or [{}])[0].items()
+            if all(s.get(key) == value for s in settings)
         }
         prompt = shared.pop("prompt", None)
-        arguments: Row = {name: shared.pop(name) for name in _ARGUMENTS if isinstance(shared.get(name), (int, float))}
+        arguments: Row = {
+            name: shared.pop(name)
+            for name in _ARGUMENTS
+            if isinstance(shared.get(name), (int, float))
+        }
         if isinstance(prompt, str):
             arguments["prompt_template"] = prompt
         return {"generation_args": arguments, "additional_details": texts(shared)}
@@ -188,9 +242,13 @@ class Record:
     def _model_info(self, model: str) -> Row:
         tasks = self._tasks.values()
         identities = [
-            task.get("identity") or {} for task in tasks if (task.get("facets") or {}).get("model_id") == model
+            task.get("identity") or {}
+            for task in tasks
+            if (task.get("facets") or {}).get("model_id") == model
         ]
-        identity: Row = next((own["model"] for own in identities if isinstance(own.get("model"), dict)), {})
+        identity: Row = next(
+            (own["model"] for own in identities if isinstance(own.get("model"), dict)), {}
+        )
         kind = str(identity.get("type") or "unknown")
         name = str(identity.get("model_name") or identity.get("model") or model)
         id = name if "/" in name.strip("/") and not name.startswith(("/", ".")) else Path(name).name
@@ -199,8 +257,17 @@ class Record:
         deployed = "self_deployed" if kind in _SELF_DEPLOYED else "unknown"
         details = {"deployment_type": deployed, "model_availability": self._about.availability}
         details |= texts({"revision": identity.get("revision")})
-        own: Row = {"name": model, "id": id, "developer": id.partition("/")[0], "additional_details": details}
-        return own | ({"inference_engine": {"name": kind}} if deployed != "unknown" else {"inference_platform": kind})
+        own: Row = {
+            "name": model,
+            "id": id,
+            "developer": id.partition("/")[0],
+            "additional_details": details,
+        }
+        return own | (
+            {"inference_engine": {"name": kind}}
+            if deployed != "unknown"
+            else {"inference_platform": kind}
+        )
 
 
 def _plan(source: Source, kind: Any) -> Row:
@@ -210,7 +277,11 @@ def _plan(source: Source, kind: Any) -> Row:
 
 def _dataset_name(dataset: Row, source: Source) -> str:
     path = dataset.get("path")
-    return str(dataset.get("name") or "") or (Path(path).stem if isinstance(path, str) and path else "") or source.name
+    return (
+        str(dataset.get("name") or "")
+        or (Path(path).stem if isinstance(path, str) and path else "")
+        or source.name
+    )
 
 
 def _content(results: Iterable[Result]) -> bytes:

@@ -37,7 +37,9 @@ def config_of(path: str | Path, task: str = "", *, repository: str = "", revisio
             "path": str(file.absolute()),
             "params": {name: value for name, value in params.items() if value},
         },
-        "evaluation_methods": [_scorer(step, at, definition) for at, step in enumerate(definition.scorers)],
+        "evaluation_methods": [
+            _scorer(step, at, definition) for at, step in enumerate(definition.scorers)
+        ],
         "metrics": _metrics(definition),
         "num_samples": definition.epochs,
     }
@@ -71,9 +73,13 @@ def _metrics(task: Task) -> list[Row]:
     graded = any(step.name == "f1" or step.args.get("partial_credit") for step in task.scorers)
     if reducer == "max":
         kind = "best_of_k" if graded else "pass_at_k"
-        return [{"name": "max", "type": kind, "params": {"k": task.epochs}, "facets": ["model_name"]}]
+        return [
+            {"name": "max", "type": kind, "params": {"k": task.epochs}, "facets": ["model_name"]}
+        ]
     k = int(reducer.removeprefix("pass_at_"))
-    return [{"name": f"pass@{k}", "type": "pass_at_k", "params": {"k": k}, "facets": ["model_name"]}]
+    return [
+        {"name": f"pass@{k}", "type": "pass_at_k", "params": {"k": k}, "facets": ["model_name"]}
+    ]
 
 
 def _sampling(task: Task) -> Row:
@@ -95,7 +101,13 @@ def source_of(file: Path, task: Task, repository: str, revision: str) -> Row:
     hub's."""
     folder = file.parent
     if repository:
-        return {"type": "hf", "name": repository, "subset": _subset(task), "split": task.split, "revision": revision}
+        return {
+            "type": "hf",
+            "name": repository,
+            "subset": _subset(task),
+            "split": task.split,
+            "revision": revision,
+        }
     paths = _declared(folder, task) or _named(folder, task)
     if paths:
         return {"path": paths}
@@ -117,11 +129,20 @@ def _declared(folder: Path, task: Task) -> list[str]:
         front = _FRONT.match(reading.text(card)) if card.is_file() else None
         card_data: Any = scalar(front[1]) if front else None
     except (UserError, UnicodeDecodeError, OSError) as error:
-        raise UserError(f"the front matter of the README cannot be read: {error}", where=str(card)) from None
+        raise UserError(
+            f"the front matter of the README cannot be read: {error}", where=str(card)
+        ) from None
     configs: Any = cast("Row", card_data).get("configs") if isinstance(card_data, dict) else None
     for config in cast("list[Any]", configs) if isinstance(configs, list) else []:
-        if isinstance(config, dict) and cast("Row", config).get("config_name", "default") == task.config:
-            return [str(path) for pattern in _patterns(cast("Row", config), task) for path in _inside(folder, pattern)]
+        if (
+            isinstance(config, dict)
+            and cast("Row", config).get("config_name", "default") == task.config
+        ):
+            return [
+                str(path)
+                for pattern in _patterns(cast("Row", config), task)
+                for path in _inside(folder, pattern)
+            ]
     return []
 
 
@@ -130,9 +151,17 @@ def _patterns(config: Row, task: Task) -> list[str]:
     listed: Any = config.get("data_files")
     patterns: list[str] = []
     for entry in cast("list[Any]", listed) if isinstance(listed, list) else [listed]:
-        split, paths = (entry.get("split"), entry.get("path")) if isinstance(entry, dict) else (task.split, entry)
+        split, paths = (
+            (entry.get("split"), entry.get("path"))
+            if isinstance(entry, dict)
+            else (task.split, entry)
+        )
         if split == task.split and paths is not None:
-            patterns += [str(path) for path in cast("list[Any]", paths)] if isinstance(paths, list) else [str(paths)]
+            patterns += (
+                [str(path) for path in cast("list[Any]", paths)]
+                if isinstance(paths, list)
+                else [str(paths)]
+            )
     return patterns
 
 
@@ -140,8 +169,14 @@ def _inside(folder: Path, pattern: str) -> list[Path]:
     """The files of a pattern; a repository names none outside itself."""
     root = folder.resolve()
     if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
-        raise UserError(f"the path {pattern!r} leaves the repository", where=str(folder / "README.md"))
-    return sorted(path for path in folder.glob(pattern) if path.is_file() and path.resolve().is_relative_to(root))
+        raise UserError(
+            f"the path {pattern!r} leaves the repository", where=str(folder / "README.md")
+        )
+    return sorted(
+        path
+        for path in folder.glob(pattern)
+        if path.is_file() and path.resolve().is_relative_to(root)
+    )
 
 
 def _named(folder: Path, task: Task) -> list[str]:
@@ -149,7 +184,11 @@ def _named(folder: Path, task: Task) -> list[str]:
     name = re.compile(rf"{re.escape(task.split)}([-_.].*)?\.({_FORMATS})(\.gz|\.zst)?")
     inner = "" if task.config == "default" else task.config
     for place in (folder / inner, folder / "data" / inner):
-        files = sorted(path for path in place.iterdir() if name.fullmatch(path.name)) if place.is_dir() else []
+        files = (
+            sorted(path for path in place.iterdir() if name.fullmatch(path.name))
+            if place.is_dir()
+            else []
+        )
         if files:
             return [str(path) for path in files]
     return []

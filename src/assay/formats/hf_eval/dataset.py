@@ -68,7 +68,9 @@ def item_of(task: Task, row: Row, number: int, place: str) -> Row:
         choices, target = _shuffled(choices, target, number, place)
     if any(step.name == "choice" for step in task.scorers):
         _check_letters(target, choices or [], place)
-    data: Row = {"messages": messages_of(task.solvers, _first(fields, row, place), choices or [], metadata)}
+    data: Row = {
+        "messages": messages_of(task.solvers, _first(fields, row, place), choices or [], metadata)
+    }
     if choices is not None:
         data["choices"] = choices
     id = str(_field(row, fields.id, place)) if fields.id else str(number + 1)
@@ -84,16 +86,23 @@ def _field(row: Row, name: str, place: str) -> Any:
 def _first(fields: FieldSpec, row: Row, place: str) -> list[Message]:
     """The conversation before any solver: the input as a user's message, or the messages that it is."""
     asked = _field(row, fields.input, place)
-    if isinstance(asked, list) and all(isinstance(message, dict) for message in cast("list[Any]", asked)):
+    if isinstance(asked, list) and all(
+        isinstance(message, dict) for message in cast("list[Any]", asked)
+    ):
         return [dict(message) for message in cast("list[Message]", asked)]
     image = _field(row, fields.input_image, place) if fields.input_image else None
     if image in (None, ""):
         return [{"role": "user", "content": str(asked)}]
     if not isinstance(image, str) or not image.startswith("data:"):
         raise UserError(
-            f"{fields.input_image!r} is not a data URL", where=place, fix="images are `data:image/…;base64,…`"
+            f"{fields.input_image!r} is not a data URL",
+            where=place,
+            fix="images are `data:image/…;base64,…`",
         )
-    parts = [{"type": "text", "text": str(asked)}, {"type": "image_url", "image_url": {"url": image}}]
+    parts = [
+        {"type": "text", "text": str(asked)},
+        {"type": "image_url", "image_url": {"url": image}},
+    ]
     return [{"role": "user", "content": parts}]
 
 
@@ -105,7 +114,9 @@ def _choices(fields: FieldSpec, row: Row, place: str) -> list[str] | None:
     listed = _field(row, fields.choices, place)
     if not isinstance(listed, list):
         raise UserError(
-            f"{fields.choices!r} is not a list", where=place, fix="name the fields of the choices in a list"
+            f"{fields.choices!r} is not a list",
+            where=place,
+            fix="name the fields of the choices in a list",
         )
     return [str(choice) for choice in cast("list[Any]", listed)]
 
@@ -117,7 +128,9 @@ def _target(fields: FieldSpec, row: Row, lettered: bool, place: str) -> str | li
     target = _field(row, fields.target, place)
     if isinstance(target, int) and not isinstance(target, bool) and lettered:
         if not 0 <= target < len(LETTERS):
-            raise UserError(f"the choice {target} has no letter", where=place, fix="choices are counted from 0")
+            raise UserError(
+                f"the choice {target} has no letter", where=place, fix="choices are counted from 0"
+            )
         return LETTERS[target]
     if isinstance(target, list):
         return [str(entry) for entry in cast("list[Any]", target)]
@@ -130,12 +143,16 @@ def _shuffled(
     """In an order that depends on the number of the row only, the letters of the target with them."""
     places = list(range(len(choices)))
     random.Random(number).shuffle(places)
-    letters = {LETTERS[old]: LETTERS[new] for new, old in enumerate(places) if max(old, new) < len(LETTERS)}
+    letters = {
+        LETTERS[old]: LETTERS[new] for new, old in enumerate(places) if max(old, new) < len(LETTERS)
+    }
     targets = [target] if isinstance(target, str) else target
     for letter in targets:
         if letter not in letters:
             raise UserError(
-                f"the target {letter!r} is not the letter of a choice", where=place, fix="or do not shuffle"
+                f"the target {letter!r} is not the letter of a choice",
+                where=place,
+                fix="or do not shuffle",
             )
     moved = [letters[letter] for letter in targets]
     return [choices[at] for at in places], moved[0] if isinstance(target, str) else moved
@@ -146,7 +163,9 @@ def _check_letters(target: str | list[str], choices: Sequence[str], place: str) 
     for letter in letters_in(target):
         if letter not in letters:
             what = f"the target {letter!r} is not the letter of one of {len(choices)} choices"
-            raise UserError(what, where=place, fix="name a field with the letter, or with the number from 0 on")
+            raise UserError(
+                what, where=place, fix="name a field with the letter, or with the number from 0 on"
+            )
 
 
 def letters_in(target: str | Sequence[str]) -> list[str]:
@@ -162,7 +181,10 @@ def letters_in(target: str | Sequence[str]) -> list[str]:
 
 
 def messages_of(
-    solvers: Sequence[Step], messages: list[Message], choices: Sequence[str], metadata: Mapping[str, Any]
+    solvers: Sequence[Step],
+    messages: list[Message],
+    choices: Sequence[str],
+    metadata: Mapping[str, Any],
 ) -> list[Message]:
     """What the model is sent after all solvers did their part."""
     for solver in solvers:
@@ -184,11 +206,17 @@ def _rewritten(
     messages: list[Message], solver: Step, template: str, values: Row, choices: Sequence[str]
 ) -> list[Message]:
     """The text of the user's last message in a template."""
-    at = next((at for at in reversed(range(len(messages))) if messages[at].get("role") == "user"), None)
+    at = next(
+        (at for at in reversed(range(len(messages))) if messages[at].get("role") == "user"), None
+    )
     if at is None:
         raise UserError(f"{solver.name} needs a message of the user", where="tasks.solvers")
     content = messages[at]["content"]
-    parts: list[Any] = cast("list[Any]", content) if isinstance(content, list) else [{"type": "text", "text": content}]
+    parts: list[Any] = (
+        cast("list[Any]", content)
+        if isinstance(content, list)
+        else [{"type": "text", "text": content}]
+    )
     texts = [part["text"] for part in parts if part.get("type") == "text"]
     prompt = "\n".join(texts)
     if solver.name == "multiple_choice":
@@ -209,8 +237,14 @@ def _rewritten(
 def _question(options: Options) -> str:
     form = _SOME if options.multiple_correct else _ONE
     kind = "several choices may be right" if options.multiple_correct else "one choice is right"
-    ends = "Think step by step first. Then end with a line" if options.cot else "Reply with nothing but a line"
-    return f"This is a multiple choice question; {kind}. {ends} {form}\n\n{{question}}\n\n{{choices}}"
+    ends = (
+        "Think step by step first. Then end with a line"
+        if options.cot
+        else "Reply with nothing but a line"
+    )
+    return (
+        f"This is a multiple choice question; {kind}. {ends} {form}\n\n{{question}}\n\n{{choices}}"
+    )
 
 
 def letter_of(number: int) -> str:

@@ -11,8 +11,13 @@ from assay.errors import UserError
 from assay.registry import nearest
 
 FRAMEWORK = "inspect-ai"
-_REFUSED_SOLVERS = {"use_tools": "it runs tools", "self_critique": "it asks the model again about its answer"}
-_REFUSED_SCORERS = {"math": "it compares formulas with SymPy; for numbers write {name: match, args: {numeric: true}}"}
+_REFUSED_SOLVERS = {
+    "use_tools": "it runs tools",
+    "self_critique": "it asks the model again about its answer",
+}
+_REFUSED_SCORERS = {
+    "math": "it compares formulas with SymPy; for numbers write {name: match, args: {numeric: true}}"
+}
 _REDUCER = re.compile(r"pass_at_\d+|at_least_\d+|max|mode|median|mean")
 _REFUSED_REDUCERS = re.compile(r"at_least_\d+|mode|median")
 _TOP = ("name", "description", "evaluation_framework", "tasks")
@@ -142,7 +147,10 @@ def is_eval(data: Any) -> bool:
     """Whether a mapping is that of an eval.yaml: its tasks have solvers and scorers."""
     tasks: Any = cast("dict[str, Any]", data).get("tasks") if isinstance(data, dict) else None
     first: Any = cast("list[Any]", tasks)[0] if isinstance(tasks, list) and tasks else None
-    return isinstance(first, dict) and {"solvers", "scorers", "field_spec"} <= cast("dict[str, Any]", first).keys()
+    return (
+        isinstance(first, dict)
+        and {"solvers", "scorers", "field_spec"} <= cast("dict[str, Any]", first).keys()
+    )
 
 
 def task_of(file: Path, id: str = "") -> Task:
@@ -155,10 +163,16 @@ def task_of(file: Path, id: str = "") -> Task:
     framework = str(data.get("evaluation_framework") or FRAMEWORK).replace("_", "-")
     if framework != FRAMEWORK:
         fix = f"files of {FRAMEWORK} can be run"
-        document.report(f"the evaluation framework {framework!r} is not supported", ("evaluation_framework",), fix)
+        document.report(
+            f"the evaluation framework {framework!r} is not supported",
+            ("evaluation_framework",),
+            fix,
+        )
     tasks: Any = data.get("tasks")
     if not isinstance(tasks, list) or not tasks:
-        document.report("there is no task", ("tasks",), "a task has field_spec, solvers and scorers")
+        document.report(
+            "there is no task", ("tasks",), "a task has field_spec, solvers and scorers"
+        )
         document.stop_if_wrong()
     document.stop_if_wrong()
     number = _number(cast("list[Any]", tasks), id, document)
@@ -169,13 +183,18 @@ def task_of(file: Path, id: str = "") -> Task:
 
 
 def _number(tasks: list[Any], id: str, document: Document) -> int:
-    ids = [str(cast("dict[str, Any]", task).get("id")) if isinstance(task, dict) else "" for task in tasks]
+    ids = [
+        str(cast("dict[str, Any]", task).get("id")) if isinstance(task, dict) else ""
+        for task in tasks
+    ]
     if not id and len(tasks) == 1:
         return 0
     if id in ids:
         return ids.index(id)
     what = f"there is no task {id!r}" if id else f"there are {len(tasks)} tasks"
-    raise UserError(what, where=document.shown, fix=nearest(id, ids) if id else f"name one: {', '.join(ids)}")
+    raise UserError(
+        what, where=document.shown, fix=nearest(id, ids) if id else f"name one: {', '.join(ids)}"
+    )
 
 
 def _task(data: Any, key: Key, document: Document) -> Task | None:
@@ -184,15 +203,22 @@ def _task(data: Any, key: Key, document: Document) -> Task | None:
     except msgspec.ValidationError as error:
         document.report(str(error), key, f"a task has {', '.join(Task.__struct_fields__)}")
         return None
-    for kind, known, refused in (("solvers", SOLVERS, _REFUSED_SOLVERS), ("scorers", SCORERS, _REFUSED_SCORERS)):
+    for kind, known, refused in (
+        ("solvers", SOLVERS, _REFUSED_SOLVERS),
+        ("scorers", SCORERS, _REFUSED_SCORERS),
+    ):
         steps: list[Step] = getattr(task, kind)
         for at, step in enumerate(steps):
             _check(step, kind[:-1], known, refused, (*key, kind, at), document)
         if not steps:
-            document.report(f"there are no {kind}", (*key, kind), f"the format knows {', '.join(known)}")
+            document.report(
+                f"there are no {kind}", (*key, kind), f"the format knows {', '.join(known)}"
+            )
     _check_order(task, key, document)
     reducer = task.epoch_reducer
-    if reducer is not None and (not _REDUCER.fullmatch(reducer) or _REFUSED_REDUCERS.fullmatch(reducer)):
+    if reducer is not None and (
+        not _REDUCER.fullmatch(reducer) or _REFUSED_REDUCERS.fullmatch(reducer)
+    ):
         fix = "mean, max and pass_at_K can be computed"
         document.report(f"the reducer {reducer!r} is not supported", (*key, "epoch_reducer"), fix)
     if task.epochs < 1:
@@ -201,12 +227,19 @@ def _task(data: Any, key: Key, document: Document) -> Task | None:
 
 
 def _check(
-    step: Step, kind: str, known: dict[str, type], refused: dict[str, str], key: Key, document: Document
+    step: Step,
+    kind: str,
+    known: dict[str, type],
+    refused: dict[str, str],
+    key: Key,
+    document: Document,
 ) -> None:
     if step.name in refused:
         document.report(f"the {kind} {step.name!r} is not supported: {refused[step.name]}", key)
     elif step.name not in known:
-        document.report(f"unknown {kind} {step.name!r}", key, nearest(step.name, [*known, *refused]))
+        document.report(
+            f"unknown {kind} {step.name!r}", key, nearest(step.name, [*known, *refused])
+        )
     else:
         try:
             args = msgspec.convert(step.args, known[step.name])
@@ -217,10 +250,14 @@ def _check(
                 and args.template
                 and not {"{question}", "{choices}"} <= _places(args.template)
             ):
-                document.report("multiple_choice: the template lacks {question} or {choices}", (*key, "args"))
+                document.report(
+                    "multiple_choice: the template lacks {question} or {choices}", (*key, "args")
+                )
         except (msgspec.ValidationError, re.error, RecursionError, OverflowError) as error:
             fields = ", ".join(known[step.name].__struct_fields__) or "none"
-            document.report(f"{step.name}: {error}", (*key, "args"), f"arguments that are supported: {fields}")
+            document.report(
+                f"{step.name}: {error}", (*key, "args"), f"arguments that are supported: {fields}"
+            )
 
 
 def _places(template: str) -> set[str]:
@@ -235,10 +272,16 @@ def _check_order(task: Task, key: Key, document: Document) -> None:
         document.report("no solver asks the model", (*key, "solvers"), "end them with `generate`")
     elif asking and asking != [len(names) - 1]:
         fix = "one call, at the end, can be run"
-        document.report("solvers go on after the model was asked", (*key, "solvers", asking[0]), fix)
+        document.report(
+            "solvers go on after the model was asked", (*key, "solvers", asking[0]), fix
+        )
     chooses = "multiple_choice" in names
     if chooses and task.field_spec.choices is None:
-        document.report("multiple_choice needs choices", (*key, "field_spec"), "add `choices:` to field_spec")
+        document.report(
+            "multiple_choice needs choices", (*key, "field_spec"), "add `choices:` to field_spec"
+        )
     if any(step.name == "choice" for step in task.scorers) and not chooses:
         fix = "use the solver `multiple_choice`, or the scorer {name: answer, args: {pattern: letter}}"
-        document.report("the scorer choice reads the answers of multiple_choice", (*key, "scorers"), fix)
+        document.report(
+            "the scorer choice reads the answers of multiple_choice", (*key, "scorers"), fix
+        )

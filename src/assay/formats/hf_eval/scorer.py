@@ -34,7 +34,9 @@ _SPACE = re.compile(r"\s*")
 
 
 def _verdict(right: bool, taken: str | None = None) -> Score:
-    return Score(passed=right, score=float(right), details={} if taken is None else {"parsed": taken})
+    return Score(
+        passed=right, score=float(right), details={} if taken is None else {"parsed": taken}
+    )
 
 
 def _unparsed(why: str) -> Score:
@@ -55,7 +57,12 @@ def includes(item: Item, response: Response, *, ignore_case: bool = True) -> Sco
 
 @scorer(name="hf_eval.match", reads="ground_truth", version=1)
 def match(
-    item: Item, response: Response, *, location: Location = "end", ignore_case: bool = True, numeric: bool = False
+    item: Item,
+    response: Response,
+    *,
+    location: Location = "end",
+    ignore_case: bool = True,
+    numeric: bool = False,
 ) -> Score:
     """The answer begins or ends with a target, has it somewhere, or is it, but for punctuation at both ends.
 
@@ -65,10 +72,17 @@ def match(
     numeric: a target that is a number is compared as one, with the first, the last or any number of the answer
     """
     targets = accepted(item.ground_truth)
-    return _verdict(any(_matches(response.response, target, location, ignore_case, numeric) for target in targets))
+    return _verdict(
+        any(
+            _matches(response.response, target, location, ignore_case, numeric)
+            for target in targets
+        )
+    )
 
 
-def _matches(answer: str, target: str, location: Location, ignore_case: bool, numeric: bool) -> bool:
+def _matches(
+    answer: str, target: str, location: Location, ignore_case: bool, numeric: bool
+) -> bool:
     answer, target = answer.strip(), target.strip()
     if ignore_case:
         answer, target = answer.casefold(), target.casefold()
@@ -106,7 +120,12 @@ def _number(text: str, around: str = _AROUND_NUMBERS) -> str | None:
 
 @scorer(name="hf_eval.pattern", reads="ground_truth", version=1)
 def pattern(
-    item: Item, response: Response, *, pattern: str, ignore_case: bool = True, match_all: bool = False
+    item: Item,
+    response: Response,
+    *,
+    pattern: str,
+    ignore_case: bool = True,
+    match_all: bool = False,
 ) -> Score:
     """A group of a regular expression, or all that it matches, is a target.
 
@@ -121,7 +140,10 @@ def pattern(
     groups = [group for group in (matched[1] or [matched[0]]) if isinstance(group, str)]
     targets = _cased(accepted(item.ground_truth), ignore_case)
     hits = [group in targets for group in _cased(groups, ignore_case)]
-    return _verdict(bool(hits) and (all(hits) if match_all else any(hits)), groups[0] if len(groups) == 1 else None)
+    return _verdict(
+        bool(hits) and (all(hits) if match_all else any(hits)),
+        groups[0] if len(groups) == 1 else None,
+    )
 
 
 @lru_cache(256)
@@ -168,7 +190,9 @@ def _last_line(text: str, marks: Sequence[int]) -> str | None:
 def exact(item: Item, response: Response) -> Score:
     """The answer is a target, after both lost case, punctuation and articles; equal numbers are equal."""
     own = _words(response.response)
-    return _verdict(any(words and words == own for words in map(_words, accepted(item.ground_truth))))
+    return _verdict(
+        any(words and words == own for words in map(_words, accepted(item.ground_truth)))
+    )
 
 
 @scorer(name="hf_eval.f1", reads="ground_truth", version=1)
@@ -181,7 +205,11 @@ def f1(item: Item, response: Response, *, stop_words: list[str] | None = None) -
     ignored = {_plain(word) for word in stop_words or ()}
     own = Counter(_words(response.response, ignored))
     score = max(
-        (_f1(own, Counter(words)) for target in accepted(item.ground_truth) if (words := _words(target, ignored))),
+        (
+            _f1(own, Counter(words))
+            for target in accepted(item.ground_truth)
+            if (words := _words(target, ignored))
+        ),
         default=0,
     )
     return Score(passed=score == 1, score=round(float(score), 2))
@@ -227,11 +255,17 @@ def choice(item: Item, response: Response, *, multiple: bool = False) -> Score:
     letters = [letter_of(number) for number in range(len(data.get("choices") or ()))]
     right = set(letters_in(accepted(item.ground_truth)))
     if not right <= set(letters):
-        raise ValueError(f"the target {', '.join(sorted(right))} is not among the {len(letters)} choices")
+        raise ValueError(
+            f"the target {', '.join(sorted(right))} is not among the {len(letters)} choices"
+        )
     chosen = _chosen(response.response, set(letters), multiple)
     if not chosen:
         return _unparsed("there is no choice behind ANSWER:")
-    return Score(passed=chosen == right, score=float(chosen == right), details={"choice": ", ".join(sorted(chosen))})
+    return Score(
+        passed=chosen == right,
+        score=float(chosen == right),
+        details={"choice": ", ".join(sorted(chosen))},
+    )
 
 
 def _chosen(text: str, allowed: set[str], multiple: bool) -> set[str]:

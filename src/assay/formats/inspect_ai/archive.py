@@ -71,7 +71,11 @@ class Archive:
             self.torn = True
             members = list(self._whole_members())
         if sum(member.packed for member in members) > self._size:
-            raise UserError("the members of this archive overlap", where=str(self.path), fix="do not trust this file")
+            raise UserError(
+                "the members of this archive overlap",
+                where=str(self.path),
+                fix="do not trust this file",
+            )
         return members
 
     def _plain_directory(self) -> list[Member] | None:
@@ -86,13 +90,19 @@ class Archive:
             return None
         data, place, members = os.pread(self._fd, size, start), 0, list[Member]()
         while place + _ENTRY.size <= len(data):
-            mark, _, _, flags, method, _, _, crc, packed, full, name, extra, comment, *_, offset = _ENTRY.unpack_from(
-                data, place
+            mark, _, _, flags, method, _, _, crc, packed, full, name, extra, comment, *_, offset = (
+                _ENTRY.unpack_from(data, place)
             )
             text = data[place + _ENTRY.size : place + _ENTRY.size + name]
-            if mark != b"PK\x01\x02" or _LARGE in (packed, full, offset) or not (flags & _UTF8 or text.isascii()):
+            if (
+                mark != b"PK\x01\x02"
+                or _LARGE in (packed, full, offset)
+                or not (flags & _UTF8 or text.isascii())
+            ):
                 return None
-            members.append(Member(text.decode(), offset, packed, full, crc, method, bool(flags & 1)))
+            members.append(
+                Member(text.decode(), offset, packed, full, crc, method, bool(flags & 1))
+            )
             place += _ENTRY.size + name + extra + comment
         return members if len(members) == count and place == size else None
 
@@ -101,7 +111,9 @@ class Archive:
         if member.encrypted:
             raise Unreadable("it is encrypted")
         if member.size > MOST or (member.size > FREE and member.size > RATIO * member.packed):
-            raise Unreadable(f"it would have {member.size:,} bytes, unpacked from {member.packed:,}")
+            raise Unreadable(
+                f"it would have {member.size:,} bytes, unpacked from {member.packed:,}"
+            )
         data = self._packed(member)
         if member.method == _ZSTD:
             content = self._decompressed(data, member.size)
@@ -148,7 +160,10 @@ class Archive:
         """The members from the front, up to the first that is not whole."""
         offset = 0
         while len(head := os.pread(self._fd, _SIZE, offset)) == _SIZE and head[:4] == _LOCAL:
-            flags, method = int.from_bytes(head[6:8], "little"), int.from_bytes(head[8:10], "little")
+            flags, method = (
+                int.from_bytes(head[6:8], "little"),
+                int.from_bytes(head[8:10], "little"),
+            )
             crc, packed, size = (int.from_bytes(head[at : at + 4], "little") for at in (14, 18, 22))
             length = int.from_bytes(head[26:28], "little")
             end = offset + _SIZE + length + int.from_bytes(head[28:30], "little") + packed
@@ -162,7 +177,13 @@ class Archive:
 def _member(info: zipfile.ZipInfo) -> Member:
     encrypted = bool(info.flag_bits & 1)
     return Member(
-        info.filename, info.header_offset, info.compress_size, info.file_size, info.CRC, info.compress_type, encrypted
+        info.filename,
+        info.header_offset,
+        info.compress_size,
+        info.file_size,
+        info.CRC,
+        info.compress_type,
+        encrypted,
     )
 
 

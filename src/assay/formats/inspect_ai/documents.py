@@ -20,7 +20,9 @@ _ZIP = b"PK\x03\x04"
 _HEADER, _START = "header.json", "_journal/start.json"
 _SAMPLES = "samples/"
 _LISTS = {"samples", "reductions"}
-_JSON = re.compile(rb'\s*\{\s*"version"\s*:\s*-?[\d.]+\s*,\s*"status"\s*:\s*"\w*"\s*,\s*"eval"\s*:\s*\{')
+_JSON = re.compile(
+    rb'\s*\{\s*"version"\s*:\s*-?[\d.]+\s*,\s*"status"\s*:\s*"\w*"\s*,\s*"eval"\s*:\s*\{'
+)
 # The list of an eval set, `logs.json`, has names of files there, and headers below them.
 _FIELD = re.compile(rb'\s*\{\s*"\w+"\s*:')
 _MARKS = (b'"eval"', b'"run_id"', b'"task_id"', b'"plan"')
@@ -32,7 +34,9 @@ def is_log(path: Path) -> bool:
     if head.startswith(_ZIP):
         name = head[30 : 30 + int.from_bytes(head[26:28], "little")].decode("utf-8", "replace")
         return name in (_START, _HEADER) or (name.endswith(".json") and _has_header(path))
-    return _JSON.match(head) is not None or (_FIELD.match(head) is not None and all(mark in head for mark in _MARKS))
+    return _JSON.match(head) is not None or (
+        _FIELD.match(head) is not None and all(mark in head for mark in _MARKS)
+    )
 
 
 def _has_header(path: Path) -> bool:
@@ -62,7 +66,9 @@ class Document:
                 return header_of(archive.read(member), self.path, rest)
         except (ValueError, RecursionError, Unreadable, msgspec.MsgspecError) as error:
             fix = "copy the file again"
-            raise UserError(f"the log cannot be read: {error}", where=str(self.path), fix=fix) from None
+            raise UserError(
+                f"the log cannot be read: {error}", where=str(self.path), fix=fix
+            ) from None
 
     def _fields(self) -> Iterator[tuple[str, Any]]:
         """The fields of a JSON file but its samples; those before the end of one that was cut off."""
@@ -77,7 +83,11 @@ class Document:
 
     def samples(self, broken: Broken) -> Iterator[tuple[str, bytes]]:
         """(place, JSON) of every sample; what cannot be read is reported."""
-        return self._of_json(broken) if self._archive is None else self._of_archive(self._archive, broken)
+        return (
+            self._of_json(broken)
+            if self._archive is None
+            else self._of_archive(self._archive, broken)
+        )
 
     def _of_archive(self, archive: Archive, broken: Broken) -> Iterator[tuple[str, bytes]]:
         if archive.torn:

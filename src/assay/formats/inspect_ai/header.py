@@ -10,21 +10,79 @@ from assay.engine.experiment.imports.foreign import Rest, unknown_version, witho
 from assay.formats.inspect_ai.shapes import VERSION, finite
 
 Row = dict[str, Any]
-EXPERIMENT, TASK = "assay_experiment", "assay_task"  # in the metadata of a log that our own writer made
+EXPERIMENT, TASK = (
+    "assay_experiment",
+    "assay_task",
+)  # in the metadata of a log that our own writer made
 _KNOWN = {
-    *("version", "status", "eval", "plan", "results", "stats", "error", "invalidated", "log_updates"),
+    *(
+        "version",
+        "status",
+        "eval",
+        "plan",
+        "results",
+        "stats",
+        "error",
+        "invalidated",
+        "log_updates",
+    ),
     *("config_updates", "tags", "metadata", "samples", "reductions"),
 }
 _OF_EVAL = {
-    *("eval_set_id", "eval_id", "run_id", "created", "task", "task_id", "task_version", "task_file"),
+    *(
+        "eval_set_id",
+        "eval_id",
+        "run_id",
+        "created",
+        "task",
+        "task_id",
+        "task_version",
+        "task_file",
+    ),
     *("task_display_name", "task_description", "task_registry_name", "task_attribs", "task_args"),
-    *("task_args_passed", "solver", "solver_args", "solver_args_passed", "tags", "dataset", "sandbox", "model"),
-    *("model_generate_config", "model_base_url", "model_args", "model_roles", "config", "revision", "packages"),
+    *(
+        "task_args_passed",
+        "solver",
+        "solver_args",
+        "solver_args_passed",
+        "tags",
+        "dataset",
+        "sandbox",
+        "model",
+    ),
+    *(
+        "model_generate_config",
+        "model_base_url",
+        "model_args",
+        "model_roles",
+        "config",
+        "revision",
+        "packages",
+    ),
     *("metadata", "viewer", "scorers", "metrics", "headline_metric", "shards"),
 }
 _FACTS = (
-    *("task", "task_version", "task_file", "task_args", "run_id", "eval_id", "task_id", "eval_set_id", "created"),
-    *("tags", "metadata", "solver", "solver_args", "model", "model_args", "model_generate_config", "model_base_url"),
+    *(
+        "task",
+        "task_version",
+        "task_file",
+        "task_args",
+        "run_id",
+        "eval_id",
+        "task_id",
+        "eval_set_id",
+        "created",
+    ),
+    *(
+        "tags",
+        "metadata",
+        "solver",
+        "solver_args",
+        "model",
+        "model_args",
+        "model_generate_config",
+        "model_base_url",
+    ),
     *("model_roles", "config", "scorers", "packages", "revision", "sandbox", "shards"),
 )
 
@@ -58,7 +116,9 @@ class Header(msgspec.Struct):
     @property
     def log(self) -> str:
         """What tells this run from others."""
-        return str(self.eval.get("eval_id") or self.eval.get("run_id") or self.eval.get("created") or "")
+        return str(
+            self.eval.get("eval_id") or self.eval.get("run_id") or self.eval.get("created") or ""
+        )
 
     @property
     def epochs(self) -> int:
@@ -96,19 +156,39 @@ class Header(msgspec.Struct):
     @property
     def scorers(self) -> list[str]:
         scorers = self.eval.get("scorers")
-        rows = [_dict(row) for row in cast("list[Any]", scores)] if isinstance(scores := scorers, list) else []
+        rows = (
+            [_dict(row) for row in cast("list[Any]", scores)]
+            if isinstance(scores := scorers, list)
+            else []
+        )
         return [str(row["name"]) for row in rows if row.get("name")]
 
     def facts(self) -> Row:
         """What goes into the manifest, without secrets."""
-        facts = {name: self.eval[name] for name in _FACTS if self.eval.get(name) not in (None, "", [], {})}
-        dataset = {name: value for name, value in _dict(self.eval.get("dataset")).items() if name != "sample_ids"}
+        facts = {
+            name: self.eval[name]
+            for name in _FACTS
+            if self.eval.get(name) not in (None, "", [], {})
+        }
+        dataset = {
+            name: value
+            for name, value in _dict(self.eval.get("dataset")).items()
+            if name != "sample_ids"
+        }
         more = {"dataset": dataset, "plan": self.plan, "stats": self.stats, **self.rest}
-        for name in ("total_samples", "completed_samples", "headline", "early_stopping", "metadata"):
+        for name in (
+            "total_samples",
+            "completed_samples",
+            "headline",
+            "early_stopping",
+            "metadata",
+        ):
             if self.results.get(name) not in (None, [], {}):
                 more[f"results.{name}"] = self.results[name]
         facts["model_args"] = {
-            name: value for name, value in _dict(facts.get("model_args")).items() if _is_plain(value)
+            name: value
+            for name, value in _dict(facts.get("model_args")).items()
+            if _is_plain(value)
         }
         return without_secrets({**facts, **{name: value for name, value in more.items() if value}})
 
@@ -128,7 +208,9 @@ def header_of(data: bytes | Mapping[str, Any], path: Path, rest: Rest) -> Header
         raise unknown_version("a log of inspect_ai", version, path, set(row) - _KNOWN)
     others = rest.of(row, _KNOWN, _KNOWN, "header.")
     spec = _dict(row.get("eval"))
-    others |= {f"eval.{name}": value for name, value in rest.of(spec, _OF_EVAL, _OF_EVAL, "eval.").items()}
+    others |= {
+        f"eval.{name}": value for name, value in rest.of(spec, _OF_EVAL, _OF_EVAL, "eval.").items()
+    }
     for name in ("log_updates", "config_updates"):
         if row.get(name):
             others[name] = row[name]

@@ -33,14 +33,20 @@ class Verdict(NamedTuple):
 def parts_of(scorer: str, mark: Mark) -> list[Verdict]:
     """The labels of one score."""
     value, reason = mark.value, mark.reason
-    if reason is None and mark.metadata and isinstance(old := mark.metadata.get("unscored_reason"), str):
+    if (
+        reason is None
+        and mark.metadata
+        and isinstance(old := mark.metadata.get("unscored_reason"), str)
+    ):
         reason = old
     if isinstance(value, dict):
         keys = cast("dict[str, Any]", value)
         return [_verdict(f"{scorer}.{key}", inner, reason) for key, inner in keys.items()]
     if isinstance(value, list):
         several = cast("list[Any]", value)
-        return [_verdict(f"{scorer}.{number}", inner, reason) for number, inner in enumerate(several)]
+        return [
+            _verdict(f"{scorer}.{number}", inner, reason) for number, inner in enumerate(several)
+        ]
     return [_verdict(scorer, value, reason)]
 
 
@@ -50,7 +56,15 @@ def _verdict(label: str, value: Any, reason: str | None) -> Verdict:
     if outcome is not None:
         return Verdict(label, outcome, None, None, number, reason, value)
     if value is None:
-        return Verdict(label, "errored", None, None, None, f"not scored: {reason or 'no reason is given'}", None)
+        return Verdict(
+            label,
+            "errored",
+            None,
+            None,
+            None,
+            f"not scored: {reason or 'no reason is given'}",
+            None,
+        )
     return Verdict(label, "scored", number, passed, number, None, value)
 
 

@@ -68,7 +68,10 @@ def part_row(part: Any) -> Any:
         rest = {name: value for name, value in fields.items() if name not in ("type", "image")}
         return {"type": "image_url", "image_url": {"url": media, **rest}}
     if kind == "audio" and isinstance(media, str):
-        return {"type": "input_audio", "input_audio": {"data": media, "format": fields.get("format")}}
+        return {
+            "type": "input_audio",
+            "input_audio": {"data": media, "format": fields.get("format")},
+        }
     return fields
 
 
@@ -93,7 +96,9 @@ def thoughts(content: Any) -> str | None:
         return None
     parts = [cast("Row", part) for part in cast("list[Any]", content) if isinstance(part, dict)]
     said = [
-        str(part.get("reasoning") or part.get("summary") or "") for part in parts if part.get("type") == "reasoning"
+        str(part.get("reasoning") or part.get("summary") or "")
+        for part in parts
+        if part.get("type") == "reasoning"
     ]
     return "\n".join(filter(None, said)) or None
 
@@ -101,7 +106,8 @@ def thoughts(content: Any) -> str | None:
 def refuses(content: Any) -> bool:
     """Whether a part says that it is a refusal."""
     return isinstance(content, list) and any(
-        isinstance(part, dict) and cast("Row", part).get("refusal") is True for part in cast("list[Any]", content)
+        isinstance(part, dict) and cast("Row", part).get("refusal") is True
+        for part in cast("list[Any]", content)
     )
 
 

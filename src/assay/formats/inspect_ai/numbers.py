@@ -16,7 +16,13 @@ from assay.interfaces import FloatArray
 from assay.store.keys import id_hash
 
 Reduce = Literal["mean", "median", "mode", "max"]
-_REDUCERS: dict[str, Reduce] = {"": "mean", "mean": "mean", "median": "median", "mode": "mode", "max": "max"}
+_REDUCERS: dict[str, Reduce] = {
+    "": "mean",
+    "mean": "mean",
+    "median": "median",
+    "mode": "mode",
+    "max": "max",
+}
 _MEANS = ("accuracy", "mean")
 _ERRORS = ("stderr",)
 Row = dict[str, Any]
@@ -75,7 +81,10 @@ class Numbers:
     @property
     def labels(self) -> list[tuple[str, str]]:
         """(scorer, label) of all that the header has numbers for; without any, of its scorers."""
-        named = [(str(score.get("scorer") or score.get("name")), self._label(score)) for score in self._header.scores]
+        named = [
+            (str(score.get("scorer") or score.get("name")), self._label(score))
+            for score in self._header.scores
+        ]
         return list(dict.fromkeys(named)) or [(name, name) for name in self._header.scorers]
 
     def _label(self, score: Row) -> str:
@@ -87,10 +96,21 @@ class Numbers:
         return [headline for score in self._header.scores for headline in self._of_score(score)]
 
     def _of_score(self, score: Row) -> list[Headline]:
-        metrics = cast("dict[str, Any]", score["metrics"]) if isinstance(score.get("metrics"), dict) else {}
+        metrics = (
+            cast("dict[str, Any]", score["metrics"])
+            if isinstance(score.get("metrics"), dict)
+            else {}
+        )
         reducer = str(score.get("reducer") or "")
-        label, several = self._label(score), sum(self._label(row) == self._label(score) for row in self._header.scores)
-        errors = {name: _number(metric) for name, metric in metrics.items() if name in _ERRORS and _is_simple(metric)}
+        label, several = (
+            self._label(score),
+            sum(self._label(row) == self._label(score) for row in self._header.scores),
+        )
+        errors = {
+            name: _number(metric)
+            for name, metric in metrics.items()
+            if name in _ERRORS and _is_simple(metric)
+        }
         made: list[Headline] = []
         for name, metric in metrics.items():
             if name in errors and any(mean in metrics for mean in _MEANS):
@@ -137,7 +157,9 @@ class Numbers:
                 headline.ours_stderr = float(numbers.std(ddof=1)) / len(numbers) ** 0.5
         elif name in ("std", "var", *_ERRORS) and _is_simple(metric):
             deviation = float(numbers.std(ddof=1)) if len(numbers) > 1 else 0.0
-            headline.ours = {"std": deviation, "var": deviation**2}.get(name, deviation / len(numbers) ** 0.5)
+            headline.ours = {"std": deviation, "var": deviation**2}.get(
+                name, deviation / len(numbers) ** 0.5
+            )
         else:
             headline.reason = f"{name} is not computed here"
 
@@ -150,7 +172,12 @@ class Numbers:
         ]
         for score in self._header.scores:
             label, values = self._label(score), self._values.get(self._label(score))
-            if values is not None and values.odd and failed and str(score.get("reducer") or "") in _REDUCERS:
+            if (
+                values is not None
+                and values.odd
+                and failed
+                and str(score.get("reducer") or "") in _REDUCERS
+            ):
                 total = float(np.sum(np.frombuffer(values.numbers, np.float64)))
                 share = total / (len(values.numbers) + failed)
                 notes.append(
@@ -185,5 +212,9 @@ def _group(metric: Any) -> tuple[str, str]:
 
 def _groups(score: Row) -> list[tuple[str, str]]:
     metrics = score.get("metrics")
-    found = [_group(metric) for metric in cast("Row", metrics).values()] if isinstance(metrics, dict) else []
+    found = (
+        [_group(metric) for metric in cast("Row", metrics).values()]
+        if isinstance(metrics, dict)
+        else []
+    )
     return [(name, facet) for name, facet in found if facet]

@@ -9,7 +9,13 @@ from typing import Any
 import msgspec
 
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline, Rest, files_below
+from assay.engine.experiment.imports.foreign import (
+    Foreign,
+    ForeignCase,
+    Headline,
+    Rest,
+    files_below,
+)
 from assay.formats.inspect_ai.documents import Document, is_log, one_line
 from assay.formats.inspect_ai.header import Header
 from assay.formats.inspect_ai.numbers import Numbers
@@ -21,7 +27,10 @@ from assay.store.keyset import Seen
 
 SHARDS = ".shards"
 RECOVERED = "-recovered"
-_ENDS = {"started": "the run had not ended when this log was written", "cancelled": "the run was cancelled"}
+_ENDS = {
+    "started": "the run had not ended when this log was written",
+    "cancelled": "the run was cancelled",
+}
 _MOST_SHOWN = 3
 
 
@@ -89,16 +98,22 @@ class _Run:
         if header.status == "error":
             notes.append(f"the run failed: {header.error.get('message', 'no reason is given')}")
         if header.invalidated or odd["invalidation"]:
-            notes.append(f"the log is marked as invalid, {odd['invalidation']:,} of its samples are by themselves")
+            notes.append(
+                f"the log is marked as invalid, {odd['invalidation']:,} of its samples are by themselves"
+            )
         if odd["limit"]:
-            notes.append(f"{odd['limit']:,} samples reached a limit; they are scored, see metadata.source.limit")
+            notes.append(
+                f"{odd['limit']:,} samples reached a limit; they are scored, see metadata.source.limit"
+            )
         if odd["error_retries"]:
             notes.append(
                 f"{odd['error_retries']:,} samples were tried again after errors, see metadata.source.error_retries"
             )
         notes += self.numbers.notes(odd["unscored"])
         if self.broken:
-            notes.append(f"what could not be read, {odd['rejected']:,} in all: {'; '.join(self.broken)}")
+            notes.append(
+                f"what could not be read, {odd['rejected']:,} in all: {'; '.join(self.broken)}"
+            )
         return [*notes, *self.rest.notes()]
 
 
@@ -131,7 +146,11 @@ class Log:
         packages = self._header.eval.get("packages")
         version = packages.get("inspect_ai", "") if isinstance(packages, dict) else ""
         models = list(dict.fromkeys(run.header.model for run in self._runs))
-        told = {"read_from": [f"inspect_ai {version}".rstrip()], "models": models, "status": self._header.status}
+        told = {
+            "read_from": [f"inspect_ai {version}".rstrip()],
+            "models": models,
+            "status": self._header.status,
+        }
         return {**self._header.facts(), **told}
 
     def cases(self) -> Iterator[ForeignCase]:
@@ -160,7 +179,11 @@ class Log:
 
     def headlines(self) -> list[Headline]:
         """The numbers of the headers."""
-        headlines = [(run.header.model, headline) for run in self._runs for headline in run.numbers.headlines()]
+        headlines = [
+            (run.header.model, headline)
+            for run in self._runs
+            for headline in run.numbers.headlines()
+        ]
         if len({model for model, _ in headlines}) > 1:
             for model, headline in headlines:
                 headline.where = {"model_name": model, **headline.where}

@@ -57,20 +57,33 @@ def case_of(sample: Sample, unknown: Row, around: Around) -> ForeignCase:
     """All rows of a sample; ValueError if its parts are not what they should be."""
     look = lookup(sample.attachments)
     if look is not None:
-        sample.input, sample.messages = resolved(sample.input, look), resolved(sample.messages, look)
+        sample.input, sample.messages = (
+            resolved(sample.input, look),
+            resolved(sample.messages, look),
+        )
     id = str(sample.id)
     response = _response(sample, id, unknown, around, look)
     evaluations = _evaluations(sample, response, around)
     spans: list[Packed] = []
     if is_filled(events := sample.events) and bytes(memoryview(events)[: len(MADE)]) != MADE:
-        spans = [Packed("inspect_ai", events, sample.events_data, UNSET if look is None else sample.attachments)]
+        spans = [
+            Packed(
+                "inspect_ai",
+                events,
+                sample.events_data,
+                UNSET if look is None else sample.attachments,
+            )
+        ]
     return ForeignCase(_item(sample, id), response, evaluations, spans)
 
 
 def _item(sample: Sample, id: str) -> Row:
     data: Row = {"input": sample.input}
     if not isinstance(sample.input, str):
-        data = {"input": input_text(sample.input), "messages": [_input_message(row) for row in sample.input]}
+        data = {
+            "input": input_text(sample.input),
+            "messages": [_input_message(row) for row in sample.input],
+        }
     if sample.choices:
         data["choices"] = sample.choices
     rest = kept_of_item(sample)
@@ -153,9 +166,15 @@ def _outcome(sample: Sample, choice: Choice | None) -> ResponseOutcome:
     return "refused" if details is not None and details.get("type") == "refusal" else "ok"
 
 
-def _metadata(sample: Sample, choice: Choice | None, unknown: Row, around: Around, look: Look | None) -> Row:
+def _metadata(
+    sample: Sample, choice: Choice | None, unknown: Row, around: Around, look: Look | None
+) -> Row:
     output, rest = sample.output, unknown
-    metadata: Row = {"model_id": around.model, "finish_reason": None, "response_id": output.response_id}
+    metadata: Row = {
+        "model_id": around.model,
+        "finish_reason": None,
+        "response_id": output.response_id,
+    }
     if choice is not None:
         metadata["finish_reason"] = _FINISH.get(choice.stop_reason, choice.stop_reason)
         if choice.stop_details:
@@ -168,7 +187,9 @@ def _metadata(sample: Sample, choice: Choice | None, unknown: Row, around: Aroun
     for name in ("started_at", "total_time", "working_time", "turn_count"):
         if (value := getattr(sample, name)) is not None:
             parts[name] = value
-    if len(sample.model_usage) > 1 or (sample.model_usage and around.model not in sample.model_usage):
+    if len(sample.model_usage) > 1 or (
+        sample.model_usage and around.model not in sample.model_usage
+    ):
         parts["model_usage"] = sample.model_usage
     if sample.error is not None and sample.error.traceback:
         parts["traceback"] = sample.error.traceback
@@ -199,7 +220,9 @@ def _evaluations(sample: Sample, response: Response, around: Around) -> list[Eva
 
 
 def _failed(label: str, response: Response) -> Verdict:
-    return Verdict(label, "errored", None, None, None, f"no answer to score: {response.error}", None)
+    return Verdict(
+        label, "errored", None, None, None, f"no answer to score: {response.error}", None
+    )
 
 
 def _evaluation(response: Response, scorer: str, verdict: Verdict, metadata: Row) -> Evaluation:

@@ -15,15 +15,46 @@ from assay.text.template import DEFAULT_FIELDS
 Row = dict[str, Any]
 SCORER = "assay_scorer"  # in the metadata of a score: who gave the label
 NOT_A_NUMBER = msgspec.Raw(b"NaN")  # how inspect_ai says that there is no score
-_ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
+_ROLES = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+}
 _KEPT = ("id", "source", "metadata")
-_OF_ROLE = {"assistant": ("model",), "tool": ("tool_call_id", "function", "error"), "user": (), "system": ()}
+_OF_ROLE = {
+    "assistant": ("model",),
+    "tool": ("tool_call_id", "function", "error"),
+    "user": (),
+    "system": (),
+}
 _STOPS = {"length": "max_tokens", "function_call": "tool_calls"}
 _STOPPED = {"stop", "max_tokens", "model_length", "tool_calls", "content_filter", "unknown"}
-_REASONS = {"unparsed": "invalid_response_format", "refused": "refusal", "errored": "scoring_failed"}
+_REASONS = {
+    "unparsed": "invalid_response_format",
+    "refused": "refusal",
+    "errored": "scoring_failed",
+}
 _AGAIN = (
-    *("store", "timelines", "role_usage", "model_fallbacks", "uuid", "invalidation", "error_retries", "limit"),
-    *("token_limit", "token_limit_type", "token_limit_usage", "message_limit", "time_limit", "turn_count"),
+    *(
+        "store",
+        "timelines",
+        "role_usage",
+        "model_fallbacks",
+        "uuid",
+        "invalidation",
+        "error_retries",
+        "limit",
+    ),
+    *(
+        "token_limit",
+        "token_limit_type",
+        "token_limit_usage",
+        "message_limit",
+        "time_limit",
+        "turn_count",
+    ),
 )
 _OF_ITEM = ("description", "sandbox", "files", "setup")
 _DATA = re.compile(r"data:[\w/+.-]+;base64,")
@@ -32,12 +63,20 @@ _DATA = re.compile(r"data:[\w/+.-]+;base64,")
 def sample_of(item: Item | None, response: Response, labels: Mapping[str, Evaluation]) -> Row:
     """The sample of a response, with its evaluations by the names of their scores."""
     source = _dict(response.metadata.get(REST))
-    metadata = {name: value for name, value in (item.metadata if item is not None else {}).items() if name != REST}
+    metadata = {
+        name: value
+        for name, value in (item.metadata if item is not None else {}).items()
+        if name != REST
+    }
     of_item = _dict(item.metadata.get(REST)) if item is not None else {}
     model, failed = response.model_name, response.outcome in ("errored", "skipped")
     answered = not failed and _is_answered(response)
     answer = _answer(response)
-    messages = [message for row in response.messages or _asked(item, response) for message in [_message(row)]]
+    messages = [
+        message
+        for row in response.messages or _asked(item, response)
+        for message in [_message(row)]
+    ]
     usage = _usage(response)
     ended = time_text(response.timestamp)
     sample: Row = {
@@ -48,24 +87,33 @@ def sample_of(item: Item | None, response: Response, labels: Mapping[str, Evalua
         "messages": [*messages, answer] if answered else messages,
         "output": _output(response, source, answer, usage, answered),
         "scores": _scores(labels, response.response),
-        "metadata": source.get("metadata") if isinstance(source.get("metadata"), dict) else metadata,
+        "metadata": source.get("metadata")
+        if isinstance(source.get("metadata"), dict)
+        else metadata,
         "store": {},
         "events": [],
         "model_usage": {**_dict(source.get("model_usage")), **({model: usage} if usage else {})},
         "role_usage": {},
-        "started_at": source.get("started_at") or time_text(response.timestamp - response.inference_time),
+        "started_at": source.get("started_at")
+        or time_text(response.timestamp - response.inference_time),
         "completed_at": ended,
         "total_time": source.get("total_time") or response.inference_time,
         "working_time": source.get("working_time") or response.inference_time,
         "attachments": {},
     }
     choices = item.data.get("choices") if item is not None and isinstance(item.data, dict) else None
-    if isinstance(choices, list) and all(isinstance(each, str) for each in cast("list[Any]", choices)):
+    if isinstance(choices, list) and all(
+        isinstance(each, str) for each in cast("list[Any]", choices)
+    ):
         sample["choices"] = choices
     if failed:
         why = response.error or "the answer was skipped"
         traceback = str(source.get("traceback") or "")
-        sample["error"] = {"message": why, "traceback": traceback, "traceback_ansi": traceback or why}  # which is shown
+        sample["error"] = {
+            "message": why,
+            "traceback": traceback,
+            "traceback_ansi": traceback or why,
+        }  # which is shown
     sample |= {name: source[name] for name in _AGAIN if source.get(name) is not None}
     return sample | {name: of_item[name] for name in _OF_ITEM if of_item.get(name) is not None}
 
@@ -95,7 +143,9 @@ def _question(item: Item | None) -> str:
     if item is None:
         return ""
     data = _dict(item.data)
-    usual = next((data[name] for name in ("input", *DEFAULT_FIELDS) if isinstance(data.get(name), str)), None)
+    usual = next(
+        (data[name] for name in ("input", *DEFAULT_FIELDS) if isinstance(data.get(name), str)), None
+    )
     return usual if usual is not None else text_of(item.data)
 
 
@@ -104,7 +154,9 @@ def _input(item: Item | None, response: Response) -> Any:
     if item is None:
         return response.prompt
     messages = _dict(item.data).get("messages")
-    if isinstance(messages, list) and all(isinstance(row, dict) for row in cast("list[Any]", messages)):
+    if isinstance(messages, list) and all(
+        isinstance(row, dict) for row in cast("list[Any]", messages)
+    ):
         return [_message(row) for row in cast("list[Row]", messages)]
     return _question(item)
 
@@ -129,13 +181,24 @@ def _message(row: Any) -> Row:
     fields = _dict(row)
     role = _ROLES.get(str(fields.get("role")), "user")
     content = fields.get("content")
-    parts = [_part(part) for part in cast("list[Any]", content)] if isinstance(content, list) else content
-    message: Row = {"role": role, "content": parts if isinstance(parts, (list, str)) else text_of(parts or "")}
-    message |= {name: fields[name] for name in (*_KEPT, *_OF_ROLE[role]) if fields.get(name) is not None}
+    parts = (
+        [_part(part) for part in cast("list[Any]", content)]
+        if isinstance(content, list)
+        else content
+    )
+    message: Row = {
+        "role": role,
+        "content": parts if isinstance(parts, (list, str)) else text_of(parts or ""),
+    }
+    message |= {
+        name: fields[name] for name in (*_KEPT, *_OF_ROLE[role]) if fields.get(name) is not None
+    }
     if message.get("source") not in (None, "input", "generate", "operator"):
         del message["source"]
     if role == "assistant" and isinstance(fields.get("tool_calls"), list):
-        message["tool_calls"] = [_call(call, number) for number, call in enumerate(fields["tool_calls"])]
+        message["tool_calls"] = [
+            _call(call, number) for number, call in enumerate(fields["tool_calls"])
+        ]
     return message
 
 
@@ -149,7 +212,11 @@ def _part(part: Any) -> Row:
         address = _dict(media).get("url") if isinstance(media, dict) else media
         detail = _dict(media).get("detail")
         if isinstance(address, str):
-            return {"type": "image", "image": address, "detail": detail if detail in ("low", "high") else "auto"}
+            return {
+                "type": "image",
+                "image": address,
+                "detail": detail if detail in ("low", "high") else "auto",
+            }
     if kind == "reasoning" and isinstance(fields.get("reasoning"), str):
         return fields
     audio = _dict(fields.get("input_audio"))
@@ -180,7 +247,10 @@ def _call(call: Any, number: int) -> Row:
 def _answer(response: Response) -> Row:
     content: Any = response.response
     if response.reasoning:
-        content = [{"type": "reasoning", "reasoning": response.reasoning}, {"type": "text", "text": response.response}]
+        content = [
+            {"type": "reasoning", "reasoning": response.reasoning},
+            {"type": "text", "text": response.response},
+        ]
     row: Row = {"role": "assistant", "content": content, "source": "generate"}
     if response.served_model:
         row["model"] = response.served_model
@@ -200,14 +270,23 @@ def _usage(response: Response) -> Row:
     if counts == (None, None, None):
         return {}
     prompt, completion, total = (count or 0 for count in counts)
-    usage: Row = {"input_tokens": prompt, "output_tokens": completion, "total_tokens": total or prompt + completion}
+    usage: Row = {
+        "input_tokens": prompt,
+        "output_tokens": completion,
+        "total_tokens": total or prompt + completion,
+    }
     return {**usage, "total_cost": response.cost} if response.cost is not None else usage
 
 
 def _output(response: Response, source: Row, answer: Row, usage: Row, answered: bool) -> Row:
     model = response.served_model or response.model_name
     if not answered:
-        return {"model": model, "choices": [], "completion": "", **({"usage": usage} if usage else {})}
+        return {
+            "model": model,
+            "choices": [],
+            "completion": "",
+            **({"usage": usage} if usage else {}),
+        }
     finish = str(response.metadata.get("finish_reason") or "stop")
     stop = _STOPS.get(finish, finish)
     choice: Row = {"message": answer, "stop_reason": stop if stop in _STOPPED else "unknown"}

@@ -157,7 +157,9 @@ def _lenient(strict: type[msgspec.Struct], **inner: Any) -> type[msgspec.Struct]
             fields.append((field.name, kind))
             continue
         fields.append((field.name, kind, default))
-    return msgspec.defstruct(strict.__name__, fields, gc=False, bases=(strict,), forbid_unknown_fields=False)
+    return msgspec.defstruct(
+        strict.__name__, fields, gc=False, bases=(strict,), forbid_unknown_fields=False
+    )
 
 
 class Decoder:
@@ -192,7 +194,11 @@ class Decoder:
         if (output := fields.get("output")) is not None:
             inner = self._fields.decode(output)
             found |= {f"output.{name}": value for name, value in _others(inner, Output).items()}
-        for name, mark in self._fields.decode(fields["scores"]).items() if _is_object(fields.get("scores")) else ():
+        for name, mark in (
+            self._fields.decode(fields["scores"]).items()
+            if _is_object(fields.get("scores"))
+            else ()
+        ):
             rest = _others(self._fields.decode(mark), Mark)
             found |= {f"scores.{name}.{field}": value for field, value in rest.items()}
         return found
@@ -246,7 +252,16 @@ class Kept:
 
 kept_of_item = Kept("description", "sandbox", "files", "setup")
 kept_of_response = Kept(
-    *("store", "timelines", "role_usage", "model_fallbacks", "uuid", "invalidation", "error_retries", "limit"),
+    *(
+        "store",
+        "timelines",
+        "role_usage",
+        "model_fallbacks",
+        "uuid",
+        "invalidation",
+        "error_retries",
+        "limit",
+    ),
     *("token_limit", "token_limit_type", "token_limit_usage", "message_limit", "time_limit"),
 )
 kept_of_output = Kept("fallback", "metadata")

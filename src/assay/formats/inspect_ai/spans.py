@@ -21,7 +21,14 @@ _text = msgspec.json.Decoder(str).decode
 _value = msgspec.json.Decoder().decode
 _REFS = msgspec.json.Decoder(list[tuple[int, int]]).decode
 _CALL = msgspec.json.Decoder(dict[str, Raw]).decode
-_NAMED = {"tool": "function", "score": "scorer", "subtask": "name", "step": "name", "model": "model", "info": "source"}
+_NAMED = {
+    "tool": "function",
+    "score": "scorer",
+    "subtask": "name",
+    "step": "name",
+    "model": "model",
+    "info": "source",
+}
 
 
 class Packed(msgspec.Struct, gc=False):
@@ -77,7 +84,16 @@ def _spans(packed: _Unpacking) -> list[Row]:
             places[bytes(event["id"])] = len(spans)
         parent = places.get(bytes(holder)) if holder is not None else None
         name = _name(event, kind)
-        spans.append({"name": name, "parent": parent, "start": start, "end": end, "error": _error(event), "data": data})
+        spans.append(
+            {
+                "name": name,
+                "parent": parent,
+                "start": start,
+                "end": end,
+                "error": _error(event),
+                "data": data,
+            }
+        )
     return spans
 
 
@@ -92,15 +108,23 @@ class _Pooled:
     def put(self, event: Mapping[str, Raw], data: Row) -> None:
         if "input_refs" in event and (refs := _refs(event["input_refs"])):
             del data["input_refs"]
-            data["input"], data["earlier_messages"] = self._new(refs, self._pools.messages, self._messages)
+            data["input"], data["earlier_messages"] = self._new(
+                refs, self._pools.messages, self._messages
+            )
         if "call" in event and b'"call_refs"' in bytes(event["call"]):
             call: Row = {**_CALL(event["call"])}
             if refs := _refs(call.pop("call_refs")):
-                call["messages"], call["earlier_messages"] = self._new(refs, self._pools.calls, self._calls)
+                call["messages"], call["earlier_messages"] = self._new(
+                    refs, self._pools.calls, self._calls
+                )
             data["call"] = {name: _settled(part, self._look) for name, part in call.items()}
 
-    def _new(self, refs: list[tuple[int, int]], pool: list[Raw], seen: set[int]) -> tuple[list[Any], int]:
-        numbers = [number for start, stop in refs for number in range(max(start, 0), min(stop, len(pool)))]
+    def _new(
+        self, refs: list[tuple[int, int]], pool: list[Raw], seen: set[int]
+    ) -> tuple[list[Any], int]:
+        numbers = [
+            number for start, stop in refs for number in range(max(start, 0), min(stop, len(pool)))
+        ]
         new = [number for number in numbers if number not in seen]
         seen.update(new)
         return [settled(pool[number], self._look) for number in new], len(numbers) - len(new)

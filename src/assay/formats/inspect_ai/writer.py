@@ -26,7 +26,17 @@ SUFFIX = ".eval"
 _encode = msgspec.json.Encoder().encode
 _SUMMARIES = 1_000
 _SHORT = 1_024  # characters of a text in a summary
-_SUMMARY = ("id", "epoch", "input", "choices", "target", "metadata", "scores", "model_usage", "started_at")
+_SUMMARY = (
+    "id",
+    "epoch",
+    "input",
+    "choices",
+    "target",
+    "metadata",
+    "scores",
+    "model_usage",
+    "started_at",
+)
 _MORE = ("completed_at", "total_time", "working_time", "uuid", "turn_count")
 
 
@@ -51,7 +61,9 @@ def inspect_ai(export: Export) -> list[str]:
         write_named(export.path, _log(rows, parts[0], name, experiment), force=export.force)
         return rows.notes()
     if export.path.is_file():
-        raise UserError("there are several models, each of which needs a file", fix="name a folder with -o")
+        raise UserError(
+            "there are several models, each of which needs a file", fix="name a folder with -o"
+        )
     make_folder(export.path)
     for part, file in zip(parts, _names(parts), strict=True):
         write_named(export.path / file, _log(rows, part, name, experiment), force=export.force)
@@ -61,7 +73,10 @@ def inspect_ai(export: Export) -> list[str]:
 def _names(parts: list[Part]) -> list[str]:
     several = len({part.model for part in parts}) < len(parts)
     names = [safe_name(f"{part.model}-{part.task}" if several else part.model) for part in parts]
-    return [f"{name}{SUFFIX}" if names.count(name) == 1 else f"{name}-{at}{SUFFIX}" for at, name in enumerate(names)]
+    return [
+        f"{name}{SUFFIX}" if names.count(name) == 1 else f"{name}-{at}{SUFFIX}"
+        for at, name in enumerate(names)
+    ]
 
 
 def _log(rows: "_Rows", part: Part, name: str, experiment: str) -> Iterator[bytes]:
@@ -70,7 +85,9 @@ def _log(rows: "_Rows", part: Part, name: str, experiment: str) -> Iterator[byte
     for response in rows.responses(part):
         totals.plan(response)
     start = header_row(rows.tables.source, name, part, experiment, totals)
-    yield zipped.member("_journal/start.json", _encode({key: start[key] for key in ("version", "eval", "plan")}))
+    yield zipped.member(
+        "_journal/start.json", _encode({key: start[key] for key in ("version", "eval", "plan")})
+    )
     summaries: list[bytes] = []
     journals = 0
     for response, item, labels in rows.joined(part):
@@ -89,7 +106,9 @@ def _log(rows: "_Rows", part: Part, name: str, experiment: str) -> Iterator[byte
     yield from zipped.spooled("summaries.json", _lists(_all_summaries(rows, part)))
     if reductions := totals.reductions():
         yield zipped.member("reductions.json", _encode(reductions))
-    yield zipped.member("header.json", _encode(header_row(rows.tables.source, name, part, experiment, totals)))
+    yield zipped.member(
+        "header.json", _encode(header_row(rows.tables.source, name, part, experiment, totals))
+    )
     yield zipped.end()
 
 
@@ -127,7 +146,10 @@ def _summary(sample: dict[str, Any]) -> dict[str, Any]:
         row["input"] = row["input"][:_SHORT]
     scores: dict[str, dict[str, Any]] = sample["scores"]
     row["scores"] = {
-        name: {"value": score["value"], **({"answer": score["answer"][:_SHORT]} if "answer" in score else {})}
+        name: {
+            "value": score["value"],
+            **({"answer": score["answer"][:_SHORT]} if "answer" in score else {}),
+        }
         for name, score in scores.items()
     }
     row["metadata"] = {
@@ -204,9 +226,13 @@ class _Rows:
         skipped, again = sum(self._skipped.values()), sum(self._again.values())
         notes: list[str] = []
         if skipped:
-            notes.append(f"{skipped:,} skipped answers are not in the log: inspect_ai has no such samples")
+            notes.append(
+                f"{skipped:,} skipped answers are not in the log: inspect_ai has no such samples"
+            )
         if again:
-            notes.append(f"{again:,} further scores of the same scorer and label are not in the log")
+            notes.append(
+                f"{again:,} further scores of the same scorer and label are not in the log"
+            )
         return notes
 
 

@@ -13,13 +13,29 @@ def events_of(sample: Row, model: str) -> list[Row]:
     began, ended = sample["started_at"] or _NEVER, sample["completed_at"] or _NEVER
     events = [{"event": "info", "source": "assay", "data": _SAID, "timestamp": began}]
     if sample["output"]["choices"]:
-        call: Row = {"model": model, "input": sample["messages"][:-1], "output": sample["output"], "completed": ended}
-        fixed = {"tools": [], "tool_choice": "none", "config": {}, "working_time": sample["working_time"]}
+        call: Row = {
+            "model": model,
+            "input": sample["messages"][:-1],
+            "output": sample["output"],
+            "completed": ended,
+        }
+        fixed = {
+            "tools": [],
+            "tool_choice": "none",
+            "config": {},
+            "working_time": sample["working_time"],
+        }
         events.append({"event": "model", "timestamp": began, **call, **fixed})
     if "error" in sample:
         events.append({"event": "error", "timestamp": ended, "error": sample["error"]})
     for name, score in sample["scores"].items():
         given = {"score": score, "scorer": name, "target": sample["target"], "intermediate": False}
-        for kind, more in (("span_begin", {"type": "scorer", "name": name}), ("score", given), ("span_end", {})):
+        for kind, more in (
+            ("span_begin", {"type": "scorer", "name": name}),
+            ("score", given),
+            ("span_end", {}),
+        ):
             events.append({"event": kind, "timestamp": ended, "id": name, "span_id": name, **more})
-    return [{**event, "uuid": f"{number}", "working_start": 0.0} for number, event in enumerate(events)]
+    return [
+        {**event, "uuid": f"{number}", "working_start": 0.0} for number, event in enumerate(events)
+    ]

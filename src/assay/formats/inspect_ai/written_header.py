@@ -89,7 +89,10 @@ class Totals:
             "scored_samples": len(numbers),
             "unscored_samples": self.unscored.get(label, 0),
             "params": {},
-            "metrics": {name: {"name": name, "value": value, "params": {}} for name, value in measured.items()},
+            "metrics": {
+                name: {"name": name, "value": value, "params": {}}
+                for name, value in measured.items()
+            },
         }
 
     def reductions(self) -> list[Row]:
@@ -100,9 +103,15 @@ class Totals:
         made: list[Row] = []
         for label, values in self.labels.items():
             items, place = np.unique(np.frombuffer(values.items, np.uint64), return_inverse=True)
-            means = np.bincount(place, np.frombuffer(values.numbers, np.float64)) / np.bincount(place)
+            means = np.bincount(place, np.frombuffer(values.numbers, np.float64)) / np.bincount(
+                place
+            )
             rows = zip(items.tolist(), means.tolist(), strict=True)
-            samples = [{"value": value, "history": [], "sample_id": ids[item]} for item, value in rows if item in ids]
+            samples = [
+                {"value": value, "history": [], "sample_id": ids[item]}
+                for item, value in rows
+                if item in ids
+            ]
             made.append({"scorer": label, "samples": samples})
         return made
 
@@ -145,7 +154,12 @@ def header_row(source: Source, name: str, part: PartOf, experiment: str, totals:
             "completed_samples": totals.completed,
             "scores": totals.scores(),
         },
-        "stats": {"started_at": began, "completed_at": ended, "model_usage": {part.model: usage}, "role_usage": {}},
+        "stats": {
+            "started_at": began,
+            "completed_at": ended,
+            "model_usage": {part.model: usage},
+            "role_usage": {},
+        },
         "invalidated": False,
         "tags": [],
         "metadata": {},

@@ -25,13 +25,17 @@ class Zipped:
     def member(self, name: str, content: bytes) -> bytes:
         """A member that is in memory."""
         packed = self._zstd.compress(content) if self._zstd is not None else _deflated(content)
-        return self._entry(name, zlib.crc32(content), len(packed), len(content)) + self._count(packed)
+        return self._entry(name, zlib.crc32(content), len(packed), len(content)) + self._count(
+            packed
+        )
 
     def spooled(self, name: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
         """A member that may be larger than memory: its chunks are compressed into a file first."""
         crc = size = packed = 0
         deflate = zlib.compressobj(wbits=-15) if self._method == _DEFLATED else None
-        compress: Callable[[bytes], bytes] = deflate.compress if deflate is not None else self._zstd.compress
+        compress: Callable[[bytes], bytes] = (
+            deflate.compress if deflate is not None else self._zstd.compress
+        )
         with TemporaryFile(prefix="assay-") as spool:
             for chunk in chunks:
                 crc, size = zlib.crc32(chunk, crc), size + len(chunk)

@@ -60,13 +60,17 @@ _FOLDERS = {
 }
 """A folder of the original: our files, in which names of its modules are looked up in this order, and its modules."""
 MODULES = dict.fromkeys(_FOLDERS.keys() - {"connectors", "core", "evaluation"}, "") | {
-    f"{folder}.{module}": homes for folder, (homes, modules) in _FOLDERS.items() for module in modules.split()
+    f"{folder}.{module}": homes
+    for folder, (homes, modules) in _FOLDERS.items()
+    for module in modules.split()
 }
 """Every module that is not a file, and where its names are; the folders have none."""
 
 _STUDIO = "PhariaStudio is a closed service: use the file repositories, and FileBenchmarkRepository for benchmarks"
 _INDEX = "the Document Index is a closed service: a Task may ask any other one"
-_MODELS = "models are Assay's own: a Task calls any client, or use `models:` of a config (docs/models.md)"
+_MODELS = (
+    "models are Assay's own: a Task calls any client, or use `models:` of a config (docs/models.md)"
+)
 _PROMPTS = "prompts are Assay's own: Jinja templates (docs/prompts.md)"
 _TASKS = "only the evaluation library is offered: write the task itself as a `Task`"
 _REASONS = {
@@ -106,11 +110,15 @@ def not_offered(name: str, offered: Sequence[str] = ()) -> Any:
         raise ImportError(f"{name} of the Intelligence Layer is not offered: {NOT_OFFERED[name]}")
     if name[0].isupper():
         close = get_close_matches(name, offered, n=1)
-        raise ImportError(f"no name {name} is offered" + (f": did you mean {close[0]}?" if close else ""))
+        raise ImportError(
+            f"no name {name} is offered" + (f": did you mean {close[0]}?" if close else "")
+        )
     raise AttributeError(name)
 
 
-def names_of(module: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def names_of(
+    module: str, homes: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a module. A name comes from the first of our files that has it, which is imported
     when it is asked for; `homes` has the names that a file gives, all public ones where that is empty."""
 
@@ -118,7 +126,11 @@ def names_of(module: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any
         if name == "__all__":
             return public()
         for home, names in homes.items():
-            if name[0] != "_" and (not names or name in names.split()) and name in vars(_file(home)):
+            if (
+                name[0] != "_"
+                and (not names or name in names.split())
+                and name in vars(_file(home))
+            ):
                 setattr(sys.modules[module], name, getattr(_file(home), name))
                 return getattr(_file(home), name)
         return not_offered(name, public())

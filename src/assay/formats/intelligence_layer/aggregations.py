@@ -23,8 +23,16 @@ from assay.formats.intelligence_layer.domain import (
     FailedExampleEvaluation,
 )
 from assay.formats.intelligence_layer.evaluation_rows import LABEL, rows_of
-from assay.formats.intelligence_layer.evaluations import EvaluationRepository, StoredEvaluationRepository
-from assay.formats.intelligence_layer.logics import AggregationLogic, arguments_of, identity_of, settled
+from assay.formats.intelligence_layer.evaluations import (
+    EvaluationRepository,
+    StoredEvaluationRepository,
+)
+from assay.formats.intelligence_layer.logics import (
+    AggregationLogic,
+    arguments_of,
+    identity_of,
+    settled,
+)
 from assay.formats.intelligence_layer.original import (
     FileStore,
     HuggingFaceRepository,
@@ -44,7 +52,9 @@ from assay.store.stores import MemoryStore
 
 class AggregationRepository(ABC):
     @abstractmethod
-    def store_aggregation_overview(self, aggregation_overview: AggregationOverview[AggregatedEvaluation]) -> None: ...
+    def store_aggregation_overview(
+        self, aggregation_overview: AggregationOverview[AggregatedEvaluation]
+    ) -> None: ...
 
     @abstractmethod
     def aggregation_overview(
@@ -70,7 +80,9 @@ class StoredAggregationRepository(AggregationRepository):
     def __init__(self, store: Store) -> None:
         self.store = store
 
-    def store_aggregation_overview(self, aggregation_overview: AggregationOverview[AggregatedEvaluation]) -> None:
+    def store_aggregation_overview(
+        self, aggregation_overview: AggregationOverview[AggregatedEvaluation]
+    ) -> None:
         overview = aggregation_overview
         manifest = self.store.manifest("aggregation", overview.id) or self._written(overview)
         manifest.name = overview.description
@@ -115,7 +127,11 @@ class StoredAggregationRepository(AggregationRepository):
         return None if stored is None else overview_of(stored, aggregation_type)
 
     def aggregation_overview_ids(self) -> Sequence[str]:
-        return [manifest.id for manifest in manifests(self.store, "aggregation") if "overview" in manifest.plan]
+        return [
+            manifest.id
+            for manifest in manifests(self.store, "aggregation")
+            if "overview" in manifest.plan
+        ]
 
 
 def overview_of(
@@ -225,7 +241,9 @@ class Aggregator(Generic[Evaluation, AggregatedEvaluation]):
         count = overview.successful_evaluation_count + overview.crashed_during_evaluation_count
         if not count or not isinstance(repository, StoredAggregationRepository):
             return
-        evaluations = evaluation_store(self._evaluation_repository, evaluation_ids, self.evaluation_type())
+        evaluations = evaluation_store(
+            self._evaluation_repository, evaluation_ids, self.evaluation_type()
+        )
         logic = digest("logic", canonical(identity_of(self._aggregation_logic))).hex()
         metrics = [
             BoundMetric(
@@ -242,11 +260,15 @@ class Aggregator(Generic[Evaluation, AggregatedEvaluation]):
         engine = Engine(StoreByKind({**behind, "aggregation": repository.store}))
         engine.aggregate(evaluation_ids, metrics, id=overview.id)
 
-    def _successful(self, overviews: Iterable[EvaluationOverview], counts: Counter[str]) -> Iterator[Any]:
+    def _successful(
+        self, overviews: Iterable[EvaluationOverview], counts: Counter[str]
+    ) -> Iterator[Any]:
         """The results of all evaluations but the failures, which are counted too."""
         repository, kind = self._evaluation_repository, self.evaluation_type()
         for overview in overviews:
-            streams = isinstance(repository, StoredEvaluationRepository) and repository.has_own_rows(overview.id)
+            streams = isinstance(
+                repository, StoredEvaluationRepository
+            ) and repository.has_own_rows(overview.id)
             read = repository.results if streams else repository.example_evaluations  # type: ignore[attr-defined]
             for evaluation in read(overview.id, kind):
                 if isinstance(evaluation.result, FailedExampleEvaluation):
@@ -267,9 +289,13 @@ def _of_logic(group: Group, *, logic: str, value: float) -> float:
     return value
 
 
-def evaluation_store(repository: EvaluationRepository, evaluation_ids: Sequence[str], evaluation_type: Any) -> Store:
+def evaluation_store(
+    repository: EvaluationRepository, evaluation_ids: Sequence[str], evaluation_type: Any
+) -> Store:
     """Where the engine finds the results of evaluations: the repository's own store, or a copy in memory."""
-    if isinstance(repository, StoredEvaluationRepository) and all(map(repository.has_own_rows, evaluation_ids)):
+    if isinstance(repository, StoredEvaluationRepository) and all(
+        map(repository.has_own_rows, evaluation_ids)
+    ):
         return repository.store
     memory = MemoryStore()
     for evaluation_id in evaluation_ids:

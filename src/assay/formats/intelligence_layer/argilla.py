@@ -88,7 +88,9 @@ class ArgillaEvaluator(AsyncEvaluator[Input, Output, ExpectedOutput, Evaluation]
         argilla_client: ArgillaClient,
         workspace_id: str,
     ) -> None:
-        super().__init__(dataset_repository, run_repository, evaluation_repository, description, evaluation_logic)
+        super().__init__(
+            dataset_repository, run_repository, evaluation_repository, description, evaluation_logic
+        )
         self._partials = evaluation_repository
         self._client = argilla_client
         self._workspace_id = workspace_id
@@ -123,8 +125,14 @@ class ArgillaEvaluator(AsyncEvaluator[Input, Output, ExpectedOutput, Evaluation]
                 except Exception as error:
                     if abort_on_error:
                         raise
-                    print(plain(f"Uploading a record to argilla failed with the following error:\n{error}"))
-                    self._keep(dataset_id, example.id, FailedExampleEvaluation.from_exception(error))
+                    print(
+                        plain(
+                            f"Uploading a record to argilla failed with the following error:\n{error}"
+                        )
+                    )
+                    self._keep(
+                        dataset_id, example.id, FailedExampleEvaluation.from_exception(error)
+                    )
         overview = PartialEvaluationOverview(
             run_overviews=frozenset(runs),
             id=dataset_id,
@@ -140,8 +148,12 @@ class ArgillaEvaluator(AsyncEvaluator[Input, Output, ExpectedOutput, Evaluation]
     def retrieve(self, partial_overview_id: str) -> EvaluationOverview:
         partial = self._partials.partial_evaluation_overview(partial_overview_id)
         if partial is None:
-            raise BadValue(f"nothing was submitted as {partial_overview_id!r}", fix="submit runs first")
-        answered = sorted(self._client.evaluations(partial_overview_id), key=lambda each: each.example_id)
+            raise BadValue(
+                f"nothing was submitted as {partial_overview_id!r}", fix="submit runs first"
+            )
+        answered = sorted(
+            self._client.evaluations(partial_overview_id), key=lambda each: each.example_id
+        )
         stored: dict[str, list[Any]] = {}
         for old in self._partials.example_evaluations(partial_overview_id, self.evaluation_type()):
             stored.setdefault(old.example_id, []).append(old.result)
@@ -149,14 +161,18 @@ class ArgillaEvaluator(AsyncEvaluator[Input, Output, ExpectedOutput, Evaluation]
             result = self._evaluation_logic.from_record(each)
             if result not in stored.get(each.example_id, []):
                 self._keep(partial_overview_id, each.example_id, result)
-        failed = self._partials.failed_example_evaluations(partial_overview_id, self.evaluation_type())
+        failed = self._partials.failed_example_evaluations(
+            partial_overview_id, self.evaluation_type()
+        )
         overview = EvaluationOverview(
             run_overviews=partial.run_overviews,
             id=partial_overview_id,
             start_date=partial.start_date,
             end_date=utc_now(),
             successful_evaluation_count=len(answered),
-            failed_evaluation_count=partial.submitted_evaluation_count - len(answered) + len(failed),
+            failed_evaluation_count=partial.submitted_evaluation_count
+            - len(answered)
+            + len(failed),
             description=partial.description,
             labels=partial.labels,
             metadata=partial.metadata,
@@ -165,11 +181,18 @@ class ArgillaEvaluator(AsyncEvaluator[Input, Output, ExpectedOutput, Evaluation]
         return overview
 
     def _cases(
-        self, runs: Sequence[RunOverview], skip_example_on_any_failure: bool, num_examples: int | None
+        self,
+        runs: Sequence[RunOverview],
+        skip_example_on_any_failure: bool,
+        num_examples: int | None,
     ) -> Iterator[tuple[Example[Input, ExpectedOutput], list[SuccessfulExampleOutput[Output]]]]:
         """Each example with its successful outputs, in the order of the runs."""
         dataset, output_type = self._navigator().common_dataset(runs, "refuse"), self.output_type()
-        examples = list(self._dataset_repository.examples(dataset, self.input_type(), self.expected_output_type()))
+        examples = list(
+            self._dataset_repository.examples(
+                dataset, self.input_type(), self.expected_output_type()
+            )
+        )
         stored = (self._run_repository.example_outputs(run.id, output_type) for run in runs)
         outputs = [{output.example_id: output for output in each} for each in stored]
         ids = {example.id for example in examples}
@@ -180,7 +203,9 @@ class ArgillaEvaluator(AsyncEvaluator[Input, Output, ExpectedOutput, Evaluation]
         for example in examples:
             found = [by_example[example.id] for by_example in outputs if example.id in by_example]
             successful = [
-                SuccessfulExampleOutput(run_id=each.run_id, example_id=example.id, output=each.output)
+                SuccessfulExampleOutput(
+                    run_id=each.run_id, example_id=example.id, output=each.output
+                )
                 for each in found
                 if not isinstance(each.output, FailedExampleRun)
             ]
@@ -192,7 +217,9 @@ class ArgillaEvaluator(AsyncEvaluator[Input, Output, ExpectedOutput, Evaluation]
                     return
 
 
-class InstructComparisonArgillaEvaluationLogic(ArgillaEvaluationLogic[Any, Any, None, ComparisonEvaluation]):
+class InstructComparisonArgillaEvaluationLogic(
+    ArgillaEvaluationLogic[Any, Any, None, ComparisonEvaluation]
+):
     """Which of two completions of an instruction is better? Inputs have `instruction` and `input`, outputs
     `completion`. All pairs of runs are asked, or only those with one of `high_priority_runs`. Which completion stands
     first is drawn from `seed`; the record knows whose it is."""
@@ -224,7 +251,9 @@ class InstructComparisonArgillaEvaluationLogic(ArgillaEvaluationLogic[Any, Any, 
             ],
         )
 
-    def to_record(self, example: Example[Any, None], *output: SuccessfulExampleOutput[Any]) -> RecordDataSequence:
+    def to_record(
+        self, example: Example[Any, None], *output: SuccessfulExampleOutput[Any]
+    ) -> RecordDataSequence:
         wanted = self._high_priority_runs
         pairs = [
             (first, second)
@@ -234,7 +263,10 @@ class InstructComparisonArgillaEvaluationLogic(ArgillaEvaluationLogic[Any, Any, 
         return RecordDataSequence(records=[self._record(example, *pair) for pair in pairs])
 
     def _record(
-        self, example: Example[Any, None], first: SuccessfulExampleOutput[Any], second: SuccessfulExampleOutput[Any]
+        self,
+        example: Example[Any, None],
+        first: SuccessfulExampleOutput[Any],
+        second: SuccessfulExampleOutput[Any],
     ) -> RecordData:
         if Random(f"{self._seed} {example.id} {first.run_id} {second.run_id}").random() < 0.5:
             first, second = second, first
@@ -254,7 +286,9 @@ class InstructComparisonArgillaEvaluationLogic(ArgillaEvaluationLogic[Any, Any, 
         return ComparisonEvaluation(
             first_player=players[self.KEY_RESPONSE_1],
             second_player=players[self.KEY_RESPONSE_2],
-            outcome=MatchOutcome.from_rank_literal(int(argilla_evaluation.responses[self.KEY_QUESTION])),
+            outcome=MatchOutcome.from_rank_literal(
+                int(argilla_evaluation.responses[self.KEY_QUESTION])
+            ),
         )
 
 

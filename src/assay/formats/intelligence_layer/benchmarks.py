@@ -14,7 +14,10 @@ from assay.formats.intelligence_layer.core import Task
 from assay.formats.intelligence_layer.datasets import DatasetRepository
 from assay.formats.intelligence_layer.evaluations import FileEvaluationRepository
 from assay.formats.intelligence_layer.evaluator import Evaluator
-from assay.formats.intelligence_layer.graders import extract_latency_from_trace, extract_token_count_from_trace
+from assay.formats.intelligence_layer.graders import (
+    extract_latency_from_trace,
+    extract_token_count_from_trace,
+)
 from assay.formats.intelligence_layer.logics import (
     AggregationLogic,
     AggregationLogicIdentifier,
@@ -37,7 +40,12 @@ AnyAggregation = AggregationLogic[Any, Any]
 class Benchmark(ABC):
     @abstractmethod
     def __init__(
-        self, benchmark_id: str, dataset_id: str, eval_logic: AnyLogic, aggregation_logic: AnyAggregation, **kwargs: Any
+        self,
+        benchmark_id: str,
+        dataset_id: str,
+        eval_logic: AnyLogic,
+        aggregation_logic: AnyAggregation,
+        **kwargs: Any,
     ) -> None: ...
 
     @abstractmethod
@@ -67,7 +75,11 @@ class BenchmarkRepository(ABC):
 
     @abstractmethod
     def get_benchmark(
-        self, benchmark_id: str, eval_logic: AnyLogic, aggregation_logic: AnyAggregation, allow_diff: bool = False
+        self,
+        benchmark_id: str,
+        eval_logic: AnyLogic,
+        aggregation_logic: AnyAggregation,
+        allow_diff: bool = False,
     ) -> Benchmark | None:
         """The benchmark, or None if there is none. Logics other than those that it was created with are refused,
         unless `allow_diff`."""
@@ -134,10 +146,17 @@ class FileBenchmark(Benchmark):
         self.run_repository = FileRunRepository(root_directory)
         evaluations = FileEvaluationRepository(root_directory)
         self.evaluator: Evaluator[Any, Any, Any, Any] = Evaluator(
-            dataset_repository, self.run_repository, evaluations, f"benchmark-{self.id}-evaluator", eval_logic
+            dataset_repository,
+            self.run_repository,
+            evaluations,
+            f"benchmark-{self.id}-evaluator",
+            eval_logic,
         )
         self.aggregator: Aggregator[Any, Any] = Aggregator(
-            evaluations, FileAggregationRepository(root_directory), f"benchmark-{self.id}-aggregator", aggregation_logic
+            evaluations,
+            FileAggregationRepository(root_directory),
+            f"benchmark-{self.id}-aggregator",
+            aggregation_logic,
         )
         self._folder = Path(root_directory) / "benchmarks" / safe_name(benchmark_id)
 
@@ -152,7 +171,9 @@ class FileBenchmark(Benchmark):
     ) -> str:
         start = utc_now()
         about: dict[str, Any] = {"description": description, "labels": labels, "metadata": metadata}
-        runner = Runner(task, self.dataset_repository, self.run_repository, f"benchmark-{self.id}-runner")
+        runner = Runner(
+            task, self.dataset_repository, self.run_repository, f"benchmark-{self.id}-runner"
+        )
         run = runner.run_dataset(self.dataset_id, max_workers=max_workers, **about)
         evaluation = self.evaluator.evaluate_runs(run.id, **about)
         aggregation = self.aggregator.aggregate_evaluation(evaluation.id, **about)
@@ -180,7 +201,10 @@ class FileBenchmark(Benchmark):
             aggregation_end=aggregation.end,
             statistics=to_json(aggregation.statistics),
         )
-        write_file(self._folder / f"{execution.id}.json", execution.model_dump_json(indent=2).encode() + b"\n")
+        write_file(
+            self._folder / f"{execution.id}.json",
+            execution.model_dump_json(indent=2).encode() + b"\n",
+        )
         return execution.id
 
     def execution(self, execution_id: str) -> BenchmarkExecution | None:
@@ -189,7 +213,10 @@ class FileBenchmark(Benchmark):
 
     def executions(self) -> Sequence[BenchmarkExecution]:
         """All executions, the oldest first."""
-        executions = (BenchmarkExecution.model_validate_json(file.read_bytes()) for file in self._folder.glob("*.json"))
+        executions = (
+            BenchmarkExecution.model_validate_json(file.read_bytes())
+            for file in self._folder.glob("*.json")
+        )
         return sorted(executions, key=lambda execution: (execution.start, execution.id))
 
 
@@ -210,9 +237,13 @@ class FileBenchmarkRepository(BenchmarkRepository):
         description: str | None = None,
     ) -> FileBenchmark:
         if self._dataset_repository.dataset(dataset_id) is None:
-            raise BadValue(f"Dataset with ID {dataset_id} not found", fix="create the dataset first")
+            raise BadValue(
+                f"Dataset with ID {dataset_id} not found", fix="create the dataset first"
+            )
         if any(stored.name == name for stored in self._stored()):
-            raise BadValue(f'Benchmark with name "{name}" already exists', fix="give it another name")
+            raise BadValue(
+                f'Benchmark with name "{name}" already exists', fix="give it another name"
+            )
         stored = StoredBenchmark(
             id=str(uuid4()),
             name=name,
@@ -226,12 +257,19 @@ class FileBenchmarkRepository(BenchmarkRepository):
         return self._benchmark(stored, eval_logic, aggregation_logic)
 
     def get_benchmark(
-        self, benchmark_id: str, eval_logic: AnyLogic, aggregation_logic: AnyAggregation, allow_diff: bool = False
+        self,
+        benchmark_id: str,
+        eval_logic: AnyLogic,
+        aggregation_logic: AnyAggregation,
+        allow_diff: bool = False,
     ) -> FileBenchmark | None:
         if not self._file(benchmark_id).is_file():
             return None
         stored = StoredBenchmark.model_validate_json(self._file(benchmark_id).read_bytes())
-        logics = create_evaluation_logic_identifier(eval_logic), create_aggregation_logic_identifier(aggregation_logic)
+        logics = (
+            create_evaluation_logic_identifier(eval_logic),
+            create_aggregation_logic_identifier(aggregation_logic),
+        )
         if not allow_diff and logics != (stored.evaluation_logic, stored.aggregation_logic):
             raise BadValue(
                 f"the logics are not those that the benchmark {stored.name!r} was created with",
@@ -239,7 +277,9 @@ class FileBenchmarkRepository(BenchmarkRepository):
             )
         return self._benchmark(stored, eval_logic, aggregation_logic)
 
-    def _benchmark(self, stored: StoredBenchmark, eval_logic: Any, aggregation_logic: Any) -> FileBenchmark:
+    def _benchmark(
+        self, stored: StoredBenchmark, eval_logic: Any, aggregation_logic: Any
+    ) -> FileBenchmark:
         return FileBenchmark(
             stored.id,
             stored.dataset_id,
@@ -260,7 +300,12 @@ class FileBenchmarkRepository(BenchmarkRepository):
 
 def _averages(lineages: Iterable[EvaluationLineage[Any, Any, Any, Any]]) -> tuple[float, float]:
     """Mean latency and tokens of the runs that were evaluated: only successful ones are."""
-    traces = [tracer.export_for_viewing() for lineage in lineages for tracer in lineage.tracers if tracer is not None]
+    traces = [
+        tracer.export_for_viewing()
+        for lineage in lineages
+        for tracer in lineage.tracers
+        if tracer is not None
+    ]
     if not traces:
         return 0.0, 0.0
     latency = sum(extract_latency_from_trace(trace) for trace in traces)

@@ -61,7 +61,10 @@ class Repository:
 
     def __init__(self, root: Path, kind: str = "", name: str = "") -> None:
         self.root, self._kind, self._name = root, kind, name
-        self._run_files, self._evaluation_files = FileRunRepository(root), FileEvaluationRepository(root)
+        self._run_files, self._evaluation_files = (
+            FileRunRepository(root),
+            FileEvaluationRepository(root),
+        )
 
     @cached_property
     def _evaluated(self) -> list[EvaluationOverview]:
@@ -86,16 +89,26 @@ class Repository:
         return [run for run in self._ran if run.dataset_id == dataset]
 
     def evaluations(self, dataset: str) -> list[EvaluationOverview]:
-        return [each for each in self._evaluated if any(run.dataset_id == dataset for run in each.run_overviews)]
+        return [
+            each
+            for each in self._evaluated
+            if any(run.dataset_id == dataset for run in each.run_overviews)
+        ]
 
     def partial(self) -> list[str]:
         if self._name or not (self.root / "evaluations").is_dir():
             return []
         finished = {each.id for each in self._evaluated}
-        return [id for id in self._evaluation_files.partial_evaluation_overview_ids() if id not in finished]
+        return [
+            id
+            for id in self._evaluation_files.partial_evaluation_overview_ids()
+            if id not in finished
+        ]
 
     def has_items(self, dataset: str) -> bool:
-        return (self.root / "datasets").is_dir() and FileDatasetRepository(self.root).dataset(dataset) is not None
+        return (self.root / "datasets").is_dir() and FileDatasetRepository(self.root).dataset(
+            dataset
+        ) is not None
 
     def outputs(self, run: RunOverview) -> Iterator[Path | Response]:
         """The files of the original, or the rows of the library."""
@@ -111,7 +124,10 @@ class Repository:
         aggregations = FileAggregationRepository(self.root)
         for id in aggregations.aggregation_overview_ids():
             overview = aggregations.aggregation_overview(id, cast("Any", Any))
-            if overview is not None and {each.id for each in overview.evaluation_overviews} & evaluations:
+            if (
+                overview is not None
+                and {each.id for each in overview.evaluation_overviews} & evaluations
+            ):
                 for name, value in _numbers(overview.statistics, ""):
                     yield id, name, value
 
@@ -203,7 +219,11 @@ class Cases:
         except (OSError, ValueError, RecursionError) as error:
             self._broken(f"{file}: {error}")
             return None
-        if isinstance(row, dict) and all(name in row for name in needed) and isinstance(row["example_id"], str):
+        if (
+            isinstance(row, dict)
+            and all(name in row for name in needed)
+            and isinstance(row["example_id"], str)
+        ):
             return cast("Row", row)
         self._broken(f"{file} has no {' and '.join(needed)}")
         return None
@@ -231,14 +251,18 @@ class Cases:
                 rows = [row] if isinstance(row, Evaluation) else self._results(row, overview, runs)
                 for made in rows:
                     if made.players is None and len(runs) == 1:
-                        self._of_run(made, runs[0], authors[runs[0]], own=isinstance(row, Evaluation))
+                        self._of_run(
+                            made, runs[0], authors[runs[0]], own=isinstance(row, Evaluation)
+                        )
                     else:
                         made.responses = []
                     made.label = _labelled(names[overview.id], made)
                 if rows:
                     yield ForeignCase(evaluations=rows)
 
-    def _results(self, file: Path, overview: EvaluationOverview, runs: Sequence[str]) -> list[Evaluation]:
+    def _results(
+        self, file: Path, overview: EvaluationOverview, runs: Sequence[str]
+    ) -> list[Evaluation]:
         row = self._read(file, "example_id", "is_exception", "json_result")
         if row is None:
             return []
@@ -258,12 +282,20 @@ class Cases:
         row.model_name = author.model_name
         row.sample_index = author.sample_index or row.sample_index
         row.sample_id = f"{row.item_id}_sample_{row.sample_index}"
-        row.responses = [key_of(FORMAT, run, key) for key in row.responses] if own else [answer_key(run, row.item_id)]
+        row.responses = (
+            [key_of(FORMAT, run, key) for key in row.responses]
+            if own
+            else [answer_key(run, row.item_id)]
+        )
 
 
 def _by_number(rows: list[Evaluation], evaluation_id: str) -> list[Evaluation]:
     """A row for each number of a result that has several; their labels are called by these."""
-    value = rows[0].value if len(rows) == 1 and rows[0].score is None and rows[0].outcome == "scored" else None
+    value = (
+        rows[0].value
+        if len(rows) == 1 and rows[0].score is None and rows[0].outcome == "scored"
+        else None
+    )
     numbers = dict(_flags(cast("Row", value))) if isinstance(value, dict) else {}
     if len(numbers) < 2:
         return rows
@@ -284,7 +316,9 @@ def _flags(value: Row) -> Iterator[tuple[str, float]]:
 
 def _label_names(evaluations: Sequence[EvaluationOverview]) -> dict[str, str]:
     """What the labels of each evaluation are called: plainly, unless several are about the same runs."""
-    runs = Counter(run.id for each in evaluations for run in each.run_overviews if len(each.run_overviews) == 1)
+    runs = Counter(
+        run.id for each in evaluations for run in each.run_overviews if len(each.run_overviews) == 1
+    )
     described = Counter(each.description for each in evaluations)
     names: dict[str, str] = {}
     for each in evaluations:

@@ -27,7 +27,9 @@ from assay.store.files import safe_name, write_file
 from assay.store.log import FileLog
 
 if TYPE_CHECKING:
-    from assay.formats.intelligence_layer.models import AlephAlphaClientProtocol as AlephAlphaClientProtocol
+    from assay.formats.intelligence_layer.models import (
+        AlephAlphaClientProtocol as AlephAlphaClientProtocol,
+    )
 
 Parts = Sequence[Any]
 """Fields or questions, ours or Argilla's."""
@@ -90,11 +92,15 @@ class ArgillaClient(ABC):
     """Implement this to have records labelled elsewhere."""
 
     @abstractmethod
-    def create_dataset(self, workspace_id: str, dataset_name: str, fields: Parts, questions: Parts) -> str:
+    def create_dataset(
+        self, workspace_id: str, dataset_name: str, fields: Parts, questions: Parts
+    ) -> str:
         """The id of a new dataset; a name that exists is an error."""
 
     @abstractmethod
-    def ensure_dataset_exists(self, workspace_id: str, dataset_name: str, fields: Parts, questions: Parts) -> str:
+    def ensure_dataset_exists(
+        self, workspace_id: str, dataset_name: str, fields: Parts, questions: Parts
+    ) -> str:
         """The id of the dataset of this name, which is created if there is none."""
 
     @abstractmethod
@@ -116,7 +122,9 @@ class ArgillaClient(ABC):
 class ArgillaWrapperClient(ArgillaClient):
     """Address and key are by default those of ARGILLA_API_URL and ARGILLA_API_KEY."""
 
-    def __init__(self, api_url: str | None = None, api_key: str | None = None, disable_warnings: bool = True) -> None:
+    def __init__(
+        self, api_url: str | None = None, api_key: str | None = None, disable_warnings: bool = True
+    ) -> None:
         self._argilla = extra(
             "argilla",
             "labelling on an Argilla server needs the package argilla",
@@ -131,7 +139,9 @@ class ArgillaWrapperClient(ArgillaClient):
             api_key=api_key if api_key is not None else os.getenv("ARGILLA_API_KEY"),
         )
 
-    def create_dataset(self, workspace_id: str, dataset_name: str, fields: Parts, questions: Parts) -> str:
+    def create_dataset(
+        self, workspace_id: str, dataset_name: str, fields: Parts, questions: Parts
+    ) -> str:
         settings = self._argilla.Settings(
             fields=[self._own(part) for part in fields],
             questions=[self._own(part) for part in questions],
@@ -145,9 +155,15 @@ class ArgillaWrapperClient(ArgillaClient):
         dataset.create()
         return str(dataset.id)
 
-    def ensure_dataset_exists(self, workspace_id: str, dataset_name: str, fields: Parts, questions: Parts) -> str:
+    def ensure_dataset_exists(
+        self, workspace_id: str, dataset_name: str, fields: Parts, questions: Parts
+    ) -> str:
         dataset = self.client.datasets(name=dataset_name, workspace=workspace_id)
-        return str(dataset.id) if dataset else self.create_dataset(workspace_id, dataset_name, fields, questions)
+        return (
+            str(dataset.id)
+            if dataset
+            else self.create_dataset(workspace_id, dataset_name, fields, questions)
+        )
 
     def add_record(self, dataset_id: str, record: RecordData) -> None:
         self.add_records(dataset_id, [record])
@@ -155,20 +171,27 @@ class ArgillaWrapperClient(ArgillaClient):
     def add_records(self, dataset_id: str, records: Sequence[RecordData]) -> None:
         made = [
             self._argilla.Record(
-                fields=dict(record.content), metadata={**record.metadata, "example_id": record.example_id}
+                fields=dict(record.content),
+                metadata={**record.metadata, "example_id": record.example_id},
             )
             for record in records
         ]
         self._dataset(dataset_id).records.log(records=made)
 
     def evaluations(self, dataset_id: str) -> Iterable[ArgillaEvaluation]:
-        answered = self._argilla.Query(filter=self._argilla.Filter([("response.status", "==", "submitted")]))
+        answered = self._argilla.Query(
+            filter=self._argilla.Filter([("response.status", "==", "submitted")])
+        )
         for record in self._dataset(dataset_id).records(query=answered):
             metadata = dict(record.metadata)
             yield ArgillaEvaluation(
                 example_id=metadata.pop("example_id"),
                 record_id=str(record.id),
-                responses={answer.question_name: answer.value for answer in record.responses if answer is not None},
+                responses={
+                    answer.question_name: answer.value
+                    for answer in record.responses
+                    if answer is not None
+                },
                 metadata=metadata,
             )
 
@@ -176,14 +199,21 @@ class ArgillaWrapperClient(ArgillaClient):
         """Everything that was added, answered or not."""
         for record in self._dataset(dataset_id).records:
             metadata = dict(record.metadata)
-            yield Record(id=str(record.id), example_id=metadata["example_id"], content=record.fields, metadata=metadata)
+            yield Record(
+                id=str(record.id),
+                example_id=metadata["example_id"],
+                content=record.fields,
+                metadata=metadata,
+            )
 
     def split_dataset(self, dataset_id: str, n_splits: int) -> None:
         dataset = self._dataset(dataset_id)
         for part in [kept for kept in dataset.settings.metadata if kept.name == "split"]:
             part.delete()
         if n_splits > 1:
-            part = self._argilla.IntegerMetadataProperty(name="split", visible_for_annotators=True, min=1, max=n_splits)
+            part = self._argilla.IntegerMetadataProperty(
+                name="split", visible_for_annotators=True, min=1, max=n_splits
+            )
             dataset.settings.metadata = [part]
             dataset.update()
         records = list(dataset.records)
@@ -222,7 +252,9 @@ class FileArgillaClient(ArgillaClient):
     def __init__(self, directory: Path) -> None:
         self.directory = Path(directory)
 
-    def create_dataset(self, workspace_id: str, dataset_name: str, fields: Parts, questions: Parts) -> str:
+    def create_dataset(
+        self, workspace_id: str, dataset_name: str, fields: Parts, questions: Parts
+    ) -> str:
         if self._named(workspace_id, dataset_name) is not None:
             raise BadValue(f"the workspace {workspace_id!r} has a dataset {dataset_name!r} already")
         dataset_id = str(uuid4())
@@ -232,10 +264,15 @@ class FileArgillaClient(ArgillaClient):
             "fields": [_described(part) for part in fields],
             "questions": [_described(part) for part in questions],
         }
-        write_file(self._folder(dataset_id) / "questions.json", json.dumps(about, indent=2).encode() + b"\n")
+        write_file(
+            self._folder(dataset_id) / "questions.json",
+            json.dumps(about, indent=2).encode() + b"\n",
+        )
         return dataset_id
 
-    def ensure_dataset_exists(self, workspace_id: str, dataset_name: str, fields: Parts, questions: Parts) -> str:
+    def ensure_dataset_exists(
+        self, workspace_id: str, dataset_name: str, fields: Parts, questions: Parts
+    ) -> str:
         dataset_id = self._named(workspace_id, dataset_name)
         return dataset_id or self.create_dataset(workspace_id, dataset_name, fields, questions)
 
@@ -272,7 +309,9 @@ class FileArgillaClient(ArgillaClient):
             try:
                 yield msgspec.json.decode(line)
             except ValueError as error:
-                raise UserError(f"line {number} is not JSON: {error}", where=str(log.path)) from None
+                raise UserError(
+                    f"line {number} is not JSON: {error}", where=str(log.path)
+                ) from None
 
     def _records(self, dataset_id: str) -> FileLog:
         return FileLog(self._folder(dataset_id) / "records.jsonl")

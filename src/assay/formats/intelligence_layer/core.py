@@ -23,8 +23,20 @@ from assay.formats.intelligence_layer import names_of
 from assay.formats.intelligence_layer.domain import FailedExampleRun
 from assay.formats.intelligence_layer.logics import arguments_of
 from assay.formats.intelligence_layer.run_rows import answer_with
-from assay.formats.intelligence_layer.tracer import Context, ErrorValue, SpanStatus, TaskSpan, Tracer
-from assay.formats.intelligence_layer.tracers import AnySpan, InMemorySpan, InMemoryTaskSpan, InMemoryTracer, LogEntry
+from assay.formats.intelligence_layer.tracer import (
+    Context,
+    ErrorValue,
+    SpanStatus,
+    TaskSpan,
+    Tracer,
+)
+from assay.formats.intelligence_layer.tracers import (
+    AnySpan,
+    InMemorySpan,
+    InMemoryTaskSpan,
+    InMemoryTracer,
+    LogEntry,
+)
 from assay.formats.intelligence_layer.types import Input, Output, Record, from_json, to_json
 from assay.interfaces import Answer, Work
 from assay.interfaces import Context as CallContext
@@ -104,7 +116,9 @@ class Task(ABC, Generic[Input, Output]):
 def type_of(task: Task[Any, Any], part: Literal["input", "output"], owner: object) -> Any:
     """A TypeError where there is no type, which says how to give one. `owner` is the object that was asked."""
     function: Any = inspect.unwrap(task.do_run)
-    annotation = inspect.get_annotations(function).get("return" if part == "output" else part, _MISSING)
+    annotation = inspect.get_annotations(function).get(
+        "return" if part == "output" else part, _MISSING
+    )
     if isinstance(annotation, str):
         annotation = _evaluated(annotation, function)
     if isinstance(annotation, TypeVar):
@@ -186,7 +200,9 @@ class ExampleTask:
         if self.failure is not None:  # raised while this example waited for its thread
             return Answer(), LaneError("stopped")
         try:
-            tracer = self._make_tracer(item.id, response_key(item.id, self.name, 0, work.fingerprint).hex())
+            tracer = self._make_tracer(
+                item.id, response_key(item.id, self.name, 0, work.fingerprint).hex()
+            )
             output = self._task.run(from_json(item.data, self._input_type), tracer)
             answer, failed = answer_with(output), None
         except (Exception, SystemExit) as error:  # whatever a task raises is this example's result
@@ -217,7 +233,13 @@ class ExampleTracer(InMemoryTracer):
         return super()._begun(span)
 
     def _store(self, root: InMemorySpan) -> None:
-        row = {"key": self.key, "item_id": self.example_id, "owner": root.name, "sample_index": 0, "tracer": self._id}
+        row = {
+            "key": self.key,
+            "item_id": self.example_id,
+            "owner": root.name,
+            "sample_index": 0,
+            "tracer": self._id,
+        }
         spans: list[Row] = []
         add_spans(root, None, spans)
         try:
@@ -248,7 +270,9 @@ def add_spans(span: InMemorySpan, parent: int | None, spans: list[Row]) -> None:
         "trace_id": span.context.trace_id,
         "span_id": span.context.span_id,
         "status": span.status_code,
-        "logs": [{"message": log.message, "value": log.value, "at": log.timestamp} for log in _logs(span)],
+        "logs": [
+            {"message": log.message, "value": log.value, "at": log.timestamp} for log in _logs(span)
+        ],
     }
     if isinstance(span, InMemoryTaskSpan):
         data |= {"input": span.input, "output": span.output}

@@ -11,7 +11,11 @@ import msgspec
 
 from assay.formats.intelligence_layer.datasets import DatasetRepository, StoredDatasetRepository
 from assay.formats.intelligence_layer.domain import Dataset
-from assay.formats.intelligence_layer.original import FileSystemBasedRepository, HuggingFaceRepository, LocalFileSystem
+from assay.formats.intelligence_layer.original import (
+    FileSystemBasedRepository,
+    HuggingFaceRepository,
+    LocalFileSystem,
+)
 from assay.formats.intelligence_layer.types import BadValue, JsonSerializable, Record
 from assay.records import Item
 from assay.store.repair import row_decoder
@@ -27,7 +31,12 @@ class FileSystemDatasetRepository(FileSystemBasedRepository, DatasetRepository):
 
     def _write(self, dataset: Dataset, items: list[Item]) -> None:
         rows = (
-            {"input": item.data, "expected_output": item.ground_truth, "id": item.id, "metadata": item.metadata or None}
+            {
+                "input": item.data,
+                "expected_output": item.ground_truth,
+                "id": item.id,
+                "metadata": item.metadata or None,
+            }
             for item in items
         )
         lines = "\n".join(msgspec.json.encode(row).decode() for row in rows)
@@ -55,7 +64,10 @@ class FileSystemDatasetRepository(FileSystemBasedRepository, DatasetRepository):
         rows = (decode(line.encode()) for line in self.read_utf8(path).split("\n") if line.strip())
         items = (
             Item(
-                id=row["id"], data=row["input"], ground_truth=row["expected_output"], metadata=row.get("metadata") or {}
+                id=row["id"],
+                data=row["input"],
+                ground_truth=row["expected_output"],
+                metadata=row.get("metadata") or {},
             )
             for row in rows
         )
@@ -90,10 +102,16 @@ class FileDatasetRepository(StoredDatasetRepository):
         return super()._item(dataset_id, example_id)
 
     def _items(self, dataset_id: str) -> Iterable[Item]:
-        return self._original._items(dataset_id) if self._is_original(dataset_id) else super()._items(dataset_id)
+        return (
+            self._original._items(dataset_id)
+            if self._is_original(dataset_id)
+            else super()._items(dataset_id)
+        )
 
     def _is_original(self, dataset_id: str) -> bool:
-        return super().dataset(dataset_id) is None and self._original.dataset(dataset_id) is not None
+        return (
+            super().dataset(dataset_id) is None and self._original.dataset(dataset_id) is not None
+        )
 
 
 class HuggingFaceDatasetRepository(HuggingFaceRepository, FileSystemDatasetRepository):
@@ -133,7 +151,9 @@ class SingleHuggingfaceDatasetRepository(DatasetRepository):
         self._rows = huggingface_dataset
 
     def _refused(self, *_: Any, **named: Any) -> NoReturn:
-        raise NotImplementedError("a single Hugging Face dataset can only be read: its `examples` and its `example`")
+        raise NotImplementedError(
+            "a single Hugging Face dataset can only be read: its `examples` and its `example`"
+        )
 
     create_dataset = delete_dataset = dataset = dataset_ids = _write = _refused
 
@@ -152,4 +172,6 @@ class SingleHuggingfaceDatasetRepository(DatasetRepository):
         if input_type is not MultipleChoiceInput:
             raise BadValue(f"the inputs of this dataset are MultipleChoiceInput, not {input_type}")
         if expected_output_type not in (str, Any, JsonSerializable):
-            raise BadValue(f"the expected outputs of this dataset are str, not {expected_output_type}")
+            raise BadValue(
+                f"the expected outputs of this dataset are str, not {expected_output_type}"
+            )

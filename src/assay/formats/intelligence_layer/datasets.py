@@ -13,7 +13,14 @@ import msgspec
 
 from assay.errors import UserError
 from assay.formats.intelligence_layer.domain import Dataset, Example, ExpectedOutput, new_id
-from assay.formats.intelligence_layer.types import BadValue, Input, SerializableDict, from_json, is_ours, to_json
+from assay.formats.intelligence_layer.types import (
+    BadValue,
+    Input,
+    SerializableDict,
+    from_json,
+    is_ours,
+    to_json,
+)
 from assay.interfaces import Log, Store
 from assay.records import Item, Kind, Manifest, Segment
 from assay.store.items import decode_item
@@ -35,7 +42,12 @@ class DatasetRepository(ABC):
         metadata: SerializableDict | None = None,
     ) -> Dataset:
         """Store examples as a dataset; a ValueError if the id is taken or two examples have one id."""
-        dataset = Dataset(id=id or new_id(), name=dataset_name, labels=set(labels or ()), metadata=dict(metadata or {}))
+        dataset = Dataset(
+            id=id or new_id(),
+            name=dataset_name,
+            labels=set(labels or ()),
+            metadata=dict(metadata or {}),
+        )
         if self.dataset(dataset.id) is not None:
             raise BadValue(
                 f"there is a dataset {dataset.id!r} already, and datasets do not change",
@@ -61,7 +73,11 @@ class DatasetRepository(ABC):
         """The ids of all datasets, sorted."""
 
     def example(
-        self, dataset_id: str, example_id: str, input_type: type[Input], expected_output_type: type[ExpectedOutput]
+        self,
+        dataset_id: str,
+        example_id: str,
+        input_type: type[Input],
+        expected_output_type: type[ExpectedOutput],
     ) -> Example[Input, ExpectedOutput] | None:
         """One example of a dataset, or None if the dataset has no such example."""
         self._check_types(input_type, expected_output_type)
@@ -79,7 +95,11 @@ class DatasetRepository(ABC):
         self._check_types(input_type, expected_output_type)
         skipped = examples_to_skip or frozenset()
         items = self._items(dataset_id)
-        return (example_of(item, input_type, expected_output_type) for item in items if item.id not in skipped)
+        return (
+            example_of(item, input_type, expected_output_type)
+            for item in items
+            if item.id not in skipped
+        )
 
     def _check_types(self, input_type: Any, expected_output_type: Any) -> None:
         """Refuse types that the examples cannot have, where that is known before they are read."""
@@ -98,7 +118,10 @@ class DatasetRepository(ABC):
 
 def item_of(example: Example[Any, Any]) -> Item:
     if not isinstance(example.id, str) or not example.id:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise BadValue(f"an example's id must be text, got {example.id!r}", fix="leave `id` out: it is then made")
+        raise BadValue(
+            f"an example's id must be text, got {example.id!r}",
+            fix="leave `id` out: it is then made",
+        )
     return Item(
         id=example.id,
         data=to_json(example.input),
@@ -124,7 +147,9 @@ def sorted_items(examples: Iterable[Example[Any, Any]]) -> list[Item]:
     items = sorted((item_of(example) for example in examples), key=lambda item: item.id)
     for item, following in pairwise(items):
         if item.id == following.id:
-            raise BadValue(f"two examples have the id {item.id!r}", fix="give each example its own id, or none")
+            raise BadValue(
+                f"two examples have the id {item.id!r}", fix="give each example its own id, or none"
+            )
     return items
 
 
@@ -143,7 +168,12 @@ class StoredDatasetRepository(DatasetRepository):
         manifest = self._datasets.get(dataset_id)
         if manifest is None:
             return None
-        return Dataset(id=manifest.id, name=manifest.name, labels=set(manifest.labels), metadata=manifest.metadata)
+        return Dataset(
+            id=manifest.id,
+            name=manifest.name,
+            labels=set(manifest.labels),
+            metadata=manifest.metadata,
+        )
 
     def dataset_ids(self) -> Iterable[str]:
         return self._datasets.ids()
@@ -156,7 +186,9 @@ class StoredDatasetRepository(DatasetRepository):
     def _write(self, dataset: Dataset, items: list[Item]) -> None:
         metadata = to_json(dataset.metadata)
         try:
-            self._datasets.create(items, name=dataset.name, id=dataset.id, labels=dataset.labels, metadata=metadata)
+            self._datasets.create(
+                items, name=dataset.name, id=dataset.id, labels=dataset.labels, metadata=metadata
+            )
         except UserError as error:
             raise BadValue(error.what, where=error.where, fix=error.fix) from error
 
@@ -236,7 +268,11 @@ class StoreByKind:
 
 
 def dataset_store(
-    repository: DatasetRepository, dataset_id: str, examples: Iterable[Example[Any, Any]], *, copied: bool = False
+    repository: DatasetRepository,
+    dataset_id: str,
+    examples: Iterable[Example[Any, Any]],
+    *,
+    copied: bool = False,
 ) -> Store:
     """Where the engine finds the examples: the repository's own store if its rows are what `examples` has, in the same
     order; else, and if they are to be `copied`, memory."""

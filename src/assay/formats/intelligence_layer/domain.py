@@ -79,7 +79,9 @@ class FailedExampleRun(Record):
     def from_exception(exception: BaseException) -> "FailedExampleRun":
         """Type, message and traceback of what the task raised."""
         trace = "".join(traceback.format_exception(exception))
-        return FailedExampleRun(error_message=f"{type(exception).__qualname__}: {exception}\n{trace}")
+        return FailedExampleRun(
+            error_message=f"{type(exception).__qualname__}: {exception}\n{trace}"
+        )
 
 
 @dataclass(kw_only=True, repr=False)
@@ -92,7 +94,9 @@ class ExampleOutput(Shown, Generic[Output]):
     _text = 'Example ID={0.example_id}\nRelated Run ID={0.run_id}\nOutput="{0.output}"\n'
 
     def _rich_render(self, skip_example_id: bool = False) -> Any:
-        return _tree(f"Output: {self.run_id}", None if skip_example_id else self.example_id, self.output)
+        return _tree(
+            f"Output: {self.run_id}", None if skip_example_id else self.example_id, self.output
+        )
 
 
 @dataclass(kw_only=True, repr=False)
@@ -169,7 +173,11 @@ class ExampleEvaluation(Shown, Generic[Evaluation]):
     _text = "Evaluation ID = {0.evaluation_id}\nExample ID = {0.example_id}\nResult = {0.result}\n"
 
     def _rich_render(self, skip_example_id: bool = False) -> Any:
-        return _tree(f"Evaluation: {self.evaluation_id}", None if skip_example_id else self.example_id, self.result)
+        return _tree(
+            f"Evaluation: {self.evaluation_id}",
+            None if skip_example_id else self.example_id,
+            self.result,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,18 +264,26 @@ class AggregationOverview(Shown, Generic[AggregatedEvaluation]):
 
     def run_overviews(self) -> Iterable[RunOverview]:
         """The runs behind all evaluations, each once, in the order of their start."""
-        return in_order({run for evaluation in self.evaluation_overviews for run in evaluation.run_overviews})
+        return in_order(
+            {run for evaluation in self.evaluation_overviews for run in evaluation.run_overviews}
+        )
 
     @property
     def failed_evaluation_count(self) -> int:
         """Examples without a result: those whose evaluation crashed, and those left out because a run failed on them.
         Evaluations that did not count the latter, such as the original's, are taken to have left out each failure."""
-        skipped = sum(overview.skipped_evaluation_count or 0 for overview in self.evaluation_overviews)
+        skipped = sum(
+            overview.skipped_evaluation_count or 0 for overview in self.evaluation_overviews
+        )
         uncounted: set[RunOverview] = set()
         for overview in self.evaluation_overviews:
             if overview.skipped_evaluation_count is None:
                 uncounted |= overview.run_overviews
-        return self.crashed_during_evaluation_count + skipped + sum(run.failed_example_count for run in uncounted)
+        return (
+            self.crashed_during_evaluation_count
+            + skipped
+            + sum(run.failed_example_count for run in uncounted)
+        )
 
     def raise_on_evaluation_failure(self) -> None:
         if self.crashed_during_evaluation_count > 0:

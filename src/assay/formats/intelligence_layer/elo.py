@@ -11,7 +11,12 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import combinations
 
-from assay.formats.intelligence_layer.domain import Evaluation, Example, ExpectedOutput, SuccessfulExampleOutput
+from assay.formats.intelligence_layer.domain import (
+    Evaluation,
+    Example,
+    ExpectedOutput,
+    SuccessfulExampleOutput,
+)
 from assay.formats.intelligence_layer.logics import AggregationLogic, EvaluationLogic
 from assay.formats.intelligence_layer.types import BadValue, Input, Output, Record
 from assay.stats import elo
@@ -36,7 +41,9 @@ class MatchOutcome(str, Enum):  # noqa: UP042
         """1 for the first player, 2 for the second, 3 for neither."""
         outcomes = {1: MatchOutcome.A_WINS, 2: MatchOutcome.B_WINS, 3: MatchOutcome.DRAW}
         if rank not in outcomes:
-            raise ValueError(f"Got unexpected rank {rank}: 1 is the first player, 2 the second, 3 a draw")
+            raise ValueError(
+                f"Got unexpected rank {rank}: 1 is the first player, 2 the second, 3 a draw"
+            )
         return outcomes[rank]
 
 
@@ -106,25 +113,37 @@ class WinRateCalculator:
     def calculate(self, matches: Iterable[ComparisonEvaluation]) -> Mapping[str, float]:
         """Points per match of each player, where a draw is half a point."""
         for match in matches:
-            for player, payoff in zip((match.first_player, match.second_player), match.outcome.payoff, strict=True):
+            for player, payoff in zip(
+                (match.first_player, match.second_player), match.outcome.payoff, strict=True
+            ):
                 self.match_count[player] += 1
                 self.win_count[player] += payoff
         idle = [player for player, count in self.match_count.items() if not count]
         if idle:
-            raise BadValue(f"{idle[0]!r} has played no match, so it has no win rate", fix="leave it out of the players")
-        return {player: self.win_count[player] / count for player, count in self.match_count.items()}
+            raise BadValue(
+                f"{idle[0]!r} has played no match, so it has no win rate",
+                fix="leave it out of the players",
+            )
+        return {
+            player: self.win_count[player] / count for player, count in self.match_count.items()
+        }
 
 
 class EloAggregationAdapter:
     @staticmethod
     def aggregate(
-        evaluations: Iterable[ComparisonEvaluation], *, players: Mapping[str, str] | None = None, seed: int = 0
+        evaluations: Iterable[ComparisonEvaluation],
+        *,
+        players: Mapping[str, str] | None = None,
+        seed: int = 0,
     ) -> AggregatedComparison:
         """The score of each player. `players` names the player that a run belongs to, so that several runs can be one;
         matches of a player with itself do not count. Equal matches give equal scores, whatever their order."""
         matches = [_renamed(match, players or {}) for match in evaluations]
         matches = [match for match in matches if match.first_player != match.second_player]
-        names = sorted({name for match in matches for name in (match.first_player, match.second_player)})
+        names = sorted(
+            {name for match in matches for name in (match.first_player, match.second_player)}
+        )
         if not names:
             return AggregatedComparison(scores={})
         rated = elo.shuffled(_columns(matches, names), seed=seed)
@@ -143,7 +162,9 @@ class EloAggregationAdapter:
         )
 
 
-class ComparisonEvaluationAggregationLogic(AggregationLogic[ComparisonEvaluation, AggregatedComparison]):
+class ComparisonEvaluationAggregationLogic(
+    AggregationLogic[ComparisonEvaluation, AggregatedComparison]
+):
     """For evaluations that are one match each."""
 
     def __init__(self, *, players: Mapping[str, str] | None = None, seed: int = 0) -> None:
@@ -160,7 +181,9 @@ class MatchesAggregationLogic(AggregationLogic[Matches, AggregatedComparison]):
         self._players, self._seed = players, seed
 
     def aggregate(self, evaluations: Iterable[Matches]) -> AggregatedComparison:
-        matches = (match for evaluation in evaluations for match in evaluation.comparison_evaluations)
+        matches = (
+            match for evaluation in evaluations for match in evaluation.comparison_evaluations
+        )
         return EloAggregationAdapter.aggregate(matches, players=self._players, seed=self._seed)
 
 
@@ -185,7 +208,9 @@ class IncrementalEvaluationLogic(EvaluationLogic[Input, Output, ExpectedOutput, 
         self, example: Example[Input, ExpectedOutput], *output: SuccessfulExampleOutput[Output]
     ) -> Evaluation:
         seen = [
-            [answer for answer in output if answer.run_id in runs] if self._has_result(number, example.id) else []
+            [answer for answer in output if answer.run_id in runs]
+            if self._has_result(number, example.id)
+            else []
             for number, runs in enumerate(self._previous_run_output_ids)
         ]
         return self.do_incremental_evaluate(example, list(output), seen)
@@ -217,7 +242,9 @@ class EloEvaluationLogic(IncrementalEvaluationLogic[Input, Output, ExpectedOutpu
         return Matches(
             comparison_evaluations=[
                 ComparisonEvaluation(
-                    first_player=first.run_id, second_player=second.run_id, outcome=self.grade(first, second, example)
+                    first_player=first.run_id,
+                    second_player=second.run_id,
+                    outcome=self.grade(first, second, example),
                 )
                 for first, second in combinations(outputs, 2)
                 if not any(first.run_id in runs and second.run_id in runs for runs in met)

@@ -73,17 +73,29 @@ def scores_of(result: Any) -> list[Score]:
     if isinstance(result, ComparisonEvaluation):
         scores = [_match(result, {})]
     elif isinstance(result, Matches) and result.comparison_evaluations:
-        scores = [_match(match, {"match": number}) for number, match in enumerate(result.comparison_evaluations)]
+        scores = [
+            _match(match, {"match": number})
+            for number, match in enumerate(result.comparison_evaluations)
+        ]
     else:
         verdict = _verdict(value)
         is_truth = isinstance(verdict, bool)
-        scores = [Score(passed=verdict if is_truth else None, score=None if verdict is None else float(verdict))]
+        scores = [
+            Score(
+                passed=verdict if is_truth else None,
+                score=None if verdict is None else float(verdict),
+            )
+        ]
     scores[0].value = value
     return scores
 
 
 def _match(match: ComparisonEvaluation, details: dict[str, Any]) -> Score:
-    return Score(score=match.outcome.payoff[0], players=(match.first_player, match.second_player), details=details)
+    return Score(
+        score=match.outcome.payoff[0],
+        players=(match.first_player, match.second_player),
+        details=details,
+    )
 
 
 def _verdict(value: Any) -> bool | float | None:
@@ -97,7 +109,9 @@ def rows_of(example_evaluation: ExampleEvaluation[Any]) -> list[Row]:
     """The rows of a result that was not scored by the engine; they belong into one commit."""
     result = example_evaluation.result
     if isinstance(result, FailedExampleEvaluation):
-        row = _row(example_evaluation, Score(outcome="errored", error=result.error_message), uuid4().hex)
+        row = _row(
+            example_evaluation, Score(outcome="errored", error=result.error_message), uuid4().hex
+        )
         row.error_kind = "permanent"
         return [row]
     return [_row(example_evaluation, score) for score in scores_of(result)]
@@ -111,12 +125,16 @@ def rows_of_original(file: dict[str, Any]) -> list[Row]:
     type = next((type for type in types if fields == type.model_fields.keys()), Any)
     result = from_json(value, type)
     evaluation_id, example_id = file["evaluation_id"], file["example_id"]
-    return rows_of(ExampleEvaluation(evaluation_id=evaluation_id, example_id=example_id, result=result))
+    return rows_of(
+        ExampleEvaluation(evaluation_id=evaluation_id, example_id=example_id, result=result)
+    )
 
 
 def _row(example_evaluation: ExampleEvaluation[Any], score: Score, *apart: str) -> Row:
     players, payoff, passed = score.players, score.score, score.passed
-    if players is not None and payoff is not None:  # in canonical order, with the payoff of the first
+    if (
+        players is not None and payoff is not None
+    ):  # in canonical order, with the payoff of the first
         if players[0] > players[1]:
             players, payoff = (players[1], players[0]), 1.0 - payoff
         passed = payoff > 0.5
@@ -214,7 +232,9 @@ class ExampleScorer:
         try:
             example = example_of(item, self._input_type, self._expected_output_type)
             outputs = [
-                SuccessfulExampleOutput(run_id=run, example_id=item.id, output=value_of(response, self._output_type))
+                SuccessfulExampleOutput(
+                    run_id=run, example_id=item.id, output=value_of(response, self._output_type)
+                )
                 for run, response in zip(sides, responses, strict=True)
             ]
             result: Any
@@ -229,7 +249,9 @@ class ExampleScorer:
             if self._keep is not None:
                 self._keep(item.id, result)
             scores = scores_of(result)
-        except BaseException as error:  # handed over to the caller of `evaluate_runs`, who raises it
+        except (
+            BaseException
+        ) as error:  # handed over to the caller of `evaluate_runs`, who raises it
             self.failure = self.failure or error
             self.stop.request()
             raise TransientError("stopped") from None
@@ -240,12 +262,17 @@ class ExampleScorer:
 
 def failure_of(example_id: str, error: Exception) -> FailedExampleEvaluation:
     """What a logic raised, as a result that is also printed."""
-    print(plain(f'FAILED EVALUATION: example "{example_id}", {type(error).__qualname__}: "{error}"'))
+    print(
+        plain(f'FAILED EVALUATION: example "{example_id}", {type(error).__qualname__}: "{error}"')
+    )
     return FailedExampleEvaluation.from_exception(error)
 
 
 def work_digest(
-    runs: Sequence[RunOverview], logic: object, skip_example_on_any_failure: bool, num_examples: int | None
+    runs: Sequence[RunOverview],
+    logic: object,
+    skip_example_on_any_failure: bool,
+    num_examples: int | None,
 ) -> str:
     """What the results of an evaluation depend on: an unfinished one continues only if this is equal."""
     parts = {

@@ -22,8 +22,19 @@ from assay.formats.intelligence_layer.domain import (
     PartialEvaluationOverview,
     in_order,
 )
-from assay.formats.intelligence_layer.evaluation_rows import StoredResult, result_of, rows_of, rows_of_original
-from assay.formats.intelligence_layer.original import FileStore, LocalFileSystem, OriginalRows, OriginalStore, manifests
+from assay.formats.intelligence_layer.evaluation_rows import (
+    StoredResult,
+    result_of,
+    rows_of,
+    rows_of_original,
+)
+from assay.formats.intelligence_layer.original import (
+    FileStore,
+    LocalFileSystem,
+    OriginalRows,
+    OriginalStore,
+    manifests,
+)
 from assay.formats.intelligence_layer.run_rows import Places
 from assay.formats.intelligence_layer.types import BadValue, T, from_json, is_ours, to_json
 from assay.interfaces import Log, Store
@@ -65,7 +76,9 @@ class EvaluationRepository(ABC):
         """The ids of all overviews, sorted."""
 
     @abstractmethod
-    def store_example_evaluation(self, example_evaluation: ExampleEvaluation[Evaluation]) -> None: ...
+    def store_example_evaluation(
+        self, example_evaluation: ExampleEvaluation[Evaluation]
+    ) -> None: ...
 
     @abstractmethod
     def example_evaluation(
@@ -82,27 +95,41 @@ class EvaluationRepository(ABC):
         self, evaluation_id: str, evaluation_type: type[Evaluation]
     ) -> Sequence[ExampleEvaluation[Evaluation]]:
         results = self.example_evaluations(evaluation_id, evaluation_type)
-        return [evaluation for evaluation in results if not isinstance(evaluation.result, FailedExampleEvaluation)]
+        return [
+            evaluation
+            for evaluation in results
+            if not isinstance(evaluation.result, FailedExampleEvaluation)
+        ]
 
     def failed_example_evaluations(
         self, evaluation_id: str, evaluation_type: type[Evaluation]
     ) -> Sequence[ExampleEvaluation[Evaluation]]:
         results = self.example_evaluations(evaluation_id, evaluation_type)
-        return [evaluation for evaluation in results if isinstance(evaluation.result, FailedExampleEvaluation)]
+        return [
+            evaluation
+            for evaluation in results
+            if isinstance(evaluation.result, FailedExampleEvaluation)
+        ]
 
 
 class AsyncEvaluationRepository(EvaluationRepository):
     """Keeps the overviews of what was submitted beside those of what came back."""
 
     @abstractmethod
-    def store_partial_evaluation_overview(self, partial_evaluation_overview: PartialEvaluationOverview) -> None: ...
+    def store_partial_evaluation_overview(
+        self, partial_evaluation_overview: PartialEvaluationOverview
+    ) -> None: ...
 
     @abstractmethod
-    def partial_evaluation_overview(self, partial_evaluation_id: str) -> PartialEvaluationOverview | None: ...
+    def partial_evaluation_overview(
+        self, partial_evaluation_id: str
+    ) -> PartialEvaluationOverview | None: ...
 
     def partial_evaluation_overviews(self) -> Iterable[PartialEvaluationOverview]:
         """All of them, sorted by id."""
-        yield from filter(None, map(self.partial_evaluation_overview, self.partial_evaluation_overview_ids()))
+        yield from filter(
+            None, map(self.partial_evaluation_overview, self.partial_evaluation_overview_ids())
+        )
 
     @abstractmethod
     def partial_evaluation_overview_ids(self) -> Sequence[str]:
@@ -135,11 +162,17 @@ class StoredEvaluationRepository(AsyncEvaluationRepository):
         self._logs.pop(overview.id)
         manifest = self.store.manifest("evaluation", overview.id) or _manifest(overview)
         if not manifest.digest:  # not made by the engine, which has noted all of this
-            counts = {"scored": overview.successful_evaluation_count, "errored": overview.failed_evaluation_count}
+            counts = {
+                "scored": overview.successful_evaluation_count,
+                "errored": overview.failed_evaluation_count,
+            }
             manifest.counts = {name: count for name, count in counts.items() if count}
             seal(manifest, log)
         manifest.name = overview.description
-        manifest.started, manifest.ended = overview.start_date.timestamp(), overview.end_date.timestamp()
+        manifest.started, manifest.ended = (
+            overview.start_date.timestamp(),
+            overview.end_date.timestamp(),
+        )
         manifest.complete = True
         manifest.labels = sorted(overview.labels)
         manifest.metadata |= to_json(overview.metadata)
@@ -152,13 +185,17 @@ class StoredEvaluationRepository(AsyncEvaluationRepository):
     def evaluation_overview_ids(self) -> Sequence[str]:
         return self._ids_with("overview")
 
-    def store_partial_evaluation_overview(self, partial_evaluation_overview: PartialEvaluationOverview) -> None:
+    def store_partial_evaluation_overview(
+        self, partial_evaluation_overview: PartialEvaluationOverview
+    ) -> None:
         partial = partial_evaluation_overview
         manifest = self.store.manifest("evaluation", partial.id) or _manifest(partial)
         manifest.plan["partial"] = to_json(partial)
         self.store.put_manifest(manifest)
 
-    def partial_evaluation_overview(self, partial_evaluation_id: str) -> PartialEvaluationOverview | None:
+    def partial_evaluation_overview(
+        self, partial_evaluation_id: str
+    ) -> PartialEvaluationOverview | None:
         return self._overview(partial_evaluation_id, "partial", PartialEvaluationOverview)
 
     def partial_evaluation_overview_ids(self) -> Sequence[str]:
@@ -176,18 +213,24 @@ class StoredEvaluationRepository(AsyncEvaluationRepository):
         positions = self._places.all().get(example_id)
         if not positions:
             return None
-        return result_of(row_decoder(StoredResult)(log.read(positions[-1])), evaluation_id, evaluation_type)
+        return result_of(
+            row_decoder(StoredResult)(log.read(positions[-1])), evaluation_id, evaluation_type
+        )
 
     def example_evaluations(
         self, evaluation_id: str, evaluation_type: type[Evaluation]
     ) -> Sequence[ExampleEvaluation[Evaluation]]:
         return list(self.results(evaluation_id, evaluation_type))
 
-    def results(self, evaluation_id: str, evaluation_type: type[Evaluation]) -> Iterator[ExampleEvaluation[Evaluation]]:
+    def results(
+        self, evaluation_id: str, evaluation_type: type[Evaluation]
+    ) -> Iterator[ExampleEvaluation[Evaluation]]:
         """What `example_evaluations` gives, read while it is asked for: a million of them need not be held."""
         log = self._known(evaluation_id)
         decode = row_decoder(StoredResult)
-        rows = ((position, decode(line)) for position, line in log.scan() if line and not line.isspace())
+        rows = (
+            (position, decode(line)) for position, line in log.scan() if line and not line.isspace()
+        )
         last = {row.place: position for position, row in rows if row.has_value}
         for _, position in sorted(last.items(), key=lambda entry: entry[0][0]):
             yield result_of(decode(log.read(position)), evaluation_id, evaluation_type)
@@ -213,7 +256,10 @@ class StoredEvaluationRepository(AsyncEvaluationRepository):
 
     def _waits(self, evaluation_id: str, digest: str, again: bool) -> bool:
         manifest = self.store.manifest("evaluation", evaluation_id)
-        if manifest is None or digest not in (manifest.metadata.get(WORK), manifest.digest):  # 0.1 kept it there
+        if manifest is None or digest not in (
+            manifest.metadata.get(WORK),
+            manifest.digest,
+        ):  # 0.1 kept it there
             return False
         return again or "overview" not in manifest.plan
 
@@ -221,7 +267,13 @@ class StoredEvaluationRepository(AsyncEvaluationRepository):
         evaluation_id, now = self.initialize_evaluation(), time.time()
         held.enter_context(self.store.lock("evaluation", evaluation_id))
         if self.store.manifest("evaluation", evaluation_id) is None:
-            begun = Manifest(kind="evaluation", id=evaluation_id, created=now, started=now, metadata={WORK: digest})
+            begun = Manifest(
+                kind="evaluation",
+                id=evaluation_id,
+                created=now,
+                started=now,
+                metadata={WORK: digest},
+            )
             self.store.put_manifest(begun)
         return evaluation_id
 
@@ -231,7 +283,11 @@ class StoredEvaluationRepository(AsyncEvaluationRepository):
         return None if stored is None else from_json(stored, kind)
 
     def _ids_with(self, overview: str) -> list[str]:
-        return [manifest.id for manifest in manifests(self.store, "evaluation") if overview in manifest.plan]
+        return [
+            manifest.id
+            for manifest in manifests(self.store, "evaluation")
+            if overview in manifest.plan
+        ]
 
     def _log(self, evaluation_id: str) -> Log:
         log = self._logs.get(evaluation_id)
@@ -275,7 +331,9 @@ class AsyncInMemoryEvaluationRepository(InMemoryEvaluationRepository): ...
 
 class FileEvaluationRepository(StoredEvaluationRepository):
     def __init__(self, root_directory: Path) -> None:
-        original = OriginalStore(LocalFileSystem(), Path(root_directory), "evaluation", read=rows_of_original)
+        original = OriginalStore(
+            LocalFileSystem(), Path(root_directory), "evaluation", read=rows_of_original
+        )
         super().__init__(FileStore(root_directory, original))
 
 

@@ -25,9 +25,23 @@ from assay.formats.intelligence_layer.domain import (
     in_order,
 )
 from assay.formats.intelligence_layer.elo import IncrementalEvaluationLogic
-from assay.formats.intelligence_layer.evaluation_rows import ExampleScorer, failure_of, stray_output, work_digest
-from assay.formats.intelligence_layer.evaluations import WORK, EvaluationRepository, StoredEvaluationRepository
-from assay.formats.intelligence_layer.logics import EvaluationLogic, EvaluationLogicBase, arguments_of, settled
+from assay.formats.intelligence_layer.evaluation_rows import (
+    ExampleScorer,
+    failure_of,
+    stray_output,
+    work_digest,
+)
+from assay.formats.intelligence_layer.evaluations import (
+    WORK,
+    EvaluationRepository,
+    StoredEvaluationRepository,
+)
+from assay.formats.intelligence_layer.logics import (
+    EvaluationLogic,
+    EvaluationLogicBase,
+    arguments_of,
+    settled,
+)
 from assay.formats.intelligence_layer.navigator import EvaluationLineage, Items, RepositoryNavigator
 from assay.formats.intelligence_layer.runner import shown
 from assay.formats.intelligence_layer.runs import RunRepository, run_store
@@ -78,27 +92,45 @@ class EvaluatorBase(ABC, Generic[Input, Output, ExpectedOutput, Evaluation]):
         self, evaluation_id: str
     ) -> Iterable[EvaluationLineage[Input, ExpectedOutput, Output, Evaluation]]:
         """The lineages of the examples that could not be evaluated."""
-        failed = self._evaluation_repository.failed_example_evaluations(evaluation_id, self.evaluation_type())
-        lineages = (self.evaluation_lineage(evaluation_id, evaluation.example_id) for evaluation in failed)
+        failed = self._evaluation_repository.failed_example_evaluations(
+            evaluation_id, self.evaluation_type()
+        )
+        lineages = (
+            self.evaluation_lineage(evaluation_id, evaluation.example_id) for evaluation in failed
+        )
         return (lineage for lineage in lineages if lineage is not None)
 
     def evaluation_lineages(
         self, evaluation_id: str
     ) -> Iterable[EvaluationLineage[Input, ExpectedOutput, Output, Evaluation]]:
-        types = self.input_type(), self.expected_output_type(), self.output_type(), self.evaluation_type()
+        types = (
+            self.input_type(),
+            self.expected_output_type(),
+            self.output_type(),
+            self.evaluation_type(),
+        )
         return self._navigator().evaluation_lineages(evaluation_id, *types)
 
     def evaluation_lineage(
         self, evaluation_id: str, example_id: str
     ) -> EvaluationLineage[Input, ExpectedOutput, Output, Evaluation] | None:
-        types = self.input_type(), self.expected_output_type(), self.output_type(), self.evaluation_type()
+        types = (
+            self.input_type(),
+            self.expected_output_type(),
+            self.output_type(),
+            self.evaluation_type(),
+        )
         return self._navigator().evaluation_lineage(evaluation_id, example_id, *types)
 
     def _navigator(self) -> RepositoryNavigator:
-        return RepositoryNavigator(self._dataset_repository, self._run_repository, self._evaluation_repository)
+        return RepositoryNavigator(
+            self._dataset_repository, self._run_repository, self._evaluation_repository
+        )
 
     def _keep(self, evaluation_id: str, example_id: str, result: Any) -> None:
-        evaluation = ExampleEvaluation(evaluation_id=evaluation_id, example_id=example_id, result=result)
+        evaluation = ExampleEvaluation(
+            evaluation_id=evaluation_id, example_id=example_id, result=result
+        )
         self._evaluation_repository.store_example_evaluation(evaluation)
 
 
@@ -115,7 +147,9 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
         *,
         max_workers: int = DEFAULT_MAX_WORKERS,
     ) -> None:
-        super().__init__(dataset_repository, run_repository, evaluation_repository, description, evaluation_logic)
+        super().__init__(
+            dataset_repository, run_repository, evaluation_repository, description, evaluation_logic
+        )
         self.max_workers = max_workers
 
     def evaluate_runs(
@@ -151,7 +185,9 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
                     retry_errors=retry_errors,
                     metadata={WORK: work},
                 )
-            skipped, failed = (manifest.counts.get(outcome, 0) for outcome in ("skipped", "errored"))
+            skipped, failed = (
+                manifest.counts.get(outcome, 0) for outcome in ("skipped", "errored")
+            )
             overview = EvaluationOverview(
                 run_overviews=frozenset(runs),
                 id=evaluation_id,
@@ -159,7 +195,9 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
                 end_date=utc_now(),
                 successful_evaluation_count=(manifest.planned or 0) - failed - skipped,
                 failed_evaluation_count=failed,
-                description=f"{self.description} : {description}" if description else self.description,
+                description=f"{self.description} : {description}"
+                if description
+                else self.description,
                 labels=set(labels or ()),
                 metadata=dict(metadata or {}),
                 skipped_evaluation_count=skipped,
@@ -204,18 +242,26 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
         manifest = store.manifest("evaluation", evaluation_id) if store is not None else None
         if manifest is None or not manifest.digest or WORK in manifest.metadata:
             return {}
-        results = self._evaluation_repository.successful_example_evaluations(evaluation_id, self.evaluation_type())
+        results = self._evaluation_repository.successful_example_evaluations(
+            evaluation_id, self.evaluation_type()
+        )
         return {result.example_id: result.result for result in results}
 
     def _own_store(self) -> Store | None:
         """Where the repository keeps its rows, if the engine can write there."""
         repository = self._evaluation_repository
         is_stored = isinstance(repository, StoredEvaluationRepository)
-        return repository.store if is_stored and is_ours(type(repository).store_example_evaluation) else None
+        return (
+            repository.store
+            if is_stored and is_ours(type(repository).store_example_evaluation)
+            else None
+        )
 
     def _engine(self, dataset_id: str, runs: Sequence[RunOverview]) -> Engine:
         """The engine over the three repositories; what is kept elsewhere is held in memory meanwhile."""
-        examples = self._dataset_repository.examples(dataset_id, self.input_type(), self.expected_output_type())
+        examples = self._dataset_repository.examples(
+            dataset_id, self.input_type(), self.expected_output_type()
+        )
         stored = dataset_store(self._dataset_repository, dataset_id, examples)
         datasets = Datasets(stored)
         index = datasets.index(dataset_id)
@@ -224,7 +270,10 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
             strays = index.positions(array("Q", map(id_number, ids))) < 0
             if strays.any():
                 raise stray_output(run.id, ids[int(strays.argmax())])
-        outputs, results = run_store(self._run_repository, runs, self.output_type()), self._own_store() or MemoryStore()
+        outputs, results = (
+            run_store(self._run_repository, runs, self.output_type()),
+            self._own_store() or MemoryStore(),
+        )
         store = StoreByKind({"dataset": stored, "run": outputs, "evaluation": results})
         return Engine(store, threads=self.max_workers, datasets=datasets, grace=math.inf)
 
@@ -239,12 +288,18 @@ class IncrementalEvaluator(Evaluator[Input, Output, ExpectedOutput, Evaluation])
         run_repository: RunRepository,
         evaluation_repository: EvaluationRepository,
         description: str,
-        incremental_evaluation_logic: IncrementalEvaluationLogic[Input, Output, ExpectedOutput, Evaluation],
+        incremental_evaluation_logic: IncrementalEvaluationLogic[
+            Input, Output, ExpectedOutput, Evaluation
+        ],
         *,
         max_workers: int = DEFAULT_MAX_WORKERS,
     ) -> None:
         super().__init__(
-            dataset_repository, run_repository, evaluation_repository, description, incremental_evaluation_logic
+            dataset_repository,
+            run_repository,
+            evaluation_repository,
+            description,
+            incremental_evaluation_logic,
         )
         self.max_workers = max_workers
         self._earlier: tuple[list[set[str]], list[set[str]]] = [], []
@@ -272,7 +327,9 @@ class IncrementalEvaluator(Evaluator[Input, Output, ExpectedOutput, Evaluation])
             if overview is None:
                 raise BadValue(f"there is no previous evaluation {evaluation_id!r}")
             behind = [run.id for run in in_order(overview.run_overviews)]
-            done = self._evaluation_repository.successful_example_evaluations(evaluation_id, self.evaluation_type())
+            done = self._evaluation_repository.successful_example_evaluations(
+                evaluation_id, self.evaluation_type()
+            )
             earlier += behind
             runs.append(set(behind))
             examples.append({evaluation.example_id for evaluation in done})

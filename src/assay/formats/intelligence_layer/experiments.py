@@ -16,7 +16,11 @@ from assay.analysis.look.export import Tables
 from assay.analysis.look.joining import Joining
 from assay.engine.experiment.imports.kept import KEPT, kept_of
 from assay.formats.intelligence_layer.cases import FORMAT, Author, response_from
-from assay.formats.intelligence_layer.domain import EvaluationOverview, FailedExampleRun, RunOverview
+from assay.formats.intelligence_layer.domain import (
+    EvaluationOverview,
+    FailedExampleRun,
+    RunOverview,
+)
 from assay.formats.intelligence_layer.types import to_json
 from assay.records import Item
 from assay.store.files import safe_name
@@ -36,14 +40,18 @@ class Artefact:
     items: Iterable[Item] = ()
 
 
-def artefacts_of(tables: Tables, note: Callable[[str], None], *, extras: bool = True) -> Iterator[Artefact]:
+def artefacts_of(
+    tables: Tables, note: Callable[[str], None], *, extras: bool = True
+) -> Iterator[Artefact]:
     """The dataset, then the runs, the evaluations, and what was aggregated. With `extras`, answers have what the
     original has no field for beside its fields."""
     manifest = tables.source.manifest("dataset")
     dataset = _plain((manifest.name if manifest else "") or tables.source.name)
     if "items" in tables:
         items = (decode_item(line, place) for place, line in tables.lines("items"))
-        yield Artefact("dataset", {"id": dataset, "name": dataset, "labels": [], "metadata": {}}, items=items)
+        yield Artefact(
+            "dataset", {"id": dataset, "name": dataset, "labels": [], "metadata": {}}, items=items
+        )
     runs = Runs(tables, dataset, extras)
     yield from runs.artefacts()
     evaluations = list(_evaluations(tables, runs, note)) if "evaluations" in tables else []
@@ -97,7 +105,9 @@ class Runs:
             if run is None:
                 run = self.by_address[_address(row)] = Run("", "", time, time)
             run.first, run.last = min(run.first, time), max(run.last, time)
-            run.author.total_samples = max(run.author.total_samples, int(row.get("total_samples") or 1))
+            run.author.total_samples = max(
+                run.author.total_samples, int(row.get("total_samples") or 1)
+            )
             failed = row.get("outcome") == "errored" or bool(row.get("error"))
             run.failed, run.ok = run.failed + failed, run.ok + (not failed)
             if row.get("key"):
@@ -139,7 +149,11 @@ class Runs:
         for key in evaluation.get("responses") or ():
             return self.by_key.get(key)
         model, sample = str(evaluation.get("model_name") or ""), evaluation.get("sample_index") or 0
-        runs = [run for (name, _, index), run in self.by_address.items() if (name, index) == (model, sample)]
+        runs = [
+            run
+            for (name, _, index), run in self.by_address.items()
+            if (name, index) == (model, sample)
+        ]
         return runs[0] if len(runs) == 1 else None
 
     def _rows(self, address: tuple[str, str, int]) -> Iterator[tuple[Row, list[Row]]]:
@@ -177,10 +191,14 @@ def _evaluations(tables: Tables, runs: Runs, note: Callable[[str], None]) -> Ite
         if row.get("outcome") == "skipped":
             continue
         if row.get("players"):
-            played = matches.setdefault(label, {}).setdefault(example, {"comparison_evaluations": []})
+            played = matches.setdefault(label, {}).setdefault(
+                example, {"comparison_evaluations": []}
+            )
             if row.get("outcome", "scored") == "scored":
                 first, second = row["players"]
-                outcome = _OUTCOMES[min(_OUTCOMES, key=lambda payoff: abs(payoff - float(row["score"])))]
+                outcome = _OUTCOMES[
+                    min(_OUTCOMES, key=lambda payoff: abs(payoff - float(row["score"])))
+                ]
                 match = {"first_player": first, "second_player": second, "outcome": outcome}
                 played["comparison_evaluations"].append(match)
             continue
@@ -195,7 +213,9 @@ def _evaluations(tables: Tables, runs: Runs, note: Callable[[str], None]) -> Ite
         else:
             result.setdefault("error_message", str(row.get("error") or row.get("outcome")))
     if strays:
-        note(f"{strays:,} evaluations are left out: it cannot be told which run's answer they are about")
+        note(
+            f"{strays:,} evaluations are left out: it cannot be told which run's answer they are about"
+        )
     for run, results in labels.values():
         yield _evaluation(f"{run.id}-labels", [run], runs, results)
     for label, results in matches.items():
@@ -231,7 +251,11 @@ def _evaluation(id: str, of: list[Run], runs: Runs, results: dict[str, Row]) -> 
 
 
 def _address(row: Row) -> tuple[str, str, int]:
-    return str(row.get("model_name") or ""), str(row.get("task") or ""), row.get("sample_index") or 0
+    return (
+        str(row.get("model_name") or ""),
+        str(row.get("task") or ""),
+        row.get("sample_index") or 0,
+    )
 
 
 def _plain(text: str) -> str:

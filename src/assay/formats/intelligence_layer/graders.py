@@ -52,7 +52,9 @@ class LanguageMatchesGrader:
         what = "finding out a text's language needs lingua, which is not installed"
         lingua = extra("lingua", what, "pip install 'assay[lingua]'")
         self._acceptance_threshold = acceptance_threshold
-        self._detector = lingua.LanguageDetectorBuilder.from_all_languages_with_latin_script().build()
+        self._detector = (
+            lingua.LanguageDetectorBuilder.from_all_languages_with_latin_script().build()
+        )
 
     def languages_match(self, input: str, output: str) -> bool:
         """Whether the output is in the input's language: true if the input has no clear one, false if only the output
@@ -64,9 +66,15 @@ class LanguageMatchesGrader:
         shares: dict[str, float] = {}
         for piece in pieces(text):
             for guess in self._detector.compute_language_confidence_values(piece):
-                shares[guess.language.name] = shares.get(guess.language.name, 0.0) + guess.value * len(piece)
+                shares[guess.language.name] = shares.get(
+                    guess.language.name, 0.0
+                ) + guess.value * len(piece)
         total = sum(shares.values())
-        clear = [name for name, share in shares.items() if total and share / total >= self._acceptance_threshold]
+        clear = [
+            name
+            for name, share in shares.items()
+            if total and share / total >= self._acceptance_threshold
+        ]
         return clear[0] if len(clear) == 1 else None
 
 
@@ -101,7 +109,10 @@ class HighlightCoverageGrader:
     ) -> FScores:
         """Ranges are half-open. Where nothing was generated, or nothing expected, the other side's share is 0; where
         there is nothing on either side, that is a perfect match."""
-        generated, expected = _merged(generated_highlight_indices), _merged(expected_highlight_indices)
+        generated, expected = (
+            _merged(generated_highlight_indices),
+            _merged(expected_highlight_indices),
+        )
         if not generated and not expected:
             return FScores(precision=1.0, recall=1.0, f_score=1.0)
         size, full = _length(generated), _length(expected)
@@ -117,7 +128,9 @@ def _merged(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """The same characters as ranges that do not touch, in order; empty ones are left out."""
     for start, stop in ranges:
         if start < 0 or stop < start:
-            raise BadValue(f"({start}, {stop}) is not a range of characters", fix="0 <= start <= stop")
+            raise BadValue(
+                f"({start}, {stop}) is not a range of characters", fix="0 <= start <= stop"
+            )
     ordered = sorted(each for each in ranges if each[0] < each[1])
     merged = ordered[:1]
     for (_, _), (start, stop) in pairwise(ordered):
@@ -189,5 +202,7 @@ def _tokens(span: ExportedSpan) -> int:
     if count is None:
         count = getattr(output, "num_tokens_generated", None)
     if count is None:
-        raise ValueError(f"the span {span.name!r} has no output with the number of generated tokens")
+        raise ValueError(
+            f"the span {span.name!r} has no output with the number of generated tokens"
+        )
     return count

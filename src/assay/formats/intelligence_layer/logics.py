@@ -20,7 +20,13 @@ from assay.formats.intelligence_layer.domain import (
     ExpectedOutput,
     SuccessfulExampleOutput,
 )
-from assay.formats.intelligence_layer.types import Input, Output, Record, is_pydantic, type_to_schema
+from assay.formats.intelligence_layer.types import (
+    Input,
+    Output,
+    Record,
+    is_pydantic,
+    type_to_schema,
+)
 from assay.store.keys import digest
 from assay.usercode import identity
 
@@ -53,7 +59,9 @@ class SingleOutputEvaluationLogic(EvaluationLogic[Input, Output, ExpectedOutput,
         return self.do_evaluate_single_output(example, output[0].output)
 
     @abstractmethod
-    def do_evaluate_single_output(self, example: Example[Input, ExpectedOutput], output: Output) -> Evaluation: ...
+    def do_evaluate_single_output(
+        self, example: Example[Input, ExpectedOutput], output: Output
+    ) -> Evaluation: ...
 
 
 class AggregationLogic(ABC, Generic[Evaluation, AggregatedEvaluation]):
@@ -97,13 +105,21 @@ def _filled(argument: Any, types: dict[Any, Any]) -> Any:
     if isinstance(argument, TypeVar):
         return types.get(argument, argument)
     variables = getattr(argument, "__parameters__", ())  # such as list[T]
-    return argument[tuple(types.get(variable, variable) for variable in variables)] if variables else argument
+    return (
+        argument[tuple(types.get(variable, variable) for variable in variables)]
+        if variables
+        else argument
+    )
 
 
 def identity_of(logic: object) -> dict[str, Any]:
     """JSON values that change when results of the logic may."""
     name = f"{type(logic).__module__}.{type(logic).__qualname__}"
-    return {"logic": name, "code": _code(type(logic)), "attributes": _described(vars(logic), _DEPTH)}
+    return {
+        "logic": name,
+        "code": _code(type(logic)),
+        "attributes": _described(vars(logic), _DEPTH),
+    }
 
 
 @lru_cache(64)  # what a class runs is what was loaded, whatever becomes of its file
@@ -148,7 +164,11 @@ def _function(value: Any, depth: int) -> Any:
     if not inspect.isfunction(value):
         return identity(value)
     cells = [cell.cell_contents for cell in value.__closure__ or () if cell != CellType()]
-    return [identity(value), value.__code__.co_firstlineno, _described([value.__defaults__, cells], depth)]
+    return [
+        identity(value),
+        value.__code__.co_firstlineno,
+        _described([value.__defaults__, cells], depth),
+    ]
 
 
 def _dumped(value: Any) -> Any:
@@ -174,9 +194,13 @@ class AggregationLogicIdentifier(Record):
     aggregation_schema: dict[str, Any]
 
 
-def create_evaluation_logic_identifier(eval_logic: EvaluationLogic[Any, Any, Any, Any]) -> EvaluationLogicIdentifier:
+def create_evaluation_logic_identifier(
+    eval_logic: EvaluationLogic[Any, Any, Any, Any],
+) -> EvaluationLogicIdentifier:
     types = arguments_of(type(eval_logic), EvaluationLogicBase)
-    schemas = {name: type_to_schema(settled(eval_logic, types, name, "do_evaluate")) for name in types}
+    schemas = {
+        name: type_to_schema(settled(eval_logic, types, name, "do_evaluate")) for name in types
+    }
     return EvaluationLogicIdentifier(
         logic=source_of(eval_logic),
         input_schema=schemas["Input"],
@@ -186,12 +210,18 @@ def create_evaluation_logic_identifier(eval_logic: EvaluationLogic[Any, Any, Any
     )
 
 
-def create_aggregation_logic_identifier(aggregation_logic: AggregationLogic[Any, Any]) -> AggregationLogicIdentifier:
+def create_aggregation_logic_identifier(
+    aggregation_logic: AggregationLogic[Any, Any],
+) -> AggregationLogicIdentifier:
     types = arguments_of(type(aggregation_logic), AggregationLogic)
     return AggregationLogicIdentifier(
         logic=source_of(aggregation_logic),
-        evaluation_schema=type_to_schema(settled(aggregation_logic, types, "Evaluation", "aggregate")),
-        aggregation_schema=type_to_schema(settled(aggregation_logic, types, "AggregatedEvaluation", "aggregate")),
+        evaluation_schema=type_to_schema(
+            settled(aggregation_logic, types, "Evaluation", "aggregate")
+        ),
+        aggregation_schema=type_to_schema(
+            settled(aggregation_logic, types, "AggregatedEvaluation", "aggregate")
+        ),
     )
 
 

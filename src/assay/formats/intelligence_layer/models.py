@@ -79,10 +79,16 @@ class EnvironmentClient:
                 fix="set AA_TOKEN and CLIENT_URL, or name what makes another client with --client",
             )
         what = "the service's client needs the package aleph-alpha-client"
-        package = extra("aleph_alpha_client", what, "pip install aleph-alpha-client, or name another with --client")
+        package = extra(
+            "aleph_alpha_client",
+            what,
+            "pip install aleph-alpha-client, or name another with --client",
+        )
         return package.Client(os.environ["AA_TOKEN"], host=os.environ["CLIENT_URL"])
 
     def __getattr__(self, name: str) -> Any:
-        if name not in vars(AlephAlphaClientProtocol):  # whoever looks whether it is a record does not ask the service
+        if name not in vars(
+            AlephAlphaClientProtocol
+        ):  # whoever looks whether it is a record does not ask the service
             raise AttributeError(name)
         return getattr(self._client, name)

@@ -24,7 +24,15 @@ from assay.formats.intelligence_layer.domain import (
 from assay.formats.intelligence_layer.evaluations import EvaluationRepository
 from assay.formats.intelligence_layer.runs import RunRepository
 from assay.formats.intelligence_layer.tracer import Tracer
-from assay.formats.intelligence_layer.types import BadValue, Input, Output, extra, show, to_json, tree
+from assay.formats.intelligence_layer.types import (
+    BadValue,
+    Input,
+    Output,
+    extra,
+    show,
+    to_json,
+    tree,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,7 +52,11 @@ class RunLineage(Generic[Input, ExpectedOutput, Output]):
     tracer: Tracer | None = None
 
     def _rich_render(self) -> Any:
-        return tree("Run Lineage", self.example._rich_render(), self.output._rich_render(skip_example_id=True))
+        return tree(
+            "Run Lineage",
+            self.example._rich_render(),
+            self.output._rich_render(skip_example_id=True),
+        )
 
     def _ipython_display_(self) -> None:
         show(self._rich_render())
@@ -60,7 +72,9 @@ class EvaluationLineage(Generic[Input, ExpectedOutput, Output, Evaluation]):
     tracers: Sequence[Tracer | None]
 
     def _rich_render(self) -> Any:
-        outputs = tree("Outputs", *(output._rich_render(skip_example_id=True) for output in self.outputs))
+        outputs = tree(
+            "Outputs", *(output._rich_render(skip_example_id=True) for output in self.outputs)
+        )
         evaluation = self.evaluation._rich_render(skip_example_id=True)
         return tree("Run Lineage", self.example._rich_render(), outputs, evaluation)
 
@@ -90,8 +104,13 @@ class RepositoryNavigator:
     ) -> Iterable[RunLineage[Input, ExpectedOutput, Output]]:
         """The lineages of all examples that the run has an output for, in the order of the examples."""
         run = self._run(run_id)
-        outputs = {output.example_id: output for output in self._run_repository.example_outputs(run_id, output_type)}
-        examples = self._dataset_repository.examples(run.dataset_id, input_type, expected_output_type)
+        outputs = {
+            output.example_id: output
+            for output in self._run_repository.example_outputs(run_id, output_type)
+        }
+        examples = self._dataset_repository.examples(
+            run.dataset_id, input_type, expected_output_type
+        )
         for example in examples:
             if example.id in outputs:
                 tracer = self._run_repository.example_tracer(run_id, example.id)
@@ -106,8 +125,14 @@ class RepositoryNavigator:
         output_type: type[Output],
     ) -> RunLineage[Input, ExpectedOutput, Output] | None:
         run = self._run(run_id)
-        example = self._dataset_repository.example(run.dataset_id, example_id, input_type, expected_output_type)
-        output = None if example is None else self._run_repository.example_output(run_id, example_id, output_type)
+        example = self._dataset_repository.example(
+            run.dataset_id, example_id, input_type, expected_output_type
+        )
+        output = (
+            None
+            if example is None
+            else self._run_repository.example_output(run_id, example_id, output_type)
+        )
         if example is None or output is None:
             return None
         return RunLineage(example, output, self._run_repository.example_tracer(run_id, example_id))
@@ -146,13 +171,19 @@ class RepositoryNavigator:
             for run in in_order(overview.run_overviews)
         )
         runs = [lineage for lineage in lineages if lineage is not None]
-        evaluation = repository.example_evaluation(evaluation_id, example_id, evaluation_type) if runs else None
+        evaluation = (
+            repository.example_evaluation(evaluation_id, example_id, evaluation_type)
+            if runs
+            else None
+        )
         return None if evaluation is None else _joined(runs, evaluation)
 
     def runs(self, *run_ids: str) -> list[RunOverview]:
         """The runs in the order of the arguments; an id that is given twice is one run."""
         if not run_ids:
-            raise BadValue("At least one run-id needs to be provided", fix="name the runs to evaluate")
+            raise BadValue(
+                "At least one run-id needs to be provided", fix="name the runs to evaluate"
+            )
         overviews: list[RunOverview] = []
         for run_id in dict.fromkeys(run_ids):
             overview = self._run_repository.run_overview(run_id)
@@ -176,7 +207,9 @@ class RepositoryNavigator:
         """Runs over different examples are compared only if that is wanted, and never silently."""
         if len(run_overviews) == 1:
             return
-        totals = {run.id: run.failed_example_count + run.successful_example_count for run in run_overviews}
+        totals = {
+            run.id: run.failed_example_count + run.successful_example_count for run in run_overviews
+        }
         covered = [set(self._run_repository.example_output_ids(run.id)) for run in run_overviews]
         common = set[str].intersection(*covered)
         lacking = len(set[str].union(*covered)) - len(common)
@@ -202,7 +235,9 @@ class RepositoryNavigator:
 
     def _evaluation(self, evaluation_id: str) -> tuple[EvaluationRepository, EvaluationOverview]:
         if self._evaluation_repository is None:
-            raise BadValue("there is no evaluation repository", fix="give it to the RepositoryNavigator")
+            raise BadValue(
+                "there is no evaluation repository", fix="give it to the RepositoryNavigator"
+            )
         overview = self._evaluation_repository.evaluation_overview(evaluation_id)
         if overview is None:
             raise BadValue(f"the evaluation repository has no evaluation {evaluation_id!r}")
@@ -210,7 +245,8 @@ class RepositoryNavigator:
 
 
 def _joined(
-    lineages: Sequence[RunLineage[Input, ExpectedOutput, Output]], evaluation: ExampleEvaluation[Evaluation]
+    lineages: Sequence[RunLineage[Input, ExpectedOutput, Output]],
+    evaluation: ExampleEvaluation[Evaluation],
 ) -> EvaluationLineage[Input, ExpectedOutput, Output, Evaluation]:
     return EvaluationLineage(
         lineages[0].example,
@@ -224,7 +260,13 @@ def run_lineages_to_pandas(run_lineages: "Sequence[RunLineage[Any, Any, Any]]") 
     """One row for each lineage, indexed by example and run."""
     columns = ["example_id", "run_id", *_EXAMPLE, "output", "lineage"]
     rows = (
-        (lineage.example.id, lineage.output.run_id, *_example(lineage.example), lineage.output.output, lineage)
+        (
+            lineage.example.id,
+            lineage.output.run_id,
+            *_example(lineage.example),
+            lineage.output.output,
+            lineage,
+        )
         for lineage in run_lineages
     )
     return _frame(rows, columns, columns[:2])
@@ -234,7 +276,16 @@ def evaluation_lineages_to_pandas(
     evaluation_lineages: "Sequence[EvaluationLineage[Any, Any, Any, Any]]",
 ) -> "pd.DataFrame":
     """One row for each output of each lineage, indexed by example, evaluation and run."""
-    columns = ["example_id", "evaluation_id", "run_id", *_EXAMPLE, "output", "result", "tracer", "lineage"]
+    columns = [
+        "example_id",
+        "evaluation_id",
+        "run_id",
+        *_EXAMPLE,
+        "output",
+        "result",
+        "tracer",
+        "lineage",
+    ]
     rows = (
         (
             *(lineage.example.id, lineage.evaluation.evaluation_id, output.run_id),
@@ -259,11 +310,15 @@ def aggregation_overviews_to_pandas(
     kinds = {type(overview.statistics) for overview in overviews}
     if strict and len(kinds) > 1:
         shown = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise BadValue(f"the overviews have statistics of different types: {shown}", fix="pass strict=False")
+        raise BadValue(
+            f"the overviews have statistics of different types: {shown}", fix="pass strict=False"
+        )
     frame = _pandas().DataFrame([overview.model_dump(mode="json") for overview in overviews])
     if unwrap_statistics and "statistics" in frame:
         statistics = [_fields(overview.statistics) for overview in overviews]
-        frame = _beside(frame.drop(columns="statistics"), _pandas().DataFrame(statistics), "_statistics")
+        frame = _beside(
+            frame.drop(columns="statistics"), _pandas().DataFrame(statistics), "_statistics"
+        )
     if unwrap_metadata and "metadata" in frame:
         metadata = _pandas().json_normalize([to_json(overview.metadata) for overview in overviews])
         frame = _beside(frame.drop(columns="metadata"), metadata, "_metadata")
@@ -290,4 +345,6 @@ def _frame(rows: Iterable[tuple[Any, ...]], columns: list[str], index: list[str]
 
 
 def _pandas() -> Any:
-    return extra("pandas", "frames need pandas, which is not installed", "pip install 'assay[frames]'")
+    return extra(
+        "pandas", "frames need pandas, which is not installed", "pip install 'assay[frames]'"
+    )

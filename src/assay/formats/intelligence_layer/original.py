@@ -70,7 +70,10 @@ class FileSystemBasedRepository:
     def _entries(self, folder: Path) -> list[str]:
         if not self.exists(folder):
             return []
-        return [Path(entry).name for entry in self._file_system.ls(self.path_to_str(folder), detail=False)]
+        return [
+            Path(entry).name
+            for entry in self._file_system.ls(self.path_to_str(folder), detail=False)
+        ]
 
     def _name(self, folder: Path, id: str) -> str:
         """The original took any id for a name: what is listed under it is meant."""
@@ -109,7 +112,8 @@ class HuggingFaceRepository(FileSystemBasedRepository):
     def __init__(self, repository_id: str, token: str, private: bool) -> None:
         if not repository_id or repository_id.endswith("/"):
             raise BadValue(
-                f"{repository_id!r} is not a repository of the hub", fix="write owner/name, without a final /"
+                f"{repository_id!r} is not a repository of the hub",
+                fix="write owner/name, without a final /",
             )
         self.create_repository(repository_id, token, private)
         super().__init__(_hub().HfFileSystem(token=token), Path("datasets") / repository_id)
@@ -120,13 +124,20 @@ class HuggingFaceRepository(FileSystemBasedRepository):
 
     def create_repository(self, repository_id: str, token: str, private: bool) -> None:
         _hub().create_repo(
-            repo_id=repository_id, token=token, repo_type=_REPOSITORY_TYPE, private=private, exist_ok=True
+            repo_id=repository_id,
+            token=token,
+            repo_type=_REPOSITORY_TYPE,
+            private=private,
+            exist_ok=True,
         )
 
     def delete_repository(self) -> None:
         """Remove the repository with all that is in it; one that is gone is not an error."""
         _hub().delete_repo(
-            repo_id=self._repository_id, token=self._file_system.token, repo_type=_REPOSITORY_TYPE, missing_ok=True
+            repo_id=self._repository_id,
+            token=self._file_system.token,
+            repo_type=_REPOSITORY_TYPE,
+            missing_ok=True,
         )
 
 
@@ -156,21 +167,29 @@ class OriginalStore(FileSystemBasedRepository):
     def ids(self, kind: Kind) -> list[str]:
         if not self.exists(self.folder):
             return []
-        names = (name for name in self._entries(self.folder) if name.endswith(tuple(_OVERVIEWS.values())))
+        names = (
+            name for name in self._entries(self.folder) if name.endswith(tuple(_OVERVIEWS.values()))
+        )
         paths = [path for path in map(self.folder.joinpath, names) if not self._is_folder(path)]
         found: list[Any] = [self._json(path) for path in paths]
-        return sorted({row["id"] for row in found if isinstance(row, dict) and isinstance(row.get("id"), str)})
+        return sorted(
+            {row["id"] for row in found if isinstance(row, dict) and isinstance(row.get("id"), str)}
+        )
 
     def manifest(self, kind: Kind, id: str) -> Manifest | None:
         paths = {slot: self._path(id, ending) for slot, ending in _OVERVIEWS.items()}
-        is_there = {slot: self.exists(path) and not self._is_folder(path) for slot, path in paths.items()}
+        is_there = {
+            slot: self.exists(path) and not self._is_folder(path) for slot, path in paths.items()
+        }
         plan = {slot: self._json(path) for slot, path in paths.items() if is_there[slot]}
         return Manifest(kind=kind, id=id, plan=plan) if plan else None
 
     def put_manifest(self, manifest: Manifest) -> None:
         for slot, ending in _OVERVIEWS.items():
             if slot in manifest.plan:
-                content = msgspec.json.format(msgspec.json.encode(manifest.plan[slot]), indent=2).decode()
+                content = msgspec.json.format(
+                    msgspec.json.encode(manifest.plan[slot]), indent=2
+                ).decode()
                 self.write_utf8(self._path(manifest.id, ending), content, create_parents=True)
 
     def log(self, kind: Kind, id: str, name: str = "") -> "OriginalRows":

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 _KINDS = ("runs", "evaluations")
-_FIELDS = {"runs": "dataset_id", "evaluations": "run_overviews"}  # what only overviews of this kind have
+_FIELDS = {
+    "runs": "dataset_id",
+    "evaluations": "run_overviews",
+}  # what only overviews of this kind have
 _LARGEST = 64 << 20  # bytes of an overview
 
 
@@ -31,7 +34,9 @@ def intelligence_layer(path: Path, *, dataset: str = "") -> list[Foreign]:
     """
     place = path.with_suffix("") if path.suffix == ".json" else path
     root, kind, name = path, "", ""
-    if place.parent.name in _KINDS and is_overview(place.with_name(f"{place.name}.json"), place.parent.name):
+    if place.parent.name in _KINDS and is_overview(
+        place.with_name(f"{place.name}.json"), place.parent.name
+    ):
         root, kind, name = place.parents[1], place.parent.name, place.name
     elif not path.is_dir() or not is_repository(path):
         return []
@@ -42,7 +47,9 @@ def intelligence_layer(path: Path, *, dataset: str = "") -> list[Foreign]:
         return [Results(repository, id) for id in repository.datasets() if dataset in ("", id)]
     except (ValueError, TypeError, KeyError) as error:
         fix = "remove the file, or name the folder of one run or evaluation"
-        raise UserError(f"an overview in this folder cannot be read: {error}", where=str(root), fix=fix) from None
+        raise UserError(
+            f"an overview in this folder cannot be read: {error}", where=str(root), fix=fix
+        ) from None
 
 
 def is_overview(file: Path, kind: str) -> bool:
@@ -50,10 +57,15 @@ def is_overview(file: Path, kind: str) -> bool:
     if not file.is_file() or f'"{_FIELDS[kind]}"'.encode() not in head_of(file):
         return False
     try:
-        found = None if file.stat().st_size > _LARGEST else msgspec.json.decode(reading.content(file))
+        found = (
+            None if file.stat().st_size > _LARGEST else msgspec.json.decode(reading.content(file))
+        )
     except (OSError, ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and {"id", "description", _FIELDS[kind]} <= cast("Row", found).keys()
+    return (
+        isinstance(found, dict)
+        and {"id", "description", _FIELDS[kind]} <= cast("Row", found).keys()
+    )
 
 
 def is_repository(folder: Path) -> bool:
@@ -117,7 +129,9 @@ class Results:
             notes.append(f"{len(self._problems):,} files cannot be read: {self._problems[0]}")
         partial = self._repository.partial()
         if partial:
-            notes.append(f"{len(partial):,} evaluations were not finished and are left out: {partial[0]!r}")
+            notes.append(
+                f"{len(partial):,} evaluations were not finished and are left out: {partial[0]!r}"
+            )
         return notes
 
     def headlines(self) -> list[Headline]:
@@ -125,5 +139,7 @@ class Results:
         why = "a logic of the user's made it: only its code can say how"
         return [
             Headline(label="", metric=f"{id}.{name}", value=value, reason=why)
-            for id, name, value in self._repository.statistics({each.id for each in self._evaluations})
+            for id, name, value in self._repository.statistics(
+                {each.id for each in self._evaluations}
+            )
         ]

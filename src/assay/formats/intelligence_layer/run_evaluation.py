@@ -27,11 +27,14 @@ def function_from_string(fully_qualified_function_name: str) -> Callable[..., An
         return getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise UserError(
-            f"{fully_qualified_function_name!r} cannot be imported: {error}", fix="write package.module.name"
+            f"{fully_qualified_function_name!r} cannot be imported: {error}",
+            fix="write package.module.name",
         ) from None
 
 
-def create_task(factory: Callable[..., Any], make_client: Callable[[], Any] = EnvironmentClient) -> Any:
+def create_task(
+    factory: Callable[..., Any], make_client: Callable[[], Any] = EnvironmentClient
+) -> Any:
     """What the factory makes; one with a single parameter that must be given gets a client."""
     needed = [
         parameter.name
@@ -48,14 +51,32 @@ def create_task(factory: Callable[..., Any], make_client: Callable[[], Any] = En
 
 
 def parse_args(cli_args: Sequence[str]) -> Namespace:
-    parser = ArgumentParser(description="Run a task on a dataset, evaluate its outputs and aggregate the results.")
-    parser.add_argument("--eval-logic", required=True, help="dotted name of what makes the evaluation logic")
-    parser.add_argument("--aggregation-logic", required=True, help="dotted name of what makes the aggregation logic")
+    parser = ArgumentParser(
+        description="Run a task on a dataset, evaluate its outputs and aggregate the results."
+    )
+    parser.add_argument(
+        "--eval-logic", required=True, help="dotted name of what makes the evaluation logic"
+    )
+    parser.add_argument(
+        "--aggregation-logic", required=True, help="dotted name of what makes the aggregation logic"
+    )
     parser.add_argument("--task", required=True, help="dotted name of what makes the task")
-    parser.add_argument("--client", help="dotted name of what makes the client of a task that takes one")
-    parser.add_argument("--dataset-repository-path", required=True, type=Path, help="folder of the dataset repository")
+    parser.add_argument(
+        "--client", help="dotted name of what makes the client of a task that takes one"
+    )
+    parser.add_argument(
+        "--dataset-repository-path",
+        required=True,
+        type=Path,
+        help="folder of the dataset repository",
+    )
     parser.add_argument("--dataset-id", required=True, help="which of its datasets")
-    parser.add_argument("--target-dir", required=True, type=Path, help="folder for runs, evaluations and aggregations")
+    parser.add_argument(
+        "--target-dir",
+        required=True,
+        type=Path,
+        help="folder for runs, evaluations and aggregations",
+    )
     parser.add_argument("--description", required=True, help="what the evaluation is called")
     return parser.parse_args(cli_args[1:])
 
@@ -66,10 +87,15 @@ def main(cli_args: Sequence[str]) -> None:
     factory = function_from_string(args.task)
     eval_logic = function_from_string(args.eval_logic)()
     aggregation_logic = function_from_string(args.aggregation_logic)()
-    datasets, runs = FileDatasetRepository(args.dataset_repository_path), FileRunRepository(args.target_dir)
+    datasets, runs = (
+        FileDatasetRepository(args.dataset_repository_path),
+        FileRunRepository(args.target_dir),
+    )
     evaluations = FileEvaluationRepository(args.target_dir)
     client = function_from_string(args.client) if args.client else EnvironmentClient
-    runner = Runner(create_task(factory, client), datasets, runs, getattr(factory, "__name__", args.task))
+    runner = Runner(
+        create_task(factory, client), datasets, runs, getattr(factory, "__name__", args.task)
+    )
     evaluator = Evaluator(datasets, runs, evaluations, args.description, eval_logic)
     aggregator = Aggregator(
         evaluations, FileAggregationRepository(args.target_dir), args.description, aggregation_logic

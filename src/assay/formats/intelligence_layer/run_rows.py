@@ -48,7 +48,9 @@ def rows_of_original(row: Row) -> list[Response]:
     output: Any = row["output"]
     if isinstance(output, dict) and output.keys() == {"error_message"}:
         output = FailedExampleRun(error_message=output["error_message"])
-    return [row_of(ExampleOutput(run_id=row["run_id"], example_id=row["example_id"], output=output))]
+    return [
+        row_of(ExampleOutput(run_id=row["run_id"], example_id=row["example_id"], output=output))
+    ]
 
 
 def row_of(example_output: ExampleOutput[Any]) -> Response:
@@ -70,10 +72,14 @@ def row_of(example_output: ExampleOutput[Any]) -> Response:
     )
 
 
-def output_of(row: StoredOutput | Response, run_id: str, output_type: type[Output]) -> ExampleOutput[Output]:
+def output_of(
+    row: StoredOutput | Response, run_id: str, output_type: type[Output]
+) -> ExampleOutput[Output]:
     """The output again, or the failure; a ValueError (pydantic's for its models) if it is not of this type."""
     failed = row.outcome == "errored"
-    output: Any = FailedExampleRun(error_message=row.error or "") if failed else value_of(row, output_type)
+    output: Any = (
+        FailedExampleRun(error_message=row.error or "") if failed else value_of(row, output_type)
+    )
     return ExampleOutput(run_id=run_id, example_id=row.item_id, output=output)
 
 
@@ -103,7 +109,9 @@ def manifest_with(overview: RunOverview, old: Manifest | None) -> Manifest:
 
 def overview_of(manifest: Manifest) -> RunOverview | None:
     """The overview that was stored with a run; for a run that `assay run` finished, what its manifest tells."""
-    stored = manifest.metadata.get("overview") or manifest.plan.get("overview")  # there it is the original's
+    stored = manifest.metadata.get("overview") or manifest.plan.get(
+        "overview"
+    )  # there it is the original's
     if stored is not None:
         return from_json(stored, RunOverview)
     if not manifest.complete or manifest.ended is None:
@@ -111,7 +119,9 @@ def overview_of(manifest: Manifest) -> RunOverview | None:
     failed = manifest.counts.get("errored", 0)
     outcomes = ("ok", "refused", "skipped", "errored")
     return RunOverview(
-        dataset_id=next((str(source["id"]) for source in manifest.inputs if source.get("kind") == "dataset"), ""),
+        dataset_id=next(
+            (str(source["id"]) for source in manifest.inputs if source.get("kind") == "dataset"), ""
+        ),
         id=manifest.id,
         start=datetime.fromtimestamp(manifest.started, UTC),
         end=datetime.fromtimestamp(manifest.ended, UTC),
@@ -161,7 +171,9 @@ class Places:
         """Take the example's rows out of the log."""
         with self._guard:
             mine = set(self.all().pop(example_id))
-            self.log.replace(line + b"\n" for position, line in self.log.scan() if position not in mine)
+            self.log.replace(
+                line + b"\n" for position, line in self.log.scan() if position not in mine
+            )
             self._segments, self._appended = self.log.segments(), True
 
     def append(self, example_id: str, line: bytes) -> None:

@@ -18,7 +18,14 @@ from assay.engine.calls.stop import Stop
 from assay.engine.run.plan import Selection
 from assay.engine.run.run import Runner as Engine
 from assay.errors import AssayError
-from assay.formats.intelligence_layer.core import ExampleTask, ExampleTracer, MakeTracer, Task, parameters_of, type_of
+from assay.formats.intelligence_layer.core import (
+    ExampleTask,
+    ExampleTracer,
+    MakeTracer,
+    Task,
+    parameters_of,
+    type_of,
+)
 from assay.formats.intelligence_layer.datasets import DatasetRepository, StoreByKind, dataset_store
 from assay.formats.intelligence_layer.domain import (
     Example,
@@ -82,12 +89,20 @@ class Runner(Generic[Input, Output]):
         if max_workers < 1:
             raise BadValue(f"max_workers must be at least 1, got {max_workers}")
         start = utc_now()
-        examples = self._dataset_repository.examples(dataset_id, self.input_type(), JsonSerializable)  # type: ignore[arg-type]
+        examples = self._dataset_repository.examples(
+            dataset_id,
+            self.input_type(),
+            JsonSerializable,  # type: ignore[arg-type]
+        )
         chosen = islice(examples, num_examples or None)
         tmp_hash = self._run_hash(dataset_id, description or "")
-        recovery = self._run_repository.finished_examples(tmp_hash) if resume_from_recovery_data else None
+        recovery = (
+            self._run_repository.finished_examples(tmp_hash) if resume_from_recovery_data else None
+        )
         run_id = recovery.run_id if recovery else str(uuid4())
-        store = self._store(dataset_id, chosen, frozenset(recovery.finished_examples if recovery else ()))
+        store = self._store(
+            dataset_id, chosen, frozenset(recovery.finished_examples if recovery else ())
+        )
         if recovery is None:
             self._run_repository.create_temporary_run_data(tmp_hash, run_id)
         task = ExampleTask(
@@ -97,7 +112,9 @@ class Runner(Generic[Input, Output]):
             stop=Stop() if abort_on_error else None,
             store=None if self._has_own_rows() else self._storing(tmp_hash, run_id),
         )
-        counts = _run(store, dataset_id, run_id, task, max_workers, num_examples, resume_from_recovery_data)
+        counts = _run(
+            store, dataset_id, run_id, task, max_workers, num_examples, resume_from_recovery_data
+        )
         failed, successful = counts if self._has_own_rows() else self._counted(run_id)
         overview = RunOverview(
             dataset_id=dataset_id,
@@ -111,10 +128,14 @@ class Runner(Generic[Input, Output]):
             metadata=dict(metadata or {}),
         )
         self._run_repository.store_run_overview(overview)
-        self._run_repository.delete_temporary_run_data(tmp_hash)  # last: until then a killed run can resume
+        self._run_repository.delete_temporary_run_data(
+            tmp_hash
+        )  # last: until then a killed run can resume
         return overview
 
-    def run_is_already_computed(self, metadata: SerializableDict, dataset_id: str | None = None) -> bool:
+    def run_is_already_computed(
+        self, metadata: SerializableDict, dataset_id: str | None = None
+    ) -> bool:
         """Whether this runner has finished a run with this metadata, which must say something; `dataset_id` narrows
         that to one dataset."""
         try:
@@ -123,7 +144,10 @@ class Runner(Generic[Input, Output]):
             return False
         return bool(metadata) and any(
             canonical(to_json(overview.metadata)) == canonical(to_json(metadata))
-            and (overview.description == self.description or overview.description.startswith(f"{self.description} : "))
+            and (
+                overview.description == self.description
+                or overview.description.startswith(f"{self.description} : ")
+            )
             and dataset_id in (None, overview.dataset_id)
             for overview in overviews
         )
@@ -133,14 +157,18 @@ class Runner(Generic[Input, Output]):
     ) -> Iterable[RunLineage[Input, ExpectedOutput, Output]]:
         """The lineages of the examples that the task failed on."""
         failed = self._run_repository.failed_example_outputs(run_id, self.output_type())
-        lineages = (self.run_lineage(run_id, output.example_id, expected_output_type) for output in failed)
+        lineages = (
+            self.run_lineage(run_id, output.example_id, expected_output_type) for output in failed
+        )
         return (lineage for lineage in lineages if lineage is not None)
 
     def run_lineages(
         self, run_id: str, expected_output_type: type[ExpectedOutput]
     ) -> Iterable[RunLineage[Input, ExpectedOutput, Output]]:
         """Each example of the run with its output."""
-        return self._navigator().run_lineages(run_id, self.input_type(), expected_output_type, self.output_type())
+        return self._navigator().run_lineages(
+            run_id, self.input_type(), expected_output_type, self.output_type()
+        )
 
     def run_lineage(
         self, run_id: str, example_id: str, expected_output_type: type[ExpectedOutput]
@@ -155,22 +183,33 @@ class Runner(Generic[Input, Output]):
 
     def _run_hash(self, dataset_id: str, run_description: str) -> str:
         """Under what an unfinished run is remembered: the same in every process."""
-        parts = (dataset_id, type(self._task).__qualname__, parameters_of(self._task), self.description)
+        parts = (
+            dataset_id,
+            type(self._task).__qualname__,
+            parameters_of(self._task),
+            self.description,
+        )
         return digest("intelligence-layer-run", canonical((*parts, run_description))).hex()
 
     def _has_own_rows(self) -> bool:
         """Whether the engine can write its rows where the repository keeps them."""
         repository = self._run_repository
-        return isinstance(repository, StoredRunRepository) and is_ours(type(repository).store_example_output)
+        return isinstance(repository, StoredRunRepository) and is_ours(
+            type(repository).store_example_output
+        )
 
-    def _store(self, dataset_id: str, chosen: Iterable[Example[Any, Any]], finished: frozenset[str]) -> Store:
+    def _store(
+        self, dataset_id: str, chosen: Iterable[Example[Any, Any]], finished: frozenset[str]
+    ) -> Store:
         """Where the engine reads and writes. Every input is looked at before anything runs: one that is not of the
         task's type is an error of the caller. Examples from elsewhere are held in memory while they run."""
         runs: Store = MemoryStore()
         if isinstance(self._run_repository, StoredRunRepository) and self._has_own_rows():
             runs, finished = self._run_repository.store, frozenset()
         missing = (example for example in chosen if example.id not in finished)
-        datasets = dataset_store(self._dataset_repository, dataset_id, missing, copied=bool(finished))
+        datasets = dataset_store(
+            self._dataset_repository, dataset_id, missing, copied=bool(finished)
+        )
         deque(missing, maxlen=0)
         return StoreByKind({"dataset": datasets, "run": runs})
 
@@ -217,7 +256,9 @@ def _run(
     chosen = Selection(items=num_examples or None)
     try:
         with shown(progress, "Running Task"):
-            manifest = engine.run(dataset_id, [task], id=run_id, selection=chosen, retry_errors=retry_errors)
+            manifest = engine.run(
+                dataset_id, [task], id=run_id, selection=chosen, retry_errors=retry_errors
+            )
     except AssayError:
         if task.failure is not None:
             raise task.failure from None
@@ -237,7 +278,9 @@ def shown(progress: Progress, title: str, name: str = "") -> Generator[None]:
     from rich.live import Live
 
     console = Console(stderr=True)
-    with Live(get_renderable=lambda: _bars(progress, title, name), console=console, refresh_per_second=4):
+    with Live(
+        get_renderable=lambda: _bars(progress, title, name), console=console, refresh_per_second=4
+    ):
         yield
 
 
@@ -252,5 +295,10 @@ def _bars(progress: Progress, title: str, name: str) -> Any:
         count = f"{rows:,}" if lane.total is None else f"{rows:,}/{lane.total:,}"
         failed = f"{lane.errors:,} failed" if lane.errors else ""
         bar = ProgressBar(total=lane.total, completed=rows, width=40)
-        table.add_row(Text(f"{title} {plain(name or lane.name)}"), bar, Text(count), Text(failed, style="yellow"))
+        table.add_row(
+            Text(f"{title} {plain(name or lane.name)}"),
+            bar,
+            Text(count),
+            Text(failed, style="yellow"),
+        )
     return table

@@ -13,8 +13,19 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from assay.formats.intelligence_layer.core import ExampleTracer, Row, tracer_of
-from assay.formats.intelligence_layer.domain import ExampleOutput, FailedExampleRun, RecoveryData, RunOverview
-from assay.formats.intelligence_layer.original import FileStore, LocalFileSystem, OriginalRows, OriginalStore, manifests
+from assay.formats.intelligence_layer.domain import (
+    ExampleOutput,
+    FailedExampleRun,
+    RecoveryData,
+    RunOverview,
+)
+from assay.formats.intelligence_layer.original import (
+    FileStore,
+    LocalFileSystem,
+    OriginalRows,
+    OriginalStore,
+    manifests,
+)
 from assay.formats.intelligence_layer.run_rows import (
     Places,
     StoredOutput,
@@ -67,7 +78,9 @@ class RunRepository(ABC):
         """Keep an output; it takes the place of an earlier one of the same run and example."""
 
     @final
-    def store_example_output_parallel(self, tmp_hash: str, example_output: ExampleOutput[Output]) -> None:
+    def store_example_output_parallel(
+        self, tmp_hash: str, example_output: ExampleOutput[Output]
+    ) -> None:
         """Like `store_example_output`, for several threads of one run."""
         with self.locks[tmp_hash]:
             self.store_example_output(example_output)
@@ -78,18 +91,24 @@ class RunRepository(ABC):
     ) -> ExampleOutput[Output] | None: ...
 
     @abstractmethod
-    def example_outputs(self, run_id: str, output_type: type[Output]) -> Iterable[ExampleOutput[Output]]:
+    def example_outputs(
+        self, run_id: str, output_type: type[Output]
+    ) -> Iterable[ExampleOutput[Output]]:
         """All outputs, failures among them, sorted by the ids of their examples."""
 
     @abstractmethod
     def example_output_ids(self, run_id: str) -> Sequence[str]:
         """The ids of the examples that have an output or a failure, sorted."""
 
-    def successful_example_outputs(self, run_id: str, output_type: type[Output]) -> Iterable[ExampleOutput[Output]]:
+    def successful_example_outputs(
+        self, run_id: str, output_type: type[Output]
+    ) -> Iterable[ExampleOutput[Output]]:
         outputs = self.example_outputs(run_id, output_type)
         return (output for output in outputs if not isinstance(output.output, FailedExampleRun))
 
-    def failed_example_outputs(self, run_id: str, output_type: type[Output]) -> Iterable[ExampleOutput[Output]]:
+    def failed_example_outputs(
+        self, run_id: str, output_type: type[Output]
+    ) -> Iterable[ExampleOutput[Output]]:
         outputs = self.example_outputs(run_id, output_type)
         return (output for output in outputs if isinstance(output.output, FailedExampleRun))
 
@@ -140,7 +159,9 @@ class StoredRunRepository(RunRepository):
         self.store = store
         self._storing, self._looking = threading.Lock(), threading.Lock()
         self._places: dict[tuple[str, str], Places] = {}
-        self._open_tracers: WeakValueDictionary[tuple[str, str], ExampleTracer] = WeakValueDictionary()
+        self._open_tracers: WeakValueDictionary[tuple[str, str], ExampleTracer] = (
+            WeakValueDictionary()
+        )
 
     def store_run_overview(self, overview: RunOverview) -> None:
         self.store.put_manifest(manifest_with(overview, self.store.manifest("run", overview.id)))
@@ -150,7 +171,11 @@ class StoredRunRepository(RunRepository):
         return None if manifest is None else overview_of(manifest)
 
     def run_overview_ids(self) -> Sequence[str]:
-        return [manifest.id for manifest in manifests(self.store, "run") if overview_of(manifest) is not None]
+        return [
+            manifest.id
+            for manifest in manifests(self.store, "run")
+            if overview_of(manifest) is not None
+        ]
 
     def store_example_output(self, example_output: ExampleOutput[Output]) -> None:
         line = msgspec.json.encode(row_of(example_output)) + b"\n"
@@ -161,14 +186,22 @@ class StoredRunRepository(RunRepository):
                     rows.remove(example_output.example_id)
             rows.append(example_output.example_id, line)
 
-    def example_output(self, run_id: str, example_id: str, output_type: type[Output]) -> ExampleOutput[Output] | None:
+    def example_output(
+        self, run_id: str, example_id: str, output_type: type[Output]
+    ) -> ExampleOutput[Output] | None:
         if not self._knows(run_id):
             return None
         rows = self._rows_in(run_id)
         position = only_position(rows.all().get(example_id), example_id)
-        return None if position is None else output_of(decode_output(rows.log.read(position)), run_id, output_type)
+        return (
+            None
+            if position is None
+            else output_of(decode_output(rows.log.read(position)), run_id, output_type)
+        )
 
-    def example_outputs(self, run_id: str, output_type: type[Output]) -> Iterable[ExampleOutput[Output]]:
+    def example_outputs(
+        self, run_id: str, output_type: type[Output]
+    ) -> Iterable[ExampleOutput[Output]]:
         if not self._knows(run_id):
             return []
         return (output_of(row, run_id, output_type) for row in self._outputs(run_id))
@@ -273,7 +306,9 @@ class InMemoryRunRepository(StoredRunRepository):
         self._tracers: dict[tuple[str, str], InMemoryTracer] = {}
 
     def create_tracer_for_example(self, run_id: str, example_id: str) -> Tracer:
-        self._tracers[run_id, example_id] = InMemoryTracer()  # which keeps inputs and outputs as they are
+        self._tracers[run_id, example_id] = (
+            InMemoryTracer()
+        )  # which keeps inputs and outputs as they are
         return self._tracers[run_id, example_id]
 
     def example_tracer(self, run_id: str, example_id: str) -> Tracer | None:
@@ -288,7 +323,11 @@ class InMemoryRunRepository(StoredRunRepository):
 
 def run_store(repository: RunRepository, runs: Sequence[RunOverview], output_type: Any) -> Store:
     """Where the engine finds the outputs of runs: the repository's own store, or a copy in memory."""
-    stored = repository.store_with(run.id for run in runs) if isinstance(repository, StoredRunRepository) else None
+    stored = (
+        repository.store_with(run.id for run in runs)
+        if isinstance(repository, StoredRunRepository)
+        else None
+    )
     if stored is not None:
         return stored
     memory = MemoryStore()

@@ -109,7 +109,9 @@ class Tracer(ABC):
         """A new span below this one; `timestamp` is its start, now by default."""
 
     @abstractmethod
-    def task_span(self, task_name: str, input: Any, timestamp: datetime | None = None) -> "TaskSpan":
+    def task_span(
+        self, task_name: str, input: Any, timestamp: datetime | None = None
+    ) -> "TaskSpan":
         """A new span for one run of a task."""
 
     @abstractmethod
@@ -125,7 +127,9 @@ class Span(Tracer, AbstractContextManager["Span"]):
     def __init__(self, context: Context | None = None) -> None:
         """`context` is the parent's, None for a root."""
         span_id = uuid4()
-        self.context = Context(trace_id=span_id if context is None else context.trace_id, span_id=span_id)
+        self.context = Context(
+            trace_id=span_id if context is None else context.trace_id, span_id=span_id
+        )
         self._status = SpanStatus.OK
         self._closed = False
 
@@ -153,7 +157,10 @@ class Span(Tracer, AbstractContextManager["Span"]):
         self._closed = True
 
     def __exit__(
-        self, exc_type: type[BaseException] | None, exc_value: BaseException | None, _traceback: TracebackType | None
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        _traceback: TracebackType | None,
     ) -> None:
         if exc_value is not None:
             error = ErrorValue(
@@ -187,7 +194,9 @@ class NoOpTracer(TaskSpan):
     def span(self, name: str, timestamp: datetime | None = None) -> "NoOpTracer":
         return self
 
-    def task_span(self, task_name: str, input: Any, timestamp: datetime | None = None) -> "NoOpTracer":
+    def task_span(
+        self, task_name: str, input: Any, timestamp: datetime | None = None
+    ) -> "NoOpTracer":
         return self
 
     def record_output(self, output: Any) -> None:
@@ -220,9 +229,13 @@ class CompositeTracer(Tracer, Generic[TracerVar]):
         timestamp = timestamp or utc_now()
         return CompositeSpan([tracer.span(name, timestamp) for tracer in self.tracers])
 
-    def task_span(self, task_name: str, input: Any, timestamp: datetime | None = None) -> "CompositeTaskSpan":
+    def task_span(
+        self, task_name: str, input: Any, timestamp: datetime | None = None
+    ) -> "CompositeTaskSpan":
         timestamp = timestamp or utc_now()
-        return CompositeTaskSpan([tracer.task_span(task_name, input, timestamp) for tracer in self.tracers])
+        return CompositeTaskSpan(
+            [tracer.task_span(task_name, input, timestamp) for tracer in self.tracers]
+        )
 
     def export_for_viewing(self) -> Sequence[ExportedSpan]:
         return self.tracers[0].export_for_viewing()

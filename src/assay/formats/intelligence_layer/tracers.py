@@ -41,8 +41,12 @@ class InMemoryTracer(Tracer):
     def span(self, name: str, timestamp: datetime | None = None) -> "InMemorySpan":
         return self._begun(InMemorySpan(name=name, context=self.context, start_timestamp=timestamp))
 
-    def task_span(self, task_name: str, input: Any, timestamp: datetime | None = None) -> "InMemoryTaskSpan":
-        span = InMemoryTaskSpan(name=task_name, input=input, context=self.context, start_timestamp=timestamp)
+    def task_span(
+        self, task_name: str, input: Any, timestamp: datetime | None = None
+    ) -> "InMemoryTaskSpan":
+        span = InMemoryTaskSpan(
+            name=task_name, input=input, context=self.context, start_timestamp=timestamp
+        )
         return self._begun(span)
 
     def _begun(self, span: AnySpan) -> AnySpan:
@@ -51,7 +55,10 @@ class InMemoryTracer(Tracer):
 
     def export_for_viewing(self) -> Sequence[ExportedSpan]:
         return [
-            span for entry in self.entries if not isinstance(entry, LogEntry) for span in entry.export_for_viewing()
+            span
+            for entry in self.entries
+            if not isinstance(entry, LogEntry)
+            for span in entry.export_for_viewing()
         ]
 
     def _rich_render_(self) -> Any:
@@ -64,7 +71,9 @@ class InMemoryTracer(Tracer):
 class InMemorySpan(InMemoryTracer, Span):
     when_ended: "Callable[[InMemorySpan], None] | None" = None
 
-    def __init__(self, name: str, context: Context | None = None, start_timestamp: datetime | None = None) -> None:
+    def __init__(
+        self, name: str, context: Context | None = None, start_timestamp: datetime | None = None
+    ) -> None:
         InMemoryTracer.__init__(self)
         Span.__init__(self, context=context)
         self.parent_id = None if context is None else context.span_id
@@ -74,20 +83,30 @@ class InMemorySpan(InMemoryTracer, Span):
 
     def log(self, message: str, value: Any, timestamp: datetime | None = None) -> None:
         self.entries.append(
-            LogEntry(message=message, value=value, timestamp=timestamp or utc_now(), trace_id=self.context.trace_id)
+            LogEntry(
+                message=message,
+                value=value,
+                timestamp=timestamp or utc_now(),
+                trace_id=self.context.trace_id,
+            )
         )
 
     def end(self, timestamp: datetime | None = None) -> None:
         if self.end_timestamp is None:
             self.end_timestamp = timestamp or utc_now()
         super().end(timestamp)
-        ended, self.when_ended = self.when_ended, None  # a tracer has its root, and the root should not keep it
+        ended, self.when_ended = (
+            self.when_ended,
+            None,
+        )  # a tracer has its root, and the root should not keep it
         if ended is not None:
             ended(self)
 
     def export_for_viewing(self) -> Sequence[ExportedSpan]:
         if self.end_timestamp is None:
-            raise RuntimeError(f"the span {self.name!r} is still open: end it before it is exported")
+            raise RuntimeError(
+                f"the span {self.name!r} is still open: end it before it is exported"
+            )
         span = ExportedSpan(
             context=self.context,
             name=self.name,
@@ -109,7 +128,11 @@ class InMemorySpan(InMemoryTracer, Span):
 
 class InMemoryTaskSpan(InMemorySpan, TaskSpan):
     def __init__(
-        self, name: str, input: Any, context: Context | None = None, start_timestamp: datetime | None = None
+        self,
+        name: str,
+        input: Any,
+        context: Context | None = None,
+        start_timestamp: datetime | None = None,
     ) -> None:
         super().__init__(name=name, context=context, start_timestamp=start_timestamp)
         self.input = input
@@ -169,25 +192,39 @@ class OpenTelemetryTracer(Tracer):
         span, token = self._start(name, {"type": SpanType.SPAN.value}, timestamp)
         return OpenTelemetrySpan(span, self._tracer, token, self.context)
 
-    def task_span(self, task_name: str, input: Any, timestamp: datetime | None = None) -> "OpenTelemetryTaskSpan":
+    def task_span(
+        self, task_name: str, input: Any, timestamp: datetime | None = None
+    ) -> "OpenTelemetryTaskSpan":
         attributes = {"type": SpanType.TASK_SPAN.value, "input": _text(input)}
         span, token = self._start(task_name, attributes, timestamp)
         return OpenTelemetryTaskSpan(span, self._tracer, token, self.context)
 
     def export_for_viewing(self) -> Sequence[ExportedSpan]:
-        raise NotImplementedError("an OpenTelemetry tracer cannot see its own spans: look where they are collected")
+        raise NotImplementedError(
+            "an OpenTelemetry tracer cannot see its own spans: look where they are collected"
+        )
 
-    def _start(self, name: str, attributes: dict[str, str], timestamp: datetime | None) -> "tuple[OpenTSpan, object]":
+    def _start(
+        self, name: str, attributes: dict[str, str], timestamp: datetime | None
+    ) -> "tuple[OpenTSpan, object]":
         """A child of this span, wherever it is opened: in another thread there is no current span to follow."""
         context, trace = _api()
         parent = getattr(self, "open_ts_span", None)
         around = None if parent is None else trace.set_span_in_context(parent)
-        span = self._tracer.start_span(name, context=around, attributes=attributes, start_time=_nanoseconds(timestamp))
+        span = self._tracer.start_span(
+            name, context=around, attributes=attributes, start_time=_nanoseconds(timestamp)
+        )
         return span, context.attach(trace.set_span_in_context(span))
 
 
 class OpenTelemetrySpan(Span, OpenTelemetryTracer):
-    def __init__(self, span: "OpenTSpan", tracer: "OpenTTracer", token: object, context: Context | None = None) -> None:
+    def __init__(
+        self,
+        span: "OpenTSpan",
+        tracer: "OpenTTracer",
+        token: object,
+        context: Context | None = None,
+    ) -> None:
         OpenTelemetryTracer.__init__(self, tracer)
         Span.__init__(self, context=context)
         self.open_ts_span = span
@@ -215,7 +252,8 @@ def _api() -> tuple[Any, Any]:
         from opentelemetry import context, trace
     except ModuleNotFoundError:
         raise UserError(
-            "OpenTelemetry traces need the package opentelemetry-api", fix="pip install 'assay[opentelemetry]'"
+            "OpenTelemetry traces need the package opentelemetry-api",
+            fix="pip install 'assay[opentelemetry]'",
         ) from None
     return context, trace
 

@@ -13,7 +13,15 @@ from uuid import UUID, uuid4
 
 import msgspec
 
-from assay.formats.intelligence_layer.tracer import Context, ExportedSpan, Span, SpanStatus, TaskSpan, Tracer, utc_now
+from assay.formats.intelligence_layer.tracer import (
+    Context,
+    ExportedSpan,
+    Span,
+    SpanStatus,
+    TaskSpan,
+    Tracer,
+    utc_now,
+)
 from assay.formats.intelligence_layer.tracers import InMemorySpan, InMemoryTaskSpan, InMemoryTracer
 from assay.formats.intelligence_layer.types import Record, to_json
 from assay.store.files import make_folder, private_mode
@@ -101,11 +109,17 @@ class PersistentTracer(Tracer, ABC):
     def export_for_viewing(self) -> Sequence[ExportedSpan]:
         return self.traces().export_for_viewing()
 
-    def _log_span(self, span: "PersistentSpan", name: str, timestamp: datetime | None = None) -> None:
+    def _log_span(
+        self, span: "PersistentSpan", name: str, timestamp: datetime | None = None
+    ) -> None:
         self._log_entry(span.context.trace_id, StartSpan(**self._start(span, name, timestamp)))
 
     def _log_task(
-        self, task_span: "PersistentTaskSpan", task_name: str, input: Any, timestamp: datetime | None = None
+        self,
+        task_span: "PersistentTaskSpan",
+        task_name: str,
+        input: Any,
+        timestamp: datetime | None = None,
     ) -> None:
         entry = StartTask(**self._start(task_span, task_name, timestamp), input=input)
         try:
@@ -117,7 +131,13 @@ class PersistentTracer(Tracer, ABC):
     def _start(self, span: Span, name: str, timestamp: datetime | None) -> dict[str, Any]:
         trace_id, span_id = span.context.trace_id, span.context.span_id
         parent = self.context.span_id if self.context else trace_id
-        return {"uuid": span_id, "parent": parent, "name": name, "start": timestamp or utc_now(), "trace_id": trace_id}
+        return {
+            "uuid": span_id,
+            "parent": parent,
+            "name": name,
+            "start": timestamp or utc_now(),
+            "trace_id": trace_id,
+        }
 
     def _parse_log(self, log_entries: Iterable[LogLine]) -> InMemoryTracer:
         """The lines of a log as a tree again; a span whose end was never written stays open."""
@@ -160,7 +180,11 @@ class PersistentSpan(Span, PersistentTracer, ABC):
     def log(self, message: str, value: Any, timestamp: datetime | None = None) -> None:
         context, at = self.context, timestamp or utc_now()
         entry = PlainEntry(
-            message=message, value=value, timestamp=at, parent=context.span_id, trace_id=context.trace_id
+            message=message,
+            value=value,
+            timestamp=at,
+            parent=context.span_id,
+            trace_id=context.trace_id,
         )
         try:
             self._log_entry(context.trace_id, entry)
@@ -185,7 +209,9 @@ class PersistentTaskSpan(TaskSpan, PersistentSpan, ABC):
         self.output = output
 
     def _end_entry(self, end: datetime) -> Record:
-        return EndTask(uuid=self.context.span_id, end=end, output=self.output, status_code=self.status_code)
+        return EndTask(
+            uuid=self.context.span_id, end=end, output=self.output, status_code=self.status_code
+        )
 
 
 class FileTracer(PersistentTracer):
@@ -213,7 +239,9 @@ class FileTracer(PersistentTracer):
         self._log_span(span, name, timestamp)
         return span
 
-    def task_span(self, task_name: str, input: Any, timestamp: datetime | None = None) -> "FileTaskSpan":
+    def task_span(
+        self, task_name: str, input: Any, timestamp: datetime | None = None
+    ) -> "FileTaskSpan":
         task = FileTaskSpan(self._log_file_path, context=self.context)
         self._log_task(task, task_name, input, timestamp)
         return task
@@ -222,7 +250,9 @@ class FileTracer(PersistentTracer):
         """The file as a tree; with a trace id only that trace."""
         with self._log_file_path.open("rb") as file:
             lines = (LogLine.model_validate_json(line) for line in file if line.strip())
-            return self._parse_log(line for line in lines if trace_id is None or str(line.trace_id) == str(trace_id))
+            return self._parse_log(
+                line for line in lines if trace_id is None or str(line.trace_id) == str(trace_id)
+            )
 
 
 class FileSpan(PersistentSpan, FileTracer):

@@ -69,7 +69,11 @@ def from_json(data: Any, type: type[T]) -> T:
 def type_to_schema(type_: Any) -> dict[str, Any]:
     """The JSON Schema of a type: pydantic's for its models, msgspec's for all others."""
     try:
-        return _model_schema(type_) if is_pydantic(type_) else msgspec.json.schema(type_, schema_hook=_model_schema)
+        return (
+            _model_schema(type_)
+            if is_pydantic(type_)
+            else msgspec.json.schema(type_, schema_hook=_model_schema)
+        )
     except TypeError:  # a type that neither knows: its name is all there is
         return {"title": getattr(type_, "__qualname__", str(type_))}
 
@@ -95,7 +99,9 @@ def _dumped(value: Any) -> Any:
 
 def _validated(type: Any, data: Any) -> Any:
     if not is_pydantic(type):
-        raise TypeError(f"values of type {getattr(type, '__qualname__', type)} cannot be read from JSON")
+        raise TypeError(
+            f"values of type {getattr(type, '__qualname__', type)} cannot be read from JSON"
+        )
     return _adapter(type).validate_json(msgspec.json.encode(data))
 
 
@@ -103,7 +109,9 @@ def _refuse_like_pydantic(data: Any, type: Any) -> None:
     """Raise the error that existing code expects, if pydantic knows the type and refuses the data too."""
     try:
         adapter = _adapter(type)
-    except Exception:  # pydantic has many errors for types that it does not know, and a Struct is one
+    except (
+        Exception
+    ):  # pydantic has many errors for types that it does not know, and a Struct is one
         return
     adapter.validate_json(msgspec.json.encode(data), strict=True)
 
@@ -112,7 +120,10 @@ def is_pydantic(type: Any) -> bool:
     """Whether pydantic has to read values of this type: one of its models, or something with such a type inside."""
     if "pydantic" not in sys.modules:
         return False
-    if hasattr(type, "__pydantic_core_schema__") or getattr(type, "__module__", "").split(".")[0] == "pydantic":
+    if (
+        hasattr(type, "__pydantic_core_schema__")
+        or getattr(type, "__module__", "").split(".")[0] == "pydantic"
+    ):
         return True
     return any(is_pydantic(argument) for argument in get_args(type))
 
@@ -149,7 +160,9 @@ class Record:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         parent = getattr(cls, "__dataclass_params__", None)
-        if parent is None or cls.__module__.startswith("assay."):  # these say themselves what they are
+        if parent is None or cls.__module__.startswith(
+            "assay."
+        ):  # these say themselves what they are
             return
         cls.__hash__ = cls.__hash__  # else one over all fields takes its place
         annotations = inspect.get_annotations(cls)
@@ -159,7 +172,9 @@ class Record:
         dataclasses.dataclass(kw_only=True, repr=False, frozen=parent.frozen)(cls)
         for field in dataclasses.fields(cls):  # type: ignore[arg-type]
             if field.name in annotations and field.default_factory is not dataclasses.MISSING:
-                setattr(cls, field.name, field)  # for a decorator of the user's own, which looks here
+                setattr(
+                    cls, field.name, field
+                )  # for a decorator of the user's own, which looks here
 
     def __class_getitem__(cls, arguments: Any) -> Any:
         plain = super().__class_getitem__(arguments)  # type: ignore[misc]
@@ -231,11 +246,18 @@ def _as_python(value: Any) -> Any:
     if isinstance(value, Record) or hasattr(value, "model_dump"):
         return value.model_dump()
     if dataclasses.is_dataclass(value):
-        return {field.name: _as_python(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {
+            field.name: _as_python(getattr(value, field.name))
+            for field in dataclasses.fields(value)
+        }
     if isinstance(value, Mapping):
         return {key: _as_python(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_as_python(each) for each in value] if isinstance(value, list) else tuple(map(_as_python, value))
+        return (
+            [_as_python(each) for each in value]
+            if isinstance(value, list)
+            else tuple(map(_as_python, value))
+        )
     if isinstance(value, Set) and any(dataclasses.is_dataclass(each) for each in value):
         return [_as_python(each) for each in value]  # a set cannot hold what they become
     return value
@@ -267,7 +289,9 @@ def extra(module: str, what: str, fix: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        lacks = "" if error.name in (module, None) else f" (it is installed, but lacks {error.name})"
+        lacks = (
+            "" if error.name in (module, None) else f" (it is installed, but lacks {error.name})"
+        )
         raise UserError(f"{what}{lacks}", fix=fix) from None
 
 

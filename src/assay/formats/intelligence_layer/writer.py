@@ -46,7 +46,9 @@ def intelligence_layer(export: Export, *, extras: bool = True) -> list[str]:
     files = Files(export.path)
     if source.folder is not None and is_repository(source.folder):
         if source.folder.resolve() == export.path.resolve():
-            raise UserError("a repository cannot be exported into itself", fix="name another folder with -o")
+            raise UserError(
+                "a repository cannot be exported into itself", fix="name another folder with -o"
+            )
         _write_repository(source.folder, files)
     else:
         export.tables.log("responses")  # an error where there are none
@@ -75,7 +77,12 @@ class Files:
     def dataset(self, about: Row, items: Iterable[Item]) -> None:
         name = self.name(about["id"])
         rows = (
-            {"input": item.data, "expected_output": item.ground_truth, "id": item.id, "metadata": item.metadata or None}
+            {
+                "input": item.data,
+                "expected_output": item.ground_truth,
+                "id": item.id,
+                "metadata": item.metadata or None,
+            }
             for item in items
         )
         lines = b"\n".join(msgspec.json.encode(row) for row in rows)
@@ -113,7 +120,9 @@ class Files:
         _replay(tracer, FileTracer(path))
 
     def notes(self) -> list[str]:
-        counts = ", ".join(f"{count:,} {kind}{'s' * (count != 1)}" for kind, count in self._counts.items())
+        counts = ", ".join(
+            f"{count:,} {kind}{'s' * (count != 1)}" for kind, count in self._counts.items()
+        )
         notes = [f"{counts or 'nothing'} written to {self._folder}"]
         if self._renamed:
             id, name = next(iter(self._renamed.items()))
@@ -122,7 +131,9 @@ class Files:
                 "finds them where it reads all examples, not one by its id"
             )
         if self._repeated:
-            notes.append(f"{self._repeated:,} further results of an example are left out: the original keeps one")
+            notes.append(
+                f"{self._repeated:,} further results of an example are left out: the original keeps one"
+            )
         return [*notes, *self.more]
 
     def _count(self, kind: str) -> None:
@@ -131,7 +142,11 @@ class Files:
     def _write(self, name: str, content: bytes) -> None:
         path = self._folder / name
         if path.exists() and path.read_bytes() != content:
-            raise UserError("there is another file of this name", where=str(path), fix="name an empty folder with -o")
+            raise UserError(
+                "there is another file of this name",
+                where=str(path),
+                fix="name an empty folder with -o",
+            )
         write_file(path, content)
 
 

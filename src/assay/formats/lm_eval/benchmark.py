@@ -28,11 +28,17 @@ class Harness:
         scoring: dict[str, Any] = {**trusted.get("params", {})}
         scoring |= {"sound": True} if any(entry.get("sound") for entry in entries) else {}
         scoring |= {"sandbox": "weak" if "weak" in consents else "closed"} if any(consents) else {}
-        data = {"benchmarks": [*entries], "task_folders": folders} if folders else {"benchmarks": [*entries]}
+        data = (
+            {"benchmarks": [*entries], "task_folders": folders}
+            if folders
+            else {"benchmarks": [*entries]}
+        )
         return {
             "dataset": {"type": "lm_eval.documents", "name": names, "params": data},
             "prompts": [{"name": "benchmark", "requests": "requests"}],
-            "evaluation_methods": [{"name": "lm_eval", "type": "lm_eval.results", "params": scoring}],
+            "evaluation_methods": [
+                {"name": "lm_eval", "type": "lm_eval.results", "params": scoring}
+            ],
             "metrics": [
                 {"name": "benchmark", "type": "lm_eval.aggregate", "facets": facets, **trusted},
                 {"name": "group", "type": "lm_eval.groups", "facets": facets[:1], **trusted},
@@ -56,19 +62,29 @@ class Harness:
         """Name, kind, how it asks, shots, data, and why it cannot run here."""
         whole = index([include_path] if include_path else [], progress)
         matches = re.compile(
-            translate(pattern) if any(sign in pattern for sign in "*?[") else f".*{re.escape(pattern)}"
+            translate(pattern)
+            if any(sign in pattern for sign in "*?[")
+            else f".*{re.escape(pattern)}"
         )
         for entry in whole.entries.values():
             if pattern and not matches.match(entry.name):
                 continue
-            reason = entry.unsupported if entry.refusal or entry.packages or entry.hub_metrics else ""
+            reason = (
+                entry.unsupported if entry.refusal or entry.packages or entry.hub_metrics else ""
+            )
             if not unsupported or reason:
-                data = f"{entry.dataset_path} {entry.dataset_name}" if entry.dataset_name else entry.dataset_path
+                data = (
+                    f"{entry.dataset_path} {entry.dataset_name}"
+                    if entry.dataset_name
+                    else entry.dataset_path
+                )
                 yield entry.name, entry.kind, entry.output_type, entry.num_fewshot, data, reason
         for broken in whole.broken if unsupported else ():
             yield broken.file, "file", "", None, "", f"{broken.problem} ({broken.where})"
 
-    def description(self, name: str, include_path: str, progress: Progress | None) -> tuple[dict[str, str], str] | None:
+    def description(
+        self, name: str, include_path: str, progress: Progress | None
+    ) -> tuple[dict[str, str], str] | None:
         """Facts about a task or a group, and what it asks about its first document; None if there is no such name."""
         from assay.formats.lm_eval.shown import described, example
         from assay.formats.lm_eval.tasks.definitions import definitions, members
@@ -85,12 +101,22 @@ class Harness:
             facts = {"kind": "task", "file": entry.file, **described(tasks[0])}
             return _filled(facts), "" if "to bring them" in facts else example(tasks[0])
         listed = items[0].members if entry.kind == "group" else items
-        numbers = dict.fromkeys(str(part.get("metric")) for member in items for part in member.aggregate)
-        facts = {"kind": f"{entry.kind} of {len(tasks):,} tasks", "file": entry.file, "numbers": ", ".join(numbers)}
+        numbers = dict.fromkeys(
+            str(part.get("metric")) for member in items for part in member.aggregate
+        )
+        facts = {
+            "kind": f"{entry.kind} of {len(tasks):,} tasks",
+            "file": entry.file,
+            "numbers": ", ".join(numbers),
+        }
         return _filled({**facts, "members": ", ".join(member.name for member in listed)}), ""
 
     def pull(
-        self, names: Sequence[str], folder: str, include_path: str, progress: Callable[[Any], None] | None
+        self,
+        names: Sequence[str],
+        folder: str,
+        include_path: str,
+        progress: Callable[[Any], None] | None,
     ) -> list[Any]:
         """Write the data of tasks into a mirror; what is there already stays."""
         from assay.formats.lm_eval.asking.mirror import pull

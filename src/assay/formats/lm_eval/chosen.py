@@ -14,7 +14,13 @@ from assay.formats.lm_eval.tasks.hooks import Hook
 from assay.formats.lm_eval.tasks.index import index
 from assay.store.keys import digest
 
-_OWN = ("limit", "samples", "system_instruction", "chat", "sound")  # of an entry: changes that no definition has
+_OWN = (
+    "limit",
+    "samples",
+    "system_instruction",
+    "chat",
+    "sound",
+)  # of an entry: changes that no definition has
 _NOT_KEYS = ("file", "changes", "metadata", "task_alias")
 _OVERRIDES = ("num_fewshot", "generation_kwargs")
 
@@ -29,7 +35,11 @@ class Chosen(msgspec.Struct, kw_only=True, dict=True):
     @cached_property
     def metadata(self) -> dict[str, Any]:
         """What its items say of it: an answer is scored by the same definition, and again if that changes."""
-        own = {"benchmark": self.name, "task": self.definition.task, "definition": identity(self.definition)}
+        own = {
+            "benchmark": self.name,
+            "task": self.definition.task,
+            "definition": identity(self.definition),
+        }
         return {**own, "request": mark(self.entry)}
 
 
@@ -46,7 +56,11 @@ def chosen(entries: Sequence[Mapping[str, Any]]) -> Iterator[Chosen]:
 def _request(entry: Mapping[str, Any]) -> dict[str, Any]:
     overrides = {key: entry[key] for key in _OVERRIDES if entry.get(key) not in (None, {})}
     text = msgspec.json.encode(overrides, order="sorted").decode()
-    return {"names": entry["task"], "include_path": entry.get("include_path") or "", "overrides": text}
+    return {
+        "names": entry["task"],
+        "include_path": entry.get("include_path") or "",
+        "overrides": text,
+    }
 
 
 def request_of(text: str) -> dict[str, Any]:
@@ -59,7 +73,9 @@ def refuse(task: Chosen) -> None:
     definition = task.definition
     if definition.unsafe_code and not task.entry.get("unsafe_code"):
         what = f"{definition.task} runs code that the model writes"
-        raise UserError(what, fix="if you agree to that, add --unsafe-code, or `unsafe_code: true` to its entry")
+        raise UserError(
+            what, fix="if you agree to that, add --unsafe-code, or `unsafe_code: true` to its entry"
+        )
     folders = [folder] if (folder := task.entry.get("include_path")) else []
     entry = index(folders).entries.get(definition.task)
     if entry is not None and (reason := entry.unsupported):
@@ -81,7 +97,12 @@ def requested(names: str, include_path: str = "", overrides: str = "{}") -> list
 
 def task_folders(entries: Sequence[Mapping[str, Any]]) -> list[str]:
     """Folders and files of tasks that entries name themselves: their hooks are code that the config vouches for."""
-    paths = (str(path) for entry in entries for path in (entry.get("include_path"), entry.get("task")) if path)
+    paths = (
+        str(path)
+        for entry in entries
+        for path in (entry.get("include_path"), entry.get("task"))
+        if path
+    )
     return list(dict.fromkeys(path for path in paths if "/" in path or path.endswith(".yaml")))
 
 
@@ -97,12 +118,18 @@ def task(request: str, name: str, trusted: tuple[str, ...] = ()) -> Definition:
         for leaf in leaves(member):
             if leaf.name == name and leaf.definition is not None:
                 return leaf.definition
-    raise UserError(f"there is no task {name!r} any more", fix="install the lm-eval that made the items")
+    raise UserError(
+        f"there is no task {name!r} any more", fix="install the lm-eval that made the items"
+    )
 
 
 def identity(definition: Definition) -> str:
     """What a task's numbers depend on: its keys, and the code of its functions."""
-    keys = {name: getattr(definition, name) for name in definition.__struct_fields__ if name not in _NOT_KEYS}
+    keys = {
+        name: getattr(definition, name)
+        for name in definition.__struct_fields__
+        if name not in _NOT_KEYS
+    }
     return digest("task", msgspec.json.encode(keys, enc_hook=_hook, order="sorted")).hex()
 
 

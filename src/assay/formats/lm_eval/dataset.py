@@ -20,7 +20,11 @@ _NOT_SENT = ("until", "max_gen_toks", "do_sample")
 
 def _stamp(name: str, *, benchmarks: Entries, task_folders: Sequence[str] = ()) -> dict[str, Any]:
     tasks = list(chosen(benchmarks))
-    return {"benchmarks": {task.name: [identity(task.definition), source_stamp(task.definition)] for task in tasks}}
+    return {
+        "benchmarks": {
+            task.name: [identity(task.definition), source_stamp(task.definition)] for task in tasks
+        }
+    }
 
 
 @dataset(name="lm_eval.documents", stamp=_stamp)
@@ -35,7 +39,8 @@ def documents(
     """
     generators = Generators()
     bound = [
-        (task, Bound(task.definition, generators, sound=task.entry.get("sound", False))) for task in chosen(benchmarks)
+        (task, Bound(task.definition, generators, sound=task.entry.get("sound", False)))
+        for task in chosen(benchmarks)
     ]
     for task, source in bound:
         entry = task.entry
@@ -71,7 +76,10 @@ def _requests(task: Chosen, document: Document) -> Iterator[dict[str, Any]]:
     last: dict[str, Any] | None = None
     for request in document.requests:
         if request.continuation is None:
-            generation: dict[str, Any] = {"messages": request.messages, "params": params_of(request)}
+            generation: dict[str, Any] = {
+                "messages": request.messages,
+                "params": params_of(request),
+            }
             if task.definition.repeats > 1:
                 generation["repeats"] = task.definition.repeats
             if not entry.get("multiturn", True):
@@ -96,7 +104,11 @@ def params_of(request: Asked) -> dict[str, Any]:
     source = request.params
     until = source.get("until", [])
     limit = source.get("max_tokens", source.get("max_gen_toks", 256))
-    rest = {key: value for key, value in source.items() if key not in (*_NOT_SENT, "max_tokens", "temperature")}
+    rest = {
+        key: value
+        for key, value in source.items()
+        if key not in (*_NOT_SENT, "max_tokens", "temperature")
+    }
     if "max_tokens" in source and "max_gen_toks" in source:
         rest["max_gen_toks"] = source["max_gen_toks"]
     stop = [until] if isinstance(until, str) else list(until)

@@ -18,25 +18,35 @@ from assay.interfaces import Group, Values
 from assay.registry import metric
 from assay.stats.intervals import item_contributions, item_weights
 
-_REQUEST, _TASK, _DOCUMENT, _NAME = (f"item.metadata.{name}" for name in ("request", "task", "document", "benchmark"))
+_REQUEST, _TASK, _DOCUMENT, _NAME = (
+    f"item.metadata.{name}" for name in ("request", "task", "document", "benchmark")
+)
 _COLUMNS = ["value", _REQUEST, _TASK, _DOCUMENT, _NAME]
 
 
 class _Task:
     """The rows of one task in the order of its documents."""
 
-    def __init__(self, group: Group, rows: list[int], trusted: Sequence[str], bootstrap_iters: int) -> None:
+    def __init__(
+        self, group: Group, rows: list[int], trusted: Sequence[str], bootstrap_iters: int
+    ) -> None:
         documents = group.columns[_DOCUMENT]
         self.rows = sorted(rows, key=lambda at: (documents[at], int(group.sample[at])))
         first = rows[0]
-        self.modified = str(group.columns[_NAME][first]).partition(" (modified: ")[2].removesuffix(")")
-        self.definition: Definition = task(group.columns[_REQUEST][first], group.columns[_TASK][first], tuple(trusted))
+        self.modified = (
+            str(group.columns[_NAME][first]).partition(" (modified: ")[2].removesuffix(")")
+        )
+        self.definition: Definition = task(
+            group.columns[_REQUEST][first], group.columns[_TASK][first], tuple(trusted)
+        )
         self.sound = group.label.endswith(SOUND)
         self.metric, _, self.filter = group.label.removesuffix(SOUND).partition(",")
         values, scores = group.columns["value"], group.score
         self.values = [float(scores[at]) if values[at] is None else values[at] for at in self.rows]
         self.value = aggregated(self.definition, self.metric, self.values, sound=self.sound)
-        self.stderr = stderr(self.definition, self.metric, self.values, bootstrap_iters, sound=self.sound)
+        self.stderr = stderr(
+            self.definition, self.metric, self.values, bootstrap_iters, sound=self.sound
+        )
         self.is_mean = aggregation(self.definition, self.metric, sound=self.sound) is mean
 
     def numbers(self) -> Numbers:
@@ -55,7 +65,9 @@ class _Task:
 
 
 @metric(name="lm_eval.aggregate", columns=_COLUMNS, version=1)
-def aggregate(group: Group, *, task_folders: Sequence[str] = (), bootstrap_iters: int = 100_000) -> Values:
+def aggregate(
+    group: Group, *, task_folders: Sequence[str] = (), bootstrap_iters: int = 100_000
+) -> Values:
     """A task's value by its own aggregation, with the harness's standard error as `stderr`.
 
     Parameters:
@@ -73,7 +85,9 @@ def aggregate(group: Group, *, task_folders: Sequence[str] = (), bootstrap_iters
 
 
 @metric(name="lm_eval.groups", columns=_COLUMNS, version=1)
-def groups(group: Group, *, task_folders: Sequence[str] = (), bootstrap_iters: int = 100_000) -> list[Values]:
+def groups(
+    group: Group, *, task_folders: Sequence[str] = (), bootstrap_iters: int = 100_000
+) -> list[Values]:
     """The values of groups of tasks, pooled as they say, with the pooled standard error; nothing where there is none.
 
     Parameters:
@@ -104,7 +118,9 @@ def _of_group(group: Group, member: Member, tasks: dict[str, _Task]) -> Iterator
             value=value,
             fields=fields,
             interval=_interval(value, error, group.level),
-            items=np.concatenate([*(group.item[part.rows] for part in parts), _left_out(group, parts)]),
+            items=np.concatenate(
+                [*(group.item[part.rows] for part in parts), _left_out(group, parts)]
+            ),
             facets={"benchmark": member.name + (f" (modified: {changed})" if changed else "")},
         )
 

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline, Rest, without_secrets
+from assay.engine.experiment.imports.foreign import (
+    Foreign,
+    ForeignCase,
+    Headline,
+    Rest,
+    without_secrets,
+)
 from assay.errors import UserError
 from assay.formats.lm_eval.logs.files import Experiment, Part, experiments_at
 from assay.registry import reader
@@ -18,9 +24,30 @@ if TYPE_CHECKING:
 
 _LONGEST_NAME = 60
 _MOST_CONFIG = 1 << 16  # bytes of the tasks' definitions that a manifest keeps whole
-_SHORT_CONFIG = ("output_type", "num_fewshot", "repeats", "metric_list", "dataset_path", "dataset_name", "test_split")
-_TOLD = ("lm_eval_version", "git_hash", "transformers_version", "model_source", "system_instruction", "chat_template")
-_TOLD_TOO = ("fewshot_as_multiturn", "total_evaluation_time_seconds", "date", "pretty_env_info", "max_length")
+_SHORT_CONFIG = (
+    "output_type",
+    "num_fewshot",
+    "repeats",
+    "metric_list",
+    "dataset_path",
+    "dataset_name",
+    "test_split",
+)
+_TOLD = (
+    "lm_eval_version",
+    "git_hash",
+    "transformers_version",
+    "model_source",
+    "system_instruction",
+    "chat_template",
+)
+_TOLD_TOO = (
+    "fewshot_as_multiturn",
+    "total_evaluation_time_seconds",
+    "date",
+    "pretty_env_info",
+    "max_length",
+)
 _BY_TASK = ("versions", "n-shot", "higher_is_better", "n-samples", "task_hashes", "group_subtasks")
 
 
@@ -45,13 +72,19 @@ class Results:
     def source(self) -> dict[str, Any]:
         files = [part.file for part in self.experiment.parts.values()]
         files += [report.file for report in self.experiment.reports]
-        return {"format": "lm_eval", "files": [content_stamp(file.absolute()) for file in sorted(files)]}
+        return {
+            "format": "lm_eval",
+            "files": [content_stamp(file.absolute()) for file in sorted(files)],
+        }
 
     @property
     def facts(self) -> dict[str, Any]:
         """What the newest results file says of the model and the run, and each task's own of the task."""
         experiment = self.experiment
-        facts: dict[str, Any] = {"read_from": ["lm-evaluation-harness"], "agents": [experiment.model]}
+        facts: dict[str, Any] = {
+            "read_from": ["lm-evaluation-harness"],
+            "agents": [experiment.model],
+        }
         if experiment.reports:
             newest = experiment.reports[-1]
             told = {name: newest.content.get(name) for name in (*_TOLD, *_TOLD_TOO)}
@@ -69,8 +102,12 @@ class Results:
     @property
     def planned(self) -> int | None:
         """Documents that the results files count."""
-        sizes = [part.report.size(part.task) for part in self.experiment.parts.values() if part.report]
-        return sum(size or 0 for size in sizes) if len(sizes) == len(self.experiment.parts) else None
+        sizes = [
+            part.report.size(part.task) for part in self.experiment.parts.values() if part.report
+        ]
+        return (
+            sum(size or 0 for size in sizes) if len(sizes) == len(self.experiment.parts) else None
+        )
 
     @property
     def rejected(self) -> int:
@@ -100,7 +137,9 @@ class Results:
         changed: dict[str, Any] = {}
         if report is not None:
             limit = report.part("config").get("limit")
-            changed["limit"] = int(limit) if isinstance(limit, float) and limit.is_integer() else limit
+            changed["limit"] = (
+                int(limit) if isinstance(limit, float) and limit.is_integer() else limit
+            )
             changed["system_instruction"] = report.content.get("system_instruction")
             entry["num_fewshot"] = report.part("n-shot").get(part.task)
         date = report.content.get("date") if report else None
@@ -120,28 +159,44 @@ class Results:
         for task, samples in self._read.items():
             if samples.part.report is not None:
                 numbers = samples.part.report.numbers(task)
-                made += [samples.values.headline(*number, samples.task.benchmark) for number in numbers]
+                made += [
+                    samples.values.headline(*number, samples.task.benchmark) for number in numbers
+                ]
         values = {task: samples.values for task, samples in self._read.items()}
         newest = {group: report for report in self.experiment.reports for group in report.groups}
         for report in {id(report): report for report in newest.values()}.values():
-            again = [task for task, samples in self._read.items() if samples.part.report is not report]
+            again = [
+                task for task, samples in self._read.items() if samples.part.report is not report
+            ]
             made += group_headlines(report, values, again)
         return made
 
     def notes(self) -> list[str]:
-        notes = [f"{file.name} is damaged: what its results said is not there" for file in self._broken]
+        notes = [
+            f"{file.name} is damaged: what its results said is not there" for file in self._broken
+        ]
         lines = [place for samples in self._read.values() for place in samples.rejected]
         if lines:
-            notes.append(f"{len(lines):,} lines are not samples, or come twice, the first is {lines[0]}")
+            notes.append(
+                f"{len(lines):,} lines are not samples, or come twice, the first is {lines[0]}"
+            )
         if missing := self.experiment.without_samples():
             named = ", ".join(sorted(missing)[:5])
-            notes.append(f"the newest results of {len(missing):,} tasks have no samples and are left out: {named}")
+            notes.append(
+                f"the newest results of {len(missing):,} tasks have no samples and are left out: {named}"
+            )
         if older := self.experiment.older:
-            notes.append(f"{len(older):,} older samples files of the same tasks are left out: {older[0].name}")
+            notes.append(
+                f"{len(older):,} older samples files of the same tasks are left out: {older[0].name}"
+            )
         if alone := [part.task for part in self.experiment.parts.values() if part.report is None]:
-            notes.append(f"there is no results file for the samples of {', '.join(alone[:5])}: no number to check")
+            notes.append(
+                f"there is no results file for the samples of {', '.join(alone[:5])}: no number to check"
+            )
         if empty := sum(samples.empty for samples in self._read.values()):
-            notes.append(f"{empty:,} answers are empty: lm-eval keeps neither refusals nor why an answer ended")
+            notes.append(
+                f"{empty:,} answers are empty: lm-eval keeps neither refusals nor why an answer ended"
+            )
         unknown = {name for report in self.experiment.reports for name in report.unknown}
         if unknown:
             notes.append(
@@ -173,7 +228,11 @@ def _settings(config: dict[str, Any]) -> dict[str, Any]:
 
 def _configs(experiment: Experiment) -> dict[str, Any]:
     """The definitions as they were run; of very long ones what decides about numbers."""
-    configs = {part.task: part.report.config(part.task) for part in experiment.parts.values() if part.report}
+    configs = {
+        part.task: part.report.config(part.task)
+        for part in experiment.parts.values()
+        if part.report
+    }
     if len(msgspec.json.encode(configs)) <= _MOST_CONFIG:
         return configs
     return {

@@ -27,7 +27,9 @@ def described(definition: Definition) -> dict[str, str]:
         "data": f"{shown_name(definition)}, split {split}",
         **_source(definition, split),
         "scores": ", ".join(entries(definition)),
-        "filters": ", ".join(str(pipeline.get("name")) for pipeline in definition.filter_list or ()),
+        "filters": ", ".join(
+            str(pipeline.get("name")) for pipeline in definition.filter_list or ()
+        ),
         "version": str(definition.metadata.get("version", "")),
     }
     if definition.output_type == "generate_until":
@@ -41,7 +43,10 @@ def _source(definition: Definition, split: str) -> dict[str, str]:
     """How many documents there are, of which revision; or how to bring them."""
     try:
         data = load(definition)
-        counted = {"documents": f"{len(data.split(split)):,}", "revision": data.source.get("revision") or ""}
+        counted = {
+            "documents": f"{len(data.split(split)):,}",
+            "revision": data.source.get("revision") or "",
+        }
         return {**counted, "read from": data.source.get("origin") or ""}
     except AssayError as error:
         return {"documents": f"not on this machine: {error.what}", "to bring them": error.fix}
@@ -62,6 +67,8 @@ def _asked(document: Document) -> str:
         return document.error
     if first.rolling:
         return first.continuation or ""
-    choices = [request.continuation for request in document.requests if request.messages == first.messages]
+    choices = [
+        request.continuation for request in document.requests if request.messages == first.messages
+    ]
     shown = [f"  {choice!r}" for choice in choices if choice is not None]
     return "\n".join([plain(first.messages), *shown])

@@ -49,7 +49,9 @@ class Cases:
                     raise UserError(what, where=place, fix="keep one of them")
                 yield case
 
-    def verdicts(self, model: str, paths: Sequence[Path], *, answered: bool) -> Iterator[ForeignCase]:
+    def verdicts(
+        self, model: str, paths: Sequence[Path], *, answered: bool
+    ) -> Iterator[ForeignCase]:
         """The rows of verdicts; where no response file has a response, it comes from here. `answered`: there are such
         files."""
         tally = self.tallies.setdefault(model, Tally())
@@ -57,7 +59,9 @@ class Cases:
             for place, row in self._rows(path):
                 label = _label(path, row)
                 id = self._known_id(row)
-                response, _ = restored("mixeval", row, response_from(row, id, model, self._rest), place)
+                response, _ = restored(
+                    "mixeval", row, response_from(row, id, model, self._rest), place
+                )
                 evaluation, counted = evaluation_from(row, response, label)
                 if counted is not None:
                     tally.add(label, kind_of(row), str(row.get("benchmark_name") or ""), counted)
@@ -87,7 +91,9 @@ class Cases:
         address = id_hash(f"{model}\n{id}")
         if not self._answered.add(address):
             return None
-        response, evaluations = restored("mixeval", row, response_from(row, id, model, self._rest), place)
+        response, evaluations = restored(
+            "mixeval", row, response_from(row, id, model, self._rest), place
+        )
         if row.get("response") is None and evaluations is None and "outcome" not in row:
             self._note("null", id)
         if evaluations is not None:
@@ -120,4 +126,7 @@ def _label(path: Path, row: Row) -> str:
     """What a file's verdicts are called: the rule, or the judge that its name says."""
     if "eval_result" in row:
         return COMPATIBLE
-    return next((path.stem.removeprefix(start) for start in _JUDGED if path.stem.startswith(start)), path.stem)
+    return next(
+        (path.stem.removeprefix(start) for start in _JUDGED if path.stem.startswith(start)),
+        path.stem,
+    )

@@ -23,27 +23,83 @@ def _options(function: F) -> F:
     parsers = "rule, rule-compat, judge, or file.py:function"
     for option in reversed(
         (
-            click.option("--data", required=True, help="The data folder, a mixeval-<version> folder, or hf:NAME."),
+            click.option(
+                "--data",
+                required=True,
+                help="The data folder, a mixeval-<version> folder, or hf:NAME.",
+            ),
             click.option("--version", default="", help="The data's version, such as 2024-08-11."),
             click.option(
-                "--benchmark", "benchmarks", multiple=True, default=["mixeval"], help="mixeval or mixeval_hard; again."
+                "--benchmark",
+                "benchmarks",
+                multiple=True,
+                default=["mixeval"],
+                help="mixeval or mixeval_hard; again.",
             ),
             click.option("-o", "--output-dir", default="", help="Where everything goes."),
             click.option("--parser", default="", help=f"What reads the answers: {parsers}."),
             click.option("--free-form-parser", default="", help="For free-form answers alone."),
-            click.option("--multi-choice-parser", default="", help="For multiple-choice answers alone."),
-            click.option("--judge", default="", metavar="MODEL", help="The model that judges: type:name[@url]."),
-            click.option("--judge-prompts", default="", metavar="FILE", help="The original's judge_prompts.py."),
-            click.option("--base", is_flag=True, help="Base models: five examples come before each prompt."),
-            click.option("--five-shot", default="", metavar="FILE", help="The original's evaluation_prompts.py."),
-            click.option("--trim-base", is_flag=True, help="Cut off what a base model continued to ask itself."),
-            click.option("--corrections", default="", metavar="FILE", help="Entries to leave out or to correct."),
-            click.option("-j", "--max-concurrency", type=click.IntRange(min=1), help="Calls in flight, per model."),
-            click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a dotted key."),
-            click.option("--force", is_flag=True, help="Replace score and verdict files that Assay did not write."),
+            click.option(
+                "--multi-choice-parser", default="", help="For multiple-choice answers alone."
+            ),
+            click.option(
+                "--judge",
+                default="",
+                metavar="MODEL",
+                help="The model that judges: type:name[@url].",
+            ),
+            click.option(
+                "--judge-prompts",
+                default="",
+                metavar="FILE",
+                help="The original's judge_prompts.py.",
+            ),
+            click.option(
+                "--base", is_flag=True, help="Base models: five examples come before each prompt."
+            ),
+            click.option(
+                "--five-shot",
+                default="",
+                metavar="FILE",
+                help="The original's evaluation_prompts.py.",
+            ),
+            click.option(
+                "--trim-base",
+                is_flag=True,
+                help="Cut off what a base model continued to ask itself.",
+            ),
+            click.option(
+                "--corrections",
+                default="",
+                metavar="FILE",
+                help="Entries to leave out or to correct.",
+            ),
+            click.option(
+                "-j",
+                "--max-concurrency",
+                type=click.IntRange(min=1),
+                help="Calls in flight, per model.",
+            ),
+            click.option(
+                "--set",
+                "settings",
+                multiple=True,
+                metavar="KEY=VALUE",
+                help="Override a dotted key.",
+            ),
+            click.option(
+                "--force",
+                is_flag=True,
+                help="Replace score and verdict files that Assay did not write.",
+            ),
             click.option("--retry-errors", is_flag=True, help="Try what failed again."),
             trust_option,
-            click.option("--json", "as_json", is_flag=True, help="Events as JSON lines; the last line is the result."),
+            click.option(
+                "--json",
+                "as_json",
+                is_flag=True,
+                help="Events as JSON lines; the last line is the result.",
+            ),
             click.option("--no-progress", is_flag=True, help="No progress display."),
             click.option("--debug", is_flag=True, help="Show tracebacks."),
         )
@@ -54,10 +110,20 @@ def _options(function: F) -> F:
 
 @command.command("run", cls=Command)
 @_options
-@click.option("-m", "--model", "models", multiple=True, metavar="MODEL", help="type:name[@url], or file.py:function.")
+@click.option(
+    "-m",
+    "--model",
+    "models",
+    multiple=True,
+    metavar="MODEL",
+    help="type:name[@url], or file.py:function.",
+)
 @click.option("--limit", type=click.IntRange(min=0), help="Only the first N entries.")
 @click.option(
-    "--layout", type=click.Choice(["lines", "array"]), default="lines", help="Response files: lines, or one list."
+    "--layout",
+    type=click.Choice(["lines", "array"]),
+    default="lines",
+    help="Response files: lines, or one list.",
 )
 def run(**options: Any) -> None:
     """Run models on the entries, write their response files, and score them.
@@ -99,7 +165,13 @@ def _show(options: dict[str, Any], make: Callable[[Any], Any]) -> None:
 
         from assay.reports.progress import emit
 
-        emit({"event": "result", "ok": not result.problems and not result.failed, **msgspec.to_builtins(result)})
+        emit(
+            {
+                "event": "result",
+                "ok": not result.problems and not result.failed,
+                **msgspec.to_builtins(result),
+            }
+        )
     else:
         _show_tables(result, notes=no_progress)
     if result.problems or result.failed:
@@ -115,7 +187,11 @@ def _show_tables(result: Any, notes: bool) -> None:
         click.echo(f"note: {plain(note)}", err=True)
     for scored in result.scored:
         if scored.scores:
-            print_sheet(scores_view(f"{scored.benchmark} {scored.version}", scored.scores, level=scored.level))
+            print_sheet(
+                scores_view(
+                    f"{scored.benchmark} {scored.version}", scored.scores, level=scored.level
+                )
+            )
     for line in result.errors:
         click.echo(f"errors: {plain(line)}")
     for problem in result.problems:

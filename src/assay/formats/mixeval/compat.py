@@ -46,7 +46,11 @@ def choose(response: str, options: Sequence[str]) -> str | None:
     if len(response.split()) <= 5:
         return None
     text = response.lower()
-    places = [(place, number) for number, option in enumerate(options) if (place := text.find(option.lower())) >= 0]
+    places = [
+        (place, number)
+        for number, option in enumerate(options)
+        if (place := text.find(option.lower())) >= 0
+    ]
     return letters(len(options))[min(places)[1]] if places else None
 
 
@@ -78,7 +82,9 @@ def predictions(response: str) -> list[str | float]:
     whole = response.strip().strip(".").lower()
     tails = _tails(whole) or [whole]
     numeric = [tail for tail in tails if _DIGIT.search(tail)]
-    numbers = [number for tail in numeric for pattern in _NUMBERS for number in pattern.findall(tail)]
+    numbers = [
+        number for tail in numeric for pattern in _NUMBERS for number in pattern.findall(tail)
+    ]
     return list(dict.fromkeys(value for text in (*tails, *numbers) for value in _normalised(text)))
 
 
@@ -108,8 +114,10 @@ def _normalised(text: str) -> list[str | float]:
 
 # ---- base models
 
-_MEANINGFUL = re.compile(  # a Latin, Greek, Cyrillic, Glagolitic, Hangul or Chinese letter, or a digit
-    "[0-9A-Za-z\u00c0-\u024f\u0370-\u052f\u2c00-\u2c5f\ua640-\ua69f\uac00-\ud7af\u4e00-\u9fff]"
+_MEANINGFUL = (
+    re.compile(  # a Latin, Greek, Cyrillic, Glagolitic, Hangul or Chinese letter, or a digit
+        "[0-9A-Za-z\u00c0-\u024f\u0370-\u052f\u2c00-\u2c5f\ua640-\ua69f\uac00-\ud7af\u4e00-\u9fff]"
+    )
 )
 
 
@@ -129,7 +137,9 @@ _OPTION = (re.compile(r"\[\[([A-Z])\]\]"), re.compile(r"\[([A-Z])\]"))
 def judged_score(text: str) -> float | None:
     """The score from 0 to 1 in a judge's text; None where there is none, or one outside of that."""
     found = _first(_SCORE, text)
-    if found is None or re.fullmatch(r"0+[1-9]\d*", found):  # such as 01, on which the original stops
+    if found is None or re.fullmatch(
+        r"0+[1-9]\d*", found
+    ):  # such as 01, on which the original stops
         return None
     return score if 0 <= (score := float(found)) <= 1 else None
 

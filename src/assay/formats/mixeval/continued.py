@@ -50,13 +50,18 @@ class Continued(Tasks):
         """Store what the files of a model answer, and the run does not."""
         ours = Written(self.folder_of(task.model_name))
         names = {
-            kind: file_name(safe_name(task.model_name), kind, self.benchmark) for kind in (FREE_FORM, MULTIPLE_CHOICE)
+            kind: file_name(safe_name(task.model_name), kind, self.benchmark)
+            for kind in (FREE_FORM, MULTIPLE_CHOICE)
         }
         begun = {kind: lines for kind, name in names.items() if (lines := ours.begun(name))}
         if not begun:
             return
         if not experiment.config.resume:
-            raise UserError("another tool's responses are continued", where=str(ours.folder), fix="use resume: true")
+            raise UserError(
+                "another tool's responses are continued",
+                where=str(ours.folder),
+                fix="use resume: true",
+            )
         files = {kind: ours.folder / names[kind] for kind in begun}
         imported = Import(ModelFiles(model=task.model_name, files=files, lines=begun), items)
         answers = {row.item_id: row.response for row in imported.responses() if row.outcome == "ok"}
@@ -78,7 +83,9 @@ class Continued(Tasks):
                 added += 1
         if added:
             log.sync()
-            experiment.progress.note(f"{task.model_name}: {added:,} responses of {ours.folder} are continued")
+            experiment.progress.note(
+                f"{task.model_name}: {added:,} responses of {ours.folder} are continued"
+            )
 
     def _check(self, imported: Import, model: str, folder: Path) -> None:
         said = imported.problems()
@@ -89,7 +96,9 @@ class Continued(Tasks):
                 fix="choose another folder with -o, or the version that was answered with --version",
             )
         self.problems += [
-            f"{model} on {self.benchmark}: {text}" for what, text in said.items() if what not in (*HARMLESS, "null")
+            f"{model} on {self.benchmark}: {text}"
+            for what, text in said.items()
+            if what not in (*HARMLESS, "null")
         ]
 
 

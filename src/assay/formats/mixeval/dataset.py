@@ -50,15 +50,21 @@ def data_files(data: str, version: str, benchmark: str) -> dict[str, Path]:
     folder = BENCHMARKS[benchmark_name(benchmark)]
     base = Path(data).expanduser()
     if not base.is_dir():
-        raise UserError(f"there is no folder {data!r}", fix="name the folder that holds mixeval-<version>")
+        raise UserError(
+            f"there is no folder {data!r}", fix="name the folder that holds mixeval-<version>"
+        )
     tried = [base / f"mixeval-{version}" / folder, base / folder, base]
     if version and base.name.startswith("mixeval-2") and base.name != f"mixeval-{version}":
-        raise UserError(f"{data!r} holds another version than {version}", fix=f"use --version {base.name[8:]}")
+        raise UserError(
+            f"{data!r} holds another version than {version}", fix=f"use --version {base.name[8:]}"
+        )
     for place in tried:
         found = {kind: place / f"{kind}.json" for kind in KINDS}
         if all(path.is_file() for path in found.values()):
             return found
-    versions = sorted(path.name.removeprefix("mixeval-") for path in base.glob("mixeval-*") if path.is_dir())
+    versions = sorted(
+        path.name.removeprefix("mixeval-") for path in base.glob("mixeval-*") if path.is_dir()
+    )
     hint = nearest(version, versions) if versions else f"looked for {tried[0] / 'free-form.json'}"
     raise UserError(f"there is no {benchmark} of version {version!r}", where=data, fix=hint)
 
@@ -71,7 +77,9 @@ def entries(data: str, version: str, benchmark: str) -> Generator[Placed]:
     if data.startswith("hf:"):
         both = [_from_hub(data.removeprefix("hf:"), kind, version, benchmark) for kind in KINDS]
     else:
-        both = [_from_file(path, kind) for kind, path in data_files(data, version, benchmark).items()]
+        both = [
+            _from_file(path, kind) for kind, path in data_files(data, version, benchmark).items()
+        ]
     try:
         yield from (entry for pair in zip_longest(*both) for entry in pair if entry is not None)
     finally:  # an error in one file leaves the other open
@@ -88,7 +96,9 @@ def _from_file(path: Path, kind: str) -> Generator[Placed]:
                 if not key and value == {}:  # the whole file: there is no entry of this kind
                     continue
                 if not isinstance(value, dict):
-                    raise UserError(f"an entry must be an object, found {type(value).__name__}", where=place)
+                    raise UserError(
+                        f"an entry must be an object, found {type(value).__name__}", where=place
+                    )
                 given = key or value.get("id")
                 yield place, kind, str(number if given is None else given), value
         except BrokenJson as error:
@@ -98,7 +108,11 @@ def _from_file(path: Path, kind: str) -> Generator[Placed]:
 def _on_hub(kind: str, version: str, benchmark: str) -> dict[str, str]:
     """Where a kind's entries are in the dataset. The hub has no versions of the data, only revisions of its own."""
     revision = "" if _DATE.fullmatch(version) else version
-    return {"subset": _HUB[benchmark_name(benchmark)], "split": kind.replace("-", "_"), "revision": revision}
+    return {
+        "subset": _HUB[benchmark_name(benchmark)],
+        "split": kind.replace("-", "_"),
+        "revision": revision,
+    }
 
 
 def _from_hub(name: str, kind: str, version: str, benchmark: str) -> Generator[Placed]:
@@ -148,25 +162,39 @@ def mixeval(
                     break
                 continue
             prefix = prefixes[PREFIXES[kind]] if prefixes else ""
-            yield place, item_row(entry, kind, id, benchmark=benchmark_name(benchmark), prefix=prefix)
+            yield (
+                place,
+                item_row(entry, kind, id, benchmark=benchmark_name(benchmark), prefix=prefix),
+            )
     if problems:
         raise ConfigError(problems, source="MixEval's data")
     if corrected:
         unknown = sorted(corrected)[0]
-        raise UserError(f"a correction is for {unknown!r}, which is not an entry", where=corrections)
+        raise UserError(
+            f"a correction is for {unknown!r}, which is not an entry", where=corrections
+        )
 
 
-def stamp(name: str, *, version: str = "", benchmark: str = "mixeval", **params: Any) -> dict[str, Any]:
+def stamp(
+    name: str, *, version: str = "", benchmark: str = "mixeval", **params: Any
+) -> dict[str, Any]:
     """What tells that the files are still those that were read."""
     if name.startswith("hf:"):
         of_rows = vars(dataset.get("hf"))["__assay__"]["stamp"]
-        return {"hub": [of_rows(name.removeprefix("hf:"), **_on_hub(kind, version, benchmark)) for kind in KINDS]}
+        return {
+            "hub": [
+                of_rows(name.removeprefix("hf:"), **_on_hub(kind, version, benchmark))
+                for kind in KINDS
+            ]
+        }
     files = [*data_files(name, version, benchmark).values()]
     files += [Path(params[key]) for key in ("five_shot", "corrections") if params.get(key)]
     return {"files": [file_stamp(path) for path in files if path.exists()]}
 
 
-def item_row(entry: Entry, kind: str, id: str, *, benchmark: str, prefix: str = "") -> dict[str, Any]:
+def item_row(
+    entry: Entry, kind: str, id: str, *, benchmark: str, prefix: str = ""
+) -> dict[str, Any]:
     """The row of an entry: every key of it is in `data`, but for the target, which is the ground truth."""
     shown = {key: value for key, value in entry.items() if key not in ("target", "id")}
     return {
@@ -195,7 +223,9 @@ def read_target(target: Any, kind: str) -> Any:
     if isinstance(target, str):
         target = [target]
     if kind == MULTIPLE_CHOICE and isinstance(target, list):
-        return [int(one) if isinstance(one, str) and one.strip().isdecimal() else one for one in target]
+        return [
+            int(one) if isinstance(one, str) and one.strip().isdecimal() else one for one in target
+        ]
     return target
 
 
@@ -243,12 +273,18 @@ def read_corrections(path: str) -> dict[str, Entry | None]:
             for key, row in json_entries(file)[1]:
                 id = str(key or (row.get("id") if isinstance(row, dict) else ""))
                 if not isinstance(row, dict) or id.partition("/")[0] not in KINDS:
-                    raise UserError(f"a correction needs an id such as free-form/12, found {id!r}", where=path)
+                    raise UserError(
+                        f"a correction needs an id such as free-form/12, found {id!r}", where=path
+                    )
                 changed = {
-                    key: value for key, value in row.items() if key in ("target", "options", "prompt", "context")
+                    key: value
+                    for key, value in row.items()
+                    if key in ("target", "options", "prompt", "context")
                 }
                 if not row.get("exclude") and not changed:
-                    raise UserError(f"the correction of {id!r} changes nothing", where=path, fix="add `target`")
+                    raise UserError(
+                        f"the correction of {id!r} changes nothing", where=path, fix="add `target`"
+                    )
                 found[id] = None if row.get("exclude") else changed
     except OSError as error:
         raise UserError(f"the corrections cannot be read: {error.strerror}", where=path) from None

@@ -22,7 +22,10 @@ from assay.errors import UserError
 from assay.interfaces import Message
 
 FREE_FORM, MULTIPLE_CHOICE = "free-form", "multiple-choice"
-PREFIXES = {FREE_FORM: "FIVE_SHOT_PREFIX_FREEFORM", MULTIPLE_CHOICE: "FIVE_SHOT_PREFIX_MULTIPLECHOICE"}
+PREFIXES = {
+    FREE_FORM: "FIVE_SHOT_PREFIX_FREEFORM",
+    MULTIPLE_CHOICE: "FIVE_SHOT_PREFIX_MULTIPLECHOICE",
+}
 HASHES = {
     "FIVE_SHOT_PREFIX_FREEFORM": "19b0b95363b1430047d3b468f38370ce31b94606ca0d270fec88fb3a18d7aca3",
     "FIVE_SHOT_PREFIX_MULTIPLECHOICE": "5bea09299e5e8f70e60a243bbc06d1501a2aa212354c2030f9557058033006e1",
@@ -37,7 +40,9 @@ def construct_prompt_freeform(entry: Mapping[str, Any]) -> str:
     if name == "QuAc":
         raise NotImplementedError("MixEval has no prompt for QuAc")
     how = (
-        "Answer the question. \nLet's think step by step." if name in _STEP_BY_STEP else "Answer the question shortly."
+        "Answer the question. \nLet's think step by step."
+        if name in _STEP_BY_STEP
+        else "Answer the question shortly."
     )
     return f"Question: {_context(entry)}{entry['prompt']}\n{how}"
 
@@ -55,7 +60,9 @@ def options_block(options: list[Any]) -> str:
 
 def _context(entry: Mapping[str, Any]) -> str:
     context = str(entry.get("context"))
-    present = "context" in entry and context.lower() not in ("none", "null") and context.replace(" ", "")
+    present = (
+        "context" in entry and context.lower() not in ("none", "null") and context.replace(" ", "")
+    )
     return f"{context}\n" if present else ""
 
 
@@ -72,10 +79,16 @@ def five_shot_prefixes(file: str | Path | None = None) -> dict[str, str]:
         )
     path = Path(found)
     source = _read(path, "five examples")
-    texts = _of_json(source) if path.suffix == ".json" else _literals(_parsed(source, path, "file is"))
+    texts = (
+        _of_json(source) if path.suffix == ".json" else _literals(_parsed(source, path, "file is"))
+    )
     for name, expected in HASHES.items():
         if name not in texts:
-            raise UserError(f"the file has no {name}", where=str(path), fix="use the original's evaluation_prompts.py")
+            raise UserError(
+                f"the file has no {name}",
+                where=str(path),
+                fix="use the original's evaluation_prompts.py",
+            )
         hashed = sha256(texts[name].encode()).hexdigest()
         if hashed != expected:
             raise UserError(
@@ -99,15 +112,27 @@ def _of_json(text: str) -> dict[str, str]:
         found = json.loads(text)
     except ValueError:
         return {}
-    return {name: value for name, value in found.items() if isinstance(value, str)} if isinstance(found, dict) else {}
+    return (
+        {name: value for name, value in found.items() if isinstance(value, str)}
+        if isinstance(found, dict)
+        else {}
+    )
 
 
 def _literals(tree: ast.Module) -> dict[str, str]:
     """The texts that a Python file assigns to names."""
     found: dict[str, str] = {}
     for node in tree.body:
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            found |= {target.id: node.value.value for target in node.targets if isinstance(target, ast.Name)}
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
+            found |= {
+                target.id: node.value.value
+                for target in node.targets
+                if isinstance(target, ast.Name)
+            }
     return found
 
 
@@ -160,7 +185,9 @@ _FIELD = re.compile(r"\{(\w+)\}")
 def original_prompts(file: str | Path) -> dict[str, str]:
     """The user's copy of both texts, by kind, with their places as `{P}`, `{G}`, `{O}` and `{R}`."""
     path = Path(file).expanduser()
-    texts = list((_in_json if path.suffix == ".json" else _in_python)(_read(path, "judge prompts"), path))
+    texts = list(
+        (_in_json if path.suffix == ".json" else _in_python)(_read(path, "judge prompts"), path)
+    )
     found: dict[str, str] = {}
     for kind, original in ORIGINALS.items():
         for text in texts:
@@ -184,7 +211,10 @@ def is_original(text: str, kind: str) -> bool:
 def original_messages(text: str, kind: str, **values: str) -> list[Message]:
     """The two messages of the protocol, with `P`, `G` or `O`, and `R` in their places."""
     filled = _FIELD.sub(lambda place: values.get(place[1], place[0]), text)
-    return [{"role": "system", "content": ORIGINALS[kind].system}, {"role": "user", "content": filled}]
+    return [
+        {"role": "system", "content": ORIGINALS[kind].system},
+        {"role": "user", "content": filled},
+    ]
 
 
 def _with_places(text: str, places: str) -> str:

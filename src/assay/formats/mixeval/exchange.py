@@ -41,7 +41,11 @@ def entry_of(item: Item, benchmark: str) -> tuple[str, Row]:
     MixEval can score it."""
     data = cast("Row", item.data) if isinstance(item.data, dict) else {}
     options = data.get("options")
-    target = _number(item.ground_truth, len(cast("list[Any]", options))) if isinstance(options, list) else None
+    target = (
+        _number(item.ground_truth, len(cast("list[Any]", options)))
+        if isinstance(options, list)
+        else None
+    )
     kind = FREE_FORM if target is None else MULTIPLE_CHOICE
     context = data.get("context")
     name = item.metadata.get("benchmark_name") or data.get("benchmark_name")
@@ -51,7 +55,9 @@ def entry_of(item: Item, benchmark: str) -> tuple[str, Row]:
         "prompt": question(variables(item)),
     }
     if target is not None:
-        entry["options"] = [option if isinstance(option, str) else json.dumps(option) for option in options or ()]
+        entry["options"] = [
+            option if isinstance(option, str) else json.dumps(option) for option in options or ()
+        ]
     entry["target"] = _texts(item) if target is None else [target]
     entry["benchmark_name"] = name if isinstance(name, str) else benchmark
     return kind, entry
@@ -106,7 +112,11 @@ def item_from(row: Row, benchmark: str, *, whole: bool = False) -> Row:
     if isinstance(own, dict):
         return {**cast("Row", own), "id": id_of(row)}
     kind = kind_of(row)
-    fields = [name for name in row if name not in (KEPT, OWN_ID)] if whole else [name for name in _ENTRY if name in row]
+    fields = (
+        [name for name in row if name not in (KEPT, OWN_ID)]
+        if whole
+        else [name for name in _ENTRY if name in row]
+    )
     entry = {name: row[name] for name in fields}
     entry["target"] = read_target(entry.get("target"), kind)
     if not isinstance(entry.get("prompt"), str):
@@ -116,7 +126,11 @@ def item_from(row: Row, benchmark: str, *, whole: bool = False) -> Row:
         made = item_row(entry, kind, "", benchmark=benchmark)
     except (NotImplementedError, TypeError):  # the protocol has no prompt for it
         shown = {name: value for name, value in entry.items() if name not in ("target", "id")}
-        metadata = {"benchmark_name": entry["benchmark_name"], "problem_type": kind, "benchmark": benchmark}
+        metadata = {
+            "benchmark_name": entry["benchmark_name"],
+            "problem_type": kind,
+            "benchmark": benchmark,
+        }
         made = {
             "data": shown,
             "ground_truth": entry["target"],

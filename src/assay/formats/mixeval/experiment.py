@@ -33,7 +33,14 @@ from assay.formats.mixeval.files import (
 )
 from assay.formats.mixeval.finding import ModelFiles, find_responses
 from assay.formats.mixeval.metric import OVERALL, ModelScores
-from assay.formats.mixeval.plans import Options, Parsers, benchmarks_of, config_of, earlier_models, version_of
+from assay.formats.mixeval.plans import (
+    Options,
+    Parsers,
+    benchmarks_of,
+    config_of,
+    earlier_models,
+    version_of,
+)
 from assay.formats.mixeval.responses import HARMLESS, Import
 from assay.formats.mixeval.written import Written
 from assay.records import MetricRow
@@ -108,7 +115,9 @@ class MixEvalRun(_Flow):
 
     def __init__(self, options: Options) -> None:
         if not options.models:
-            raise UserError("which model runs?", fix="name it with -m, such as -m demo:small or -m NAME@URL")
+            raise UserError(
+                "which model runs?", fix="name it with -m, such as -m demo:small or -m NAME@URL"
+            )
         super().__init__(options, "mixeval_responses")
 
     async def run(self, stop: Stop | None = None) -> Result:
@@ -121,7 +130,9 @@ class MixEvalRun(_Flow):
         folder = self.root / benchmark / safe_name(self.version)
         config, parsers = config_of(self.options, benchmark, self.version, folder, "run")
         chosen = [model.name for model in config.models if not model.helper]
-        config = msgspec.structs.replace(config, models=[*config.models, *earlier_models(folder, config)])
+        config = msgspec.structs.replace(
+            config, models=[*config.models, *earlier_models(folder, config)]
+        )
         for model in (model.name for model in config.models if not model.helper):
             written = self._written(model, benchmark)
             self._refuse_others(written, parsers, experiment=False)
@@ -131,7 +142,9 @@ class MixEvalRun(_Flow):
         result = await experiment.run(stop)
         told.problems += responses.problems
         errors = _errors(result, told, benchmark)
-        scored = await asyncio.to_thread(self._write, experiment, result.metrics, benchmark, parsers, errors)
+        scored = await asyncio.to_thread(
+            self._write, experiment, result.metrics, benchmark, parsers, errors
+        )
         told.failed += _without_scores(scored.scores, benchmark)
         return scored
 
@@ -151,7 +164,9 @@ class MixEvalRun(_Flow):
             _write_model(joined, model, written, parsers, scores, self.options)
             folders.append(str(written.folder))
         level = experiment.config.ci_level
-        return Scored(benchmark=benchmark, version=self.version, level=level, scores=scores, folders=folders)
+        return Scored(
+            benchmark=benchmark, version=self.version, level=level, scores=scores, folders=folders
+        )
 
     def _written(self, model: str, benchmark: str) -> Written:
         return Written(self.root / safe_name(model) / benchmark / safe_name(self.version))
@@ -171,7 +186,9 @@ class MixEvalScore(_Flow):
         for benchmark in self.benchmarks:
             scored = Scored(benchmark=benchmark, version=self.version)
             refused: list[tuple[str, UserError]] = []
-            for files in find_responses(self.paths, benchmark, self.version, judged=self.options.judged):
+            for files in find_responses(
+                self.paths, benchmark, self.version, judged=self.options.judged
+            ):
                 try:
                     await self._model(files, benchmark, scored, result, stop)
                 except UserError as error:
@@ -182,7 +199,9 @@ class MixEvalScore(_Flow):
             result.scored.append(scored)
         return result
 
-    async def _model(self, files: ModelFiles, benchmark: str, scored: Scored, told: Result, stop: Stop | None) -> None:
+    async def _model(
+        self, files: ModelFiles, benchmark: str, scored: Scored, told: Result, stop: Stop | None
+    ) -> None:
         folder = self.root / safe_name(files.model) / benchmark / safe_name(self.version)
         folder = folder / "judged" if self.options.judged else folder
         config, parsers = config_of(self.options, benchmark, self.version, folder, "evaluate")
@@ -191,11 +210,17 @@ class MixEvalScore(_Flow):
         experiment = self._experiment(config, mode="evaluation")
         _share_items(self._first.setdefault(benchmark, experiment), experiment)
         for what, said in (await asyncio.to_thread(_import, experiment, files)).items():
-            (self.progress.notes if what in HARMLESS else told.problems).append(f"{files.model} on {benchmark}: {said}")
+            (self.progress.notes if what in HARMLESS else told.problems).append(
+                f"{files.model} on {benchmark}: {said}"
+            )
         result = await experiment.run(stop)
         errors = _errors(result, told, f"{files.model} on {benchmark}")
-        joined, scores = await asyncio.to_thread(_scores, experiment, result.metrics, parsers, errors, file_order=True)
-        await asyncio.to_thread(_write_model, joined, files.model, written, parsers, scores, self.options)
+        joined, scores = await asyncio.to_thread(
+            _scores, experiment, result.metrics, parsers, errors, file_order=True
+        )
+        await asyncio.to_thread(
+            _write_model, joined, files.model, written, parsers, scores, self.options
+        )
         told.failed += _without_scores(scores, benchmark)
         scored.level = experiment.config.ci_level
         scored.scores += scores
@@ -232,13 +257,20 @@ def _import(experiment: Experiment, files: ModelFiles) -> dict[str, str]:
 
 
 def _scores(
-    experiment: Experiment, metrics: Sequence[MetricRow], parsers: Parsers, errors: Sequence[str], *, file_order: bool
+    experiment: Experiment,
+    metrics: Sequence[MetricRow],
+    parsers: Parsers,
+    errors: Sequence[str],
+    *,
+    file_order: bool,
 ) -> tuple[Joined, list[ModelScores]]:
     """The scores of all models of an experiment. `file_order`: their responses are in an order of their own."""
     store, id = experiment.store, experiment.id
     joined = Joined(store, id, file_order=file_order)
     dataset = store.manifest("dataset", id)
-    scores = scores_of(metrics, parsers.shown, joined, dataset.counts.get("items", 0) if dataset else 0)
+    scores = scores_of(
+        metrics, parsers.shown, joined, dataset.counts.get("items", 0) if dataset else 0
+    )
     for score in scores:
         score.errors = list(errors) if score.cells[OVERALL].errored else []
     return joined, scores
@@ -248,7 +280,9 @@ def _errors(result: ExperimentResult, told: Result, where: str) -> list[str]:
     """Why rows of an experiment failed; what its responses lack was told when they were read."""
     lines: list[str] = []
     for failures in result.failures:
-        failures.reasons = [reason for reason in failures.reasons if not reason.error.startswith(UNANSWERED)]
+        failures.reasons = [
+            reason for reason in failures.reasons if not reason.error.startswith(UNANSWERED)
+        ]
         lines += failures.lines()
     told.errors += [f"{where}: {line}" for line in lines]
     told.failed += [f"{name} on {where}" for name in result.failed]
@@ -257,12 +291,21 @@ def _errors(result: ExperimentResult, told: Result, where: str) -> list[str]:
 
 def _without_scores(scores: Sequence[ModelScores], benchmark: str) -> list[str]:
     """The models of which a parser or judge has no verdict at all, because every row failed."""
-    failed = [score for score in scores if score.cells[OVERALL].errored and not score.cells[OVERALL].entries]
+    failed = [
+        score
+        for score in scores
+        if score.cells[OVERALL].errored and not score.cells[OVERALL].entries
+    ]
     return [f"{score.label} of {score.model} on {benchmark}" for score in failed]
 
 
 def _write_model(
-    joined: Joined, model: str, written: Written, parsers: Parsers, scores: Sequence[ModelScores], options: Options
+    joined: Joined,
+    model: str,
+    written: Written,
+    parsers: Parsers,
+    scores: Sequence[ModelScores],
+    options: Options,
 ) -> None:
     if not options.judged:
         write_verdicts(joined, model, written, parsers, trim_base=options.trim_base)

@@ -73,7 +73,10 @@ class Joined:
     @cached_property
     def _entries(self) -> dict[str, tuple[int, str]]:
         """The place and the benchmark of each entry, in the order of the data."""
-        return {row.id: (position, row.metadata.benchmark_name) for position, row in read_rows(self.items, _Entry)}
+        return {
+            row.id: (position, row.metadata.benchmark_name)
+            for position, row in read_rows(self.items, _Entry)
+        }
 
     @cached_property
     def _responses(self) -> dict[str, Places]:
@@ -93,25 +96,38 @@ class Joined:
 
     def missing(self, model: str, scorers: tuple[str, str]) -> Counter[str]:
         """How many entries of each benchmark have no verdict by the scorer of their kind."""
-        verdicts = dict(zip(_SHORT, (self._verdicts.get((model, scorer), {}) for scorer in scorers), strict=True))
+        verdicts = dict(
+            zip(
+                _SHORT, (self._verdicts.get((model, scorer), {}) for scorer in scorers), strict=True
+            )
+        )
         entries = self._entries.items()
-        return Counter(benchmark for id, (_, benchmark) in entries if id not in verdicts[id.partition("/")[0]])
+        return Counter(
+            benchmark for id, (_, benchmark) in entries if id not in verdicts[id.partition("/")[0]]
+        )
 
     def response_rows(self, model: str, kind: str) -> Iterator[dict[str, Any]]:
         """Every key of the entry, then `formated_input`, `id` and `response`. Errors have no response and no row."""
         return (row for row, _ in self._rows(model, kind, None))
 
-    def verdict_rows(self, model: str, kind: str, scorer: str, *, trim_base: bool = False) -> Iterator[dict[str, Any]]:
+    def verdict_rows(
+        self, model: str, kind: str, scorer: str, *, trim_base: bool = False
+    ) -> Iterator[dict[str, Any]]:
         """The same rows with the verdict of a parser or a judge, in the original's keys."""
         guesses = compat.Guesses()
         for row, verdict in self._rows(model, kind, self._verdicts.get((model, scorer))):
             if verdict is not None:
                 yield {**row, **_said(row, verdict, kind, scorer, guesses, trim_base)}
 
-    def _rows(self, model: str, kind: str, verdicts: Places | None) -> Iterator[tuple[dict[str, Any], _Verdict | None]]:
+    def _rows(
+        self, model: str, kind: str, verdicts: Places | None
+    ) -> Iterator[tuple[dict[str, Any], _Verdict | None]]:
         """(row, verdict) in the order of the model's file, or of the data where the file is ours; values that need no
         look stay the JSON that they are."""
-        decode_item, decode = msgspec.json.Decoder(_Item).decode, msgspec.json.Decoder(_Answer).decode
+        decode_item, decode = (
+            msgspec.json.Decoder(_Item).decode,
+            msgspec.json.Decoder(_Answer).decode,
+        )
         decode_verdict = msgspec.json.Decoder(_Verdict).decode
         entries, answers = self._entries, self._responses.get(model, {})
         for id in answers if self._file_order else entries:
@@ -121,7 +137,9 @@ class Joined:
             if answer.outcome == "errored":
                 continue
             item = decode_item(self.items.read(entries[id][0]))
-            row: dict[str, Any] = {key: value for key, value in item.data.items() if key != "formated_input"}
+            row: dict[str, Any] = {
+                key: value for key, value in item.data.items() if key != "formated_input"
+            }
             row["target"] = item.ground_truth
             row["formated_input"] = item.data["formated_input"]
             row["id"] = item.id.partition("/")[2]
@@ -140,19 +158,38 @@ def _places(log: Log) -> dict[tuple[str, str], Places]:
 
 
 def _said(
-    row: dict[str, Any], verdict: _Verdict, kind: str, scorer: str, guesses: compat.Guesses, trim_base: bool
+    row: dict[str, Any],
+    verdict: _Verdict,
+    kind: str,
+    scorer: str,
+    guesses: compat.Guesses,
+    trim_base: bool,
 ) -> dict[str, Any]:
     details = verdict.detailed_results
-    failed = {} if verdict.outcome == "scored" else {"outcome": verdict.outcome, "error": verdict.error}
+    failed = (
+        {} if verdict.outcome == "scored" else {"outcome": verdict.outcome, "error": verdict.error}
+    )
     if scorer != COMPATIBLE:
-        found = {"judge_score": verdict.score} if kind == FREE_FORM else {"judge_option": details.get("verdict")}
+        found = (
+            {"judge_score": verdict.score}
+            if kind == FREE_FORM
+            else {"judge_option": details.get("verdict")}
+        )
         return {"judge_response": details.get("raw", ""), **found, **failed}
     if kind == FREE_FORM:
         text = _value(row["response"])
         text = compat.trimmed(text, multiple_choice=False) if trim_base else text
-        return {"parsed_result": compat.predictions(text), "eval_result": bool(verdict.passed), **failed}
+        return {
+            "parsed_result": compat.predictions(text),
+            "eval_result": bool(verdict.passed),
+            **failed,
+        }
     if verdict.outcome != "unparsed":
-        return {"parsed_result": details.get("parsed"), "eval_result": bool(verdict.passed), **failed}
+        return {
+            "parsed_result": details.get("parsed"),
+            "eval_result": bool(verdict.passed),
+            **failed,
+        }
     count = len(_value(row["options"]))
     letter = guesses.draw(count)
     right = letter == compat.letters(count)[_value(row["target"])[0]]
@@ -170,7 +207,11 @@ def scores_of(
     rows: Iterable[MetricRow], shown: Mapping[str, tuple[str, str]], joined: Joined, entries: int
 ) -> list[ModelScores]:
     """The scores that metric rows hold, by model, in the order of the parsers; `entries` is how many the data have."""
-    found = {(str(row["model_name"]), str(row["label"])): row for row in rows if row["metric_type"] == SCORE}
+    found = {
+        (str(row["model_name"]), str(row["label"])): row
+        for row in rows
+        if row["metric_type"] == SCORE
+    }
     scores: list[ModelScores] = []
     for model in sorted({model for model, _ in found}):
         for label, scorers in shown.items():
@@ -182,8 +223,15 @@ def scores_of(
                 whole.missing = missing.total()
                 for name in joined.benchmarks:
                     cells.setdefault(name, Cell()).missing = missing[name]
-                cells = {OVERALL: whole, **{name: cells[name] for name in sorted(cells) if name != OVERALL}}
-            scores.append(ModelScores(model=model, label=label, cells=cells, compatible=row.get("compatible", {})))
+                cells = {
+                    OVERALL: whole,
+                    **{name: cells[name] for name in sorted(cells) if name != OVERALL},
+                }
+            scores.append(
+                ModelScores(
+                    model=model, label=label, cells=cells, compatible=row.get("compatible", {})
+                )
+            )
     return scores
 
 
@@ -198,10 +246,16 @@ def refuse_others(written: Written, model: str, benchmark: str, layout: Layout) 
         array = lines.removesuffix("l")
         written.refuse_others([array])
         if layout == "array" and written.begun(lines):
-            raise UserError(f"{lines} was begun by another tool", where=str(written.folder), fix="use --layout lines")
+            raise UserError(
+                f"{lines} was begun by another tool",
+                where=str(written.folder),
+                fix="use --layout lines",
+            )
 
 
-def write_responses(joined: Joined, model: str, written: Written, benchmark: str, layout: Layout) -> None:
+def write_responses(
+    joined: Joined, model: str, written: Written, benchmark: str, layout: Layout
+) -> None:
     """A model's two response files. Lines end in `.jsonl`, a list in `.json`; that of the other layout is removed."""
     encode = msgspec.json.Encoder().encode
     for kind in _SHORT:
@@ -223,13 +277,21 @@ def verdict_files(parsers: Parsers) -> dict[str, tuple[str, str]]:
     named: dict[str, tuple[str, str]] = {}
     for pair in parsers.shown.values():
         for kind, scorer in zip(_SHORT, pair, strict=True):
-            by = "rule" if scorer == COMPATIBLE else by_judge if parsers.judge and scorer.startswith("judge") else ""
+            by = (
+                "rule"
+                if scorer == COMPATIBLE
+                else by_judge
+                if parsers.judge and scorer.startswith("judge")
+                else ""
+            )
             if by:
                 named[f"judge_results_{_SHORT[kind]}_{by}.jsonl"] = kind, scorer
     return named
 
 
-def write_verdicts(joined: Joined, model: str, written: Written, parsers: Parsers, *, trim_base: bool) -> None:
+def write_verdicts(
+    joined: Joined, model: str, written: Written, parsers: Parsers, *, trim_base: bool
+) -> None:
     encode = msgspec.json.Encoder().encode
     for name, (kind, scorer) in verdict_files(parsers).items():
         rows = joined.verdict_rows(model, kind, scorer, trim_base=trim_base)
@@ -239,7 +301,9 @@ def write_verdicts(joined: Joined, model: str, written: Written, parsers: Parser
 def write_scores(written: Written, scores: list[ModelScores]) -> None:
     """`score.json` as the original has it, of the first parser; `scores.json` with all that is known."""
     encode = msgspec.json.encode
-    written.write("score.json", [msgspec.json.format(encode(scores[0].compatible), indent=4), b"\n"])
+    written.write(
+        "score.json", [msgspec.json.format(encode(scores[0].compatible), indent=4), b"\n"]
+    )
     written.write("scores.json", [msgspec.json.format(encode(scores), indent=2), b"\n"])
 
 

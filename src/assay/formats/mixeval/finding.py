@@ -21,7 +21,10 @@ _NAMES = {
     FREE_FORM: ("freeform", "free-form", "free_form"),
     MULTIPLE_CHOICE: ("multichoice", "multiple-choice", "multiple_choice", "multi-choice"),
 }
-_JUDGED = {FREE_FORM: "judge_results_ff_model_judge_", MULTIPLE_CHOICE: "judge_results_mp_model_judge_"}
+_JUDGED = {
+    FREE_FORM: "judge_results_ff_model_judge_",
+    MULTIPLE_CHOICE: "judge_results_mp_model_judge_",
+}
 
 
 class ModelFiles(msgspec.Struct, kw_only=True):
@@ -45,15 +48,26 @@ def find_responses(
     given = [Path(path) for path in paths]
     for path in given:
         if not os.path.exists(path):
-            raise UserError(f"there is no file or folder {str(path)!r}", fix="name a model's folder or its two files")
+            raise UserError(
+                f"there is no file or folder {str(path)!r}",
+                fix="name a model's folder or its two files",
+            )
     found = _of_files([path for path in given if path.is_file()], judged)
     for folder in (path for path in given if path.is_dir()):
         own = _in_folder(folder, name, version, judged)
-        below = [_in_folder(sub, name, version, judged) for sub in sorted(folder.iterdir()) if sub.is_dir()]
+        below = [
+            _in_folder(sub, name, version, judged)
+            for sub in sorted(folder.iterdir())
+            if sub.is_dir()
+        ]
         models = [own] if own else [one for one in below if one]
         if not models:
-            expected = f"{folder / name / version / file_name(folder.resolve().name, FREE_FORM, name)}"
-            raise UserError(f"there are no {name} responses in {str(folder)!r}", fix=f"looked for {expected}")
+            expected = (
+                f"{folder / name / version / file_name(folder.resolve().name, FREE_FORM, name)}"
+            )
+            raise UserError(
+                f"there are no {name} responses in {str(folder)!r}", fix=f"looked for {expected}"
+            )
         found += models
     repeated = [model for model, count in Counter(one.model for one in found).items() if count > 1]
     if repeated:
@@ -63,7 +77,11 @@ def find_responses(
 
 def _in_folder(folder: Path, benchmark: str, version: str, judged: bool) -> ModelFiles | None:
     for place in (folder / benchmark / version, folder / benchmark, folder):
-        files = [path for path in sorted(place.glob("*.json*")) if path.is_file()] if place.is_dir() else []
+        files = (
+            [path for path in sorted(place.glob("*.json*")) if path.is_file()]
+            if place.is_dir()
+            else []
+        )
         kinds: dict[str, Path] = {}
         for path in files:
             kind = _kind_by_name(path, judged)
@@ -98,13 +116,19 @@ def _in_order(files: dict[str, Path]) -> dict[str, Path]:
 
 
 def _two_files(kind: str, first: Path, second: Path) -> UserError:
-    return UserError(f"two files hold {kind} responses", where=f"{first} and {second}", fix="keep or name one of them")
+    return UserError(
+        f"two files hold {kind} responses",
+        where=f"{first} and {second}",
+        fix="keep or name one of them",
+    )
 
 
 def model_by_name(path: Path) -> str:
     """The model in the name of its file: what stands before the kind; empty if nothing does."""
     stem = path.stem
-    places = [at for names in _NAMES.values() for name in names if (at := stem.lower().find(name)) >= 0]
+    places = [
+        at for names in _NAMES.values() for name in names if (at := stem.lower().find(name)) >= 0
+    ]
     return stem[: min(places, default=0)].rstrip("_-").removesuffix("_close")
 
 
@@ -114,7 +138,9 @@ def _kind_by_name(path: Path, judged: bool) -> str | None:
         return next((kind for kind, start in _JUDGED.items() if stem.startswith(start)), None)
     if stem.startswith(("judge_results", "status", "score")):
         return None
-    return next((kind for kind, names in _NAMES.items() if any(name in stem for name in names)), None)
+    return next(
+        (kind for kind, names in _NAMES.items() if any(name in stem for name in names)), None
+    )
 
 
 def _kind_by_row(path: Path) -> str:

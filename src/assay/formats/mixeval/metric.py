@@ -21,7 +21,9 @@ from assay.stats.intervals import item_contributions, item_weights, mean_interva
 SCORE = "mixeval.score"
 OVERALL = "overall"
 COUNTED = ("scored", "unparsed", "refused")
-_KIND, _BENCHMARK, _CONTENT = (f"item.metadata.{name}" for name in ("problem_type", "benchmark_name", "content"))
+_KIND, _BENCHMARK, _CONTENT = (
+    f"item.metadata.{name}" for name in ("problem_type", "benchmark_name", "content")
+)
 _OPTIONS, _TARGET = "item.data.options", "item.ground_truth"
 Mask = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.int64]
@@ -85,11 +87,17 @@ def score(
     if draw:
         rows.draw_letters()
     names = sorted(set(rows.benchmark))
-    of = {OVERALL: np.ones(len(rows), np.bool_), **{name: np.array(rows.benchmark) == name for name in names}}
+    of = {
+        OVERALL: np.ones(len(rows), np.bool_),
+        **{name: np.array(rows.benchmark) == name for name in names},
+    }
     measured = {name: rows.cell(mask, group.level) for name, mask in of.items()}
     cells = {name: cell for name, (cell, _) in measured.items()}
     rounded = {name: rows.compatible(mask) for name, mask in of.items()}
-    fields = {"cells": cells, "compatible": {name: value for name, value in rounded.items() if value is not None}}
+    fields = {
+        "cells": cells,
+        "compatible": {name: value for name, value in rounded.items() if value is not None},
+    }
     whole, method = measured[OVERALL]
     if whole.low is None or whole.high is None:
         return Values(value=whole.value, fields=fields, reason=method.removeprefix("none: "))
@@ -102,13 +110,21 @@ class _Rows:
     def __init__(self, group: Group, scorers: Mapping[str, str]) -> None:
         columns = group.columns
         kinds = columns[_KIND]
-        chosen = [at for at, kind in enumerate(kinds) if kind is not None]  # others are of entries that are gone
+        chosen = [
+            at for at, kind in enumerate(kinds) if kind is not None
+        ]  # others are of entries that are gone
         if "scorer" in columns:
-            chosen = [at for at in chosen if columns["scorer"][at] == scorers.get(kinds[at]) and _leads(columns, at)]
+            chosen = [
+                at
+                for at in chosen
+                if columns["scorer"][at] == scorers.get(kinds[at]) and _leads(columns, at)
+            ]
         chosen.sort(key=columns["item"].__getitem__)
         self._columns = {name: [values[at] for at in chosen] for name, values in columns.items()}
         self.benchmark: list[str] = [str(name) for name in self._columns[_BENCHMARK]]
-        self.multiple: Mask = np.array([kind == MULTIPLE_CHOICE for kind in self._columns[_KIND]], np.bool_)
+        self.multiple: Mask = np.array(
+            [kind == MULTIPLE_CHOICE for kind in self._columns[_KIND]], np.bool_
+        )
         self.outcome = np.array(self._columns["outcome"], np.str_)
         self.content = np.array([int(text, 16) for text in self._columns[_CONTENT]], np.uint64)
         self.counted: Mask = np.isin(self.outcome, COUNTED)
@@ -190,8 +206,12 @@ def scores_view(title: str, scores: Sequence[ModelScores], *, level: float = 0.9
     labels = list(dict.fromkeys(one.label for one in scores))
     if len(by_model) == 1:
         rows = {name: [one.cells[name] for one in scores] for name in scores[0].cells}
-        return Sheet([_scores_table(f"{title}: {scores[0].model}", "benchmark", rows, labels, level)])
-    ranked = sorted(by_model.values(), key=lambda own: (-(own[-1].cells[OVERALL].value or 0), own[0].model))
+        return Sheet(
+            [_scores_table(f"{title}: {scores[0].model}", "benchmark", rows, labels, level)]
+        )
+    ranked = sorted(
+        by_model.values(), key=lambda own: (-(own[-1].cells[OVERALL].value or 0), own[0].model)
+    )
     overall = {own[0].model: [one.cells[OVERALL] for one in own] for own in ranked}
     return Sheet([_scores_table(title, "model", overall, labels, level), _side_by_side(ranked)])
 
@@ -202,19 +222,32 @@ def _scores_table(title: str, first: str, rows: Rows, labels: Sequence[str], lev
     columns = [Column(first, text=True)]
     shown: dict[str, list[str]] = {name: [name] for name in rows}
     for number, label in enumerate(labels):
-        failures = [name for name in _FAILURES if any(getattr(cells[number], name) for cells in rows.values())]
+        failures = [
+            name
+            for name in _FAILURES
+            if any(getattr(cells[number], name) for cells in rows.values())
+        ]
         columns += [Column(name) for name in (label, f"{level:.0%} interval", *failures)]
         for name, cells in rows.items():
             cell = cells[number]
-            shown[name] += [_value(cell), _interval(cell), *(f"{getattr(cell, kind):,}" for kind in failures)]
+            shown[name] += [
+                _value(cell),
+                _interval(cell),
+                *(f"{getattr(cell, kind):,}" for kind in failures),
+            ]
     for name, cells in rows.items():
         shown[name] += [f"{cells[0].entries:,}", f"{cells[0].unique:,}"]
-    parts = [({name: [cells[number]] for name, cells in rows.items()}, [label]) for number, label in enumerate(labels)]
+    parts = [
+        ({name: [cells[number]] for name, cells in rows.items()}, [label])
+        for number, label in enumerate(labels)
+    ]
     return Table(
         [*columns, Column("entries", spare=True), Column("unique", spare=True)],
         list(shown.values()),
         title=title,
-        instead=[_scores_table(title, first, *part, level) for part in parts] if len(labels) > 1 else (),
+        instead=[_scores_table(title, first, *part, level) for part in parts]
+        if len(labels) > 1
+        else (),
     )
 
 
@@ -224,7 +257,10 @@ def _side_by_side(ranked: Sequence[Sequence[ModelScores]]) -> Table:
     cells = {name: [labels[-1].cells.get(name) for labels in ranked] for name in names}
     return Table(
         [Column("benchmark", text=True), *(Column(labels[0].model) for labels in ranked)],
-        [[name, *("–" if cell is None else _value(cell) for cell in row)] for name, row in cells.items()],
+        [
+            [name, *("–" if cell is None else _value(cell) for cell in row)]
+            for name, row in cells.items()
+        ],
         title=f"by {ranked[0][-1].label}",
         extra=True,
     )

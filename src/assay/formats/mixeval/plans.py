@@ -61,7 +61,9 @@ def config_of(
     options: Options, benchmark: str, version: str, folder: Path, need: Literal["run", "evaluate"]
 ) -> tuple[Config, "Parsers"]:
     """The experiment as a config, and its parsers."""
-    judge = msgspec.structs.replace(parse_model(options.judge), helper=True) if options.judge else None
+    judge = (
+        msgspec.structs.replace(parse_model(options.judge), helper=True) if options.judge else None
+    )
     parsers = parsers_of(msgspec.structs.replace(options, judge=judge.name if judge else ""))
     params: dict[str, Any] = {"version": version, "benchmark": benchmark, "base": options.base}
     files = {"five_shot": options.five_shot, "corrections": options.corrections}
@@ -80,7 +82,11 @@ def config_of(
         source["metrics"] += parsers.means()
     for key in options.settings:
         if key.partition(".")[0] in ("dataset", "evaluation_methods", "metrics", "prompts"):
-            raise UserError(f"{key!r} is MixEval's own", where="--set", fix="run a config with `assay run` instead")
+            raise UserError(
+                f"{key!r} is MixEval's own",
+                where="--set",
+                fix="run a config with `assay run` instead",
+            )
     config = load(source, overrides=options.settings, need=need)
     models = [_as_base(model) for model in config.models] if options.base else config.models
     if judge is not None:
@@ -96,7 +102,10 @@ def _with_judge(models: Sequence[ModelConfig], judge: ModelConfig) -> list[Model
     for model in models:
         if model.name == judge.name:
             if msgspec.structs.replace(judge, helper=False) != model:
-                raise UserError(f"the judge and a model are both called {judge.name!r}", fix="rename one of them")
+                raise UserError(
+                    f"the judge and a model are both called {judge.name!r}",
+                    fix="rename one of them",
+                )
             return list(models)
     return [*models, judge]
 
@@ -108,7 +117,9 @@ def _as_base(model: ModelConfig) -> ModelConfig:
     return msgspec.structs.replace(model, params={**model.params, "api": "completions"})
 
 
-def _limited(model: ModelConfig, config: Config, old: ModelConfig | None, base: bool) -> ModelConfig:
+def _limited(
+    model: ModelConfig, config: Config, old: ModelConfig | None, base: bool
+) -> ModelConfig:
     """With the original's limit of an answer's length, unless another is set. A model that an earlier command ran here
     without a limit keeps its answers."""
     unlimited = old is not None and "max_tokens" not in old.inference
@@ -155,11 +166,20 @@ def version_of(options: Options) -> str:
     if folder.resolve().name.startswith("mixeval-2"):
         return folder.resolve().name.removeprefix("mixeval-")
     if not os.path.isdir(folder):
-        raise UserError(f"there is no folder {options.data!r}", fix="name the folder that holds mixeval-<version>")
-    versions = sorted(path.name.removeprefix("mixeval-") for path in folder.glob("mixeval-2*") if path.is_dir())
+        raise UserError(
+            f"there is no folder {options.data!r}",
+            fix="name the folder that holds mixeval-<version>",
+        )
+    versions = sorted(
+        path.name.removeprefix("mixeval-") for path in folder.glob("mixeval-2*") if path.is_dir()
+    )
     if len(versions) == 1:
         return versions[0]
-    raise UserError("which version of the data?", where=options.data, fix=f"add --version; {nearest('', versions)}")
+    raise UserError(
+        "which version of the data?",
+        where=options.data,
+        fix=f"add --version; {nearest('', versions)}",
+    )
 
 
 # ---- parsers
@@ -187,7 +207,15 @@ class Parsers(msgspec.Struct, kw_only=True):
             if not own or first != second:  # a user's scorer may name its labels as it likes
                 labels = {"include": [first, second] if own else ["*"], "together": name}
                 params |= {"free_form": first, "multiple_choice": second}
-            made.append({"name": "score", "type": SCORE, "facets": ["model_name"], "labels": labels, "params": params})
+            made.append(
+                {
+                    "name": "score",
+                    "type": SCORE,
+                    "facets": ["model_name"],
+                    "labels": labels,
+                    "params": params,
+                }
+            )
         return made
 
     def means(self) -> list[dict[str, Any]]:
@@ -195,7 +223,10 @@ class Parsers(msgspec.Struct, kw_only=True):
         if all(method["name"] == COMPATIBLE for method in self.methods):
             return []
         labels = {"exclude": [COMPATIBLE]}
-        return [{"name": "accuracy", "type": "mean", "facets": facets, "labels": labels} for facets in _FACETS]
+        return [
+            {"name": "accuracy", "type": "mean", "facets": facets, "labels": labels}
+            for facets in _FACETS
+        ]
 
 
 def parsers_of(options: Options) -> Parsers:
@@ -234,9 +265,12 @@ def _judged(options: Options) -> Parsers:
     ]
     if any(given):
         raise UserError(
-            "--judged takes verdicts from files and asks no judge", fix="leave out the parsers and the judge"
+            "--judged takes verdicts from files and asks no judge",
+            fix="leave out the parsers and the judge",
         )
-    methods = [{"name": name, "type": "mixeval.judged", "params": {"reading": name}} for name in JUDGED]
+    methods = [
+        {"name": name, "type": "mixeval.judged", "params": {"reading": name}} for name in JUDGED
+    ]
     return Parsers(methods=methods, shown={name: (name, name) for name in JUDGED})
 
 
@@ -246,7 +280,9 @@ def _label(parser: str, prompts: Mapping[str, str]) -> str:
     return parser.rpartition(":")[2]
 
 
-def _method(parser: str, kind: str, options: Options, prompts: Mapping[str, str], *, alone: bool) -> dict[str, Any]:
+def _method(
+    parser: str, kind: str, options: Options, prompts: Mapping[str, str], *, alone: bool
+) -> dict[str, Any]:
     """The evaluation method of one kind; `alone` if the other kind has the same parser."""
     if parser == JUDGE:
         return _judge_method(kind, options, prompts)
@@ -259,7 +295,8 @@ def _method(parser: str, kind: str, options: Options, prompts: Mapping[str, str]
         }
     if ":" not in parser and "." not in parser:
         raise UserError(
-            f"unknown parser {parser!r}", fix=f"{nearest(parser, [*RULES, JUDGE])}; or write file.py:function"
+            f"unknown parser {parser!r}",
+            fix=f"{nearest(parser, [*RULES, JUDGE])}; or write file.py:function",
         )
     path, _, function = parser.rpartition(":")
     if path:
@@ -272,6 +309,10 @@ def _judge_method(kind: str, options: Options, prompts: Mapping[str, str]) -> di
         raise UserError("which model judges?", fix="name it with --judge, such as --judge NAME@URL")
     params: dict[str, Any] = {"model": options.judge, "trim_base": options.trim_base}
     if prompts:
-        params |= {"prompt": prompts[kind], "temperature": None, "params": {"max_tokens": _ORIGINAL_LIMIT}}
+        params |= {
+            "prompt": prompts[kind],
+            "temperature": None,
+            "params": {"max_tokens": _ORIGINAL_LIMIT},
+        }
     name = f"{_label(JUDGE, prompts)}_{_SCORERS[kind]}"
     return {"name": name, "type": f"mixeval.judge_{_SCORERS[kind]}", "params": params}

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from assay import reading
-from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline, Rest, files_below, head_of
+from assay.engine.experiment.imports.foreign import (
+    Foreign,
+    ForeignCase,
+    Headline,
+    Rest,
+    files_below,
+    head_of,
+)
 from assay.errors import UserError
 from assay.registry import reader
 
@@ -41,7 +48,9 @@ def mixeval(path: Path, *, benchmark: str = "", version: str = "") -> list[Forei
     benchmark: only the results on mixeval or mixeval_hard
     version: only those on this version of the data
     """
-    found = [file for name in files_below(path, ".jsonl", ".json") if (file := _look(name)) is not None]
+    found = [
+        file for name in files_below(path, ".jsonl", ".json") if (file := _look(name)) is not None
+    ]
     groups: dict[tuple[str, str], list[_File]] = {}
     for file in found:
         groups.setdefault((file.benchmark, file.version), []).append(file)
@@ -68,7 +77,9 @@ def _look(path: Path) -> _File | None:
     head = head_of(path)
     if b'"id"' not in head and b'"target"' not in head:
         return None
-    if not any(mark in head for mark in (b'"formated_input"', b'"benchmark_name"', b'"problem_type"')):
+    if not any(
+        mark in head for mark in (b'"formated_input"', b'"benchmark_name"', b'"problem_type"')
+    ):
         return None
     from assay.formats.mixeval.responses import rows_of
 
@@ -84,7 +95,11 @@ def _look(path: Path) -> _File | None:
 
 
 def _holds(row: Row) -> str:
-    is_entry = "target" in row and isinstance(row.get("prompt"), str) and isinstance(row.get("benchmark_name"), str)
+    is_entry = (
+        "target" in row
+        and isinstance(row.get("prompt"), str)
+        and isinstance(row.get("benchmark_name"), str)
+    )
     if "id" not in row or not (is_entry or isinstance(row.get("formated_input"), str)):
         return ""
     if "eval_result" in row or "judge_response" in row:
@@ -108,7 +123,13 @@ def _placed(path: Path, holds: str) -> _File:
     if plain[0] in BENCHMARKS:
         return _File(path, holds, plain[0], "", names[1])
     hard = "mixeval_hard" if path.stem.lower().endswith("_hard") else "mixeval"
-    return _File(path, holds, hard, "", _model(path, holds) if holds == "verdicts" else model_by_name(path) or names[0])
+    return _File(
+        path,
+        holds,
+        hard,
+        "",
+        _model(path, holds) if holds == "verdicts" else model_by_name(path) or names[0],
+    )
 
 
 def _model(path: Path, holds: str) -> str:
@@ -144,7 +165,10 @@ class Answers:
     def source(self) -> Row:
         from assay.engine.experiment.dataset import content_stamp
 
-        return {"format": "mixeval", "files": [content_stamp(file.path.absolute()) for file in self._files]}
+        return {
+            "format": "mixeval",
+            "files": [content_stamp(file.path.absolute()) for file in self._files],
+        }
 
     @property
     def facts(self) -> Row:
@@ -163,7 +187,9 @@ class Answers:
         if made.asked:
             self.planned = made.asked * len(models)
         for model, files in models.items():
-            answers, verdicts = ([file.path for file in files if file.holds == kind] for kind in _HOLDS)
+            answers, verdicts = (
+                [file.path for file in files if file.holds == kind] for kind in _HOLDS
+            )
             yield from made.answers(model, answers)
             yield from made.verdicts(model, verdicts, answered=bool(answers))
         for folder in {file.path.parent for file in self._files if file.holds == "responses"}:
@@ -180,7 +206,10 @@ class Answers:
         self.rejected += what in ("broken", "no_id")
 
     def notes(self) -> list[str]:
-        said = [_SAID[what].format(count=count, first=first) for what, (count, first) in self._odd.items()]
+        said = [
+            _SAID[what].format(count=count, first=first)
+            for what, (count, first) in self._odd.items()
+        ]
         return [*said, *self._rest.notes()]
 
     def headlines(self) -> list[Headline]:
@@ -188,20 +217,31 @@ class Answers:
         found: list[Headline] = []
         for model, files in self.models.items():
             for folder in sorted({file.path.parent for file in files}):
-                scores = {name: value for name, value in _object(folder / "score.json").items() if _is_number(value)}
+                scores = {
+                    name: value
+                    for name, value in _object(folder / "score.json").items()
+                    if _is_number(value)
+                }
                 found += self._headlines(model, scores) if "overall" in scores else ()
         return found
 
     def _headlines(self, model: str, scores: dict[str, float]) -> Iterator[Headline]:
         tally = self._tallies.get(model)
         made = {label: tally.scores(label) for label in tally.labels()} if tally else {}
-        nearest = min(made, key=lambda label: abs(made[label]["overall"] - scores["overall"]), default="")
+        nearest = min(
+            made, key=lambda label: abs(made[label]["overall"] - scores["overall"]), default=""
+        )
         ours = made.get(nearest, {})
         for name, value in scores.items():
             where = {"model_name": model} | ({} if name == "overall" else {"benchmark_name": name})
             reason = "" if name in ours else "there are no verdicts in these files"
             yield Headline(
-                label=nearest, metric=name, value=float(value), where=where, ours=ours.get(name), reason=reason
+                label=nearest,
+                metric=name,
+                value=float(value),
+                where=where,
+                ours=ours.get(name),
+                reason=reason,
             )
 
 

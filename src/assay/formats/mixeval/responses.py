@@ -31,7 +31,11 @@ _SAID = {
     "empty": "{count:,} responses are empty, the first is {first!r}",
     "missing": "{count:,} entries have no response and are not in the score, the first is {first!r}",
 }
-_VERDICT = ("judge_response", "judge_score", "judge_option")  # of judge files, whose rows are responses, too
+_VERDICT = (
+    "judge_response",
+    "judge_score",
+    "judge_option",
+)  # of judge files, whose rows are responses, too
 HARMLESS = ("empty", "missing")  # an unfinished run has these, too
 
 
@@ -52,7 +56,9 @@ def rows_of(
     except BrokenJson as error:
         broken(f"{path} is not whole JSON, what follows is not read: {error}")
     except OSError as error:
-        raise UserError(f"the responses cannot be read: {error.strerror}", where=str(path)) from None
+        raise UserError(
+            f"the responses cannot be read: {error.strerror}", where=str(path)
+        ) from None
 
 
 def _storable(row: Any) -> Any:
@@ -75,7 +81,9 @@ def _one_a_line(path: Path) -> bool:
     return False
 
 
-def _lines(path: Path, broken: Callable[[str], None], lines: int | None) -> Iterator[tuple[str, Any]]:
+def _lines(
+    path: Path, broken: Callable[[str], None], lines: int | None
+) -> Iterator[tuple[str, Any]]:
     decode, name = msgspec.json.Decoder().decode, str(path)
     with reading.opened(path, 1 << 20) as file:
         for number, line in enumerate(islice(file, lines), 1):
@@ -109,7 +117,9 @@ class Import:
         """Every readable row that belongs to an entry. Raises if they answer other questions than the data ask."""
         for kind, path in self.files.files.items():
             ahead = _Ahead(self.items, kind)
-            for place, row in rows_of(path, lambda what: self._note("broken", what), self.files.lines.get(kind)):
+            for place, row in rows_of(
+                path, lambda what: self._note("broken", what), self.files.lines.get(kind)
+            ):
                 if not isinstance(row, dict) or row.get("id") in (None, ""):
                     self._note("no_id", place)
                     continue
@@ -129,7 +139,10 @@ class Import:
         self.read = True
 
     def problems(self) -> dict[str, str]:
-        return {what: _SAID[what].format(count=count, first=first) for what, (count, first) in self.odd.items()}
+        return {
+            what: _SAID[what].format(count=count, first=first)
+            for what, (count, first) in self.odd.items()
+        }
 
     def _note(self, what: str, first: str) -> None:
         self.odd.setdefault(what, [0, first])[0] += 1
@@ -192,8 +205,14 @@ class Import:
                 self._note("missing", id)
 
     def _repeated(self, path: Path, id: str, place: str) -> UserError:
-        first = next(at for at, row in rows_of(path) if isinstance(row, dict) and str(row.get("id")) == id)
-        return UserError(f"two responses have the id {id!r}", where=f"{first} and {place}", fix="keep one of them")
+        first = next(
+            at for at, row in rows_of(path) if isinstance(row, dict) and str(row.get("id")) == id
+        )
+        return UserError(
+            f"two responses have the id {id!r}",
+            where=f"{first} and {place}",
+            fix="keep one of them",
+        )
 
     def _where(self) -> str:
         return ", ".join(str(path) for path in self.files.files.values())

@@ -63,7 +63,9 @@ class Judge(msgspec.Struct, frozen=True):
 
 
 @scorer(name="mixeval.choice", version=1)
-def choice(item: Item, response: Response, *, parser: Parser = "rule", trim_base: bool = False) -> Score | list[Score]:
+def choice(
+    item: Item, response: Response, *, parser: Parser = "rule", trim_base: bool = False
+) -> Score | list[Score]:
     """A multiple-choice answer names the right option. An answer that names none is unparsed.
 
     Parameters:
@@ -71,7 +73,11 @@ def choice(item: Item, response: Response, *, parser: Parser = "rule", trim_base
       protocol's own steps; where it draws a letter at random, the row is unparsed and the score draws)
     trim_base: first cut off what a base model continued to ask itself
     """
-    return _choice(item, _answer(response, trim_base, True), parser) if _kind(item) == MULTIPLE_CHOICE else []
+    return (
+        _choice(item, _answer(response, trim_base, True), parser)
+        if _kind(item) == MULTIPLE_CHOICE
+        else []
+    )
 
 
 @scorer(name="mixeval.freeform", version=2)
@@ -85,11 +91,17 @@ def freeform(
       steps: any accepted answer inside the text behind a cue)
     trim_base: first cut off what a base model continued to ask itself
     """
-    return _freeform(item, _answer(response, trim_base, False), parser) if _kind(item) == FREE_FORM else []
+    return (
+        _freeform(item, _answer(response, trim_base, False), parser)
+        if _kind(item) == FREE_FORM
+        else []
+    )
 
 
 @scorer(name="mixeval.answer", version=2)
-def answer(item: Item, response: Response, *, parser: Parser = "rule", trim_base: bool = False) -> Score:
+def answer(
+    item: Item, response: Response, *, parser: Parser = "rule", trim_base: bool = False
+) -> Score:
     """Either kind of entry, by its own rule.
 
     Parameters:
@@ -114,7 +126,11 @@ def _is_right(item: Item, letter: Any) -> bool:
 
 
 def _answer(response: Response, trim_base: bool, multiple: bool) -> str:
-    return compat.trimmed(response.response, multiple_choice=multiple) if trim_base else response.response
+    return (
+        compat.trimmed(response.response, multiple_choice=multiple)
+        if trim_base
+        else response.response
+    )
 
 
 def _choice(item: Item, text: str, parser: Parser) -> Score:
@@ -136,14 +152,19 @@ def _freeform(item: Item, text: str, parser: Parser) -> Score:
         return Score(passed=right, score=float(right))
     found = holds_answer(text, item.ground_truth, str(item.data.get("prompt", "")))
     if found is None:
-        return Score(outcome="unparsed", error="the answer says nothing, refuses, or gives more than one answer")
+        return Score(
+            outcome="unparsed",
+            error="the answer says nothing, refuses, or gives more than one answer",
+        )
     return Score(passed=found, score=float(found))
 
 
 def _check(kind: str, shown: str) -> Callable[[Mapping[str, Any], str], None]:
     def check(params: Mapping[str, Any], where: str) -> None:
         if len(params["model"]) != 1:
-            raise UserError("MixEval has one judge at a time", where=where, fix="use one scorer for each judge")
+            raise UserError(
+                "MixEval has one judge at a time", where=where, fix="use one scorer for each judge"
+            )
         must = ("answer", shown)
         prompt = params["prompt"]
         if is_original(prompt, kind):
@@ -153,9 +174,20 @@ def _check(kind: str, shown: str) -> Callable[[Mapping[str, Any], str], None]:
     return check
 
 
-@scorer(name="mixeval.judge_freeform", judge=True, check=_check(FREE_FORM, "reference"), params=Judge, version=1)
+@scorer(
+    name="mixeval.judge_freeform",
+    judge=True,
+    check=_check(FREE_FORM, "reference"),
+    params=Judge,
+    version=1,
+)
 async def judge_freeform(
-    item: Item, response: Response, *, context: Context, prompt: str = "mixeval_freeform", **judge: Any
+    item: Item,
+    response: Response,
+    *,
+    context: Context,
+    prompt: str = "mixeval_freeform",
+    **judge: Any,
 ) -> Score | list[Score]:
     """A model gives a free-form answer a score from 0 to 1, given the question and all accepted answers."""
     if _kind(item) != FREE_FORM:
@@ -165,7 +197,9 @@ async def judge_freeform(
         kind=FREE_FORM,
         question=Question({}, {}, FRACTION, 0.5),
         gold="; ".join(f"<answer {number}> {target}" for number, target in enumerate(targets, 1)),
-        shown={"reference": "\n".join(dict.fromkeys(" ".join(target.split()) for target in targets))},
+        shown={
+            "reference": "\n".join(dict.fromkeys(" ".join(target.split()) for target in targets))
+        },
         read_original=compat.judged_score,
         read=lambda shown, said: _score_in(said, shown.judged, shown.mark),
     )
@@ -176,9 +210,20 @@ async def judge_freeform(
     return score
 
 
-@scorer(name="mixeval.judge_choice", judge=True, check=_check(MULTIPLE_CHOICE, "options"), params=Judge, version=1)
+@scorer(
+    name="mixeval.judge_choice",
+    judge=True,
+    check=_check(MULTIPLE_CHOICE, "options"),
+    params=Judge,
+    version=1,
+)
 async def judge_choice(
-    item: Item, response: Response, *, context: Context, prompt: str = "mixeval_choice", **judge: Any
+    item: Item,
+    response: Response,
+    *,
+    context: Context,
+    prompt: str = "mixeval_choice",
+    **judge: Any,
 ) -> Score | list[Score]:
     """A model says which option a multiple-choice answer chose, without knowing which one is right."""
     if _kind(item) != MULTIPLE_CHOICE:
@@ -221,7 +266,9 @@ def judged(item: Item, response: Response, *, reading: Reading = "judged") -> Sc
     if score is None and reading == "judged":
         score = _score_in(text, [response.response], "")
     if not isinstance(score, (int, float)) or not 0 <= score <= 1:
-        return Score(outcome="unparsed", error="the judge gives no score from 0 to 1", details=details)
+        return Score(
+            outcome="unparsed", error="the judge gives no score from 0 to 1", details=details
+        )
     return Score(passed=score >= 0.5, score=float(score), details=details)
 
 
@@ -237,7 +284,9 @@ class _Asks(NamedTuple):
     read: Callable[[Rendered, str], float | str | None]
 
 
-async def _judged(item: Item, response: Response, context: Context, judge: Judge, asks: _Asks) -> Score:
+async def _judged(
+    item: Item, response: Response, context: Context, judge: Judge, asks: _Asks
+) -> Score:
     """One verdict in `details`, or why there is none. The original's prompt is sent again as it is."""
     text = _answer(response, judge.trim_base, asks.kind == MULTIPLE_CHOICE)
     question, read, again = asks.question, asks.read_original, ""
@@ -254,16 +303,26 @@ async def _judged(item: Item, response: Response, context: Context, judge: Judge
 
 
 async def _verdict(
-    context: Context, judge: Judge, question: Question, messages: list[Message], read: Read, again: str
+    context: Context,
+    judge: Judge,
+    question: Question,
+    messages: list[Message],
+    read: Read,
+    again: str,
 ) -> Score:
-    panel = Panel(judge.model, judge.prompt, 1, "mean", judge.tries, judge.temperature, judge.params, "never")
+    panel = Panel(
+        judge.model, judge.prompt, 1, "mean", judge.tries, judge.temperature, judge.params, "never"
+    )
     model = context.model(panel.models[0])
     details: dict[str, Any] = {"judge": {"model": model.name, **identity(panel, question, model)}}
     said = Completion()
     for number in range(1, panel.tries + 1):
         if number > 1 and again:
             shown = said.text[:SHOWN_AGAIN].strip() or "(nothing)"
-            turns: list[Message] = [{"role": "assistant", "content": shown}, {"role": "user", "content": again}]
+            turns: list[Message] = [
+                {"role": "assistant", "content": shown},
+                {"role": "user", "content": again},
+            ]
             messages = [*messages, *turns]
         try:
             said = await context.complete(messages, model=model, step="judge", **panel.sent)
@@ -272,7 +331,9 @@ async def _verdict(
         details["raw"] = said.text[:RAW]
         found = read(said.text)
         if found == NO_OPTION:
-            return Score(outcome="unparsed", error="the judge finds no option in the answer", details=details)
+            return Score(
+                outcome="unparsed", error="the judge finds no option in the answer", details=details
+            )
         if found is not None:
             return Score(details={**details, "verdict": found})
         if said.refused or is_refusal(said.text):

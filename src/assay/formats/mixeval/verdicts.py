@@ -23,20 +23,43 @@ def verdict_row(row: Row, evaluation: Row, kind: str, letter: str) -> Row | None
     outcome, passed, score = verdict_of(evaluation)
     details = evaluation.get("detailed_results")
     explained = cast("Row", details) if isinstance(details, dict) else {}
-    said = next((str(explained[name]) for name in ("explanation", "reasoning", "raw") if explained.get(name)), "")
+    said = next(
+        (
+            str(explained[name])
+            for name in ("explanation", "reasoning", "raw")
+            if explained.get(name)
+        ),
+        "",
+    )
     if outcome != "scored":
         found: Row = {"judge_score": None} if kind == FREE_FORM else {"judge_option": None}
-        return {**row, "judge_response": "", **found, "outcome": outcome, "error": evaluation.get("error")}
+        return {
+            **row,
+            "judge_response": "",
+            **found,
+            "outcome": outcome,
+            "error": evaluation.get("error"),
+        }
     value = float(bool(passed)) if math.isnan(score) else score
     if not 0 <= value <= 1 or (math.isnan(score) and passed is None):
         return None
     if kind == FREE_FORM:
-        text = said if said and compat.judged_score(said) == value else f"{said} [[{_plain_number(value)}]]".strip()
+        text = (
+            said
+            if said and compat.judged_score(said) == value
+            else f"{said} [[{_plain_number(value)}]]".strip()
+        )
         return {**row, "judge_response": text, "judge_score": value}
     if value not in (0, 1):
         return None
     parsed = explained.get("verdict") or explained.get("parsed")
-    option = parsed if isinstance(parsed, str) and (parsed == letter) == (value > 0) else letter if value > 0 else "Z"
+    option = (
+        parsed
+        if isinstance(parsed, str) and (parsed == letter) == (value > 0)
+        else letter
+        if value > 0
+        else "Z"
+    )
     text = said if said and compat.judged_option(said) == option else f"{said} [[{option}]]".strip()
     return {**row, "judge_response": text, "judge_option": option}
 
@@ -51,7 +74,11 @@ def evaluation_from(row: Row, response: Response, label: str) -> tuple[Evaluatio
     are unparsed here."""
     kind = kind_of(row)
     made = labelled("mixeval", response, label)
-    made.metadata = {**response.metadata, "benchmark_name": row.get("benchmark_name"), "problem_type": kind}
+    made.metadata = {
+        **response.metadata,
+        "benchmark_name": row.get("benchmark_name"),
+        "problem_type": kind,
+    }
     right = right_letter(row)
     if "eval_result" in row:
         made.scorer = COMPATIBLE
@@ -64,7 +91,10 @@ def evaluation_from(row: Row, response: Response, label: str) -> tuple[Evaluatio
     if counted is None:
         made.outcome, made.error = "errored", "the row has no verdict"
     elif drawn:
-        made.outcome, made.error = "unparsed", "nothing was read in the text: the original draws a verdict"
+        made.outcome, made.error = (
+            "unparsed",
+            "nothing was read in the text: the original draws a verdict",
+        )
     else:
         made.score, made.passed = counted, counted > 0
     return made, counted
@@ -75,7 +105,10 @@ def _by_rule(row: Row, kind: str) -> tuple[float | None, bool, Row]:
     drawn = bool(row.get("guessed"))
     if kind == MULTIPLE_CHOICE and not drawn:
         text = row.get("response_extracted") or row.get("response")
-        drawn = isinstance(text, str) and compat.choose(text, [str(option) for option in row["options"]]) is None
+        drawn = (
+            isinstance(text, str)
+            and compat.choose(text, [str(option) for option in row["options"]]) is None
+        )
     return None if result is None else float(bool(result)), drawn, {"parsed": parsed}
 
 
@@ -86,7 +119,11 @@ def _by_judge(row: Row, kind: str, right: str) -> tuple[float | None, bool, Row]
         score = row.get("judge_score")
         number = float(score) if isinstance(score, (int, float)) and math.isfinite(score) else None
         said = {float(digits) for digits in _NUMBER.findall(text)}
-        return number, number is not None and compat.judged_score(text) is None and number not in said, details
+        return (
+            number,
+            number is not None and compat.judged_score(text) is None and number not in said,
+            details,
+        )
     option = row.get("judge_option")
     if not isinstance(option, str):
         return None, False, details

@@ -61,7 +61,9 @@ def mixeval(
     day = datetime.fromtimestamp(max((series.timestamp for series in made), default=0.0), UTC)
     named = version or str(told.get("version") or "") or f"{day:%Y-%m-%d}"
     with SideBySide(export.path, force=export.force) as files:
-        writing = _Writing(joining, files, chosen, safe_name(named), extras, _dataset(export.tables))
+        writing = _Writing(
+            joining, files, chosen, safe_name(named), extras, _dataset(export.tables)
+        )
         writing.write_data()
         for series in made:
             writing.write_series(series, label)
@@ -76,11 +78,24 @@ def _dataset(tables: Tables) -> str:
 
 class _Writing:
     def __init__(
-        self, joining: Joining, files: SideBySide, benchmark: str, version: str, extras: bool, dataset: str
+        self,
+        joining: Joining,
+        files: SideBySide,
+        benchmark: str,
+        version: str,
+        extras: bool,
+        dataset: str,
     ) -> None:
         self._joining, self._files = joining, files
-        self._benchmark, self._version, self._extras, self._dataset = benchmark, version, extras, dataset
-        self._encoded = any(item.id.startswith(tuple(f"{kind}/" for kind in KINDS)) for item in joining.items)
+        self._benchmark, self._version, self._extras, self._dataset = (
+            benchmark,
+            version,
+            extras,
+            dataset,
+        )
+        self._encoded = any(
+            item.id.startswith(tuple(f"{kind}/" for kind in KINDS)) for item in joining.items
+        )
         self._unscored = self._graded = self._strays = 0
 
     def notes(self) -> list[str]:
@@ -134,13 +149,17 @@ class _Writing:
             item = item or Item(id=str(response["item_id"]), data=str(response.get("prompt") or ""))
             kind, entry, id = self._entry(item)
             row = response_row(response, kind, entry, id)
-            failed = response.get("outcome", "ok") not in ("ok", "refused") or not can_score(entry, kind)
+            failed = response.get("outcome", "ok") not in ("ok", "refused") or not can_score(
+                entry, kind
+            )
             if failed:
                 self._unscored += 1
                 row |= {"response": None} if response.get("outcome") == "errored" else {}
             labels = [evaluation for _, evaluation in evaluations]
             if self._extras:
-                kept = kept_of("mixeval", response, response_from(row, item.id, model, Rest()), labels)
+                kept = kept_of(
+                    "mixeval", response, response_from(row, item.id, model, Rest()), labels
+                )
                 row |= {KEPT: kept} if kept else {}
             name = f"{_UNSCORED}.jsonl" if failed else file_name(model, kind, self._benchmark)
             self._files.write(f"{folder}/{name}", _encode(row) + b"\n")
@@ -148,12 +167,20 @@ class _Writing:
                 self._write_verdicts(folder, row, kind, evaluations, tally)
         label = chosen or next(tally.labels(), "")
         if scores := tally.scores(label):
-            self._files.write(f"{folder}/score.json", msgspec.json.format(_encode(scores), indent=4) + b"\n")
+            self._files.write(
+                f"{folder}/score.json", msgspec.json.format(_encode(scores), indent=4) + b"\n"
+            )
 
-    def _write_verdicts(self, folder: str, row: Row, kind: str, labels: list[tuple[str, Row]], tally: Tally) -> None:
-        plain = {name: value for name, value in row.items() if name not in (KEPT, "outcome", "error")}
+    def _write_verdicts(
+        self, folder: str, row: Row, kind: str, labels: list[tuple[str, Row]], tally: Tally
+    ) -> None:
+        plain = {
+            name: value for name, value in row.items() if name not in (KEPT, "outcome", "error")
+        }
         for name, evaluation in labels:
-            verdict = verdict_row(plain, evaluation, kind, right_letter(row) if kind != FREE_FORM else "")
+            verdict = verdict_row(
+                plain, evaluation, kind, right_letter(row) if kind != FREE_FORM else ""
+            )
             if verdict is None:
                 self._graded += 1
                 continue
@@ -167,4 +194,8 @@ class _Writing:
 def _counted(verdict: Row, kind: str, row: Row) -> float | None:
     if kind == FREE_FORM:
         return verdict["judge_score"]
-    return None if verdict["judge_option"] is None else float(verdict["judge_option"] == right_letter(row))
+    return (
+        None
+        if verdict["judge_option"] is None
+        else float(verdict["judge_option"] == right_letter(row))
+    )

@@ -42,9 +42,17 @@ class Written:
             try:
                 self._entries = msgspec.json.decode(reading.content(file), type=dict[str, _Entry])
             except msgspec.MsgspecError as error:
-                raise UserError(f"the list of files is broken: {error}", where=str(file), fix="remove it") from None
-        elif (folder / "scores.json").exists():  # of a version that kept no list; no other tool writes such a file
-            made = [path for pattern in ("judge_results_*.jsonl", "score*.json") for path in folder.glob(pattern)]
+                raise UserError(
+                    f"the list of files is broken: {error}", where=str(file), fix="remove it"
+                ) from None
+        elif (
+            folder / "scores.json"
+        ).exists():  # of a version that kept no list; no other tool writes such a file
+            made = [
+                path
+                for pattern in ("judge_results_*.jsonl", "score*.json")
+                for path in folder.glob(pattern)
+            ]
             self._entries = {path.name: _Entry(digest_of(path)) for path in made}
 
     def is_ours(self, name: str) -> bool:
@@ -119,4 +127,7 @@ class Written:
 
     def _note(self, name: str, made: str, begun: int) -> None:
         self._entries[name] = _Entry(made, begun)
-        write_file(self.folder / _FILE, msgspec.json.format(msgspec.json.encode(self._entries), indent=2) + b"\n")
+        write_file(
+            self.folder / _FILE,
+            msgspec.json.format(msgspec.json.encode(self._entries), indent=2) + b"\n",
+        )

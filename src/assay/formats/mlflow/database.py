@@ -15,8 +15,24 @@ Row = dict[str, Any]
 _MAGIC = b"SQLite format 3\0"
 _RUNS = {"runs", "metrics", "latest_metrics", "params", "tags", "experiments"}
 _NEEDED = {  # the columns that are read of what MLflow 3 has added
-    "trace_info": {"request_id", "timestamp_ms", "execution_time_ms", "status", "request_preview", "response_preview"},
-    "assessments": {"assessment_id", "trace_id", "name", "assessment_type", "value", "error", "source_type", "valid"},
+    "trace_info": {
+        "request_id",
+        "timestamp_ms",
+        "execution_time_ms",
+        "status",
+        "request_preview",
+        "response_preview",
+    },
+    "assessments": {
+        "assessment_id",
+        "trace_id",
+        "name",
+        "assessment_type",
+        "value",
+        "error",
+        "source_type",
+        "valid",
+    },
     "spans": {"trace_id", "span_id", "parent_span_id", "content"},
     "trace_request_metadata": {"key", "value", "request_id"},
     "trace_tags": {"key", "value", "request_id"},
@@ -70,7 +86,9 @@ class Database:
             return self._evaluated()
         except sqlite3.Error as error:
             fix = "restore it from a copy, or rescue what is left with `sqlite3 FILE .recover`"
-            raise UserError(f"the database cannot be read: {error}", where=str(self.file), fix=fix) from None
+            raise UserError(
+                f"the database cannot be read: {error}", where=str(self.file), fix=fix
+            ) from None
 
     def _evaluated(self) -> list[Run]:
         with self.connected() as connection:
@@ -78,11 +96,15 @@ class Database:
             if "assessments" not in tables:
                 return []
             missing = {
-                f"{name}.{column}" for name, needed in _NEEDED.items() for column in needed - tables.get(name, set())
+                f"{name}.{column}"
+                for name, needed in _NEEDED.items()
+                for column in needed - tables.get(name, set())
             }
             if missing:
                 version = connection.execute("select version_num from alembic_version").fetchone()
-                named = f"{version[0]}, without {', '.join(sorted(missing))}" if version else "unknown"
+                named = (
+                    f"{version[0]}, without {', '.join(sorted(missing))}" if version else "unknown"
+                )
                 raise unknown_version("a database of MLflow", named, self.file)
             asked = f"select distinct {_OF_RUN} as run from assessments where assessment_type = 'feedback'"
             ids = [str(row["run"]) for row in connection.execute(asked) if row["run"] is not None]
@@ -97,7 +119,10 @@ class Database:
 
 
 def _tables(connection: sqlite3.Connection) -> dict[str, set[str]]:
-    names = [str(row[0]) for row in connection.execute("select name from sqlite_master where type = 'table'")]
+    names = [
+        str(row[0])
+        for row in connection.execute("select name from sqlite_master where type = 'table'")
+    ]
     asked = "select name from pragma_table_info(?)"
     return {name: {str(row[0]) for row in connection.execute(asked, [name])} for name in names}
 
@@ -109,7 +134,9 @@ def _run(connection: sqlite3.Connection, id: str) -> Run | None:
     experiment = connection.execute(
         "select name from experiments where experiment_id = ?", [found["experiment_id"]]
     ).fetchone()
-    metrics = connection.execute("select key, value from latest_metrics where run_uuid = ? and not is_nan", [id])
+    metrics = connection.execute(
+        "select key, value from latest_metrics where run_uuid = ? and not is_nan", [id]
+    )
     return Run(
         id=id,
         name=str(found["name"] or id),
@@ -136,10 +163,17 @@ def _pairs(rows: Any) -> dict[str, str]:
 
 
 def _trace(connection: sqlite3.Connection, id: str) -> Trace:
-    info = dict(connection.execute("select * from trace_info where request_id = ?", [id]).fetchone())
-    metadata = _pairs(connection.execute("select key, value from trace_request_metadata where request_id = ?", [id]))
+    info = dict(
+        connection.execute("select * from trace_info where request_id = ?", [id]).fetchone()
+    )
+    metadata = _pairs(
+        connection.execute(
+            "select key, value from trace_request_metadata where request_id = ?", [id]
+        )
+    )
     spans = connection.execute(
-        "select content, model_name from spans where trace_id = ? order by start_time_unix_nano, span_id", [id]
+        "select content, model_name from spans where trace_id = ? order by start_time_unix_nano, span_id",
+        [id],
     ).fetchall()
     contents = [decoded(row["content"]) for row in spans]
     return Trace(
@@ -149,7 +183,9 @@ def _trace(connection: sqlite3.Connection, id: str) -> Trace:
         timestamp=(info["timestamp_ms"] or 0) / 1000,
         request=metadata.get("mlflow.traceInputs", info["request_preview"]),
         response=metadata.get("mlflow.traceOutputs", info["response_preview"]),
-        tags=_pairs(connection.execute("select key, value from trace_tags where request_id = ?", [id])),
+        tags=_pairs(
+            connection.execute("select key, value from trace_tags where request_id = ?", [id])
+        ),
         metadata=metadata,
         assessments=list(_assessments(connection, id)),
         spans=[cast("Row", content) for content in contents if isinstance(content, dict)],

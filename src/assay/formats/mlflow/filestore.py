@@ -45,8 +45,12 @@ def _trace(info: Row, folder: Path) -> Trace:
         response=metadata.get("mlflow.traceOutputs", info.get("response_preview")),
         tags=read_texts(folder / "tags"),
         metadata=metadata,
-        assessments=[_assessment(read_yaml(file)) for file in sorted((folder / "assessments").glob("*.yaml"))],
-        spans=[cast("Row", span) for span in cast("list[Any]", spans or ()) if isinstance(span, dict)],
+        assessments=[
+            _assessment(read_yaml(file)) for file in sorted((folder / "assessments").glob("*.yaml"))
+        ],
+        spans=[
+            cast("Row", span) for span in cast("list[Any]", spans or ()) if isinstance(span, dict)
+        ],
     )
 
 

@@ -38,7 +38,11 @@ class Scores:
             return Headline(label=label, metric="mean", value=value, reduce="none")
         ours = _aggregated(self._values[name], aggregation)
         return Headline(
-            label=label or name, metric=aggregation, value=value, ours=ours, reason=_OTHER if ours is None else ""
+            label=label or name,
+            metric=aggregation,
+            value=value,
+            ours=ours,
+            reason=_OTHER if ours is None else "",
         )
 
 

@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline, files_below, without_secrets
+from assay.engine.experiment.imports.foreign import (
+    Foreign,
+    ForeignCase,
+    Headline,
+    files_below,
+    without_secrets,
+)
 from assay.formats.mlflow.database import Database
 from assay.formats.mlflow.filestore import runs_with_traces, traces
 from assay.formats.mlflow.metrics import Scores
@@ -34,7 +40,9 @@ def mlflow(path: Path, *, outputs: str = "", targets: str = "") -> list[Foreign]
     targets: the column of a table that has what was expected
     """
     found: dict[Path, Foreign] = {}
-    databases = [db for file in files_below(path, *_DATABASES) if (db := Database(file)).is_mlflow()]
+    databases = [
+        db for file in files_below(path, *_DATABASES) if (db := Database(file)).is_mlflow()
+    ]
     tables = files_below(path, ".json") if not databases or path.is_dir() else []
     tables += [table for db in databases for table in _tables_beside(db)]
     for table in tables:
@@ -43,7 +51,9 @@ def mlflow(path: Path, *, outputs: str = "", targets: str = "") -> list[Foreign]
             found.setdefault(table.resolve(), TableRun(table, columns))
     results = list(found.values())
     results += [
-        TraceRun(db.file, run, lambda db=db, run=run: db.traces(run.id)) for db in databases for run in db.evaluated()
+        TraceRun(db.file, run, lambda db=db, run=run: db.traces(run.id))
+        for db in databases
+        for run in db.evaluated()
     ]
     return results + (_of_file_store(path) if path.is_dir() else [])
 
@@ -51,8 +61,14 @@ def mlflow(path: Path, *, outputs: str = "", targets: str = "") -> list[Foreign]
 def _tables_beside(database: Database) -> list[Path]:
     """The tables of the database's runs, in the folder that MLflow keeps beside it."""
     folder = database.file.parent / _ARTIFACTS
-    named = ((experiment, run) for experiment, run in database.run_folders() if experiment.isdigit())
-    folders = [folder / experiment / run / "artifacts" for experiment, run in named if RUN_ID.fullmatch(run)]
+    named = (
+        (experiment, run) for experiment, run in database.run_folders() if experiment.isdigit()
+    )
+    folders = [
+        folder / experiment / run / "artifacts"
+        for experiment, run in named
+        if RUN_ID.fullmatch(run)
+    ]
     return [table for place in folders if place.is_dir() for table in sorted(place.glob("*.json"))]
 
 
@@ -60,12 +76,16 @@ def _of_file_store(path: Path) -> list[Foreign]:
     """The runs with traces in an experiment of the file store, in one of its runs, or in a folder of experiments."""
     results: list[Foreign] = []
     wanted = path.name if RUN_ID.fullmatch(path.name) else ""
-    experiments = [path.parent] if wanted else [path, *sorted(path.iterdir()), *sorted(path.glob("mlruns/*"))]
+    experiments = (
+        [path.parent] if wanted else [path, *sorted(path.iterdir()), *sorted(path.glob("mlruns/*"))]
+    )
     for folder in experiments:
         for id, folders in runs_with_traces(folder).items():
             run = run_of_folder(folder / id) if RUN_ID.fullmatch(id) else None
             if run is not None and id.startswith(wanted):
-                results.append(TraceRun(folder / id, run, lambda folders=folders: traces(folders), folders))
+                results.append(
+                    TraceRun(folder / id, run, lambda folders=folders: traces(folders), folders)
+                )
     return results
 
 
@@ -91,9 +111,13 @@ class _OfRun:
     def notes(self) -> list[str]:
         notes = list(self._problems)
         if self.run.status not in ("", "FINISHED"):
-            notes.append(f"the run {self.run.name!r} is not finished: its status is {self.run.status}")
+            notes.append(
+                f"the run {self.run.name!r} is not finished: its status is {self.run.status}"
+            )
         if not self.run.metrics:
-            notes.append("the metrics of the run were not found, so no number of MLflow's could be compared")
+            notes.append(
+                "the metrics of the run were not found, so no number of MLflow's could be compared"
+            )
         return notes
 
     def _counted(self, cases: Iterator[ForeignCase]) -> Iterator[ForeignCase]:
@@ -102,7 +126,9 @@ class _OfRun:
         for case in cases:
             self._count += 1
             yield case
-        if self.planned is not None and self._count > self.planned:  # evaluated more than once in one run
+        if (
+            self.planned is not None and self._count > self.planned
+        ):  # evaluated more than once in one run
             self.planned = None
 
 
@@ -116,17 +142,25 @@ class TableRun(_OfRun):
     @property
     def source(self) -> dict[str, Any]:
         metrics = [self.run.metrics, self.columns.outputs, self.columns.target]
-        return {"format": "mlflow", "files": [content_stamp(self.file.absolute())], "metrics": metrics}
+        return {
+            "format": "mlflow",
+            "files": [content_stamp(self.file.absolute())],
+            "metrics": metrics,
+        }
 
     def cases(self) -> Iterator[ForeignCase]:
         self._scores, self._problems = Scores(), []
-        table = Table(self.file, self.columns, self.run.model, self.run.name or "mlflow", self._scores)
+        table = Table(
+            self.file, self.columns, self.run.model, self.run.name or "mlflow", self._scores
+        )
         yield from self._counted(table.cases())
         self._problems = table.problems
         self.rejected = len(table.problems)
         if self.columns.outputs is None:
             names = ", ".join(self.columns.names[at] for at in self.columns.features)
-            self._problems.append(f"no column is known to have the outputs; name one with --set outputs=, of: {names}")
+            self._problems.append(
+                f"no column is known to have the outputs; name one with --set outputs=, of: {names}"
+            )
 
 
 def _run_of_table(file: Path) -> Run:
@@ -146,7 +180,11 @@ class TraceRun(_OfRun):
     """A run of `mlflow.genai.evaluate`, whose traces `read` gives."""
 
     def __init__(
-        self, place: Path, run: Run, read: Callable[[], Iterator[Trace]], folders: Sequence[Path] = ()
+        self,
+        place: Path,
+        run: Run,
+        read: Callable[[], Iterator[Trace]],
+        folders: Sequence[Path] = (),
     ) -> None:
         self.place, self._read, self._folders = place, read, folders
         super().__init__(run)
@@ -154,10 +192,17 @@ class TraceRun(_OfRun):
     @property
     def source(self) -> dict[str, Any]:
         files = (
-            [self.place] if self.place.is_file() else [file for one in self._folders for file in files_below(one, "")]
+            [self.place]
+            if self.place.is_file()
+            else [file for one in self._folders for file in files_below(one, "")]
         )
         stamps = [content_stamp(file.absolute()) for file in files]
-        return {"format": "mlflow", "run": self.run.id, "files": stamps, "metrics": [self.run.metrics]}
+        return {
+            "format": "mlflow",
+            "run": self.run.id,
+            "files": stamps,
+            "metrics": [self.run.metrics],
+        }
 
     def cases(self) -> Iterator[ForeignCase]:
         self._scores, self._problems, self.rejected = Scores(), [], 0

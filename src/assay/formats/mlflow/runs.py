@@ -38,7 +38,12 @@ class Run(msgspec.Struct, kw_only=True):
         return next((known[name] for name in _MODEL_NAMES if known.get(name)), self.name)
 
     def facts(self) -> dict[str, Any]:
-        return {"run_id": self.id, "run": self.name, "experiment": self.experiment, "params": self.params}
+        return {
+            "run_id": self.id,
+            "run": self.name,
+            "experiment": self.experiment,
+            "params": self.params,
+        }
 
 
 def run_of_folder(folder: Path) -> Run | None:
@@ -47,7 +52,9 @@ def run_of_folder(folder: Path) -> Run | None:
     if "run_id" not in meta:
         return None
     metrics = {
-        name: value for name, text in read_texts(folder / "metrics").items() if (value := _last(text)) is not None
+        name: value
+        for name, text in read_texts(folder / "metrics").items()
+        if (value := _last(text)) is not None
     }
     experiment = read_yaml(folder.parent / "meta.yaml")
     tags = read_texts(folder / "tags")
@@ -96,7 +103,11 @@ def _last(text: str) -> float | None:
 def read_texts(folder: Path) -> dict[str, str]:
     """The files below a folder, by their names; those of metrics stand in folders, as their names have slashes."""
     files = sorted(file for file in folder.rglob("*") if file.is_file() and not file.is_symlink())
-    return {file.relative_to(folder).as_posix(): _text(file) for file in files if file.stat().st_size <= _LARGEST}
+    return {
+        file.relative_to(folder).as_posix(): _text(file)
+        for file in files
+        if file.stat().st_size <= _LARGEST
+    }
 
 
 def read_yaml(file: Path) -> dict[str, Any]:

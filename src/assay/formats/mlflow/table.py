@@ -21,11 +21,21 @@ from assay.store.keyset import Seen
 from assay.text.json_stream import BrokenJson, json_parts
 
 Row = dict[str, Any]
-_COLUMNS = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"columns"\s*:\s*(\[.*?\])\s*,\s*"(?:data|index)"\s*:', re.DOTALL)
+_COLUMNS = re.compile(
+    rb'(?:\xef\xbb\xbf)?\s*\{\s*"columns"\s*:\s*(\[.*?\])\s*,\s*"(?:data|index)"\s*:', re.DOTALL
+)
 _SCORE, _JUSTIFICATION = "/score", "/justification"
 _MEASURED = ("latency", "token_count")
 _OUTPUTS = ("outputs", "predictions", "prediction", "output", "response", "result")
-_TARGETS = ("target", "targets", "ground_truth", "expected_response", "expected_output", "expected", "reference")
+_TARGETS = (
+    "target",
+    "targets",
+    "ground_truth",
+    "expected_response",
+    "expected_output",
+    "expected",
+    "reference",
+)
 _TARGETS_TOO = ("answer", "label", "labels")
 _IDS = ("id", "item_id", "question_id", "example_id", "request_id")
 _VERSION = re.compile(r"/v\d+$")
@@ -58,10 +68,16 @@ def columns_of(file: Path, *, outputs: str = "", targets: str = "") -> Columns |
     except (ValueError, RecursionError):
         names = []
     measured = {name: at for at, name in enumerate(names) if name in _MEASURED}
-    scores = {name.removesuffix(_SCORE): at for at, name in enumerate(names) if name.endswith(_SCORE)}
+    scores = {
+        name.removesuffix(_SCORE): at for at, name in enumerate(names) if name.endswith(_SCORE)
+    }
     if not scores and not measured:
         return None
-    reasons = {name.removesuffix(_JUSTIFICATION): at for at, name in enumerate(names) if name.endswith(_JUSTIFICATION)}
+    reasons = {
+        name.removesuffix(_JUSTIFICATION): at
+        for at, name in enumerate(names)
+        if name.endswith(_JUSTIFICATION)
+    }
     taken = {*measured.values(), *scores.values(), *reasons.values()}
     others = {name: at for at, name in enumerate(names) if at not in taken}
     output = _first(others, [outputs] if outputs else _OUTPUTS)
@@ -79,7 +95,13 @@ class Table:
     """The rows of a table, one at a time."""
 
     def __init__(self, file: Path, columns: Columns, model: str, task: str, scores: Scores) -> None:
-        self.file, self.columns, self.model, self.task, self.scores = file, columns, model, task, scores
+        self.file, self.columns, self.model, self.task, self.scores = (
+            file,
+            columns,
+            model,
+            task,
+            scores,
+        )
         self.problems: list[str] = []
         self._seen = Seen()
         self._again: dict[str, int] = {}
@@ -94,7 +116,9 @@ class Table:
                     if isinstance(row, list) and len(cast("list[Any]", row)) == width:
                         yield self._case(cast("list[Any]", row))
                     else:
-                        self.problems.append(f"{self.file} [{number}] does not have {width} values and is left out")
+                        self.problems.append(
+                            f"{self.file} [{number}] does not have {width} values and is left out"
+                        )
         except BrokenJson as error:
             self.problems.append(f"{self.file} is not whole, what follows is not read: {error}")
 
@@ -107,11 +131,17 @@ class Table:
         own = None if columns.id is None else row[columns.id]
         id = str(own) if isinstance(own, (str, int)) and own != "" else content_id(data, target)
         sample = 0
-        if not self._seen.add(id_hash(id)):  # another evaluation in the same run is appended to its table
+        if not self._seen.add(
+            id_hash(id)
+        ):  # another evaluation in the same run is appended to its table
             sample = self._again[id] = self._again.get(id, 0) + 1
         response = self._response(row, id, sample, data)
-        evaluations = [self._evaluation(name, at, row, response) for name, at in columns.scores.items()]
-        return ForeignCase({"id": id, "data": data, "ground_truth": target, "metadata": {}}, response, evaluations)
+        evaluations = [
+            self._evaluation(name, at, row, response) for name, at in columns.scores.items()
+        ]
+        return ForeignCase(
+            {"id": id, "data": data, "ground_truth": target, "metadata": {}}, response, evaluations
+        )
 
     def _response(self, row: list[Any], id: str, sample: int, data: Row) -> Response:
         columns = self.columns
@@ -131,7 +161,12 @@ class Table:
             total_samples=sample + 1,
             model_name=self.model,
             prompt=next(
-                (data[name] for name in ("question", "input", "prompt") if isinstance(data.get(name), str)), ""
+                (
+                    data[name]
+                    for name in ("question", "input", "prompt")
+                    if isinstance(data.get(name), str)
+                ),
+                "",
             ),
             response=text_of(said),
             output=None if isinstance(said, str) else said,

@@ -70,13 +70,17 @@ def timestamp_of(text: Any) -> float:
         return 0.0
 
 
-def case_of(trace: Trace, run_id: str, model: str, task: str, scores: Scores, seen: Counter[str]) -> ForeignCase:
+def case_of(
+    trace: Trace, run_id: str, model: str, task: str, scores: Scores, seen: Counter[str]
+) -> ForeignCase:
     """The item, the answer, its labels by this run, and the spans; `seen` counts the answers to an item."""
     root = next((span for span in trace.spans if not span.get("parent_span_id")), {})
     attributes = cast("Row", root.get("attributes") or {})
     inputs = decoded(attributes.get("mlflow.spanInputs", trace.request))
     outputs = decoded(attributes.get("mlflow.spanOutputs", trace.response))
-    expected = {entry.name: entry.value for entry in trace.assessments if entry.kind == "expectation"}
+    expected = {
+        entry.name: entry.value for entry in trace.assessments if entry.kind == "expectation"
+    }
     data = (
         cast("Row", inputs)
         if isinstance(inputs, dict)
@@ -98,9 +102,16 @@ def _response(trace: Trace, id: str, data: Row, outputs: Any, model: str, task: 
     failed = trace.status == "ERROR"
     messages = data.get("messages")
     prompt = next(
-        (data[name] for name in ("question", "input", "prompt", "query") if isinstance(data.get(name), str)), ""
+        (
+            data[name]
+            for name in ("question", "input", "prompt", "query")
+            if isinstance(data.get(name), str)
+        ),
+        "",
     )
-    rest = {name: value for name, value in trace.metadata.items() if value and not name.startswith(_OWN)}
+    rest = {
+        name: value for name, value in trace.metadata.items() if value and not name.startswith(_OWN)
+    }
     return Response(
         item_id=id,
         model_name=model,
@@ -125,7 +136,9 @@ def _response(trace: Trace, id: str, data: Row, outputs: Any, model: str, task: 
 
 
 def _are_messages(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(entry, dict) for entry in cast("list[Any]", value))
+    return isinstance(value, list) and all(
+        isinstance(entry, dict) for entry in cast("list[Any]", value)
+    )
 
 
 def _exception(spans: Sequence[Row]) -> str:
@@ -137,18 +150,28 @@ def _exception(spans: Sequence[Row]) -> str:
     return "the trace ended with an error"
 
 
-def _evaluations(trace: Trace, response: Response, run_id: str, scores: Scores) -> Iterator[Evaluation]:
+def _evaluations(
+    trace: Trace, response: Response, run_id: str, scores: Scores
+) -> Iterator[Evaluation]:
     """The feedback of this run, and what people said; what was corrected later is not valid any more."""
     given: dict[str, str] = {}
-    own_first = sorted(trace.assessments, key=lambda entry: entry.metadata.get(_SOURCE_RUN) != run_id)
+    own_first = sorted(
+        trace.assessments, key=lambda entry: entry.metadata.get(_SOURCE_RUN) != run_id
+    )
     for entry in own_first:
         owner = entry.metadata.get(_SOURCE_RUN) or run_id
         if entry.kind != "feedback" or not entry.valid or owner != run_id:
             continue
         source = entry.source_type.lower()
-        label = entry.name if given.setdefault(entry.name, source) == source else f"{entry.name}/{source}"
+        label = (
+            entry.name
+            if given.setdefault(entry.name, source) == source
+            else f"{entry.name}/{source}"
+        )
         error = _message(entry.error) if entry.error else None
-        made = evaluation(response, label, entry.value, scorer=entry.source_id, error=error, part=entry.id)
+        made = evaluation(
+            response, label, entry.value, scorer=entry.source_id, error=error, part=entry.id
+        )
         details = {"explanation": entry.rationale, "source_type": source, "error": entry.error}
         made.detailed_results = {name: value for name, value in details.items() if value}
         if made.score is not None and label == entry.name:
@@ -171,7 +194,10 @@ def _spans(spans: Sequence[Row]) -> list[Row]:
             "start": _time(span.get("start_time_unix_nano")),
             "end": _time(span.get("end_time_unix_nano")),
             "error": _exception([span]) if "ERROR" in str(span.get("status")) else None,
-            "data": {name: decoded(value) for name, value in cast("Row", span.get("attributes") or {}).items()},
+            "data": {
+                name: decoded(value)
+                for name, value in cast("Row", span.get("attributes") or {}).items()
+            },
         }
         for span in spans
     ]

@@ -34,7 +34,13 @@ def text_of(value: Any) -> str:
 
 
 def evaluation(
-    response: Response, label: str, value: Any, *, scorer: str = "", error: str | None = None, part: Any = None
+    response: Response,
+    label: str,
+    value: Any,
+    *,
+    scorer: str = "",
+    error: str | None = None,
+    part: Any = None,
 ) -> Evaluation:
     """A score, a rating or a text as a row; nothing at all is an error."""
     number = number_of(value)

@@ -68,7 +68,9 @@ class Log:
                     line = _odd_line(text)
                 self._note(line, number, offset, blank=not text.strip())
                 offset += len(text)
-        self.count = len(set(self._samples)) if len(self._samples) < 1000 else len(np.unique(self._samples))
+        self.count = (
+            len(set(self._samples)) if len(self._samples) < 1000 else len(np.unique(self._samples))
+        )
 
     def _note(self, line: _Line | None, number: int, offset: int, *, blank: bool) -> None:
         if line is not None and line.final_report is not UNSET:
@@ -84,8 +86,12 @@ class Log:
 
     def samples(self) -> Iterator[tuple[str, list[Event]]]:
         """Each sample's id and events, in the order of their first events."""
-        samples = np.frombuffer(self._samples, np.uint64) if self._samples else np.zeros(0, np.uint64)
-        offsets = np.frombuffer(self._offsets, np.uint64) if self._offsets else np.zeros(0, np.uint64)
+        samples = (
+            np.frombuffer(self._samples, np.uint64) if self._samples else np.zeros(0, np.uint64)
+        )
+        offsets = (
+            np.frombuffer(self._offsets, np.uint64) if self._offsets else np.zeros(0, np.uint64)
+        )
         _, first, inverse = np.unique(samples, return_index=True, return_inverse=True)
         order = np.argsort(first[inverse], kind="stable")
         first_of = first[inverse][order]
@@ -117,7 +123,9 @@ def _event(file: Any, offset: int) -> tuple[str, Event] | None:
     data = row.get("data")
     rest = {name: value for name, value in row.items() if name not in _KNOWN}
     held = cast("Fields", data) if isinstance(data, dict) else {"data": data}
-    return str(row.get("sample_id")), Event(str(row.get("type")), held, str(row.get("created_at", "")), rest)
+    return str(row.get("sample_id")), Event(
+        str(row.get("type")), held, str(row.get("created_at", "")), rest
+    )
 
 
 def _odd_line(text: bytes) -> _Line | None:
@@ -126,7 +134,9 @@ def _odd_line(text: bytes) -> _Line | None:
         fields = tolerant_json(text)
         return msgspec.convert(
             {
-                name: Raw(msgspec.json.encode(value)) if name in ("data", "final_report", "spec") else value
+                name: Raw(msgspec.json.encode(value))
+                if name in ("data", "final_report", "spec")
+                else value
                 for name, value in fields.items()
             },
             _Line,

@@ -39,7 +39,9 @@ _ELSEWHERE = "a log does not say how this is computed"
 @reader(name="openai_evals")
 def openai_evals(path: Path) -> list[Foreign]:
     """A log that `oaieval` wrote, or a folder with some."""
-    found = [(file, spec_in(head_of(file))) for file in files_below(path, ".jsonl", ".json", ".log")]
+    found = [
+        (file, spec_in(head_of(file))) for file in files_below(path, ".jsonl", ".json", ".log")
+    ]
     return [Results(Log(file, spec)) for file, spec in found if spec is not None]
 
 
@@ -50,7 +52,11 @@ class Results:
         self.log = log
         spec = log.spec
         functions: Any = spec.get("completion_fns")
-        names = [str(name) for name in cast("list[Any]", functions)] if isinstance(functions, list) else []
+        names = (
+            [str(name) for name in cast("list[Any]", functions)]
+            if isinstance(functions, list)
+            else []
+        )
         self.model = ",".join(names) or "unknown"
         self.dataset = f"{self.model.replace('/', '__')}-{spec.get('eval_name') or 'eval'}"
         self._scorer = str(spec.get("base_eval") or spec.get("eval_name"))
@@ -69,7 +75,11 @@ class Results:
 
     @property
     def facts(self) -> Fields:
-        facts: Fields = {"read_from": ["OpenAI evals"], "agents": [self.model], "spec": without_secrets(self.log.spec)}
+        facts: Fields = {
+            "read_from": ["OpenAI evals"],
+            "agents": [self.model],
+            "spec": without_secrets(self.log.spec),
+        }
         return {**facts, "final_report": self.log.report, "events": dict(self.log.types)}
 
     @property
@@ -94,7 +104,11 @@ class Results:
             self._rest.unknown.update(f"{event.type}.{name}" for name in event.rest)
             if event.type not in _KNOWN:
                 self._rest.unknown[f"events of type {event.type}"] += 1
-        asked = [*by_type.get("sampling", ()), *by_type.get("cond_logp", ()), *by_type.get("pick_option", ())]
+        asked = [
+            *by_type.get("sampling", ()),
+            *by_type.get("cond_logp", ()),
+            *by_type.get("pick_option", ()),
+        ]
         prompt = asked[0].get("prompt") if asked else None
         matches = by_type.get(MATCH, [])
         expected = matches[0].get("expected") if matches else None
@@ -109,7 +123,12 @@ class Results:
         return ForeignCase(item, response, self._evaluations(response, by_type))
 
     def _response(
-        self, sample: str, id: str, index: int, events: Sequence[Event], by_type: dict[str, list[Fields]]
+        self,
+        sample: str,
+        id: str,
+        index: int,
+        events: Sequence[Event],
+        by_type: dict[str, list[Fields]],
     ) -> Response:
         samplings = by_type.get("sampling", [])
         last: Fields = samplings[-1] if samplings else {}
@@ -119,7 +138,9 @@ class Results:
         output = _output(samplings, by_type.get("cond_logp", []), texts)
         prompt = last.get("prompt")
         source: Fields = {"sample_id": sample}
-        others = [{"type": event.type, **event.data} for event in events if event.type not in _PLACED]
+        others = [
+            {"type": event.type, **event.data} for event in events if event.type not in _PLACED
+        ]
         source |= {"events": others} if others else {}
         more = {name: value for event in events for name, value in event.rest.items()}
         source |= {"fields": more} if more else {}
@@ -160,9 +181,15 @@ class Results:
         self._tokens.update(sums)
         return sums
 
-    def _evaluations(self, response: Response, by_type: dict[str, list[Fields]]) -> list[Evaluation]:
+    def _evaluations(
+        self, response: Response, by_type: dict[str, list[Fields]]
+    ) -> list[Evaluation]:
         rows: list[tuple[str, Any, Fields]] = [
-            (MATCH, match.get("correct"), {name: match[name] for name in match if name != "correct"})
+            (
+                MATCH,
+                match.get("correct"),
+                {name: match[name] for name in match if name != "correct"},
+            )
             for match in by_type.get(MATCH, ())
         ]
         for metrics in by_type.get("metrics", ()):
@@ -180,8 +207,12 @@ class Results:
     def _main_label(self) -> str:
         return MATCH if MATCH in self.log.types else self.log.metric
 
-    def _evaluation(self, response: Response, label: str, value: Any, details: Fields) -> Evaluation:
-        number = float(value) if isinstance(value, (bool, int, float)) and math.isfinite(value) else None
+    def _evaluation(
+        self, response: Response, label: str, value: Any, details: Fields
+    ) -> Evaluation:
+        number = (
+            float(value) if isinstance(value, (bool, int, float)) and math.isfinite(value) else None
+        )
         if number is not None:
             self._labels[label] += 1
         return evaluation_of(
@@ -198,7 +229,9 @@ class Results:
         """Of the final report: means of labels by name, `accuracy` otherwise of the matches, and token counts."""
         made: list[Headline] = []
         for name, value in (self.log.report or {}).items():
-            number = float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
+            number = (
+                float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
+            )
             label = name if self._labels[name] else MATCH
             headline = Headline(label=label, metric=name, value=number, reduce="none")
             tokens = name.removeprefix("usage_")
@@ -218,23 +251,36 @@ class Results:
         if self.log.report is None:
             notes.append("there is no final report: the run was stopped, and samples are missing")
         if self.log.rejected:
-            notes.append(f"{len(self.log.rejected):,} lines are not events, the first is line {self.log.rejected[0]:,}")
+            notes.append(
+                f"{len(self.log.rejected):,} lines are not events, the first is line {self.log.rejected[0]:,}"
+            )
         if self._unanswered:
-            notes.append(f"{self._unanswered:,} samples have no sampling event: their answers are not in the log")
+            notes.append(
+                f"{self._unanswered:,} samples have no sampling event: their answers are not in the log"
+            )
         if self._again:
-            notes.append(f"{self._again.total():,} samples ask what another one asks: they are further samples of it")
+            notes.append(
+                f"{self._again.total():,} samples ask what another one asks: they are further samples of it"
+            )
         return [*notes, *self._rest.notes()]
 
 
-def _output(samplings: Sequence[Fields], likelihoods: Sequence[Fields], texts: Sequence[str]) -> Fields:
+def _output(
+    samplings: Sequence[Fields], likelihoods: Sequence[Fields], texts: Sequence[str]
+) -> Fields:
     """What an answer is beside its text: several completions, earlier steps, likelihoods."""
     output: Fields = {}
     if len(texts) > 1:
         output["answers"] = list(texts)
     if len(samplings) > 1:
-        output["steps"] = [{"prompt": each.get("prompt"), "sampled": each.get("sampled")} for each in samplings[:-1]]
+        output["steps"] = [
+            {"prompt": each.get("prompt"), "sampled": each.get("sampled")}
+            for each in samplings[:-1]
+        ]
     if likelihoods:
-        output["choices"] = [{"text": each.get("completion"), "logprob": each.get("logp")} for each in likelihoods]
+        output["choices"] = [
+            {"text": each.get("completion"), "logprob": each.get("logp")} for each in likelihoods
+        ]
     return output
 
 
@@ -253,7 +299,11 @@ def _messages(prompt: Any) -> list[Fields] | None:
     if not isinstance(prompt, list):
         return None
     parts = cast("list[Any]", prompt)
-    return [cast("Fields", part) for part in parts] if all(isinstance(part, dict) for part in parts) else None
+    return (
+        [cast("Fields", part) for part in parts]
+        if all(isinstance(part, dict) for part in parts)
+        else None
+    )
 
 
 def _last_text(prompt: Any) -> str:

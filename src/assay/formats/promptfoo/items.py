@@ -7,10 +7,26 @@ from typing import Any
 from assay.engine.experiment.imports.foreign import content_id
 from assay.formats.promptfoo.shapes import Row
 
-_EXPECTED = ("ground_truth", "expected", "expected_answer", "expected_output", "answer", "target", "reference")
+_EXPECTED = (
+    "ground_truth",
+    "expected",
+    "expected_answer",
+    "expected_output",
+    "answer",
+    "target",
+    "reference",
+)
 _QUESTIONS = frozenset({"question", "input", "prompt", "query", "text", "message"})
 _NUMBERED = re.compile(r"Row #\d+")  # what promptfoo calls the rows of a file
-_EQUAL = ("equals", "icontains", "contains", "starts-with", "similar", "factuality", "answer-relevance")
+_EQUAL = (
+    "equals",
+    "icontains",
+    "contains",
+    "starts-with",
+    "similar",
+    "factuality",
+    "answer-relevance",
+)
 
 
 def item_id(row: Row, template: str) -> str:
@@ -22,11 +38,15 @@ def item_id(row: Row, template: str) -> str:
 
 def item_of(row: Row, raw: Mapping[str, Any], id: str, template: str) -> dict[str, Any]:
     test = row.test_case
-    data = dict(test.vars if test.vars is not None else row.vars or {}) or {"prompt": template or row.prompt.raw}
+    data = dict(test.vars if test.vars is not None else row.vars or {}) or {
+        "prompt": template or row.prompt.raw
+    }
     expected = next((name for name in _EXPECTED if name in data), None)
     truth = data[expected] if expected else _asserted(raw)
     if not _QUESTIONS & data.keys():  # others look for the question under a usual name
-        texts = [value for name, value in data.items() if name != expected and isinstance(value, str)]
+        texts = [
+            value for name, value in data.items() if name != expected and isinstance(value, str)
+        ]
         if len(texts) == 1:
             data["question"] = texts[0]
     metadata = dict(test.metadata or {})
@@ -45,7 +65,9 @@ def _asserted(raw: Mapping[str, Any]) -> Any:
     test = raw.get("testCase")
     entries: Any = test.get("assert") if isinstance(test, dict) else None
     for entry in entries if isinstance(entries, list) else ():
-        value: Any = entry.get("value") if isinstance(entry, dict) and entry.get("type") in _EQUAL else None
+        value: Any = (
+            entry.get("value") if isinstance(entry, dict) and entry.get("type") in _EQUAL else None
+        )
         if isinstance(value, str) and "{{" not in value and "://" not in value:
             return value
     return None

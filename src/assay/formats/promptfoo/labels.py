@@ -57,7 +57,11 @@ def _named(flat: list[tuple[str, str]]) -> list[Named]:
     taken = {*_OWN, *alone}
     named: list[Named] = []
     for kind, metric in flat:
-        label = metric if alone[metric] == 1 and metric not in _OWN else _free(kind or "assertion", taken)
+        label = (
+            metric
+            if alone[metric] == 1 and metric not in _OWN
+            else _free(kind or "assertion", taken)
+        )
         taken.add(label)
         named.append(Named(label, kind or "assertion", metric))
     return named

@@ -77,7 +77,9 @@ class Numbers:
         rated = self._rated.setdefault(row.prompt_idx, _Rated())
         rated.rows += 1
         rated.sum += row.score or 0.0
-        rated.by_people |= any(result.assertion.type == "human" for result in results if result and result.assertion)
+        rated.by_people |= any(
+            result.assertion.type == "human" for result in results if result and result.assertion
+        )
         if not row.named_scores:
             return
         weights = grading.named_score_weights if grading else None
@@ -108,7 +110,14 @@ class Numbers:
         if counts and sum(counts):
             rate = counts[0] / sum(counts)
             every.append(
-                Headline(label=VERDICT, metric="pass_rate", value=rate, of="passed", reduce="none", failed_as=0.0)
+                Headline(
+                    label=VERDICT,
+                    metric="pass_rate",
+                    value=rate,
+                    of="passed",
+                    reduce="none",
+                    failed_as=0.0,
+                )
             )
         for number, metrics in sorted(self._metrics.items()):
             every += self._of_prompt(number, metrics)
@@ -120,7 +129,9 @@ class Numbers:
         counts = _counts(metrics, "testPassCount", "testFailCount", "testErrorCount")
         every: list[Headline] = []
         if counts and (total := sum(counts)):
-            rate = Headline(label=VERDICT, metric="pass_rate", value=counts[0] / total, of="passed", where=where)
+            rate = Headline(
+                label=VERDICT, metric="pass_rate", value=counts[0] / total, of="passed", where=where
+            )
             every.append(rate)
             score = _number(metrics.get("score"))
             if score is not None:
@@ -130,8 +141,12 @@ class Numbers:
                 headline.reduce, headline.failed_as = "none", 0.0
         named: Any = metrics.get("namedScores")
         weights: Any = metrics.get("namedScoreWeights")
-        for metric, value in cast("dict[str, Any]", named).items() if isinstance(named, dict) else ():
-            weight = cast("dict[str, Any]", weights).get(metric) if isinstance(weights, dict) else None
+        for metric, value in (
+            cast("dict[str, Any]", named).items() if isinstance(named, dict) else ()
+        ):
+            weight = (
+                cast("dict[str, Any]", weights).get(metric) if isinstance(weights, dict) else None
+            )
             every.append(self._of_metric(number, metric, _number(value), _number(weight), where))
         return every
 
@@ -141,17 +156,26 @@ class Numbers:
         if rated is not None and rated.by_people and rated.rows:
             headline.ours = rated.sum / rated.rows
             if headline.value is not None and abs(headline.ours - headline.value) > _CLOSE:
-                headline.reason = "promptfoo's sum has the scores from before people rated some answers"
+                headline.reason = (
+                    "promptfoo's sum has the scores from before people rated some answers"
+                )
 
     def _of_metric(
-        self, number: int, metric: str, value: float | None, weight: float | None, where: dict[str, Any]
+        self,
+        number: int,
+        metric: str,
+        value: float | None,
+        weight: float | None,
+        where: dict[str, Any],
     ) -> Headline:
         named = self._named.get((number, metric))
         if named is None or not weight or value is None:
             reason = "promptfoo made it of other metrics" if named is None else "it has no weights"
             return Headline(label=metric, metric="derived", value=value, where=where, reason=reason)
         ours = None if named.plain else named.sum / named.weight if named.weight else None
-        return Headline(label=metric, metric="mean", value=value / weight, where=where, reduce="none", ours=ours)
+        return Headline(
+            label=metric, metric="mean", value=value / weight, where=where, reduce="none", ours=ours
+        )
 
 
 def _counts(found: Any, *names: str) -> list[int]:
@@ -159,7 +183,11 @@ def _counts(found: Any, *names: str) -> list[int]:
     if not isinstance(found, dict):
         return []
     values = [cast("dict[str, Any]", found).get(name) for name in names]
-    counts = [value for value in values if isinstance(value, int) and not isinstance(value, bool) and value >= 0]
+    counts = [
+        value
+        for value in values
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    ]
     return counts if len(counts) == len(names) else []
 
 

@@ -39,8 +39,21 @@ _RUNTIME = re.compile(rb'"runtimeOptions"\s*:\s*\{[^{}]*?"repeat"\s*:\s*(\d+)')
 _MARKS = (b'"promptIdx"', b'"testIdx"', b'"testCase"', b'"failureReason"')
 _LONGEST = 1 << 24  # bytes of a first line that is looked at
 _READER = 1  # raised when rows come out otherwise: copies that were imported before are made again
-_KEPT = {"evalId": "eval_id", "metadata": "metadata", "runtimeOptions": "runtime_options", "results.stats": "stats"}
-_HEADER = {"shareableUrl", "vars", "author", "results.version", "results.prompts", "results.results", "results.table"}
+_KEPT = {
+    "evalId": "eval_id",
+    "metadata": "metadata",
+    "runtimeOptions": "runtime_options",
+    "results.stats": "stats",
+}
+_HEADER = {
+    "shareableUrl",
+    "vars",
+    "author",
+    "results.version",
+    "results.prompts",
+    "results.results",
+    "results.table",
+}
 _TESTS = ("config.tests", "config.scenarios")
 _MOST_ENTRIES = 1000
 _SAID = {
@@ -58,7 +71,9 @@ def promptfoo(path: Path) -> list[Foreign]:
     files = files_below(path, ".json", ".jsonl")
     whole = [file for file in files if _is_whole(file)]
     lines = [
-        file for file in files if file not in whole and (first := _first_row(file)) and not _in(whole, file, first)
+        file
+        for file in files
+        if file not in whole and (first := _first_row(file)) and not _in(whole, file, first)
     ]
     return [Evaluation(file, lines=file in lines) for file in sorted((*whole, *lines))]
 
@@ -66,7 +81,9 @@ def promptfoo(path: Path) -> list[Foreign]:
 def _is_whole(file: Path) -> bool:
     head = head_of(file)
     version = _VERSION.search(head) if head[:1] in b"{\xef \t\r\n" else None
-    if version is None or not any(mark in head for mark in (b'"evalId"', b'"prompts"', b'"promptfooVersion"')):
+    if version is None or not any(
+        mark in head for mark in (b'"evalId"', b'"prompts"', b'"promptfooVersion"')
+    ):
         return False
     if int(version[1]) > _NEWEST:
         raise unknown_version("an evaluation of promptfoo", int(version[1]), file)
@@ -100,7 +117,10 @@ def _in(whole: list[Path], file: Path, first: dict[str, Any]) -> bool:
         return False
     for other in whole:
         if other.parent == file.parent:
-            with reading.opened(other) as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as text:
+            with (
+                reading.opened(other) as opened,
+                mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as text,
+            ):
                 if text.find(f'"{id}"'.encode()) >= 0:
                     return True
     return False
@@ -121,12 +141,20 @@ class Evaluation:
 
     @property
     def source(self) -> dict[str, Any]:
-        return {"format": "promptfoo", "reader": _READER, "files": [content_stamp(self.path.absolute())]}
+        return {
+            "format": "promptfoo",
+            "reader": _READER,
+            "files": [content_stamp(self.path.absolute())],
+        }
 
     @property
     def facts(self) -> dict[str, Any]:
         kind = "a JSONL file" if self._lines else "a JSON file"
-        return {"read_from": [f"{kind} of promptfoo"], "agents": self._numbers.models(), **self._facts}
+        return {
+            "read_from": [f"{kind} of promptfoo"],
+            "agents": self._numbers.models(),
+            **self._facts,
+        }
 
     def cases(self) -> Iterator[ForeignCase]:
         self._rejected, self.planned, self._facts = Rejected(), None, {}
@@ -146,11 +174,15 @@ class Evaluation:
         if told is not None and told > self._numbers.rows:
             self.planned = told
 
-    def _case(self, row: Row, raw: dict[str, Any], items: Seen, samples: Seen, repeat: int) -> ForeignCase:
+    def _case(
+        self, row: Row, raw: dict[str, Any], items: Seen, samples: Seen, repeat: int
+    ) -> ForeignCase:
         model, prompt, template = self._numbers.asked(row)
         id = item_id(row, template)
         sample = 0
-        while not samples.add(short(digest("sample", f"{id}\0{model}\0{prompt}\0{sample}".encode()))):
+        while not samples.add(
+            short(digest("sample", f"{id}\0{model}\0{prompt}\0{sample}".encode()))
+        ):
             sample += 1
         provider = row.provider if isinstance(row.provider, str) else row.provider.id or ""
         place = Place(id, model, provider, prompt, sample, repeat, self._numbers.timestamp)
@@ -211,7 +243,12 @@ class Evaluation:
             self._rejected.add(f"{self.path}: prompt {number}")
             return
         self._numbers.add_prompt(number, prompt, value)
-        entry = {"id": prompt.id, "label": prompt.label, "provider": prompt.provider, "template": prompt.raw}
+        entry = {
+            "id": prompt.id,
+            "label": prompt.label,
+            "provider": prompt.provider,
+            "template": prompt.raw,
+        }
         self._facts.setdefault("prompts", []).append(entry)
 
     @property

@@ -55,7 +55,11 @@ class Reading:
         text, output, calls = _answer(reply.output)
         outcome, error = self._outcome(row, reply)
         usage = reply.token_usage or row.token_usage
-        spent = (_whole(usage.prompt), _whole(usage.completion), _whole(usage.total)) if usage else (None, None, None)
+        spent = (
+            (_whole(usage.prompt), _whole(usage.completion), _whole(usage.total))
+            if usage
+            else (None, None, None)
+        )
         cached = bool(reply.cached)
         if cached and not spent[0] and not spent[1]:
             spent = (None, None, spent[2])  # only the sum of a stored answer is known
@@ -81,7 +85,9 @@ class Reading:
             total_tokens=spent[2],
             prompt_tokens=spent[0],
             completion_tokens=spent[1],
-            key=key_of("promptfoo", place.item, place.model, place.prompt, place.sample, raw.get("id")),
+            key=key_of(
+                "promptfoo", place.item, place.model, place.prompt, place.sample, raw.get("id")
+            ),
             task=f"{place.model}/{place.prompt}",
             outcome=outcome,
             error_kind=_error_kind(reply) if outcome == "errored" else None,
@@ -111,10 +117,17 @@ class Reading:
         own = rest.pop("metadata", None)
         reply = raw.get("response")
         if isinstance(reply, dict):
-            rest |= self.rest.of(cast("dict[str, Any]", reply), PLACED_OF_REPLY, KNOWN_OF_REPLY, "response.")
+            rest |= self.rest.of(
+                cast("dict[str, Any]", reply), PLACED_OF_REPLY, KNOWN_OF_REPLY, "response."
+            )
         if own:
-            shown = {**(row.test_case.metadata or {}), **((row.response or _NO_REPLY).metadata or {})}
-            more = {name: value for name, value in own.items() if value and shown.get(name) != value}
+            shown = {
+                **(row.test_case.metadata or {}),
+                **((row.response or _NO_REPLY).metadata or {}),
+            }
+            more = {
+                name: value for name, value in own.items() if value and shown.get(name) != value
+            }
             if more:
                 rest["row_metadata"] = more
         if row.test_case.vars is not None and row.vars and row.vars != row.test_case.vars:
@@ -138,8 +151,15 @@ class Reading:
         if failed:
             own = [_fail(each, reason) for each in own]
         if failed or grading is None:
-            names = planned(row.test_case.asserts, variables) if failed or response.response == "" else []
-            return [*own, *(_fail(_label(response, name, None, None, {}), reason) for name in names)]
+            names = (
+                planned(row.test_case.asserts, variables)
+                if failed or response.response == ""
+                else []
+            )
+            return [
+                *own,
+                *(_fail(_label(response, name, None, None, {}), reason) for name in names),
+            ]
         results = grading.component_results or []
         named = of_results(results, variables)
         raws = cast("list[Any]", raw["gradingResult"].get("componentResults") or [])
@@ -155,7 +175,9 @@ class Reading:
                 found.append(_label(response, name, None, score, {"weight": _weight(row, metric)}))
         return found
 
-    def _assertion(self, response: Response, name: Named, result: Component, raw: dict[str, Any]) -> Evaluation:
+    def _assertion(
+        self, response: Response, name: Named, result: Component, raw: dict[str, Any]
+    ) -> Evaluation:
         asserted = raw.get("assertion") or {}
         if not _PLAIN.issuperset(asserted):
             asserted = without_secrets(asserted)
@@ -172,7 +194,11 @@ class Reading:
 
 
 def _label(
-    response: Response, name: Named, passed: bool | None, score: float | None, details: dict[str, Any]
+    response: Response,
+    name: Named,
+    passed: bool | None,
+    score: float | None,
+    details: dict[str, Any],
 ) -> Evaluation:
     if score is not None and not math.isfinite(score):
         score = None
@@ -191,7 +217,9 @@ def _label(
         responses=[response.key],
         scorer=f"promptfoo.{name.kind}" if name.kind else "promptfoo",
     )
-    return row if passed is not None or score is not None else _fail(row, "promptfoo gives no score")
+    return (
+        row if passed is not None or score is not None else _fail(row, "promptfoo gives no score")
+    )
 
 
 def _fail(row: Evaluation, reason: str) -> Evaluation:
@@ -218,7 +246,11 @@ def _answer(output: Any) -> tuple[str, Any, list[Any] | None]:
     if output is None or isinstance(output, str):
         return output or "", None, None
     calls = cast("dict[str, Any]", output).get("tool_calls") if isinstance(output, dict) else output
-    if isinstance(calls, list) and calls and all(isinstance(call, dict) and "function" in call for call in calls):
+    if (
+        isinstance(calls, list)
+        and calls
+        and all(isinstance(call, dict) and "function" in call for call in calls)
+    ):
         said = cast("dict[str, Any]", output).get("content") if isinstance(output, dict) else None
         return said if isinstance(said, str) else "", output, cast("list[Any]", calls)
     return msgspec.json.encode(output).decode(), output, None
@@ -243,7 +275,13 @@ def _status(reply: Reply) -> int:
 
 def _error_kind(reply: Reply) -> Any:
     status = _status(reply)
-    return None if not status else "transient" if status >= 500 or status in (408, 429) else "permanent"
+    return (
+        None
+        if not status
+        else "transient"
+        if status >= 500 or status in (408, 429)
+        else "permanent"
+    )
 
 
 def _whole(count: float | None) -> int | None:

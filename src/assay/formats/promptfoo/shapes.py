@@ -93,17 +93,43 @@ class Row(msgspec.Struct, gc=False, rename="camel"):
 
 # What is kept under `metadata.source`, without being news: everything else that is not in the shapes is counted.
 KNOWN_OF_ROW = frozenset({"id", "testIdx", "description", "metadata", "evaluationId", "traceId"})
-KNOWN_OF_REPLY = frozenset({"raw", "guardrails", "metadata", "sessionId", "conversationEnded", "format", "audio"})
-KNOWN_OF_COMPONENT = frozenset({"tokensUsed", "namedScores", "namedScoreWeights", "suggestions", "comment"})
+KNOWN_OF_REPLY = frozenset(
+    {"raw", "guardrails", "metadata", "sessionId", "conversationEnded", "format", "audio"}
+)
+KNOWN_OF_COMPONENT = frozenset(
+    {"tokensUsed", "namedScores", "namedScoreWeights", "suggestions", "comment"}
+)
 PLACED_OF_ROW = frozenset(
     {
-        *("promptIdx", "provider", "prompt", "success", "testCase", "vars", "response", "score", "failureReason"),
+        *(
+            "promptIdx",
+            "provider",
+            "prompt",
+            "success",
+            "testCase",
+            "vars",
+            "response",
+            "score",
+            "failureReason",
+        ),
         *("error", "gradingResult", "namedScores", "latencyMs", "tokenUsage", "cost", "promptId"),
     }
 )
 PLACED_OF_REPLY = frozenset(
     {
-        *("output", "error", "tokenUsage", "cached", "cost", "isRefusal", "finishReason", "logProbs", "latencyMs"),
+        *(
+            "output",
+            "error",
+            "tokenUsage",
+            "cached",
+            "cost",
+            "isRefusal",
+            "finishReason",
+            "logProbs",
+            "latencyMs",
+        ),
     }
 )
-PLACED_OF_COMPONENT = frozenset({"pass", "score", "reason", "assertion", "metadata", "componentResults"})
+PLACED_OF_COMPONENT = frozenset(
+    {"pass", "score", "reason", "assertion", "metadata", "componentResults"}
+)

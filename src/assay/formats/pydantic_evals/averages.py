@@ -17,7 +17,13 @@ class Averages:
         self._groups: dict[str, tuple[_Sums, _Sums]] = {}
         self._kinds: dict[str, set[str]] = {}
 
-    def add(self, group: str, row: Mapping[str, Any], response: Response, evaluations: Sequence[Evaluation]) -> None:
+    def add(
+        self,
+        group: str,
+        row: Mapping[str, Any],
+        response: Response,
+        evaluations: Sequence[Evaluation],
+    ) -> None:
         theirs, ours = self._groups.setdefault(group, ({}, {}))
         for key, value in _reported(row):
             _count(theirs, key, value)
@@ -41,7 +47,9 @@ class Averages:
         runs = len(self._groups) > 1 or "" not in self._groups
         return [self._headline(key, value, ours.get(key), runs) for key, value in theirs.items()]
 
-    def _headline(self, key: tuple[str, ...], value: float, ours: float | None, runs: bool) -> Headline:
+    def _headline(
+        self, key: tuple[str, ...], value: float, ours: float | None, runs: bool
+    ) -> Headline:
         kind, *names = key
         if kind == "score":
             mixed = len(self._kinds.get(names[0], ())) > 1
@@ -56,7 +64,9 @@ class Averages:
             asserted = [label for label, kinds in self._kinds.items() if "assertion" in kinds]
             if len(asserted) == 1 and self._kinds[asserted[0]] == {"assertion"}:
                 reduce = "mean" if runs else "none"
-                return Headline(label=asserted[0], metric="assertions", value=value, of="passed", reduce=reduce)
+                return Headline(
+                    label=asserted[0], metric="assertions", value=value, of="passed", reduce=reduce
+                )
             return Headline(label="assertions", metric="share that holds", value=value, ours=ours)
         if kind == "label":
             return Headline(label=names[0], metric=f"share of {names[1]!r}", value=value, ours=ours)
@@ -66,7 +76,9 @@ class Averages:
 def _reported(row: Mapping[str, Any]) -> Iterable[tuple[tuple[str, ...], float]]:
     for kind in ("scores", "labels", "assertions", "metrics"):
         entries = row.get(kind)
-        for name, entry in cast("dict[str, Any]", entries).items() if isinstance(entries, dict) else ():
+        for name, entry in (
+            cast("dict[str, Any]", entries).items() if isinstance(entries, dict) else ()
+        ):
             value = cast("dict[str, Any]", entry).get("value") if isinstance(entry, dict) else entry
             if kind == "labels":
                 yield ("label", name, str(value)), 1.0
@@ -92,5 +104,12 @@ def _average(groups: list[_Sums]) -> dict[tuple[str, ...], float]:
                 _count(found, key, total / sums[("labels", key[1])][1])
             elif key[0] != "labels":
                 _count(found, key, total / count)
-    given = {key[1]: sum(("labels", key[1]) in sums for sums in groups) for key in found if key[0] == "label"}
-    return {key: total / (given[key[1]] if key[0] == "label" else count) for key, (total, count) in found.items()}
+    given = {
+        key[1]: sum(("labels", key[1]) in sums for sums in groups)
+        for key in found
+        if key[0] == "label"
+    }
+    return {
+        key: total / (given[key[1]] if key[0] == "label" else count)
+        for key, (total, count) in found.items()
+    }

@@ -25,7 +25,14 @@ from assay.engine.experiment.imports.foreign import (
     without_secrets,
 )
 from assay.formats.pydantic_evals.averages import Averages
-from assay.formats.pydantic_evals.rows import Names, Row, errored, evaluations_of, item_of, response_of
+from assay.formats.pydantic_evals.rows import (
+    Names,
+    Row,
+    errored,
+    evaluations_of,
+    item_of,
+    response_of,
+)
 from assay.records import Evaluation, tolerant_json
 from assay.registry import reader
 from assay.text.json_stream import BrokenJson, json_parts
@@ -34,7 +41,12 @@ _LOOK = 1 << 22  # bytes in which the first case ends, or this is not a report
 _TAIL = 1 << 20  # the settings of an experiment stand at the end of its report
 _BEGIN = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{")
 _LISTS = ("cases", "failures")
-_OF_CASE = {"task_duration", "total_duration", "assertions", "error_stacktrace"}  # a dataset's cases have none of them
+_OF_CASE = {
+    "task_duration",
+    "total_duration",
+    "assertions",
+    "error_stacktrace",
+}  # a dataset's cases have none of them
 _TOP = {"name", "cases", "failures", "analyses", "report_evaluator_failures", "experiment_metadata"}
 _KNOWN = _TOP | {"trace_id", "span_id", "dataset_name"}
 
@@ -80,7 +92,11 @@ class Report:
     @property
     def facts(self) -> Row:
         """What the report says beyond its cases."""
-        kept = {name: value for name, value in self.top.items() if name not in _LISTS and value not in (None, [], {})}
+        kept = {
+            name: value
+            for name, value in self.top.items()
+            if name not in _LISTS and value not in (None, [], {})
+        }
         return {"agents": [self._model], **without_secrets(kept)}
 
     @property
@@ -97,7 +113,9 @@ class Report:
         return [*self._notes, *self._rest.notes()]
 
     def headlines(self) -> list[Headline]:
-        scalars = [entry for entry in self.top.get("analyses") or () if entry.get("type") == "scalar"]
+        scalars = [
+            entry for entry in self.top.get("analyses") or () if entry.get("type") == "scalar"
+        ]
         return [
             *self._averages.headlines(),
             *(
@@ -121,7 +139,11 @@ class Report:
         for name in top.keys() - _KNOWN:
             self._rest.unknown[name] += 1
         self.top = {**top, "name": top.get("name", self.top.get("name"))}
-        rows = [row for names, source, error in pending for row in _of_labels(names, source, error, labels)]
+        rows = [
+            row
+            for names, source, error in pending
+            for row in _of_labels(names, source, error, labels)
+        ]
         if rows:
             yield ForeignCase(evaluations=rows)
         if ids.again:
@@ -140,7 +162,9 @@ class Report:
                     elif isinstance(value, dict):
                         yield key, cast("Row", value)
                     elif number is not None or value != []:
-                        self._reject(f"{self.file}: an entry of {key!r} is not an object and is left out")
+                        self._reject(
+                            f"{self.file}: an entry of {key!r} is not an object and is left out"
+                        )
         except BrokenJson as error:
             self._reject(f"{self.file} is not whole, what follows is not read: {error}")
 
@@ -153,7 +177,9 @@ class Report:
         pending: list[tuple[Names, Any, str]],
     ) -> ForeignCase:
         item = item_of(row, ids.of(row))
-        response = response_of(row, item, self._model, str(self.top.get("name") or ""), self._rest, failed=failed)
+        response = response_of(
+            row, item, self._model, str(self.top.get("name") or ""), self._rest, failed=failed
+        )
         names = Names.of(response)
         if failed:
             pending.append((names, None, response.error or ""))
@@ -176,8 +202,12 @@ class Report:
     def _note_failures(self, top: Row) -> None:
         failures = top.get("report_evaluator_failures") or []
         if failures:
-            first = failures[0].get("error_message") if isinstance(failures[0], dict) else failures[0]
-            self._notes.append(f"report evaluators that failed: {len(failures):,}, the first with: {first}")
+            first = (
+                failures[0].get("error_message") if isinstance(failures[0], dict) else failures[0]
+            )
+            self._notes.append(
+                f"report evaluators that failed: {len(failures):,}, the first with: {first}"
+            )
 
 
 class _Ids:
@@ -207,7 +237,9 @@ class _Ids:
         return id
 
 
-def _of_labels(names: Names, source: Any, error: str, labels: dict[str, dict[str, None]]) -> Iterator[Evaluation]:
+def _of_labels(
+    names: Names, source: Any, error: str, labels: dict[str, dict[str, None]]
+) -> Iterator[Evaluation]:
     """A row with an error for each label that an evaluator gives, or, where the task has failed, that all give."""
     if source is None:
         for scorer, several in labels.items():
@@ -215,7 +247,9 @@ def _of_labels(names: Names, source: Any, error: str, labels: dict[str, dict[str
         return
     fields = cast("Row", source)
     spec = fields.get("source")
-    scorer = str(cast("Row", spec).get("name")) if isinstance(spec, dict) else str(fields.get("name"))
+    scorer = (
+        str(cast("Row", spec).get("name")) if isinstance(spec, dict) else str(fields.get("name"))
+    )
     for label in labels.get(scorer) or (str(fields.get("name") or scorer),):
         yield errored(names, label, scorer, error, details=fields)
 

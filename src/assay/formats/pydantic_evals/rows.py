@@ -14,7 +14,15 @@ Row = dict[str, Any]
 _RUN = re.compile(r" \[(\d+)/(\d+)\]$")
 _TEXTS = ("question", "input", "prompt", "text", "query")
 _KINDS = ("scores", "labels", "assertions")
-_CONTENT = {"name", "inputs", "expected_output", "metadata", "output", "task_duration", "error_message"}
+_CONTENT = {
+    "name",
+    "inputs",
+    "expected_output",
+    "metadata",
+    "output",
+    "task_duration",
+    "error_message",
+}
 _PLACED = {*_CONTENT, "metrics", "attributes", "evaluator_failures", *_KINDS}
 _KEPT = {"total_duration", "source_case_name", "trace_id", "span_id", "error_stacktrace"}
 _RESULT = {"name", "value", "reason", "source", "evaluator_version"}
@@ -31,7 +39,13 @@ class Names(NamedTuple):
 
     @classmethod
     def of(cls, response: Response) -> "Names":
-        return cls(response.item_id, response.sample_id, response.sample_index, response.model_name, response.key)
+        return cls(
+            response.item_id,
+            response.sample_id,
+            response.sample_index,
+            response.model_name,
+            response.key,
+        )
 
 
 def item_of(row: Row, id: str) -> Row:
@@ -41,11 +55,19 @@ def item_of(row: Row, id: str) -> Row:
         data = cast("Row", inputs)
     else:
         data = {"question" if isinstance(inputs, str) else "input": inputs}
-    own = cast("Row", metadata) if isinstance(metadata, dict) else {} if metadata is None else {"metadata": metadata}
+    own = (
+        cast("Row", metadata)
+        if isinstance(metadata, dict)
+        else {}
+        if metadata is None
+        else {"metadata": metadata}
+    )
     return {"id": id, "data": data, "ground_truth": row.get("expected_output"), "metadata": own}
 
 
-def response_of(row: Row, item: Row, model: str, task: str, rest: Rest, *, failed: bool) -> Response:
+def response_of(
+    row: Row, item: Row, model: str, task: str, rest: Rest, *, failed: bool
+) -> Response:
     """What the task returned, or the error that it raised."""
     output = row.get("output")
     number, count = _run_of(row)
@@ -92,7 +114,13 @@ def _question(data: Row) -> str:
 
 def text_of(value: Any) -> str:
     """An output as text: JSON, unless it is text."""
-    return value if isinstance(value, str) else "" if value is None else msgspec.json.encode(value).decode()
+    return (
+        value
+        if isinstance(value, str)
+        else ""
+        if value is None
+        else msgspec.json.encode(value).decode()
+    )
 
 
 def _numbers(value: Any) -> dict[str, float]:
@@ -131,7 +159,11 @@ def _evaluation(label: str, kind: str, result: Row, names: Names, rest: Rest) ->
     unfit = number is None if kind != "label" else value is None
     details = {
         "kind": kind,
-        **{name: result[name] for name in ("reason", "source", "evaluator_version") if result.get(name) is not None},
+        **{
+            name: result[name]
+            for name in ("reason", "source", "evaluator_version")
+            if result.get(name) is not None
+        },
         **rest.of(result, _RESULT, (), "result."),
     }
     if "reason" in details:
@@ -162,7 +194,9 @@ def _scorer(result: Row, label: str) -> str:
     return str(cast("Row", source).get("name") or label) if isinstance(source, dict) else label
 
 
-def errored(names: Names, label: str, scorer: str, error: str, *, details: Row | None = None) -> Evaluation:
+def errored(
+    names: Names, label: str, scorer: str, error: str, *, details: Row | None = None
+) -> Evaluation:
     """The label that an evaluator, or the task before it, could not give."""
     return Evaluation(
         item_id=names.item_id,

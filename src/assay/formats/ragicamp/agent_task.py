@@ -34,7 +34,9 @@ def name_of(thing: Any) -> str:
 class AgentTask:
     """`concurrency` is how many calls the agent gets at a time, `width` how many questions wait for one."""
 
-    def __init__(self, agent: Any, *, batch_size: int | None = None, max_concurrency: int | None = None) -> None:
+    def __init__(
+        self, agent: Any, *, batch_size: int | None = None, max_concurrency: int | None = None
+    ) -> None:
         single, batch = _methods(agent)
         if single is None and batch is None:
             fix = "an agent has a `name` and `answer(question)`, or `batch_answer(questions)`"
@@ -48,7 +50,9 @@ class AgentTask:
         size = batch_size or (16 if single is None else 1)
         asks = batch if single is None or size > 1 else single
         # An agent that is not async may not be safe to call from several threads: it has to be asked for.
-        self.concurrency = max_concurrency or (ASYNC_CONCURRENCY if inspect.iscoroutinefunction(asks) else 1)
+        self.concurrency = max_concurrency or (
+            ASYNC_CONCURRENCY if inspect.iscoroutinefunction(asks) else 1
+        )
         self.width = self.concurrency * size
         self.name = self.model_name = name_of(agent)
         self.lane = ""
@@ -80,9 +84,19 @@ class AgentTask:
         """An answer, or an exception, for each. Where a batch fails as a whole its questions are asked one by one."""
         try:
             found = await self._ask(self._batch, questions, context)
-            if not isinstance(found, Sequence) or isinstance(found, str) or len(cast("Any", found)) != len(questions):
-                given = f"{len(cast('Any', found))}" if isinstance(found, (list, tuple)) else type(found).__name__
-                raise PermanentError(f"a batch of {len(questions)} questions got {given} for answers")
+            if (
+                not isinstance(found, Sequence)
+                or isinstance(found, str)
+                or len(cast("Any", found)) != len(questions)
+            ):
+                given = (
+                    f"{len(cast('Any', found))}"
+                    if isinstance(found, (list, tuple))
+                    else type(found).__name__
+                )
+                raise PermanentError(
+                    f"a batch of {len(questions)} questions got {given} for answers"
+                )
             return cast("Sequence[Any]", found)
         except (Exception, SystemExit) as error:
             if self._single is None:
@@ -100,7 +114,9 @@ def _methods(agent: Any) -> tuple[Any, Any]:
     """What answers one question, and what answers several; None where there is no such method."""
     single = getattr(agent, "answer", None)
     several = (getattr(agent, name, None) for name in BATCH_METHODS)
-    return (single if callable(single) else None), next((method for method in several if callable(method)), None)
+    return (single if callable(single) else None), next(
+        (method for method in several if callable(method)), None
+    )
 
 
 class _Batches:
@@ -135,7 +151,9 @@ class _Batches:
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
-    async def _settle(self, batch: list[tuple[str, "asyncio.Future[Any]"]], context: Context) -> None:
+    async def _settle(
+        self, batch: list[tuple[str, "asyncio.Future[Any]"]], context: Context
+    ) -> None:
         found = await self._ask([asked for asked, _ in batch], context)
         for (_, future), answer in zip(batch, found, strict=True):
             if not future.done():
@@ -149,11 +167,16 @@ def answer_of(found: Any) -> Answer:
     if isinstance(found, (int, float)):
         return Answer(text=str(found))
     fields = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else None
-    parts = {name: (fields.get(name) if fields is not None else getattr(found, name, None)) for name in _TEXTS}
+    parts = {
+        name: (fields.get(name) if fields is not None else getattr(found, name, None))
+        for name in _TEXTS
+    }
     text = next((value for value in parts.values() if isinstance(value, (str, int, float))), None)
     if text is None:
         known = " or ".join(_TEXTS[:2])
-        raise PermanentError(f"an answer is text, or has a text as `{known}`; found {type(found).__name__}")
+        raise PermanentError(
+            f"an answer is text, or has a text as `{known}`; found {type(found).__name__}"
+        )
     given = fields.get("metadata") if fields is not None else getattr(found, "metadata", None)
     return Answer(text=str(text), metadata=_metadata(given))
 
@@ -166,7 +189,9 @@ def _metadata(given: Any) -> dict[str, Any]:
         plain = msgspec.to_builtins(given, str_keys=True, enc_hook=_plain)
         fields = cast("dict[str, Any]", plain) if isinstance(plain, dict) else {"metadata": plain}
         return msgspec.json.decode(
-            msgspec.json.encode({f"agent_{key}" if key in _OURS else key: value for key, value in fields.items()})
+            msgspec.json.encode(
+                {f"agent_{key}" if key in _OURS else key: value for key, value in fields.items()}
+            )
         )
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise PermanentError(f"the answer's metadata cannot be written as JSON: {error}") from None

@@ -27,18 +27,37 @@ _DESCRIPTION = (
     "agent_type", "agent",
 )  # fmt: skip
 _COUNTS = ("num_examples", "agent_name", "dataset_name")
-_FOLDER = ("results.json", "metadata.json", "questions.json")  # beside the predictions of an experiment's folder
+_FOLDER = (
+    "results.json",
+    "metadata.json",
+    "questions.json",
+)  # beside the predictions of an experiment's folder
 # Where the files of a run tell something, (file, key), the first that does counts.
 _EXPERIMENTS = (("head", "experiment"), ("described", "name"))
 _NAMES = (
-    *(("head", "agent_name"), ("results", "agent_name"), ("head", "experiment"), ("described", "name")),
+    *(
+        ("head", "agent_name"),
+        ("results", "agent_name"),
+        ("head", "experiment"),
+        ("described", "name"),
+    ),
     *(("head", "agent"), ("about", "agent_name")),
 )
 _DATASETS = (
-    *(("head", "dataset_name"), ("head", "dataset"), ("results", "dataset_name"), ("described", "dataset")),
+    *(
+        ("head", "dataset_name"),
+        ("head", "dataset"),
+        ("results", "dataset_name"),
+        ("described", "dataset"),
+    ),
     *(("about", "dataset_name"), ("questions", "dataset")),
 )
-_TIMES = (("head", "timestamp"), ("about", "timestamp"), ("described", "started_at"), ("described", "timestamp"))
+_TIMES = (
+    ("head", "timestamp"),
+    ("about", "timestamp"),
+    ("described", "started_at"),
+    ("described", "timestamp"),
+)
 _OVERALL = (("about", "overall_metrics"), ("about", "metrics"))
 
 
@@ -80,9 +99,13 @@ def found_in(documents: Iterable[Document], root: Path) -> list[Found]:
 
     for one in every:
         if one.kind == "questions":
-            of(_dataset(one, facts) or one.path.stem.removesuffix("_questions") or UNKNOWN).questions.append(one)
+            of(
+                _dataset(one, facts) or one.path.stem.removesuffix("_questions") or UNKNOWN
+            ).questions.append(one)
     scores = {}  # JSON before CSV
-    for one in sorted((one for one in every if one.kind == "scores"), key=lambda one: one.path.suffix == ".json"):
+    for one in sorted(
+        (one for one in every if one.kind == "scores"), key=lambda one: one.path.suffix == ".json"
+    ):
         scores[one.path.parent, stem_of(one.path)] = one
     files = [_predictions(one, facts, heads, scores) for one in every if one.kind == "predictions"]
     files += [_scores_alone(one, facts) for one in scores.values()]
@@ -105,7 +128,9 @@ def _predictions(
     head, path = document.head, document.path
     generation = _generation(document)
     beside = _FOLDER if generation == "folders" else ()
-    results, metadata, questions = (heads.get(path.with_name(name), {}) if name in beside else {} for name in _FOLDER)
+    results, metadata, questions = (
+        heads.get(path.with_name(name), {}) if name in beside else {} for name in _FOLDER
+    )
     told = {
         "head": head,
         "results": _mapping(head.get("results")),
@@ -122,7 +147,11 @@ def _predictions(
         sample_index=_whole(head.get("sample_index"), 0),
         total_samples=_whole(head.get("total_samples"), 1),
         timestamp=timestamp_of(_first(told, _TIMES), path),
-        metadata={key: told["described"][key] for key in _DESCRIPTION if told["described"].get(key) is not None},
+        metadata={
+            key: told["described"][key]
+            for key in _DESCRIPTION
+            if told["described"].get(key) is not None
+        },
     )
     overall = results.get("metrics") if beside else told["results"] or _first(told, _OVERALL)
     values = _mapping(overall) or (_numbers(told["about"]) if generation == "later" else {})
@@ -131,9 +160,15 @@ def _predictions(
         generation=generation,
         dataset=str(_first(told, _DATASETS) or ""),
         agent=agent,
-        scores=scores.pop((path.parent, stem_of(path)), None) if generation == "five_files" else None,
+        scores=scores.pop((path.parent, stem_of(path)), None)
+        if generation == "five_files"
+        else None,
         lists={name: value for name, value in values.items() if isinstance(value, list)},
-        overall={key: value for key, value in values.items() if key not in _COUNTS and not isinstance(value, list)},
+        overall={
+            key: value
+            for key, value in values.items()
+            if key not in _COUNTS and not isinstance(value, list)
+        },
     )
 
 
@@ -160,18 +195,30 @@ def _first(told: Mapping[str, Row], places: Iterable[tuple[str, str]]) -> Any:
 
 def _scores_alone(document: Document, facts: Mapping[Path, Row]) -> AgentFile:
     """Metrics by question without the predictions that they are of."""
-    about = {**_about(document.path, facts), **{key: value for key, value in document.head.items() if value}}
+    about = {
+        **_about(document.path, facts),
+        **{key: value for key, value in document.head.items() if value},
+    }
     name = str(about.get("agent_name") or stem_of(document.path))
     agent = Agent(name=name, timestamp=timestamp_of(about.get("timestamp"), document.path))
     dataset = str(about.get("dataset_name") or "")
-    overall = {key: one for key, one in _mapping(about.get("metrics")).items() if not isinstance(one, list)}
-    return AgentFile(document=document, generation="five_files", dataset=dataset, agent=agent, overall=overall)
+    overall = {
+        key: one for key, one in _mapping(about.get("metrics")).items() if not isinstance(one, list)
+    }
+    return AgentFile(
+        document=document, generation="five_files", dataset=dataset, agent=agent, overall=overall
+    )
 
 
 def _about(path: Path, facts: Mapping[Path, Row]) -> Row:
     """What the files beside a run's predictions say about it: JSON before text."""
     stem = stem_of(path)
-    names = (f"{stem}_metrics.txt", f"{stem}_metrics.json", f"{stem}_summary.json", f"{path.stem}_summary.json")
+    names = (
+        f"{stem}_metrics.txt",
+        f"{stem}_metrics.json",
+        f"{stem}_summary.json",
+        f"{path.stem}_summary.json",
+    )
     about: Row = {}
     for name in names:
         about |= facts.get(path.with_name(name), {})
@@ -186,14 +233,19 @@ def _dataset(document: Document, facts: Mapping[Path, Row]) -> str:
 
 def _told_apart(files: list[AgentFile], root: Path) -> list[AgentFile]:
     """Files of one generation that claim to be the same agent are different runs: they get their folders' names."""
-    ordered = sorted(files, key=lambda file: (file.agent.name, _RANK.index(file.generation), str(file.document.path)))
+    ordered = sorted(
+        files,
+        key=lambda file: (file.agent.name, _RANK.index(file.generation), str(file.document.path)),
+    )
     taken: set[tuple[str, int, str]] = set()
     for file in ordered:
         agent = file.agent
         if (agent.name, agent.sample_index, file.generation) in taken:
             place = file.document.path
             shown = place.relative_to(root).as_posix() if place.is_relative_to(root) else place.name
-            file.agent = msgspec.structs.replace(agent, name=f"{agent.name} ({shown})", model_name="", task="")
+            file.agent = msgspec.structs.replace(
+                agent, name=f"{agent.name} ({shown})", model_name="", task=""
+            )
         taken.add((file.agent.name, file.agent.sample_index, file.generation))
     return ordered
 
@@ -203,4 +255,6 @@ def _mapping(value: Any) -> Row:
 
 
 def _whole(value: Any, default: int) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else default
+    return (
+        value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else default
+    )

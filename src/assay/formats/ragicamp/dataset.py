@@ -14,7 +14,16 @@ from assay.formats.ragicamp.reader import Results, read
 from assay.formats.ragicamp.rows import Row, id_of, item_row
 from assay.registry import dataset, nearest
 
-_FIELDS = ("id", "question", "answers", "answer", "expected_answer", "all_acceptable_answers", "context", "metadata")
+_FIELDS = (
+    "id",
+    "question",
+    "answers",
+    "answer",
+    "expected_answer",
+    "all_acceptable_answers",
+    "context",
+    "metadata",
+)
 
 
 def stamp(name: str, *, dataset: str = "") -> dict[str, Any]:
@@ -35,7 +44,9 @@ def ragicamp(name: str, *, dataset: str = "") -> Iterator[tuple[str, dict[str, A
 def _results(name: str, wanted: str) -> Results:
     path = Path(name)
     if not path.exists():
-        raise UserError(f"there is no file or folder {name!r}", where="dataset.path", fix="correct the path")
+        raise UserError(
+            f"there is no file or folder {name!r}", where="dataset.path", fix="correct the path"
+        )
     found = read(path)
     chosen = [one for one in found if one.dataset == wanted] if wanted else found
     if len(chosen) == 1:
@@ -45,7 +56,11 @@ def _results(name: str, wanted: str) -> Results:
         fix = "name a folder that holds a …_questions.json or predictions"
         raise UserError(f"{name!r} holds nothing of RAGiCamp's", where="dataset.path", fix=fix)
     what = f"there is no dataset {wanted!r}" if wanted else f"there are {len(names)} datasets"
-    fix = nearest(wanted, names) if wanted else f"add `params: {{dataset: …}}`, one of: {', '.join(names)}"
+    fix = (
+        nearest(wanted, names)
+        if wanted
+        else f"add `params: {{dataset: …}}`, one of: {', '.join(names)}"
+    )
     raise UserError(f"{what} in {name!r}", where="dataset.params.dataset", fix=fix)
 
 
@@ -75,12 +90,18 @@ def _from_path(path: Path) -> Examples:
         results = read(path) if path.exists() else []
         if len(results) > 1:
             names = ", ".join(result.dataset for result in results)
-            raise UserError(f"there are several datasets in {str(path)!r}: {names}", fix="name one questions file")
+            raise UserError(
+                f"there are several datasets in {str(path)!r}: {names}",
+                fix="name one questions file",
+            )
         if results:
             return Examples(results[0].dataset, results[0].items)
     config = load({"name": UNKNOWN, "dataset": str(path), "models": ["demo:none"]}, environ={})
     assert config.dataset is not None
-    return Examples(path.name.partition(".")[0] or UNKNOWN, partial(open_dataset, config.dataset, Path(config.base)))
+    return Examples(
+        path.name.partition(".")[0] or UNKNOWN,
+        partial(open_dataset, config.dataset, Path(config.base)),
+    )
 
 
 def _from_object(name: str, examples: Iterable[Any]) -> Iterator[tuple[str, Row]]:
@@ -93,16 +114,26 @@ def _row(example: Any, number: int, place: str) -> Row:
     if isinstance(example, Mapping):
         row = dict(cast("Mapping[str, Any]", example))
     else:
-        row = {name: getattr(example, name) for name in _FIELDS if getattr(example, name, None) is not None}
+        row = {
+            name: getattr(example, name)
+            for name in _FIELDS
+            if getattr(example, name, None) is not None
+        }
     if "data" in row and "question" not in row:
         return row  # a row of ours
     if not isinstance(row.get("question"), str):
         fix = "an example has `id`, `question` and `answers`"
-        raise UserError(f"an example without a question: {type(example).__name__}", where=place, fix=fix)
+        raise UserError(
+            f"an example without a question: {type(example).__name__}", where=place, fix=fix
+        )
     one = row.pop("answer", None)
     if row.get("answers") is None and one is not None:
         row["answers"] = one
     answers = row.get("answers")
-    if answers is not None and not isinstance(answers, (str, Mapping)) and isinstance(answers, Iterable):
+    if (
+        answers is not None
+        and not isinstance(answers, (str, Mapping))
+        and isinstance(answers, Iterable)
+    ):
         row["answers"] = list(cast("Iterable[Any]", answers))
     return item_row(row, id_of(row, number))

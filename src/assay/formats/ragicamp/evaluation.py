@@ -69,7 +69,9 @@ class Evaluator:
     ) -> Flat:
         """The mean of each metric, with `num_examples`, `num_errors`, `agent_name` and `dataset_name`. The files are
         written if there is a path, here or in the evaluator."""
-        return run_blocking(lambda: self.evaluate_async(num_examples, save_predictions, output_path))
+        return run_blocking(
+            lambda: self.evaluate_async(num_examples, save_predictions, output_path)
+        )
 
     async def evaluate_async(
         self,
@@ -90,13 +92,20 @@ class Evaluator:
         finally:
             await metrics.close()
 
-    def compare_agents(self, agents: Sequence[Any], num_examples: int | None = None, **options: Any) -> dict[str, Flat]:
+    def compare_agents(
+        self, agents: Sequence[Any], num_examples: int | None = None, **options: Any
+    ) -> dict[str, Flat]:
         """The results of each agent, one after the other, by name; options as in `evaluate`."""
         names = [name_of(agent) for agent in agents]
         if len(set(names)) < len(names):
             fix = "give each its own `name`"
-            raise UserError(f"two agents are called {max(names, key=names.count)!r}", where="agents", fix=fix)
-        return {name_of(agent): replace(self, agent=agent).evaluate(num_examples, **options) for agent in agents}
+            raise UserError(
+                f"two agents are called {max(names, key=names.count)!r}", where="agents", fix=fix
+            )
+        return {
+            name_of(agent): replace(self, agent=agent).evaluate(num_examples, **options)
+            for agent in agents
+        }
 
 
 def compare_agents(
@@ -109,7 +118,9 @@ def compare_agents(
     **settings: Any,
 ) -> dict[str, Flat]:
     """Evaluate several agents on one dataset: {agent: results}; settings as in Evaluator."""
-    return Evaluator(None, dataset, metrics, output_path, **settings).compare_agents(agents, num_examples)
+    return Evaluator(None, dataset, metrics, output_path, **settings).compare_agents(
+        agents, num_examples
+    )
 
 
 @contextmanager
@@ -125,11 +136,15 @@ def _place(target: Path | None) -> Generator[Path]:
 class _Job:
     """One evaluation: the engine's three steps, then the files."""
 
-    def __init__(self, settings: Evaluator, place: Path, examples: Examples, metrics: Metrics) -> None:
+    def __init__(
+        self, settings: Evaluator, place: Path, examples: Examples, metrics: Metrics
+    ) -> None:
         self.settings = settings
         self.examples = examples
         self.metrics = metrics
-        self.task = AgentTask(settings.agent, batch_size=settings.batch_size, max_concurrency=settings.max_concurrency)
+        self.task = AgentTask(
+            settings.agent, batch_size=settings.batch_size, max_concurrency=settings.max_concurrency
+        )
         self.agent_name = self.task.name
         self.store = FlatStore(place / safe_name(examples.name) / safe_name(self.agent_name))
         self.id = next(iter(self.store.ids("dataset")), self.store.id)
@@ -137,7 +152,9 @@ class _Job:
 
     async def run(self, num_examples: int | None, target: Path | None) -> Flat:
         with self.store.lock("run", self.id):
-            ingest(self.store, self.id, self.examples.rows, limit=num_examples, name=self.examples.name)
+            ingest(
+                self.store, self.id, self.examples.rows, limit=num_examples, name=self.examples.name
+            )
             run = await self._answer()
             found = await self._score()
             if target is not None:
@@ -159,7 +176,9 @@ class _Job:
             fresh=not self.settings.resume,
         )
         again = self.settings.retry_errors
-        return await runner.run_async(self.id, [self.task], id=self.id, name=self.agent_name, retry_errors=again)
+        return await runner.run_async(
+            self.id, [self.task], id=self.id, name=self.agent_name, retry_errors=again
+        )
 
     async def _score(self) -> dict[str, float | None]:
         """What the summary has for each metric: its mean, or what its `compute` gave for all answers."""
@@ -167,19 +186,32 @@ class _Job:
             return {}
         step = ScoringStep(self.store, models=self.metrics.models, datasets=self.datasets)
         again = self.settings.retry_errors
-        await step.evaluate_async([self.id], self.metrics.scorers, id=self.id, name=self.agent_name, retry_errors=again)
+        await step.evaluate_async(
+            [self.id], self.metrics.scorers, id=self.id, name=self.agent_name, retry_errors=again
+        )
         means_config(self.store.folder, self.agent_name)
-        metrics = [bind_metric(type="mean", facets=["model_name"]), *self.metrics.computed(asyncio.get_running_loop())]
+        metrics = [
+            bind_metric(type="mean", facets=["model_name"]),
+            *self.metrics.computed(asyncio.get_running_loop()),
+        ]
         # `compute` is a user's code, which may take long or wait for this loop: it runs in a thread.
-        aggregate = partial(Aggregator(self.store).aggregate, [self.id], metrics, id=self.id, name=self.agent_name)
+        aggregate = partial(
+            Aggregator(self.store).aggregate, [self.id], metrics, id=self.id, name=self.agent_name
+        )
         rows = await asyncio.to_thread(aggregate) if len(metrics) > 1 else aggregate()
-        found: dict[str, float | None] = {row["label"]: row["value"] for row in rows if row["metric_type"] == "mean"}
+        found: dict[str, float | None] = {
+            row["label"]: row["value"] for row in rows if row["metric_type"] == "mean"
+        }
         for row in rows:
             found |= row.get(OVERALL, {})
             if "error" in row:
-                self.settings.notes.append(f"{row['metric_name']} failed, its mean stands: {row['error']}")
+                self.settings.notes.append(
+                    f"{row['metric_name']} failed, its mean stands: {row['error']}"
+                )
         return found
 
     def _write(self, folder: Path) -> None:
         export = Export(Tables(find_source(self.store.folder)), "responses", folder)
-        self.settings.notes += write_files(export, dataset=self.examples.name, plain_names=self.settings.plain_names)
+        self.settings.notes += write_files(
+            export, dataset=self.examples.name, plain_names=self.settings.plain_names
+        )

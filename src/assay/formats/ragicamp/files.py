@@ -22,11 +22,39 @@ from assay.text.json_stream import BrokenJson, json_parts
 
 Kind = Literal["questions", "predictions", "scores", "facts", "other"]
 Broken = Callable[[str], None]
-_LISTS: dict[str, Kind] = {"questions": "questions", "predictions": "predictions", "per_question_metrics": "scores"}
-_FACTS = {"overall_metrics", "metrics", "metric_statistics", "exact_match", "f1", "started_at", "agent_type"}
-_NOT_OURS = ("_checkpoint.json", "state.json", "study_summary.json", "comparison.json", "manifest.json")
-_ROWS = ("questions.json", "predictions.json", "predictions_raw.json")  # how the names of files with rows end
-_FACT_FILES = ("_summary.json", "_metrics.json", "_per_question.json", "results.json", "metadata.json")
+_LISTS: dict[str, Kind] = {
+    "questions": "questions",
+    "predictions": "predictions",
+    "per_question_metrics": "scores",
+}
+_FACTS = {
+    "overall_metrics",
+    "metrics",
+    "metric_statistics",
+    "exact_match",
+    "f1",
+    "started_at",
+    "agent_type",
+}
+_NOT_OURS = (
+    "_checkpoint.json",
+    "state.json",
+    "study_summary.json",
+    "comparison.json",
+    "manifest.json",
+)
+_ROWS = (
+    "questions.json",
+    "predictions.json",
+    "predictions_raw.json",
+)  # how the names of files with rows end
+_FACT_FILES = (
+    "_summary.json",
+    "_metrics.json",
+    "_per_question.json",
+    "results.json",
+    "metadata.json",
+)
 _PER_QUESTION = "_per_question"
 _START = 64  # bytes that tell a list from an object
 
@@ -110,7 +138,9 @@ def look(path: Path) -> Document | None:
     try:
         str(path).encode()
     except UnicodeEncodeError:
-        raise UserError("the file's name is not UTF-8", where=ascii(str(path)), fix="rename it") from None
+        raise UserError(
+            "the file's name is not UTF-8", where=ascii(str(path)), fix="rename it"
+        ) from None
     if path.suffix == ".csv" and path.stem.endswith(_PER_QUESTION):
         return Document(path, "scores")
     if path.suffix == ".txt" and path.stem.endswith("_metrics"):
@@ -118,10 +148,14 @@ def look(path: Path) -> Document | None:
     if path.suffix != ".json" or path.name.endswith(_NOT_OURS):
         return None
     head: Row = {}
-    problem = "there is no list of questions or predictions in it" if path.name.endswith(_ROWS) else ""
+    problem = (
+        "there is no list of questions or predictions in it" if path.name.endswith(_ROWS) else ""
+    )
     try:
         with reading.opened(path) as file:
-            if not path.name.endswith((*_ROWS, *_FACT_FILES)) and file.peek(_START)[:_START].lstrip().startswith(b"["):
+            if not path.name.endswith((*_ROWS, *_FACT_FILES)) and file.peek(_START)[
+                :_START
+            ].lstrip().startswith(b"["):
                 return None
             for key, _, data in extents(file, skip=None):
                 if not data and key in _LISTS:
@@ -161,11 +195,19 @@ def _table(path: Path, broken: Broken) -> Iterator[tuple[str, int, Row]]:
     try:
         with io.TextIOWrapper(reading.opened(path), "utf-8-sig", newline="") as file:
             for number, found in enumerate(csv.DictReader(file)):
-                row: Row = {name: _number(text) for name, text in found.items() if name and name != "question"}
+                row: Row = {
+                    name: _number(text)
+                    for name, text in found.items()
+                    if name and name != "question"
+                }
                 if "question" in found:
                     row["question"] = found["question"]
                 index = row.get("question_index")
-                yield f"{path} [{number}]", number, {**row, "question_index": number if index is None else int(index)}
+                yield (
+                    f"{path} [{number}]",
+                    number,
+                    {**row, "question_index": number if index is None else int(index)},
+                )
     except (csv.Error, ValueError, OverflowError) as error:
         broken(f"{path} is not whole, what follows is not read: {error}")
     except OSError as error:

@@ -92,12 +92,20 @@ def merge_questions(folder: Path, dataset: str, items: Log, note: Note) -> Path:
         head["num_questions"] = _spool(spool, old, items, broken.append, answers.append)
         if answers:
             others = f", and {len(answers) - 1:,} more" if len(answers) > 1 else ""
-            note(f"{path.name} had other answers to {answers[0]!r}{others}: they are those of this dataset now")
-        head |= {} if old is None else {key: value for key, value in old.tail.items() if key not in head}
+            note(
+                f"{path.name} had other answers to {answers[0]!r}{others}: they are those of this dataset now"
+            )
+        head |= (
+            {}
+            if old is None
+            else {key: value for key, value in old.tail.items() if key not in head}
+        )
         if broken:
             aside = path.with_name(f"{path.name}.broken")
             os.replace(path, aside)
-            note(f"{broken[0]}; its questions up to there are kept, and the old file is now {aside.name}")
+            note(
+                f"{broken[0]}; its questions up to there are kept, and the old file is now {aside.name}"
+            )
         write_file(path, _framed(head, spool))
     return path
 
@@ -138,7 +146,9 @@ def _merged(old: Document, items: ItemIndex, broken: Note, answered: Note) -> It
 def _check_same(id: str, theirs: str, ours: str, place: str) -> None:
     if theirs.split() and theirs.split() != ours.split():
         fix = "export to another folder, or under another name: --set dataset=NAME"
-        raise UserError(f"question {id!r} is {theirs!r} in the file and {ours!r} here", where=place, fix=fix)
+        raise UserError(
+            f"question {id!r} is {theirs!r} in the file and {ours!r} here", where=place, fix=fix
+        )
 
 
 def _framed(head: Row, spool: IO[bytes]) -> Iterator[bytes]:
@@ -153,12 +163,18 @@ def _framed(head: Row, spool: IO[bytes]) -> Iterator[bytes]:
 # ---- predictions and summaries
 
 
-def places_of(folder: Path, agent: str, dataset: str, *, plain_names: bool, force: bool) -> dict[FileKind, Path]:
+def places_of(
+    folder: Path, agent: str, dataset: str, *, plain_names: bool, force: bool
+) -> dict[FileKind, Path]:
     """The names of an agent's files: RAGiCamp's, unless another dataset's results have them. Files that Assay did not
     write are refused. Call it within `shared`."""
     plain = [agent_file(folder, agent, kind) for kind in KINDS]
-    taken = not plain_names and any(path.exists() and _dataset_in(path) != dataset for path in plain)
-    places: dict[FileKind, Path] = {kind: agent_file(folder, agent, kind, dataset if taken else "") for kind in KINDS}
+    taken = not plain_names and any(
+        path.exists() and _dataset_in(path) != dataset for path in plain
+    )
+    places: dict[FileKind, Path] = {
+        kind: agent_file(folder, agent, kind, dataset if taken else "") for kind in KINDS
+    }
     for path in places.values():
         check_replaceable(path, force=force)
     return places

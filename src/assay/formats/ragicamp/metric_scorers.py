@@ -55,7 +55,9 @@ class Metrics:
             unknown = sorted(set(fields) - {"name", "params"})
             if "name" not in fields or unknown:
                 what = f"a metric has no {unknown[0]!r}" if unknown else "a metric has no name"
-                raise UserError(what, where=where, fix="write {name: f1, params: {use_stemming: true}}")
+                raise UserError(
+                    what, where=where, fix="write {name: f1, params: {use_stemming: true}}"
+                )
             return self._named(str(fields["name"]), dict(fields.get("params") or {}), where)
         metric = ObjectMetric(entry, where)
         self.objects.append(metric)
@@ -63,11 +65,19 @@ class Metrics:
 
     def _named(self, name: str, params: dict[str, Any], where: str) -> BoundScorer:
         """RAGiCamp's own names mean RAGiCamp's metrics; all others are ours."""
-        function = registry.scorer.get(f"ragicamp.{name}" if name in NAMES else name, base=Path.cwd(), where=where)
+        function = registry.scorer.get(
+            f"ragicamp.{name}" if name in NAMES else name, base=Path.cwd(), where=where
+        )
         judge = self._model(params.pop(_JUDGE)) if _JUDGE in params else self._judge
         helpers = [] if judge is None else [judge]
         return bind_scorer(
-            function, name=name, params=params, models=self.models, helpers=helpers, base=Path.cwd(), where=where
+            function,
+            name=name,
+            params=params,
+            models=self.models,
+            helpers=helpers,
+            base=Path.cwd(),
+            where=where,
         )
 
     def _model(self, given: Any) -> str:
@@ -100,7 +110,11 @@ class ObjectMetric:
         self._single = getattr(metric, "compute_single", None)
         if not callable(self._single) and not callable(self._compute):
             fix = "give a name, {name, params}, or an object with `name`, `compute` and `compute_single`"
-            raise UserError(f"an object of the type {type(metric).__name__} is not a metric", where=where, fix=fix)
+            raise UserError(
+                f"an object of the type {type(metric).__name__} is not a metric",
+                where=where,
+                fix=fix,
+            )
 
     def scorer(self) -> BoundScorer:
         method = self._single if callable(self._single) else self._compute
@@ -109,7 +123,9 @@ class ObjectMetric:
             name=self.name,
             function=self._score_async if is_async else self._score,
             params={},
-            identity=digest("ragicamp-metric-object", canonical((self.name, state_of(self._metric)))),
+            identity=digest(
+                "ragicamp-metric-object", canonical((self.name, state_of(self._metric)))
+            ),
             form="item",
             mode="async" if is_async else "thread",
             reads="ground_truth",
@@ -117,10 +133,14 @@ class ObjectMetric:
         )
 
     def _score(self, item: Item, response: Response) -> list[Score]:
-        return self._best([self._call(response.response, given) for given in self._references(item)])
+        return self._best(
+            [self._call(response.response, given) for given in self._references(item)]
+        )
 
     async def _score_async(self, item: Item, response: Response) -> list[Score]:
-        return self._best([await self._call(response.response, given) for given in self._references(item)])
+        return self._best(
+            [await self._call(response.response, given) for given in self._references(item)]
+        )
 
     def _call(self, prediction: str, references: Any) -> Any:
         if callable(self._single):
@@ -157,23 +177,46 @@ class ObjectMetric:
 
         def overall(group: Group) -> Values:
             texts, columns = group.columns["response.response"], group.columns
-            rows = [at for at, text in enumerate(texts) if text is not None and self._is_first(columns, at)]
+            rows = [
+                at
+                for at, text in enumerate(texts)
+                if text is not None and self._is_first(columns, at)
+            ]
             rows.sort(key=columns["item"].__getitem__)
-            items = [Item(id="", **{name: columns[f"item.{name}"][at] for name in _OF_ITEM}) for at in rows]
+            items = [
+                Item(id="", **{name: columns[f"item.{name}"][at] for name in _OF_ITEM})
+                for at in rows
+            ]
             more = {"questions": [question(variables(item)) for item in items]} if asks else {}
             try:
                 found = compute(
-                    predictions=[texts[at] for at in rows], references=[references_of(item) for item in items], **more
+                    predictions=[texts[at] for at in rows],
+                    references=[references_of(item) for item in items],
+                    **more,
                 )
                 if inspect.iscoroutine(found):
                     found = asyncio.run_coroutine_threadsafe(found, loop).result()
             except (Exception, SystemExit) as error:  # a user's metric may raise anything
                 raise UserError(str(error)) from error
             numbers = numbers_in(found, self.name)
-            return Values(value=numbers.get(self.name), fields={OVERALL: numbers}, reason="see its numbers")
+            return Values(
+                value=numbers.get(self.name), fields={OVERALL: numbers}, reason="see its numbers"
+            )
 
-        columns = ["item", "scorer", "part", "response.response", *(f"item.{name}" for name in _OF_ITEM)]
-        marks = {"columns": columns, "verdicts": False, "ordered": False, "name": "ragicamp.compute", "version": 1}
+        columns = [
+            "item",
+            "scorer",
+            "part",
+            "response.response",
+            *(f"item.{name}" for name in _OF_ITEM),
+        ]
+        marks = {
+            "columns": columns,
+            "verdicts": False,
+            "ordered": False,
+            "name": "ragicamp.compute",
+            "version": 1,
+        }
         overall.__assay__ = marks  # type: ignore[attr-defined]
         return bind_metric(
             name=f"{self.name}.compute",

@@ -15,7 +15,16 @@ from assay.errors import UserError
 from assay.formats.ragicamp.agents import GENERATIONS, AgentFile, Found, found_in
 from assay.formats.ragicamp.files import Document, documents
 from assay.formats.ragicamp.reported import Reported
-from assay.formats.ragicamp.rows import ERROR_MARK, IDS, Row, asked, clean, id_of, item_row, read_prediction
+from assay.formats.ragicamp.rows import (
+    ERROR_MARK,
+    IDS,
+    Row,
+    asked,
+    clean,
+    id_of,
+    item_row,
+    read_prediction,
+)
 from assay.registry import reader
 from assay.store.keys import digest, id_hash
 from assay.store.keyset import Seen
@@ -32,7 +41,10 @@ _SAID = {
     "them back: they are where they belong again, the first is that of {first!r}",
     "lists": "{count:,} lists of values in a summary do not have one for each prediction and are left out: {first}",
 }
-_NAMES = {"bleurt_scores": "bleurt", "individual_scores": "llm_judge_score"}  # lists in summaries, and what they hold
+_NAMES = {
+    "bleurt_scores": "bleurt",
+    "individual_scores": "llm_judge_score",
+}  # lists in summaries, and what they hold
 
 
 @reader
@@ -47,7 +59,11 @@ def ragicamp(path: Path, *, dataset: str = "") -> list[Foreign]:
 
 def read(path: Path, *, dataset: str = "") -> list["Results"]:
     """The results at a path, one for each dataset; none if there is nothing of RAGiCamp's."""
-    every = [found for found in found_in(documents(path), path) if not dataset or found.dataset == dataset]
+    every = [
+        found
+        for found in found_in(documents(path), path)
+        if not dataset or found.dataset == dataset
+    ]
     return [Results(found) for found in every]
 
 
@@ -65,15 +81,24 @@ class Results:
     @property
     def source(self) -> dict[str, Any]:
         """What tells that the files are still those that were read."""
-        return {"format": "ragicamp", "files": [content_stamp(one.path.absolute()) for one in self.found.documents()]}
+        return {
+            "format": "ragicamp",
+            "files": [content_stamp(one.path.absolute()) for one in self.found.documents()],
+        }
 
     @property
     def facts(self) -> dict[str, Any]:
         """What the files say beyond rows."""
         agents = self.found.agents
         said = {file.agent.name: file.overall for file in agents if file.overall}
-        kinds = sorted({GENERATIONS[file.generation] for file in agents}) or [GENERATIONS["three_files"]]
-        return {"read_from": kinds, "agents": sorted({file.agent.name for file in agents}), "overall_metrics": said}
+        kinds = sorted({GENERATIONS[file.generation] for file in agents}) or [
+            GENERATIONS["three_files"]
+        ]
+        return {
+            "read_from": kinds,
+            "agents": sorted({file.agent.name for file in agents}),
+            "overall_metrics": said,
+        }
 
     @property
     def rejected(self) -> int:
@@ -81,7 +106,10 @@ class Results:
         return self.odd.get("broken", [0])[0]
 
     def notes(self) -> list[str]:
-        return [_SAID[what].format(count=count, first=first) for what, (count, first) in self.odd.items()]
+        return [
+            _SAID[what].format(count=count, first=first)
+            for what, (count, first) in self.odd.items()
+        ]
 
     def headlines(self) -> list[Headline]:
         return list(self._reported.headlines(self.found.agents))
@@ -91,8 +119,13 @@ class Results:
         """How many answers the files say that they have; None if one does not say it."""
         said: dict[tuple[str, int], int] = {}
         for file in self.found.agents:
-            results, address = file.document.head.get("results"), (file.agent.name, file.agent.sample_index)
-            count = (results if isinstance(results, dict) else file.document.head).get("num_examples")
+            results, address = (
+                file.document.head.get("results"),
+                (file.agent.name, file.agent.sample_index),
+            )
+            count = (results if isinstance(results, dict) else file.document.head).get(
+                "num_examples"
+            )
             said[address] = max(said.get(address, 0), count if isinstance(count, int) else 0)
         return sum(said.values()) if all(said.values()) else None
 
@@ -176,12 +209,16 @@ class Results:
         for place, number, row in rows:
             for what, kind in (("metrics", dict), ("evaluations", list)):
                 if row.get(what) and not isinstance(row[what], kind):
-                    self._broken(f"{place}: {what!r} is not {'an object' if kind is dict else 'a list'}")
+                    self._broken(
+                        f"{place}: {what!r} is not {'an object' if kind is dict else 'a list'}"
+                    )
             if row.get("prediction") is None:
                 self._note("textless", id_of(row, number))
             yield place, number, row
 
-    def _scored(self, file: AgentFile, rows: Iterator[tuple[str, int, Row]]) -> Iterator[tuple[str, int, Row]]:
+    def _scored(
+        self, file: AgentFile, rows: Iterator[tuple[str, int, Row]]
+    ) -> Iterator[tuple[str, int, Row]]:
         """The old predictions with their metrics, which are in another file, or as lists in the summary."""
         scores = _Scores(file.scores, self._broken)
         lists = {_NAMES.get(name, name): values for name, values in file.lists.items()}
@@ -192,7 +229,9 @@ class Results:
                 self._note("lists", name)
                 del lists[name]
         for place, number, row in rows:
-            metrics = {name: values[number] for name, values in lists.items() if number < len(values)}
+            metrics = {
+                name: values[number] for name, values in lists.items() if number < len(values)
+            }
             yield place, number, clean({**row, "metrics": {**metrics, **scores.take(number)}})
         for place in scores.left():
             self._broken(f"{place}: these are scores of no prediction")
@@ -239,7 +278,11 @@ class _Scores:
 
     def left(self) -> list[str]:
         """The places of scores that nobody took, after all predictions."""
-        return [*self._left, *(place for place, _ in self._early.values()), *(place for place, _, _ in self._rows)]
+        return [
+            *self._left,
+            *(place for place, _ in self._early.values()),
+            *(place for place, _, _ in self._rows),
+        ]
 
 
 def _metrics_of(row: Row) -> Row:
@@ -269,4 +312,6 @@ def _is_shifted(document: Document) -> bool:
 def _pair(id: str, row: Row) -> tuple[str, int]:
     """The question's text, and a number for id and text together."""
     text = " ".join(str(row.get("question") or "").split())
-    return text, int.from_bytes(digest("question", id.encode(), text.encode("utf-8", "replace"))[:8], "big")
+    return text, int.from_bytes(
+        digest("question", id.encode(), text.encode("utf-8", "replace"))[:8], "big"
+    )

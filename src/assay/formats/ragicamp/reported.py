@@ -37,7 +37,9 @@ class Reported:
         models = Counter((_model(file), file.agent.sample_index) for file in told.values())
         for address, file in told.items():
             where: Row = {"model_name": _model(file)}
-            where |= {"sample_index": file.agent.sample_index} if file.agent.total_samples > 1 else {}
+            where |= (
+                {"sample_index": file.agent.sample_index} if file.agent.total_samples > 1 else {}
+            )
             shared = models[_model(file), file.agent.sample_index] > 1
             sums = self._sums.get(address, {})
             for name, value in file.overall.items():

@@ -58,7 +58,9 @@ def clean(row: Row) -> Row:
         return row
     except (ValueError, OverflowError):
         text = json.dumps(row, ensure_ascii=False).encode("utf-8", "replace")
-        return json.loads(text, parse_int=lambda digits: int(digits) if len(digits) < 19 else float(digits))
+        return json.loads(
+            text, parse_int=lambda digits: int(digits) if len(digits) < 19 else float(digits)
+        )
 
 
 # ---- questions
@@ -70,7 +72,11 @@ def item_row(row: Row, id: str) -> Row:
     if isinstance(kept, dict):
         return {**cast("Row", kept), "id": id}
     others = {key: value for key, value in row.items() if key not in _PREDICTION_FIELDS}
-    made: Row = {"id": id, "data": {"question": row.get("question") or "", **others}, "ground_truth": answers_in(row)}
+    made: Row = {
+        "id": id,
+        "data": {"question": row.get("question") or "", **others},
+        "ground_truth": answers_in(row),
+    }
     if isinstance(row.get("metadata"), dict):
         made["metadata"] = row["metadata"]
     return made
@@ -78,7 +84,9 @@ def item_row(row: Row, id: str) -> Row:
 
 def asked(row: Row) -> Row:
     """What a prediction says about its question, as a row of a questions file."""
-    return {key: row[key] for key in ("question", "item", "expected_answer", *_ANSWERS) if key in row}
+    return {
+        key: row[key] for key in ("question", "item", "expected_answer", *_ANSWERS) if key in row
+    }
 
 
 def answers_in(row: Mapping[str, Any]) -> list[Any]:
@@ -119,7 +127,9 @@ def question_row(item: Item) -> Row:
 # ---- predictions
 
 
-def read_prediction(row: Row, item_id: str, agent: Agent, place: str) -> tuple[Response, list[Evaluation]]:
+def read_prediction(
+    row: Row, item_id: str, agent: Agent, place: str
+) -> tuple[Response, list[Evaluation]]:
     """A prediction as a response of ours, and its metrics as evaluations."""
     response = _plain_response(row, item_id, agent)
     kept = row.get("response")
@@ -139,7 +149,12 @@ def _plain_response(row: Row, item_id: str, agent: Agent) -> Response:
         error = error or _NOT_THERE
     own = row.get("metadata")
     others = {key: value for key, value in row.items() if key not in _PREDICTION_FIELDS}
-    content = (agent.name.encode(), item_id.encode(), b"%d" % agent.sample_index, text.encode("utf-8", "replace"))
+    content = (
+        agent.name.encode(),
+        item_id.encode(),
+        b"%d" % agent.sample_index,
+        text.encode("utf-8", "replace"),
+    )
     return Response(
         item_id=item_id,
         sample_id=f"{item_id}_sample_{agent.sample_index}",
@@ -150,7 +165,8 @@ def _plain_response(row: Row, item_id: str, agent: Agent) -> Response:
         response="" if outcome == "errored" and text.startswith(ERROR_MARK) else text,
         timestamp=agent.timestamp,
         metadata={
-            "model_id": agent.model_name or agent.name,  # what the rows of a run have, for configs that group by it
+            "model_id": agent.model_name
+            or agent.name,  # what the rows of a run have, for configs that group by it
             **agent.metadata,
             **others,
             **(cast("Row", own) if isinstance(own, dict) else {}),
@@ -190,7 +206,12 @@ def _evaluations(row: Row, response: Response, place: str) -> Iterable[Evaluatio
 def _plain_evaluation(name: str, value: Any, response: Response) -> Evaluation:
     number = float(value) if isinstance(value, (int, float)) else None
     missing = number is None or not math.isfinite(number)
-    key = digest("ragicamp-metric", response.key.encode(), name.encode(), b"" if missing else canonical(value))
+    key = digest(
+        "ragicamp-metric",
+        response.key.encode(),
+        name.encode(),
+        b"" if missing else canonical(value),
+    )
     return Evaluation(
         item_id=response.item_id,
         sample_id=response.sample_id,
@@ -223,14 +244,18 @@ def prediction_row(
     """A response (a row as it stands on disk) as a prediction, with its evaluations, each under its metric's name.
     Without `extras` there is nothing beside RAGiCamp's fields but the outcome of an answer that failed."""
     if "item_id" not in response:
-        raise UserError("a response has no item_id", fix="remove its line, or run the experiment again")
+        raise UserError(
+            "a response has no item_id", fix="remove its line, or run the experiment again"
+        )
     text, error = str(response.get("response") or ""), response.get("error")
     metadata = response.get("metadata")
     outcome = response.get("outcome") or ("errored" if error else "ok")
     row: Row = {
         "question_id": str(response["item_id"]),
         "question": asks,
-        "prediction": f"{ERROR_MARK}: {_unmarked(str(error))}]" if outcome == "errored" and not text else text,
+        "prediction": f"{ERROR_MARK}: {_unmarked(str(error))}]"
+        if outcome == "errored" and not text
+        else text,
         "metrics": {name: counted(evaluation, policy) for name, evaluation in evaluations},
         "metadata": metadata if isinstance(metadata, dict) else {},
     }
@@ -244,7 +269,10 @@ def prediction_row(
         row["response"] = kept
         plain = completed(plain, kept, "")
     entries = [
-        {"metric": name, **difference(evaluation, _plain_evaluation(name, row["metrics"][name], plain))}
+        {
+            "metric": name,
+            **difference(evaluation, _plain_evaluation(name, row["metrics"][name], plain)),
+        }
         for name, evaluation in evaluations
     ]
     if entries:
@@ -261,7 +289,11 @@ def counted(evaluation: Mapping[str, Any], policy: Policy) -> float | None:
     """The number that an evaluation counts with: that of a wrong answer, or none, where the policy says so."""
     outcome = outcome_of(evaluation)
     if outcome != "scored":
-        ways = {"errored": policy.on_error, "unparsed": policy.on_unparsed, "refused": policy.on_refused}
+        ways = {
+            "errored": policy.on_error,
+            "unparsed": policy.on_unparsed,
+            "refused": policy.on_refused,
+        }
         return 0.0 if ways.get(outcome) == "wrong" else None
     score, passed = evaluation.get("score"), evaluation.get("passed")
     if isinstance(score, (int, float)) and math.isfinite(score):

@@ -29,11 +29,16 @@ NAMES = (
     *("exact_match", "f1", "bertscore", "bleurt", "llm_judge", "llm_judge_qa"),
     *("faithfulness", "hallucination", "answer_in_context", "context_recall"),
 )
-_ALSO_COUNTED = {*("this", "that", "these", "those"), *("it", "its", "they", "their")}  # not by hallucination
+_ALSO_COUNTED = {
+    *("this", "that", "these", "those"),
+    *("it", "its", "they", "their"),
+}  # not by hallucination
 
 
 @scorer(name="ragicamp.exact_match", reads="ground_truth", version=1)
-def exact_match(item: Item, response: Response, *, normalize: bool = True, use_stemming: bool = False) -> Score:
+def exact_match(
+    item: Item, response: Response, *, normalize: bool = True, use_stemming: bool = False
+) -> Score:
     """The answer equals an accepted one, normalised as in SQuAD.
 
     Parameters:
@@ -50,7 +55,9 @@ def exact_match(item: Item, response: Response, *, normalize: bool = True, use_s
 
 
 @scorer(name="ragicamp.f1", reads="ground_truth", version=1)
-def f1(item: Item, response: Response, *, normalize: bool = True, use_stemming: bool = False) -> Score:
+def f1(
+    item: Item, response: Response, *, normalize: bool = True, use_stemming: bool = False
+) -> Score:
     """The F1 of the words that the answer shares with an accepted one, normalised as in SQuAD.
 
     Parameters:
@@ -162,7 +169,9 @@ def faithfulness(
     )
 
 
-@scorer(name="ragicamp.hallucination", batch=64, check=_check_method, lower_is_better=True, version=1)
+@scorer(
+    name="ragicamp.hallucination", batch=64, check=_check_method, lower_is_better=True, version=1
+)
 def hallucination(
     cases: Sequence[Case],
     *,

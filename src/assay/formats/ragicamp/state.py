@@ -20,7 +20,9 @@ from assay.store.keys import canonical
 from assay.usercode import identity
 
 _DEEPEST = 8
-_INSTALLED = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+_INSTALLED = tuple(
+    sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")
+)
 
 
 def state_of(thing: Any) -> Any:
@@ -56,7 +58,9 @@ def _seen_object(value: Any, above: tuple[int, ...]) -> Any:
     if inspect.isfunction(value):
         return identity(value)
     if isinstance(value, (type, ModuleType)) or not hasattr(value, "__dict__"):
-        return getattr(value, "__qualname__", None) or getattr(value, "__name__", type(value).__qualname__)
+        return getattr(value, "__qualname__", None) or getattr(
+            value, "__name__", type(value).__qualname__
+        )
     own = getattr(value, "identity", None)
     if own is not None and not callable(own):
         return {"identity": msgspec.to_builtins(own, str_keys=True, enc_hook=str)}
@@ -80,5 +84,7 @@ def _code_of(value: Any, file: str | None) -> Any:
         return identity(value)
     functions: dict[str, Callable[..., Any]] = {}
     for kind in reversed(type(value).__mro__):
-        functions |= {name: entry for name, entry in vars(kind).items() if inspect.isfunction(entry)}
+        functions |= {
+            name: entry for name, entry in vars(kind).items() if inspect.isfunction(entry)
+        }
     return [type(value).__qualname__, {name: identity(entry) for name, entry in functions.items()}]

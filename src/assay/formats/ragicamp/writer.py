@@ -19,8 +19,24 @@ from assay.engine.experiment.sources import Source
 from assay.engine.experiment.trust import CONFIG, stored_config
 from assay.errors import UserError
 from assay.formats.ragicamp.files import date_of, timestamp_of
-from assay.formats.ragicamp.merging import FileKind, Note, document, merge_questions, places_of, put_in_place, shared
-from assay.formats.ragicamp.rows import OVERALL, Agent, Row, counted, outcome_of, prediction_row, question_of
+from assay.formats.ragicamp.merging import (
+    FileKind,
+    Note,
+    document,
+    merge_questions,
+    places_of,
+    put_in_place,
+    shared,
+)
+from assay.formats.ragicamp.rows import (
+    OVERALL,
+    Agent,
+    Row,
+    counted,
+    outcome_of,
+    prediction_row,
+    question_of,
+)
 from assay.interfaces import Store
 from assay.records import Evaluation, EvaluationOutcome
 from assay.registry import writer
@@ -37,7 +53,12 @@ Scored = tuple[str, str, float | None, EvaluationOutcome]  # metric, scorer, sco
 
 @writer(name="ragicamp", whole="ragicamp")
 def ragicamp(
-    export: Export, *, samples: Samples = "separate", plain_names: bool = False, dataset: str = "", extras: bool = True
+    export: Export,
+    *,
+    samples: Samples = "separate",
+    plain_names: bool = False,
+    dataset: str = "",
+    extras: bool = True,
 ) -> list[str]:
     """RAGiCamp's three files in a folder: a dataset's questions, an agent's predictions and its summary.
 
@@ -58,7 +79,9 @@ def ragicamp(
         raise store_error(error, folder) from error
     with TemporaryDirectory(prefix=".assay-", suffix=temporary_suffix(), dir=folder) as temporary:
         policy, level = _counting(export.tables.source)
-        files = _Agents(Path(temporary), name, samples, extras, policy, level).write(export.tables, notes.append)
+        files = _Agents(Path(temporary), name, samples, extras, policy, level).write(
+            export.tables, notes.append
+        )
         with shared(folder):
             options = {"plain_names": plain_names, "force": export.force}
             places = {agent: places_of(folder, agent, name, **options) for agent in files}
@@ -105,7 +128,14 @@ class Scores:
     def add(self, agent: str, item_id: str, metrics: Iterable[Scored]) -> None:
         """What one prediction was given."""
         for name, scorer, score, outcome in metrics:
-            row = Evaluation(item_id=item_id, label=name, model_name=agent, score=score, scorer=scorer, outcome=outcome)
+            row = Evaluation(
+                item_id=item_id,
+                label=name,
+                model_name=agent,
+                score=score,
+                scorer=scorer,
+                outcome=outcome,
+            )
             self._lines.append(self._encode(row) + b"\n")
         if len(self._lines) > 1000:
             self._flush()
@@ -120,7 +150,13 @@ class Scores:
         if not self._log.segments():
             return {}
         metrics = [
-            bind_metric(type=name, params=_PARAMS.get(name), facets=[_FACET], policy=self._policy, level=self._level)
+            bind_metric(
+                type=name,
+                params=_PARAMS.get(name),
+                facets=[_FACET],
+                policy=self._policy,
+                level=self._level,
+            )
             for name in STATISTICS
         ]
         found: dict[str, dict[str, Row]] = {}
@@ -129,7 +165,11 @@ class Scores:
             entry |= dict(_statistic(row))
         # A metric without any value is left out, as RAGiCamp does: code that prints numbers does not know null.
         return {
-            agent: {name: _ordered(entry) for name, entry in sorted(of.items()) if entry["mean"] is not None}
+            agent: {
+                name: _ordered(entry)
+                for name, entry in sorted(of.items())
+                if entry["mean"] is not None
+            }
             for agent, of in found.items()
         }
 
@@ -155,7 +195,13 @@ class _Agents:
     """Writes the files of all agents, not yet under their names."""
 
     def __init__(
-        self, folder: Path, dataset: str, samples: Samples, extras: bool, policy: Policy, level: float
+        self,
+        folder: Path,
+        dataset: str,
+        samples: Samples,
+        extras: bool,
+        policy: Policy,
+        level: float,
     ) -> None:
         self._folder = folder
         self._dataset = dataset
@@ -166,27 +212,38 @@ class _Agents:
         self._heads: dict[str, Row] = {}
 
     def write(self, tables: Tables, note: Note) -> dict[str, dict[FileKind, Path]]:
-        files = self._write_predictions(tables, note)  # what was joined goes before statistics take its memory
+        files = self._write_predictions(
+            tables, note
+        )  # what was joined goes before statistics take its memory
         found = self._scores.statistics()
         computed = _computed(tables)
         for name, head in self._heads.items():
             statistics = found.get(name, {})
             overall = {metric: entry["mean"] for metric, entry in statistics.items()}
             overall |= computed.get(name) or computed.get(head["model_name"], {})
-            overall = {metric: value for metric, value in sorted(overall.items()) if value is not None}
+            overall = {
+                metric: value for metric, value in sorted(overall.items()) if value is not None
+            }
             summary = {**head, "overall_metrics": overall, "metric_statistics": statistics}
-            write_file(files[name]["summary"], msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
+            write_file(
+                files[name]["summary"],
+                msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n",
+            )
         return files
 
     def _write_predictions(self, tables: Tables, note: Note) -> dict[str, dict[FileKind, Path]]:
         joining = Joining(tables, means=self._samples == "mean")
         if joining.matches:
-            note(f"{joining.matches:,} evaluations are of matches and have no place in RAGiCamp's files")
+            note(
+                f"{joining.matches:,} evaluations are of matches and have no place in RAGiCamp's files"
+            )
         files: dict[str, dict[FileKind, Path]] = {}
         for number, series in enumerate(joining.series()):
             name, agent = series.name, _agent(series)
             head = self._heads[name] = self._head(series, agent)
-            files[name] = {kind: self._folder / f"{number}_{kind}.json" for kind in ("predictions", "summary")}
+            files[name] = {
+                kind: self._folder / f"{number}_{kind}.json" for kind in ("predictions", "summary")
+            }
             if self._samples == "mean":
                 rows = _mean_rows(joining, series, agent, self._scores, self._policy)
             else:
@@ -232,7 +289,10 @@ def _computed(tables: Tables) -> dict[str, Row]:
     run, evaluation = tables.source.manifest("run"), tables.source.manifest("evaluation")
     found: dict[str, Row] = {}
     if run is not None and (evaluation is None or "adopted" in evaluation.plan):
-        found |= {name: dict(values) for name, values in run.metadata.get("ragicamp", {}).get(OVERALL, {}).items()}
+        found |= {
+            name: dict(values)
+            for name, values in run.metadata.get("ragicamp", {}).get(OVERALL, {}).items()
+        }
     for row in tables.rows("metrics") if "metrics" in tables else ():
         found.setdefault(str(row.get("model_name")), {}).update(row.get(OVERALL) or {})
     return found
@@ -244,7 +304,11 @@ def _rows(
     for response, evaluations in joining.cases(series):
         asks = _question(joining, response)
         row = prediction_row(response, asks, agent, evaluations, policy=policy, extras=extras)
-        scores.add(agent.name, row["question_id"], (_scored(*pair, policy) for pair in dict(evaluations).items()))
+        scores.add(
+            agent.name,
+            row["question_id"],
+            (_scored(*pair, policy) for pair in dict(evaluations).items()),
+        )
         yield row
 
 
@@ -252,10 +316,17 @@ def _scored(name: str, evaluation: Row, policy: Policy) -> Scored:
     outcome, score = outcome_of(evaluation), counted(evaluation, policy)
     if outcome == "scored" and score is None:
         outcome = "errored"
-    return name, str(evaluation.get("scorer") or ""), score if outcome == "scored" else None, outcome
+    return (
+        name,
+        str(evaluation.get("scorer") or ""),
+        score if outcome == "scored" else None,
+        outcome,
+    )
 
 
-def _mean_rows(joining: Joining, series: Series, agent: Agent, scores: Scores, policy: Policy) -> Iterator[Row]:
+def _mean_rows(
+    joining: Joining, series: Series, agent: Agent, scores: Scores, policy: Policy
+) -> Iterator[Row]:
     """One row an item: its first sample's prediction, all of them as a list, and the means of their scores."""
     for cases in joining.by_item(series):
         by_metric: dict[str, list[float | None]] = {}
@@ -266,7 +337,8 @@ def _mean_rows(joining: Joining, series: Series, agent: Agent, scores: Scores, p
         first = prediction_row(responses[0], asks, agent, [], policy=policy, extras=False)
         means = {name: _mean(values) for name, values in sorted(by_metric.items())}
         scored: list[Scored] = [
-            (name, name, score, "errored" if score is None else "scored") for name, score in means.items()
+            (name, name, score, "errored" if score is None else "scored")
+            for name, score in means.items()
         ]
         scores.add(agent.name, first["question_id"], scored)
         yield {

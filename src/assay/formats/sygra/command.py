@@ -19,7 +19,9 @@ def _truth(*names: str, default: bool | None = None, **more: Any) -> Any:
         return default if value is None else value == "True"
 
     values = click.Choice(["True", "False"], case_sensitive=False)
-    return click.option(*names, type=values, is_flag=False, flag_value="True", callback=convert, **more)
+    return click.option(
+        *names, type=values, is_flag=False, flag_value="True", callback=convert, **more
+    )
 
 
 def _json(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
@@ -30,33 +32,66 @@ def _json(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
 
 
 @click.command("sygra", cls=Command)
-@click.option("-t", "--task", required=True, help="The task: tasks.a.b, a.b, a/b, or the path of its folder.")
-@click.option("-n", "--num-records", type=click.IntRange(min=0), default=10, help="How many records; 0 is all.")
-@click.option("-si", "--start-index", type=click.IntRange(min=0), default=0, help="The first record's number.")
-@click.option("-b", "--batch-size", type=click.IntRange(min=1), default=25, help="Records in flight at once.")
+@click.option(
+    "-t", "--task", required=True, help="The task: tasks.a.b, a.b, a/b, or the path of its folder."
+)
+@click.option(
+    "-n",
+    "--num-records",
+    type=click.IntRange(min=0),
+    default=10,
+    help="How many records; 0 is all.",
+)
+@click.option(
+    "-si", "--start-index", type=click.IntRange(min=0), default=0, help="The first record's number."
+)
+@click.option(
+    "-b", "--batch-size", type=click.IntRange(min=1), default=25, help="Records in flight at once."
+)
 @click.option("-od", "--output-dir", help="Where files go; by default the task's folder.")
 @click.option("-rn", "--run-name", default="", help="Begins the names of the files.")
 @_truth("-owt", "--output-with-ts", default=True, help="Whether file names carry the time.")
 @_truth("-r", "--resume", help="False begins anew; otherwise a run resumes.")
-@click.option("--output-format", type=click.Choice(["json", "jsonl"]), help="By default jsonl above 25,000 records.")
+@click.option(
+    "--output-format",
+    type=click.Choice(["json", "jsonl"]),
+    help="By default jsonl above 25,000 records.",
+)
 @click.option(
     "--report-keys",
     type=click.Choice(["name", "field", "seed"]),
     metavar="[name|field]",
     help="How results are named in the report.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="For samplers and random joins.")
-@click.option("--retry-errors", is_flag=True, help="Try failed records again, permanent errors too.")
-@click.option("--draw", is_flag=False, flag_value="-", metavar="[FILE]", help="Draw the graph (.svg, .mmd) and stop.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, help="For samplers and random joins."
+)
+@click.option(
+    "--retry-errors", is_flag=True, help="Try failed records again, permanent errors too."
+)
+@click.option(
+    "--draw",
+    is_flag=False,
+    flag_value="-",
+    metavar="[FILE]",
+    help="Draw the graph (.svg, .mmd) and stop.",
+)
 @_truth("-dm", "--disable-metadata", default=False, help="Write no metadata file.")
 @_truth("-d", "--debug", default=False, help="Show tracebacks; log to logs/out.log.")
 @_truth("-cl", "--clear-logs", default=False, help="Delete logs/out.log first.")
-@click.option("-ci", "--checkpoint-interval", type=click.IntRange(min=1), help="No need: each record is saved at once.")
+@click.option(
+    "-ci",
+    "--checkpoint-interval",
+    type=click.IntRange(min=1),
+    help="No need: each record is saved at once.",
+)
 @click.option("-ra", "--run-args", callback=_json, help="JSON; nothing reads it.")
 @_truth("-ost", "--oasst", help="Not offered.")
 @_truth("-q", "--quality", help="Not offered.")
 @click.option("--no-progress", is_flag=True, help="No progress display.")
-@click.option("--json", "as_json", is_flag=True, help="Events as JSON lines; the last line is the result.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Events as JSON lines; the last line is the result."
+)
 def command(
     draw: str | None,
     no_progress: bool,
@@ -77,7 +112,9 @@ def command(
 
     for name, asked in (("--oasst", oasst), ("--quality", quality)):
         if asked:
-            raise UserError(f"{name} is not offered", fix="leave it out; post-process the output file instead")
+            raise UserError(
+                f"{name} is not offered", fix="leave it out; post-process the output file instead"
+            )
     if draw is not None:
         _draw(options["task"], draw)
         return
@@ -138,7 +175,9 @@ def _report_view(result: Any) -> Iterator[Any]:
             yield from _report(processed.name, processed.report)
     done = result.total - result.failed
     failed = f", {result.failed:,} failed" if result.failed else ""
-    yield Text(f"records: {result.total:,}, {done:,} done{failed}", style="yellow" if result.failed else "")
+    yield Text(
+        f"records: {result.total:,}, {done:,} done{failed}", style="yellow" if result.failed else ""
+    )
 
 
 def _report(name: str, report: Mapping[str, Any]) -> Iterator[Any]:
@@ -157,7 +196,9 @@ def _report(name: str, report: Mapping[str, Any]) -> Iterator[Any]:
             if isinstance(value, (int, float)) and not isinstance(value, bool):
                 shown = f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
                 table.add_row(Text(plain(str(key))), Text(plain(str(name_of))), shown)
-    counts = ", ".join(f"{key} {summary[key]:,}" for key in ("total_records", "scored", "failed") if key in summary)
+    counts = ", ".join(
+        f"{key} {summary[key]:,}" for key in ("total_records", "scored", "failed") if key in summary
+    )
     yield Text(f"{plain(name)}: {summary.get('status')}, {counts}")
     if table.row_count:
         yield table

@@ -82,7 +82,13 @@ def _compiled(node: Mapping[str, Any]) -> list[tuple[Any, Callable[[], Any], lis
         make = partial(UnitMetricRegistry.get_metric, name, **params)
         metric = make()
         is_ours = type(metric).__module__.startswith("assay.")
-        made.append((metric if is_ours else None, make, _names(node, UnitMetricRegistry.name_of(name, metric))))
+        made.append(
+            (
+                metric if is_ours else None,
+                make,
+                _names(node, UnitMetricRegistry.name_of(name, metric)),
+            )
+        )
     if len(_nodes) >= _MOST_NODES:
         _nodes.clear()
     _nodes[id(node)] = node, made
@@ -97,8 +103,14 @@ def result_columns(node: Mapping[str, Any], where: str = "") -> dict[str, str]:
     except AssayError as error:
         raise UserError(error.what, where=where, fix=error.fix) from None
     except Exception as error:  # a user's constructor may raise anything
-        raise UserError(f"a unit metric cannot be made: {error_text(error)}", where=where) from error
-    return {name: "" if metric else code_of(type(make())) for metric, make, names in made for name in names}
+        raise UserError(
+            f"a unit metric cannot be made: {error_text(error)}", where=where
+        ) from error
+    return {
+        name: "" if metric else code_of(type(make()))
+        for metric, make, names in made
+        for name in names
+    }
 
 
 def _unit_metrics(node: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
@@ -108,7 +120,9 @@ def _unit_metrics(node: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]
         name, params = str(configured.get("name") or ""), configured.get("params", {})
         if not isinstance(params, Mapping):
             shown = "null" if params is None else type(params).__name__
-            raise BadParameter(f"`params` of the unit metric {name!r} is {shown}: leave it out or write {{}}")
+            raise BadParameter(
+                f"`params` of the unit metric {name!r} is {shown}: leave it out or write {{}}"
+            )
         if name in metrics:
             what = f"two unit metrics are called {name!r}: one would hide the other"
             raise BadParameter(what, fix="keep one of them")
@@ -120,7 +134,10 @@ def _value(node: Mapping[str, Any], state: Mapping[str, Any], key: str) -> Any:
     if key not in node:
         raise BadParameter(f"the unit metrics need `{key}`: the name of a variable of the graph")
     if node[key] not in state:
-        raise UnknownName(f"{key}: the state has no {node[key]!r}", fix=f"it has {', '.join(sorted(map(str, state)))}")
+        raise UnknownName(
+            f"{key}: the state has no {node[key]!r}",
+            fix=f"it has {', '.join(sorted(map(str, state)))}",
+        )
     return state[node[key]]
 
 
@@ -146,7 +163,9 @@ class MetricCollatorPostProcessor(GraphPostProcessor):
         **others: Any,
     ) -> None:
         configured = aggregator_metrics_map or ()
-        self.aggregator_metrics_map = [entry if isinstance(entry, Mapping) else {"name": entry} for entry in configured]
+        self.aggregator_metrics_map = [
+            entry if isinstance(entry, Mapping) else {"name": entry} for entry in configured
+        ]
         self.unit_metrics_results = unit_metrics_results
         self.report_keys: Dialect | None = "name" if report_keys == "seed" else report_keys
 
@@ -156,5 +175,7 @@ class MetricCollatorPostProcessor(GraphPostProcessor):
         style = self.report_keys or dialect(column_of(entry, default) for entry in configured)
         return entries(configured, default, style), style
 
-    def process(self, data: Iterable[Mapping[str, Any]], metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def process(
+        self, data: Iterable[Mapping[str, Any]], metadata: Mapping[str, Any]
+    ) -> list[dict[str, Any]]:
         return [collated(*self.entries(), data)]

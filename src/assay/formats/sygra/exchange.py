@@ -37,7 +37,16 @@ class Roles(msgspec.Struct):
 
     @property
     def placed(self) -> set[str]:
-        own = {"id", "error", "execution_error", OUTCOMES, KEPT, self.response, self.truth, self.input}
+        own = {
+            "id",
+            "error",
+            "execution_error",
+            OUTCOMES,
+            KEPT,
+            self.response,
+            self.truth,
+            self.input,
+        }
         return own | set(self.columns.values())
 
 
@@ -56,7 +65,11 @@ def is_result(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
     fields = cast("Row", value)
-    return "correct" in fields and isinstance(fields.get("golden"), dict) and isinstance(fields.get("predicted"), dict)
+    return (
+        "correct" in fields
+        and isinstance(fields.get("golden"), dict)
+        and isinstance(fields.get("predicted"), dict)
+    )
 
 
 def attempts_in(value: Any) -> list[Row]:
@@ -87,7 +100,11 @@ def roles_of(records: Iterable[Row]) -> Roles:
             golden[name] += value in first["golden"].values() or value == first["golden"]
     answers = [name for name in names if results and predicted[name] == results]
     order = list(names)
-    response = min(answers, key=lambda name: (golden[name], "predict" not in name, -order.index(name)), default="")
+    response = min(
+        answers,
+        key=lambda name: (golden[name], "predict" not in name, -order.index(name)),
+        default="",
+    )
     truths = [name for name in names if results and golden[name] == results and name != response]
     return Roles(columns=columns, response=response, truth=truths[0] if truths else "")
 
@@ -130,28 +147,53 @@ def _golden(record: Row, roles: Roles) -> Any:
 # ---- answers
 
 
-def cases_of(record: Row, roles: Roles, author: Author, number: int, place: str) -> Iterator[ForeignCase]:
+def cases_of(
+    record: Row, roles: Roles, author: Author, number: int, place: str
+) -> Iterator[ForeignCase]:
     """The answer of a record with its labels; several, if it tells of several attempts. `number` is how many records
     before it have its id."""
     item = item_of(record, roles)
     attempts = {label: attempts_in(record.get(column)) for label, column in roles.columns.items()}
     count = max(map(len, attempts.values()), default=1) or 1
     for at in range(count):
-        results = {label: several[at] if at < len(several) else None for label, several in attempts.items()}
+        results = {
+            label: several[at] if at < len(several) else None for label, several in attempts.items()
+        }
         sample = author.sample_index + number + at
-        response = _response(record, roles, author, str(item["id"]), results, sample, max(author.total_samples, count))
+        response = _response(
+            record,
+            roles,
+            author,
+            str(item["id"]),
+            results,
+            sample,
+            max(author.total_samples, count),
+        )
         response, evaluations = restored("sygra", record, response, place)
         if evaluations is None:
-            evaluations = [_evaluation(record, roles, response, label, results[label]) for label in roles.columns]
+            evaluations = [
+                _evaluation(record, roles, response, label, results[label])
+                for label in roles.columns
+            ]
         yield ForeignCase(item, response, evaluations)
 
 
 def _response(
-    record: Row, roles: Roles, author: Author, id: str, results: Mapping[str, Row | None], sample: int, total: int
+    record: Row,
+    roles: Roles,
+    author: Author,
+    id: str,
+    results: Mapping[str, Row | None],
+    sample: int,
+    total: int,
 ) -> Response:
     said = record.get(roles.response) if roles.response else _predicted(results)
     if said is None and not roles.response:
-        said = {name: value for name, value in record.items() if name not in ("id", KEPT, *roles.columns.values())}
+        said = {
+            name: value
+            for name, value in record.items()
+            if name not in ("id", KEPT, *roles.columns.values())
+        }
     text = said if isinstance(said, str) else "" if said is None else json.dumps(said)
     outcome, error = _failure(record, roles, text)
     model = author.model_name
@@ -201,20 +243,31 @@ def _noted(record: Row, field: str) -> Row:
     return cast("Row", own) if isinstance(own, dict) else {}
 
 
-def _evaluation(record: Row, roles: Roles, response: Response, label: str, result: Row | None) -> Evaluation:
+def _evaluation(
+    record: Row, roles: Roles, response: Response, label: str, result: Row | None
+) -> Evaluation:
     made = labelled("sygra", response, label)
     noted = _noted(record, roles.columns[label])
     if result is None or noted:
-        made.outcome, made.error = noted.get("outcome") or "errored", noted.get("error") or response.error
+        made.outcome, made.error = (
+            noted.get("outcome") or "errored",
+            noted.get("error") or response.error,
+        )
         made.error = made.error or (None if noted else _NO_RESULT)
         made.error_kind = "permanent" if made.outcome == "errored" else None
         return made
     about = result.get("metadata")
     metadata = cast("Row", about) if isinstance(about, dict) else {}
     score = metadata.get("score")
-    graded = isinstance(score, (int, float)) and not isinstance(score, bool) and math.isfinite(score)
+    graded = (
+        isinstance(score, (int, float)) and not isinstance(score, bool) and math.isfinite(score)
+    )
     made.passed = bool(result["correct"])
     made.score = float(cast("float", score)) if graded else float(made.passed)
     made.scorer = str(metadata.get("validator") or label)
-    made.detailed_results = {"predicted": result["predicted"], "expected": result["golden"], "metadata": metadata}
+    made.detailed_results = {
+        "predicted": result["predicted"],
+        "expected": result["golden"],
+        "metadata": metadata,
+    }
     return made

@@ -90,9 +90,21 @@ class Result(msgspec.Struct, kw_only=True):
     @property
     def problem(self) -> str:
         if self.failed == self.total:
-            return "every record failed" if self.total else "the output generator left out every record"
-        bad = [processed.name for processed in self.processed if processed.status in ("failed", "fatal_error")]
-        return f"not all results of {' and '.join(dict.fromkeys(bad))} could be computed" if bad else ""
+            return (
+                "every record failed"
+                if self.total
+                else "the output generator left out every record"
+            )
+        bad = [
+            processed.name
+            for processed in self.processed
+            if processed.status in ("failed", "fatal_error")
+        ]
+        return (
+            f"not all results of {' and '.join(dict.fromkeys(bad))} could be computed"
+            if bad
+            else ""
+        )
 
     @property
     def ok(self) -> bool:
@@ -118,14 +130,22 @@ class SygraRun:
         }
         uses = {name: bound.use for name, bound in self.models.items()}
         self.graph = SygraTask(self.task, self.source, self.load, uses)
-        processors = self.source.get("graph_post_process")  # after the graph: its modules may register metrics
-        self.processors = bind_processors(processors, self.load, self.task.graph, report_keys=options.report_keys)
+        processors = self.source.get(
+            "graph_post_process"
+        )  # after the graph: its modules may register metrics
+        self.processors = bind_processors(
+            processors, self.load, self.task.graph, report_keys=options.report_keys
+        )
         self.output_dir = Path(options.output_dir or self.task.folder).expanduser().absolute()
         self.folder = self.output_dir / INSIDE / self._digest()
 
     def _digest(self) -> str:
         """What determines the rows of a folder. The number of records is left out: asking for more adds to them."""
-        data = {key: value for key, value in self.data_config.items() if key not in ("sink", "resumable")}
+        data = {
+            key: value
+            for key, value in self.data_config.items()
+            if key not in ("sink", "resumable")
+        }
         parts = {
             "task": self.task.name,
             "graph": self.source.get("graph_config"),
@@ -157,14 +177,18 @@ class SygraRun:
             for bound in self.models.values():
                 stack.push_async_callback(bound.model.close)
             try:
-                dataset = await asyncio.to_thread(ingest, store, store.id, self._rows, name=self.task.name)
+                dataset = await asyncio.to_thread(
+                    ingest, store, store.id, self._rows, name=self.task.name
+                )
             except NoRecords:
                 await self._write_nothing()
                 raise
             datasets = DatasetRepository(store)
             # The fields of the first record are variables of the graph, whether or not the others have them.
             self.graph.declared.update(map(str, next(datasets.items(store.id)).data))
-            self.graph.check_prompts(name for item in islice(datasets.items(store.id), LOOKED_AT) for name in item.data)
+            self.graph.check_prompts(
+                name for item in islice(datasets.items(store.id), LOOKED_AT) for name in item.data
+            )
             begun = begin(self.folder, self.output_dir, self.names)
             await stack.enter_async_context(StatusFile(self.folder, self.progress, "full"))
             shared = self._shared(datasets, stop)
@@ -205,7 +229,9 @@ class SygraRun:
         runner = Runner(store, **shared)
         again = self.options.retry_errors
         try:
-            await runner.run_async(store.id, [self.graph], id=store.id, name=self.task.name, retry_errors=again)
+            await runner.run_async(
+                store.id, [self.graph], id=store.id, name=self.task.name, retry_errors=again
+            )
         finally:
             for note in dict.fromkeys(self.graph.notes):
                 self.progress.note(note)
@@ -213,7 +239,9 @@ class SygraRun:
     def _note_present(self) -> None:
         present = sum(lane.present for lane in self.progress.of("run"))
         if present and not any(lane.done for lane in self.progress.of("run")):
-            self.progress.note(f"all {present} records are from an earlier run; --resume False runs them again")
+            self.progress.note(
+                f"all {present} records are from an earlier run; --resume False runs them again"
+            )
 
     def _logging(self) -> Any:
         file = self.task.base / LOG_FILE
@@ -222,12 +250,16 @@ class SygraRun:
         level = "DEBUG" if self.options.debug else "WARNING"
         return log_to(LoggingConfig(level=level, file=str(file) if self.options.debug else ""))
 
-    async def _write(self, store: FlatStore, dataset: Manifest, begun: Begun, scoring: Scoring) -> Result:
+    async def _write(
+        self, store: FlatStore, dataset: Manifest, begun: Begun, scoring: Scoring
+    ) -> Result:
         options = self.options
         logs = store.log("dataset", store.id), store.log("run", store.id)
         media = self.output_dir / Path(self.names.of("output", begun.stamp, "json")).stem
         records = await asyncio.to_thread(Records, *logs, self.graph.fields, media)
-        format: Format = options.output_format or ("jsonl" if len(records) > LARGEST_JSON else "json")
+        format: Format = options.output_format or (
+            "jsonl" if len(records) > LARGEST_JSON else "json"
+        )
         output = self.output_dir / self.names.of("output", begun.stamp, format)
         await asyncio.to_thread(write_records, output, records.lines(), format)
         result = Result(
@@ -240,7 +272,9 @@ class SygraRun:
         paths = self.names.distinct(self.output_dir, begun.stamp)
         result.processed = await run_processors(self.processors, records, output, paths, scoring)
         await scoring.finish()
-        result.failures = failures_of(store.manifest("run", store.id), store.manifest("evaluation", store.id))
+        result.failures = failures_of(
+            store.manifest("run", store.id), store.manifest("evaluation", store.id)
+        )
         self.progress.errors = [line for failures in result.failures for line in failures.lines()]
         sunk = partial(write_sinks, self.data_config, lambda: iter(records), base=self.task.base)
         for note in await asyncio.to_thread(sunk):
@@ -253,7 +287,9 @@ class SygraRun:
     async def _write_nothing(self) -> None:
         """The report says as well that there was no record."""
         begun = begin(self.folder, self.output_dir, self.names)
-        output = self.output_dir / self.names.of("output", begun.stamp, self.options.output_format or "json")
+        output = self.output_dir / self.names.of(
+            "output", begun.stamp, self.options.output_format or "json"
+        )
         paths = self.names.distinct(self.output_dir, begun.stamp)
         for done in await run_processors(self.processors, [], output, paths):
             if done.file:
@@ -261,12 +297,16 @@ class SygraRun:
         begun.finished = True
         keep(self.folder, begun)
 
-    def _write_metadata(self, store: FlatStore, dataset: Manifest, result: Result, begun: Begun) -> Path:
+    def _write_metadata(
+        self, store: FlatStore, dataset: Manifest, result: Result, begun: Begun
+    ) -> Path:
         from assay.formats.sygra.run_metadata import run_metadata
 
         plain = self.task.name.replace(".", "_").replace("/", "_")
         path = self.output_dir / "metadata" / f"metadata_{plain}_{begun.stamp}.json"
-        content = run_metadata(self, result, dataset, store.log("run", store.id, "calls"), begun.started)
+        content = run_metadata(
+            self, result, dataset, store.log("run", store.id, "calls"), begun.started
+        )
         write_file(path, msgspec.json.format(msgspec.json.encode(content), indent=2))
         return path
 
@@ -276,4 +316,8 @@ def _unused(folder: Path) -> list[str]:
     file = folder / "task_executor.py"
     text = file.read_text("utf-8", errors="replace") if file.is_file() else ""
     defined = any(line.startswith("class TaskExecutor") for line in text.splitlines())
-    return [f"the class TaskExecutor in {file} is not used: Assay's engine runs the graph"] if defined else []
+    return (
+        [f"the class TaskExecutor in {file} is not used: Assay's engine runs the graph"]
+        if defined
+        else []
+    )

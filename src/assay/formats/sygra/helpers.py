@@ -165,7 +165,9 @@ def load_json_file(filepath: str) -> Any:
 
 
 def load_jsonl_file(filepath: str) -> list[Any]:
-    return [json.loads(line) for line in Path(filepath).read_text("utf-8").splitlines() if line.strip()]
+    return [
+        json.loads(line) for line in Path(filepath).read_text("utf-8").splitlines() if line.strip()
+    ]
 
 
 def save_json_file(filepath: str, data: Any) -> None:
@@ -215,13 +217,21 @@ def deep_update(target: dict[str, Any], src: Mapping[str, Any]) -> None:
             target[key] = value
 
 
-def convert_messages_from_config_to_chat_format(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def convert_messages_from_config_to_chat_format(
+    messages: Sequence[Mapping[str, Any]],
+) -> list[dict[str, Any]]:
     """`{user: text}` becomes `{role: user, content: text}`."""
-    return [{"role": role, "content": content} for message in messages for role, content in message.items()]
+    return [
+        {"role": role, "content": content}
+        for message in messages
+        for role, content in message.items()
+    ]
 
 
 def convert_messages_from_langchain_to_chat_format(messages: Sequence[Any]) -> list[dict[str, Any]]:
     """Message objects as `{role, content}`; `type` or `role` says who speaks."""
     roles = {"human": "user", "ai": "assistant"}
-    spoken = [(str(getattr(m, "role", None) or getattr(m, "type", "user")), m.content) for m in messages]
+    spoken = [
+        (str(getattr(m, "role", None) or getattr(m, "type", "user")), m.content) for m in messages
+    ]
     return [{"role": roles.get(role, role), "content": content} for role, content in spoken]

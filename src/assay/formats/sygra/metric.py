@@ -32,14 +32,17 @@ PROBLEM = "detailed_results.problem"
 SIDES = (PREDICTED, ACTUAL, METADATA)
 _TEXT = "text"
 OURS: dict[str, type[Counting]] = {
-    name: AggregatorMetricRegistry.get_metric_class(name) for name in AggregatorMetricRegistry.list_metrics()
+    name: AggregatorMetricRegistry.get_metric_class(name)
+    for name in AggregatorMetricRegistry.list_metrics()
 }
 
 
 def _register(name: str, kind: type[Counting]) -> None:
     """In a config, the key of a label is `text` unless it says otherwise."""
     keys = {field.name: _TEXT for field in kind.fields if field.name.endswith("_key")}
-    optional = msgspec.defstruct(name, [(key, Key, _TEXT) for key in keys], bases=(kind.parameters,), kw_only=True)
+    optional = msgspec.defstruct(
+        name, [(key, Key, _TEXT) for key in keys], bases=(kind.parameters,), kw_only=True
+    )
     optional.__doc__ = Labelled.__doc__ if keys else kind.__doc__
 
     def measure(group: Group, **params: Any) -> Values:
@@ -49,7 +52,9 @@ def _register(name: str, kind: type[Counting]) -> None:
         return [*kind.reads, PROBLEM, *(params[key] for key in keys if "." in params.get(key, ""))]
 
     measure.__name__ = measure.__qualname__ = name.replace("@", "_at_").replace("^", "_power_")
-    measure.__doc__ = f"{kind.about.description}, by SyGra's formula; `sound` has the number to quote."
+    measure.__doc__ = (
+        f"{kind.about.description}, by SyGra's formula; `sound` has the number to quote."
+    )
     metric(name=f"sygra.{name}", columns=columns, params=optional)(measure)
 
 
@@ -76,7 +81,9 @@ def aggregator(
     base: the folder that the module's name counts from
     """
     if "errored" in group.columns["outcome"]:
-        return Values(value=None, reason="what a failed row would change is not asked of a user's metric")
+        return Values(
+            value=None, reason="what a failed row would change is not asked of a user's metric"
+        )
     if module and not AggregatorMetricRegistry.has_metric(metric):
         from assay.formats.sygra.modules import Loader
 
@@ -111,7 +118,10 @@ def _counted(made: Counting, group: Group) -> Values:
     sound = {"accuracy": quoted(pass_rate(problems), problems), **made.sound(problems)}
     value, reason = made.value(payload), made.reason
     if isinstance(made, Labelled) and not (made.counts.predicted or made.counts.actual):
-        value, reason = None, f"no row has a label under {' or '.join(map(repr, dict.fromkeys(made.keys)))}"
+        value, reason = (
+            None,
+            f"no row has a label under {' or '.join(map(repr, dict.fromkeys(made.keys)))}",
+        )
     mean = made.mean(problems)
     per_item = mean.per_item if mean is not None and mean.value == value else None
     return Values(value=value, fields={**payload, "sound": sound}, per_item=per_item, reason=reason)
@@ -125,9 +135,17 @@ def _results(group: Group) -> Iterator[UnitMetricResult]:
     for at, right in enumerate(group.passed.tolist()):
         more: Any = metadata[at]
         if not isinstance(more, dict):
-            more = {"mission_id": int(group.item[at]), "step_id": "", "retry_number": int(group.sample[at])}
-        beside = {name: group.columns[name][at] for name in paths if group.columns[name][at] is not None}
-        yield UnitMetricResult(right, _side(golden[at], beside), _side(predicted[at], beside), dict(more))
+            more = {
+                "mission_id": int(group.item[at]),
+                "step_id": "",
+                "retry_number": int(group.sample[at]),
+            }
+        beside = {
+            name: group.columns[name][at] for name in paths if group.columns[name][at] is not None
+        }
+        yield UnitMetricResult(
+            right, _side(golden[at], beside), _side(predicted[at], beside), dict(more)
+        )
 
 
 def _side(value: Any, beside: dict[str, Any]) -> dict[str, Any]:
@@ -168,14 +186,21 @@ class Entry(msgspec.Struct):
             params = {field: getattr(made, field) for field in made.parameters.__struct_fields__}
         else:
             type_ = "sygra.aggregator"
-            params = {"metric": self.name, "params": made.config, "module": type(made).__module__, "base": base}
+            params = {
+                "metric": self.name,
+                "params": made.config,
+                "module": type(made).__module__,
+                "base": base,
+            }
         return bind_metric(name=name or self.key, type=type_, params=params, include=[self.label])
 
 
 def dialect(fields: Iterable[str], unit_metrics: Iterable[str] | None = None) -> Dialect:
     """`name` if every column is `<unit metric>_result`, as the older version wrote them; else `field`."""
     columns = None if unit_metrics is None else {f"{name}{SUFFIX}" for name in unit_metrics}
-    is_older = all(field.endswith(SUFFIX) and (columns is None or field in columns) for field in fields)
+    is_older = all(
+        field.endswith(SUFFIX) and (columns is None or field in columns) for field in fields
+    )
     return "name" if is_older else "field"
 
 
@@ -201,10 +226,16 @@ def entries(configured: Sequence[Mapping[str, Any]], default: str, style: Dialec
         entry.key = entry.shown if style == "name" and is_alone else f"{entry.field}-{entry.shown}"
         others = [other.settings for other in namesakes if other.field == entry.field]
         settings = entry.settings.items()
-        told = [f"{name}={value}" for name, value in settings if any(other.get(name) != value for other in others)]
+        told = [
+            f"{name}={value}"
+            for name, value in settings
+            if any(other.get(name) != value for other in others)
+        ]
         entry.apart = f"({', '.join(told)})" if told else ""
         entry.key += entry.apart
-        if not any((other.key, other.settings) == (entry.key, entry.settings) for other in distinct):
+        if not any(
+            (other.key, other.settings) == (entry.key, entry.settings) for other in distinct
+        ):
             distinct.append(entry)
     return distinct
 
@@ -215,11 +246,15 @@ def _entry(configured: Mapping[str, Any], field: str) -> Entry:
     try:
         if not isinstance(params, Mapping):
             shown = "null" if params is None else type(params).__name__
-            raise BadParameter(f"`params` of the aggregator metric {name!r} is {shown}: leave it out or write {{}}")
+            raise BadParameter(
+                f"`params` of the aggregator metric {name!r} is {shown}: leave it out or write {{}}"
+            )
         entry.copied = msgspec.convert(configured.get("metadata") or {}, dict[str, str])
         entry.settings = {**params, **({"metadata": entry.copied} if entry.copied else {})}
         entry.metric = made = AggregatorMetricRegistry.get_metric(name, **params)
         entry.shown = AggregatorMetricRegistry.name_of(name, made)
-    except Exception as error:  # a user's constructor may raise anything: this entry says it, the others stand
+    except (
+        Exception
+    ) as error:  # a user's constructor may raise anything: this entry says it, the others stand
         entry.problem = error_text(error)
     return entry

@@ -53,7 +53,14 @@ CUSTOM_FILE = "studio/config/custom_models.yaml"
 _OPENAI_TYPES = {"openai", "vllm", "azure", "azure_openai", "ollama", "tgi", "mistralai"}
 _ELSEWHERE = {"bedrock", "vertex_ai", "triton", "claude_proxy", "gemini_proxy"}
 _PREFIXES = re.compile(r"(openai|azure|azure_ai|hosted_vllm|vllm|ollama|ollama_chat|mistral)/")
-_OWN_KEYS = {"model_type", "parameters", "structured_output", "retry_attempts", "timeout", "post_process"}
+_OWN_KEYS = {
+    "model_type",
+    "parameters",
+    "structured_output",
+    "retry_attempts",
+    "timeout",
+    "post_process",
+}
 _NO = ("false", "no", "0")
 
 
@@ -78,7 +85,9 @@ def load_environment(base: Path) -> None:
             os.environ[name.strip()] = value[1:-1] if quoted else value
 
 
-def read_models(base: Path, names: Iterable[str], environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+def read_models(
+    base: Path, names: Iterable[str], environ: Mapping[str, str]
+) -> dict[str, dict[str, Any]]:
     """The entries of the models that a graph uses; one that nothing describes is an error."""
     file = next((base / name for name in FILES if (base / name).is_file()), None)
     entries = {} if file is None else read_yaml(file)
@@ -91,13 +100,17 @@ def read_models(base: Path, names: Iterable[str], environ: Mapping[str, str]) ->
         if not entry:
             prefix = _prefix(name)
             where = str(file) if file else f"no {' or '.join(FILES)} in {base}"
-            fix = f"set {prefix}URL and {prefix}MODEL, or add it to models.yaml; {nearest(name, entries)}".rstrip("; ")
+            fix = f"set {prefix}URL and {prefix}MODEL, or add it to models.yaml; {nearest(name, entries)}".rstrip(
+                "; "
+            )
             raise UserError(f"the model {name!r} is not described anywhere", where=where, fix=fix)
         models[name] = entry
     return models
 
 
-def bind_model(name: str, entry: Mapping[str, Any], load: Loader, *, max_concurrency: int) -> BoundModel:
+def bind_model(
+    name: str, entry: Mapping[str, Any], load: Loader, *, max_concurrency: int
+) -> BoundModel:
     """The entry as a model of the engine; `load` resolves its `post_process`."""
     where = f"model {name!r}"
     _refuse(name, entry, where)
@@ -123,7 +136,9 @@ def bind_model(name: str, entry: Mapping[str, Any], load: Loader, *, max_concurr
     )
 
 
-def _cleaning(entry: Mapping[str, Any], load: Loader, where: str) -> tuple[Callable[[str], str] | None, dict[str, Any]]:
+def _cleaning(
+    entry: Mapping[str, Any], load: Loader, where: str
+) -> tuple[Callable[[str], str] | None, dict[str, Any]]:
     """What is done to every answer (`special_tokens`, `post_process`), and what identifies it."""
     tokens = entry.get("special_tokens") or []
     tokens = [tokens] if isinstance(tokens, str) else [str(token) for token in tokens]
@@ -138,7 +153,10 @@ def _cleaning(entry: Mapping[str, Any], load: Loader, where: str) -> tuple[Calla
             text = text.replace(token, "")
         return text if process is None else process(text)
 
-    return clean, {"special_tokens": tokens, "post_process": code_of(processor) if processor else None}
+    return clean, {
+        "special_tokens": tokens,
+        "post_process": code_of(processor) if processor else None,
+    }
 
 
 def _models(name: str, kind: str, entry: Mapping[str, Any], where: str) -> list[Model]:
@@ -146,16 +164,24 @@ def _models(name: str, kind: str, entry: Mapping[str, Any], where: str) -> list[
     if kind not in _OPENAI_TYPES:
         make = registry.model.get(kind, where=f"{where}, model_type")
         allowed = registry.parameters(make)
-        params = {key: value for key, value in entry.items() if key in allowed and key not in _OWN_KEYS}
+        params = {
+            key: value for key, value in entry.items() if key in allowed and key not in _OWN_KEYS
+        }
         return [make(name, **registry.check_params(make, params, where=where))]
     urls = entry.get("url")
     addresses = [str(url) for url in (urls if isinstance(urls, list) else [urls]) if url]
     if not addresses:
-        raise UserError(f"the model {name!r} has no url", where=where, fix=f"set {_prefix(name)}URL=http://…/v1")
+        raise UserError(
+            f"the model {name!r} has no url", where=where, fix=f"set {_prefix(name)}URL=http://…/v1"
+        )
     tokens = entry.get("auth_token")
-    keys = [str(token) for token in (tokens if isinstance(tokens, list) else [tokens]) if token] or [""]
+    keys = [
+        str(token) for token in (tokens if isinstance(tokens, list) else [tokens]) if token
+    ] or [""]
     if kind == "azure_openai":  # its own addresses have an OpenAI-compatible API below `/openai/v1`
-        addresses = [url if "/openai" in url else f"{url.rstrip('/')}/openai/v1" for url in addresses]
+        addresses = [
+            url if "/openai" in url else f"{url.rstrip('/')}/openai/v1" for url in addresses
+        ]
     make = registry.model.get("openai")
     called = entry.get("model_serving_name") or entry.get("model") or name
     return [
@@ -163,9 +189,13 @@ def _models(name: str, kind: str, entry: Mapping[str, Any], where: str) -> list[
             name,
             model_name=_PREFIXES.sub("", str(called), count=1),
             endpoint=with_version(address),
-            api="chat" if str(entry.get("completions_api") or "no").lower() in _NO else "completions",
+            api="chat"
+            if str(entry.get("completions_api") or "no").lower() in _NO
+            else "completions",
             api_key=keys[number % len(keys)] or None,
-            headers={"api-key": keys[number % len(keys)]} if kind == "azure_openai" and keys[0] else {},
+            headers={"api-key": keys[number % len(keys)]}
+            if kind == "azure_openai" and keys[0]
+            else {},
         )
         for number, address in enumerate(addresses)
     ]
@@ -181,11 +211,19 @@ def _refuse(name: str, entry: Mapping[str, Any], where: str) -> None:
         )
     if kind not in _OPENAI_TYPES and kind not in registry.model.names():
         raise UserError(
-            f"unknown model_type {kind!r}", where=where, fix=nearest(kind, {*_OPENAI_TYPES, *registry.model.names()})
+            f"unknown model_type {kind!r}",
+            where=where,
+            fix=nearest(kind, {*_OPENAI_TYPES, *registry.model.names()}),
         )
-    if str(entry.get("ssl_verify", "true")).lower() in _NO or entry.get("ssl_cert") not in (None, "", "None"):
+    if str(entry.get("ssl_verify", "true")).lower() in _NO or entry.get("ssl_cert") not in (
+        None,
+        "",
+        "None",
+    ):
         raise UserError(
-            "ssl_verify: false and ssl_cert are not offered", where=where, fix="let the system trust the certificate"
+            "ssl_verify: false and ssl_cert are not offered",
+            where=where,
+            fix="let the system trust the certificate",
         )
     check_medium(entry, where)
 

@@ -24,8 +24,23 @@ from assay.errors import UserError
 from assay.registry import nearest
 
 _HERE = "assay.formats.sygra"
-_UNIT = ("exact_match", "fuzzy_match", "typed_value_match", "action_within_bbox", "scroll_direction", "scroll_amount")
-_AGGREGATE = ("accuracy", "precision", "recall", "f1_score", "pass_at_k", "pass_power_k", "step_efficiency")
+_UNIT = (
+    "exact_match",
+    "fuzzy_match",
+    "typed_value_match",
+    "action_within_bbox",
+    "scroll_direction",
+    "scroll_amount",
+)
+_AGGREGATE = (
+    "accuracy",
+    "precision",
+    "recall",
+    "f1_score",
+    "pass_at_k",
+    "pass_power_k",
+    "step_efficiency",
+)
 _HELPERS = {  # modules whose names are in our module of helpers
     "core.graph.functions.node_processor": "NodePreProcessor NodePostProcessor NodePostProcessorWithState",
     "core.graph.functions.lambda_function": "LambdaFunction AsyncLambdaFunction",
@@ -65,9 +80,15 @@ def _offered() -> dict[str, tuple[str, list[str]]]:
         "langchain_core.tools": ("graph.called", "tool"),
         "langgraph.graph": ("helpers", "START END"),
     }
-    for package in ("sygra.core.eval.metrics", "sygra.core.metrics"):  # the second is where they were at first
+    for package in (
+        "sygra.core.eval.metrics",
+        "sygra.core.metrics",
+    ):  # the second is where they were at first
         homes |= {f"{package}.{module}": ("metrics", names) for module, names in _METRICS.items()}
-        for folder, home, metrics in (("unit_metrics", "unit", _UNIT), ("aggregator_metrics", "aggregate", _AGGREGATE)):
+        for folder, home, metrics in (
+            ("unit_metrics", "unit", _UNIT),
+            ("aggregator_metrics", "aggregate", _AGGREGATE),
+        ):
             for name in metrics:  # `exact_match` is `ExactMatchMetric`
                 title = f"{name.title().replace('_', '')}Metric"
                 homes[f"{package}.{folder}.{name}"] = (f"metrics.{home}", title)
@@ -77,7 +98,13 @@ def _offered() -> dict[str, tuple[str, list[str]]]:
 OFFERED = _offered()
 _STAND_INS = {
     *("tasks", "tasks.eval", "tasks.eval.utils"),
-    *("langchain_core", "langchain_core.messages", "langchain_core.tools", "langgraph", "langgraph.graph"),
+    *(
+        "langchain_core",
+        "langchain_core.messages",
+        "langchain_core.tools",
+        "langgraph",
+        "langgraph.graph",
+    ),
 }
 _INSTEAD = {  # what does the same here
     "Workflow": "assay.formats.sygra.run(task, …)",
@@ -103,7 +130,9 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def __init__(self, serves: Callable[[str], bool]) -> None:
         self._serves = serves
 
-    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+    def find_spec(
+        self, fullname: str, path: Any = None, target: Any = None
+    ) -> importlib.machinery.ModuleSpec | None:
         if not self._serves(fullname):
             return None
         is_package = _is_package(fullname)
@@ -111,7 +140,9 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             if own := _of_the_user(fullname):
                 return own
             instead = _instead(fullname, fullname.rpartition(".")[0])
-            raise ModuleNotFoundError(f"Assay does not offer the module {fullname!r}; {instead}", name=fullname)
+            raise ModuleNotFoundError(
+                f"Assay does not offer the module {fullname!r}; {instead}", name=fullname
+            )
         return importlib.machinery.ModuleSpec(fullname, self, is_package=is_package)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
@@ -125,7 +156,11 @@ def _of_the_user(name: str) -> importlib.machinery.ModuleSpec | None:
     """What a `sygra/` folder of the user's has beside the modules that ours stand for."""
     *parents, _ = name.split(".")
     places = [str(Path(folder, *parents)) for folder in sys.path]
-    return None if name in _INSTEAD or not parents else importlib.machinery.PathFinder.find_spec(name, places)
+    return (
+        None
+        if name in _INSTEAD or not parents
+        else importlib.machinery.PathFinder.find_spec(name, places)
+    )
 
 
 def _is_package(name: str) -> bool:
@@ -146,7 +181,8 @@ class _Stand(ModuleType):
         if inner in OFFERED or _is_package(inner) or _of_the_user(inner):
             return importlib.import_module(inner)
         raise ImportError(
-            f"Assay does not offer {name!r} of {self.__name__!r}; {_instead(name, self.__name__)}", name=self.__name__
+            f"Assay does not offer {name!r} of {self.__name__!r}; {_instead(name, self.__name__)}",
+            name=self.__name__,
         )
 
     def __dir__(self) -> Sequence[str]:
@@ -192,15 +228,20 @@ class Loader:
         _importable.append(str(self.base))
 
     def __call__(self, dotted: str, where: str = "") -> Any:
-        if not isinstance(dotted, str) or not all(part.isidentifier() for part in dotted.split(".")):  # pyright: ignore[reportUnnecessaryIsInstance]
+        is_text = isinstance(dotted, str)  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not is_text or not all(part.isidentifier() for part in dotted.split(".")):
             raise UserError(
-                f"{dotted!r} is not a dotted name", where=where, fix="write it like `tasks.mine.task_executor.Name`"
+                f"{dotted!r} is not a dotted name",
+                where=where,
+                fix="write it like `tasks.mine.task_executor.Name`",
             )
         before = set(sys.modules)
         try:
             module, rest = self._module(dotted, where)
         finally:
-            _loaded.update(name for name in set(sys.modules) - before if self._is_own(sys.modules[name]))
+            _loaded.update(
+                name for name in set(sys.modules) - before if self._is_own(sys.modules[name])
+            )
         target: Any = module
         for number, part in enumerate(rest):
             try:
@@ -217,7 +258,9 @@ class Loader:
     def notes(self) -> list[str]:
         """What the user should know about where names came from."""
         files = {name: self.base.joinpath(*name.split(".")).with_suffix(".py") for name in OFFERED}
-        own = {name: str(file.relative_to(self.base)) for name, file in files.items() if file.is_file()}
+        own = {
+            name: str(file.relative_to(self.base)) for name, file in files.items() if file.is_file()
+        }
         utils = own.pop("tasks.eval.utils", None)
         notes = [f"tasks.eval.utils is your own {utils}, not Assay's"] if utils else []
         if own:
@@ -233,7 +276,9 @@ class Loader:
             try:
                 return importlib.import_module(name), parts[size:]
             except ModuleNotFoundError as error:
-                if error.name is None or not (name == error.name or name.startswith(f"{error.name}.")):
+                if error.name is None or not (
+                    name == error.name or name.startswith(f"{error.name}.")
+                ):
                     raise _failed(dotted, error, where) from error
                 missing = error
             except (Exception, SystemExit) as error:
@@ -248,7 +293,11 @@ class Loader:
 
     def _is_own(self, module: ModuleType) -> bool:
         file = getattr(module, "__file__", None)
-        return file is not None and Path(file).is_relative_to(self.base) and "site-packages" not in file
+        return (
+            file is not None
+            and Path(file).is_relative_to(self.base)
+            and "site-packages" not in file
+        )
 
 
 def _failed(dotted: str, error: BaseException, where: str) -> UserError:

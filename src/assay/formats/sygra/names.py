@@ -47,7 +47,9 @@ def find_task(name: str, base: Path) -> TaskFolder:
     for folder in looked:
         if (folder / GRAPH_FILE).is_file():
             return TaskFolder(_dotted(folder, base), folder, base)
-    tasks = [_dotted(path.parent, base) for path in sorted((base / "tasks").glob(f"**/{GRAPH_FILE}"))]
+    tasks = [
+        _dotted(path.parent, base) for path in sorted((base / "tasks").glob(f"**/{GRAPH_FILE}"))
+    ]
     wanted = f"tasks.{_dotted(Path(written), base).removeprefix('tasks.')}"
     fix = nearest(wanted, tasks) or "run it from the folder that holds `tasks/`"
     if written.startswith(_RECIPES):
@@ -75,7 +77,9 @@ def read_yaml(path: Path) -> dict[str, Any]:
     if why := why_too_much(content):
         raise UserError(f"{path.name} cannot be used: {why}", where=str(path))
     if content is not None and not isinstance(content, dict):
-        raise UserError(f"{path.name} must hold keys and values, not {type(content).__name__}", where=str(path))
+        raise UserError(
+            f"{path.name} must hold keys and values, not {type(content).__name__}", where=str(path)
+        )
     return content or {}
 
 
@@ -85,7 +89,11 @@ def _candidates(written: str, base: Path) -> list[Path]:
         places = [base / path, base / "tasks" / path]
     else:
         parts = written.split(".")
-        places = [base.joinpath(*parts)] if parts[0] == "tasks" else [base.joinpath("tasks", *parts), base / written]
+        places = (
+            [base.joinpath(*parts)]
+            if parts[0] == "tasks"
+            else [base.joinpath("tasks", *parts), base / written]
+        )
         places.append(base.joinpath(*parts))
     return list(dict.fromkeys(place.resolve() for place in places))
 
@@ -111,7 +119,8 @@ class Names:
         bad = sorted(_FORBIDDEN & set(run_name)) or [c for c in run_name if not c.isprintable()]
         if bad or run_name in (".", "..") or len(run_name.encode()) > 150:
             raise UserError(
-                f"run_name {run_name!r} cannot be part of a file's name", fix="use letters, digits, `-`, `_` and `.`"
+                f"run_name {run_name!r} cannot be part of a file's name",
+                fix="use letters, digits, `-`, `_` and `.`",
             )
         self._prefix = f"{run_name}_" if run_name else ""
         self.with_time = with_time
@@ -152,7 +161,9 @@ def begin(folder: Path, output_dir: Path, names: Names) -> Begun:
     now = time.time()
     stamp = first = time.strftime("%Y-%m-%d_%H-%M-%S", time.localtime(now))
     number = 1
-    while names.with_time and any((output_dir / names.of("output", stamp, kind)).exists() for kind in _KINDS):
+    while names.with_time and any(
+        (output_dir / names.of("output", stamp, kind)).exists() for kind in _KINDS
+    ):
         number += 1
         stamp = f"{first}-{number}"
     begun = Begun(stamp, now)
@@ -170,4 +181,8 @@ def set_aside(folder: Path) -> None:
         store = FlatStore(folder)
         with store.lock("run", store.id):  # no other process may be writing to it
             pass
-        folder.rename(folder.with_name(f"{folder.name}-{time.strftime('%Y-%m-%d_%H-%M-%S')}-{time.time_ns() % 10**9}"))
+        folder.rename(
+            folder.with_name(
+                f"{folder.name}-{time.strftime('%Y-%m-%d_%H-%M-%S')}-{time.time_ns() % 10**9}"
+            )
+        )

@@ -62,7 +62,9 @@ def _with_files(value: Any, folder: Path, name: str = "value") -> Any:
 
 
 Format = Literal["json", "jsonl"]
-LARGEST_JSON = 25_000  # more records than this are written as JSON lines unless a format is asked for
+LARGEST_JSON = (
+    25_000  # more records than this are written as JSON lines unless a format is asked for
+)
 _ABSENT, _LEFT_OUT = -1, -2
 
 
@@ -91,7 +93,9 @@ class Records(Sequence[dict[str, Any]]):
     are not among them; `fields` are those of the output map, for records that failed; media in records become files
     in the folder `media`. `failed` counts the responses that are errors."""
 
-    def __init__(self, items: Log, responses: Log, fields: Sequence[str], media: Path | None = None) -> None:
+    def __init__(
+        self, items: Log, responses: Log, fields: Sequence[str], media: Path | None = None
+    ) -> None:
         self._media = media
         self._items = items
         self._responses = responses
@@ -144,14 +148,20 @@ class Records(Sequence[dict[str, Any]]):
 
     def _line(self, number: int) -> bytes:
         place = int(self._row_places[number])
-        row = _Row(error="it was not run") if place == _ABSENT else self._decode_row(self._responses.read(place))
+        row = (
+            _Row(error="it was not run")
+            if place == _ABSENT
+            else self._decode_row(self._responses.read(place))
+        )
         if row.error is None:
             line = bytes(row.output)
             if self._media is None or _MARK not in line:
                 return line
             return msgspec.json.encode(_with_files(msgspec.json.decode(line), self._media))
         item = self._decode_item(self._items.read(int(self._item_places[number])))
-        return msgspec.json.encode({"id": item.data.get("id", item.id), **self._fields, "error": row.error})
+        return msgspec.json.encode(
+            {"id": item.data.get("id", item.id), **self._fields, "error": row.error}
+        )
 
 
 def write_records(path: Path, records: Iterable[bytes], format: Format) -> None:
@@ -204,22 +214,30 @@ class Processed(msgspec.Struct):
     def status(self) -> str:
         if self.error is not None:
             return "failed"
-        return "" if self.report is None else str(self.report["evaluation_summary"].get("status", ""))
+        return (
+            "" if self.report is None else str(self.report["evaluation_summary"].get("status", ""))
+        )
 
 
-def bind_processors(entries: Any, load: Loader, source: Path, *, report_keys: str | None) -> list[Processor]:
+def bind_processors(
+    entries: Any, load: Loader, source: Path, *, report_keys: str | None
+) -> list[Processor]:
     """The processors of a graph's YAML, made before anything is spent."""
     where = f"{source}: graph_post_process"
     if entries is not None and not isinstance(entries, list):
         raise UserError("graph_post_process must be a list", where=where)
-    return [_bind(entry, load, f"{where}[{n}]", report_keys) for n, entry in enumerate(entries or [])]
+    return [
+        _bind(entry, load, f"{where}[{n}]", report_keys) for n, entry in enumerate(entries or [])
+    ]
 
 
 def _bind(entry: Any, load: Loader, where: str, report_keys: str | None) -> Processor:
     if isinstance(entry, str):
         entry = {"processor": entry}
     if not isinstance(entry, dict) or not isinstance(entry.get("processor"), str):
-        raise UserError("an entry names no processor", where=where, fix="write `- processor: dotted.Class`")
+        raise UserError(
+            "an entry names no processor", where=where, fix="write `- processor: dotted.Class`"
+        )
     params = entry.get("params")
     if params is not None and not isinstance(params, dict):
         raise UserError("params must be a mapping", where=f"{where}.params")
@@ -228,7 +246,9 @@ def _bind(entry: Any, load: Loader, where: str, report_keys: str | None) -> Proc
     arguments: dict[str, Any] = dict(params or {})
     try:
         parameters = inspect.signature(made).parameters
-        takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+        takes_any = any(
+            parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()
+        )
     except (TypeError, ValueError):
         parameters, takes_any = {}, True
     if not takes_any and _PREVIOUS not in parameters:
@@ -239,13 +259,18 @@ def _bind(entry: Any, load: Loader, where: str, report_keys: str | None) -> Proc
         instance = made(**arguments)
     except Exception as error:
         raise UserError(
-            f"{entry['processor']} cannot be made: {type(error).__name__}: {error}", where=f"{where}.params"
+            f"{entry['processor']} cannot be made: {type(error).__name__}: {error}",
+            where=f"{where}.params",
         ) from error
-    for entry_of in instance.entries()[0] if isinstance(instance, MetricCollatorPostProcessor) else ():
+    for entry_of in (
+        instance.entries()[0] if isinstance(instance, MetricCollatorPostProcessor) else ()
+    ):
         if entry_of.problem is not None:  # it would be said after all calls were paid
             raise UserError(entry_of.problem, where=f"{where}.params.aggregator_metrics_map")
     if not callable(getattr(instance, "process", None)):
-        raise UserError(f"{entry['processor']} has no method `process(data, metadata)`", where=where)
+        raise UserError(
+            f"{entry['processor']} has no method `process(data, metadata)`", where=where
+        )
     return Processor(entry["processor"].rpartition(".")[2], instance, dict(params or {}), is_ours)
 
 
@@ -273,7 +298,9 @@ async def run_processors(
         else:
             try:
                 previous = await asyncio.to_thread(_processed, processor, data, output)
-            except Exception as error:  # user code: the records are written, and the others still run
+            except (
+                Exception
+            ) as error:  # user code: the records are written, and the others still run
                 result.error = raised(error)
                 continue
         plain = json_value(previous)
@@ -281,7 +308,11 @@ async def run_processors(
         write_file(path, json.dumps(plain, indent=4).encode())
         result.file = str(path)
         first = plain[0] if isinstance(plain, list) and plain else None
-        if isinstance(first, dict) and isinstance(first.get("evaluation_summary"), dict) and "results" in first:
+        if (
+            isinstance(first, dict)
+            and isinstance(first.get("evaluation_summary"), dict)
+            and "results" in first
+        ):
             result.report = first
     return done
 

@@ -77,7 +77,9 @@ def _look(path: Path) -> _Output | None:
         return None
     from assay.formats.sygra.exchange import attempts_in
 
-    if not about and not any(attempts_in(value) for _, record in records for value in record.values()):
+    if not about and not any(
+        attempts_in(value) for _, record in records for value in record.values()
+    ):
         return None
     return _Output(path, about, _report(path))
 
@@ -85,7 +87,12 @@ def _look(path: Path) -> _Output | None:
 def _is_derived(files: list[_Output], found: dict[tuple[Path, str], list[_Output]]) -> bool:
     """Whether a file is what a post-processor made of the records of an output file beside it."""
     (path, *more) = [file.path for file in files]
-    beside = [other.path for (folder, _), others in found.items() if folder == path.parent for other in others]
+    beside = [
+        other.path
+        for (folder, _), others in found.items()
+        if folder == path.parent
+        for other in others
+    ]
     return not more and any(_is_sibling(other.name, path.name) for other in beside)
 
 
@@ -96,14 +103,20 @@ def _is_sibling(output: str, name: str) -> bool:
     for match in re.finditer("output", output):
         before, after = output[: match.start()], output[match.end() :]
         word = name[len(before) : len(name) - len(after)]
-        if name.startswith(before) and name.endswith(after) and word.replace("-", "").isidentifier():
+        if (
+            name.startswith(before)
+            and name.endswith(after)
+            and word.replace("-", "").isidentifier()
+        ):
             return True
     return False
 
 
 def _report(path: Path) -> Path | None:
     for file in sorted(path.parent.glob("*.json")):
-        if _is_sibling(path.with_suffix(".json").name, file.name) and b'"evaluation_summary"' in head_of(file):
+        if _is_sibling(
+            path.with_suffix(".json").name, file.name
+        ) and b'"evaluation_summary"' in head_of(file):
             return file
     return None
 
@@ -140,7 +153,9 @@ class Records:
     def source(self) -> Row:
         from assay.engine.experiment.dataset import content_stamp
 
-        beside = [file for one in self._files for file in (one.path, one.report) if file is not None]
+        beside = [
+            file for one in self._files for file in (one.path, one.report) if file is not None
+        ]
         data = self._files[0].path.with_name(DATA)
         beside += [data] if self._files[0].experiment and data.is_file() else []
         return {"format": "sygra", "files": [content_stamp(file.absolute()) for file in beside]}
@@ -148,7 +163,10 @@ class Records:
     @property
     def facts(self) -> Row:
         names = [_author(one).model_name for one in self._files]
-        said = [{name: value for name, value in one.about.items() if name != "assay"} for one in self._files]
+        said = [
+            {name: value for name, value in one.about.items() if name != "assay"}
+            for one in self._files
+        ]
         return {"agents": names, "metadata": without_secrets([each for each in said if each])}
 
     def cases(self) -> Iterator[ForeignCase]:
@@ -165,8 +183,15 @@ class Records:
 
     def _planned(self, rows: int) -> int | None:
         """SyGra counts records that it then failed to write."""
-        counts = [fields(fields(one.about.get("aggregate_statistics")).get("records")) for one in self._files]
-        known = [count["total_processed"] for count in counts if isinstance(count.get("total_processed"), int)]
+        counts = [
+            fields(fields(one.about.get("aggregate_statistics")).get("records"))
+            for one in self._files
+        ]
+        known = [
+            count["total_processed"]
+            for count in counts
+            if isinstance(count.get("total_processed"), int)
+        ]
         return max(sum(known), rows) if len(known) == len(self._files) else None
 
     def _items(self, known: "Seen") -> Iterator[ForeignCase]:
@@ -189,7 +214,9 @@ class Records:
         try:
             return msgspec.convert(one.ours["roles"], Roles)
         except (KeyError, msgspec.ValidationError):
-            return roles_of(record for _, record in islice(records_in(one.path, lambda what: None), _LOOKED_AT))
+            return roles_of(
+                record for _, record in islice(records_in(one.path, lambda what: None), _LOOKED_AT)
+            )
 
     def _answers(self, one: _Output, known: "Seen") -> Iterator[ForeignCase]:
         from assay.formats.sygra.exchange import cases_of, item_of
@@ -237,7 +264,10 @@ def _author(one: _Output) -> Any:
     try:
         return msgspec.convert(one.ours["author"], Author)
     except (KeyError, msgspec.ValidationError):
-        execution, models = fields(one.about.get("execution")), list(fields(one.about.get("models")))
+        execution, models = (
+            fields(one.about.get("execution")),
+            list(fields(one.about.get("models"))),
+        )
         task = str(execution.get("task_name") or "sygra")
         started = fields(execution.get("timing")).get("start_time")
         return Author(models[0] if len(models) == 1 else task, task, timestamp=_time(started))

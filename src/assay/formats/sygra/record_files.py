@@ -19,7 +19,9 @@ _LARGEST = 64 << 20  # bytes of a report or a file of metadata
 def content(file: Path) -> Any:
     """What a JSON file holds; None for any other, or one that is too large."""
     try:
-        return None if file.stat().st_size > _LARGEST else msgspec.json.decode(reading.content(file))
+        return (
+            None if file.stat().st_size > _LARGEST else msgspec.json.decode(reading.content(file))
+        )
     except (OSError, ValueError, RecursionError):
         return None
 

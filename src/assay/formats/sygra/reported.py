@@ -22,15 +22,29 @@ def headlines_of(
     for key, payload in cast("Row", results).items() if isinstance(results, dict) else ():
         label, name = _about(str(key), roles)
         numbers = _numbers(payload)
-        ours = {} if name == "accuracy" and label else _computed(name, label, numbers, roles, records)
+        ours = (
+            {} if name == "accuracy" and label else _computed(name, label, numbers, roles, records)
+        )
         for part, value in numbers.items():
             metric = str(key) if part == name else f"{key}.{part}"
             if name == "accuracy" and part == "accuracy" and label:
-                yield Headline(label=label, metric=metric, value=value, where=dict(where), of="passed", reduce="none")
+                yield Headline(
+                    label=label,
+                    metric=metric,
+                    value=value,
+                    where=dict(where),
+                    of="passed",
+                    reduce="none",
+                )
             else:
                 reason = "" if part in ours else _ELSEWHERE if label else _UNKNOWN
                 yield Headline(
-                    label=label, metric=metric, value=value, where=dict(where), ours=ours.get(part), reason=reason
+                    label=label,
+                    metric=metric,
+                    value=value,
+                    where=dict(where),
+                    ours=ours.get(part),
+                    reason=reason,
                 )
 
 
@@ -53,25 +67,39 @@ def _numbers(payload: Any) -> dict[str, float]:
 
 
 def _computed(
-    name: str, label: str, numbers: Mapping[str, float], roles: Roles, records: Callable[[], Iterable[Row]]
+    name: str,
+    label: str,
+    numbers: Mapping[str, float],
+    roles: Roles,
+    records: Callable[[], Iterable[Row]],
 ) -> dict[str, float]:
     """What the aggregator of this name gives for the column; empty where that cannot be told."""
     if not label or not AggregatorMetricRegistry.has_metric(name):
         return {}
     column = roles.columns[label]
-    first = next((results[0] for record in records() if (results := attempts_in(record.get(column)))), None)
+    first = next(
+        (results[0] for record in records() if (results := attempts_in(record.get(column)))), None
+    )
     if first is None or any(len(attempts_in(record.get(column))) > 1 for record in records()):
         return {}
     keys = {side: next(iter(first[side]), "text") for side in ("golden", "predicted")}
     params: Row = {"golden_key": keys["golden"], "predicted_key": keys["predicted"]}
     if name in _POOLED:
-        largest = [int(part[5:]) for part in numbers if part[:5] == name[:5] and part[5:].isdecimal()]
+        largest = [
+            int(part[5:]) for part in numbers if part[:5] == name[:5] and part[5:].isdecimal()
+        ]
         if not largest:
             return {}
         params = {"k": max(largest)}
     try:
         made: Any = AggregatorMetricRegistry.get_metric(name, **params)
-        rows = (UnitMetricResult.from_dict(each) for record in records() for each in attempts_in(record.get(column)))
+        rows = (
+            UnitMetricResult.from_dict(each)
+            for record in records()
+            for each in attempts_in(record.get(column))
+        )
         return _numbers(made.calculate(rows))
-    except Exception:  # a user's metric of this name may raise anything, and its number stays unchecked
+    except (
+        Exception
+    ):  # a user's metric of this name may raise anything, and its number stays unchecked
         return {}

@@ -69,7 +69,11 @@ def _tokens(uses: Collection[Use]) -> dict[str, int]:
     prompt = sum(use.prompt_tokens for use in uses)
     completion = sum(use.completion_tokens for use in uses)
     total = prompt + completion
-    return {"total_prompt_tokens": prompt, "total_completion_tokens": completion, "total_tokens": total}
+    return {
+        "total_prompt_tokens": prompt,
+        "total_completion_tokens": completion,
+        "total_tokens": total,
+    }
 
 
 def latency(seconds: "array[float]") -> dict[str, float | None]:
@@ -90,7 +94,9 @@ def latency(seconds: "array[float]") -> dict[str, float | None]:
     return {name: round(float(value), 6) for name, value in numbers.items()}
 
 
-def run_metadata(run: "SygraRun", result: "Result", dataset: Manifest, calls: Log, started: float) -> dict[str, Any]:
+def run_metadata(
+    run: "SygraRun", result: "Result", dataset: Manifest, calls: Log, started: float
+) -> dict[str, Any]:
     """The file's content."""
     options, ended = run.options, time.time()
     sources: Any = run.data_config.get("source") or {}
@@ -133,7 +139,10 @@ def run_metadata(run: "SygraRun", result: "Result", dataset: Manifest, calls: Lo
         },
         "aggregate_statistics": _statistics(run, result, models.values()),
         "models": {
-            name: {**use.shown(), "parameters": dict(run.models[name].use.params) if name in run.models else {}}
+            name: {
+                **use.shown(),
+                "parameters": dict(run.models[name].use.params) if name in run.models else {},
+            }
             for name, use in sorted(models.items())
         },
         "nodes": {name: use.shown() for name, use in sorted(nodes.items())},
@@ -179,13 +188,17 @@ def _git(base: Path) -> dict[str, Any]:
         "commit_hash": commit,
         "branch": _asked(base, "rev-parse", "--abbrev-ref", "HEAD") if commit else None,
         "is_dirty": None if status is None else bool(status),
-        "remote_url": _without_password(_asked(base, "remote", "get-url", "origin")) if commit else None,
+        "remote_url": _without_password(_asked(base, "remote", "get-url", "origin"))
+        if commit
+        else None,
     }
 
 
 def _asked(base: Path, *words: str) -> str | None:
     try:
-        done = subprocess.run(["git", *words], cwd=base, capture_output=True, text=True, timeout=5, check=False)
+        done = subprocess.run(
+            ["git", *words], cwd=base, capture_output=True, text=True, timeout=5, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None

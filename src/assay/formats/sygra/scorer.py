@@ -23,7 +23,12 @@ ID = "id\x1f"
 
 @scorer(name="sygra.unit_result", reads="ground_truth", version=1)
 def unit_result(
-    item: Item, response: Response, *, column: str, metadata: Mapping[str, str] | None = None, processor: str = ""
+    item: Item,
+    response: Response,
+    *,
+    column: str,
+    metadata: Mapping[str, str] | None = None,
+    processor: str = "",
 ) -> Score | list[Score]:
     """What a unit metric of the graph found: a column of its output record. A record without it has no label.
 
@@ -37,14 +42,20 @@ def unit_result(
     if not isinstance(stored, dict) or response.metadata.get("processor", "") != processor:
         return []
     result = result_of(stored, record, metadata or {})
-    details: dict[str, Any] = {"predicted": result.predicted, "expected": result.golden, "metadata": result.metadata}
+    details: dict[str, Any] = {
+        "predicted": result.predicted,
+        "expected": result.golden,
+        "metadata": result.metadata,
+    }
     problem = problem_of(result.metadata, record)
     if problem not in (None, f"{ID}{item.id}"):
         details["problem"] = problem
     return Score(passed=bool(result.correct), score=float(bool(result.correct)), details=details)
 
 
-def result_of(stored: Mapping[str, Any], record: Mapping[str, Any], copied: Mapping[str, str]) -> UnitMetricResult:
+def result_of(
+    stored: Mapping[str, Any], record: Mapping[str, Any], copied: Mapping[str, str]
+) -> UnitMetricResult:
     """The result in a record's column, with the fields that are copied into its metadata."""
     result = UnitMetricResult.from_dict(stored)
     if copied:
@@ -63,7 +74,9 @@ def problem_of(metadata: Mapping[str, Any], record: Mapping[str, Any]) -> str | 
 
 def _as_scorer(kind: type[unit.BuiltIn]) -> Callable[[Callable[..., Score]], Callable[..., Score]]:
     """Register a scorer under the name of a unit metric, with the parameters of that."""
-    return scorer(name=f"sygra.{kind.about.name}", reads="ground_truth", params=kind.parameters, version=1)
+    return scorer(
+        name=f"sygra.{kind.about.name}", reads="ground_truth", params=kind.parameters, version=1
+    )
 
 
 @_as_scorer(unit.ExactMatchMetric)
@@ -129,7 +142,11 @@ def _texts(
     except Unparsed as error:
         return Score(outcome="unparsed", error=str(error))
     best = float(max(judge(golden, predicted) for golden in expected))
-    return Score(passed=best >= threshold, score=best, details={"predicted": predicted, "expected": expected[0]})
+    return Score(
+        passed=best >= threshold,
+        score=best,
+        details={"predicted": predicted, "expected": expected[0]},
+    )
 
 
 @_as_scorer(unit.ActionWithinBboxMetric)
@@ -144,7 +161,11 @@ def action_within_bbox(item: Item, response: Response, **params: Any) -> Score:
 def scroll_direction(item: Item, response: Response, **params: Any) -> Score:
     """The direction is the expected one; it is `up`, `down`, `left` or `right`."""
     chosen: Any = unit.ScrollDirectionMetric.parameters(**params)
-    expected = [text for text in accepted(item.ground_truth, chosen.golden_direction_key) if text in DIRECTIONS]
+    expected = [
+        text
+        for text in accepted(item.ground_truth, chosen.golden_direction_key)
+        if text in DIRECTIONS
+    ]
     if not expected:
         raise LookupError(f"the expected direction is none of {', '.join(DIRECTIONS)}")
     try:

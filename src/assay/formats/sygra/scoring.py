@@ -43,7 +43,11 @@ class RunStore(FlatStore):
     scored: Log | None = None
 
     def log(self, kind: Kind, id: str, name: str = "") -> Log:
-        return self.scored if self.scored is not None and kind == "run" and not name else super().log(kind, id, name)
+        return (
+            self.scored
+            if self.scored is not None and kind == "run" and not name
+            else super().log(kind, id, name)
+        )
 
 
 class Scoring:
@@ -51,7 +55,13 @@ class Scoring:
     names of user code count from."""
 
     def __init__(
-        self, store: RunStore, columns: Sequence[str], *, name: str, base: Path, **shared: Unpack[Shared]
+        self,
+        store: RunStore,
+        columns: Sequence[str],
+        *,
+        name: str,
+        base: Path,
+        **shared: Unpack[Shared],
     ) -> None:
         self._store = store
         self._name = name
@@ -74,13 +84,19 @@ class Scoring:
             await asyncio.to_thread(_count, census, records)
         except Exception as error:  # user code made them
             return census.fatal(error)
-        if processor and not await asyncio.to_thread(self._take, processor, records, census.columns):
+        if processor and not await asyncio.to_thread(
+            self._take, processor, records, census.columns
+        ):
             if progress := self._shared.get("progress"):
-                progress.note(f"the rows of {processor} name no item by their `id`: they are reported, and not stored")
+                progress.note(
+                    f"the rows of {processor} name no item by their `id`: they are reported, and not stored"
+                )
             return await asyncio.to_thread(collated, made, style, records)
         names = self._include(made, census, processor)
         rows = await self._measured() if names else {}
-        return Report(made, style, census, {key: rows[name] for key, name in names.items() if name in rows}).shown()
+        return Report(
+            made, style, census, {key: rows[name] for key, name in names.items() if name in rows}
+        ).shown()
 
     async def finish(self) -> None:
         """Evaluate what no collator asked for."""
@@ -132,7 +148,9 @@ class Scoring:
         finally:
             self._store.scored = None
         self._is_evaluated = True
-        rows = await Aggregator(self._store).aggregate_async([id], list(metrics.values()), id=id, name=self._name)
+        rows = await Aggregator(self._store).aggregate_async(
+            [id], list(metrics.values()), id=id, name=self._name
+        )
         return {row["metric_name"]: row for row in rows}
 
     def _keep_config(self, metrics: Mapping[str, BoundMetric]) -> None:
@@ -142,7 +160,12 @@ class Scoring:
             for entry in self._scorers.values()
         ]
         measured = [
-            {"name": entry.name, "type": entry.type, "params": entry.params, "labels": {"include": entry.include}}
+            {
+                "name": entry.name,
+                "type": entry.type,
+                "params": entry.params,
+                "labels": {"include": entry.include},
+            }
             for entry in metrics.values()
         ]
         config = {"name": self._name, "evaluation_methods": scorers, "metrics": measured}
@@ -165,7 +188,9 @@ class Scoring:
         if self._order is None:
             log = self._store.log("dataset", self._store.id)
             hashes = array("Q", (id_hash(row.id) for _, row in read_rows(log, _Item)))
-            self._order = np.argsort(np.frombuffer(hashes, np.uint64), kind="stable").astype(np.int32)
+            self._order = np.argsort(np.frombuffer(hashes, np.uint64), kind="stable").astype(
+                np.int32
+            )
         return self._order
 
     def _take(self, processor: str, records: Sequence[Any], columns: Sequence[str]) -> bool:
@@ -212,7 +237,9 @@ class _Answered(msgspec.Struct, gc=False):
     outcome: Any = "ok"
 
 
-def _sample(row: Response, record: dict[str, Any], number: int, processor: str, columns: Sequence[str]) -> Response:
+def _sample(
+    row: Response, record: dict[str, Any], number: int, processor: str, columns: Sequence[str]
+) -> Response:
     has_result = any(isinstance(record.get(column), dict) for column in columns)
     return msgspec.structs.replace(
         row,
@@ -239,5 +266,7 @@ def _sorted(group: Group, places: Any) -> Group:
         sample=group.sample[order],
         passed=group.passed[order],
         score=group.score[order],
-        columns={name: [values[at] for at in order.tolist()] for name, values in group.columns.items()},
+        columns={
+            name: [values[at] for at in order.tolist()] for name, values in group.columns.items()
+        },
     )

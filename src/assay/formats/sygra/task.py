@@ -34,7 +34,9 @@ def _models_used(source: Mapping[str, Any], folder: TaskFolder, seen: set[str]) 
         if not isinstance(node, dict) or node.get("node_state") == "idle":
             continue
         models = node.get("models")
-        kind = node.get("node_type", "llm" if models is None else "multi_llm")  # a subgraph's changes need not say it
+        kind = node.get(
+            "node_type", "llm" if models is None else "multi_llm"
+        )  # a subgraph's changes need not say it
         named = list(models.values()) if kind == "multi_llm" and isinstance(models, dict) else []
         if kind in _MODEL_NODES:
             named.append(node.get("model"))
@@ -77,11 +79,17 @@ class SygraTask(GraphTask):
             where=str(folder.graph),
         )
         self.folder = folder
-        self.fields = [str(field) for field in (source.get("output_config") or {}).get("output_map") or {}]
+        self.fields = [
+            str(field) for field in (source.get("output_config") or {}).get("output_map") or {}
+        ]
         import_metrics(load, folder.folder)
         self.columns, own = _unit_metrics(source, load, folder.graph)
         self._answer = answer
-        self._more = {key: value for key, value in (("answer", answer), ("unit metrics", " ".join(own))) if value}
+        self._more = {
+            key: value
+            for key, value in (("answer", answer), ("unit metrics", " ".join(own)))
+            if value
+        }
         self.identity: Mapping[str, Any] = {**self.identity, **self._more}
 
     def prepare(self, item: Item) -> Work:
@@ -102,7 +110,9 @@ class SygraTask(GraphTask):
         return answer
 
 
-def _schema(source: Mapping[str, Any], load: Loader, file: str) -> Callable[[Mapping[str, Any]], None] | None:
+def _schema(
+    source: Mapping[str, Any], load: Loader, file: str
+) -> Callable[[Mapping[str, Any]], None] | None:
     config = source.get("schema_config")
     if not config:
         return None
@@ -115,7 +125,9 @@ def _schema(source: Mapping[str, Any], load: Loader, file: str) -> Callable[[Map
     return check
 
 
-def _unit_metrics(source: Mapping[str, Any], load: Loader, file: Path) -> tuple[list[str], list[str]]:
+def _unit_metrics(
+    source: Mapping[str, Any], load: Loader, file: Path
+) -> tuple[list[str], list[str]]:
     """The fields of the output record that unit metrics write, and the code of the user's own. Metrics that cannot be
     made are refused: they would fail in every record, after its calls were paid."""
     from assay.formats.sygra.eval_utils import UnitMetrics, result_columns
@@ -126,7 +138,9 @@ def _unit_metrics(source: Mapping[str, Any], load: Loader, file: Path) -> tuple[
         is_metrics = node.get("node_type") == "lambda" and node.get("node_state") != "idle"
         if is_metrics and load(node["lambda"], f"{where}.lambda") is UnitMetrics:
             names |= result_columns(node, f"{where}.unit_metrics_map")
-    mapped = (source.get("output_config") or {}).get("output_map") or {name: {"from": name} for name in names}
+    mapped = (source.get("output_config") or {}).get("output_map") or {
+        name: {"from": name} for name in names
+    }
     plain = {str(field): entry for field, entry in mapped.items() if not entry.get("transform")}
     columns = [field for field, entry in plain.items() if entry.get("from") in names]
     return columns, sorted({code for code in names.values() if code})
@@ -163,7 +177,9 @@ def graph_task(
     graph_source = read_yaml(folder.graph)
     uses: dict[str, ModelUse] = {}
     for wanted in models_used(graph_source, folder):
-        chosen = (use or {}).get(wanted) or (wanted if wanted in models or len(models) != 1 else next(iter(models)))
+        chosen = (use or {}).get(wanted) or (
+            wanted if wanted in models or len(models) != 1 else next(iter(models))
+        )
         if chosen not in models:
             fix = f"add `params: {{use: {{{wanted}: NAME}}}}`; {nearest(chosen, models)}"
             raise UserError(f"the graph's model {wanted!r} is not one of the config's", fix=fix)
@@ -174,10 +190,13 @@ def graph_task(
 
 
 _FOLDERS = [
-    f"sygra/core/{package}/{kind}_metrics" for package in ("eval/metrics", "metrics") for kind in ("unit", "aggregator")
+    f"sygra/core/{package}/{kind}_metrics"
+    for package in ("eval/metrics", "metrics")
+    for kind in ("unit", "aggregator")
 ]
 _REGISTERS = re.compile(
-    r"^\s*@(?:\w+\.)*(?:unit|aggregator)_metric\(|(?:Unit|Aggregator)MetricRegistry\.register\(", re.MULTILINE
+    r"^\s*@(?:\w+\.)*(?:unit|aggregator)_metric\(|(?:Unit|Aggregator)MetricRegistry\.register\(",
+    re.MULTILINE,
 )
 
 
@@ -187,6 +206,8 @@ def import_metrics(load: Loader, task: Path) -> None:
     for folder in (*(load.base / name for name in _FOLDERS), task):
         for file in sorted(folder.glob("*.py")) if folder.is_relative_to(load.base) else ():
             name = ".".join(file.relative_to(load.base).with_suffix("").parts)
-            importable = all(part.isidentifier() for part in name.split(".")) and name not in OFFERED
+            importable = (
+                all(part.isidentifier() for part in name.split(".")) and name not in OFFERED
+            )
             if importable and _REGISTERS.search(file.read_text("utf-8", errors="replace")):
                 load(name, str(file))

@@ -109,12 +109,18 @@ class _Writing:
             self._files.write(name, b"[]\n" if self._files.is_empty(name) else b"\n]\n")
         self._write_about(series, author, prefix, counted)
 
-    def _records(self, series: Series, author: Author, counted: dict[str, tuple[int, int]]) -> Iterator[Row]:
+    def _records(
+        self, series: Series, author: Author, counted: dict[str, tuple[int, int]]
+    ) -> Iterator[Row]:
         for response, evaluations in self._joining.cases(series):
-            item = self._joining.item(response) or Item(id=str(response["item_id"]), data={}, ground_truth=None)
+            item = self._joining.item(response) or Item(
+                id=str(response["item_id"]), data={}, ground_truth=None
+            )
             record = self._asked(item)
             outcome, outcomes = response.get("outcome") or "ok", dict[str, Row]()
-            record[_RESPONSE] = None if outcome == "errored" else str(response.get("response") or "")
+            record[_RESPONSE] = (
+                None if outcome == "errored" else str(response.get("response") or "")
+            )
             if outcome != "ok":
                 outcomes[_RESPONSE] = {"outcome": outcome, "error": response.get("error")}
             given = dict(evaluations)
@@ -140,7 +146,9 @@ class _Writing:
 
     # ---- report and metadata
 
-    def _write_about(self, series: Series, author: Author, prefix: str, counted: dict[str, tuple[int, int]]) -> None:
+    def _write_about(
+        self, series: Series, author: Author, prefix: str, counted: dict[str, tuple[int, int]]
+    ) -> None:
         when = datetime.fromtimestamp(series.timestamp, UTC)
         columns = self._roles.columns
         results = {
@@ -148,7 +156,11 @@ class _Writing:
             for label, (right, total) in counted.items()
             if total
         }
-        summary = {"total_records": series.count, "timestamp": f"{when:%Y-%m-%d %H:%M:%S}", "status": "success"}
+        summary = {
+            "total_records": series.count,
+            "timestamp": f"{when:%Y-%m-%d %H:%M:%S}",
+            "status": "success",
+        }
         report = [{"evaluation_summary": summary, "results": results}]
         self._put(f"{prefix}MetricCollatorPostProcessor.json", report, 4)
         done = series.count - series.errors
@@ -160,7 +172,11 @@ class _Writing:
                 "run_name": prefix.removesuffix("_"),
                 "timing": {"start_time": None, "end_time": when.isoformat(timespec="seconds")},
             },
-            "dataset": {"source_type": "disk", "source_path": DATA, "num_records_processed": series.count},
+            "dataset": {
+                "source_type": "disk",
+                "source_path": DATA,
+                "num_records_processed": series.count,
+            },
             "aggregate_statistics": {
                 "records": {
                     "total_processed": series.count,

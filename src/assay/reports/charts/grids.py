@@ -4,7 +4,18 @@ from collections.abc import Sequence
 
 import msgspec
 
-from assay.reports.charts.svg import WIDTH, Canvas, Chart, Scale, exactly, finite, number, room_for, series, width_of
+from assay.reports.charts.svg import (
+    WIDTH,
+    Canvas,
+    Chart,
+    Scale,
+    exactly,
+    finite,
+    number,
+    room_for,
+    series,
+    width_of,
+)
 
 _CELL = 28.0
 _MOST_SHADE = 0.5  # so that the text stays legible on the darkest cell
@@ -34,7 +45,12 @@ def heat(
     turned = any(width_of(name) > wide - 6 for name in columns)
     top = 14 + (room_for(columns, 110) if turned else 16)
     canvas = Canvas(top + _CELL * len(rows) + 10, width)
-    values = [value for line in cells for cell in line if cell and (value := finite(cell.value)) is not None]
+    values = [
+        value
+        for line in cells
+        for cell in line
+        if cell and (value := finite(cell.value)) is not None
+    ]
     low, high = ends or (min(values, default=0.0), max(values, default=1.0))
     for at, name in enumerate(columns):
         x = left + wide * (at + 0.5)
@@ -51,7 +67,13 @@ def heat(
 
 
 def _cell(
-    canvas: Canvas, cell: Cell | None, x: float, y: float, wide: float, place: str, ends: tuple[float, float]
+    canvas: Canvas,
+    cell: Cell | None,
+    x: float,
+    y: float,
+    wide: float,
+    place: str,
+    ends: tuple[float, float],
 ) -> None:
     value = finite(cell.value) if cell else None
     text = (cell.text if cell else "") or exactly(value)
@@ -61,7 +83,12 @@ def _cell(
     shade = 0.0 if value is None else 0.06 + min(1.0, max(0.0, share)) * (_MOST_SHADE - 0.06)
     canvas.rect(x + 1, y + 1, wide - 2, _CELL - 2, "fill s0", tip, shade)
     canvas.text(
-        x + wide / 2, y + _CELL / 2 + 4, text, "ink" if value is not None else "quiet", anchor="middle", room=wide
+        x + wide / 2,
+        y + _CELL / 2 + 4,
+        text,
+        "ink" if value is not None else "quiet",
+        anchor="middle",
+        room=wide,
     )
 
 
@@ -88,7 +115,9 @@ def histogram(
             if count:
                 start, height = scale.at(finite(low) or 0.0), max(1.5, tall * count / most)
                 wide = max(scale.at(finite(high) or 0.0) - start - 0.6, 0.8)
-                tip = f"{name}: {count:,} of {total:,} from {number(low)} to {number(high)}".removeprefix(": ")
+                tip = f"{name}: {count:,} of {total:,} from {number(low)} to {number(high)}".removeprefix(
+                    ": "
+                )
                 canvas.rect(start, base - height, wide, height, f"fill {series(at)}", tip)
         canvas.line(16, base, WIDTH - 16, base, "rule")
     return canvas.chart(title, about)

@@ -41,11 +41,20 @@ class Dot(msgspec.Struct, kw_only=True):
         return f"{text}; {self.note}" if self.note else text
 
     def is_bounded(self) -> bool:
-        return finite(self.wrong) is not None and finite(self.right) is not None and self.wrong != self.right
+        return (
+            finite(self.wrong) is not None
+            and finite(self.right) is not None
+            and self.wrong != self.right
+        )
 
 
 def intervals(
-    title: str, dots: Sequence[Dot], *, axis: str = "value", aim: float | None = None, about: str = ""
+    title: str,
+    dots: Sequence[Dot],
+    *,
+    axis: str = "value",
+    aim: float | None = None,
+    about: str = "",
 ) -> Chart:
     """A row for each dot, by group; `aim` is a line to compare with, such as no difference."""
     groups: dict[str, list[Dot]] = {}
@@ -75,7 +84,11 @@ def _dot(canvas: Canvas, scale: Scale, dot: Dot, y: float, left: float, css: str
     canvas.text(8, y + 4, dot.name, room=left - 6)
     value, low, high = finite(dot.value), finite(dot.low), finite(dot.high)
     tip = dot.tip()
-    if dot.is_bounded() and (wrong := finite(dot.wrong)) is not None and (right := finite(dot.right)) is not None:
+    if (
+        dot.is_bounded()
+        and (wrong := finite(dot.wrong)) is not None
+        and (right := finite(dot.right)) is not None
+    ):
         canvas.line(scale.at(wrong), y, scale.at(right), y, f"faint {css}", tip)
     if low is not None and high is not None:
         canvas.line(scale.at(low), y, scale.at(high), y, f"stroke {css}", tip)
@@ -83,7 +96,9 @@ def _dot(canvas: Canvas, scale: Scale, dot: Dot, y: float, left: float, css: str
             canvas.line(scale.at(end), y - 4, scale.at(end), y + 4, f"stroke {css}")
     if value is not None:
         canvas.dot(scale.at(value), y, f"fill {css}", tip)
-    canvas.text(WIDTH - 8, y + 4, exactly(value) if value is not None else "none", "ink", anchor="end")
+    canvas.text(
+        WIDTH - 8, y + 4, exactly(value) if value is not None else "none", "ink", anchor="end"
+    )
 
 
 class Point(msgspec.Struct, kw_only=True):
@@ -98,11 +113,19 @@ class Point(msgspec.Struct, kw_only=True):
 
 
 def scatter(
-    title: str, points: Sequence[Point], *, across: str, upwards: str, less: bool = False, about: str = ""
+    title: str,
+    points: Sequence[Point],
+    *,
+    across: str,
+    upwards: str,
+    less: bool = False,
+    about: str = "",
 ) -> Chart:
     """Quality upwards against what it costs; the line joins what nothing else beats on both. `less` is better upwards,
     and always better across."""
-    drawn = [point for point in points if finite(point.x) is not None and finite(point.y) is not None]
+    drawn = [
+        point for point in points if finite(point.x) is not None and finite(point.y) is not None
+    ]
     missing = [point.name for point in points if point not in drawn]
     canvas = Canvas(330 + (18 if missing else 0))
     known = [point.x for point in drawn if point.x is not None]
@@ -124,7 +147,13 @@ def scatter(
     for (x, y), point in zip(places, drawn, strict=True):
         _label(canvas, x, y, point.name, taken)
     if missing:
-        canvas.text(8, 342, f"not drawn, one of the numbers is unknown: {', '.join(missing)}", "quiet", room=WIDTH - 16)
+        canvas.text(
+            8,
+            342,
+            f"not drawn, one of the numbers is unknown: {', '.join(missing)}",
+            "quiet",
+            room=WIDTH - 16,
+        )
     return canvas.chart(title, about)
 
 
@@ -138,14 +167,19 @@ def _undominated(points: Sequence[Point], less: bool) -> list[Point]:
     return best
 
 
-def _label(canvas: Canvas, x: float, y: float, name: str, taken: list[tuple[float, float, float]]) -> None:
+def _label(
+    canvas: Canvas, x: float, y: float, name: str, taken: list[tuple[float, float, float]]
+) -> None:
     """Beside the dot, where no other name stands; left out where there is no room, as the tip has it."""
     shown = cut(name, 130)
     wide = width_of(shown)
     for dx, dy in ((9, -6), (-9 - wide, -6), (9, 15), (-9 - wide, 15), (9, -20), (9, 29)):
         start, line = x + dx, y + dy
         inside = start >= 62 and start + wide <= WIDTH - 2 and 10 <= line <= 274
-        if inside and all(abs(line - other) > 13 or start > end or start + wide < begin for begin, end, other in taken):
+        if inside and all(
+            abs(line - other) > 13 or start > end or start + wide < begin
+            for begin, end, other in taken
+        ):
             taken.append((start, start + wide, line))
             canvas.text(start, line, shown, "ink named")
             return
@@ -158,7 +192,9 @@ class Line(msgspec.Struct, kw_only=True):
     points: Sequence[Point]
 
 
-def curve(title: str, lines: Sequence[Line], *, across: str, upwards: str, about: str = "") -> Chart:
+def curve(
+    title: str, lines: Sequence[Line], *, across: str, upwards: str, about: str = ""
+) -> Chart:
     """A line for each series with the band of its intervals; where a value is missing, the line is broken."""
     canvas = Canvas(324 + 18 * ((len(lines) + 1) // 2))
     everything = [point for line in lines for point in line.points]
@@ -177,9 +213,15 @@ def curve(title: str, lines: Sequence[Line], *, across: str, upwards: str, about
     for at, line in enumerate(lines):
         for part in _unbroken(line.points):
             places = [(xs.at(point.x or 0), ys.at(point.y or 0)) for point in part]
-            if all(finite(point.low) is not None and finite(point.high) is not None for point in part):
-                upper = [(x, ys.at(point.high or 0)) for (x, _), point in zip(places, part, strict=True)]
-                lower = [(x, ys.at(point.low or 0)) for (x, _), point in zip(places, part, strict=True)]
+            if all(
+                finite(point.low) is not None and finite(point.high) is not None for point in part
+            ):
+                upper = [
+                    (x, ys.at(point.high or 0)) for (x, _), point in zip(places, part, strict=True)
+                ]
+                lower = [
+                    (x, ys.at(point.low or 0)) for (x, _), point in zip(places, part, strict=True)
+                ]
                 canvas.path([*upper, *reversed(lower)], f"band {series(at)}", closed=True)
             canvas.path(places, f"drawn {series(at)}")
             for (x, y), point in zip(places, part, strict=True):
@@ -199,7 +241,9 @@ def _unbroken(points: Sequence[Point]) -> list[list[Point]]:
     return [part for part in parts if part]
 
 
-def reliability(title: str, points: Sequence[Point], *, across: str, upwards: str, about: str = "") -> Chart:
+def reliability(
+    title: str, points: Sequence[Point], *, across: str, upwards: str, about: str = ""
+) -> Chart:
     """What was said against what is so, both from 0 to 1: on the diagonal both are the same."""
     canvas = Canvas(330)
     xs, ys = Scale([0, 1], 64, WIDTH - 20), Scale([0, 1], 272, 14)
@@ -210,7 +254,9 @@ def reliability(title: str, points: Sequence[Point], *, across: str, upwards: st
     canvas.path([(xs.at(point.x or 0), ys.at(point.y or 0)) for point in drawn], "stroke s0")
     for point in drawn:
         x, y = xs.at(point.x or 0), ys.at(point.y or 0)
-        tip = f"{number(point.x)}: {exactly(point.y)}{span(point.low, point.high)}; {point.note}".removesuffix("; ")
+        tip = f"{number(point.x)}: {exactly(point.y)}{span(point.low, point.high)}; {point.note}".removesuffix(
+            "; "
+        )
         if (low := finite(point.low)) is not None and (high := finite(point.high)) is not None:
             canvas.line(x, ys.at(low), x, ys.at(high), "stroke s0", tip)
         canvas.dot(x, y, "fill s0", tip, 4.5)

@@ -69,7 +69,11 @@ def exactly(value: float | None) -> str:
 
 
 def span(low: float | None, high: float | None) -> str:
-    return "" if finite(low) is None or finite(high) is None else f" ({exactly(low)} to {exactly(high)})"
+    return (
+        ""
+        if finite(low) is None or finite(high) is None
+        else f" ({exactly(low)} to {exactly(high)})"
+    )
 
 
 def safe(text: str) -> str:
@@ -100,8 +104,12 @@ def room_for(names: Sequence[str], most: float) -> float:
 class Scale:
     """Numbers to places. `log` is for positive numbers of very different sizes."""
 
-    def __init__(self, values: Sequence[float | None], start: float, stop: float, *, log: bool = False) -> None:
-        known = [value for value in map(finite, values) if value is not None and (value > 0 or not log)]
+    def __init__(
+        self, values: Sequence[float | None], start: float, stop: float, *, log: bool = False
+    ) -> None:
+        known = [
+            value for value in map(finite, values) if value is not None and (value > 0 or not log)
+        ]
         self.log = log
         low, high = min(known, default=0.0), max(known, default=1.0)
         if log:
@@ -124,19 +132,25 @@ class Scale:
     def ticks(self, most: int = 5) -> list[float]:
         """Round numbers on the scale."""
         step = 10.0 ** math.floor(math.log10((self.high - self.low) / most))
-        step *= next(factor for factor in (1, 2, 5, 10) if (self.high - self.low) / (step * factor) <= most)
+        step *= next(
+            factor for factor in (1, 2, 5, 10) if (self.high - self.low) / (step * factor) <= most
+        )
         if self.log:
             step = max(1.0, round(step))
         first = math.ceil(self.low / step - 1e-9)
         places = [
-            number * step for number in range(first, first + 2 * most) if number * step <= self.high + step * 1e-9
+            number * step
+            for number in range(first, first + 2 * most)
+            if number * step <= self.high + step * 1e-9
         ]
         marks = [10.0**place if self.log else float(f"{place:.9g}") for place in places]
         return marks if len(marks) > 1 or not self.log else self._few()
 
     def _few(self) -> list[float]:
         """Less than a power of ten fits on a logarithmic scale: its ends, rounded."""
-        ends = [float(f"{10.0**end:.1g}") for end in (self.low, (self.low + self.high) / 2, self.high)]
+        ends = [
+            float(f"{10.0**end:.1g}") for end in (self.low, (self.low + self.high) / 2, self.high)
+        ]
         return sorted({end for end in ends if self.low <= math.log10(end) <= self.high})
 
 
@@ -161,23 +175,47 @@ class Canvas:
     ) -> None:
         shown = cut(text, room) if room else one_line(text)
         tip = f"<title>{safe(text)}</title>" if shown != text else ""
-        place = f'x="{_n(x)}" y="{_n(y)}"' + (f' transform="rotate(-90 {_n(x)} {_n(y)})"' if turn else "")
+        place = f'x="{_n(x)}" y="{_n(y)}"' + (
+            f' transform="rotate(-90 {_n(x)} {_n(y)})"' if turn else ""
+        )
         side = f' text-anchor="{anchor}"' if anchor != "start" else ""
         self._parts.append(f'<text {place} class="{css}"{side}>{tip}{safe(shown)}</text>')
 
-    def line(self, x1: float, y1: float, x2: float, y2: float, css: str = "rule", tip: str = "") -> None:
+    def line(
+        self, x1: float, y1: float, x2: float, y2: float, css: str = "rule", tip: str = ""
+    ) -> None:
         ends = f'x1="{_n(x1)}" y1="{_n(y1)}" x2="{_n(x2)}" y2="{_n(y2)}"'
         self._add(f'<line {ends} class="{css}"', "line", tip)
 
-    def rect(self, x: float, y: float, width: float, height: float, css: str, tip: str = "", share: float = -1) -> None:
+    def rect(
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        css: str,
+        tip: str = "",
+        share: float = -1,
+    ) -> None:
         """`share`: how much of its colour it has, from 0 to 1."""
         size = f'x="{_n(x)}" y="{_n(y)}" width="{_n(max(width, 0))}" height="{_n(max(height, 0))}"'
-        self._add(f'<rect {size} class="{css}"' + (f' fill-opacity="{share:.2f}"' if share >= 0 else ""), "rect", tip)
+        self._add(
+            f'<rect {size} class="{css}"' + (f' fill-opacity="{share:.2f}"' if share >= 0 else ""),
+            "rect",
+            tip,
+        )
 
     def dot(self, x: float, y: float, css: str, tip: str = "", size: float = 4) -> None:
         self._add(f'<circle cx="{_n(x)}" cy="{_n(y)}" r="{_n(size)}" class="{css}"', "circle", tip)
 
-    def path(self, points: Sequence[tuple[float, float]], css: str, *, closed: bool = False, tip: str = "") -> None:
+    def path(
+        self,
+        points: Sequence[tuple[float, float]],
+        css: str,
+        *,
+        closed: bool = False,
+        tip: str = "",
+    ) -> None:
         if len(points) > 1:
             steps = "L".join(f"{_n(x)} {_n(y)}" for x, y in points)
             self._add(f'<path d="M{steps}{"Z" if closed else ""}" class="{css}"', "path", tip)
@@ -191,14 +229,23 @@ class Canvas:
             x = scale.at(mark)
             self.line(x, top, x, bottom)
             self.text(x, bottom + 16, number(mark), "quiet", anchor="middle")
-        self.text((scale.start + scale.stop) / 2, bottom + 33, name, "quiet", anchor="middle", room=self.width)
+        self.text(
+            (scale.start + scale.stop) / 2,
+            bottom + 33,
+            name,
+            "quiet",
+            anchor="middle",
+            room=self.width,
+        )
 
     def upwards(self, scale: Scale, left: float, right: float, name: str) -> None:
         for mark in scale.ticks():
             y = scale.at(mark)
             self.line(left, y, right, y)
             self.text(left - 6, y + 4, number(mark), "quiet", anchor="end")
-        self.text(14, (scale.start + scale.stop) / 2, name, "quiet", anchor="middle", turn=True, room=240)
+        self.text(
+            14, (scale.start + scale.stop) / 2, name, "quiet", anchor="middle", turn=True, room=240
+        )
 
     def legend(self, names: Sequence[str], y: float) -> None:
         """Names of the series, in two columns."""
@@ -215,7 +262,9 @@ class Canvas:
         id = "assay-" + blake2b(f"{size}{words}{body}".encode(), digest_size=8).hexdigest()
         head = f'<svg xmlns="http://www.w3.org/2000/svg" id="{id}" role="img" aria-label="{safe(title)}" {size}>'
         ground = f'<rect class="paper" width="{_n(self.width)}" height="{_n(self.height)}"/>'
-        svg = "\n".join([head, words, f"<style>{_style(id, self.width)}</style>", ground, body, "</svg>"])
+        svg = "\n".join(
+            [head, words, f"<style>{_style(id, self.width)}</style>", ground, body, "</svg>"]
+        )
         return Chart(title=one_line(title), svg=svg + "\n", about=one_line(about))
 
 

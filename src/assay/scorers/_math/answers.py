@@ -22,8 +22,12 @@ _form = lru_cache(512)(form_of)  # references come back with every sample
 _MOST_PARTS = 40
 _SEPARATOR = re.compile(r",|;|\s(?:and|or)\s")
 _RELATION = re.compile(r"[<>≤≥]")
-_NAMES_A_VALUE = re.compile(r"\s*(?:[A-Za-z](?:_\{?\w+\}?)?|[A-Z]{2,3}|\\[a-z]+)(?:\([\w\s,]*\))?\s*")
-_ROWS = re.compile(r"\\begin\{[pbvBV]?(?:small)?matrix\}(.*)\\end\{[pbvBV]?(?:small)?matrix\}", re.S)
+_NAMES_A_VALUE = re.compile(
+    r"\s*(?:[A-Za-z](?:_\{?\w+\}?)?|[A-Z]{2,3}|\\[a-z]+)(?:\([\w\s,]*\))?\s*"
+)
+_ROWS = re.compile(
+    r"\\begin\{[pbvBV]?(?:small)?matrix\}(.*)\\end\{[pbvBV]?(?:small)?matrix\}", re.S
+)
 _CLOSES = {"(": ")]", "[": ")]", "\\{": "}", "{": "}"}
 _WORDS = re.compile(r"[^\W\d_]+(?:(?:\s+|['-])[^\W\d_]+)*")
 _TEXT = re.compile(r"(?=.*[^\W\d_]{4})\w+(?:[\s'-]+\w+)*")  # a date, a name with a number
@@ -63,7 +67,11 @@ def answer_in(text: str) -> Answer:
         raise NotMath("it is too long")
     rows = _ROWS.search(text)
     if rows is not None:
-        cells = [[answer_in(cell) for cell in row.split("&")] for row in rows[1].split("\\\\") if row.strip()]
+        cells = [
+            [answer_in(cell) for cell in row.split("&")]
+            for row in rows[1].split("\\\\")
+            if row.strip()
+        ]
         return Parts([Parts(row, order=True) for row in cells], order=True, ends="matrix")
     text = plain(without_thousands(text.strip()))
     if text.lower() in NUMBER_WORDS:
@@ -77,7 +85,8 @@ def _is_words(text: str) -> bool:
     """Letters that are no product of variables and no function."""
     words = re.split(r"[\s'-]+", text.lower())
     return _WORDS.fullmatch(text) is not None and (
-        words[0] in _SHORT_WORDS or (any(len(word) > 3 for word in words) and not NAMES.intersection(words))
+        words[0] in _SHORT_WORDS
+        or (any(len(word) > 3 for word in words) and not NAMES.intersection(words))
     )
 
 
@@ -119,7 +128,9 @@ def _single(text: str) -> Answer:
     if tree[:2] == ("fn", "degree"):
         tree = tree[2]
     signs = [_with_sign(tree, sign) for sign in (1, -1)]
-    return Value(tree, unit) if signs[0] == signs[1] else Parts([Value(each, unit) for each in signs])
+    return (
+        Value(tree, unit) if signs[0] == signs[1] else Parts([Value(each, unit) for each in signs])
+    )
 
 
 def _with_sign(tree: Tree, sign: int) -> Tree:
@@ -147,7 +158,11 @@ def _interval(text: str) -> Answer:
         sides, signs = sides[::-1], [{">": "<", "≥": "≤"}[sign] for sign in reversed(signs)]
     if len(sides) == 2:
         middle = 0 if _NAMES_A_VALUE.fullmatch(sides[0]) else 1
-        sides, signs = (["-\\infty", *sides], ["<", *signs]) if middle == 0 else ([*sides, "\\infty"], [*signs, "<"])
+        sides, signs = (
+            (["-\\infty", *sides], ["<", *signs])
+            if middle == 0
+            else ([*sides, "\\infty"], [*signs, "<"])
+        )
     if not _NAMES_A_VALUE.fullmatch(sides[1]):
         raise NotMath("it is not an interval")
     ends = ("(" if signs[0] == "<" else "[") + (")" if signs[1] == "<" else "]")
@@ -240,7 +255,9 @@ def _equations(wanted: Equation, actual: Equation, tolerance: float, symbolic: S
         return compare(wanted.right, actual.right, tolerance, symbolic)
     if not (isinstance(wanted.right, Value) and isinstance(actual.right, Value)):
         return None
-    sides = [("add", read(each.left), ("mul", number(-1), each.right.tree)) for each in (wanted, actual)]
+    sides = [
+        ("add", read(each.left), ("mul", number(-1), each.right.tree)) for each in (wanted, actual)
+    ]
     try:
         return is_multiple(_form(sides[0]), _form(sides[1]))
     except (TooLarge, ZeroDivisionError):
@@ -255,7 +272,10 @@ def _values(wanted: Value, actual: Value, tolerance: float, symbolic: Symbolic) 
         factor = actual.unit[2] / wanted.unit[2]
     one, other = wanted.tree, ("mul", number(factor), actual.tree) if factor != 1 else actual.tree
     pairs = [(one, other)]
-    if (_is_percent(one), _is_percent(other)) in ((True, False), (False, True)):  # 50% is 50 or one half
+    if (_is_percent(one), _is_percent(other)) in (
+        (True, False),
+        (False, True),
+    ):  # 50% is 50 or one half
         pairs.append((one[2], other) if _is_percent(one) else (one, other[2]))
     verdicts = [same(*pair, tolerance, symbolic) for pair in pairs]
     return True if True in verdicts else None if None in verdicts else False

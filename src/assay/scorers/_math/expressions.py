@@ -13,23 +13,90 @@ Tree = tuple[Any, ...]
 LONGEST = 500  # letters of one answer
 _DEEPEST = 40
 _FUNCTIONS = {
-    *("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "ln", "log", "lg", "exp", "sqrt"),
-    *("arcsin", "arccos", "arctan", "asin", "acos", "atan", "abs", "max", "min", "gcd", "lcm", "floor", "ceil"),
+    *(
+        "sin",
+        "cos",
+        "tan",
+        "cot",
+        "sec",
+        "csc",
+        "sinh",
+        "cosh",
+        "tanh",
+        "ln",
+        "log",
+        "lg",
+        "exp",
+        "sqrt",
+    ),
+    *(
+        "arcsin",
+        "arccos",
+        "arctan",
+        "asin",
+        "acos",
+        "atan",
+        "abs",
+        "max",
+        "min",
+        "gcd",
+        "lcm",
+        "floor",
+        "ceil",
+    ),
 }
 _OF_SEVERAL = frozenset(("max", "min", "gcd", "lcm"))
 _MOST_ARGUMENTS = 20
 _LONG_NAMES = {"arcsin": "asin", "arccos": "acos", "arctan": "atan"}
-_CONSTANTS = {"pi": "pi", "infty": "oo", "infinity": "oo", "inf": "oo", "oo": "oo", "e": "E", "i": "I"}
+_CONSTANTS = {
+    "pi": "pi",
+    "infty": "oo",
+    "infinity": "oo",
+    "inf": "oo",
+    "oo": "oo",
+    "e": "E",
+    "i": "I",
+}
 _GREEK = {
-    *("alpha", "beta", "gamma", "delta", "epsilon", "varepsilon", "zeta", "eta", "theta", "vartheta", "iota", "kappa"),
-    *("lambda", "mu", "nu", "xi", "rho", "sigma", "tau", "upsilon", "phi", "varphi", "chi", "psi", "omega", "ell"),
+    *(
+        "alpha",
+        "beta",
+        "gamma",
+        "delta",
+        "epsilon",
+        "varepsilon",
+        "zeta",
+        "eta",
+        "theta",
+        "vartheta",
+        "iota",
+        "kappa",
+    ),
+    *(
+        "lambda",
+        "mu",
+        "nu",
+        "xi",
+        "rho",
+        "sigma",
+        "tau",
+        "upsilon",
+        "phi",
+        "varphi",
+        "chi",
+        "psi",
+        "omega",
+        "ell",
+    ),
 }
 NAMES = frozenset((*_FUNCTIONS, *_CONSTANTS, *_GREEK))
 _TOKEN = re.compile(
     r"\s*((?:\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d{1,3}(?![\w.]))?|\\[A-Za-z]+|[A-Za-z]+|\*\*|[-+*/^_(){}\[\]|,!%°±∓])"
 )
 _MIXED = re.compile(r"(?<=\s)(\d{1,9})\s?/\s?(\d{1,9})(?![\d.])")
-_MIXED_FRACTION = re.compile(r"\\frac\s*(?:\{\s*(\d{1,9})\s*\}\s*\{\s*(\d{1,9})\s*\}|(\d)\s*(\d)(?!\d))")
+_MIXED_FRACTION = re.compile(
+    r"\\frac\s*(?:\{\s*(\d{1,9})\s*\}\s*\{\s*(\d{1,9})\s*\}|(\d)\s*(\d)(?!\d))"
+)
 _CLOSING = {"(": ")", "{": "}", "[": "]"}
 _NEW_FACTOR = frozenset((*_FUNCTIONS, "("))  # ends the argument of `\\sin x`
 _STARTS_NO_FACTOR = frozenset((*"+-*/^_)}],!%°±∓|", "**", ""))
@@ -166,7 +233,9 @@ class _Reader:
         if token and (name in _CONSTANTS or name in _GREEK or (len(name) == 1 and token == name)):
             self.advance()
             return self.subscripted(name) if name not in _CONSTANTS else ("sym", _CONSTANTS[name])
-        raise NotMath(f"{token!r} is not expected there" if token else "something is missing at its end")
+        raise NotMath(
+            f"{token!r} is not expected there" if token else "something is missing at its end"
+        )
 
     def number(self) -> Tree:
         digits = self.advance()
@@ -174,7 +243,9 @@ class _Reader:
         if self.token == "_":  # the base that it is written in
             self.advance()
             return number(_in_base(digits, self.exponent()))
-        mixed = (_MIXED_FRACTION if self.token == "\\frac" else _MIXED).match(self.text, self.at - len(self.token))
+        mixed = (_MIXED_FRACTION if self.token == "\\frac" else _MIXED).match(
+            self.text, self.at - len(self.token)
+        )
         if mixed and whole.denominator == 1:
             above, below = map(int, filter(None, mixed.groups()))
             if below:
@@ -212,9 +283,14 @@ class _Reader:
             arguments = self.arguments(_CLOSING[self.advance()])
         else:
             arguments = [self.signed()]
-            while self.token not in _STARTS_NO_FACTOR and self.token.removeprefix("\\") not in _NEW_FACTOR:
+            while (
+                self.token not in _STARTS_NO_FACTOR
+                and self.token.removeprefix("\\") not in _NEW_FACTOR
+            ):
                 arguments[0] = ("mul", arguments[0], self.power())
-        if len(arguments) + len(base) > (2 if name == "log" else _MOST_ARGUMENTS if name in _OF_SEVERAL else 1):
+        if len(arguments) + len(base) > (
+            2 if name == "log" else _MOST_ARGUMENTS if name in _OF_SEVERAL else 1
+        ):
             raise NotMath(f"{name} has too many arguments")
         tree: Tree = ("fn", name, *arguments, *base)
         return ("pow", tree, power) if power is not None else tree
@@ -246,4 +322,8 @@ def _in_base(digits: str, base: Tree) -> int:
 def _signed(sign: str, tree: Tree) -> Tree:
     if sign == "+":
         return tree
-    return ("mul", number(-1), tree) if sign == "-" else ("fn", {"±": "plus_minus", "∓": "minus_plus"}[sign], tree)
+    return (
+        ("mul", number(-1), tree)
+        if sign == "-"
+        else ("fn", {"±": "plus_minus", "∓": "minus_plus"}[sign], tree)
+    )

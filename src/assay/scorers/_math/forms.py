@@ -60,7 +60,9 @@ def difference(first: Form, second: Form) -> Polynomial:
 def is_decided(polynomial: Polynomial) -> bool:
     """Whether a polynomial that is not empty cannot be zero: its atoms are variables, constants and radicals."""
     return all(
-        atom[0] in ("sym", "prime") and atom[1] != "oo" and (atom != IMAGINARY or exponent.denominator == 1)
+        atom[0] in ("sym", "prime")
+        and atom[1] != "oo"
+        and (atom != IMAGINARY or exponent.denominator == 1)
         for monomial in polynomial
         for atom, exponent in monomial
     )
@@ -123,7 +125,9 @@ def _power(base: Form, exponent: Form) -> Form:
     value = rational(base)
     if value is not None:
         return _radical(value, power)
-    if len(base.above) == 1 and base.below == {(): Fraction(1)}:  # √(4π) is 2√π: factors are positive
+    if len(base.above) == 1 and base.below == {
+        (): Fraction(1)
+    }:  # √(4π) is 2√π: factors are positive
         ((monomial, factor),) = base.above.items()
         if factor > 0:
             inner = _monomial({atom: exponent * power for atom, exponent in monomial}, Fraction(1))
@@ -136,11 +140,17 @@ def _whole_power(base: Form, power: int) -> Form:
     if power > _LARGEST_EXPONENT and not single:
         raise TooLarge("an exponent is too large")
     for value in (*base.above.values(), *base.below.values()):
-        if power * max(value.numerator.bit_length(), value.denominator.bit_length()) > _MOST_BITS + power:
+        if (
+            power * max(value.numerator.bit_length(), value.denominator.bit_length())
+            > _MOST_BITS + power
+        ):
             raise TooLarge("a power is too large")
     if single and base.above:
         ((monomial, value),) = base.above.items()
-        return Form(_monomial({atom: exponent * power for atom, exponent in monomial}, value**power), base.below)
+        return Form(
+            _monomial({atom: exponent * power for atom, exponent in monomial}, value**power),
+            base.below,
+        )
     made = _constant(1)
     for _ in range(power):
         made = _product(made, base)
@@ -153,7 +163,10 @@ def _radical(value: Fraction, power: Fraction) -> Form:
         if power < 0:
             raise ZeroDivisionError
         return _constant(0)
-    if max(abs(value.numerator), value.denominator) > _LARGEST_FACTORED or abs(power) > _LARGEST_EXPONENT:
+    if (
+        max(abs(value.numerator), value.denominator) > _LARGEST_FACTORED
+        or abs(power) > _LARGEST_EXPONENT
+    ):
         raise TooLarge("a root is too large")
     if value < 0 and power.denominator % 2 == 0:
         if power.denominator != 2:
@@ -217,7 +230,11 @@ def _exact(name: str, values: list[Fraction]) -> Fraction | int | None:
         return comb(*whole)
     if name in ("gcd", "lcm"):
         return gcd(*whole) if name == "gcd" else lcm(*whole)
-    if name in ("sin", "tan", "ln", "log", "lg") and len(whole) == 1 and whole[0] == (name in ("ln", "log", "lg")):
+    if (
+        name in ("sin", "tan", "ln", "log", "lg")
+        and len(whole) == 1
+        and whole[0] == (name in ("ln", "log", "lg"))
+    ):
         return 0
     return 1 if name == "cos" and whole == [0] else None
 
@@ -267,7 +284,10 @@ def _bounded(polynomial: Polynomial) -> Polynomial:
     made = {monomial: value for monomial, value in polynomial.items() if value}
     if len(made) > _MOST_TERMS:
         raise TooLarge("it has too many terms")
-    if any(value.numerator.bit_length() + value.denominator.bit_length() > 2 * _MOST_BITS for value in made.values()):
+    if any(
+        value.numerator.bit_length() + value.denominator.bit_length() > 2 * _MOST_BITS
+        for value in made.values()
+    ):
         raise TooLarge("a number is too large")
     return made
 

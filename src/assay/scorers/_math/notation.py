@@ -119,23 +119,39 @@ def without_unit(text: str) -> tuple[str, tuple[str, int, Fraction] | None]:
         return text, None
     words = match[1].lower()
     power = int(power_at[1]) if power_at and raised else 1
-    for prefix, size in (("square ", 2), ("sq. ", 2), ("sq ", 2), ("cubic ", 3), ("cu. ", 3), ("cu ", 3)):
+    for prefix, size in (
+        ("square ", 2),
+        ("sq. ", 2),
+        ("sq ", 2),
+        ("cubic ", 3),
+        ("cu. ", 3),
+        ("cu ", 3),
+    ):
         if words.startswith(prefix):
             words, power = words.removeprefix(prefix), size
     known = _SIZES.get(words) or _SIZES.get(_PLURALS.get(words, words.removesuffix("s")))
     bare = head[: match.start()].strip()
     if known is None:
         return _without_words(text, bare, words) if not raised else (text, None)
-    if len(words) < 2 and not head[match.start() :][:1].isspace() and head[match.start() - 1] not in " }":
+    if (
+        len(words) < 2
+        and not head[match.start() :][:1].isspace()
+        and head[match.start() - 1] not in " }"
+    ):
         return text, None  # 5m may be a product, 5 m hardly
     kind, size = known
     return bare, (kind, power, Fraction(size) ** power)
 
 
-def _without_words(text: str, bare: str, words: str) -> tuple[str, tuple[str, int, Fraction] | None]:
+def _without_words(
+    text: str, bare: str, words: str
+) -> tuple[str, tuple[str, int, Fraction] | None]:
     """Words behind a number, unless they may be variables or functions."""
     each = {word.removesuffix("s") for word in re.split(r"[\s/]+", words)}
-    is_prose = any(len(word) > 3 or word in _LONG_UNITS for word in each) and not NAMES & {*each, *words.split()}
+    is_prose = any(len(word) > 3 or word in _LONG_UNITS for word in each) and not NAMES & {
+        *each,
+        *words.split(),
+    }
     if not is_prose or bare[-1] not in "0123456789)}%!°":
         return text, None
     return bare, (f"?{' '.join(sorted(each))}", 1, Fraction(1)) if each & _LONG_UNITS else None

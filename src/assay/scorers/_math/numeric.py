@@ -43,7 +43,10 @@ def differ(first: Tree, second: Tree) -> bool | None:
     agree, which may be chance."""
     names = sorted(variables(first) | variables(second))
     for shift in range(len(_POINTS) if names else 1):
-        points = {name: complex(_POINTS[(place + shift) % len(_POINTS)]) for place, name in enumerate(names)}
+        points = {
+            name: complex(_POINTS[(place + shift) % len(_POINTS)])
+            for place, name in enumerate(names)
+        }
         try:
             one, other = value_of(first, points), value_of(second, points)
         except (ArithmeticError, ValueError, KeyError):

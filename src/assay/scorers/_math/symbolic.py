@@ -17,9 +17,7 @@ from typing import Any
 from assay.errors import UserError
 from assay.scorers._math.expressions import Tree
 
-_START = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from assay.scorers._math.symbolic import serve; serve()"
-)
+_START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from assay.scorers._math.symbolic import serve; serve()"
 _TO_START = 60.0
 _MEMORY = 2 << 30
 _MOST_PARTS = 200
@@ -33,7 +31,10 @@ _running: list["subprocess.Popen[str]"] = []
 def equal(first: Tree, second: Tree, seconds: float) -> bool | None:
     """Whether sympy finds two trees equal, variables being positive; None where it does not know, or takes longer."""
     if find_spec("sympy") is None:
-        raise UserError("deciding whether two expressions are equal needs sympy", fix="pip install 'assay[math]'")
+        raise UserError(
+            "deciding whether two expressions are equal needs sympy",
+            fix="pip install 'assay[math]'",
+        )
     question = json.dumps([_plain(first), _plain(second)])
     with _guard:
         return _ask(question, seconds)
@@ -41,7 +42,13 @@ def equal(first: Tree, second: Tree, seconds: float) -> bool | None:
 
 def _plain(tree: Any) -> Any:
     """The tree as JSON."""
-    return str(tree) if isinstance(tree, Fraction) else [*map(_plain, tree)] if isinstance(tree, tuple) else tree
+    return (
+        str(tree)
+        if isinstance(tree, Fraction)
+        else [*map(_plain, tree)]
+        if isinstance(tree, tuple)
+        else tree
+    )
 
 
 def _ask(question: str, seconds: float) -> bool | None:
@@ -75,7 +82,9 @@ def _start() -> "subprocess.Popen[str]":
     )
     assert child.stdout is not None
     _running.append(child)
-    ready, _, _ = select.select([child.stdout], [], [], _TO_START)  # importing sympy is not the answer's time
+    ready, _, _ = select.select(
+        [child.stdout], [], [], _TO_START
+    )  # importing sympy is not the answer's time
     if not ready or not child.stdout.readline():
         _stop()
         raise RuntimeError("sympy could not be started")
@@ -135,12 +144,20 @@ def _built(sympy: Any, tree: list[Any], parts: list[int]) -> Any:
         if rest[0].is_number and not abs(rest[0].evalf(5)) <= _LARGEST_EXPONENT:
             raise ValueError
         return first ** rest[0]
-    return {"add": lambda: first + rest[0], "mul": lambda: first * rest[0], "div": lambda: first / rest[0]}[kind]()
+    return {
+        "add": lambda: first + rest[0],
+        "mul": lambda: first * rest[0],
+        "div": lambda: first / rest[0],
+    }[kind]()
 
 
 def _called(sympy: Any, name: str, value: Any, rest: list[Any]) -> Any:
     if name == "root":
-        return sympy.real_root(value, rest[0]) if value.is_negative and rest[0].is_odd else value ** (1 / rest[0])
+        return (
+            sympy.real_root(value, rest[0])
+            if value.is_negative and rest[0].is_odd
+            else value ** (1 / rest[0])
+        )
     if name in ("degree", "percent"):
         return value * (sympy.pi / 180 if name == "degree" else sympy.Rational(1, 100))
     spelled = {

@@ -73,7 +73,9 @@ class Names(dict[str, Any]):
     def __init__(self, wire: Wire, shadowed: set[str]) -> None:
         super().__init__(__name__="tests")
         self.wire, self.shadowed = wire, shadowed
-        self.objects: dict[str, Remote] = {}  # functions and classes of the answer are asked for only once
+        self.objects: dict[
+            str, Remote
+        ] = {}  # functions and classes of the answer are asked for only once
 
     def __missing__(self, name: str) -> Any:
         if name in self.objects:
@@ -83,7 +85,11 @@ class Names(dict[str, Any]):
                 value = self.wire.ask("name", name)
                 if isinstance(value, Remote) and (name not in MODULES or name in self.shadowed):
                     self.objects[name] = value
-                module = getattr(value, "__name__", None) if isinstance(value, types.ModuleType) else None
+                module = (
+                    getattr(value, "__name__", None)
+                    if isinstance(value, types.ModuleType)
+                    else None
+                )
                 if name not in MODULES or name in self.shadowed or module == SHORT.get(name, name):
                     return value
         raise KeyError(name)
@@ -104,10 +110,18 @@ def shadowed(tests: list[str], entry_point: str | None) -> set[str]:
             used.append({word.id for word in words if isinstance(word.ctx, ast.Load)})
             bound |= {word.id for word in words if not isinstance(word.ctx, ast.Load)}
             bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
-            bound |= {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
-            bound |= {node.asname or node.name.split(".")[0] for node in nodes if isinstance(node, ast.alias)}
+            bound |= {
+                node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+            }
+            bound |= {
+                node.asname or node.name.split(".")[0]
+                for node in nodes
+                if isinstance(node, ast.alias)
+            }
             bases |= {
-                node.value.id for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+                node.value.id
+                for node in nodes
+                if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
             }
     names = set[str]().union(*used)
     python = {name for name in names if hasattr(builtins, name)}
@@ -154,7 +168,9 @@ def may(operation: str, target: Any, name: Any = "_") -> bool:
     """Whether the answer's code may do this to what a test has handed to it: call a function, continue an iterator,
     use an object of a class of the tests by its public names. Nothing leads from there to the tests."""
     if operation in ("getattr", "setattr"):
-        return type(target).__module__ in ("tests", "_io", "unittest.mock") and not str(name).startswith("_")
+        return type(target).__module__ in ("tests", "_io", "unittest.mock") and not str(
+            name
+        ).startswith("_")
     if operation in ("iter", "next"):
         return hasattr(target, "__iter__")
     return operation == "call" or (operation in ALONE and type(target).__module__ == "tests")

@@ -21,14 +21,69 @@ MOUNT_SETATTR, AT_RECURSIVE, RDONLY, NOSUID, MNT_DETACH = 442, 0x8000, 1, 2, 2
 DEATH, DUMPABLE, KEEP_CAPABILITIES, SECCOMP, SUBREAPER, NO_NEW_PRIVILEGES = 1, 4, 8, 22, 36, 38
 CAPABILITY_VERSION, READ_ALL = 0x20080522, 1 << 2
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
-READ, READ_WRITE, ALL_RIGHTS = 0b1101, 0b1111, (13, 14, 15, 15, 16)  # rights of Landlock's versions 1 to 5
+READ, READ_WRITE, ALL_RIGHTS = (
+    0b1101,
+    0b1111,
+    (13, 14, 15, 15, 16),
+)  # rights of Landlock's versions 1 to 5
 FILE_RIGHTS = 0b1100000000000111
 ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 DENIED = {  # socket unshare setns mount ptrace process_vm_* kcmp bpf userfaultfd *key* perf open_by_handle ipc memfd
-    "x86_64": (41, 272, 308, 165, 101, 310, 311, 312, 321, 323, 248, 249, 250, 298, 304, 29, 64, 68, 319),
-    "aarch64": (198, 97, 268, 40, 117, 270, 271, 272, 280, 282, 217, 218, 219, 241, 265, 194, 190, 186, 279),
+    "x86_64": (
+        41,
+        272,
+        308,
+        165,
+        101,
+        310,
+        311,
+        312,
+        321,
+        323,
+        248,
+        249,
+        250,
+        298,
+        304,
+        29,
+        64,
+        68,
+        319,
+    ),
+    "aarch64": (
+        198,
+        97,
+        268,
+        40,
+        117,
+        270,
+        271,
+        272,
+        280,
+        282,
+        217,
+        218,
+        219,
+        241,
+        265,
+        194,
+        190,
+        186,
+        279,
+    ),
 }
-DENIED_EVERYWHERE = (424, 425, 426, 427, 428, 429, 430, 432, 438, 442)  # pidfd_*, io_uring, new ways to mount
+DENIED_EVERYWHERE = (
+    424,
+    425,
+    426,
+    427,
+    428,
+    429,
+    430,
+    432,
+    438,
+    442,
+)  # pidfd_*, io_uring, new ways to mount
 DENIED_WEAK = {  # tkill rt_sigqueueinfo rt_tgsigqueueinfo setpriority sched_set* ioprio_set
     "x86_64": (200, 129, 297, 141, 142, 144, 203, 314, 251),
     "aarch64": (130, 138, 240, 140, 118, 119, 122, 274, 30),
@@ -54,7 +109,9 @@ def close(limits: dict[str, Any]) -> None:
         new_root(limits)
     os.chdir(limits["folder"])
     os.environ.clear()
-    os.environ.update(HOME=limits["folder"], TMPDIR=limits["folder"], PATH="/usr/bin:/bin", LANG="C.UTF-8")
+    os.environ.update(
+        HOME=limits["folder"], TMPDIR=limits["folder"], PATH="/usr/bin:/bin", LANG="C.UTF-8"
+    )
     limit(limits)
     libc.prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     if level == "weak":
@@ -71,7 +128,9 @@ def checked(result: int, what: str) -> int:
     return result
 
 
-def mount(source: str | None, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
+def mount(
+    source: str | None, target: str, kind: str | None, flags: int, options: str | None = None
+) -> None:
     texts = [text if text is None else text.encode() for text in (source, target, kind, options)]
     checked(libc.mount(*texts[:3], flags, texts[3]), f"mount {target}")
 
@@ -81,7 +140,11 @@ def unshare() -> None:
     uid, gid = os.getuid(), os.getgid()
     checked(libc.unshare(NEWNS | NEWIPC | NEWPID | NEWNET | (NEWUSER if uid else 0)), "unshare")
     if uid:
-        for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        for name, text in (
+            ("setgroups", "deny"),
+            ("uid_map", f"{uid} {uid} 1"),
+            ("gid_map", f"{gid} {gid} 1"),
+        ):
             with open(f"/proc/self/{name}", "w") as file:
                 file.write(text)
 
@@ -137,7 +200,13 @@ def new_root(limits: dict[str, Any]) -> None:
     os.umask(0o022)
     for name in ("/tmp/proc", "/tmp/tmp"):
         os.mkdir(name)
-    mount("tmpfs", "/tmp/tmp", "tmpfs", MS_NOSUID | MS_NODEV, f"size={limits['files']},mode=1777,nr_inodes=1000")
+    mount(
+        "tmpfs",
+        "/tmp/tmp",
+        "tmpfs",
+        MS_NOSUID | MS_NODEV,
+        f"size={limits['files']},mode=1777,nr_inodes=1000",
+    )
     for path, source in sources:
         target = "/tmp" + path
         os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -152,7 +221,10 @@ def new_root(limits: dict[str, Any]) -> None:
         os.close(source)
     with suppress(OSError):  # some containers forbid it; then there is none
         mount("proc", "/tmp/proc", "proc", MS_NOSUID | MS_NODEV)
-    for place, how, set_and_cleared in ((b"/tmp", AT_RECURSIVE, (RDONLY | NOSUID, 0)), (b"/tmp/tmp", 0, (0, RDONLY))):
+    for place, how, set_and_cleared in (
+        (b"/tmp", AT_RECURSIVE, (RDONLY | NOSUID, 0)),
+        (b"/tmp/tmp", 0, (0, RDONLY)),
+    ):
         attributes = (ctypes.c_uint64 * 4)(*set_and_cleared)
         checked(libc.syscall(MOUNT_SETATTR, -1, place, how, attributes, 32), "mount_setattr")
     os.chdir("/tmp")
@@ -183,9 +255,9 @@ def landlock(limits: dict[str, Any]) -> None:
     handled = (ctypes.c_uint64 * 3)(every, 0b11, 0b11)
     size = 8 if version < 4 else 16 if version < 6 else 24
     rules = checked(libc.syscall(CREATE_RULESET, handled, size, 0), "landlock_create_ruleset")
-    for path, rights in [(path, READ_WRITE if path == os.devnull else READ) for path in limits["readable"]] + [
-        (limits["folder"], every)
-    ]:
+    for path, rights in [
+        (path, READ_WRITE if path == os.devnull else READ) for path in limits["readable"]
+    ] + [(limits["folder"], every)]:
         place = os.open(path, os.O_PATH)
         rights &= every if os.path.isdir(path) else every & FILE_RIGHTS
         rule = struct.pack("=Qi", rights, place)
@@ -214,7 +286,12 @@ def seccomp(weak: bool) -> None:
     load, equal, any_bit, at_least, result = 0x20, 0x15, 0x45, 0x35, 0x06
     allow, refuse = (result, 0, 0, 0x7FFF0000), (result, 0, 0, 0x50000 | NOT_PERMITTED)
     number = (load, 0, 0, 0)
-    program = [(load, 0, 0, 4), (equal, 1, 0, ARCHITECTURE[machine]), (result, 0, 0, 0x80000000), number]
+    program = [
+        (load, 0, 0, 4),
+        (equal, 1, 0, ARCHITECTURE[machine]),
+        (result, 0, 0, 0x80000000),
+        number,
+    ]
     program += [(at_least, 0, 1, 0x40000000), refuse]
     program += [(equal, 0, 1, CLONE3), (result, 0, 0, 0x50000 | NO_SUCH_CALL)]
     for call in DENIED[machine] + DENIED_EVERYWHERE + (DENIED_WEAK[machine] if weak else ()):
@@ -223,7 +300,9 @@ def seccomp(weak: bool) -> None:
     parts = [(clone, 0, (any_bit, 0, 1, NAMESPACES)), (prlimit, 0, (equal, 1, 0, 0))]
     if weak:
         parts += [(call, 0, (equal, 1, 0, os.getpid())) for call in (kill, tgkill)]
-        parts += [(IN_PART[machine][which], 1, (equal, 0, 1, command)) for which, command in SET_OWNER]
+        parts += [
+            (IN_PART[machine][which], 1, (equal, 0, 1, command)) for which, command in SET_OWNER
+        ]
     for call, argument, condition in parts:
         program += [(equal, 0, 4, call), (load, 0, 0, 16 + 8 * argument), condition, refuse, number]
     code = b"".join(struct.pack("=HBBI", *step) for step in [*program, allow])

@@ -12,7 +12,21 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-BUILTINS = ("len", "iter", "next", "bool", "str", "repr", "float", "int", "complex", "hash", "dir", "abs", "round")
+BUILTINS = (
+    "len",
+    "iter",
+    "next",
+    "bool",
+    "str",
+    "repr",
+    "float",
+    "int",
+    "complex",
+    "hash",
+    "dir",
+    "abs",
+    "round",
+)
 OPERATORS = ("index", "neg", "pos", "invert", "getitem", "setitem", "delitem")
 ALONE: dict[str, Callable[..., Any]] = {
     **{name: getattr(builtins, name) for name in (*BUILTINS, "format", "reversed")},
@@ -23,7 +37,19 @@ ALONE: dict[str, Callable[..., Any]] = {
     "instancecheck": lambda kind, value: isinstance(value, kind),
     "subclasscheck": lambda kind, value: issubclass(value, kind),
 }
-ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lshift", "rshift", "xor")
+ARITHMETIC = (
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "matmul",
+    "lshift",
+    "rshift",
+    "xor",
+)
 PAIRS: dict[str, Callable[..., Any]] = {
     **{name: getattr(operator, name) for name in (*ARITHMETIC, "eq", "ne", "lt", "le", "gt", "ge")},
     "and": operator.and_,

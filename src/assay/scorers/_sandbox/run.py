@@ -21,7 +21,17 @@ from assay.errors import UserError
 Level = Literal["bubblewrap", "namespaces", "weak"]
 _HERE = Path(__file__).parent
 _START = "import sys; sys.path.insert(0, sys.argv[2]); from _sandbox.child import main; main()"
-_SYSTEM = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store", "/etc/ld.so.cache", "/etc/localtime"]
+_SYSTEM = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/nix/store",
+    "/etc/ld.so.cache",
+    "/etc/localtime",
+]
 _DEVICES = ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"]
 _TO_START = 30.0
 _LARGEST_REPORT = 1 << 20
@@ -49,7 +59,10 @@ class NotStartedError(Exception):
 def level_here(weak: bool) -> Level:
     """The strongest level that works on this machine: each is tried. `weak` is taken only if that is allowed."""
     if sys.platform != "linux":
-        raise UserError("code of answers can be run on Linux only", fix="run in a Linux container or virtual machine")
+        raise UserError(
+            "code of answers can be run on Linux only",
+            fix="run in a Linux container or virtual machine",
+        )
     compile_dir(_HERE, quiet=2)  # inside, nothing can be written
     reasons: list[str] = []
     levels: list[Level] = ["bubblewrap", "namespaces", "weak"]
@@ -75,7 +88,9 @@ def try_out(level: Level) -> None:
         raise NotStartedError("a first test failed")
 
 
-def run_tests(code: str, tests: list[str], entry_point: str | None, limits: Limits, level: Level) -> Verdict:
+def run_tests(
+    code: str, tests: list[str], entry_point: str | None, limits: Limits, level: Level
+) -> Verdict:
     """Run the code in one process and its tests in another (see `child.py`)."""
     with ExitStack() as stack:
         ours, theirs, for_tests, for_answer = (*socket.socketpair(), *socket.socketpair())
@@ -84,19 +99,31 @@ def run_tests(code: str, tests: list[str], entry_point: str | None, limits: Limi
         errors = stack.enter_context(open(os.memfd_create("errors"), "r+b", 0))
         if level == "weak":
             hide_ourselves()
-        answer = stack.enter_context(started("answer", level, limits, for_answer, subprocess.DEVNULL, errors))
+        answer = stack.enter_context(
+            started("answer", level, limits, for_answer, subprocess.DEVNULL, errors)
+        )
         stack.enter_context(started("tests", level, limits, for_tests, theirs, errors))
         for end in (theirs, for_tests, for_answer):
             end.close()
-        lines = list(said(ours, {"code": code, "tests": tests, "entry_point": entry_point}, limits.seconds))
+        lines = list(
+            said(ours, {"code": code, "tests": tests, "entry_point": entry_point}, limits.seconds)
+        )
         if not any("ready" in line for line in lines):
             errors.seek(0)
             reason = errors.read(4000).decode(errors="replace").strip().rpartition("\n")[2]
             raise NotStartedError(reason or "no reason")
-        problems = [str(line["problem"])[:300] for line in lines if "problem" in line and not line.get("lost")]
+        problems = [
+            str(line["problem"])[:300]
+            for line in lines
+            if "problem" in line and not line.get("lost")
+        ]
         if not any(line.get("done") for line in lines):
             lost, late = (any(line.get(word) for line in lines) for word in ("lost", "late"))
-            late_or_ended = f"the code took longer than {limits.seconds:g} s" if late else "a test ended its process"
+            late_or_ended = (
+                f"the code took longer than {limits.seconds:g} s"
+                if late
+                else "a test ended its process"
+            )
             problems.append(ending(answer) if lost else late_or_ended)
     return Verdict(len({line["passed"] for line in lines if "passed" in line}), problems[:20])
 
@@ -148,7 +175,9 @@ def started(
         uid = os.getuid() or 1_000_000_000 + secrets.randbelow(1_000_000_000)
         folder = "/tmp"
         if level == "weak":
-            folder = stack.enter_context(TemporaryDirectory(prefix="assay-code-", ignore_cleanup_errors=True))
+            folder = stack.enter_context(
+                TemporaryDirectory(prefix="assay-code-", ignore_cleanup_errors=True)
+            )
             os.chown(folder, uid, -1)
         settings: dict[str, Any] = {
             **limits._asdict(),
@@ -161,7 +190,14 @@ def started(
             "packages": packages(),
             "hidden": not os.getuid() and hidden(),
         }
-        python = [os.path.realpath(sys.executable), "-IS", "-c", _START, json.dumps(settings), str(_HERE.parent)]
+        python = [
+            os.path.realpath(sys.executable),
+            "-IS",
+            "-c",
+            _START,
+            json.dumps(settings),
+            str(_HERE.parent),
+        ]
         try:
             process = subprocess.Popen(
                 [*(bubblewrap(limits) if level == "bubblewrap" else []), *python],
@@ -199,7 +235,13 @@ def bubblewrap(limits: Limits) -> list[str]:
     if os.getuid():
         words += ["--unshare-all"]
     else:
-        words += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
+        words += [
+            "--unshare-ipc",
+            "--unshare-pid",
+            "--unshare-net",
+            "--unshare-uts",
+            "--unshare-cgroup-try",
+        ]
         words += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     words += ["--perms", "1777", "--size", str(limits.files), "--tmpfs", "/tmp"]
     above = {str(folder) for path in readable() for folder in Path(path).parents} - {"/", "/tmp"}
@@ -221,18 +263,25 @@ def readable() -> list[str]:
     return [
         path
         for number, path in enumerate(paths)
-        if os.path.lexists(path) and not any(path == f or path.startswith(f"{f}/") for f in paths[:number])
+        if os.path.lexists(path)
+        and not any(path == f or path.startswith(f"{f}/") for f in paths[:number])
     ]
 
 
 def packages() -> list[str]:
-    return [os.path.realpath(path) for path in sys.path if path.endswith("-packages") and os.path.isdir(path)]
+    return [
+        os.path.realpath(path)
+        for path in sys.path
+        if path.endswith("-packages") and os.path.isdir(path)
+    ]
 
 
 def hidden() -> bool:
     """Whether other users cannot enter the folder that Python is in."""
     places = [Path(sys.base_prefix), *map(Path, packages()), _HERE]
-    return any(not folder.stat().st_mode & 1 for place in places for folder in (place, *place.parents))
+    return any(
+        not folder.stat().st_mode & 1 for place in places for folder in (place, *place.parents)
+    )
 
 
 @cache

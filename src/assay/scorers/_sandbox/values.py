@@ -11,7 +11,11 @@ from .remote import Remote, finished
 
 Line = list[Any]
 PLAIN = {type(None), bool, int, float, str}
-BASES: dict[Any, Callable[[Any], Any]] = {int: int.__int__, float: float.__float__, str: str.__str__}
+BASES: dict[Any, Callable[[Any], Any]] = {
+    int: int.__int__,
+    float: float.__float__,
+    str: str.__str__,
+}
 GROUPS: dict[str, Any] = {
     "list": list,
     "tuple": tuple,
@@ -93,7 +97,10 @@ class Values:
         items = list(dict.items(value) if kind is dict else kind.__iter__(value))
         if kind is dict:
             return [tag, [[self.apart(key, seen), self.apart(item, seen)] for key, item in items]]
-        return [tag, items if set(map(type, items)) <= PLAIN else [self.apart(item, seen) for item in items]]
+        return [
+            tag,
+            items if set(map(type, items)) <= PLAIN else [self.apart(item, seen) for item in items],
+        ]
 
     def object(self, value: Any, seen: Numbered) -> Any:
         if isinstance(value, types.ModuleType):
@@ -150,12 +157,20 @@ class Values:
         return made
 
     def all_whole(self, content: list[Any], seen: Numbered) -> list[Any]:
-        return content if set(map(type, content)) <= PLAIN else [self.whole(item, seen) for item in content]
+        return (
+            content
+            if set(map(type, content)) <= PLAIN
+            else [self.whole(item, seen) for item in content]
+        )
 
     def fill(self, group: Any, content: Any, seen: Numbered) -> None:
         """Give a list, dict, set or byte array this content."""
         pairs = isinstance(group, dict)
-        items: list[Any] = [self.all_whole(pair, seen) for pair in content] if pairs else self.all_whole(content, seen)
+        items: list[Any] = (
+            [self.all_whole(pair, seen) for pair in content]
+            if pairs
+            else self.all_whole(content, seen)
+        )
         if isinstance(group, (list, bytearray)):
             group[:] = items
         else:
@@ -165,7 +180,10 @@ class Values:
     def parts(self, error: BaseException) -> Line:
         """An exception: its class, its arguments and its attributes."""
         try:
-            more = [self.apart(list(error.args), Numbered()), self.apart(dict(vars(error)), Numbered())]
+            more = [
+                self.apart(list(error.args), Numbered()),
+                self.apart(dict(vars(error)), Numbered()),
+            ]
             dumps(more)
         except (RecursionError, MemoryError, ValueError, TypeError):
             more = [["list", []], ["dict", []]]

@@ -13,7 +13,11 @@ from typing import IO, Any, NoReturn
 from .values import Line, Values, dumps, unlimited
 
 LONGEST = 64 << 20
-LOOPS = (StopIteration, StopAsyncIteration, GeneratorExit)  # would end a loop of the tests instead of failing it
+LOOPS = (
+    StopIteration,
+    StopAsyncIteration,
+    GeneratorExit,
+)  # would end a loop of the tests instead of failing it
 
 
 class LostError(Exception):
@@ -40,7 +44,9 @@ class Wire:
         if self.lost:
             self.lose("it has ended")
         sent = self.values.numbered()
-        self.send(["do", operation, self.values.apart(arguments, sent), self.values.apart(named, sent)])
+        self.send(
+            ["do", operation, self.values.apart(arguments, sent), self.values.apart(named, sent)]
+        )
         line = self.receive()
         while line[0] == "do":
             self.reply(line)
@@ -86,11 +92,22 @@ class Wire:
             raised = error
         try:
             states = [self.values.content(value, seen) for value in seen.values[:received]]
-            changes = [[n, state] for n, state in enumerate(states) if n >= len(before) or dumps(state) != before[n]]
+            changes = [
+                [n, state]
+                for n, state in enumerate(states)
+                if n >= len(before) or dumps(state) != before[n]
+            ]
             content = self.values.parts(raised) if raised else self.values.apart(result, seen)
             self.send(["raise" if raised else "ok", content, changes, self.printed()])
         except (RecursionError, MemoryError, ValueError, TypeError, AttributeError) as error:
-            self.send(["raise", self.values.parts(TypeError(f"the value cannot be sent: {error}")), [], ""])
+            self.send(
+                [
+                    "raise",
+                    self.values.parts(TypeError(f"the value cannot be sent: {error}")),
+                    [],
+                    "",
+                ]
+            )
 
     def send(self, line: Line) -> None:
         text = dumps(line)

@@ -5,7 +5,12 @@ from configparser import ConfigParser, Error
 
 from assay.errors import StoreError
 
-FROM_PROGRAMS = {"sso_start_url", "sso_session", "role_arn", "credential_process"}  # keys of profiles that hold no keys
+FROM_PROGRAMS = {
+    "sso_start_url",
+    "sso_session",
+    "role_arn",
+    "credential_process",
+}  # keys of profiles that hold no keys
 
 
 def aws_profile(named: str | None) -> tuple[str, dict[str, str]]:
@@ -25,5 +30,7 @@ def aws_profile(named: str | None) -> tuple[str, dict[str, str]]:
             raise StoreError("this file cannot be read", where=path, fix=fix) from None
         values |= dict(parser[section]) if parser.has_section(section) else {}
     if not values and named:
-        raise StoreError(f"there is no profile {name!r}", where="AWS_PROFILE", fix="name one of ~/.aws/config")
+        raise StoreError(
+            f"there is no profile {name!r}", where="AWS_PROFILE", fix="name one of ~/.aws/config"
+        )
     return name, values

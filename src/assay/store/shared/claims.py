@@ -60,7 +60,11 @@ def lease_seconds() -> float:
     except ValueError:
         seconds = 0.0
     if not 0.1 <= seconds <= 86_400:
-        raise UserError(f"{text!r} is not a lease", where="ASSAY_LEASE", fix="give seconds from 0.1 to 86400, e.g. 30")
+        raise UserError(
+            f"{text!r} is not a lease",
+            where="ASSAY_LEASE",
+            fix="give seconds from 0.1 to 86400, e.g. 30",
+        )
     return seconds
 
 
@@ -68,7 +72,12 @@ class Workers:
     """The workers of a generation, as one of them, or a reader, watches them."""
 
     def __init__(
-        self, objects: Objects, prefix: str, *, lease: float | None = None, clock: Callable[[], float] = time.monotonic
+        self,
+        objects: Objects,
+        prefix: str,
+        *,
+        lease: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ):
         self.objects = objects
         self.prefix = prefix
@@ -114,7 +123,9 @@ class Claims:
         self.objects = objects
         self.prefix = prefix
         self.workers = workers
-        self._last: dict[int, tuple[int, str]] = {}  # how many claims of a shard were read, and whose the last is
+        self._last: dict[
+            int, tuple[int, str]
+        ] = {}  # how many claims of a shard were read, and whose the last is
 
     def take(self, shard: int, worker: str) -> bool:
         """Claim a shard for a worker, unless a living one has it."""
@@ -123,8 +134,12 @@ class Claims:
             return True
         if holder and self.workers.is_alive(holder):
             return False
-        if not self.objects.create(self._name(shard, number), msgspec.json.encode(Claim(worker=worker))):
-            return self.holder(shard) == worker  # another one was quicker, or our own reply was lost
+        if not self.objects.create(
+            self._name(shard, number), msgspec.json.encode(Claim(worker=worker))
+        ):
+            return (
+                self.holder(shard) == worker
+            )  # another one was quicker, or our own reply was lost
         self._last[shard] = number + 1, worker
         return True
 
@@ -135,7 +150,10 @@ class Claims:
     def candidates(self, shards: Sequence[int]) -> list[int]:
         """The shards that are worth trying to take: those without a listed claim, then the first few others. A thousand
         workers that wait for a thousand shards must not read a million objects."""
-        listed = {entry.name.removeprefix(self.prefix).partition("/")[0] for entry in self.objects.names(self.prefix)}
+        listed = {
+            entry.name.removeprefix(self.prefix).partition("/")[0]
+            for entry in self.objects.names(self.prefix)
+        }
         claimed = [shard for shard in shards if f"{shard:05}" in listed]
         return [shard for shard in shards if f"{shard:05}" not in listed] + claimed[:_LOOKS]
 

@@ -28,16 +28,34 @@ from assay.store.shared.probe import check
 
 T = TypeVar("T")
 PARALLEL = 16
-PATIENCE = 90.0  # seconds for which what may pass is tried again: a store that restarts needs some 15
+PATIENCE = (
+    90.0  # seconds for which what may pass is tried again: a store that restarts needs some 15
+)
 FIRST_PATIENCE = 8.0  # until the store has answered once: a wrong address should not take long
 _MTIME = "mtimens"  # of the file that an object was made from: `seal` compares times. Azure takes letters only
 _ADDRESS = re.compile(r"(s3|gs|az|memory)://([A-Za-z0-9][A-Za-z0-9._-]*)(?:/(.*))?", re.DOTALL)
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>(\w{1,60})</Code>|\"reason\": ?\"(\w{1,60})\"")
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
-_NO_CREDENTIALS = ("169.254.169.254", "metadata.google", "MissingAccount", "MissingCredential", "Failed to get")
-_WRONG_REGION = {"PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"}
-_WRONG_KEY = {"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "AuthenticationFailed"}
+_NO_CREDENTIALS = (
+    "169.254.169.254",
+    "metadata.google",
+    "MissingAccount",
+    "MissingCredential",
+    "Failed to get",
+)
+_WRONG_REGION = {
+    "PermanentRedirect",
+    "AuthorizationHeaderMalformed",
+    "IllegalLocationConstraintException",
+}
+_WRONG_KEY = {
+    "InvalidAccessKeyId",
+    "SignatureDoesNotMatch",
+    "ExpiredToken",
+    "InvalidToken",
+    "AuthenticationFailed",
+}
 _CONFLICT = ("ConditionalRequestConflict", "OperationAborted")
 _PASSING = {408, 409, 425, 429, 500, 502, 503, 504}
 
@@ -46,10 +64,15 @@ def open_cloud(address: str, *, probe: bool = False) -> "CloudObjects":
     """The objects below an address; `probe` finds out whether the store keeps its promises."""
     parts = _ADDRESS.fullmatch(address)
     prefix = (parts[3] or "").rstrip("/") if parts else ""
-    if parts is None or any(part in ("", ".", "..") for part in prefix.split("/") if prefix) or "\0" in prefix:
+    if (
+        parts is None
+        or any(part in ("", ".", "..") for part in prefix.split("/") if prefix)
+        or "\0" in prefix
+    ):
         written = re.sub(r"//[^/]*@", "//…@", address)  # a key that stands there must not be shown
         raise UserError(
-            f"{written!r} is not an address", fix="s3://bucket/folder, gs://bucket/folder, az://…, file://…"
+            f"{written!r} is not an address",
+            fix="s3://bucket/folder, gs://bucket/folder, az://…, file://…",
         )
     scheme, bucket = parts[1], parts[2]
     try:
@@ -113,13 +136,19 @@ class CloudObjects(Objects):
 
     def names(self, prefix: str) -> Iterator[Entry]:
         def listed(key: str) -> list[Any]:
-            return [meta for chunk in obstore.list(self._store, key or None, chunk_size=1000) for meta in chunk]
+            return [
+                meta
+                for chunk in obstore.list(self._store, key or None, chunk_size=1000)
+                for meta in chunk
+            ]
 
         entries = map(self._entry, self._try(prefix, listed))
         return iter(sorted(entries, key=lambda entry: entry.name))
 
     def level(self, prefix: str) -> tuple[list[Entry], list[str]]:
-        listed = self._try(prefix, lambda key: obstore.list_with_delimiter(self._store, key or None))
+        listed = self._try(
+            prefix, lambda key: obstore.list_with_delimiter(self._store, key or None)
+        )
         folders = [f"{folder[len(self._start) :]}/" for folder in listed["common_prefixes"]]
         return [self._entry(meta) for meta in listed["objects"]], sorted(folders)
 
@@ -154,18 +183,28 @@ class CloudObjects(Objects):
         if self.single_writer:
             return super().swap(name, path, before)
         e_tag, _, version = (before or "").partition(" ")
-        mode: Any = {"e_tag": f'"{e_tag}"', **({"version": version} if version else {})} if before else "create"
+        mode: Any = (
+            {"e_tag": f'"{e_tag}"', **({"version": version} if version else {})}
+            if before
+            else "create"
+        )
         attributes = {_MTIME: str(path.stat().st_mtime_ns)}
 
         def put(key: str) -> str:
-            written = obstore.put(self._store, key, path, mode=mode, attributes=attributes, use_multipart=False)
+            written = obstore.put(
+                self._store, key, path, mode=mode, attributes=attributes, use_multipart=False
+            )
             return self._stamp(written)
 
         try:
             return self._try(name, put)
         except (exceptions.AlreadyExistsError, exceptions.PreconditionError, FileNotFoundError):
             entry = self.entry(name)  # ours, if only the reply was lost
-            same = entry is not None and entry.size == path.stat().st_size and self.read(name) == reading.content(path)
+            same = (
+                entry is not None
+                and entry.size == path.stat().st_size
+                and self.read(name) == reading.content(path)
+            )
             return entry.stamp if entry is not None and same else None
 
     def _entry(self, meta: Any) -> Entry:
@@ -195,14 +234,18 @@ class CloudObjects(Objects):
             except ValueError as error:
                 raise self._unusable(name) from error
             except (exceptions.BaseError, OSError, _CutError) as error:
-                if isinstance(error, OSError) and error.errno is not None:  # the disk's complaint, not the store's
+                if (
+                    isinstance(error, OSError) and error.errno is not None
+                ):  # the disk's complaint, not the store's
                     raise
                 if _is_answer(error):
                     self._reached = True
                     raise
                 patience = PATIENCE if self._reached else FIRST_PATIENCE
                 if not _may_pass(error) or time.monotonic() - started + pause > patience:
-                    raise _complaint(error, f"{self.address}/{name}".rstrip("/"), self.bucket) from None
+                    raise _complaint(
+                        error, f"{self.address}/{name}".rstrip("/"), self.bucket
+                    ) from None
                 time.sleep(pause * random.uniform(0.5, 1))
                 pause = min(2 * pause, 5.0)
             else:
@@ -210,7 +253,11 @@ class CloudObjects(Objects):
                 return answer
 
     def _unusable(self, name: str) -> StoreError:
-        return StoreError("this name cannot be an object's", where=f"{self.address}/{name}", fix="choose another name")
+        return StoreError(
+            "this name cannot be an object's",
+            where=f"{self.address}/{name}",
+            fix="choose another name",
+        )
 
 
 class _CutError(Exception):
@@ -245,7 +292,9 @@ def _may_pass(error: Exception) -> bool:
     status, code = _facts(error)
     if isinstance(error, (FileNotFoundError, PermissionError)) or _says(error, _NO_CREDENTIALS):
         return False
-    return status in _PASSING or (status == 0 and not code) or code in ("SlowDown", "RequestTimeout")
+    return (
+        status in _PASSING or (status == 0 and not code) or code in ("SlowDown", "RequestTimeout")
+    )
 
 
 def _complaint(error: Exception, where: str, bucket: str) -> StoreError:
@@ -254,19 +303,34 @@ def _complaint(error: Exception, where: str, bucket: str) -> StoreError:
     said = " ".join(filter(None, [str(status or ""), code]))
     fix = "docs/storage.md has the variables that each store needs"
     if _says(error, _NO_BUCKET):
-        what, fix = f"there is no bucket {bucket!r}", "make it, or correct its name; AWS_ENDPOINT_URL names the server"
+        what, fix = (
+            f"there is no bucket {bucket!r}",
+            "make it, or correct its name; AWS_ENDPOINT_URL names the server",
+        )
     elif (status == 0 and _says(error, _NO_CREDENTIALS)) or _says(error, _NO_CREDENTIALS[:2]):
         what, fix = "there are no credentials for this store", KEYS
     elif code in _WRONG_KEY or status == 401:
         what = f"the store does not accept these credentials ({said})"
     elif code in _WRONG_REGION:
-        what, fix = f"the bucket is in another region ({said})", "set AWS_REGION to that of the bucket"
+        what, fix = (
+            f"the bucket is in another region ({said})",
+            "set AWS_REGION to that of the bucket",
+        )
     elif status == 403 or isinstance(error, PermissionError):
-        what, fix = f"these credentials may not do this here ({said})", "allow reading, writing, listing and deleting"
+        what, fix = (
+            f"these credentials may not do this here ({said})",
+            "allow reading, writing, listing and deleting",
+        )
     elif status in _PASSING:
-        what, fix = f"the store is overloaded or out of order ({said})", "run again later: what was committed is kept"
+        what, fix = (
+            f"the store is overloaded or out of order ({said})",
+            "run again later: what was committed is kept",
+        )
     elif status:
         what = f"the store refused ({said})"
     else:
-        what, fix = "the store cannot be reached", "check the network, AWS_ENDPOINT_URL and AWS_REGION"
+        what, fix = (
+            "the store cannot be reached",
+            "check the network, AWS_ENDPOINT_URL and AWS_REGION",
+        )
     return StoreError(what, where=where, fix=fix)

@@ -10,7 +10,13 @@ from assay.store.shared.objects import Entry, Objects
 from assay.store.stores import MANIFEST
 from assay.store.written import LEDGER
 
-SMALL = (MANIFEST, "metrics.json", "metrics.jsonl", "config.yaml", "status.json")  # what a list of experiments reads
+SMALL = (
+    MANIFEST,
+    "metrics.json",
+    "metrics.jsonl",
+    "config.yaml",
+    "status.json",
+)  # what a list of experiments reads
 MOST_FOREIGN = 10_000  # objects below a folder that is not an experiment's
 _WHOLE = ("generations/", "superseded/", "rejected/", f"{INSIDE}/")
 _NO_EXPERIMENTS = (
@@ -64,9 +70,13 @@ def experiments_below(objects: Objects) -> tuple[dict[str, list[Entry]], dict[st
     with ThreadPoolExecutor(_PARALLEL) as pool:
         while prefixes:
             inner: list[str] = []
-            for prefix, (entries, folders) in zip(prefixes, pool.map(objects.level, prefixes), strict=True):
+            for prefix, (entries, folders) in zip(
+                prefixes, pool.map(objects.level, prefixes), strict=True
+            ):
                 if any(entry.name == prefix + MANIFEST for entry in entries):
-                    plan[prefix] = [entry for entry in entries if entry.name[len(prefix) :] in SMALL]
+                    plan[prefix] = [
+                        entry for entry in entries if entry.name[len(prefix) :] in SMALL
+                    ]
                 elif not prefix and (entries or folders):
                     plan[prefix] = []
                 inner += filter(_may_hold_experiments, folders)
@@ -89,7 +99,9 @@ def is_visible(name: str) -> bool:
 
 def is_experiment(folders: Mapping[str, Iterable[Entry] | None]) -> bool:
     """Whether these folders with their objects are an experiment's."""
-    return "generations/" in folders or any(entry.name == MANIFEST for entry in folders.get("") or ())
+    return "generations/" in folders or any(
+        entry.name == MANIFEST for entry in folders.get("") or ()
+    )
 
 
 def is_part(folder: str) -> bool:
@@ -99,7 +111,11 @@ def is_part(folder: str) -> bool:
 
 def _may_hold_experiments(folder: str) -> bool:
     name = _last(folder)
-    return name not in _NO_EXPERIMENTS and not name.endswith(".d") and (name[0] != "." or name == INSIDE)
+    return (
+        name not in _NO_EXPERIMENTS
+        and not name.endswith(".d")
+        and (name[0] != "." or name == INSIDE)
+    )
 
 
 def _last(folder: str) -> str:

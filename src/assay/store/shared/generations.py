@@ -23,7 +23,11 @@ from assay.store.shared.objects import FolderObjects, Objects
 from assay.store.shared.segments import Segments, key_of
 
 KEYED = ("responses", "evaluation_results")  # a row of these stands for work that is done once
-STEMS = ("calls", "traces", *KEYED)  # in the order of commits: what a row was made from comes before it
+STEMS = (
+    "calls",
+    "traces",
+    *KEYED,
+)  # in the order of commits: what a row was made from comes before it
 BASE = (ROWS_FILE["dataset"], *(f"{stem}.jsonl" for stem in STEMS))
 
 
@@ -77,12 +81,16 @@ class Generation(msgspec.Struct, kw_only=True):
 
 def last_generation(objects: Objects) -> Generation | None:
     last: Generation | None = None
-    while (content := objects.read(generation_name(0 if last is None else last.number + 1))) is not None:
+    while (
+        content := objects.read(generation_name(0 if last is None else last.number + 1))
+    ) is not None:
         try:
             last = msgspec.json.decode(content, type=Generation)
         except ValueError as error:
             where = f"{objects.address}/{generation_name(0 if last is None else last.number + 1)}"
-            raise StoreError(f"the generation cannot be read: {error}", where=where, fix="restore it") from None
+            raise StoreError(
+                f"the generation cannot be read: {error}", where=where, fix="restore it"
+            ) from None
     return last
 
 
@@ -106,7 +114,9 @@ def is_open(objects: Objects, generation: Generation) -> bool:
     if objects.read(generation.closing) is not None:
         return False
     entries = {name: objects.entry(name) for name in BASE}
-    return generation.base == {name: entry.size for name, entry in entries.items() if entry is not None}
+    return generation.base == {
+        name: entry.size for name, entry in entries.items() if entry is not None
+    }
 
 
 def living(objects: Objects, generation: Generation) -> list[str]:
@@ -145,11 +155,15 @@ def compact(folder: Path, generation: Generation) -> None:
         log = FileLog(folder / f"{stem}.jsonl")
         segments = log.path.with_suffix(".d") / str(generation.number)
         if segments.is_dir():
-            if log.path.exists() or next(log.scan(), None):  # many runs have no calls and no traces of their own
+            if log.path.exists() or next(
+                log.scan(), None
+            ):  # many runs have no calls and no traces of their own
                 log.replace(_lines(log))
             log.close()
             shutil.rmtree(segments)
-    _make_folders(folder, generation.number + 1)  # readers take the largest number: late commits are not read
+    _make_folders(
+        folder, generation.number + 1
+    )  # readers take the largest number: late commits are not read
 
 
 def _lines(log: FileLog) -> Iterator[bytes]:

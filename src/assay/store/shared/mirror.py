@@ -36,7 +36,9 @@ _SERVERS = (  # the variables that tell which server has a bucket
 _updated: dict[tuple[Path, bool], float] = {}
 
 
-def local(place: str | Path, *, rows: bool = True, segments: bool = True, own: bool = False) -> Path:
+def local(
+    place: str | Path, *, rows: bool = True, segments: bool = True, own: bool = False
+) -> Path:
     """The path of a file or folder: itself, or a copy that is up to date if it is in a bucket. `rows` are left out
     where only a list of the experiments below is wanted, `segments` by workers, which read those of their shards;
     `own` is for who holds the lock of the folder."""
@@ -122,7 +124,10 @@ def files(pattern: str) -> list[Path]:
     name = pattern[len(start) + 1 :]
     objects = open_objects(start)
     if any(mark in name for mark in "*?["):
-        parts = [".*" if part == "**" else translate(part)[4:-3].replace(".*", "[^/]*") for part in name.split("/")]
+        parts = [
+            ".*" if part == "**" else translate(part)[4:-3].replace(".*", "[^/]*")
+            for part in name.split("/")
+        ]
         fits = re.compile("/".join(parts).replace(".*/", "(?:.*/)?"), re.DOTALL)
         names = [entry.name for entry in objects.names("") if fits.fullmatch(entry.name)]
     else:
@@ -144,7 +149,9 @@ def writing(output: str | Path, *, force: bool = True) -> Generator[Path]:
     objects = open_objects(outer)
     with TemporaryDirectory(prefix="assay-") as folder:
         yield Path(folder) / name
-        for path in sorted(path for path in Path(folder).rglob("*") if path.is_file() and path.name[0] != "."):
+        for path in sorted(
+            path for path in Path(folder).rglob("*") if path.is_file() and path.name[0] != "."
+        ):
             part = path.relative_to(folder).as_posix()
             before = objects.entry(part)
             if before is not None and not force:
@@ -152,7 +159,9 @@ def writing(output: str | Path, *, force: bool = True) -> Generator[Path]:
                 raise UserError("there is such an object already", where=f"{outer}/{part}", fix=fix)
             if objects.swap(part, path, before.stamp if before else None) is None:
                 fix = "run the command again"
-                raise StoreError("another process has written it meanwhile", where=f"{outer}/{part}", fix=fix)
+                raise StoreError(
+                    "another process has written it meanwhile", where=f"{outer}/{part}", fix=fix
+                )
 
 
 def _replica(address: str) -> Replica:

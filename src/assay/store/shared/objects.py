@@ -15,7 +15,14 @@ import msgspec
 from assay import reading
 from assay.errors import StoreError
 from assay.reading import is_remote
-from assay.store.files import make_folder, new_file, store_error, sync_folder, temporary_of, write_file
+from assay.store.files import (
+    make_folder,
+    new_file,
+    store_error,
+    sync_folder,
+    temporary_of,
+    write_file,
+)
 
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
@@ -65,14 +72,19 @@ class Objects(ABC):
     def entry(self, name: str) -> Entry | None:
         """What a listing would say of one object."""
         folder = name.rpartition("/")[0]
-        return next((entry for entry in self.names(f"{folder}/" if folder else "") if entry.name == name), None)
+        return next(
+            (entry for entry in self.names(f"{folder}/" if folder else "") if entry.name == name),
+            None,
+        )
 
     def level(self, prefix: str) -> tuple[list[Entry], list[str]]:
         """The objects directly below a prefix, and the prefixes directly below it."""
         entries = list(self.names(prefix))
         inner = [entry.name[len(prefix) :].partition("/") for entry in entries]
         direct = [entry for entry, (_, slash, _) in zip(entries, inner, strict=True) if not slash]
-        return direct, list(dict.fromkeys(f"{prefix}{first}/" for first, slash, _ in inner if slash))
+        return direct, list(
+            dict.fromkeys(f"{prefix}{first}/" for first, slash, _ in inner if slash)
+        )
 
     def fetch(self, name: str, path: Path) -> Entry | None:
         """Make a file of an object, with its time; None if there is no such object."""
@@ -103,7 +115,9 @@ class FolderObjects(Objects):
 
     def create(self, name: str, content: bytes) -> bool:
         path = self.folder / name
-        temporary = temporary_of(path.with_name(f"{uuid4().hex}.{path.name}"))  # threads, and hosts of equal names
+        temporary = temporary_of(
+            path.with_name(f"{uuid4().hex}.{path.name}")
+        )  # threads, and hosts of equal names
         try:
             make_folder(path.parent)
             try:
@@ -120,7 +134,10 @@ class FolderObjects(Objects):
                 temporary.unlink(missing_ok=True)
         except OSError as error:
             if error.filename2 is not None and error.errno in _NO_LINKS:
-                what, fix = "this file system has no hard links, which several writers need", "use another, or a bucket"
+                what, fix = (
+                    "this file system has no hard links, which several writers need",
+                    "use another, or a bucket",
+                )
                 raise StoreError(what, where=str(path), fix=fix) from None
             raise store_error(error, path) from error
 
@@ -148,7 +165,9 @@ class FolderObjects(Objects):
 
     def entry(self, name: str) -> Entry | None:
         try:
-            with reading.opened(self.folder / name) as file:  # over NFS only opening shows what another machine wrote
+            with reading.opened(
+                self.folder / name
+            ) as file:  # over NFS only opening shows what another machine wrote
                 stat = os.fstat(file.fileno())
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return None

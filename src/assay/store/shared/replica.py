@@ -81,7 +81,9 @@ class Replica:
                     return
                 self._drop_generations(plan)
                 parts_only = is_experiment(plan)
-                gone: dict[str, list[Entry]] = {folder: [] for folder in self._copied_folders(parts_only=parts_only)}
+                gone: dict[str, list[Entry]] = {
+                    folder: [] for folder in self._copied_folders(parts_only=parts_only)
+                }
                 self._sync(gone | plan, None, own)
                 self._fetch_sealed()
 
@@ -99,9 +101,13 @@ class Replica:
                 record = self._load(prefix)
                 for name in changes[prefix]:
                     copied = record.get(name)
-                    if name != LABELS and there.get(prefix + name) != (copied.stamp if copied else None):
+                    if name != LABELS and there.get(prefix + name) != (
+                        copied.stamp if copied else None
+                    ):
                         raise self._conflict(prefix + name)
-            for prefix in sorted(changes, reverse=True):  # rows before the manifest, which seals them
+            for prefix in sorted(
+                changes, reverse=True
+            ):  # rows before the manifest, which seals them
                 self._push_folder(prefix, changes[prefix])
             for prefix in changes:
                 self._push_removals(prefix)
@@ -124,9 +130,13 @@ class Replica:
 
     def _copied_folders(self, *, parts_only: bool = True) -> list[str]:
         """Those of which something was copied; an experiment inside another is not a part of it."""
-        folders = (path.parent.relative_to(self.folder).as_posix() for path in self.folder.rglob(RECORD))
+        folders = (
+            path.parent.relative_to(self.folder).as_posix() for path in self.folder.rglob(RECORD)
+        )
         inner = [folder for folder in folders if folder != "."]
-        return [f"{folder}/" for folder in inner if not parts_only or is_part(folder.partition("/")[0])]
+        return [
+            f"{folder}/" for folder in inner if not parts_only or is_part(folder.partition("/")[0])
+        ]
 
     def _forget(self, prefix: str) -> None:
         """Remove a copy, unless it has what was never pushed."""
@@ -141,33 +151,62 @@ class Replica:
         except StoreError:  # readers say so
             return
         sealed = (part.name for manifest in manifests for part in manifest.segments)
-        missing = [name for name in sealed if "/" in name and _is_safe(name) and not (self.folder / name).exists()]
+        missing = [
+            name
+            for name in sealed
+            if "/" in name and _is_safe(name) and not (self.folder / name).exists()
+        ]
         if missing:
             self._sync(by_folder(Entry(name, 0, "") for name in missing), ())
 
     # -- from the bucket
 
-    def _sync(self, plan: Mapping[str, list[Entry]], listed_names: Container[str] | None, own: bool = False) -> None:
+    def _sync(
+        self,
+        plan: Mapping[str, list[Entry]],
+        listed_names: Container[str] | None,
+        own: bool = False,
+    ) -> None:
         """Fetch what is new in each folder and remove what is gone, which only these names can be; None: any."""
-        plan = {name: plan[name] for name in plan if (own and not name) or not _is_written(self.folder / name)}
+        plan = {
+            name: plan[name]
+            for name in plan
+            if (own and not name) or not _is_written(self.folder / name)
+        }
         for prefix in plan:
             make_folder(self.folder / prefix)
         records = {prefix: self._load(prefix) for prefix in plan}
         before = {prefix: dict(record) for prefix, record in records.items()}
         stale: list[tuple[str, str]] = []
         for prefix, record in records.items():
-            stamps = {entry.name[len(prefix) :]: entry.stamp for entry in plan[prefix] if _is_safe(entry.name)}
+            stamps = {
+                entry.name[len(prefix) :]: entry.stamp
+                for entry in plan[prefix]
+                if _is_safe(entry.name)
+            }
             for name, stamp in stamps.items():
-                if name not in record or record[name].stamp != stamp or not (self.folder / prefix / name).exists():
+                if (
+                    name not in record
+                    or record[name].stamp != stamp
+                    or not (self.folder / prefix / name).exists()
+                ):
                     stale.append((prefix, name))
             for name in [name for name in record if name not in stamps]:
-                path, may_go = self.folder / prefix / name, listed_names is None or name in listed_names
+                path, may_go = (
+                    self.folder / prefix / name,
+                    listed_names is None or name in listed_names,
+                )
                 if may_go and record.pop(name).is_as_copied(path):
                     path.unlink(missing_ok=True)
         with ThreadPoolExecutor(_PARALLEL) as pool:
-            for first in (True, False):  # manifests first: rows may be newer than their seal, but not older
+            for first in (
+                True,
+                False,
+            ):  # manifests first: rows may be newer than their seal, but not older
                 some = [place for place in stale if (place[1] == MANIFEST) == first]
-                fetched = pool.map(lambda place: self._take(place[0], place[1], records[place[0]]), some)
+                fetched = pool.map(
+                    lambda place: self._take(place[0], place[1], records[place[0]]), some
+                )
                 for (prefix, name), copied in zip(some, fetched, strict=True):
                     if copied is not None:
                         records[prefix][name] = copied
@@ -205,10 +244,16 @@ class Replica:
         """The files that are not, or no longer, what was copied."""
         folder, record = self.folder / prefix, self._load(prefix)
         try:
-            files = [entry.name for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False)]
+            files = [
+                entry.name for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False)
+            ]
         except FileNotFoundError:
             return []
-        changed = [name for name in files if name not in record or not record[name].is_as_copied(folder / name)]
+        changed = [
+            name
+            for name in files
+            if name not in record or not record[name].is_as_copied(folder / name)
+        ]
         return sorted(filter(is_visible, changed), key=lambda name: (name == MANIFEST, name))
 
     def _push_folder(self, prefix: str, names: list[str]) -> None:
@@ -220,7 +265,9 @@ class Replica:
                 stamp = self._push_labels(prefix + name, copied.stamp if copied else None)
                 stat = (folder / name).stat()
             else:
-                stamp = self.objects.swap(prefix + name, folder / name, copied.stamp if copied else None)
+                stamp = self.objects.swap(
+                    prefix + name, folder / name, copied.stamp if copied else None
+                )
             if stamp is None:
                 raise self._conflict(prefix + name)
             record[name] = Copied(stamp, stat.st_size, stat.st_mtime_ns)

@@ -86,13 +86,18 @@ class Segments:
         self.contested = False
         self._key = key
         self._keys = Seen()
-        self._attempts: list[_Group] = []  # to create `next`: any of them may have succeeded, or still do so
+        self._attempts: list[
+            _Group
+        ] = []  # to create `next`: any of them may have succeeded, or still do so
         self._done = b""  # committed by calls of `commit` that could not say so
 
     def read(self) -> Iterator[bytes]:
         """What others have committed since the last time, segment by segment. No listing is trusted: numbers are tried
         until there is none."""
-        while not self.closed and (content := self.objects.read(name_of(self.prefix, self.next))) is not None:
+        while (
+            not self.closed
+            and (content := self.objects.read(name_of(self.prefix, self.next))) is not None
+        ):
             if not self._take(content) and content:
                 yield content
 
@@ -161,7 +166,9 @@ class Segments:
             content, numbers = content[len(done) :], numbers[done.count(b"\n") :]
         if self._keys.isdisjoint(numbers):
             return _Group(content, numbers)
-        kept = [pair for pair in zip(_lines(content), numbers, strict=True) if pair[1] not in self._keys]
+        kept = [
+            pair for pair in zip(_lines(content), numbers, strict=True) if pair[1] not in self._keys
+        ]
         return _Group(b"".join(line + b"\n" for line, _ in kept), [number for _, number in kept])
 
     def _group(self, content: bytes) -> _Group:

@@ -28,9 +28,19 @@ from assay.viewer.index.decode import (
 )
 
 Arrays = dict[str, npt.NDArray[Any]]
-Ends = dict[str, dict[int, int]]  # of each log, by its path: the offset up to which each of its files is read
+Ends = dict[
+    str, dict[int, int]
+]  # of each log, by its path: the offset up to which each of its files is read
 _BOTH = {"position": "q", "log": "H", "key": "Q", "item": "Q", "sample": "i", "model": "i"}
-_RESPONSES = {**_BOTH, "task": "i", "outcome": "b", "latency": "d", "tokens": "d", "cost": "d", "length": "i"}
+_RESPONSES = {
+    **_BOTH,
+    "task": "i",
+    "outcome": "b",
+    "latency": "d",
+    "tokens": "d",
+    "cost": "d",
+    "length": "i",
+}
 _EVALUATIONS = {**_BOTH, "combination": "i", "score": "d"}
 _ITEMS = {"hash": "Q", "log": "q", "position": "q"}
 _LONGEST_FACET = 100  # characters
@@ -39,7 +49,11 @@ _ERRORED = _OUTCOMES["errored"]
 
 
 _item_id, _score, _players = attrgetter("item_id"), attrgetter("score"), attrgetter("players")
-_latency, _tokens, _cost = attrgetter("inference_time"), attrgetter("total_tokens"), attrgetter("cost")
+_latency, _tokens, _cost = (
+    attrgetter("inference_time"),
+    attrgetter("total_tokens"),
+    attrgetter("cost"),
+)
 _combination = attrgetter("label", "scorer", "outcome", "passed")
 
 
@@ -87,14 +101,20 @@ class Builder:
 
     def read(self, kind: Kind, number: int, log: FileLog, most: int | None = None) -> None:
         """The rows of a log, the one of this number among those of its kind, that were not read yet."""
-        take = {"run": self._take_responses, "evaluation": self._take_evaluations, "dataset": self._take_items}[kind]
+        take = {
+            "run": self._take_responses,
+            "evaluation": self._take_evaluations,
+            "dataset": self._take_items,
+        }[kind]
         ends = self.ends.setdefault(str(log.path), {})
         for position, block in lines_from(log, dict(ends), most):
             size, places = len(block), starts_of(block) + position
             lines_read, before = len(places), len(self.responses["item"])
             if log.hidden:
                 shown = np.array([place not in log.hidden for place in places.tolist()], np.bool_)
-                lines = [line for line, kept in zip(block.split(b"\n"), shown, strict=False) if kept]
+                lines = [
+                    line for line, kept in zip(block.split(b"\n"), shown, strict=False) if kept
+                ]
                 block, places = b"".join(line + b"\n" for line in lines), places[shown]
             take(number, block, places)
             if kind == "run":
@@ -124,11 +144,20 @@ class Builder:
         columns["task"].extend(self.tasks.codes([row.task or row.model_name or "" for row in rows]))
         columns["model"].extend(self.models.codes([row.model_name or "" for row in rows]))
         columns["outcome"].extend(
-            [_ERRORED if row.error and row.outcome in ("ok", None) else _OUTCOMES[row.outcome or "ok"] for row in rows]
+            [
+                _ERRORED
+                if row.error and row.outcome in ("ok", None)
+                else _OUTCOMES[row.outcome or "ok"]
+                for row in rows
+            ]
         )
         for name, field in (("latency", _latency), ("tokens", _tokens), ("cost", _cost)):
-            columns[name].frombytes(np.array(list(map(field, rows)), np.float64).tobytes())  # null becomes NaN
-        columns["length"].extend([len(row.response) if row.response else _length(row.output) for row in rows])
+            columns[name].frombytes(
+                np.array(list(map(field, rows)), np.float64).tobytes()
+            )  # null becomes NaN
+        columns["length"].extend(
+            [len(row.response) if row.response else _length(row.output) for row in rows]
+        )
         self.facets.take(metadata)
 
     def _response(self) -> Any:
@@ -147,7 +176,11 @@ class Builder:
             kept, rows = evaluation_rows(block.split(b"\n"))
             places = places[kept]
         keys = [(row.responses or ("",))[0] for row in rows]
-        more = [at for at, row in enumerate(rows) if not row.players and row.responses and len(row.responses) > 1]
+        more = [
+            at
+            for at, row in enumerate(rows)
+            if not row.players and row.responses and len(row.responses) > 1
+        ]
         if more:  # a label of several answers is one of each
             keys += [key for at in more for key in (rows[at].responses or ())[1:]]
             repeats = [at for at in more for _ in (rows[at].responses or ())[1:]]
@@ -166,7 +199,9 @@ class Builder:
     def _combined(self, rows: Sequence[EvaluationRow]) -> list[int]:
         """The codes of the rows' combinations."""
         if any(map(_players, rows)):
-            kinds = [(row.label, row.scorer, row.outcome, row.passed, bool(row.players)) for row in rows]
+            kinds = [
+                (row.label, row.scorer, row.outcome, row.passed, bool(row.players)) for row in rows
+            ]
         else:
             kinds = list(map(_combination, rows))
         codes = list(map(self._known.get, kinds))
@@ -174,7 +209,9 @@ class Builder:
             label, scorer, outcome, passed, *match = kinds[at]
             said = -1 if passed is None else int(passed)
             entry = (label or "", scorer or "", OUTCOMES.index(outcome), said, any(match))
-            codes[at] = self._known[kinds[at]] = self.combinations.setdefault(entry, len(self.combinations))
+            codes[at] = self._known[kinds[at]] = self.combinations.setdefault(
+                entry, len(self.combinations)
+            )
         return cast("list[int]", codes)
 
     def _take_items(self, number: int, block: bytes, places: npt.NDArray[np.int64]) -> None:
@@ -188,14 +225,20 @@ class Builder:
             self.items["hash"].append(self.ids[item.id])
             self.items["log"].append(number)
             self.items["position"].append(place)
-            facets.append({**item.metadata, **_short(item.data), **item.extra})  # as the engine looks for them
+            facets.append(
+                {**item.metadata, **_short(item.data), **item.extra}
+            )  # as the engine looks for them
         self.item_facets.take(self.item_facets.learn(facets, known))
 
 
 def _short(data: Any) -> dict[str, Any]:
     """The fields of an item's data that may be facets; texts to be read are none."""
     fields = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
-    return {name: value for name, value in fields.items() if not isinstance(value, str) or len(value) <= _LONGEST_FACET}
+    return {
+        name: value
+        for name, value in fields.items()
+        if not isinstance(value, str) or len(value) <= _LONGEST_FACET
+    }
 
 
 def _check_text(block: bytes) -> None:

@@ -29,7 +29,9 @@ _SCALARS = (str, int, float, bool)
 _NULL = msgspec.Raw(b"null")
 
 
-def lines_from(log: FileLog, ends: Mapping[int, int], most: int | None = None) -> Iterator[tuple[int, bytes]]:
+def lines_from(
+    log: FileLog, ends: Mapping[int, int], most: int | None = None
+) -> Iterator[tuple[int, bytes]]:
     """(position, block of whole lines) from where each file was left off, `most` bytes of each."""
     for number, path in log.numbered():
         offset = ends.get(number, 0)
@@ -38,13 +40,19 @@ def lines_from(log: FileLog, ends: Mapping[int, int], most: int | None = None) -
             with reading.opened(path, 0) as file:
                 file.seek(offset)
                 rest = b""
-                while (last is None or offset < last) and (block := file.read(max(_BLOCK, len(rest)))):
+                while (last is None or offset < last) and (
+                    block := file.read(max(_BLOCK, len(rest)))
+                ):
                     rest += block
                     end = rest.rfind(b"\n") + 1
                     if end:
                         yield (number << OFFSET_BITS) + offset, rest[:end]
                         offset, rest = offset + end, rest[end:]
-                if rest and (last is None or offset + len(rest) <= last) and row_of(rest) is not None:
+                if (
+                    rest
+                    and (last is None or offset + len(rest) <= last)
+                    and row_of(rest) is not None
+                ):
                     yield (number << OFFSET_BITS) + offset, rest
         except FileNotFoundError:
             continue
@@ -77,7 +85,9 @@ class Texts:
         self.texts = list(texts)
         self.full = False
         self._most = most
-        self._codes: dict[Any, int] = {None: -1} | {text: code for code, text in enumerate(self.texts)}
+        self._codes: dict[Any, int] = {None: -1} | {
+            text: code for code, text in enumerate(self.texts)
+        }
 
     def codes(self, values: Sequence[Any]) -> list[int]:
         if {*map(type, values)} <= {str, type(None)}:
@@ -103,7 +113,9 @@ class Facets:
     """Scalars of a mapping that every row has (`metadata`), as columns of codes. The struct that decodes it knows the
     names so far, and refuses others, which are then learnt."""
 
-    def __init__(self, known: Mapping[str, Sequence[str]] | None = None, skipped: Iterable[str] = ()) -> None:
+    def __init__(
+        self, known: Mapping[str, Sequence[str]] | None = None, skipped: Iterable[str] = ()
+    ) -> None:
         self.names: dict[str, tuple[Texts, array[int]]] = {}
         self.skipped = set(skipped)  # nested, or of too many values
         self._full: set[str] = {*skipped}
@@ -119,21 +131,32 @@ class Facets:
         kinds = [(name, Any if name in self._mixed else scalar) for name in self._order]
         kinds += [(name, msgspec.Raw) for name in sorted(self.skipped)]
         fields: list[Any] = [
-            (f"f{number}", kind, msgspec.field(name=name, default=_NULL if kind is msgspec.Raw else None))
+            (
+                f"f{number}",
+                kind,
+                msgspec.field(name=name, default=_NULL if kind is msgspec.Raw else None),
+            )
             for number, (name, kind) in enumerate(kinds)
         ]
         return msgspec.defstruct("Metadata", fields, forbid_unknown_fields=not self._open, gc=False)
 
     def learn(self, mappings: Iterable[Any], rows: int) -> list[Any]:
         """The mappings as structs, after their names became known; `rows` came before them."""
-        plain: list[dict[str, Any]] = [mapping if isinstance(mapping, dict) else {} for mapping in mappings]
+        plain: list[dict[str, Any]] = [
+            mapping if isinstance(mapping, dict) else {} for mapping in mappings
+        ]
         for mapping in plain:
             for name, value in mapping.items():
                 scalar = value is None or isinstance(value, _SCALARS)
                 if name in self.names:
                     if not scalar:
                         self._mixed.add(name)
-                elif name.isprintable() and '"' not in name and "\\" not in name and len(self.names) < _MOST_FACETS:
+                elif (
+                    name.isprintable()
+                    and '"' not in name
+                    and "\\" not in name
+                    and len(self.names) < _MOST_FACETS
+                ):
                     if not scalar:
                         self.skipped.add(name)
                     elif name not in self._full and (value is not None or name not in self.skipped):
@@ -143,7 +166,10 @@ class Facets:
                     self._open = True
         self.type = self._type()
         places = {name: f"f{number}" for number, name in enumerate(self._order)}
-        return [self.type(**{places[name]: mapping.get(name) for name in self._order}) for mapping in plain]
+        return [
+            self.type(**{places[name]: mapping.get(name) for name in self._order})
+            for mapping in plain
+        ]
 
     def take(self, structs: Sequence[Any]) -> None:
         dropped: list[str] = []
@@ -220,7 +246,11 @@ def response_type(metadata: type[msgspec.Struct]) -> Any:
     fields: list[Any] = [
         (field.name, metadata | None if field.name == "metadata" else field.type)
         if field.required
-        else (field.name, metadata | None if field.name == "metadata" else field.type, field.default)
+        else (
+            field.name,
+            metadata | None if field.name == "metadata" else field.type,
+            field.default,
+        )
         for field in msgspec.structs.fields(ResponseRow)
     ]
     return msgspec.defstruct("Narrow", fields, gc=False)
@@ -245,7 +275,9 @@ def response_rows(lines: Sequence[bytes]) -> tuple[list[int], list[ResponseRow]]
                 inference_time=_number(row.get("inference_time")),
                 metadata=row.get("metadata"),
                 error=str(row["error"]) if row.get("error") else None,
-                total_tokens=_whole(row["total_tokens"]) if _number(row.get("total_tokens")) is not None else None,
+                total_tokens=_whole(row["total_tokens"])
+                if _number(row.get("total_tokens")) is not None
+                else None,
                 key=text_of(row.get("key") or ""),
                 task=text_of(row.get("task") or ""),
                 outcome=outcome if outcome in RESPONSE_OUTCOMES else None,
@@ -292,9 +324,13 @@ def evaluation_rows(lines: Sequence[bytes]) -> tuple[list[int], list[EvaluationR
                 model_name=text_of(row.get("model_name") or ""),
                 passed=passed,
                 score=None if score != score else score,
-                responses=[text_of(key) for key in cast("list[Any]", keys)] if isinstance(keys, list) else None,
+                responses=[text_of(key) for key in cast("list[Any]", keys)]
+                if isinstance(keys, list)
+                else None,
                 scorer=text_of(row.get("scorer") or ""),
-                players=cast("list[Any]", players) if isinstance(players, list) and players else None,
+                players=cast("list[Any]", players)
+                if isinstance(players, list) and players
+                else None,
             )
         )
     return places, rows

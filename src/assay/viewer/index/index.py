@@ -20,7 +20,11 @@ from assay.store.log import FileLog
 from assay.viewer.index.build import Arrays, Coded, Ends
 
 _MAGIC = b"assay index 4 \n"
-_HEAD = slice(0, 15), slice(15, 31), slice(32, 48)  # what it is, the checksum of all that follows, the header's size
+_HEAD = (
+    slice(0, 15),
+    slice(15, 31),
+    slice(32, 48),
+)  # what it is, the checksum of all that follows, the header's size
 KINDS: tuple[Kind, ...] = ("run", "evaluation", "dataset")
 _MOST_KEPT = 4 << 30  # bytes of all indexes
 _FAILED = [OUTCOMES.index(name) for name in ("errored", "unparsed", "refused")]
@@ -99,13 +103,18 @@ class Index:
                 return int(hit[0])
         models, model = self.coded.models, str(evaluation.get("model_name") or "")
         rows = rows[arrays["response.sample"][rows] == int(evaluation.get("sample_index") or 0)]
-        rows = rows[arrays["response.model"][rows] == (models.index(model) if model in models else -1)]
+        rows = rows[
+            arrays["response.model"][rows] == (models.index(model) if model in models else -1)
+        ]
         return int(rows[0]) if len(rows) else -1
 
     @cached_property
     def models(self) -> list[str]:
         """Those of the rows; what a match calls its players is not a model."""
-        return [self.coded.models[code] for code in np.flatnonzero(np.bincount(self.arrays["response.model"]))]
+        return [
+            self.coded.models[code]
+            for code in np.flatnonzero(np.bincount(self.arrays["response.model"]))
+        ]
 
     def item_ids(self) -> Iterator[str]:
         return map(self.item_id, range(len(self.arrays["item.hash"])))
@@ -116,7 +125,12 @@ class Index:
         labels: dict[str, int] = {}
         own = self.labels_of_scorers()
         for label, scorer, outcome, _, match in self.coded.combinations:
-            stands_for_others = label == scorer and outcome in _FAILED and own.get(scorer) and label not in own[scorer]
+            stands_for_others = (
+                label == scorer
+                and outcome in _FAILED
+                and own.get(scorer)
+                and label not in own[scorer]
+            )
             if not match and not stands_for_others:
                 labels.setdefault(label, order.get(scorer, len(order)))
         return sorted(labels, key=lambda label: labels[label])
@@ -138,13 +152,22 @@ class Index:
         chosen = np.array(
             [
                 not match
-                and (name == label or (name == scorer in scorers and outcome in _FAILED and name not in own[scorer]))
+                and (
+                    name == label
+                    or (
+                        name == scorer in scorers and outcome in _FAILED and name not in own[scorer]
+                    )
+                )
                 for name, scorer, outcome, _, match in entries
             ],
             np.bool_,
         )
         codes = self.arrays["evaluation.combination"]
-        rows = np.flatnonzero(chosen[codes] & (self.arrays["evaluation.response"] >= 0)) if len(entries) else codes
+        rows = (
+            np.flatnonzero(chosen[codes] & (self.arrays["evaluation.response"] >= 0))
+            if len(entries)
+            else codes
+        )
         rows = rows[::-1]  # of several labels of one answer the first is assigned last
         at, codes = self.arrays["evaluation.response"][rows], codes[rows]
         outcome = np.full(len(self), -1, np.int8)
@@ -186,7 +209,10 @@ def _sweep(folder: Path) -> None:
     """Forget the indexes that were made longest ago where all together are too large."""
     sweep(folder)
     with suppress(OSError):  # another process sweeps as well
-        files = [(entry.stat().st_mtime, entry.stat().st_size, entry.path) for entry in os.scandir(folder)]
+        files = [
+            (entry.stat().st_mtime, entry.stat().st_size, entry.path)
+            for entry in os.scandir(folder)
+        ]
         kept = 0
         for _, size, path in sorted(files, reverse=True):
             kept += size
@@ -199,7 +225,10 @@ def load(path: Path) -> Index | None:
     try:
         content = np.memmap(path, np.uint8, "r")
         magic, checksum, size = (content[part].tobytes() for part in _HEAD)
-        if magic != _MAGIC or xxh3_64(content[_HEAD[-1].stop :].data).hexdigest().encode() != checksum:
+        if (
+            magic != _MAGIC
+            or xxh3_64(content[_HEAD[-1].stop :].data).hexdigest().encode() != checksum
+        ):
             return None
         start = _HEAD[-1].stop
         at = start + int(size)

@@ -11,7 +11,9 @@ _TABLES = ("response", "evaluation")
 
 def finished(builder: Builder, before: Arrays) -> Arrays:
     """All columns, by their names: `response.…`, `evaluation.…`, `item.…`, `facet:…` of responses, `item_facet:…`."""
-    judged = not len(builder.responses["item"]) and ("judged" in before or not len(before.get("response.item", ())))
+    judged = not len(builder.responses["item"]) and (
+        "judged" in before or not len(before.get("response.item", ()))
+    )
     arrays = _numbered(builder, before)
     rows = len(builder.responses["item"])
     earlier = 0 if judged else len(before.get("response.item", ()))
@@ -49,24 +51,38 @@ def _numbered(builder: Builder, before: Arrays) -> Arrays:
     arrays: Arrays = {"item.hash": distinct[order]}
     split = np.cumsum([len(column) for column in hashes])
     arrays["response.item"], arrays["evaluation.item"] = rows[: split[0]], rows[split[0] : split[1]]
-    return arrays | _texts(builder, before, distinct, number) | _dataset(builder, before, rows[split[1] :], len(order))
+    return (
+        arrays
+        | _texts(builder, before, distinct, number)
+        | _dataset(builder, before, rows[split[1] :], len(order))
+    )
 
 
-def _place(sorted_hashes: npt.NDArray[np.uint64], hashes: npt.NDArray[np.uint64]) -> tuple[Ints, npt.NDArray[np.bool_]]:
+def _place(
+    sorted_hashes: npt.NDArray[np.uint64], hashes: npt.NDArray[np.uint64]
+) -> tuple[Ints, npt.NDArray[np.bool_]]:
     if not len(sorted_hashes):
         return np.zeros(len(hashes), np.int64), np.zeros(len(hashes), np.bool_)
     at = np.searchsorted(sorted_hashes, hashes).clip(max=len(sorted_hashes) - 1)
     return at, sorted_hashes[at] == hashes
 
 
-def _texts(builder: Builder, before: Arrays, distinct: npt.NDArray[np.uint64], number: npt.NDArray[np.int32]) -> Arrays:
+def _texts(
+    builder: Builder,
+    before: Arrays,
+    distinct: npt.NDArray[np.uint64],
+    number: npt.NDArray[np.int32],
+) -> Arrays:
     blob = np.frombuffer(bytes(builder.ids.texts), np.uint8)
     ends = np.frombuffer(builder.ids.ends, np.int64)
     starts = np.concatenate([[0], ends[:-1]]).astype(np.int64) if len(ends) else ends
     old = before.get("item.ids", np.zeros(0, np.uint8))
     start, end = np.zeros(len(distinct), np.int64), np.zeros(len(distinct), np.int64)
     at, known = _place(distinct, np.frombuffer(builder.ids.hashes, np.uint64))
-    start[number[at[known]]], end[number[at[known]]] = starts[known] + len(old), ends[known] + len(old)
+    start[number[at[known]]], end[number[at[known]]] = (
+        starts[known] + len(old),
+        ends[known] + len(old),
+    )
     count = len(before.get("item.hash", ()))
     if count:
         start[:count], end[:count] = before["item.start"], before["item.end"]
@@ -75,9 +91,12 @@ def _texts(builder: Builder, before: Arrays, distinct: npt.NDArray[np.uint64], n
 
 def _dataset(builder: Builder, before: Arrays, rows: npt.NDArray[np.int32], count: int) -> Arrays:
     """Where the items' own rows are, and their facets; -1 where the dataset lacks them."""
-    own = {f"item.{name}": np.frombuffer(builder.items[name], np.int64) for name in ("log", "position")}
+    own = {
+        f"item.{name}": np.frombuffer(builder.items[name], np.int64) for name in ("log", "position")
+    }
     own |= {
-        f"item_facet:{name}": np.frombuffer(codes, np.int32) for name, (_, codes) in builder.item_facets.names.items()
+        f"item_facet:{name}": np.frombuffer(codes, np.int32)
+        for name, (_, codes) in builder.item_facets.names.items()
     }
     arrays: Arrays = {}
     for name in {**own, **{name: None for name in before if name.startswith("item_facet:")}}:
@@ -110,9 +129,12 @@ def _only_judged(arrays: Arrays, labels: Ints) -> Arrays:
 def _places(arrays: Arrays, table: str) -> Ints:
     """A number for item, sample and model of each row, the same in both tables."""
     columns = {
-        each: [arrays[f"{each}.{name}"].astype(np.int64) for name in ("item", "model", "sample")] for each in _TABLES
+        each: [arrays[f"{each}.{name}"].astype(np.int64) for name in ("item", "model", "sample")]
+        for each in _TABLES
     }
-    models, samples = (1 + max(int(column[at].max(initial=0)) for column in columns.values()) for at in (1, 2))
+    models, samples = (
+        1 + max(int(column[at].max(initial=0)) for column in columns.values()) for at in (1, 2)
+    )
     pairs = {each: item * models + model for each, (item, model, _) in columns.items()}
     numbers = np.searchsorted(np.unique(np.concatenate(list(pairs.values()))), pairs[table])
     return numbers * samples + columns[table][2]
@@ -126,7 +148,10 @@ def _without_repeats(arrays: Arrays, earlier: int) -> Arrays:
     if not repeated.any():
         return arrays
     own = ("response.", "facet:")
-    return {name: column[~repeated] if name.startswith(own) else column for name, column in arrays.items()}
+    return {
+        name: column[~repeated] if name.startswith(own) else column
+        for name, column in arrays.items()
+    }
 
 
 def _joined(arrays: Arrays) -> Arrays:

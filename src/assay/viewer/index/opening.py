@@ -21,7 +21,9 @@ from assay.viewer.index.join import finished
 
 _FOLDER = "index"
 _PREVIEW = 2 << 20  # bytes of each file
-_MARK = 4096  # bytes at both ends of what was read, which tell whether a longer file is the same one
+_MARK = (
+    4096  # bytes at both ends of what was read, which tell whether a longer file is the same one
+)
 _LEAST_SAVED = 1 << 20  # bytes: less is read again as quickly as a file is made safe
 _MOST_OPEN = 10_000  # indexes
 _LITTLE = 32 << 20  # bytes, which a page can wait for
@@ -39,7 +41,9 @@ def _logs_of(source: Source) -> list[IndexedLog]:
                 except OSError:  # a log may have segments alone
                     files.append(IndexedFile(str(file), -1, 0, 0))
                 else:
-                    files.append(IndexedFile(str(file), stat.st_size, stat.st_mtime_ns, stat.st_ino))
+                    files.append(
+                        IndexedFile(str(file), stat.st_size, stat.st_mtime_ns, stat.st_ino)
+                    )
             logs.append(IndexedLog(kind, str(path), files))
     return logs
 
@@ -49,7 +53,11 @@ def _is_same(old: list[IndexedLog], new: list[IndexedLog]) -> bool:
 
 
 def _unmarked(log: IndexedLog) -> Any:
-    return log.kind, log.path, [(file.name, file.size, file.mtime_ns, file.inode) for file in log.files]
+    return (
+        log.kind,
+        log.path,
+        [(file.name, file.size, file.mtime_ns, file.inode) for file in log.files],
+    )
 
 
 def _continues(index: Index, new: list[IndexedLog]) -> bool:
@@ -68,7 +76,9 @@ def _continues(index: Index, new: list[IndexedLog]) -> bool:
             end = index.ends.get(log.path, {}).get(number, 0)
             same = (before.name, before.inode) == (now.name, now.inode)
             unchanged = (before.size, before.mtime_ns) == (now.size, now.mtime_ns)
-            if not same or (not unchanged and (now.size <= before.size or before.mark != _mark(now.name, end))):
+            if not same or (
+                not unchanged and (now.size <= before.size or before.mark != _mark(now.name, end))
+            ):
                 return False
     return True
 
@@ -82,13 +92,19 @@ def _mark(name: str, end: int) -> str:
         return blake2b(beginning + file.read(min(_MARK, end)), digest_size=8).hexdigest()
 
 
-def make(source: Source, before: Index | None, logs: list[IndexedLog], most: int | None = None) -> Index:
+def make(
+    source: Source, before: Index | None, logs: list[IndexedLog], most: int | None = None
+) -> Index:
     """The index of a source, continued where `before` is given; with `most`, of the beginnings of its files."""
     builder = Builder(before.coded if before else None, before.ends if before else None)
     for kind in KINDS:
         own = [log for log in logs if log.kind == kind]
         # Rows that are appended while a run goes on were written by this run: only what was closed is examined.
-        examined = source.logs(kind) if before is None and most is None else [FileLog(Path(log.path)) for log in own]
+        examined = (
+            source.logs(kind)
+            if before is None and most is None
+            else [FileLog(Path(log.path)) for log in own]
+        )
         for number, (log, rows) in enumerate(zip(own, examined, strict=True)):
             log.hidden = len(rows.hidden)
             if kind != "dataset" or before is None:
@@ -115,7 +131,9 @@ class Indexing:
         self.unsaved = 0  # bytes that were read since it was saved
 
 
-def open_index(experiments: Experiments, id: str, *, wait: bool = False) -> tuple[Index, float | None]:
+def open_index(
+    experiments: Experiments, id: str, *, wait: bool = False
+) -> tuple[Index, float | None]:
     """The index of an experiment as its files are now, and the share of them that it covers: None for all. With `wait`,
     always all."""
     source = experiments.source(id)
@@ -199,7 +217,10 @@ def _work(indexing: Indexing, source: Source, logs: list[IndexedLog]) -> None:
 def _planned(index: Index, source: Source) -> Index:
     """With what the manifests say: the order of the scorers, and the facets of tasks."""
     evaluation, run = source.manifest("evaluation"), source.manifest("run")
-    scorers = [str(entry.get("name")) for entry in (evaluation.plan.get("scorers") or [] if evaluation else [])]
+    scorers = [
+        str(entry.get("name"))
+        for entry in (evaluation.plan.get("scorers") or [] if evaluation else [])
+    ]
     tasks = run.plan.get("tasks") or [] if run else []
     index.plan = scorers, {str(task.get("name")): task.get("facets") or {} for task in tasks}
     return index

@@ -21,7 +21,9 @@ from assay.viewer.index.index import Index
 _MOST_KEPT = 8
 _SECONDS = 5.0  # for a block of rows
 _LONGEST = 100_000  # characters of a text that a pattern is tried on
-_SAFE = re.compile(r"[a-z0-9 .,:;!?()\[\]{}*+=_%#@$|~^-]+")  # what every writer of JSON leaves as it is
+_SAFE = re.compile(
+    r"[a-z0-9 .,:;!?()\[\]{}*+=_%#@$|~^-]+"
+)  # what every writer of JSON leaves as it is
 _CASE = 0x20  # the bit that differs between ASCII letters of both cases
 _DISGUISED = ("\u212a".encode(), "\u0130".encode())  # what has ASCII letters in lower case
 
@@ -45,7 +47,9 @@ def found_by(index: Index, text: str, *, regex: bool = False) -> npt.NDArray[np.
     latest: dict[Any, npt.NDArray[np.bool_]] = index.searches
     mask = latest.pop((text, regex), None)
     if mask is None:
-        mask = _search(index, _pattern(text) if regex else _plain(text), "" if regex else _rarest(text))
+        mask = _search(
+            index, _pattern(text) if regex else _plain(text), "" if regex else _rarest(text)
+        )
     latest[text, regex] = mask
     for oldest in list(latest)[:-_MOST_KEPT]:
         latest.pop(oldest, None)
@@ -73,7 +77,9 @@ def _pattern(text: str) -> Matches:
             return matching(pattern, [text[:_LONGEST] for text in texts], _SECONDS)
         except TimeoutError:
             fix = "avoid repetitions within repetitions, or search for plain text"
-            raise UserError("this regular expression takes too long on these rows", fix=fix) from None
+            raise UserError(
+                "this regular expression takes too long on these rows", fix=fix
+            ) from None
 
     return matches
 
@@ -82,7 +88,9 @@ def _rarest(text: str) -> str:
     """The longest part of a text that stands in JSON as it is, in lower case; maybe none."""
     parts = _SAFE.findall(text.lower())
     # Letters beyond ASCII that have no case are what they are in UTF-8.
-    parts += re.findall(r"[^\x00-\x7f]+", "".join(c if c.lower() == c.upper() else "\0" for c in text))
+    parts += re.findall(
+        r"[^\x00-\x7f]+", "".join(c if c.lower() == c.upper() else "\0" for c in text)
+    )
     return max(parts, key=lambda part: len(part.encode()), default="")
 
 
@@ -117,7 +125,10 @@ def _places(
             owners += [start] * len(own)
         hits = matches(texts) if texts else ()
         yield from (
-            position + start for start in dict.fromkeys(start for start, hit in zip(owners, hits, strict=True) if hit)
+            position + start
+            for start in dict.fromkeys(
+                start for start, hit in zip(owners, hits, strict=True) if hit
+            )
         )
 
 
@@ -126,7 +137,9 @@ def _candidates(block: bytes, part: bytes) -> list[int]:
     if not part:
         return starts_of(block).tolist()
     letters = np.frombuffer(block, np.uint8)
-    folded = (letters | _CASE).tobytes()  # more than letters become alike, and nothing that was alike differs
+    folded = (
+        letters | _CASE
+    ).tobytes()  # more than letters become alike, and nothing that was alike differs
     places = _all(folded, bytes(letter | _CASE for letter in part), block)
     escapes = np.flatnonzero(letters[:-1] == ord("\\"))
     places += escapes[letters[escapes + 1] == ord("u")].tolist()

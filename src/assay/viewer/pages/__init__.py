@@ -13,7 +13,17 @@ from assay.registry import nearest
 from assay.viewer.experiments import Experiments
 
 NAMES = (
-    *("experiments", "leaderboard", "standing", "chart", "samples", "matrix", "sample", "compare", "flips"),
+    *(
+        "experiments",
+        "leaderboard",
+        "standing",
+        "chart",
+        "samples",
+        "matrix",
+        "sample",
+        "compare",
+        "flips",
+    ),
     *("ranking", "judges", "review"),
 )
 
@@ -38,4 +48,6 @@ def _query(kind: type[msgspec.Struct], query: dict[str, list[str]], name: str) -
     try:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise UserError(f"the address asks for what is not there: {error}", fix="correct the address") from None
+        raise UserError(
+            f"the address asks for what is not there: {error}", fix="correct the address"
+        ) from None

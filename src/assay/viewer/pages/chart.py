@@ -13,7 +13,18 @@ import numpy as np
 from assay.engine.aggregate.measure import bind_metric
 from assay.errors import UserError
 from assay.interfaces import FloatArray
-from assay.reports.charts import Cell, Chart, Dot, Line, Point, curve, heat, histogram, intervals, scatter
+from assay.reports.charts import (
+    Cell,
+    Chart,
+    Dot,
+    Line,
+    Point,
+    curve,
+    heat,
+    histogram,
+    intervals,
+    scatter,
+)
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.index import Index
 from assay.viewer.index.opening import open_index
@@ -32,7 +43,9 @@ class Query(msgspec.Struct, kw_only=True):
     """`metric` and `label` choose among the leaderboard's rows, by default the first; `facet` are its facets. `by` of
     `scatter` is what is paid: cost or latency, by default cost if there is any."""
 
-    name: Literal["intervals", "heat", "scatter", "scores", "latency", "tokens", "pass_at_k"] = "intervals"
+    name: Literal["intervals", "heat", "scatter", "scores", "latency", "tokens", "pass_at_k"] = (
+        "intervals"
+    )
     experiment: list[str] = []
     metric: str = ""
     label: str = ""
@@ -68,7 +81,10 @@ def _chosen(experiments: Experiments, query: Query, facets: Sequence[str]) -> li
     chosen = [row for row in of_metric if row["label"] == label]
     if not chosen:
         pairs = ", ".join(sorted({f"{row['metric']} of {row['label']}" for row in rows}))
-        raise UserError(f"no row has the metric {metric!r} and the label {label!r}", fix=f"choose one of {pairs}")
+        raise UserError(
+            f"no row has the metric {metric!r} and the label {label!r}",
+            fix=f"choose one of {pairs}",
+        )
     return chosen
 
 
@@ -77,8 +93,15 @@ def _title(row: dict[str, Any]) -> str:
 
 
 def _counts(row: dict[str, Any]) -> str:
-    failed = [f"{count:,} {name}" for name, count in row["counts"].items() if count and name != "scored"]
-    return ", ".join(filter(None, [f"{row['items']:,} items", f"{row['samples']:,} samples", *failed, row["partial"]]))
+    failed = [
+        f"{count:,} {name}" for name, count in row["counts"].items() if count and name != "scored"
+    ]
+    return ", ".join(
+        filter(
+            None,
+            [f"{row['items']:,} items", f"{row['samples']:,} samples", *failed, row["partial"]],
+        )
+    )
 
 
 def _intervals(experiments: Experiments, query: Query) -> Chart:
@@ -106,18 +129,29 @@ def _intervals(experiments: Experiments, query: Query) -> Chart:
 
 def _heat(experiments: Experiments, query: Query) -> Chart:
     if not query.rows or not query.columns or query.rows == query.columns:
-        raise UserError("a heat map needs two facets", fix="choose `rows` and `columns`, two different facets")
+        raise UserError(
+            "a heat map needs two facets", fix="choose `rows` and `columns`, two different facets"
+        )
     wanted = [facet for facet in (query.rows, query.columns) if facet != EXPERIMENT]
     rows = _chosen(experiments, query, wanted)
     ids = {row["experiment"] for row in rows}
     if len(ids) > 1 and EXPERIMENT not in (query.rows, query.columns):
-        raise UserError("several experiments do not fit into one cell", fix="choose one, or `experiment` as a facet")
+        raise UserError(
+            "several experiments do not fit into one cell",
+            fix="choose one, or `experiment` as a facet",
+        )
     placed = {(_side(row, query.rows), _side(row, query.columns)): row for row in rows}
     down, across = (list(dict.fromkeys(place[at] for place in placed)) for at in (0, 1))
     if len(down) * len(across) > _MOST_CELLS:
-        raise UserError(f"{len(down):,} × {len(across):,} cells are too many", fix="choose facets with fewer values")
+        raise UserError(
+            f"{len(down):,} × {len(across):,} cells are too many",
+            fix="choose facets with fewer values",
+        )
     cells = [
-        [Cell(value=row["value"], note=_tip(row)) if (row := placed.get((y, x))) else None for x in across]
+        [
+            Cell(value=row["value"], note=_tip(row)) if (row := placed.get((y, x))) else None
+            for x in across
+        ]
         for y in down
     ]
     values = [row["value"] for row in rows if row["value"] is not None]
@@ -139,14 +173,18 @@ def _side(row: dict[str, Any], facet: str) -> str:
 
 def _tip(row: dict[str, Any]) -> str:
     interval = (
-        "" if row["ci_low"] is None or row["ci_high"] is None else f"{row['ci_low']:.3f} to {row['ci_high']:.3f}, "
+        ""
+        if row["ci_low"] is None or row["ci_high"] is None
+        else f"{row['ci_low']:.3f} to {row['ci_high']:.3f}, "
     )
     return f"{interval}{_counts(row)}"
 
 
 def _scatter(experiments: Experiments, query: Query) -> Chart:
     if query.by not in ("", "cost", "latency"):
-        raise UserError(f"quality cannot be drawn against {query.by!r}", fix="choose cost or latency")
+        raise UserError(
+            f"quality cannot be drawn against {query.by!r}", fix="choose cost or latency"
+        )
     rows = _chosen(experiments, query, query.facet)
     facets = {(row["experiment"], tuple(row["facets"])) for row in rows}
     costs = {place: spent(experiments, *place, wait=True) for place in facets}
@@ -155,7 +193,10 @@ def _scatter(experiments: Experiments, query: Query) -> Chart:
         row["latency"], row["cost"] = index.of(row["facets"]) if index is not None else (None, None)
     paid = query.by or ("cost" if any(row["cost"] for row in rows) else "latency")
     if not any(row[paid] for row in rows):
-        raise UserError(f"no row has a {paid} to draw", fix="`price:` of a model in the config tells what tokens cost")
+        raise UserError(
+            f"no row has a {paid} to draw",
+            fix="`price:` of a model in the config tells what tokens cost",
+        )
     several = len({row["experiment"] for row in rows}) > 1
     points = [
         Point(
@@ -168,7 +209,9 @@ def _scatter(experiments: Experiments, query: Query) -> Chart:
         )
         for row in rows
     ]
-    across = "cost of the responses in dollars" if paid == "cost" else "median seconds of a response"
+    across = (
+        "cost of the responses in dollars" if paid == "cost" else "median seconds of a response"
+    )
     about = f"The dashed line joins what no other is better and {'cheaper' if paid == 'cost' else 'faster'} than."
     title, less = f"{_title(rows[0])} against {paid}", rows[0]["lower_is_better"]
     return scatter(title, points, across=across, upwards=rows[0]["metric"], less=less, about=about)
@@ -182,7 +225,9 @@ def _distribution(experiments: Experiments, query: Query) -> Chart:
     samples, _ = view(experiments, query.experiment, query.label, wait=True)
     groups: dict[str, list[FloatArray]] = {}
     failed: dict[str, int] = {}
-    for (_, index), start, stop in zip(samples.parts, samples.starts, samples.starts[1:], strict=False):
+    for (_, index), start, stop in zip(
+        samples.parts, samples.starts, samples.starts[1:], strict=False
+    ):
         if query.name == "scores":
             values = samples.verdicts[2][start:stop]
         else:
@@ -192,11 +237,19 @@ def _distribution(experiments: Experiments, query: Query) -> Chart:
             own = values[rows]
             groups.setdefault(group, []).append(own[np.isfinite(own)])
             failed[group] = failed.get(group, 0) + int((~np.isfinite(own)).sum())
-    values = {name: np.concatenate(parts) for name, parts in sorted(groups.items()) if any(map(len, parts))}
+    values = {
+        name: np.concatenate(parts)
+        for name, parts in sorted(groups.items())
+        if any(map(len, parts))
+    }
     if not values:
-        raise UserError(f"no row has {query.name} to draw", fix="choose another label or experiment")
+        raise UserError(
+            f"no row has {query.name} to draw", fix="choose another label or experiment"
+        )
     if len(values) > _MOST_GROUPS:
-        raise UserError(f"{by!r} has {len(values):,} values", fix="choose `by`, a facet with few values")
+        raise UserError(
+            f"{by!r} has {len(values):,} values", fix="choose `by`, a facet with few values"
+        )
     return _drawn(msgspec.structs.replace(query, label=samples.label), by, values, failed)
 
 
@@ -213,10 +266,15 @@ def _drawn(query: Query, by: str, groups: dict[str, FloatArray], failed: dict[st
         edges = np.linspace(low, high if high > low else low + 1, _BARS + 1)
     edges[-1] = max(edges[-1], high)
     counts = [
-        (f"{name} ({failed[name]:,} without)" if failed.get(name) else name, np.histogram(values, edges)[0].tolist())
+        (
+            f"{name} ({failed[name]:,} without)" if failed.get(name) else name,
+            np.histogram(values, edges)[0].tolist(),
+        )
         for name, values in groups.items()
     ]
-    axis = {"scores": "score", "latency": "seconds", "tokens": "tokens of prompt and answer"}[query.name]
+    axis = {"scores": "score", "latency": "seconds", "tokens": "tokens of prompt and answer"}[
+        query.name
+    ]
     what = f"scores of {query.label}" if query.name == "scores" and query.label else query.name
     about = f"Bars are as tall as their share of the tallest of the same {by}."
     return histogram(f"{what} by {by}", edges.tolist(), counts, axis=axis, log=log, about=about)
@@ -235,7 +293,10 @@ def _pass_at_k(experiments: Experiments, query: Query) -> Chart:
         own = next(filter(None, map(facet_names, stored(experiments, id).rows)), None)
         facets = query.facet or own or ["task" if source.manifest("run") else "model_name"]
         ks = [2**power for power in range(12) if 2**power < most] + [most]
-        bound = [bind_metric(name=f"pass@{k}", type="pass_at_k", params={"k": k}, facets=facets) for k in ks]
+        bound = [
+            bind_metric(name=f"pass@{k}", type="pass_at_k", params={"k": k}, facets=facets)
+            for k in ks
+        ]
         rows = measured(source, bound)
         labels |= dict.fromkeys(str(row["label"]) for row in rows)
         label = query.label or next(iter(labels), "")
@@ -248,10 +309,14 @@ def _pass_at_k(experiments: Experiments, query: Query) -> Chart:
         lines += [Line(name=name, points=points) for name, points in groups.items()]
     if not any(len(line.points) > 1 for line in lines):
         raise UserError(
-            "every item has one sample, so there is no pass@k to draw", fix="`num_samples: 8` in the config"
+            "every item has one sample, so there is no pass@k to draw",
+            fix="`num_samples: 8` in the config",
         )
     if len(lines) > _MOST_GROUPS:
-        raise UserError(f"{len(lines):,} lines are too many", fix="choose one experiment, or a facet with fewer values")
+        raise UserError(
+            f"{len(lines):,} lines are too many",
+            fix="choose one experiment, or a facet with fewer values",
+        )
     title = f"pass@k of {query.label or next(iter(labels))}"
     about = "The chance that at least one of k samples passes; bands are 95% intervals."
     return curve(title, lines, across="k", upwards="pass@k", about=about)

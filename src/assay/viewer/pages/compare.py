@@ -54,7 +54,9 @@ def spec_of(text: str) -> Spec:
 
 def page(experiments: Experiments, query: Query) -> dict[str, Any]:
     if query.a == query.b:
-        raise UserError("both sides are the same", fix="choose another experiment, or id::facet=value")
+        raise UserError(
+            "both sides are the same", fix="choose another experiment, or id::facet=value"
+        )
     first, second = spec_of(query.a), spec_of(query.b)
     ids = list(dict.fromkeys([first.id, second.id]))
     key = "compare", msgspec.json.encode(query)
@@ -92,7 +94,8 @@ def _page(experiments: Experiments, query: Query, first: Spec, second: Spec) -> 
         "facets": choices(experiments, entries[: 1 + (first.id != second.id)]),
         "by": by,
         "differences": [
-            {"what": what, "a": a, "b": b} for what, a, b in _differences(experiments, (first, second), entries)
+            {"what": what, "a": a, "b": b}
+            for what, a, b in _differences(experiments, (first, second), entries)
         ],
         "notes": notes,
     }
@@ -113,8 +116,16 @@ def _sides(experiments: Experiments, specs: tuple[Spec, Spec], more: list[str]) 
 
 def _metric(name: str, entry: Stored, sides: list[Side]) -> BoundMetric:
     """The baseline's own metric of this name, or a metric that is called so."""
-    own = [bound for bound in metrics_of(entry.manifests.get("aggregation"), [], []) if bound.name == name]
-    return own[0] if own else bound_metric(name, shared_policy([side.source for side in sides])[0], 0.95)
+    own = [
+        bound
+        for bound in metrics_of(entry.manifests.get("aggregation"), [], [])
+        if bound.name == name
+    ]
+    return (
+        own[0]
+        if own
+        else bound_metric(name, shared_policy([side.source for side in sides])[0], 0.95)
+    )
 
 
 def _by(
@@ -131,7 +142,10 @@ def _by(
         lacking = [side.name for side, own in zip(sides, parts, strict=True) if value not in own]
         reason = f"{' and '.join(lacking)} has no such row" if lacking else ""
         if not lacking:
-            both = [msgspec.structs.replace(own[value], name=side.name) for side, own in zip(sides, parts, strict=True)]
+            both = [
+                msgspec.structs.replace(own[value], name=side.name)
+                for side, own in zip(sides, parts, strict=True)
+            ]
             try:
                 comparison = compare_sides(both, options, bound, noting=False)
             except UserError as error:
@@ -146,7 +160,9 @@ def _by(
 Difference = tuple[str, str, str]
 
 
-def _differences(experiments: Experiments, specs: tuple[Spec, Spec], entries: list[Stored]) -> Iterator[Difference]:
+def _differences(
+    experiments: Experiments, specs: tuple[Spec, Spec], entries: list[Stored]
+) -> Iterator[Difference]:
     parts = [_parts(experiments, spec, entry) for spec, entry in zip(specs, entries, strict=True)]
     yield from _unequal("", parts[0], parts[1])
     if specs[0].id != specs[1].id:
@@ -182,13 +198,17 @@ def _mapping(value: Any) -> dict[str, Any]:
 def _has(row: Mapping[str, Any], where: Mapping[str, str]) -> bool:
     """Whether a row has these values of facets, as far as it tells."""
     found = {facet: find_in_row(row, facet) for facet in where}
-    return all(value is msgspec.UNSET or text_of(value) == where[facet] for facet, value in found.items())
+    return all(
+        value is msgspec.UNSET or text_of(value) == where[facet] for facet, value in found.items()
+    )
 
 
 def _served(experiments: Experiments, spec: Spec) -> Iterator[str]:
     """Of the first responses."""
     for row in first_rows(experiments, spec.id, "run", dict[str, Any]):
-        served = [str(row[name]) for name in ("served_model", "served_fingerprint") if row.get(name)]
+        served = [
+            str(row[name]) for name in ("served_model", "served_fingerprint") if row.get(name)
+        ]
         if served and _has(row, spec.where):
             yield f"{row.get('model_name')}: {' '.join(served)}"
 

@@ -35,25 +35,38 @@ def page(experiments: Experiments, query: Query) -> dict[str, Any]:
         raise UserError(f"a page has at most {MOST_ROWS} rows from 0 on", fix=f"limit={MOST_ROWS}")
     ids = [spec_of(text).id for text in (query.a, query.b)]
     key = "flips", query.a, query.b, query.label
-    match = experiments.cached(key, ids, lambda: _matched(experiments, query), _MOST_KEPT)  # one pages through it
+    match = experiments.cached(
+        key, ids, lambda: _matched(experiments, query), _MOST_KEPT
+    )  # one pages through it
     gains = match.gains
     wanted = {"gained": gains > 0, "lost": gains < 0, "": gains != 0}[query.direction]
     rows = np.flatnonzero(wanted)
     rows = rows[np.lexsort((match.items[rows], gains[rows] > 0, -np.abs(gains[rows])))]
     shown = _rows(experiments, query, match, rows[query.offset : query.offset + query.limit])
-    return {"total": len(rows), "gained": int((gains > 0).sum()), "lost": int((gains < 0).sum()), "rows": shown}
+    return {
+        "total": len(rows),
+        "gained": int((gains > 0).sum()),
+        "lost": int((gains < 0).sum()),
+        "rows": shown,
+    }
 
 
 def _matched(experiments: Experiments, query: Query) -> Matched:
     """Both sides on the items that they share."""
-    sides = [read_side(experiments.source(spec.id), spec.where) for spec in map(spec_of, (query.a, query.b))]
+    sides = [
+        read_side(experiments.source(spec.id), spec.where)
+        for spec in map(spec_of, (query.a, query.b))
+    ]
     policy, _ = shared_policy([side.source for side in sides])
     bound = bound_metric("mean", policy, _LEVEL)
     label, scorer = shared_label(sides, query.label or _first_label(sides), bound)
     baseline, candidate = (measured(bound, side, label, scorer) for side in sides)
     for side in (baseline, candidate):
         if side.values is None:
-            raise UserError(f"there is no mean score of {side.side.name!r} under {label!r}", fix="choose another label")
+            raise UserError(
+                f"there is no mean score of {side.side.name!r} under {label!r}",
+                fix="choose another label",
+            )
     return matched(candidate, baseline)
 
 
@@ -62,21 +75,33 @@ def _first_label(sides: list[Side]) -> str:
     return shared[0] if shared else ""
 
 
-def _rows(experiments: Experiments, query: Query, match: Matched, rows: Rows) -> list[dict[str, Any]]:
+def _rows(
+    experiments: Experiments, query: Query, match: Matched, rows: Rows
+) -> list[dict[str, Any]]:
     """Each item with a sample of each side that shows the change."""
     rose, items = match.changes[rows] > 0, match.items[rows]
     shown: list[dict[str, Any]] = [
-        {"item": "", "question": "", "direction": "gained" if gain > 0 else "lost"} for gain in match.gains[rows]
+        {"item": "", "question": "", "direction": "gained" if gain > 0 else "lost"}
+        for gain in match.gains[rows]
     ]
-    for name, text, side, highest in (("a", query.a, match.baseline, ~rose), ("b", query.b, match.candidate, rose)):
+    for name, text, side, highest in (
+        ("a", query.a, match.baseline, ~rose),
+        ("b", query.b, match.candidate, rose),
+    ):
         id = spec_of(text).id
         index, _ = open_index(experiments, id)
-        for flip, at, evaluation in zip(shown, rows.tolist(), telling_rows(side, items, highest), strict=True):
+        for flip, at, evaluation in zip(
+            shown, rows.tolist(), telling_rows(side, items, highest), strict=True
+        ):
             row = index.judged_by(evaluation)
             response = {} if row < 0 else read_row(index, row)
             number = index.number(str(evaluation["item_id"]))
             flip["item"] = str(evaluation["item_id"])
             if number >= 0 and not flip["question"]:
                 flip["question"] = beginning(question_of(index, number, response))
-            flip[name] = {"value": float(side.own[at]), "answer": beginning(answer_of(response)), "experiment": id}
+            flip[name] = {
+                "value": float(side.own[at]),
+                "answer": beginning(answer_of(response)),
+                "experiment": id,
+            }
     return shown

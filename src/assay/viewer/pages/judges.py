@@ -51,7 +51,9 @@ def _calibrated(experiments: Experiments, id: str) -> Calibrated:
         return calibrate(source.path, keep=False)
     manifest = source.manifest("evaluation")
     try:
-        kept = msgspec.convert((manifest.metadata.get(CALIBRATIONS) or {}) if manifest else {}, dict[str, Calibration])
+        kept = msgspec.convert(
+            (manifest.metadata.get(CALIBRATIONS) or {}) if manifest else {}, dict[str, Calibration]
+        )
     except msgspec.ValidationError as error:
         fix = f"calibrate again: assay judge calibrate {source.path}"
         raise UserError(f"a stored calibration cannot be read: {error}", fix=fix) from None
@@ -62,17 +64,30 @@ def _calibrated(experiments: Experiments, id: str) -> Calibrated:
         fix = f"`assay judge label {source.path}`, or `assay judge calibrate {source.path} --labels FILE`"
         raise UserError("no judge was compared with people's labels", fix=fix)
     level = next(iter(kept.values())).level
-    return Calibrated(path=str(source.path), source="", level=level, calibrations=list(kept.values()), notes=[])
+    return Calibrated(
+        path=str(source.path), source="", level=level, calibrations=list(kept.values()), notes=[]
+    )
 
 
 def _facts(calibration: Calibration) -> list[tuple[str, str, str]]:
     """What, value and interval; what could not be made has the reason in place of its value."""
     rows = [[text_of(cell) for cell in row] for row in measures(calibration).rows]
     known = [(row[0].strip(), row[1], row[2]) for row in rows]
-    counts = [("labelled answers", f"{calibration.labels:,}", ""), ("items", f"{calibration.items:,}", "")]
+    counts = [
+        ("labelled answers", f"{calibration.labels:,}", ""),
+        ("items", f"{calibration.items:,}", ""),
+    ]
     left_out = [
         (what, f"{count:,}", "")
-        for what, count in (("labelled answers without a verdict", calibration.errored), ("ties", calibration.ties))
+        for what, count in (
+            ("labelled answers without a verdict", calibration.errored),
+            ("ties", calibration.ties),
+        )
         if count
     ]
-    return [*known, *counts, *left_out, *((name, f"none: {why}", "") for name, why in missing(calibration))]
+    return [
+        *known,
+        *counts,
+        *left_out,
+        *((name, f"none: {why}", "") for name, why in missing(calibration)),
+    ]

@@ -101,7 +101,9 @@ def _count(row: MetricRow, name: str) -> int:
 
 def _whole_cost(cost: MetricRow) -> float | None:
     """The sum of a cost row, if every response that succeeded has a price."""
-    priced = sum(_count(cost, name) for name in ("response_count", "errored_count", "skipped_count"))
+    priced = sum(
+        _count(cost, name) for name in ("response_count", "errored_count", "skipped_count")
+    )
     return number(cost.get("sum")) if priced >= _count(cost, "total_sample_count") else None
 
 
@@ -110,7 +112,9 @@ def _cost(entry: Stored, row: MetricRow) -> float | None:
     used = _used(entry)
     names = [text_of(row.get(name)) for name in _MODEL if name in facet_names(row)]
     behind = [used[name] for name in names[:1] if name in used] if names else list(used.values())
-    whole = behind and sum(_count(each, "responses") for each in behind) == _count(row, "total_sample_count")
+    whole = behind and sum(_count(each, "responses") for each in behind) == _count(
+        row, "total_sample_count"
+    )
     costs = [_known_cost(each) for each in behind]
     return sum(cost for cost in costs if cost is not None) if whole and None not in costs else None
 
@@ -122,7 +126,9 @@ def _used(entry: Stored) -> dict[str, dict[str, Any]]:
         for model, own in (run.metadata.get(USAGE) or {}).items():
             before = used.get(model, {})
             used[model] = {
-                name: before.get(name, 0) + value for name, value in own.items() if number(value) is not None
+                name: before.get(name, 0) + value
+                for name, value in own.items()
+                if number(value) is not None
             }
     return used
 

@@ -20,13 +20,18 @@ def page(experiments: Experiments, query: Query) -> dict[str, Any]:
     ordered = _sorted(samples, rows, items, first, query)
     columns = np.unique(samples.task[rows])[:_MOST_COLUMNS]
     by_item = rows[np.argsort(samples.item[rows], kind="stable")]
-    bounds = np.searchsorted(samples.item[by_item], [items[ordered[part]], items[ordered[part]] + 1])
+    bounds = np.searchsorted(
+        samples.item[by_item], [items[ordered[part]], items[ordered[part]] + 1]
+    )
     shown = [_row(samples, by_item[start:stop], columns) for start, stop in bounds.T.tolist()]
     said = about(experiments, samples, share)
     return {
         "total": len(items),
         **{name: said[name] for name in ("label", "labels", "indexed")},
-        "columns": [dict(zip(("experiment", "task"), samples.columns[at], strict=True)) for at in columns.tolist()],
+        "columns": [
+            dict(zip(("experiment", "task"), samples.columns[at], strict=True))
+            for at in columns.tolist()
+        ],
         "rows": shown,
     }
 
@@ -40,13 +45,21 @@ def _sorted(samples: View, rows: Rows, items: Rows, first: Rows, query: Query) -
     elif query.sort == "disagreement":
         values = samples.disagreement[items]
     else:
-        column = samples.verdicts[2] if query.sort == "score" else samples.column(query.sort).astype(np.float64)
+        column = (
+            samples.verdicts[2]
+            if query.sort == "score"
+            else samples.column(query.sort).astype(np.float64)
+        )
         there = rows[~np.isnan(column[rows])]
         counts = np.bincount(samples.item[there], minlength=samples.items)[items]
-        sums = np.bincount(samples.item[there], weights=column[there], minlength=samples.items)[items]
+        sums = np.bincount(samples.item[there], weights=column[there], minlength=samples.items)[
+            items
+        ]
         values = np.divide(sums, counts, out=np.full(len(items), np.nan), where=counts > 0)
     by_row = np.argsort(first, kind="stable")
-    return by_row[np.argsort(-values[by_row] if query.descending else values[by_row], kind="stable")]
+    return by_row[
+        np.argsort(-values[by_row] if query.descending else values[by_row], kind="stable")
+    ]
 
 
 def _row(samples: View, rows: Rows, columns: Rows) -> dict[str, Any]:

@@ -34,7 +34,11 @@ def page(experiments: Experiments, query: Query) -> Page:
         raise UserError(f"there is no method {query.method!r}", fix=nearest(query.method, METHODS))
     labels: dict[str, list[str]] = {}
     for id in query.experiment or list(experiments.list()):
-        for label in {row.label for row in first_rows(experiments, id, "evaluation", FirstLabel) if row.players}:
+        for label in {
+            row.label
+            for row in first_rows(experiments, id, "evaluation", FirstLabel)
+            if row.players
+        }:
             labels.setdefault(label, []).append(id)
     if not labels:
         fix = "judge pairs of answers, with an evaluation method such as `judge_pairwise`, then `assay evaluate`"

@@ -56,13 +56,17 @@ class _Desk:
         self.source = source
         self.labels = labels_of(source)[1]
         if not self.labels:
-            raise UserError("no answer has a label", where=str(source.path), fix="score them: assay evaluate")
+            raise UserError(
+                "no answer has a label", where=str(source.path), fix="score them: assay evaluate"
+            )
         self.labellings: dict[str, Labelling] = {}
 
     def labelling(self, label: str, annotator: str) -> Labelling:
         if label not in self.labellings:
             self.labellings[label] = Labelling(self.source, label)
-        labelling = copy(self.labellings[label])  # the frame and the views that were read are shared
+        labelling = copy(
+            self.labellings[label]
+        )  # the frame and the views that were read are shared
         labelling.annotator = annotator
         return labelling
 
@@ -103,7 +107,11 @@ def page(experiments: Experiments, query: Query) -> dict[str, Any]:
                 }
             )
     mine = {unit["unit"]["id"] for unit in labelled}
-    shown = [_shown(labelling, answer.unit) for answer in labelling.waiting if answer.unit.address in labelling.views]
+    shown = [
+        _shown(labelling, answer.unit)
+        for answer in labelling.waiting
+        if answer.unit.address in labelling.views
+    ]
     return {
         "label": label,
         "labels": desk.labels if label in desk.labels else [label, *desk.labels],
@@ -133,13 +141,17 @@ def save(experiments: Experiments, content: bytes) -> dict[str, Any]:
     frame = labelling.frame
     if answer is None:
         fix = "reload the page; what was labelled is stored"
-        raise UserError("this answer is no longer part of the experiment", where=frame.label, fix=fix)
+        raise UserError(
+            "this answer is no longer part of the experiment", where=frame.label, fix=fix
+        )
     if new.value is not None and not _is_possible(frame, new.value):
         raise UserError(f"{new.value:g} is not a label of {frame.label!r}", fix=_possible(frame))
     swapped = _is_swapped(labelling, answer.unit)
     value = _turned(new.value, swapped)
     number = int(value) if value is not None and value.is_integer() else value
-    labelling.save(answer, number, new.note, list(dict.fromkeys(filter(None, map(str.strip, new.tags)))))
+    labelling.save(
+        answer, number, new.note, list(dict.fromkeys(filter(None, map(str.strip, new.tags))))
+    )
     return {"judge": None if number is None else _turned(_verdict(frame, answer.unit), swapped)}
 
 
@@ -180,7 +192,9 @@ def _shown(labelling: Labelling, unit: Unit) -> dict[str, Any]:
 
 def _cut(text: str) -> str:
     more = len(text) - LONGEST_TEXT
-    return text if more <= 0 else f"{text[:LONGEST_TEXT]}\n… [{more:,} more characters are not shown]"
+    return (
+        text if more <= 0 else f"{text[:LONGEST_TEXT]}\n… [{more:,} more characters are not shown]"
+    )
 
 
 # ---- labels and verdicts
@@ -231,14 +245,29 @@ def _grades(scale: tuple[float, float] | None) -> list[float] | None:
 # ---- how far people agree, with each other and with the judge
 
 
-def _agreement(labelling: Labelling, labelled: Sequence[dict[str, Any]]) -> list[tuple[str, str, str]]:
+def _agreement(
+    labelling: Labelling, labelled: Sequence[dict[str, Any]]
+) -> list[tuple[str, str, str]]:
     lines = [("labels of yours", f"{len(labelled):,}", "")] if labelled else []
-    pairs = [(entry["label"], entry["judge"]) for entry in labelled if None not in (entry["label"], entry["judge"])]
+    pairs = [
+        (entry["label"], entry["judge"])
+        for entry in labelled
+        if None not in (entry["label"], entry["judge"])
+    ]
     if pairs:
         ids = {unit_id(answer.unit.address): answer.unit.address.item for answer in labelling.order}
-        items = np.unique([ids[entry["unit"]["id"]] for entry in labelled if entry["judge"] is not None], False, True)
-        votes, level = np.array(pairs, dtype=float), "ordinal" if labelling.frame.scale else "nominal"
-        lines += _lines("you and the judge", {"percent": agreement(votes, items[1], coefficient="percent")})
+        items = np.unique(
+            [ids[entry["unit"]["id"]] for entry in labelled if entry["judge"] is not None],
+            False,
+            True,
+        )
+        votes, level = (
+            np.array(pairs, dtype=float),
+            "ordinal" if labelling.frame.scale else "nominal",
+        )
+        lines += _lines(
+            "you and the judge", {"percent": agreement(votes, items[1], coefficient="percent")}
+        )
         kappa = agreement(votes, items[1], coefficient="cohen_kappa", level=level)
         lines += _lines("you and the judge", {"cohen_kappa": kappa})
     return [*lines, *_lines("all annotators", labelling.summary().agreement)]
@@ -251,5 +280,9 @@ def _lines(who: str, agreements: dict[str, Agreement]) -> Iterable[tuple[str, st
             yield what, "–", result.reason or ""
             continue
         interval = result.interval()
-        sure = interval.method if interval.low is None else f"{interval.low:.2f} to {interval.high:.2f}"
+        sure = (
+            interval.method
+            if interval.low is None
+            else f"{interval.low:.2f} to {interval.high:.2f}"
+        )
         yield what, f"{result.value:.2f}", sure

@@ -39,11 +39,21 @@ class _Indexed:
     def of(self, kind: Kind, item_id: str) -> Iterator[bytes]:
         index, number = self.index, self.index.number(item_id)
         if kind == "dataset":
-            rows, table = [number] if number >= 0 and index.arrays["item.position"][number] >= 0 else [], "item"
+            rows, table = (
+                [number] if number >= 0 and index.arrays["item.position"][number] >= 0 else [],
+                "item",
+            )
         else:
             table = "response" if kind == "run" else "evaluation"
-            rows = [] if kind == "run" and index.judged else np.flatnonzero(index.arrays[f"{table}.item"] == number)
-        places = [(int(index.arrays[f"{table}.log"][row]), int(index.arrays[f"{table}.position"][row])) for row in rows]
+            rows = (
+                []
+                if kind == "run" and index.judged
+                else np.flatnonzero(index.arrays[f"{table}.item"] == number)
+            )
+        places = [
+            (int(index.arrays[f"{table}.log"][row]), int(index.arrays[f"{table}.position"][row]))
+            for row in rows
+        ]
         return (index.read(kind, *place) for place in dict.fromkeys(places))
 
 

@@ -32,7 +32,11 @@ def page(experiments: Experiments, query: Query) -> dict[str, Any]:
     made = board(experiments, query.experiment, query.facet)
     rows = [pair for pair in made.rows if _is_of(pair[1], query)]
     counted = [(entry, row) for entry, row in rows if row.get("value") is not None]
-    notes = [f"{len(rows) - len(counted)} rows without a value have no rank"] if len(counted) < len(rows) else []
+    notes = (
+        [f"{len(rows) - len(counted)} rows without a value have no rank"]
+        if len(counted) < len(rows)
+        else []
+    )
     ranks: list[tuple[int, int]] = []
     if len(counted) < 2:
         notes.append("there are no two rows to compare")
@@ -86,10 +90,16 @@ def _ranks(experiments: Experiments, rows: Rows) -> tuple[list[tuple[int, int]],
     names = [name if names.count(name) == 1 else f"{name} ({at})" for at, name in enumerate(names)]
     sides: dict[str, Side] = {}
     for id in dict.fromkeys(entry.id for entry, _ in rows):
-        own = {name: _where(row) for name, (entry, row) in zip(names, rows, strict=True) if entry.id == id}
+        own = {
+            name: _where(row)
+            for name, (entry, row) in zip(names, rows, strict=True)
+            if entry.id == id
+        }
         sides |= {side.name: side for side in read_sides(experiments.source(id), own)}
     label = str(rows[0][1].get("label"))
-    compared = compare_sides([sides[name] for name in names], CompareOptions(label=label, flips=0), bound)
+    compared = compare_sides(
+        [sides[name] for name in names], CompareOptions(label=label, flips=0), bound
+    )
     ranks = {standing.name: standing.ranks for standing in compared.standings}
     open_ranks = any(pair.verdict == "incomplete" for pair in compared.pairs)
     more = ["ranks stay open where evidence is unfinished"] if open_ranks else []
@@ -107,7 +117,10 @@ def _metric(rows: Rows) -> BoundMetric:
     if not plans:
         raise UserError("the metric cannot be computed here", fix="; ".join(notes))
     if len(plans) > 1:
-        raise UserError("the experiments compute this metric in different ways", fix="compare rows of one experiment")
+        raise UserError(
+            "the experiments compute this metric in different ways",
+            fix="compare rows of one experiment",
+        )
     return next(iter(plans.values()))
 
 

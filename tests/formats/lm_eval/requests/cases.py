@@ -78,15 +78,23 @@ CASES: dict[str, Case] = {
     "column text": generate(doc_to_text="q"),
     "target template": generate(doc_to_target="{{a}}", num_fewshot=1, fewshot_split="train"),
     "target list": generate(doc_to_target="many", num_fewshot=2, fewshot_split="train"),
-    "target list template": generate(doc_to_target="{{many}}", num_fewshot=2, fewshot_split="train"),
+    "target list template": generate(
+        doc_to_target="{{many}}", num_fewshot=2, fewshot_split="train"
+    ),
     "target text list": generate(doc_to_target=["x", "y"], num_fewshot=1),
     "description": generate(description="Answer.", num_fewshot=1),
     "description newline": generate(description="Answer about {{topic}}.\n\n", num_fewshot=1),
     "description column": generate(description="topic"),
     "system": {**generate(description="Answer."), "system_instruction": "You know words."},
-    "system space": {**generate(description=" Answer."), "system_instruction": "You know words.\n", "limit": 1},
+    "system space": {
+        **generate(description=" Answer."),
+        "system_instruction": "You know words.\n",
+        "limit": 1,
+    },
     "train pool": generate(training_split="train", num_fewshot=3),
-    "train pool and fewshot split": generate(training_split="train", fewshot_split="train", num_fewshot=3),
+    "train pool and fewshot split": generate(
+        training_split="train", fewshot_split="train", num_fewshot=3
+    ),
     "validation pool": generate(validation_split="validation", num_fewshot=2),
     "test pool": generate(num_fewshot=4),
     "same split": generate(fewshot_split="test", num_fewshot=4),
@@ -108,13 +116,23 @@ CASES: dict[str, Case] = {
             "num_fewshot": 3,
         }
     },
-    "first n": generate(fewshot_split="train", fewshot_config={"sampler": "first_n"}, num_fewshot=3),
-    "first n same split": generate(fewshot_split="test", fewshot_config={"sampler": "first_n"}, num_fewshot=4),
+    "first n": generate(
+        fewshot_split="train", fewshot_config={"sampler": "first_n"}, num_fewshot=3
+    ),
+    "first n same split": generate(
+        fewshot_split="test", fewshot_config={"sampler": "first_n"}, num_fewshot=4
+    ),
     "copies": {**generate(num_fewshot=2), "rows": {"test": [*qa(2), *qa(2), *qa(2)]}},
     "shot samples": generate(fewshot_config={"samples": qa(4, 20)}, num_fewshot=2),
-    "shot samples function": generate(fewshot_config={"samples": "!function functions.shots"}, num_fewshot=1),
-    "shot samples first n": generate(fewshot_config={"samples": qa(4, 20), "sampler": "first_n"}, num_fewshot=2),
-    "shot split and samples": generate(fewshot_config={"samples": qa(4, 20), "split": "validation"}, num_fewshot=2),
+    "shot samples function": generate(
+        fewshot_config={"samples": "!function functions.shots"}, num_fewshot=1
+    ),
+    "shot samples first n": generate(
+        fewshot_config={"samples": qa(4, 20), "sampler": "first_n"}, num_fewshot=2
+    ),
+    "shot split and samples": generate(
+        fewshot_config={"samples": qa(4, 20), "split": "validation"}, num_fewshot=2
+    ),
     "shot texts": generate(
         fewshot_split="train",
         num_fewshot=2,
@@ -126,7 +144,8 @@ CASES: dict[str, Case] = {
         },
     ),
     "shot process_docs": generate(
-        fewshot_config={"split": "train", "process_docs": "!function functions.longer"}, num_fewshot=2
+        fewshot_config={"split": "train", "process_docs": "!function functions.longer"},
+        num_fewshot=2,
     ),
     "delimiters": generate(target_delimiter="", fewshot_delimiter="\n", num_fewshot=2),
     "gen prefix": generate(gen_prefix="The answer:", num_fewshot=2),
@@ -134,16 +153,23 @@ CASES: dict[str, Case] = {
     "gen prefix template": generate(gen_prefix="{{lead}}", doc_to_text="{{q}}", num_fewshot=2),
     "gen prefix column": generate(gen_prefix="lead", target_delimiter="|", num_fewshot=2),
     "gen prefix of examples": generate(
-        gen_prefix="Now:", fewshot_split="train", fewshot_config={"gen_prefix": "topic"}, num_fewshot=1
+        gen_prefix="Now:",
+        fewshot_split="train",
+        fewshot_config={"gen_prefix": "topic"},
+        num_fewshot=1,
     ),
     "gen prefix empty question": generate(gen_prefix="X", doc_to_text="", num_fewshot=1),
-    "empty answer": {**generate(num_fewshot=2), "rows": {"test": [{**doc, "a": ""} for doc in qa(4)]}},
+    "empty answer": {
+        **generate(num_fewshot=2),
+        "rows": {"test": [{**doc, "a": ""} for doc in qa(4)]},
+    },
     "empty answer, prefix": {
         **generate(num_fewshot=2, gen_prefix="P"),
         "rows": {"test": [{**doc, "a": ""} for doc in qa(4)]},
     },
     "kwargs": generate(
-        generation_kwargs={"temperature": 0, "max_gen_toks": 5, "do_sample": False}, fewshot_delimiter="##"
+        generation_kwargs={"temperature": 0, "max_gen_toks": 5, "do_sample": False},
+        fewshot_delimiter="##",
     ),
     "kwargs until": generate(generation_kwargs={"until": ["\n", "Q:"], "top_p": 0.5}),
     "kwargs until empty": generate(generation_kwargs={"until": []}),
@@ -170,26 +196,58 @@ CASES: dict[str, Case] = {
     "choice prefix": choice(gen_prefix="It is", num_fewshot=1),
     "choice prefix space": choice(gen_prefix="It is ", num_fewshot=1),
     "choice many": choice(doc_to_target="{{[0, 2]}}"),
-    "choice mutual": choice(metric_list=[{"metric": "acc_mutual_info"}, {"metric": "acc"}], num_fewshot=1),
+    "choice mutual": choice(
+        metric_list=[{"metric": "acc_mutual_info"}, {"metric": "acc"}], num_fewshot=1
+    ),
     "choice shots other": choice(
         num_fewshot=2,
         training_split="train",
-        fewshot_config={"doc_to_choice": ["I", "II", "III"], "doc_to_text": "!function functions.text"},
+        fewshot_config={
+            "doc_to_choice": ["I", "II", "III"],
+            "doc_to_text": "!function functions.text",
+        },
     ),
-    "inputs": choice(doc_to_text="label", doc_to_choice="options", doc_to_target="a", num_fewshot=2),
-    "inputs template": choice(doc_to_text="{{label}}", doc_to_target="{{a}}", gen_prefix="P", description="D"),
-    "inputs mutual": choice(doc_to_text="label", doc_to_target="a", metric_list=[{"metric": "acc_mutual_info"}]),
+    "inputs": choice(
+        doc_to_text="label", doc_to_choice="options", doc_to_target="a", num_fewshot=2
+    ),
+    "inputs template": choice(
+        doc_to_text="{{label}}", doc_to_target="{{a}}", gen_prefix="P", description="D"
+    ),
+    "inputs mutual": choice(
+        doc_to_text="label", doc_to_target="a", metric_list=[{"metric": "acc_mutual_info"}]
+    ),
     "text not digits": generate(doc_to_text="{{label}}", doc_to_target="{{label}}", num_fewshot=1),
-    "likelihood": {"config": {**GENERATE, "output_type": "loglikelihood", "doc_to_target": " {{a}}", "num_fewshot": 1}},
-    "likelihood column": {"config": {**GENERATE, "output_type": "loglikelihood", "gen_prefix": "P"}},
+    "likelihood": {
+        "config": {
+            **GENERATE,
+            "output_type": "loglikelihood",
+            "doc_to_target": " {{a}}",
+            "num_fewshot": 1,
+        }
+    },
+    "likelihood column": {
+        "config": {**GENERATE, "output_type": "loglikelihood", "gen_prefix": "P"}
+    },
     "rolling": {
-        "config": {**GENERATE, "output_type": "loglikelihood_rolling", "doc_to_text": "", "doc_to_target": "q"}
+        "config": {
+            **GENERATE,
+            "output_type": "loglikelihood_rolling",
+            "doc_to_text": "",
+            "doc_to_target": "q",
+        }
     },
     "rolling template": {
-        "config": {**GENERATE, "output_type": "loglikelihood_rolling", "doc_to_text": "", "doc_to_target": "{{q}}\n"}
+        "config": {
+            **GENERATE,
+            "output_type": "loglikelihood_rolling",
+            "doc_to_text": "",
+            "doc_to_target": "{{q}}\n",
+        }
     },
     "functions": generate(
-        doc_to_text="!function functions.text", doc_to_target="!function functions.target", num_fewshot=2
+        doc_to_text="!function functions.text",
+        doc_to_target="!function functions.target",
+        num_fewshot=2,
     ),
     "process_docs": generate(process_docs="!function functions.longer", num_fewshot=2),
     "process_docs shuffled": choice(
@@ -205,16 +263,25 @@ CASES: dict[str, Case] = {
         training_split="train",
     ),
     "process_docs shuffled split": choice(
-        process_docs="!function functions.shuffled", doc_to_choice="order", fewshot_split="train", num_fewshot=1
+        process_docs="!function functions.shuffled",
+        doc_to_choice="order",
+        fewshot_split="train",
+        num_fewshot=1,
     ),
     "drifting": generate(
-        process_docs="!function functions.drifting", doc_to_text="{{number}} {{other}} {{q}}", num_fewshot=1
+        process_docs="!function functions.drifting",
+        doc_to_text="{{number}} {{other}} {{q}}",
+        num_fewshot=1,
     ),
     "drifting train": generate(
-        process_docs="!function functions.drifting", doc_to_text="{{number}} {{other}} {{q}}", training_split="train"
+        process_docs="!function functions.drifting",
+        doc_to_text="{{number}} {{other}} {{q}}",
+        training_split="train",
     ),
     "drifting part": {
-        **generate(process_docs="!function functions.drifting", doc_to_text="{{number}} {{other}} {{q}}"),
+        **generate(
+            process_docs="!function functions.drifting", doc_to_text="{{number}} {{other}} {{q}}"
+        ),
         "limit": 0.5,
     },
     "random text": generate(doc_to_text="!function functions.random_text", num_fewshot=1),
@@ -229,11 +296,18 @@ CASES: dict[str, Case] = {
         "rows": {},
     },
     "odd": {
-        **generate(doc_to_text="{{q}}|{{when}}|{{number}}|{{none}}|{{deep}}", doc_to_target="{{a}}", num_fewshot=1),
+        **generate(
+            doc_to_text="{{q}}|{{when}}|{{number}}|{{none}}|{{deep}}",
+            doc_to_target="{{a}}",
+            num_fewshot=1,
+        ),
         "rows": {"test": ODD},
     },
     "odd target": {**generate(doc_to_target="{{number}}"), "rows": {"test": ODD}},
-    "odd choices": {**choice(doc_to_choice="{{['p', 'q']}}", doc_to_target="{{label}}"), "rows": {"test": ODD}},
+    "odd choices": {
+        **choice(doc_to_choice="{{['p', 'q']}}", doc_to_target="{{label}}"),
+        "rows": {"test": ODD},
+    },
     "jinja": {
         **generate(
             doc_to_text="{% for option in options %}{{loop.index}}. {{option|trim}}\n{% endfor %}"
@@ -266,6 +340,13 @@ CHAT = [
         "gen prefix template",
         "choice",
     ),
-    *("choice shots", "choice prefix", "choice prefix space", "inputs", "inputs template", "empty answer, prefix"),
+    *(
+        "choice shots",
+        "choice prefix",
+        "choice prefix space",
+        "inputs",
+        "inputs template",
+        "empty answer, prefix",
+    ),
     *("likelihood", "choice mutual", "gen prefix column"),
 ]

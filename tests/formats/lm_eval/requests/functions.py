@@ -61,7 +61,10 @@ def changing(doc: Any) -> Any:
 def custom(rows: int = 3, **metadata: Any) -> Any:
     import datasets
 
-    docs = [{"q": f"custom {number}", "a": str(number), "options": ["x", "y"], "label": 1} for number in range(rows)]
+    docs = [
+        {"q": f"custom {number}", "a": str(number), "options": ["x", "y"], "label": 1}
+        for number in range(rows)
+    ]
     return {"test": datasets.Dataset.from_list(docs)}
 
 

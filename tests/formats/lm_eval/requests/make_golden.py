@@ -51,7 +51,9 @@ def asked(name: str, case: Any, **options: Any) -> list[Any]:
         if limit is not None:
             limit = math.ceil(len(task.eval_docs) * limit) if limit < 1 else int(limit)
         system = case.get("system_instruction")
-        task.build_all_requests(limit=limit, samples=case.get("samples"), system_instruction=system, **options)
+        task.build_all_requests(
+            limit=limit, samples=case.get("samples"), system_instruction=system, **options
+        )
     documents: dict[int, list[Any]] = {}
     for instance in task.instances:
         documents.setdefault(instance.doc_id, []).append(list(instance.arguments))
@@ -68,7 +70,11 @@ def main() -> None:
             print(name, golden[name]["error"])
         if name in CHAT:
             for way, multiturn in (("multiturn", True), ("single", False)):
-                options = {"apply_chat_template": True, "chat_template": template, "fewshot_as_multiturn": multiturn}
+                options = {
+                    "apply_chat_template": True,
+                    "chat_template": template,
+                    "fewshot_as_multiturn": multiturn,
+                }
                 golden[name][way] = asked(name, case, **options)
     (HERE / "golden.json").write_text(json.dumps(golden, ensure_ascii=False, indent=0) + "\n")
 

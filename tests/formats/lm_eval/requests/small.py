@@ -16,14 +16,22 @@ def hook(name: str) -> Hook:
 
 def rows(count: int) -> list[dict[str, Any]]:
     return [
-        {"q": f"q{number}", "a": f"a{number}", "options": ["x", " y"], "label": number % 2} for number in range(count)
+        {"q": f"q{number}", "a": f"a{number}", "options": ["x", " y"], "label": number % 2}
+        for number in range(count)
     ]
 
 
-def task(folder: Path, test: list[Any], shots: dict[str, Any] | None = None, **keys: Any) -> Definition:
+def task(
+    folder: Path, test: list[Any], shots: dict[str, Any] | None = None, **keys: Any
+) -> Definition:
     file = folder / "test.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in test))
-    own: dict[str, Any] = {"test_split": "test", "doc_to_text": "{{q}}", "doc_to_target": "{{a}}", **keys}
+    own: dict[str, Any] = {
+        "test_split": "test",
+        "doc_to_text": "{{q}}",
+        "doc_to_target": "{{a}}",
+        **keys,
+    }
     given: dict[str, Any] = {
         "split": own.get("fewshot_split"),
         "fewshot_delimiter": "\n\n",

@@ -26,13 +26,17 @@ def test_join(first: str, second: str, delimiter: str) -> None:
 
 
 @given(texts, texts, texts, texts, texts)
-def test_a_turn_as_plain_text(question: str, answer: str, prefix: str, delimiter: str, end: str) -> None:
+def test_a_turn_as_plain_text(
+    question: str, answer: str, prefix: str, delimiter: str, end: str
+) -> None:
     """The text that the harness's documentation describes: question, delimiter, prefix and answer, end."""
     text = plain(turn(question, answer, None, prefix, delimiter, end))
     if not prefix:
         assert text == (question + delimiter + answer + end if answer else question)
     else:
-        apart = delimiter if question and not (question[-1].isspace() or prefix[0].isspace()) else ""
+        apart = (
+            delimiter if question and not (question[-1].isspace() or prefix[0].isspace()) else ""
+        )
         assert text == question + apart + (join(prefix, answer, " ") + end if answer else prefix)
 
 
@@ -41,12 +45,16 @@ def test_one_turn_has_the_text_of_all(
     shots: list[tuple[str, str]], question: str, prefix: str, described: bool
 ) -> None:
     system = [{"role": "system", "content": "s", "delimiter": ""}] if described else []
-    before = [part for asked, answer in shots for part in turn(asked, answer, None, None, " ", "\n\n")]
+    before = [
+        part for asked, answer in shots for part in turn(asked, answer, None, None, " ", "\n\n")
+    ]
     last = turn(question, None, None, prefix, " ", "")
     messages = [*system, *before, *last]
     several, one = chat(messages), chat(messages, multiturn=False)
     assert [part["content"] for part in several] == [part["content"] for part in messages]
-    assert [part["role"] for part in one] == ["system"] * described + ["user"] + ["assistant"] * bool(prefix)
+    assert [part["role"] for part in one] == ["system"] * described + ["user"] + [
+        "assistant"
+    ] * bool(prefix)
     assert one[described]["content"] == plain(before) + question
     assert plain(messages).startswith("s" * described + one[described]["content"])
 
@@ -85,6 +93,12 @@ def test_values_that_json_can_carry() -> None:
         1: None,
         None: np.float64(2.0),
     }
-    plain_value = {"t": [1, 2.5], "d": "2020-01-02 00:00:00", "s": [3], "np": [4, 0.5, True, [[1], [2]]], "nan": None}
+    plain_value = {
+        "t": [1, 2.5],
+        "d": "2020-01-02 00:00:00",
+        "s": [3],
+        "np": [4, 0.5, True, [[1], [2]]],
+        "nan": None,
+    }
     assert jsonable(value) == plain_value | {"1": None, "null": 2.0}
     assert json.loads(json.dumps(jsonable(value), allow_nan=False)) == jsonable(value)

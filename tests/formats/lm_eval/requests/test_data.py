@@ -24,7 +24,12 @@ ROWS = {
 
 
 def task(**keys: Any) -> Definition:
-    own: dict[str, Any] = {"test_split": "test", "doc_to_text": "{{q}} {{deep}}", "doc_to_target": "a", **keys}
+    own: dict[str, Any] = {
+        "test_split": "test",
+        "doc_to_text": "{{q}} {{deep}}",
+        "doc_to_target": "a",
+        **keys,
+    }
     shots = FewShot(split=own.get("fewshot_split"), fewshot_delimiter="\n\n", target_delimiter=" ")
     return Definition(task="small", dataset_path="owner/words", fewshot_config=shots, **own)
 
@@ -34,7 +39,9 @@ def asked(definition: Definition) -> list[str]:
 
 
 TEXT = pyarrow.string()
-SCHEMA = pyarrow.schema({"q": TEXT, "a": TEXT, "deep": pyarrow.struct({"n": pyarrow.list_(pyarrow.int64())})})
+SCHEMA = pyarrow.schema(
+    {"q": TEXT, "a": TEXT, "deep": pyarrow.struct({"n": pyarrow.list_(pyarrow.int64())})}
+)
 EXPECTED = ["q0 {'n': []}", "q1 {'n': []}", "q2 {'n': []}"]
 
 
@@ -47,7 +54,10 @@ def jsonl(folder: Path, **splits: list[Any]) -> Path:
 
 def cached(tmp_path: Path, config: str = "default", commit: str = COMMIT) -> None:
     """Puts a dataset into the cache as `load_dataset` leaves it there when it has been downloaded."""
-    files = {split: str(jsonl(tmp_path / "raw", **{split: rows}) / f"{split}.jsonl") for split, rows in ROWS.items()}
+    files = {
+        split: str(jsonl(tmp_path / "raw", **{split: rows}) / f"{split}.jsonl")
+        for split, rows in ROWS.items()
+    }
     loaded = datasets.load_dataset("json", data_files=files, cache_dir=str(tmp_path / "other"))
     source = Path(loaded["train"].cache_files[0]["filename"]).parent
     place = tmp_path / "cache" / "owner___words" / config / "0.0.0" / commit
@@ -55,7 +65,9 @@ def cached(tmp_path: Path, config: str = "default", commit: str = COMMIT) -> Non
     info = json.loads((source / "dataset_info.json").read_text())
     for split in info["splits"].values():
         split["dataset_name"] = "words"
-    (place / "dataset_info.json").write_text(json.dumps(info | {"dataset_name": "words", "config_name": config}))
+    (place / "dataset_info.json").write_text(
+        json.dumps(info | {"dataset_name": "words", "config_name": config})
+    )
     for split in ROWS:
         (place / f"words-{split}.arrow").write_bytes((source / f"json-{split}.arrow").read_bytes())
 
@@ -64,7 +76,10 @@ def test_a_mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     jsonl(tmp_path / "data/owner/words/default", **ROWS)
     monkeypatch.setenv("ASSAY_DATA", f"{tmp_path / 'none'}:{tmp_path / 'data'}")
     assert asked(task()) == EXPECTED
-    assert load(task()).source == {"repository": "owner/words", "origin": str(tmp_path / "data/owner/words/default")}
+    assert load(task()).source == {
+        "repository": "owner/words",
+        "origin": str(tmp_path / "data/owner/words/default"),
+    }
 
 
 def test_a_mirror_has_configs_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,16 +133,24 @@ def test_a_hub_that_cannot_be_reached_is_not_waited_for(monkeypatch: pytest.Monk
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
-    with pytest.raises(UserError, match=r"127\.0\.0\.1:9 cannot be reached, and it is not in the cache"):
+    with pytest.raises(
+        UserError, match=r"127\.0\.0\.1:9 cannot be reached, and it is not in the cache"
+    ):
         load(task())
 
 
-def test_pull_makes_a_mirror_with_the_same_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pull_makes_a_mirror_with_the_same_requests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cached(tmp_path)
     definition = task(fewshot_split="train", num_fewshot=2)
     before, content = asked(definition), load(definition).content("test")
     [result] = pull([definition, task()], tmp_path / "carried")
-    assert (result.rows, result.written, result.problem) == ({"train": 4, "test": 3}, ["test", "train"], "")
+    assert (result.rows, result.written, result.problem) == (
+        {"train": 4, "test": 3},
+        ["test", "train"],
+        "",
+    )
     monkeypatch.setattr(settings, "HF_DATASETS_CACHE", tmp_path / "empty")
     monkeypatch.setenv("ASSAY_DATA", str(tmp_path / "carried"))
     assert asked(definition) == before
@@ -153,14 +176,21 @@ def test_pull_resumes_and_leaves_files_of_others_alone(tmp_path: Path) -> None:
 def test_pull_goes_on_after_a_dataset_that_is_not_there(tmp_path: Path) -> None:
     cached(tmp_path, config="en")
     results = pull(
-        [task(dataset_name="de"), task(dataset_name="en"), task(dataset_name="en", test_split="dev")], tmp_path / "x"
+        [
+            task(dataset_name="de"),
+            task(dataset_name="en"),
+            task(dataset_name="en", test_split="dev"),
+        ],
+        tmp_path / "x",
     )
     assert [bool(result.problem) for result in results] == [True, True]
     assert results[1].rows == {"test": 3}
     assert results[1].problem == "the dataset has no split dev"
 
 
-def test_nothing_is_written_to_the_terminal(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_written_to_the_terminal(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     cached(tmp_path)
     asked(task())
     pull([task()], tmp_path / "carried")

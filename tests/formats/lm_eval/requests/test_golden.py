@@ -29,20 +29,32 @@ def definition(name: str, case: Case, folder: Path) -> Definition:
     for split, docs in case.get("rows", SPLITS).items():
         files[split] = str(folder / f"{split}.jsonl")
         Path(files[split]).write_text("".join(json.dumps(doc) + "\n" for doc in docs))
-    config: dict[str, Any] = resolved({"task": name, "file": str(HERE / "case.yaml"), **case["config"]})
+    config: dict[str, Any] = resolved(
+        {"task": name, "file": str(HERE / "case.yaml"), **case["config"]}
+    )
     if files:
         config |= {"dataset_path": "json", "dataset_kwargs": {"data_files": files}}
     shown = config.get("fewshot_config", {})
     names = ("process_docs", "gen_prefix", "doc_to_text", "doc_to_target", "doc_to_choice")
-    own = {"split": config.get("fewshot_split"), "fewshot_delimiter": "\n\n", "target_delimiter": " "}
-    own |= {name: config[name] for name in (*names, "fewshot_delimiter", "target_delimiter") if name in config}
+    own = {
+        "split": config.get("fewshot_split"),
+        "fewshot_delimiter": "\n\n",
+        "target_delimiter": " ",
+    }
+    own |= {
+        name: config[name]
+        for name in (*names, "fewshot_delimiter", "target_delimiter")
+        if name in config
+    }
     config["fewshot_config"] = FewShot(**own | shown)
     return Definition(**config)
 
 
 def asked(name: str, folder: Path, **options: Any) -> list[Document]:
     case = CASES[name]
-    named = {key: case[key] for key in ("limit", "samples", "seed", "system_instruction") if key in case}
+    named = {
+        key: case[key] for key in ("limit", "samples", "seed", "system_instruction") if key in case
+    }
     return list(documents(definition(name, case, folder), **named, **options))
 
 
@@ -61,7 +73,9 @@ def arguments(document: Document, text: Any) -> list[Any]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_plain_text(name: str, tmp_path: Path) -> None:
-    assert [arguments(document, plain) for document in asked(name, tmp_path)] == GOLDEN[name]["plain"]
+    assert [arguments(document, plain) for document in asked(name, tmp_path)] == GOLDEN[name][
+        "plain"
+    ]
 
 
 @pytest.mark.parametrize("way", ["multiturn", "single"])
@@ -70,4 +84,6 @@ def test_chat(name: str, way: str, tmp_path: Path) -> None:
     def text(messages: list[dict[str, str]]) -> str:
         return json.dumps(chat(messages, way == "multiturn"), ensure_ascii=False)
 
-    assert [arguments(document, text) for document in asked(name, tmp_path, chat=True)] == GOLDEN[name][way]
+    assert [arguments(document, text) for document in asked(name, tmp_path, chat=True)] == GOLDEN[
+        name
+    ][way]

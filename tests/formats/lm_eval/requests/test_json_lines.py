@@ -24,21 +24,37 @@ DATES = [
     "",
 ]
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=6) | st.sampled_from(DATES)
-COLUMNS = [TEXTS, st.integers(-(2**70), 2**70), st.booleans(), st.lists(TEXTS, max_size=3), st.floats(0, 9), st.none()]
+COLUMNS = [
+    TEXTS,
+    st.integers(-(2**70), 2**70),
+    st.booleans(),
+    st.lists(TEXTS, max_size=3),
+    st.floats(0, 9),
+    st.none(),
+]
 NAMES = ("a", "b", "ä")
 
 
 @st.composite
 def tables(draw: st.DrawFn) -> list[dict[str, Any]]:
-    kinds = {name: draw(st.sampled_from(COLUMNS)) for name in draw(st.sets(st.sampled_from(NAMES), min_size=1))}
-    return [{name: draw(kind) for name, kind in kinds.items()} for _ in range(draw(st.integers(1, 4)))]
+    kinds = {
+        name: draw(st.sampled_from(COLUMNS))
+        for name in draw(st.sets(st.sampled_from(NAMES), min_size=1))
+    }
+    return [
+        {name: draw(kind) for name, kind in kinds.items()} for _ in range(draw(st.integers(1, 4)))
+    ]
 
 
 def task(path: Path) -> Definition:
-    return Definition(task="t", dataset_path="json", dataset_kwargs={"data_files": {"test": str(path)}})
+    return Definition(
+        task="t", dataset_path="json", dataset_kwargs={"data_files": {"test": str(path)}}
+    )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(table=tables())
 def test_simple_rows_are_the_librarys(table: list[dict[str, Any]], tmp_path: Path) -> None:
     file = tmp_path / f"{abs(hash(json.dumps(table)))}.jsonl"
@@ -65,6 +81,8 @@ def test_simple_rows_are_the_librarys(table: list[dict[str, Any]], tmp_path: Pat
         [],
     ],
 )
-def test_whatever_a_rule_could_change_is_left_to_the_library(lines: list[str], tmp_path: Path) -> None:
+def test_whatever_a_rule_could_change_is_left_to_the_library(
+    lines: list[str], tmp_path: Path
+) -> None:
     (tmp_path / "rows.jsonl").write_text("\n".join(lines))
     assert simple_lines(task(tmp_path / "rows.jsonl")) is None

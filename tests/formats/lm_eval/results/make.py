@@ -43,8 +43,17 @@ def documents(rnd, count):
 
 
 def generated(rnd, doc, repeats):
-    options = [doc["answer"], doc["answer"].upper(), doc["answer"] + ".", text(rnd), f"#### {rnd.randrange(30)}, so"]
-    options += [f" the answer is ({rnd.choice('ABCD')}) {text(rnd)} ", rnd.choice(doc["choices"]).upper() + "!"]
+    options = [
+        doc["answer"],
+        doc["answer"].upper(),
+        doc["answer"] + ".",
+        text(rnd),
+        f"#### {rnd.randrange(30)}, so",
+    ]
+    options += [
+        f" the answer is ({rnd.choice('ABCD')}) {text(rnd)} ",
+        rnd.choice(doc["choices"]).upper() + "!",
+    ]
     options += [
         f"person: {text(rnd, 2)}, none\nLocation : x $$ date: 3",
         "('a', 'NOUN') ('b', 'VERB')",
@@ -56,7 +65,10 @@ def generated(rnd, doc, repeats):
 
 
 def likelihoods(rnd, number):
-    return [[-round(rnd.uniform(0.01, 12), rnd.choice([1, 6])), rnd.random() < 0.4] for _ in range(number)]
+    return [
+        [-round(rnd.uniform(0.01, 12), rnd.choice([1, 6])), rnd.random() < 0.4]
+        for _ in range(number)
+    ]
 
 
 GENERATE = {"doc_to_text": "text", "doc_to_target": "answer", "output_type": "generate_until"}
@@ -69,11 +81,19 @@ CHOOSE = {
 
 
 def exact(**params):
-    return {"metric_list": [{"metric": "exact_match", "aggregation": "mean", "higher_is_better": True, **params}]}
+    return {
+        "metric_list": [
+            {"metric": "exact_match", "aggregation": "mean", "higher_is_better": True, **params}
+        ]
+    }
 
 
 def pipeline(*steps, name="made"):
-    return {"filter_list": [{"name": name, "filter": [{"function": name, **params} for name, params in steps]}]}
+    return {
+        "filter_list": [
+            {"name": name, "filter": [{"function": name, **params} for name, params in steps]}
+        ]
+    }
 
 
 FIRST = ("take_first", {})
@@ -82,7 +102,12 @@ CASES = {
     "exact_case": {**GENERATE, **exact(ignore_case=True, ignore_punctuation=True)},
     "exact_all": {
         **GENERATE,
-        **exact(regexes_to_ignore=["the ", r"\.$"], ignore_case=True, ignore_punctuation=True, ignore_numbers=True),
+        **exact(
+            regexes_to_ignore=["the ", r"\.$"],
+            ignore_case=True,
+            ignore_punctuation=True,
+            ignore_numbers=True,
+        ),
     },
     "exact_int": {**GENERATE, "doc_to_target": "label"},
     "exact_choice": {**GENERATE, "doc_to_target": "label", "doc_to_choice": ["0", "1"]},
@@ -91,35 +116,69 @@ CASES = {
     "regex": {**GENERATE, **pipeline(("regex", {}), FIRST)},
     "regex_groups": {
         **GENERATE,
-        **pipeline(("regex", {"regex_pattern": r"(\d+)|([A-Z])|(!)", "group_select": -1, "fallback": "?"}), FIRST),
+        **pipeline(
+            ("regex", {"regex_pattern": r"(\d+)|([A-Z])|(!)", "group_select": -1, "fallback": "?"}),
+            FIRST,
+        ),
     },
     "two_pipelines": {
         **GENERATE,
         "filter_list": [
             {
                 "name": "strict",
-                "filter": [{"function": "regex", "regex_pattern": r"\((\w)\)"}, {"function": "take_first"}],
+                "filter": [
+                    {"function": "regex", "regex_pattern": r"\((\w)\)"},
+                    {"function": "take_first"},
+                ],
             },
-            {"name": "loose", "filter": [{"function": "remove_whitespace"}, {"function": "take_first"}]},
+            {
+                "name": "loose",
+                "filter": [{"function": "remove_whitespace"}, {"function": "take_first"}],
+            },
         ],
     },
-    "majority": {**GENERATE, "repeats": 5, **pipeline(("lowercase", {}), ("majority_vote", {}), FIRST)},
-    "first_k": {**GENERATE, "repeats": 3, **pipeline(("take_first_k", {"k": 2}), ("uppercase", {}), FIRST)},
+    "majority": {
+        **GENERATE,
+        "repeats": 5,
+        **pipeline(("lowercase", {}), ("majority_vote", {}), FIRST),
+    },
+    "first_k": {
+        **GENERATE,
+        "repeats": 3,
+        **pipeline(("take_first_k", {"k": 2}), ("uppercase", {}), FIRST),
+    },
     "no_first": {**GENERATE, "repeats": 3, **pipeline(("remove_whitespace", {}))},
-    "map": {**GENERATE, **pipeline(("map", {"mapping_dict": {"0": "a", "1": "b"}, "default_value": "c"}), FIRST)},
+    "map": {
+        **GENERATE,
+        **pipeline(("map", {"mapping_dict": {"0": "a", "1": "b"}, "default_value": "c"}), FIRST),
+    },
     "multi_choice_regex": {
         **GENERATE,
         **pipeline(
-            ("multi_choice_regex", {"regex_pattern": r"(\([A-Z]\))", "ignore_case": True, "ignore_punctuation": True}),
+            (
+                "multi_choice_regex",
+                {"regex_pattern": r"(\([A-Z]\))", "ignore_case": True, "ignore_punctuation": True},
+            ),
             FIRST,
         ),
     },
     "multi_choice_regex_patterns": {
         **GENERATE,
-        **pipeline(("multi_choice_regex", {"group_select": -1, "regexes_to_ignore": ["the "], "fallback": "!"}), FIRST),
+        **pipeline(
+            (
+                "multi_choice_regex",
+                {"group_select": -1, "regexes_to_ignore": ["the "], "fallback": "!"},
+            ),
+            FIRST,
+        ),
     },
     "format_span": {**GENERATE, **pipeline(("format_span", {}), FIRST)},
-    "regex_pos": {**GENERATE, "doc_to_target": "two", **pipeline(("regex_pos", {}), FIRST), **exact()},
+    "regex_pos": {
+        **GENERATE,
+        "doc_to_target": "two",
+        **pipeline(("regex_pos", {}), FIRST),
+        **exact(),
+    },
     "custom": {**GENERATE, **pipeline(("custom", {"filter_fn": hook("with_text")}), FIRST)},
     "class": {**GENERATE, **pipeline((hook("Reversed"), {"mark": "."}), FIRST)},
     "choose_default": CHOOSE,
@@ -127,21 +186,45 @@ CASES = {
         **CHOOSE,
         "metric_list": [
             {"metric": name}
-            for name in ["acc", "acc_norm", "acc_bytes", "acc_mutual_info", "f1", "mcc", "brier_score", "exact_match"]
+            for name in [
+                "acc",
+                "acc_norm",
+                "acc_bytes",
+                "acc_mutual_info",
+                "f1",
+                "mcc",
+                "brier_score",
+                "exact_match",
+            ]
         ],
     },
     "choose_wild": {
         **CHOOSE,
         "doc_to_target": "wild",
         "doc_to_choice": "choices",
-        "metric_list": [{"metric": name} for name in ["acc", "acc_norm", "mcc", "exact_match", "acc_bytes"]],
+        "metric_list": [
+            {"metric": name} for name in ["acc", "acc_norm", "mcc", "exact_match", "acc_bytes"]
+        ],
     },
     "choose_text": {**CHOOSE, "doc_to_target": "{{choices[id % 4]}}", "doc_to_choice": "choices"},
-    "choose_many": {**CHOOSE, "doc_to_target": "labels", "doc_to_choice": "{{choices + ['' if id else 'q']}}"},
-    "choose_inputs": {**CHOOSE, "doc_to_text": "label", "doc_to_target": "answer", "doc_to_choice": "{{choices[:2]}}"},
+    "choose_many": {
+        **CHOOSE,
+        "doc_to_target": "labels",
+        "doc_to_choice": "{{choices + ['' if id else 'q']}}",
+    },
+    "choose_inputs": {
+        **CHOOSE,
+        "doc_to_text": "label",
+        "doc_to_target": "answer",
+        "doc_to_choice": "{{choices[:2]}}",
+    },
     "likelihood": {**CHOOSE, "metric_list": [{"metric": "likelihood"}]},
     "continued": {"doc_to_text": "text", "doc_to_target": "answer", "output_type": "loglikelihood"},
-    "rolling": {"doc_to_text": "", "doc_to_target": "{{text}} ÄÖ\n\n", "output_type": "loglikelihood_rolling"},
+    "rolling": {
+        "doc_to_text": "",
+        "doc_to_target": "{{text}} ÄÖ\n\n",
+        "output_type": "loglikelihood_rolling",
+    },
     "bypass": {**GENERATE, "metric_list": [{"metric": "bypass"}]},
     "function": {
         **GENERATE,
@@ -153,7 +236,12 @@ CASES = {
     "function_dict": {
         **GENERATE,
         "metric_list": [
-            {"metric": hook("lengths"), "aggregation": hook("worst"), "higher_is_better": False, "scale": 2}
+            {
+                "metric": hook("lengths"),
+                "aggregation": hook("worst"),
+                "higher_is_better": False,
+                "scale": 2,
+            }
         ],
     },
     "function_many": {
@@ -188,7 +276,9 @@ CASES = {
     "imported_mean": {
         **GENERATE,
         "process_results": hook("of_document"),
-        "metric_list": [{"metric": "hit", "aggregation": hook("imported_mean"), "higher_is_better": True}],
+        "metric_list": [
+            {"metric": "hit", "aggregation": hook("imported_mean"), "higher_is_better": True}
+        ],
     },
     "registered": {
         **GENERATE,
@@ -198,7 +288,10 @@ CASES = {
             {"metric": "own_agreement", "aggregation": "own_worst", "higher_is_better": True},
         ],
     },
-    "translation": {**GENERATE, "metric_list": [{"metric": name} for name in ["bleu", "chrf", "chrf++", "ter"]]},
+    "translation": {
+        **GENERATE,
+        "metric_list": [{"metric": name} for name in ["bleu", "chrf", "chrf++", "ter"]],
+    },
     "translation_two": {
         **GENERATE,
         "doc_to_target": "two",
@@ -258,12 +351,27 @@ def main():
             else:
                 answers = likelihoods(rnd, len(instances))
                 for instance, (likelihood, greedy) in zip(instances, answers, strict=True):
-                    instance.resps = [likelihood if task.OUTPUT_TYPE.endswith("rolling") else (likelihood, greedy)]
+                    instance.resps = [
+                        likelihood if task.OUTPUT_TYPE.endswith("rolling") else (likelihood, greedy)
+                    ]
             doc = instances[0].doc
             gold = task.doc_to_text(doc) if task.multiple_input else task.doc_to_target(doc)
             chosen = task.doc_to_choice(doc) if task.config.doc_to_choice is not None else None
-            rows.append({"doc": doc, "target": plain(gold), "choices": chosen, "answers": answers, "values": {}})
-        case = {"config": config, "multiple_target": bool(task.multiple_target), "rows": rows, "numbers": {}}
+            rows.append(
+                {
+                    "doc": doc,
+                    "target": plain(gold),
+                    "choices": chosen,
+                    "answers": answers,
+                    "values": {},
+                }
+            )
+        case = {
+            "config": config,
+            "multiple_target": bool(task.multiple_target),
+            "rows": rows,
+            "numbers": {},
+        }
         try:
             task.apply_filters()
             for number, instances in by_doc.items():
@@ -280,7 +388,9 @@ def main():
             }
         except Exception as error:
             case["error"] = type(error).__name__
-        (HERE / f"{name}.json").write_text(json.dumps(case, ensure_ascii=False) + "\n", encoding="utf-8")
+        (HERE / f"{name}.json").write_text(
+            json.dumps(case, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
         print(name, case["numbers"] or case["error"])
 
 

@@ -13,7 +13,9 @@ class Leaf(Task):
         self.name = name
 
     task_name = property(lambda self: self.name)
-    has_training_docs = has_validation_docs = has_test_docs = construct_requests = doc_to_target = None
+    has_training_docs = has_validation_docs = has_test_docs = construct_requests = doc_to_target = (
+        None
+    )
     doc_to_text = process_results = aggregation = higher_is_better = None
 
 
@@ -24,7 +26,9 @@ def numbers(rnd):
         for pipeline in ("none", "strict"):
             if rnd.random() < 0.8:
                 made[f"{metric},{pipeline}"] = rnd.random()
-                made[f"{metric}_stderr,{pipeline}"] = "N/A" if rnd.random() < 0.05 else rnd.random() / 9
+                made[f"{metric}_stderr,{pipeline}"] = (
+                    "N/A" if rnd.random() < 0.05 else rnd.random() / 9
+                )
     return made
 
 
@@ -36,8 +40,14 @@ def group(rnd, name, depth):
     entries = [
         {
             "metric": rnd.choice(["acc", "acc_norm", "f1"]),
-            **({"weight_by_size": rnd.choice([True, False, "truez"])} if rnd.random() < 0.7 else {}),
-            **({"filter_list": rnd.choice(["none", ["strict", "none"]])} if rnd.random() < 0.5 else {}),
+            **(
+                {"weight_by_size": rnd.choice([True, False, "truez"])} if rnd.random() < 0.7 else {}
+            ),
+            **(
+                {"filter_list": rnd.choice(["none", ["strict", "none"]])}
+                if rnd.random() < 0.5
+                else {}
+            ),
         }
         for _ in range(rnd.randint(0, 2))
     ]
@@ -45,7 +55,9 @@ def group(rnd, name, depth):
 
 
 def theirs(tree):
-    made = Group.from_config({"group": tree["name"], "aggregate_metric_list": tree["aggregate"] or None})
+    made = Group.from_config(
+        {"group": tree["name"], "aggregate_metric_list": tree["aggregate"] or None}
+    )
     for member in tree["members"]:
         made.add(Leaf(member) if isinstance(member, str) else theirs(member))
     return made
@@ -56,7 +68,9 @@ def main():
     for number in range(15):
         tree = group(rnd, f"g{number}", 2)
         made = theirs(tree)
-        tasks = {task.task_name: numbers(rnd) for task in made.get_all_tasks() if rnd.random() < 0.95}
+        tasks = {
+            task.task_name: numbers(rnd) for task in made.get_all_tasks() if rnd.random() < 0.95
+        }
         results = {each.name: each.aggregate(tasks) for each in [made, *made.get_all_groups()]}
         for result in results.values():
             for key in ("alias", "name", "sample_count"):

@@ -15,7 +15,10 @@ def overlap(references, predictions):
 
 def lengths(references, predictions, scale=1):
     """Two metrics from one function."""
-    return {"length": scale * len(predictions[0]), "gap": abs(len(predictions[0]) - len(references[0]))}
+    return {
+        "length": scale * len(predictions[0]),
+        "gap": abs(len(predictions[0]) - len(references[0])),
+    }
 
 
 def pair_only(items):
@@ -24,13 +27,19 @@ def pair_only(items):
 
 
 def of_document(doc, results):
-    values = {"hit": float(str(doc["label"]) in str(results[0])), "pair": (doc["label"], len(str(results[0])) % 3)}
+    values = {
+        "hit": float(str(doc["label"]) in str(results[0])),
+        "pair": (doc["label"], len(str(results[0])) % 3),
+    }
     return values if doc["label"] else {"hit": values["hit"]}
 
 
 def of_likelihoods(doc, results):
     likelihoods = [likelihood for likelihood, _ in results]
-    return {"spread": max(likelihoods) - min(likelihoods), "greedy": sum(greedy for _, greedy in results)}
+    return {
+        "spread": max(likelihoods) - min(likelihoods),
+        "greedy": sum(greedy for _, greedy in results),
+    }
 
 
 def worst(items):
@@ -50,7 +59,10 @@ def raises(doc, results):
 
 
 def with_text(responses, docs):
-    return [[doc["text"] + answer for answer in answers] for answers, doc in zip(responses, docs, strict=True)]
+    return [
+        [doc["text"] + answer for answer in answers]
+        for answers, doc in zip(responses, docs, strict=True)
+    ]
 
 
 class Reversed:

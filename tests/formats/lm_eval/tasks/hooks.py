@@ -16,7 +16,9 @@ def answer(doc):
 
 
 def lettered(doc):
-    options = "\n".join(f"{letter}. {text}" for letter, text in zip("ABCD", doc["choices"], strict=False))
+    options = "\n".join(
+        f"{letter}. {text}" for letter, text in zip("ABCD", doc["choices"], strict=False)
+    )
     return f"{doc['question']}\n{options}\nAnswer:"
 
 
@@ -80,7 +82,9 @@ def exploded(docs):
     rows = []
     for doc in docs:
         for place, choice in enumerate(doc["choices"][:2]):
-            rows.append({"text": f"{doc['question']} {choice}?", "label": int(place == doc["label"])})
+            rows.append(
+                {"text": f"{doc['question']} {choice}?", "label": int(place == doc["label"])}
+            )
     return datasets.Dataset.from_list(rows)
 
 
@@ -90,7 +94,13 @@ def broken_docs(docs):
 
 def shots():
     return [
-        {"question": f"Is {number} a number? (hint: yes)", "answer": "yes", "number": 1, "kind": "easy", "who": "Zoe"}
+        {
+            "question": f"Is {number} a number? (hint: yes)",
+            "answer": "yes",
+            "number": 1,
+            "kind": "easy",
+            "who": "Zoe",
+        }
         for number in range(1, 8)
     ]
 
@@ -183,7 +193,10 @@ def two_splits(rows=4, **kwargs):
     def docs(word, count):
         return datasets.Dataset.from_list(
             [
-                {"q": f"{word} {place} of {kwargs.get('flavour')}? (hint: {place})", "a": str(place)}
+                {
+                    "q": f"{word} {place} of {kwargs.get('flavour')}? (hint: {place})",
+                    "a": str(place),
+                }
                 for place in range(count)
             ]
         )

@@ -22,7 +22,9 @@ def node(kind: str, **config: Any) -> dict[str, Any]:
 
 def llm(text: Any = "{question}", **config: Any) -> dict[str, Any]:
     prompt = text if isinstance(text, list) else [{"user": text}]
-    return node("llm", **{"model": {"name": "m"}, "prompt": prompt, "output_keys": "answer", **config})
+    return node(
+        "llm", **{"model": {"name": "m"}, "prompt": prompt, "output_keys": "answer", **config}
+    )
 
 
 def chain(nodes: Mapping[str, Any], **more: Any) -> dict[str, Any]:
@@ -39,11 +41,15 @@ def mapped(*names: str) -> dict[str, Any]:
 class Bench:
     """Binds graphs to helpers and a model, and runs them on the real engine. `asked` holds what the model got."""
 
-    def __init__(self, helpers: Mapping[str, Any] | None = None, answer: Answering | None = None) -> None:
+    def __init__(
+        self, helpers: Mapping[str, Any] | None = None, answer: Answering | None = None
+    ) -> None:
         self.helpers = dict(helpers or {})
         self.answer = answer or (lambda messages: f"<{messages[-1]['content']}>")
         self.asked: list[Request] = []
-        self.models: dict[str, Model] = {name: python(name, function=self._reply) for name in ("m", "other")}
+        self.models: dict[str, Model] = {
+            name: python(name, function=self._reply) for name in ("m", "other")
+        }
         self.store = assay.MemoryStore()
         self.runs = 0
 
@@ -58,21 +64,32 @@ class Bench:
         return self.helpers[dotted]
 
     def task(self, source: Mapping[str, Any], **options: Any) -> GraphTask:
-        uses = {name: ModelUse(name, identity=model.identity) for name, model in self.models.items()}
+        uses = {
+            name: ModelUse(name, identity=model.identity) for name, model in self.models.items()
+        }
         return GraphTask(source, **{"name": "g", "load": self.load, "models": uses, **options})
 
-    def run(self, source: Mapping[str, Any], *records: dict[str, Any], **options: Any) -> list[Response]:
+    def run(
+        self, source: Mapping[str, Any], *records: dict[str, Any], **options: Any
+    ) -> list[Response]:
         """The rows, in the order of the records."""
         return self.run_task(self.task(source, **options), *records)
 
-    def run_task(self, task: GraphTask, *records: dict[str, Any], samples: int = 1, seed: int = 0) -> list[Response]:
+    def run_task(
+        self, task: GraphTask, *records: dict[str, Any], samples: int = 1, seed: int = 0
+    ) -> list[Response]:
         self.runs += 1
         id = f"d{self.runs}"
-        rows = [{"id": record.get("id", f"r{n}"), "data": record} for n, record in enumerate(records)]
+        rows = [
+            {"id": record.get("id", f"r{n}"), "data": record} for n, record in enumerate(records)
+        ]
         assay.DatasetRepository(self.store).create(rows, name=id, id=id)
         runner = assay.Runner(self.store, models=self.models, seed=seed)
         runner.run(id, [task], samples, id=id)
-        found = {(row.item_id, row.sample_index): row for row in assay.RunRepository(self.store).responses(id)}
+        found = {
+            (row.item_id, row.sample_index): row
+            for row in assay.RunRepository(self.store).responses(id)
+        }
         return [found[row["id"], sample] for row in rows for sample in range(samples)]
 
     def output(self, source: Mapping[str, Any], **record: Any) -> Any:

@@ -53,7 +53,9 @@ def lasting(clock: Clock, *seconds: float) -> tuple[UserFunction, Quiet, list[An
 
 
 def test_quick_functions_leave_the_threads(clock: Clock) -> None:
-    _, context, direct = lasting(clock, 0.2, *[0.0001] * 6)  # the first call, which may import things, is not judged
+    _, context, direct = lasting(
+        clock, 0.2, *[0.0001] * 6
+    )  # the first call, which may import things, is not judged
     assert (context.threads, direct) == (4, [False] * 4 + [True] * 3)
 
 

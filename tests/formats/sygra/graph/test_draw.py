@@ -11,10 +11,14 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def drawn(names: list[str], *more: Any) -> GraphTask:
-    nodes: dict[str, Any] = {name: llm(output_keys=f"v{number}") for number, name in enumerate(names)}
+    nodes: dict[str, Any] = {
+        name: llm(output_keys=f"v{number}") for number, name in enumerate(names)
+    }
     nodes["last"] = node("lambda", **{"lambda": "f"})
     edges = [{"from": "START", "to": names[0]}, *more]
-    return Bench({"f": lambda config, state: {}}).task({"graph_config": {"nodes": nodes, "edges": edges}})
+    return Bench({"f": lambda config, state: {}}).task(
+        {"graph_config": {"nodes": nodes, "edges": edges}}
+    )
 
 
 LOOP = drawn(

@@ -24,7 +24,9 @@ def looped(condition: Any, path_map: Any, **more: Any) -> tuple[Bench, dict[str,
 
 
 @pytest.mark.parametrize("end", ["__end__", "END"])
-@pytest.mark.parametrize("path_map", [{"step": "step", "END": "END"}, None, {"step": "step", "END": "END", "x": "END"}])
+@pytest.mark.parametrize(
+    "path_map", [{"step": "step", "END": "END"}, None, {"step": "step", "END": "END", "x": "END"}]
+)
 def test_a_self_loop_runs_until_its_condition_ends_it(end: str, path_map: Any) -> None:
     bench, source = looped(lambda state: "step" if state["count"] < 7 else end, path_map)
     assert bench.output(source, x=1) == {"count": 7}
@@ -44,7 +46,9 @@ def test_a_hundred_steps_are_the_limit() -> None:
     bench, source = looped(lambda state: "step" if state["count"] < 100 else "END", None)
     assert bench.output(source) == {"count": 100}
     bench, source = looped(lambda state: "step", None)
-    assert bench.error(source) == ("UserError: the graph is not at its end after 100 steps; the next would be 'step'")
+    assert bench.error(source) == (
+        "UserError: the graph is not at its end after 100 steps; the next would be 'step'"
+    )
 
 
 @pytest.mark.parametrize("answer", ["elsewhere", None, ["step", "elsewhere"], {}])
@@ -72,11 +76,19 @@ def test_to_beside_a_condition_does_not_count() -> None:
 
 
 def parallel(**helpers: Any) -> tuple[Bench, dict[str, Any]]:
-    nodes = {name: node("lambda", **{"lambda": name}, output_keys=[f"from_{name}"]) for name in helpers}
+    nodes = {
+        name: node("lambda", **{"lambda": name}, output_keys=[f"from_{name}"]) for name in helpers
+    }
     nodes["join"] = node("lambda", **{"lambda": "join"}, output_keys=["seen"])
-    edges = [{"from": "START", "to": name} for name in helpers] + [{"from": name, "to": "join"} for name in helpers]
-    bench = Bench({**helpers, "join": lambda config, state: {"seen": [*state.get("seen", []), sorted(state)]}})
-    return bench, {"graph_config": {"nodes": nodes, "edges": [*edges, {"from": "join", "to": "END"}]}}
+    edges = [{"from": "START", "to": name} for name in helpers] + [
+        {"from": name, "to": "join"} for name in helpers
+    ]
+    bench = Bench(
+        {**helpers, "join": lambda config, state: {"seen": [*state.get("seen", []), sorted(state)]}}
+    )
+    return bench, {
+        "graph_config": {"nodes": nodes, "edges": [*edges, {"from": "join", "to": "END"}]}
+    }
 
 
 def test_several_edges_run_side_by_side_and_meet() -> None:
@@ -97,7 +109,9 @@ def test_two_nodes_cannot_set_one_variable_in_one_step() -> None:
 
 
 def test_both_edges_and_conditions_of_a_node_are_followed() -> None:
-    nodes = {name: node("lambda", **{"lambda": name}, output_keys=[f"from_{name}"]) for name in "abc"}
+    nodes = {
+        name: node("lambda", **{"lambda": name}, output_keys=[f"from_{name}"]) for name in "abc"
+    }
     edges = [
         {"from": "START", "to": "a"},
         {"from": "a", "to": "b"},
@@ -115,7 +129,10 @@ def test_both_edges_and_conditions_of_a_node_are_followed() -> None:
 
 
 def test_an_idle_node_is_left_out() -> None:
-    nodes = {"ask": llm(), "off": {**llm(output_keys="unused", model={"name": "gone"}), "node_state": "idle"}}
+    nodes = {
+        "ask": llm(),
+        "off": {**llm(output_keys="unused", model={"name": "gone"}), "node_state": "idle"},
+    }
     source = chain({"ask": nodes["ask"]}, **mapped("answer"))
     source["graph_config"]["nodes"] = nodes
     assert Bench().output(source, question="2") == {"answer": "<2>"}

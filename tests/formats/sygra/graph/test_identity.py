@@ -18,7 +18,12 @@ ITEM = Item(id="a", data={"question": "2", "note": "n"})
 SOURCE = chain(
     {
         "ask": llm(model={"name": "m", "parameters": {"temperature": 0.5}}),
-        "units": node("lambda", **{"lambda": "helpers_of_a_graph.Units"}, golden_key="g", output_keys=["found"]),
+        "units": node(
+            "lambda",
+            **{"lambda": "helpers_of_a_graph.Units"},
+            golden_key="g",
+            output_keys=["found"],
+        ),
     },
     **mapped("id", "answer", "found"),
 )
@@ -112,7 +117,10 @@ def test_the_record_is_in_the_key(folder: Folder) -> None:
     task = folder.task()
     other = Item(id="a", data={"question": "2", "note": "other"})
     assert task.prepare(other).fingerprint != task.prepare(ITEM).fingerprint
-    assert task.prepare(Item(id="a", data=ITEM.data, ground_truth=1)).fingerprint == task.prepare(ITEM).fingerprint
+    assert (
+        task.prepare(Item(id="a", data=ITEM.data, ground_truth=1)).fingerprint
+        == task.prepare(ITEM).fingerprint
+    )
 
 
 def test_an_edited_helper_runs_the_graph_again_and_pays_no_call(folder: Folder) -> None:
@@ -143,12 +151,23 @@ def test_samples_are_independent_calls(folder: Folder) -> None:
 def test_the_plan_can_be_written_whatever_the_yaml_held() -> None:
     import datetime
 
-    source = chain({"f": node("lambda", **{"lambda": "f"}, when=datetime.date(2026, 1, 2), table={1: "a", False: "b"})})
+    source = chain(
+        {
+            "f": node(
+                "lambda",
+                **{"lambda": "f"},
+                when=datetime.date(2026, 1, 2),
+                table={1: "a", False: "b"},
+            )
+        }
+    )
     bench = Bench({"f": lambda config, state: {}})
     assert bench.run(source, {})[0].outcome == "ok"
 
 
-def test_modules_of_the_helpers_own_package_are_in_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_modules_of_the_helpers_own_package_are_in_the_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A task folder's helper imports what it shares with others by its full name."""
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)

@@ -40,11 +40,15 @@ async def later(message: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("helper", "seen"), [(Static, "2"), (Instance, 1), (OfClass, "OfClass"), (plain, "2"), (later, "async")]
+    ("helper", "seen"),
+    [(Static, "2"), (Instance, 1), (OfClass, "OfClass"), (plain, "2"), (later, "async")],
 )
 def test_post_processors(helper: Any, seen: Any) -> None:
     bench = Bench({"post": helper})
-    source = chain({"ask": llm(post_process="post", output_keys=["answer", "seen"])}, **mapped("answer", "seen"))
+    source = chain(
+        {"ask": llm(post_process="post", output_keys=["answer", "seen"])},
+        **mapped("answer", "seen"),
+    )
     rows = bench.run(source, *({"question": "2"} for _ in range(8)))
     assert [row.output for row in rows] == [{"answer": "<2>", "seen": seen}] * 8
 
@@ -57,7 +61,9 @@ def test_a_type_error_of_the_helper_is_not_taken_for_another_signature() -> None
         return {"answer": 1 + message.content}
 
     bench = Bench({"a.b.post": post})
-    error = bench.error(chain({"ask": llm(post_process="a.b.post", output_keys=["answer"])}), question="2")
+    error = bench.error(
+        chain({"ask": llm(post_process="a.b.post", output_keys=["answer"])}), question="2"
+    )
     assert error.startswith("NodeFailed: node 'ask': post (test_nodes.py:")
     assert "TypeError: unsupported operand" in error
     assert calls == [1]
@@ -73,15 +79,23 @@ def test_a_pre_processor_changes_what_its_own_node_sees() -> None:
         return {"copy": state["question"]}
 
     bench = Bench({"before": Before, "same": same})
-    nodes = {"ask": llm(pre_process="before"), "copy": node("lambda", **{"lambda": "same"}, output_keys=["copy"])}
-    assert bench.output(chain(nodes, **mapped("answer", "copy")), question="2") == {"answer": "<2!>", "copy": "2"}
+    nodes = {
+        "ask": llm(pre_process="before"),
+        "copy": node("lambda", **{"lambda": "same"}, output_keys=["copy"]),
+    }
+    assert bench.output(chain(nodes, **mapped("answer", "copy")), question="2") == {
+        "answer": "<2!>",
+        "copy": "2",
+    }
 
 
 def test_without_output_keys_the_answer_is_a_message_for_the_next_node() -> None:
     first, second = llm(), llm([{"system": "s"}])
     del first["output_keys"]
     bench = Bench()
-    out = bench.output(chain({"first": {**first, "output_role": "user"}, "second": second}), question="2")
+    out = bench.output(
+        chain({"first": {**first, "output_role": "user"}, "second": second}), question="2"
+    )
     assert bench.sent()[1] == [
         {"role": "system", "content": "s"},
         {"role": "user", "content": "<2>", "name": "first"},
@@ -138,7 +152,9 @@ def test_a_lambda_gets_its_own_config_and_what_it_returns_is_merged() -> None:
 
     bench = Bench({"units": Units, "late": late, "nothing": nothing})
     nodes = {
-        "units": node("lambda", **{"lambda": "units"}, golden_key="g", more={"a": 1}, output_keys=["found"]),
+        "units": node(
+            "lambda", **{"lambda": "units"}, golden_key="g", more={"a": 1}, output_keys=["found"]
+        ),
         "nothing": node("lambda", **{"lambda": "nothing"}),
         "late": node("lambda", **{"lambda": "late"}, output_keys="late"),
     }
@@ -148,7 +164,9 @@ def test_a_lambda_gets_its_own_config_and_what_it_returns_is_merged() -> None:
 
 def test_a_lambda_that_returns_no_dict() -> None:
     bench = Bench({"f": lambda config, state: "text"})
-    assert "node 'f': lambda returned a str" in bench.error(chain({"f": node("lambda", **{"lambda": "f"})}))
+    assert "node 'f': lambda returned a str" in bench.error(
+        chain({"f": node("lambda", **{"lambda": "f"})})
+    )
 
 
 def test_what_a_lambda_raises_is_the_records_error() -> None:
@@ -156,7 +174,9 @@ def test_what_a_lambda_raises_is_the_records_error() -> None:
         return {"answer": state["no_such"]} if state["question"] == "2" else {"answer": "fine"}
 
     bench = Bench({"f": fails})
-    source = chain({"f": node("lambda", **{"lambda": "f"}, output_keys=["answer"])}, **mapped("id", "answer"))
+    source = chain(
+        {"f": node("lambda", **{"lambda": "f"}, output_keys=["answer"])}, **mapped("id", "answer")
+    )
     rows = bench.run(source, {"id": "a", "question": "2"}, {"id": "b", "question": "3"})
     assert rows[0].error is not None
     assert "KeyError: 'no_such'" in rows[0].error
@@ -178,7 +198,10 @@ def test_several_models_answer_side_by_side() -> None:
 
 def test_several_models_with_a_post_processor() -> None:
     def best(outputs: Any) -> Any:
-        return {"best": max(output["answer"] for output in outputs.values()), "labels": sorted(outputs)}
+        return {
+            "best": max(output["answer"] for output in outputs.values()),
+            "labels": sorted(outputs),
+        }
 
     def post(message: Any) -> Any:
         return {"answer": message.content.upper()}
@@ -201,7 +224,9 @@ def test_a_model_that_fails_leaves_no_other_at_work() -> None:
         raise PermanentError("broken")
 
     bench = Bench(answer=answer)
-    multi = node("multi_llm", models={0: {"name": "m"}, 1: {"name": "other"}}, prompt=[{"user": "x"}])
+    multi = node(
+        "multi_llm", models={0: {"name": "m"}, 1: {"name": "other"}}, prompt=[{"user": "x"}]
+    )
     assert bench.error(chain({"all": multi})) == "broken"
     assert len(bench.asked) == 2
 
@@ -209,7 +234,8 @@ def test_a_model_that_fails_leaves_no_other_at_work() -> None:
 # ---- weighted_sampler
 
 TONES = node(
-    "weighted_sampler", attributes={"tone": {"values": ["a", "b"], "weights": [3, 1]}, "n": {"values": [1, 2]}}
+    "weighted_sampler",
+    attributes={"tone": {"values": ["a", "b"], "weights": [3, 1]}, "n": {"values": [1, 2]}},
 )
 
 
@@ -229,8 +255,13 @@ def test_a_loop_draws_anew() -> None:
     def keep(config: Any, state: Any) -> Any:
         return {"all": [*state.get("all", []), state["n"]]}
 
-    bench = Bench({"keep": keep, "more": lambda state: "draw" if len(state["all"]) < 20 else "__end__"})
-    source = chain({"draw": TONES, "keep": node("lambda", **{"lambda": "keep"}, output_keys=["all"])}, **mapped("all"))
+    bench = Bench(
+        {"keep": keep, "more": lambda state: "draw" if len(state["all"]) < 20 else "__end__"}
+    )
+    source = chain(
+        {"draw": TONES, "keep": node("lambda", **{"lambda": "keep"}, output_keys=["all"])},
+        **mapped("all"),
+    )
     source["graph_config"]["edges"][-1] = {
         "from": "keep",
         "condition": "more",
@@ -248,8 +279,12 @@ def test_values_from_a_source() -> None:
         return rows
 
     values = {"column": ["role", "mood"], "source": {"type": "disk"}}
-    source = chain({"draw": node("weighted_sampler", attributes={"who": {"values": values}})}, **mapped("who"))
-    found = [row.output["who"] for row in Bench().run(source, *({} for _ in range(200)), rows=opened)]
+    source = chain(
+        {"draw": node("weighted_sampler", attributes={"who": {"values": values}})}, **mapped("who")
+    )
+    found = [
+        row.output["who"] for row in Bench().run(source, *({} for _ in range(200)), rows=opened)
+    ]
     assert set(found) == {value for row in rows for value in row.values()}
     assert asked == [{"type": "disk"}]
     values["column"] = "age"
@@ -260,7 +295,13 @@ def test_values_from_a_source() -> None:
 
 @pytest.mark.parametrize(
     "attribute",
-    [{}, {"values": []}, {"values": "abc"}, {"values": [1, 2], "weights": [1]}, {"values": [1], "weights": [0]}],
+    [
+        {},
+        {"values": []},
+        {"values": "abc"},
+        {"values": [1, 2], "weights": [1]},
+        {"values": [1], "weights": [0]},
+    ],
 )
 def test_attributes_that_cannot_be_drawn(attribute: Any) -> None:
     with pytest.raises(UserError) as caught:

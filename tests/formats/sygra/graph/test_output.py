@@ -10,7 +10,9 @@ from tests.formats.sygra.graph.graphs import Bench, chain, llm, mapped, node
 
 
 def output(output_config: Any, helpers: Any = None, **record: Any) -> Any:
-    return Bench(helpers).output(chain({"ask": llm()}, output_config=output_config), question="2", **record)
+    return Bench(helpers).output(
+        chain({"ask": llm()}, output_config=output_config), question="2", **record
+    )
 
 
 def test_from_value_and_what_is_missing() -> None:
@@ -91,15 +93,25 @@ class Whole(OutputGenerator):
 
 
 def test_transforms_are_methods_of_the_generator() -> None:
-    fields = {"a": {"from": "answer", "transform": "shout"}, "b": {"value": 1, "transform": "later"}}
-    assert output({"generator": "g", "output_map": fields}, {"g": Generator}) == {"a": "<2>2!", "b": 1}
-    assert output({"generator": "g", "output_map": {"a": fields["a"]}}, {"g": Plain}) == {"a": "<2>"}
+    fields = {
+        "a": {"from": "answer", "transform": "shout"},
+        "b": {"value": 1, "transform": "later"},
+    }
+    assert output({"generator": "g", "output_map": fields}, {"g": Generator}) == {
+        "a": "<2>2!",
+        "b": 1,
+    }
+    assert output({"generator": "g", "output_map": {"a": fields["a"]}}, {"g": Plain}) == {
+        "a": "<2>"
+    }
 
 
 def test_a_generator_may_make_the_record_and_leave_some_out() -> None:
     bench = Bench({"g": Whole})
     config = {"generator": "g", "output_map": {"a": {"from": "answer"}}}
-    rows = bench.run(chain({"ask": llm()}, output_config=config), {"question": "2"}, {"question": "skip"})
+    rows = bench.run(
+        chain({"ask": llm()}, output_config=config), {"question": "2"}, {"question": "skip"}
+    )
     assert rows[0].output == {"a": "<2>", "all": 5}
     assert (rows[1].output, rows[1].outcome, rows[1].error) == (None, "skipped", None)
 
@@ -119,7 +131,10 @@ def test_a_failing_transform_is_the_records_error() -> None:
     [
         ({"output_map": {"a": {}}}, "'a' has no source"),
         ({"output_map": ["a"]}, "not a mapping"),
-        ({"output_map": {"a": {"from": "answer", "transform": "shuot"}}, "generator": "g"}, "no method 'shuot'"),
+        (
+            {"output_map": {"a": {"from": "answer", "transform": "shuot"}}, "generator": "g"},
+            "no method 'shuot'",
+        ),
         ({"output_map": {"a": {"from": "answer", "transform": "shout"}}}, "needs a generator"),
         ({"generator": "nope"}, "'nope' cannot be imported"),
         ({"oasst_mapper": {"required": "yes"}}, "oasst_mapper is not offered"),
@@ -142,7 +157,13 @@ def test_values_that_are_no_json() -> None:
     bench = Bench({"f": lambda config, state: found, "bad": lambda config, state: {"a": object()}})
     names = list("abcde")
     source = chain({"f": node("lambda", **{"lambda": "f"}, output_keys=names)}, **mapped(*names))
-    assert bench.output(source) == {"a": {"correct": True}, "b": 0.5, "c": [0, 1], "d": [1], "e": [1, {"2": 3}]}
+    assert bench.output(source) == {
+        "a": {"correct": True},
+        "b": 0.5,
+        "c": [0, 1],
+        "d": [1],
+        "e": [1, {"2": 3}],
+    }
     source["graph_config"]["nodes"]["f"]["lambda"] = "bad"
     assert "a object is not a JSON value" in bench.error(source)
 
@@ -155,4 +176,6 @@ def test_a_state_that_is_checked_may_be_refused() -> None:
     source = chain({"ask": llm()}, **mapped("answer"), schema_config={"fields": []})
     rows = Bench().run(source, {"question": "good"}, {"question": "bad"}, check=check)
     assert [row.outcome for row in rows] == ["ok", "errored"]
-    assert str(rows[1].error).startswith("ValueError: question: must not be bad (test_output.py, line ")
+    assert str(rows[1].error).startswith(
+        "ValueError: question: must not be bad (test_output.py, line "
+    )

@@ -30,7 +30,12 @@ def problem(source: Any, helpers: Any = None) -> UserError:
         ({"a": llm(post_process="no.such")}, "'no.such' cannot be imported", "a.post_process", ""),
         ({"a": llm(pre_process="no.such")}, "'no.such' cannot be imported", "a.pre_process", ""),
         ({"a": llm(tools=["no.such"])}, "'no.such' cannot be imported", "a.tools", ""),
-        ({"a": llm(output_keys=["x"])}, "list of output_keys needs a post-processor", "a.output_keys", "post_process"),
+        (
+            {"a": llm(output_keys=["x"])},
+            "list of output_keys needs a post-processor",
+            "a.output_keys",
+            "post_process",
+        ),
         ({"a": llm(output_keys=3)}, "output_keys is 3", "a", "list of names"),
         ({"a": llm(output_vars=["x"])}, "output_vars", "a", "output_keys"),
         ({"a": llm(model={"name": "n"})}, "unknown model 'n'", "a.model.name", "valid: m, other"),
@@ -43,14 +48,29 @@ def problem(source: Any, helpers: Any = None) -> UserError:
         ),
         ({"a": node("llm", model="m")}, "needs `prompt`", "a", "prompt"),
         ({"a": llm('{"x"}')}, "names no variable", "a.prompt[0]", "{{ and }}"),
-        ({"a": node("multi_llm", prompt=[{"user": "x"}], models={0: 3})}, "model has no name", "a.models.0", "name"),
+        (
+            {"a": node("multi_llm", prompt=[{"user": "x"}], models={0: 3})},
+            "model has no name",
+            "a.models.0",
+            "name",
+        ),
         ({"a": node("multi_llm", prompt=[{"user": "x"}])}, "needs `models`", "a", "label"),
         ({"a": node("weighted_sampler")}, "needs `attributes`", "a", "attributes"),
         ({"a": node("subgraph")}, "needs `subgraph`", "a", "task"),
-        ({"a": fn(output_keys=["x"]), "b": fn(output_keys=["x"])}, "'x' occurs twice", "b.output_keys", "'a' has it"),
+        (
+            {"a": fn(output_keys=["x"]), "b": fn(output_keys=["x"])},
+            "'x' occurs twice",
+            "b.output_keys",
+            "'a' has it",
+        ),
         ({"a": fn(output_keys=["x", "x"])}, "'x' occurs twice", "a.output_keys", "rename"),
         ({"a": fn(output_keys=["messages"])}, "belongs to every graph", "a.output_keys", "rename"),
-        ({"a": fn(output_keys="__chat_history__")}, "belongs to every graph", "a.output_keys", "rename"),
+        (
+            {"a": fn(output_keys="__chat_history__")},
+            "belongs to every graph",
+            "a.output_keys",
+            "rename",
+        ),
         ({"END": fn()}, "cannot be called 'END'", "END", "rename"),
     ],
 )
@@ -76,7 +96,10 @@ def test_a_class_without_apply_and_an_abstract_one() -> None:
 
 def with_edges(*edges: Any) -> Any:
     return {
-        "graph_config": {"nodes": {"a": fn(), "b": fn(), "c": {**fn(), "node_state": "idle"}}, "edges": list(edges)}
+        "graph_config": {
+            "nodes": {"a": fn(), "b": fn(), "c": {**fn(), "node_state": "idle"}},
+            "edges": list(edges),
+        }
     }
 
 
@@ -93,11 +116,23 @@ A = {"from": "START", "to": "a"}
         ([A, {"from": "a", "to": "c"}], "'c' is idle", "edges[1].to"),
         ([A, {"from": "a"}], "neither `to` nor `condition`", "edges[1].to"),
         ([A, "a -> b"], "the edge is a str", "edges[1]"),
-        ([A, {"from": "a", "condition": "no.such", "path_map": {}}], "cannot be imported", "edges[1].condition"),
+        (
+            [A, {"from": "a", "condition": "no.such", "path_map": {}}],
+            "cannot be imported",
+            "edges[1].condition",
+        ),
         ([A, {"from": "a", "condition": "f", "path_map": {}}], "path_map", "edges[1].path_map"),
-        ([A, {"from": "a", "condition": "f", "path_map": {"x": "d"}}], "no node 'd'", "edges[1].path_map.x"),
+        (
+            [A, {"from": "a", "condition": "f", "path_map": {"x": "d"}}],
+            "no node 'd'",
+            "edges[1].path_map.x",
+        ),
         ([A, A], "from 'START' to 'a' occurs twice", "edges[1]"),
-        ([A, {"from": "a", "condition": "f"}, {"from": "a", "condition": "f"}], "occurs twice", "edges[2]"),
+        (
+            [A, {"from": "a", "condition": "f"}, {"from": "a", "condition": "f"}],
+            "occurs twice",
+            "edges[2]",
+        ),
     ],
 )
 def test_edges(edges: Any, what: str, where: str) -> None:
@@ -122,7 +157,11 @@ def test_graphs_that_are_none(source: Any, what: str) -> None:
 def test_all_problems_of_the_nodes_at_once() -> None:
     error = problem(chain({"a": node("lmm"), "b": fn("no.such"), "c": llm(output_keys=["x"])}))
     assert isinstance(error, ConfigError)
-    assert [one.where.rpartition("nodes.")[2] for one in error.problems] == ["a.node_type", "b.lambda", "c.output_keys"]
+    assert [one.where.rpartition("nodes.")[2] for one in error.problems] == [
+        "a.node_type",
+        "b.lambda",
+        "c.output_keys",
+    ]
 
 
 def test_what_is_odd_is_noted() -> None:

@@ -10,10 +10,20 @@ from assay.errors import UserError
 from assay.formats.sygra.graph.nodes import Prompt, Template
 from tests.formats.sygra.graph.graphs import Bench, chain, llm
 
-values = st.one_of(st.text(), st.integers(), st.floats(), st.booleans(), st.none(), st.lists(st.integers(), max_size=3))
+values = st.one_of(
+    st.text(),
+    st.integers(),
+    st.floats(),
+    st.booleans(),
+    st.none(),
+    st.lists(st.integers(), max_size=3),
+)
 
 
-@given(st.lists(st.text(alphabet="a%s {}\n\"'é", max_size=8), min_size=1, max_size=4), st.lists(values, min_size=4))
+@given(
+    st.lists(st.text(alphabet="a%s {}\n\"'é", max_size=8), min_size=1, max_size=4),
+    st.lists(values, min_size=4),
+)
 def test_templates_are_format_strings(pieces: list[str], found: list[Any]) -> None:
     """The oracle is Python's own str.format."""
     escaped = [piece.replace("{", "{{").replace("}", "}}") for piece in pieces]
@@ -31,7 +41,8 @@ def test_conversions_and_formats(text: str) -> None:
 def test_braces_in_values_are_not_read_again() -> None:
     bench = Bench()
     bench.run(
-        chain({"ask": llm('Say {{lit}} and {question}, as {"x"}'.replace('{"x"}', "50%"))}), {"question": "{a} {{"}
+        chain({"ask": llm('Say {{lit}} and {question}, as {"x"}'.replace('{"x"}', "50%"))}),
+        {"question": "{a} {{"},
     )
     assert bench.sent() == [[{"role": "user", "content": "Say {lit} and {a} {{, as 50%"}]]
 
@@ -44,7 +55,9 @@ def test_a_block_keeps_its_last_line_feed_and_columns_may_have_arrows() -> None:
 
 def test_a_missing_variable_is_named_with_what_there_is() -> None:
     bench = Bench()
-    rows = bench.run(chain({"ask": llm("{question} {hint}")}), {"question": "?"}, {"question": "?", "hint": "!"})
+    rows = bench.run(
+        chain({"ask": llm("{question} {hint}")}), {"question": "?"}, {"question": "?", "hint": "!"}
+    )
     assert rows[0].error is not None
     assert "node 'ask': the prompt needs 'hint', which" in rows[0].error
     assert "id, messages, question" in rows[0].error
@@ -52,7 +65,9 @@ def test_a_missing_variable_is_named_with_what_there_is() -> None:
 
 
 def test_no_attribute_of_a_value_can_be_reached() -> None:
-    assert "needs 'question.__class__'" in Bench().error(chain({"ask": llm("{question.__class__}")}), question="?")
+    assert "needs 'question.__class__'" in Bench().error(
+        chain({"ask": llm("{question.__class__}")}), question="?"
+    )
 
 
 @pytest.mark.parametrize("text", ['Reply {"answer": 1}', "a } b", "{ open", "{}", "{0}"])
@@ -88,6 +103,9 @@ def test_images_one_or_many() -> None:
 
     one = {"type": "image_url", "image_url": {"url": "data:1"}}
     assert filled("data:1") == [{"type": "text", "text": "See 2"}, one]
-    assert filled(["data:1", {"url": "u"}])[1:] == [one, {"type": "image_url", "image_url": {"url": "u"}}]
+    assert filled(["data:1", {"url": "u"}])[1:] == [
+        one,
+        {"type": "image_url", "image_url": {"url": "u"}},
+    ]
     with pytest.raises(UserError, match="needs 'shots'"):
         prompt.render({"n": 2})

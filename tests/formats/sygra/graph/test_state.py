@@ -15,18 +15,24 @@ def test_an_undeclared_variable_is_dropped_and_said_once() -> None:
     assert task.notes == []
     rows = bench.run_task(task, {}, {}, {})
     assert [row.output for row in rows] == [{"known": 1, "undeclared": None}] * 3
-    assert task.notes == ["node 'f' returned 'undeclared', which no output_keys declares: it is dropped"]
+    assert task.notes == [
+        "node 'f' returned 'undeclared', which no output_keys declares: it is dropped"
+    ]
 
 
 def test_fields_of_the_record_prompts_and_given_keys_are_declared() -> None:
     bench = Bench({"f": lambda config, state: {"field": 1, "in_prompt": 2, "given": 3}})
     nodes = {"f": fn("f"), "ask": llm("{in_prompt}")}
-    (row,) = bench.run(chain(nodes, **mapped("field", "in_prompt", "given")), {"field": 0}, record_keys=["given"])
+    (row,) = bench.run(
+        chain(nodes, **mapped("field", "in_prompt", "given")), {"field": 0}, record_keys=["given"]
+    )
     assert row.output == {"field": 1, "in_prompt": 2, "given": 3}
 
 
 def test_a_record_may_have_fields_that_others_lack() -> None:
-    rows = Bench({"f": lambda config, state: {}}).run(chain({"f": fn("f")}, **mapped("b")), {"a": 1}, {"b": 2})
+    rows = Bench({"f": lambda config, state: {}}).run(
+        chain({"f": fn("f")}, **mapped("b")), {"a": 1}, {"b": 2}
+    )
     assert [row.output for row in rows] == [{"b": None}, {"b": 2}]
 
 
@@ -34,7 +40,9 @@ def test_messages_grow_and_a_returned_state_repeats_none() -> None:
     ask = llm()
     del ask["output_keys"]
     bench = Bench({"same": lambda config, state: state})
-    out = bench.output(chain({"one": ask, "same": fn("same"), "two": ask, "again": fn("same")}), question="2")
+    out = bench.output(
+        chain({"one": ask, "same": fn("same"), "two": ask, "again": fn("same")}), question="2"
+    )
     assert [message["name"] for message in out["messages"]] == ["one", "two"]
 
 
@@ -76,7 +84,10 @@ def chatting(mode: str, window: int = 100) -> tuple[Bench, dict[str, Any]]:
     bench = Bench({"begin": begin})
     ask = llm([{"system": "s"}, {"user": "{question}"}], chat_history=True)
     source = chain({"begin": fn("begin"), "ask": ask, "again": {**ask, "output_keys": "second"}})
-    source["graph_config"]["graph_properties"] = {"chat_conversation": mode, "chat_history_window_size": window}
+    source["graph_config"]["graph_properties"] = {
+        "chat_conversation": mode,
+        "chat_history_window_size": window,
+    }
     return bench, source
 
 
@@ -137,10 +148,31 @@ def test_a_helper_that_keeps_the_history_itself_does_not_double_it() -> None:
             state["tries"] = state.get("tries", 0) + 1
             return state
 
-    bench = Bench({"before": Before, "after": After, "go": lambda state: "ask" if state["tries"] < 3 else "__end__"})
-    ask = llm("{question}", chat_history=True, pre_process="before", post_process="after", output_keys=["tries"])
+    bench = Bench(
+        {
+            "before": Before,
+            "after": After,
+            "go": lambda state: "ask" if state["tries"] < 3 else "__end__",
+        }
+    )
+    ask = llm(
+        "{question}",
+        chat_history=True,
+        pre_process="before",
+        post_process="after",
+        output_keys=["tries"],
+    )
     source = chain({"ask": ask}, **mapped("tries"))
-    source["graph_config"]["graph_properties"] = {"chat_conversation": "multiturn", "chat_history_window_size": 1000}
-    source["graph_config"]["edges"][1] = {"from": "ask", "condition": "go", "path_map": {"ask": "ask", "END": "END"}}
+    source["graph_config"]["graph_properties"] = {
+        "chat_conversation": "multiturn",
+        "chat_history_window_size": 1000,
+    }
+    source["graph_config"]["edges"][1] = {
+        "from": "ask",
+        "condition": "go",
+        "path_map": {"ask": "ask", "END": "END"},
+    }
     assert bench.output(source, question="q", chat_history=TURNS[:1]) == {"tries": 3}
-    assert bench.sent() == [[{"role": "user", "content": "u1"}, {"role": "user", "content": "q"}]] * 3
+    assert (
+        bench.sent() == [[{"role": "user", "content": "u1"}, {"role": "user", "content": "q"}]] * 3
+    )

@@ -8,10 +8,16 @@ from assay.errors import UserError
 from assay.formats.sygra.graph import ModelUse
 from tests.formats.sygra.graph.graphs import Bench, chain, llm, mapped
 
-FIELDS = {"topic": {"type": "str", "description": "One topic."}, "sure": {"type": "float", "default": 0.5}}
+FIELDS = {
+    "topic": {"type": "str", "description": "One topic."},
+    "sure": {"type": "float", "default": 0.5},
+}
 SCHEMA = {
     "type": "object",
-    "properties": {"topic": {"type": "string", "description": "One topic."}, "sure": {"type": "number"}},
+    "properties": {
+        "topic": {"type": "string", "description": "One topic."},
+        "sure": {"type": "number"},
+    },
     "required": ["topic", "sure"],
     "additionalProperties": False,
 }
@@ -20,8 +26,14 @@ SCHEMA = {
 def asking(structured: Any, *answers: str, **use: Any) -> tuple[Bench, Any]:
     waiting = list(answers)
     bench = Bench(answer=lambda messages: waiting.pop(0))
-    ask = llm(model={"name": "m", "parameters": {"temperature": 0}, "structured_output": structured})
-    (row,) = bench.run(chain({"ask": ask}, **mapped("answer")), {"question": "2"}, models={"m": ModelUse("m", **use)})
+    ask = llm(
+        model={"name": "m", "parameters": {"temperature": 0}, "structured_output": structured}
+    )
+    (row,) = bench.run(
+        chain({"ask": ask}, **mapped("answer")),
+        {"question": "2"},
+        models={"m": ModelUse("m", **use)},
+    )
     assert row.output is not None, row.error
     return bench, row.output["answer"]
 
@@ -47,13 +59,17 @@ def test_other_servers_are_asked_in_their_own_way() -> None:
     assert len(bench.asked) == 1
 
 
-@pytest.mark.parametrize("text", ['Here:\n```json\n{"topic": "Art"}\n```', 'It is {"topic": "Art"}, surely.'])
+@pytest.mark.parametrize(
+    "text", ['Here:\n```json\n{"topic": "Art"}\n```', 'It is {"topic": "Art"}, surely.']
+)
 def test_json_in_prose_counts(text: str) -> None:
     bench, answer = asking({"schema": {"fields": FIELDS}}, text)
     assert (answer, len(bench.asked)) == ('{"topic":"Art"}', 1)
 
 
-@pytest.mark.parametrize("bad", ["no json", '{"sure": 1}', '{"topic": 3}', '["topic"]', '{"topic": "a", "sure": "x"}'])
+@pytest.mark.parametrize(
+    "bad", ["no json", '{"sure": 1}', '{"topic": 3}', '["topic"]', '{"topic": "a", "sure": "x"}']
+)
 def test_a_bad_answer_is_asked_for_once_more(bad: str) -> None:
     bench, answer = asking({"schema": {"fields": FIELDS}}, bad, '{"topic": "Art"}')
     assert answer == '{"topic": "Art"}'
@@ -78,7 +94,10 @@ def test_a_model_may_bring_its_structure_and_a_node_may_have_its_own() -> None:
     bench, _ = asking({}, '{"topic": "Art"}', structured_output={"schema": {"fields": FIELDS}})
     assert "response_format" in bench.asked[0].params
     bench = Bench(answer=lambda messages: '{"topic": "Art"}')
-    bench.output(chain({"ask": llm(structured_output={"schema": {"name": "T", "fields": FIELDS}})}), question="2")
+    bench.output(
+        chain({"ask": llm(structured_output={"schema": {"name": "T", "fields": FIELDS}})}),
+        question="2",
+    )
     assert bench.asked[0].params["response_format"]["json_schema"]["name"] == "T"
 
 

@@ -10,7 +10,10 @@ from tests.formats.sygra.graph.graphs import Bench, chain, llm, mapped, node
 
 def test_a_subgraph_runs_in_place_with_its_overrides() -> None:
     inner = chain(
-        {"draw": node("weighted_sampler", attributes={"tone": {"values": ["calm"]}}), "say": llm("{p} {tone}")}
+        {
+            "draw": node("weighted_sampler", attributes={"tone": {"values": ["calm"]}}),
+            "say": llm("{p} {tone}"),
+        }
     )
     changes = {
         "say": {
@@ -82,12 +85,18 @@ def test_a_subgraph_cannot_contain_itself() -> None:
 def test_an_override_of_nothing_is_noted() -> None:
     source = chain({"sub": node("subgraph", subgraph="inner", node_config_map={"sya": {}})})
     task = Bench().task(source, subgraph=lambda name: chain({"say": llm()}))
-    assert task.notes == ["graph_config.nodes.sub: node_config_map names 'sya', which is not a node of the subgraph"]
+    assert task.notes == [
+        "graph_config.nodes.sub: node_config_map names 'sya', which is not a node of the subgraph"
+    ]
 
 
 def test_equal_names_in_two_subgraphs_are_no_conflict() -> None:
     inner = chain({"say": llm("{question}", post_process="post", output_keys=["said"])})
     subs = {name: node("subgraph", subgraph="inner") for name in ("one", "two")}
-    bench = Bench({"post": lambda message, state: {"said": state.get("said", "") + message.content}})
-    (row,) = bench.run(chain(subs, **mapped("said")), {"question": "2"}, subgraph=lambda name: inner)
+    bench = Bench(
+        {"post": lambda message, state: {"said": state.get("said", "") + message.content}}
+    )
+    (row,) = bench.run(
+        chain(subs, **mapped("said")), {"question": "2"}, subgraph=lambda name: inner
+    )
     assert row.output == {"said": "<2><2>"}

@@ -29,7 +29,11 @@ async def slow_echo(text: str) -> dict[str, str]:
 
 
 def call(name: str, arguments: Any, id: str = "c1") -> dict[str, Any]:
-    return {"id": id, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+    return {
+        "id": id,
+        "type": "function",
+        "function": {"name": name, "arguments": json.dumps(arguments)},
+    }
 
 
 def test_the_schema_comes_from_the_signature() -> None:
@@ -70,7 +74,11 @@ def of_pydantic() -> Any:
 
     schema = create_model("Args", x=(int, ...))
     return SimpleNamespace(
-        name="foreign", description="d", args_schema=schema, invoke=lambda arguments: arguments["x"] * 2, func=None
+        name="foreign",
+        description="d",
+        args_schema=schema,
+        invoke=lambda arguments: arguments["x"] * 2,
+        func=None,
     )
 
 
@@ -93,7 +101,11 @@ def test_where_tools_are_found(target: Any, names: list[str]) -> None:
 
 def test_a_module_of_plain_functions_is_all_tools() -> None:
     plain = module()
-    exec("def f(x): return x\ndef g(): return 1\nfrom json import dumps", {"__name__": "tools_of_mine"}, vars(plain))
+    exec(
+        "def f(x): return x\ndef g(): return 1\nfrom json import dumps",
+        {"__name__": "tools_of_mine"},
+        vars(plain),
+    )
     found = load_tools(["m"], "node", lambda dotted, where: plain, "w")
     assert [one.name for one in found] == ["f", "g"]
 
@@ -122,19 +134,30 @@ def test_an_llm_node_gives_its_tool_calls() -> None:
         seen.append(state["tool_calls"])
         return {"answer": message.content}
 
-    bench = Bench({"add": add, "post": post}, lambda messages: Completion(text="", tool_calls=wanted))
-    out = bench.output(chain({"ask": llm(tools=["add"])}, **mapped("answer", "tool_calls")), question="2")
+    bench = Bench(
+        {"add": add, "post": post}, lambda messages: Completion(text="", tool_calls=wanted)
+    )
+    out = bench.output(
+        chain({"ask": llm(tools=["add"])}, **mapped("answer", "tool_calls")), question="2"
+    )
     assert out == {"answer": "", "tool_calls": wanted}
     params = bench.asked[0].params
-    assert (params["tool_choice"], [one["function"]["name"] for one in params["tools"]]) == ("auto", ["add"])
-    source = chain({"ask": llm(tools="add", post_process="post", tool_choice="required")}, **mapped("answer"))
+    assert (params["tool_choice"], [one["function"]["name"] for one in params["tools"]]) == (
+        "auto",
+        ["add"],
+    )
+    source = chain(
+        {"ask": llm(tools="add", post_process="post", tool_choice="required")}, **mapped("answer")
+    )
     assert bench.output(source, question="2") == {"answer": ""}
     assert seen == [wanted]
 
 
 def test_no_tool_calls_is_an_empty_list() -> None:
     bench = Bench({"add": add})
-    assert bench.output(chain({"ask": llm(tools=["add"])}, **mapped("tool_calls")), question="2") == {"tool_calls": []}
+    assert bench.output(
+        chain({"ask": llm(tools=["add"])}, **mapped("tool_calls")), question="2"
+    ) == {"tool_calls": []}
 
 
 # ---- agents
@@ -152,19 +175,27 @@ def scripted(*turns: Any) -> Bench:
         turn = waiting.pop(0)
         return turn if isinstance(turn, str) else Completion(text="", tool_calls=turn)
 
-    return Bench({"add": add, "times": multiply, "echo": slow_echo, "tag": lambda config, state: {}}, answer)
+    return Bench(
+        {"add": add, "times": multiply, "echo": slow_echo, "tag": lambda config, state: {}}, answer
+    )
 
 
 def test_an_agent_uses_tools_until_it_answers() -> None:
     bench = scripted(
-        [call("add", {"a": 2}), call("times", {"a": 2, "b": 4}, "c2")], [call("slow_echo", {"text": "é"})], "It is 8."
+        [call("add", {"a": 2}), call("times", {"a": 2, "b": 4}, "c2")],
+        [call("slow_echo", {"text": "é"})],
+        "It is 8.",
     )
     out = bench.output(chain({"ask": agent()}, **mapped("answer", "tool_calls")), question="?")
     assert out["answer"] == "It is 8."
     assert [one["function"]["name"] for one in out["tool_calls"]] == ["add", "times", "slow_echo"]
     last = bench.sent()[-1]
     assert last[0] == {"role": "system", "content": "Use tools."}
-    said = [(message["tool_call_id"], message["content"]) for message in last if message["role"] == "tool"]
+    said = [
+        (message["tool_call_id"], message["content"])
+        for message in last
+        if message["role"] == "tool"
+    ]
     assert said == [("c1", "3"), ("c2", "8"), ("c1", '{"text":"é"}')]
     assert [message["role"] for message in last] == [
         "system",
@@ -183,12 +214,17 @@ def test_an_agent_uses_tools_until_it_answers() -> None:
         (call("subtract", {}), "there is no tool 'subtract'. Valid: add, times, slow_echo"),
         (call("add", {"a": "x"}), "TypeError"),
         (call("add", {"z": 1}), "unexpected keyword argument"),
-        ({"id": "c", "function": {"name": "add", "arguments": "not json"}}, "Error: JSON is malformed"),
+        (
+            {"id": "c", "function": {"name": "add", "arguments": "not json"}},
+            "Error: JSON is malformed",
+        ),
     ],
 )
 def test_an_agent_hears_what_went_wrong(wrong: Any, said: str) -> None:
     bench = scripted([wrong], "Sorry.")
-    assert bench.output(chain({"ask": agent()}, **mapped("answer")), question="?") == {"answer": "Sorry."}
+    assert bench.output(chain({"ask": agent()}, **mapped("answer")), question="?") == {
+        "answer": "Sorry."
+    }
     assert said in bench.sent()[-1][-1]["content"]
 
 
@@ -199,7 +235,9 @@ def test_an_agent_without_end() -> None:
     assert len(bench.asked) == 50
 
 
-@pytest.mark.parametrize("injected", [{0: "Be brief.", 1: "Cite."}, [{0: "Be brief."}, {"1": "Cite."}]])
+@pytest.mark.parametrize(
+    "injected", [{0: "Be brief.", 1: "Cite."}, [{0: "Be brief."}, {"1": "Cite."}]]
+)
 def test_system_messages_are_injected_at_their_turn(injected: Any) -> None:
     bench = scripted("a", "b", "c")
     nodes = {

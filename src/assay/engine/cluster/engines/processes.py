@@ -15,13 +15,19 @@ T = TypeVar("T")
 
 
 async def run_processes(
-    root: Root, workers: int, progress: Progress, stop: Stop | None, work: Callable[[], Awaitable[T]]
+    root: Root,
+    workers: int,
+    progress: Progress,
+    stop: Stop | None,
+    work: Callable[[], Awaitable[T]],
 ) -> T:
     """What `work`, this process's own part, gives while others work, when all have ended. One that dies is not missed:
     another one takes its shards, and if none is left, the caller does."""
     command = [sys.executable, "-m", "assay", "worker", root.place, "--quiet"]
     running = [
-        await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE)
+        await asyncio.create_subprocess_exec(
+            *command, stdin=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
+        )
         for _ in range(workers)
     ]
     if stop is not None:

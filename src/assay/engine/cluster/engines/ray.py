@@ -63,7 +63,9 @@ def run_on_ray(
     )(_code()[1])
     sent = {name: values[name] for name in names if name in values}
     actors = [actor.remote() for _ in range(workers or room(engine))]
-    calls = {worker.work.remote(_seen_by_all(place), version("assay"), sent): worker for worker in actors}
+    calls = {
+        worker.work.remote(_seen_by_all(place), version("assay"), sent): worker for worker in actors
+    }
     with redirect_stdout(sys.stderr):  # where Ray reports lost workers is for results
         try:
             _watch(ray, calls, stop or Stop())
@@ -75,15 +77,24 @@ def run_on_ray(
             _disconnect(ray)
 
 
-def aggregate_on_ray(paths: Sequence[str], experiment: Experiment, output_dir: str | None) -> Result:
+def aggregate_on_ray(
+    paths: Sequence[str], experiment: Experiment, output_dir: str | None
+) -> Result:
     """Compute metrics on the node with the most processors, with all of them; only numbers come back."""
     engine = (experiment.config.on and experiment.config.on.ray) or RayConfig()
     ray = connected(engine)
     with redirect_stdout(sys.stderr):
         try:
             cpus = max(node["Resources"].get("CPU", 0.0) for node in ray.nodes() if node["Alive"])
-            task = ray.remote(num_cpus=cpus, max_retries=-1, runtime_env=engine.runtime_env or None)(_code()[0])
-            arguments = [_seen_by_all(path) for path in paths], resolved(experiment.config), output_dir, int(cpus)
+            task = ray.remote(
+                num_cpus=cpus, max_retries=-1, runtime_env=engine.runtime_env or None
+            )(_code()[0])
+            arguments = (
+                [_seen_by_all(path) for path in paths],
+                resolved(experiment.config),
+                output_dir,
+                int(cpus),
+            )
             outcome = _outcome(ray, task.remote("aggregate", version("assay"), {}, *arguments))
         finally:
             _disconnect(ray)
@@ -123,7 +134,9 @@ def connected(engine: RayConfig) -> Any:
     except RuntimeError as error:
         if "ersion mismatch" not in str(error):
             raise RunFailed(f"Ray cannot be used: {_first(error)}", where=where) from None
-        what = f"the cluster has another version of Ray or of Python: {' '.join(str(error).split())}"
+        what = (
+            f"the cluster has another version of Ray or of Python: {' '.join(str(error).split())}"
+        )
         raise UserError(what, where=where, fix="install the same versions on all sides") from None
     _ours.append(ray)
     return ray
@@ -150,7 +163,10 @@ def _first(error: Exception) -> str:
 def fitting(engine: RayConfig, cluster: Mapping[str, float]) -> int:
     """How many workers a cluster has room for; at least one, for clusters that grow on demand."""
     needs = {"CPU": engine.cpus, "GPU": engine.gpus, **engine.resources}
-    return max(1, min((int(cluster.get(name, 0) // need) for name, need in needs.items() if need), default=1))
+    return max(
+        1,
+        min((int(cluster.get(name, 0) // need) for name, need in needs.items() if need), default=1),
+    )
 
 
 def _watch(ray: Any, pending: dict[Any, Any], stop: Stop) -> None:
@@ -188,14 +204,19 @@ def _outcome(ray: Any, call: Any) -> dict[str, Any]:
         return ray.get(call)
     except ray.exceptions.RayError as error:
         cause = getattr(error, "cause", None) or error
-        return {"error": f"a worker on Ray failed: {type(cause).__name__}: {_first(cause)}", "exit_code": 1}
+        return {
+            "error": f"a worker on Ray failed: {type(cause).__name__}: {_first(cause)}",
+            "exit_code": 1,
+        }
 
 
 def _code() -> tuple[Callable[..., dict[str, Any]], type]:
     """A function and the class of a worker that Ray sends to the nodes as they are, because they were made here: they
     can tell what is installed there."""
 
-    def on_node(function: str, expected: str, environ: dict[str, str], *arguments: Any) -> dict[str, Any]:
+    def on_node(
+        function: str, expected: str, environ: dict[str, str], *arguments: Any
+    ) -> dict[str, Any]:
         import importlib.metadata
         import os
         import socket
@@ -207,7 +228,10 @@ def _code() -> tuple[Callable[..., dict[str, Any]], type]:
         except importlib.metadata.PackageNotFoundError:
             return {"error": f"Assay is not installed on {node}\n{fix}", "exit_code": 2}
         if installed != expected:
-            return {"error": f"Assay is {installed} on {node}, and {expected} here\n{fix}", "exit_code": 2}
+            return {
+                "error": f"Assay is {installed} on {node}, and {expected} here\n{fix}",
+                "exit_code": 2,
+            }
         from assay.engine.cluster.engines import ray
 
         os.environ.update(environ)
@@ -248,7 +272,9 @@ async def _work(place: str) -> dict[str, Any]:
     return {"finished": worked.result is not None, "shards": worked.shards, "rows": worked.rows}
 
 
-async def _aggregate(paths: list[str], config: dict[str, Any], output_dir: str | None, workers: int) -> dict[str, Any]:
+async def _aggregate(
+    paths: list[str], config: dict[str, Any], output_dir: str | None, workers: int
+) -> dict[str, Any]:
     result = await aggregate(paths, config, output_dir=output_dir, workers=workers).run()
     return {"result": msgspec.json.encode(result)}
 

@@ -27,7 +27,9 @@ def script(place: str, kind: Kind, count: int = 16) -> str:
 
 
 def _slurm(place: str, count: int, names: Sequence[str]) -> str:
-    needed = f"# The environment that you submit from must have {', '.join(names)}.\n" if names else ""
+    needed = (
+        f"# The environment that you submit from must have {', '.join(names)}.\n" if names else ""
+    )
     return f"""#!/bin/bash
 #SBATCH --job-name=assay
 #SBATCH --array=1-{count}
@@ -70,7 +72,9 @@ def _kubernetes(place: str, count: int, names: Sequence[str]) -> str:
     environment = f"\n          env:{secrets}" if names else ""
     mounts, volumes = "", ""
     if not is_remote(place):
-        mounts = f"\n          volumeMounts:\n            - {{name: root, mountPath: {_quoted(place)}}}"
+        mounts = (
+            f"\n          volumeMounts:\n            - {{name: root, mountPath: {_quoted(place)}}}"
+        )
         volumes = """
       volumes:
         - name: root

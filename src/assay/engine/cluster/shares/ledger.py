@@ -50,7 +50,10 @@ class State(msgspec.Struct):
     def targets(self, most: int) -> dict[str, int]:
         """A fair share for each member; where there are more members than places, the last ones wait."""
         holders = min(len(self.members), most)
-        return {name: WHOLE // holders if number < most else 0 for number, name in enumerate(self.members)}
+        return {
+            name: WHOLE // holders if number < most else 0
+            for number, name in enumerate(self.members)
+        }
 
     def share_out(self, number: int, most: int) -> None:
         """As state `number`: lower what is above a fair share, and give what is free to those below it."""
@@ -82,7 +85,9 @@ class State(msgspec.Struct):
 class Ledger:
     """The states below a prefix, as one worker reads and writes them."""
 
-    def __init__(self, objects: Objects, prefix: str, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self, objects: Objects, prefix: str, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
         self.objects = objects
         self.prefix = prefix
         self.number = -1
@@ -114,7 +119,9 @@ class Ledger:
                 return False
             content = msgspec.json.encode(state)
             name = self._name(number)
-            if self.objects.create(name, content) or self.objects.read(name) == content:  # or the reply was lost
+            if (
+                self.objects.create(name, content) or self.objects.read(name) == content
+            ):  # or the reply was lost
                 self.number, self.state = number, state
                 return True
             self._sleep(random.uniform(0, pause))

@@ -127,13 +127,19 @@ class Shares:
         """Room for a call: `granted`, `wait` (others have a part that they may give back), or `none`."""
         with self._lock:
             if self._clock() < self._until:
-                self.ledger.change(self._beat.worker, lambda state, number: self._take(state, wanted))
+                self.ledger.change(
+                    self._beat.worker, lambda state, number: self._take(state, wanted)
+                )
             self._apply()
             if self.budget is None or self._me is None:
                 return "wait"
             if self._missing(wanted) == NOTHING:
                 return "granted"
-            return "wait" if any(member.holds for member in self.ledger.state.members.values()) else "none"
+            return (
+                "wait"
+                if any(member.holds for member in self.ledger.state.members.values())
+                else "none"
+            )
 
     # -- inside
 
@@ -158,7 +164,9 @@ class Shares:
 
     def _report(self) -> None:
         if all(pace.in_flight <= pace.places for pace in self._paces.values()):
-            self._beat.seen = self.ledger.number  # else calls are under way for which there is no place any more
+            self._beat.seen = (
+                self.ledger.number
+            )  # else calls are under way for which there is no place any more
         self._beat.tokens, usd = self._amounts()
         self._beat.usd = usd / WHOLE
 
@@ -168,7 +176,10 @@ class Shares:
             before = Spent() if self.budget is None else self._before()
             state.started, state.before = time.time(), (before.tokens, ceil(before.usd * WHOLE))
         prefix = self.workers.prefix
-        names = (entry.name.removeprefix(prefix).removesuffix(".json") for entry in self.workers.objects.names(prefix))
+        names = (
+            entry.name.removeprefix(prefix).removesuffix(".json")
+            for entry in self.workers.objects.names(prefix)
+        )
         for name in {self._beat.worker: 0, **dict.fromkeys(names)}:
             mine = name == self._beat.worker
             if name not in state.members and (mine or name not in state.gone):
@@ -191,7 +202,9 @@ class Shares:
         members = self.ledger.state.members
         first = next((name for name, member in members.items() if member.rate < targets[name]), "")
         if silent or first == self._beat.worker:
-            self.ledger.change(self._beat.worker, lambda state, number: self._settle(state, number, silent))
+            self.ledger.change(
+                self._beat.worker, lambda state, number: self._settle(state, number, silent)
+            )
 
     def _settle(self, state: State, number: int, silent: list[str]) -> bool:
         before = msgspec.json.encode(state)
@@ -199,7 +212,11 @@ class Shares:
             if name in state.members and not self.workers.is_alive(name):
                 state.remove(name, self._spent_by(name, state.members[name]))
         for name, member in state.members.items():
-            if member.held > member.rate and (beat := self.workers.last(name)) and beat.seen >= member.since:
+            if (
+                member.held > member.rate
+                and (beat := self.workers.last(name))
+                and beat.seen >= member.since
+            ):
                 member.held = member.rate
         state.share_out(number, self._most)
         return msgspec.json.encode(state) != before
@@ -235,7 +252,8 @@ class Shares:
             return False
         spent, missing, parts = state.spent(), self._missing(wanted), SLICE * len(state.members)
         left = [
-            0 if whole is None else max(0, whole - used) for whole, used in zip(self.budget.whole, spent, strict=True)
+            0 if whole is None else max(0, whole - used)
+            for whole, used in zip(self.budget.whole, spent, strict=True)
         ]
         if missing[0] > left[0] or missing[1] > left[1]:
             if me.dry or not self.budget.is_idle:
@@ -256,7 +274,9 @@ class Shares:
         if any(member.dry for member in members):
             if random.random() * len(members) < VOLUNTEERS:
                 self.ledger.change(self._beat.worker, self._give)
-        elif any(2 * rest < part for rest, part in zip(self.budget.rest(), self._slice, strict=True)):
+        elif any(
+            2 * rest < part for rest, part in zip(self.budget.rest(), self._slice, strict=True)
+        ):
             self.ledger.change(self._beat.worker, lambda state, number: self._take(state, NOTHING))
 
     def _give(self, state: State, number: int) -> bool:
@@ -268,13 +288,19 @@ class Shares:
         return given != NOTHING or not me.holds
 
 
-def shares_of(experiment: Experiment, models: Mapping[str, Model], generation: Generation, workers: Workers) -> Shares:
+def shares_of(
+    experiment: Experiment, models: Mapping[str, Model], generation: Generation, workers: Workers
+) -> Shares:
     """A new worker's part of the limits and of the budget. A server that it starts itself is its alone."""
     limits = bind_limits(experiment.config)
     return Shares(
         generation,
         workers,
-        {name: limits[name] for name, model in models.items() if not getattr(model, "exclusive", False)},
+        {
+            name: limits[name]
+            for name, model in models.items()
+            if not getattr(model, "exclusive", False)
+        },
         before=lambda: spent_before(experiment.store, experiment.id),
         **msgspec.structs.asdict(experiment.config.budget),
     )

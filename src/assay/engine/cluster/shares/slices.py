@@ -25,7 +25,10 @@ class Slice(Budget):
         spent_by_all: Callable[[], Amounts],
     ) -> None:
         super().__init__(None if usd is None else 0.0, None if tokens is None else 0, seconds)
-        self.whole: tuple[int | None, int | None] = (tokens, None if usd is None else round(usd * WHOLE))
+        self.whole: tuple[int | None, int | None] = (
+            tokens,
+            None if usd is None else round(usd * WHOLE),
+        )
         self._ask = ask
         self._spent_by_all = spent_by_all
         self._asking = asyncio.Lock()

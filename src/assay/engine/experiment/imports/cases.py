@@ -48,7 +48,9 @@ class Cases:
     """A reader's cases. `read` writes their rows; `commit` of each kind puts them in the folder. An item whose id
     another item has gets an id of its own, and so have its rows."""
 
-    def __init__(self, foreign: Foreign, store: FlatStore, id: str, stack: ExitStack, where: str) -> None:
+    def __init__(
+        self, foreign: Foreign, store: FlatStore, id: str, stack: ExitStack, where: str
+    ) -> None:
         self._foreign, self._where = foreign, where
         self._ids, self._contents = Seen(), Seen()
         self._apart: dict[int, str] = {}
@@ -113,7 +115,10 @@ def _trace(response: Response, spans: Sequence[Any]) -> bytes:
 
 
 def _renamed(case: ForeignCase, id: str) -> ForeignCase:
-    rows: list[Response | Evaluation] = [*case.evaluations, *([case.response] if case.response else [])]
+    rows: list[Response | Evaluation] = [
+        *case.evaluations,
+        *([case.response] if case.response else []),
+    ]
     for row in rows:
         row.item_id, row.sample_id = id, f"{id}_sample_{row.sample_index}"
         row.key = digest("apart", id.encode(), row.key.encode()).hex()

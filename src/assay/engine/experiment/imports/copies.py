@@ -41,13 +41,19 @@ def imported_copies(path: Path) -> list[Copy]:
     if not read:
         return []
     made_by = version("assay").encode()  # another Assay may read it in another way
-    place = cache_folder() / "imported" / digest("imported", made_by, os.fsencode(os.path.abspath(path))).hex()
+    place = (
+        cache_folder()
+        / "imported"
+        / digest("imported", made_by, os.fsencode(os.path.abspath(path))).hex()
+    )
     _remove_old(place.parent)
     copies: list[Copy] = []
     for each, name in zip(read, folder_names(read), strict=True):
         try:
             imported = _import(each, place / name)
-            copies.append(Copy(each.foreign.dataset, place / name, _origin(path, imported.files, name)))
+            copies.append(
+                Copy(each.foreign.dataset, place / name, _origin(path, imported.files, name))
+            )
         except UserError as error:
             if each is read[-1] and not copies:
                 raise

@@ -27,7 +27,8 @@ HEAD = 1 << 16  # bytes of a file that tell its format
 _MOST_NAMED = 3
 REST = "source"  # the key of a row's metadata that holds what has no place in the row
 _SECRET = re.compile(
-    r"(api[-_]?key|authorization|auth[-_]?token|access[-_]?token|password|secret|credential|cookie)", re.I
+    r"(api[-_]?key|authorization|auth[-_]?token|access[-_]?token|password|secret|credential|cookie)",
+    re.I,
 )
 _HIDDEN = "[removed]"
 _TABLES = ("csv", "hf", "parquet")  # formats that are nobody's own, with a table of samples
@@ -101,7 +102,9 @@ class Read(NamedTuple):
     foreign: Foreign
 
 
-def read_foreign(path: Path, format_name: str = "", params: Mapping[str, Any] | None = None) -> list[Read]:
+def read_foreign(
+    path: Path, format_name: str = "", params: Mapping[str, Any] | None = None
+) -> list[Read]:
     """The experiments of other programs at a path; an error if there are none, or if a file is of two formats."""
     if not os.path.exists(path):
         from assay.config.source import similar_files
@@ -116,10 +119,18 @@ def read_foreign(path: Path, format_name: str = "", params: Mapping[str, Any] | 
         )
     if len(read) > 1 and path.is_file():
         named = " and of ".join(map(repr, read))
-        raise UserError(f"this file looks like one of {named}", where=str(path), fix="name its format with --from")
+        raise UserError(
+            f"this file looks like one of {named}",
+            where=str(path),
+            fix="name its format with --from",
+        )
     if params:
         if len(read) > 1:
-            raise UserError(f"there are results of {', '.join(read)}", where=str(path), fix="name one with --from")
+            raise UserError(
+                f"there are results of {', '.join(read)}",
+                where=str(path),
+                fix="name one with --from",
+            )
         read = {name: _ask(name, path, params) for name in read}
     return [Read(name, foreign) for name, several in read.items() for foreign in several]
 
@@ -156,7 +167,11 @@ def files_below(path: Path, *suffixes: str) -> list[Path]:
     found: list[Path] = []
     for folder, folders, names in os.walk(path):
         folders[:] = sorted(name for name in folders if name[0] != ".")
-        found += [Path(folder, name) for name in sorted(names) if name[0] != "." and name.endswith(suffixes)]
+        found += [
+            Path(folder, name)
+            for name in sorted(names)
+            if name[0] != "." and name.endswith(suffixes)
+        ]
     return [file for file in found if file.is_file()]
 
 
@@ -241,10 +256,18 @@ class Rest:
         self.unknown: Counter[str] = Counter()
 
     def of(
-        self, row: Mapping[str, Any], placed: Collection[str], known: Collection[str], where: str = ""
+        self,
+        row: Mapping[str, Any],
+        placed: Collection[str],
+        known: Collection[str],
+        where: str = "",
     ) -> dict[str, Any]:
         """The fields that are not `placed` elsewhere; those that are not `known` either are counted."""
-        rest = {name: value for name, value in row.items() if name not in placed and value not in (None, "", [], {})}
+        rest = {
+            name: value
+            for name, value in row.items()
+            if name not in placed and value not in (None, "", [], {})
+        }
         for name in rest.keys() - known if rest else ():
             self.unknown[f"{where}{name}"] += 1
         return rest
@@ -260,7 +283,9 @@ def unpacked_spans(spans: Iterable[Any]) -> Iterator[Any]:
     """The spans; those that a reader has passed on as the program's own events, under `packed` the format's name, are
     made into spans here, where somebody looks at them."""
     for span in spans:
-        packed = cast("Mapping[str, Any]", span).get("packed") if isinstance(span, Mapping) else None
+        packed = (
+            cast("Mapping[str, Any]", span).get("packed") if isinstance(span, Mapping) else None
+        )
         if packed in registry.formats("spans"):
             yield from import_module(f"assay.formats.{packed}.spans").unpacked(span)
         else:
@@ -272,7 +297,9 @@ def without_secrets(value: Any) -> Any:
     if isinstance(value, Mapping):
         fields = cast("Mapping[str, Any]", value)
         return {
-            name: _HIDDEN if _SECRET.search(str(name)) and inner not in (None, "", False) else without_secrets(inner)
+            name: _HIDDEN
+            if _SECRET.search(str(name)) and inner not in (None, "", False)
+            else without_secrets(inner)
             for name, inner in fields.items()
         }
     if isinstance(value, list):

@@ -48,7 +48,8 @@ def check_headlines(headlines: Sequence[Headline], log: Log, where: str) -> list
     columns = under_every_label(reader.columns())
     outcome, passed, score = verdicts(columns)
     return [
-        _check(headline, _chosen(headline, columns, facets), columns, outcome, passed, score) for headline in headlines
+        _check(headline, _chosen(headline, columns, facets), columns, outcome, passed, score)
+        for headline in headlines
     ]
 
 
@@ -59,7 +60,9 @@ def _chosen(headline: Headline, columns: Columns, facets: Sequence[str]) -> npt.
         and all(_text(combination.values[at]) == value for at, value in wanted.items())
         for combination in columns.combinations
     ]
-    return np.array(rows, dtype=np.bool_)[columns.combination] if rows else np.zeros(0, dtype=np.bool_)
+    return (
+        np.array(rows, dtype=np.bool_)[columns.combination] if rows else np.zeros(0, dtype=np.bool_)
+    )
 
 
 def _text(value: Any) -> str | None:
@@ -100,7 +103,9 @@ def _check(
     if headline.stderr is None:
         checked.ours_stderr = None
     if checked.ours is not None and headline.value is not None:
-        checked.equal = _agree(headline.value, checked.ours) and _agree(headline.stderr, checked.ours_stderr)
+        checked.equal = _agree(headline.value, checked.ours) and _agree(
+            headline.stderr, checked.ours_stderr
+        )
     return checked
 
 

@@ -35,15 +35,21 @@ def completed(plain: T, kept: Mapping[str, Any], place: str) -> T:
         return msgspec.convert(fields, type(plain))
     except msgspec.ValidationError as error:
         fix = "remove the fields that Assay added to this row, or write the file again"
-        raise UserError(f"what Assay kept beside a row cannot be read: {error}", where=place, fix=fix) from None
+        raise UserError(
+            f"what Assay kept beside a row cannot be read: {error}", where=place, fix=fix
+        ) from None
 
 
 def labelled(format: str, response: Response, label: str) -> Evaluation:
     """An evaluation of a response of which nothing is known but its label."""
-    return evaluation_of(response, label, metadata=response.metadata, key=key_of(format, response.key, label))
+    return evaluation_of(
+        response, label, metadata=response.metadata, key=key_of(format, response.key, label)
+    )
 
 
-def kept_of(format: str, response: Mapping[str, Any], plain: Response, evaluations: Sequence[Any]) -> dict[str, Any]:
+def kept_of(
+    format: str, response: Mapping[str, Any], plain: Response, evaluations: Sequence[Any]
+) -> dict[str, Any]:
     """What must stand beside the fields of a response, which will be read as `plain`, so that it and its evaluations
     (rows as they stand on disk) are read again whole."""
     kept: dict[str, Any] = {}
@@ -52,7 +58,10 @@ def kept_of(format: str, response: Mapping[str, Any], plain: Response, evaluatio
         plain = completed(plain, changed, "")
     if evaluations:
         kept["evaluations"] = [
-            {"label": row.get("label", ""), **difference(row, labelled(format, plain, str(row.get("label") or "")))}
+            {
+                "label": row.get("label", ""),
+                **difference(row, labelled(format, plain, str(row.get("label") or ""))),
+            }
             for row in evaluations
         ]
     return kept
@@ -67,10 +76,18 @@ def restored(
         return plain, None
     fields = cast("dict[str, Any]", kept)
     changed, evaluations = fields.get("response"), fields.get("evaluations")
-    response = completed(plain, cast("dict[str, Any]", changed), place) if isinstance(changed, dict) else plain
+    response = (
+        completed(plain, cast("dict[str, Any]", changed), place)
+        if isinstance(changed, dict)
+        else plain
+    )
     entries = cast("list[Any]", evaluations) if isinstance(evaluations, list) else []
     made = [
-        completed(labelled(format, response, str(entry.get("label") or "")), cast("dict[str, Any]", entry), place)
+        completed(
+            labelled(format, response, str(entry.get("label") or "")),
+            cast("dict[str, Any]", entry),
+            place,
+        )
         for entry in entries
         if isinstance(entry, dict)
     ]

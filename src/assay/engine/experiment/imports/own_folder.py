@@ -43,8 +43,15 @@ class OwnFolder:
         logs = [log for kind in _KINDS for log in self.rows.logs(kind)]
         files = [log.path.parent / part.name for log in logs for part in log.segments()]
         folder = self.rows.folder
-        more = [folder / name for name in _BESIDE if (folder / name).is_file()] if folder is not None else []
-        return {"format": "assay", "files": [content_stamp(file.absolute()) for file in (*files, *more)]}
+        more = (
+            [folder / name for name in _BESIDE if (folder / name).is_file()]
+            if folder is not None
+            else []
+        )
+        return {
+            "format": "assay",
+            "files": [content_stamp(file.absolute()) for file in (*files, *more)],
+        }
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -53,7 +60,9 @@ class OwnFolder:
     def cases(self) -> Iterator[ForeignCase]:
         yield from (ForeignCase(item=row) for row in rows_of(self.rows, "dataset", dict[str, Any]))
         yield from (ForeignCase(response=row) for row in rows_of(self.rows, "run", Response))
-        yield from (ForeignCase(evaluations=(row,)) for row in rows_of(self.rows, "evaluation", Evaluation))
+        yield from (
+            ForeignCase(evaluations=(row,)) for row in rows_of(self.rows, "evaluation", Evaluation)
+        )
 
     def notes(self) -> list[str]:
         return []
@@ -98,7 +107,11 @@ def own_folders(path: Path) -> list[Path]:
 
 
 def _manifests_below(path: Path) -> list[Path]:
-    return [file for file in files_below(path, MANIFEST) if file.name == MANIFEST] if path.is_dir() else []
+    return (
+        [file for file in files_below(path, MANIFEST) if file.name == MANIFEST]
+        if path.is_dir()
+        else []
+    )
 
 
 def _has_rows(folder: Path) -> bool:
@@ -133,8 +146,14 @@ def _state(store: FlatStore, source: bytes) -> Literal["done", "begun", "other"]
     """Whether all in a folder was made from this source, and nothing has changed since."""
     found = [store.manifest(kind, id) for kind in _KINDS for id in store.ids(kind)]
     ours = [manifest for manifest in found if manifest is not None]
-    if not ours or any(canonical(each.plan.get("adopted", each.plan.get("imported"))) != source for each in ours):
+    if not ours or any(
+        canonical(each.plan.get("adopted", each.plan.get("imported"))) != source for each in ours
+    ):
         return "other"
     if any(each.ended is None for each in ours):
         return "begun"
-    return "done" if all(is_unchanged(each, store.log(each.kind, each.id)) for each in ours) else "other"
+    return (
+        "done"
+        if all(is_unchanged(each, store.log(each.kind, each.id)) for each in ours)
+        else "other"
+    )

@@ -23,7 +23,10 @@ _encode = msgspec.json.Encoder().encode
 _encode_lines = msgspec.json.Encoder().encode_lines
 _EMPTY = msgspec.Raw(b"{}")
 _DEEPEST = 4  # levels of objects that are compared key by key
-_MOST_KNOWN, _LONGEST_KNOWN = 1024, 4096  # differences that are held, and the bytes of what they are between
+_MOST_KNOWN, _LONGEST_KNOWN = (
+    1024,
+    4096,
+)  # differences that are held, and the bytes of what they are between
 
 
 class Fix(msgspec.Struct, gc=False):
@@ -81,16 +84,22 @@ def address(row: Row) -> tuple[Any, ...]:
 class Shape:
     """How rows of one kind are compared and completed."""
 
-    def __init__(self, of: RowKind, kind: type[Response] | type[Evaluation], address: Sequence[str]) -> None:
+    def __init__(
+        self, of: RowKind, kind: type[Response] | type[Evaluation], address: Sequence[str]
+    ) -> None:
         self.kind = kind
         self._of: RowKind = of
         self.names = kind.__struct_fields__
         self._address = [self.names.index(name) for name in address]
         self._defaults = astuple(kind(item_id=""))
         self._types: dict[str, Any] = get_type_hints(kind)
-        self._untyped = {at for at, name in enumerate(self.names) if "Any" in str(self._types[name])}
+        self._untyped = {
+            at for at, name in enumerate(self.names) if "Any" in str(self._types[name])
+        }
         lacking = [(name, Union[self._types[name], UnsetType], UNSET) for name in self.names]  # noqa: UP007
-        self._lacking = msgspec.json.Decoder(msgspec.defstruct(f"{kind.__name__}Lacking", lacking, kw_only=True))
+        self._lacking = msgspec.json.Decoder(
+            msgspec.defstruct(f"{kind.__name__}Lacking", lacking, kw_only=True)
+        )
         self._numbers = range(len(self.names))
         self._known: dict[tuple[int, bytes, bytes], list[Fix]] = {}
 
@@ -156,7 +165,10 @@ class ItemShape:
     """The same for items, which are objects of any fields."""
 
     def lines(self, read: Sequence[Any], true: Sequence[Any]) -> list[WrittenLine]:
-        lines = [WrittenLine("item", address(row), was) for row, was in zip(read, _digests(read), strict=False)]
+        lines = [
+            WrittenLine("item", address(row), was)
+            for row, was in zip(read, _digests(read), strict=False)
+        ]
         for line, old, new in zip(lines, read, true, strict=True):
             line.adds = {name: value for name, value in new.items() if name not in old}
             for name, value in old.items():
@@ -203,7 +215,9 @@ def _differ(path: list[str], read: Any, true: Any, fixes: list[Fix]) -> None:
         there, wanted = cast("dict[str, Any]", read), cast("dict[str, Any]", true)
         for name, value in there.items():
             _differ([*path, name], value, wanted.get(name, UNSET), fixes)
-        fixes.extend(Fix([*path, name], "", value) for name, value in wanted.items() if name not in there)
+        fixes.extend(
+            Fix([*path, name], "", value) for name, value in wanted.items() if name not in there
+        )
     else:
         fixes.append(Fix(path, digest_of_value(read), true))
 

@@ -34,7 +34,9 @@ from assay.store.stores import FlatStore
 
 _KINDS: tuple[Kind, ...] = ("dataset", "run", "evaluation")
 _STAY = "the folder's evaluations were made by Assay and stay as they are"
-HEADLINES = "headlines"  # the key of a run's metadata that has the other program's own numbers beside ours
+HEADLINES = (
+    "headlines"  # the key of a run's metadata that has the other program's own numbers beside ours
+)
 REPORTED = "reported"  # and of how they come from the rows
 
 
@@ -70,7 +72,9 @@ def import_results(
     read = [each for path in paths for each in read_foreign(local(path), format_name, params or {})]
     folders = [folder] if len(read) == 1 else [f"{folder}/{name}" for name in folder_names(read)]
     if os.path.exists(folder) and not os.path.isdir(folder):
-        raise UserError(f"{str(folder)!r} is a file, not a folder", fix="choose another folder with -o")
+        raise UserError(
+            f"{str(folder)!r} is a file, not a folder", fix="choose another folder with -o"
+        )
     if len(read) == 1:
         return [import_one(read[0], local(folder), into_other=False)]
     results: list[Imported] = []
@@ -80,8 +84,14 @@ def import_results(
         except UserError as error:
             if each is read[-1] and not any(result.folder for result in results):
                 raise
-            format, dataset, note = each.format, each.foreign.dataset, f"{error.where}: {error.what}"
-            results.append(Imported(folder="", format=format, dataset=dataset, rejected=1, notes=[note]))
+            format, dataset, note = (
+                each.format,
+                each.foreign.dataset,
+                f"{error.where}: {error.what}",
+            )
+            results.append(
+                Imported(folder="", format=format, dataset=dataset, rejected=1, notes=[note])
+            )
     return results
 
 
@@ -107,7 +117,9 @@ def import_one(read: Read, folder: Path, *, into_other: bool = True) -> Imported
         before = _unchanged(store, id, source)
         if before is not None:
             imported = _imported(name, foreign, folder, before, store)
-            imported.notes += [_STAY] if _has_own_labels(store, id) and _STAY not in imported.notes else []
+            imported.notes += (
+                [_STAY] if _has_own_labels(store, id) and _STAY not in imported.notes else []
+            )
             means_config(folder, foreign.dataset)  # it may have been stopped before
             seal_files(folder, anew=False)
             return imported
@@ -160,7 +172,9 @@ def _files(source: Mapping[str, Any]) -> list[str]:
     return [str(stamp["path"]) for stamp in stamps] if isinstance(stamps, list) else []
 
 
-def _import(name: str, foreign: Foreign, store: FlatStore, id: str, source: Mapping[str, Any], where: str) -> Manifest:
+def _import(
+    name: str, foreign: Foreign, store: FlatStore, id: str, source: Mapping[str, Any], where: str
+) -> Manifest:
     started, has_own_labels = time.time(), _has_own_labels(store, id)
     with ExitStack() as stack:
         cases = Cases(foreign, store, id, stack, where)
@@ -176,20 +190,35 @@ def _import(name: str, foreign: Foreign, store: FlatStore, id: str, source: Mapp
         run.metadata |= {name: dict(foreign.facts), "odd": notes, "rejected": foreign.rejected}
         _close(store, run, foreign)
         labels = cases.evaluations
-        if not has_own_labels and (labels.counts or store.manifest("evaluation", id)):  # no labels, no artefact
+        if not has_own_labels and (
+            labels.counts or store.manifest("evaluation", id)
+        ):  # no labels, no artefact
             _claim(store, "evaluation", id, run.name, {"adopted": dict(source)})
             labels.new.commit()
             made_from = [{"kind": "run", "id": id, "digest": run.digest}, *run.inputs]
-            _close(store, put_imported(store, "evaluation", id, labels.counts, inputs=made_from, **given), foreign)
+            _close(
+                store,
+                put_imported(store, "evaluation", id, labels.counts, inputs=made_from, **given),
+                foreign,
+            )
     headlines = foreign.headlines()
-    checked = check_headlines(headlines, store.log("evaluation", id), str(store.folder)) if headlines else []
+    checked = (
+        check_headlines(headlines, store.log("evaluation", id), str(store.folder))
+        if headlines
+        else []
+    )
     restore(foreign, store.folder)
-    run.metadata |= {HEADLINES: msgspec.to_builtins(checked), REPORTED: msgspec.to_builtins(headlines)}
+    run.metadata |= {
+        HEADLINES: msgspec.to_builtins(checked),
+        REPORTED: msgspec.to_builtins(headlines),
+    }
     store.put_manifest(run)
     return run
 
 
-def _put_items(store: FlatStore, id: str, cases: Cases, source: Mapping[str, Any], name: str) -> Manifest:
+def _put_items(
+    store: FlatStore, id: str, cases: Cases, source: Mapping[str, Any], name: str
+) -> Manifest:
     cases.items.commit()
     stamp = {"imported": dict(source)}
     plan = {"source": source_mark({**stamp, "limit": None, "prompts": []}), **stamp}
@@ -211,7 +240,11 @@ def _has_own_labels(store: FlatStore, id: str) -> bool:
 def _unchanged(store: FlatStore, id: str, source: Mapping[str, Any]) -> Manifest | None:
     """The run, if this source was imported here and none of its rows has changed since."""
     run = store.manifest("run", id)
-    if run is None or run.ended is None or canonical(run.plan.get("adopted")) != canonical(dict(source)):
+    if (
+        run is None
+        or run.ended is None
+        or canonical(run.plan.get("adopted")) != canonical(dict(source))
+    ):
         return None
     if HEADLINES not in run.metadata:  # the import that wrote it was stopped before its end
         return None
@@ -256,7 +289,10 @@ def _check_same(store: FlatStore, id: str, source: Mapping[str, Any]) -> None:
     """Files that an import may replace are the same ones, changed or moved."""
     run = store.manifest("run", id)
     old: Any = run.plan.get("adopted", {}) if run is not None else {}
-    before, now = ({value for stamp in each.get("files", ()) for value in stamp.values()} for each in (old, source))
+    before, now = (
+        {value for stamp in each.get("files", ()) for value in stamp.values()}
+        for each in (old, source)
+    )
     if before and now and before.isdisjoint(now):
         raise UserError(
             f"the folder has an import of {_files(old)[0]!r}",
@@ -265,7 +301,9 @@ def _check_same(store: FlatStore, id: str, source: Mapping[str, Any]) -> None:
         )
 
 
-def _imported(name: str, foreign: Foreign, folder: Path, run: Manifest, store: FlatStore) -> Imported:
+def _imported(
+    name: str, foreign: Foreign, folder: Path, run: Manifest, store: FlatStore
+) -> Imported:
     facts = run.metadata.get(name, {})
     dataset, evaluation = store.manifest("dataset", run.id), store.manifest("evaluation", run.id)
     return Imported(

@@ -39,12 +39,19 @@ def import_rows(
     what they were made from, a run's dataset or an evaluation's runs. Call it under the store's lock."""
     log = store.log(kind, id)
     old = store.manifest(kind, id)
-    if old is not None and old.complete and old.digest == _digest(source, inputs) and is_unchanged(old, log):
+    if (
+        old is not None
+        and old.complete
+        and old.digest == _digest(source, inputs)
+        and is_unchanged(old, log)
+    ):
         return old
     started = time.time()
     counts: Counter[str] = Counter()
     log.replace(_lines(rows, counts))
-    return put_imported(store, kind, id, counts, source=source, inputs=inputs, name=name, plan=plan, started=started)
+    return put_imported(
+        store, kind, id, counts, source=source, inputs=inputs, name=name, plan=plan, started=started
+    )
 
 
 def put_imported(

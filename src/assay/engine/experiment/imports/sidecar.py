@@ -32,7 +32,11 @@ from assay.store.log import FileLog
 
 INSIDE_FOLDER, BESIDE_FILE = "assay_sidecar.jsonl", ".assay.jsonl"
 VERSION = 1
-FILES = {"metrics": ROWS_FILE["aggregation"], "calls": "calls.jsonl", "traces": "traces.jsonl"}  # lines of rows
+FILES = {
+    "metrics": ROWS_FILE["aggregation"],
+    "calls": "calls.jsonl",
+    "traces": "traces.jsonl",
+}  # lines of rows
 _MARK = b'{"assay_sidecar":'
 
 
@@ -51,8 +55,12 @@ class SidecarHead(msgspec.Struct, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.assay_sidecar > VERSION:
-            what = f"this sidecar is of version {self.assay_sidecar}, which this Assay does not know"
-            raise UserError(what, fix="update Assay, or remove the sidecar: then only the file itself is read")
+            what = (
+                f"this sidecar is of version {self.assay_sidecar}, which this Assay does not know"
+            )
+            raise UserError(
+                what, fix="update Assay, or remove the sidecar: then only the file itself is read"
+            )
 
 
 class FileLine(msgspec.Struct):
@@ -146,7 +154,9 @@ class Completed:
                 "metrics are not taken from the sidecar; `assay aggregate` computes them"
             )
         elif not self._fits():
-            notes.append(f"no row is in {self._sidecar.name}, which was written for another file: it was not used")
+            notes.append(
+                f"no row is in {self._sidecar.name}, which was written for another file: it was not used"
+            )
         return notes
 
     def cases(self) -> Iterator[ForeignCase]:
@@ -155,13 +165,20 @@ class Completed:
         seen = Seen()
         for case in self._foreign.cases():
             item = None if case.item is None else self._item(dict(case.item), lines, seen)
-            response = None if case.response is None else self._row("response", case.response, lines)
+            response = (
+                None if case.response is None else self._row("response", case.response, lines)
+            )
             evaluations = [
-                row for each in case.evaluations if (row := self._row("evaluation", each, lines)) is not None
+                row
+                for each in case.evaluations
+                if (row := self._row("evaluation", each, lines)) is not None
             ]
             if item is not None or response is not None or evaluations or case.spans:
                 yield ForeignCase(
-                    item, cast("Response | None", response), cast("list[Evaluation]", evaluations), case.spans
+                    item,
+                    cast("Response | None", response),
+                    cast("list[Evaluation]", evaluations),
+                    case.spans,
                 )
         self._missing = lines.unused()
         if self._fits():
@@ -174,9 +191,13 @@ class Completed:
         if self._edited or self._new or self._missing:
             present.append("metrics")
         for name in {line.file for line in _file_lines(self._sidecar)} & FILES.keys() - {*present}:
-            rows = (bytes(line.row) + b"\n" for line in _file_lines(self._sidecar) if line.file == name)
+            rows = (
+                bytes(line.row) + b"\n" for line in _file_lines(self._sidecar) if line.file == name
+            )
             FileLog(folder / FILES[name]).replace(rows)
-        if self._head.config:  # its owner is whoever wrote the sidecar: this process has not vouched for it
+        if (
+            self._head.config
+        ):  # its owner is whoever wrote the sidecar: this process has not vouched for it
             write_file(folder / CONFIG, self._head.config.encode())
 
     def _fits(self) -> bool:

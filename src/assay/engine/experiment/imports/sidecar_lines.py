@@ -30,7 +30,9 @@ class SidecarLines:
                     line = decode(text)
                 except (ValueError, RecursionError) as error:
                     raise damaged(error) from None
-                self._kinds[line.of].add(line.at, position) if line.was else self._whole.append(position)
+                self._kinds[line.of].add(line.at, position) if line.was else self._whole.append(
+                    position
+                )
 
     def take(self, kind: RowKind, at: tuple[Any, ...], digest: str) -> RowLine | None:
         return self._kinds[kind].take(at, digest)
@@ -105,7 +107,9 @@ class _OfKind:
 
     def _at(self, number: int) -> RowLine:
         if number != self._ahead_at:
-            self._ahead = self._log.read_many(self._positions[each] for each in range(number, len(self._positions)))
+            self._ahead = self._log.read_many(
+                self._positions[each] for each in range(number, len(self._positions))
+            )
         self._ahead_at = number + 1
         return _read(next(self._ahead))
 

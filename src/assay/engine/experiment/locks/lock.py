@@ -33,7 +33,9 @@ from assay.store.repair import read_rows
 
 VERSION = 1
 UNKNOWN = "unknown"
-_HEAD = "# What determines the numbers of this config: `assay run --locked` refuses anything else.\n"
+_HEAD = (
+    "# What determines the numbers of this config: `assay run --locked` refuses anything else.\n"
+)
 _SEAL = re.compile(r"(?s)\A(.*\n)checksum: ([0-9a-f]{32})\n\Z")
 _LONGEST = 80
 
@@ -74,7 +76,9 @@ def lock(experiment: Experiment, output: str | Path | None = None) -> Locked:
 
 def lock_file(config: Config, given: str | Path | None = None) -> Path:
     if given is None and not os.path.isfile(config.source):
-        raise UserError("it is not clear where the lock of this config is", fix="name a file with -o")
+        raise UserError(
+            "it is not clear where the lock of this config is", fix="name a file with -o"
+        )
     return Path(given or f"{config.source}.lock")
 
 
@@ -92,9 +96,13 @@ def read_lock(file: Path) -> Values:
         text = reading.content(file).decode()
     except FileNotFoundError:
         name = file.name.removesuffix(".lock")
-        raise UserError("there is no lock", where=str(file), fix=f"write one: assay lock {name}") from None
+        raise UserError(
+            "there is no lock", where=str(file), fix=f"write one: assay lock {name}"
+        ) from None
     except (UnicodeDecodeError, OSError) as error:
-        raise UserError(f"the lock cannot be read: {error}", where=str(file), fix="restore it") from None
+        raise UserError(
+            f"the lock cannot be read: {error}", where=str(file), fix="restore it"
+        ) from None
     found = _SEAL.match(text)
     if not text.startswith(_HEAD[:40]) and "assay_lock:" not in text[:1000]:
         fix = "Assay replaces only its own: name another file, or move this one away"
@@ -105,7 +113,9 @@ def read_lock(file: Path) -> Values:
         raise UserError(what, where=str(file), fix="update Assay")
     if found is None or found[2] != _checksum(found[1]):
         fix = "restore it, or remove it and lock again: a lock is not edited"
-        raise UserError("this lock is damaged: it is not what was written", where=str(file), fix=fix)
+        raise UserError(
+            "this lock is damaged: it is not what was written", where=str(file), fix=fix
+        )
     return cast("Values", scalar(found[1]))
 
 
@@ -139,7 +149,10 @@ def values_of(experiment: Experiment) -> Values:
             for number, prompt in enumerate(bind.bind_prompts(config), 1)
         ],
         "models": [_model(config, models, number) for number in range(len(config.models))],
-        "tasks": [{"name": task.name, "hash": _hash([dict(task.identity), dict(task.facets)])} for task in tasks],
+        "tasks": [
+            {"name": task.name, "hash": _hash([dict(task.identity), dict(task.facets)])}
+            for task in tasks
+        ],
         "scorers": [_scorer(scorer) for scorer in scorers],
         "metrics": [{**metric.plan(), "params": _params(metric.params)} for metric in metrics],
         "packages": versions(functions),
@@ -155,12 +168,25 @@ def _dataset(config: Config, manifest: Manifest | None) -> Values | None:
     source = config.dataset
     if manifest is None or source is None:
         return None
-    shaped = {name: value for name in _SHAPE if (value := getattr(source, name)) not in (None, "", {}, [])}
+    shaped = {
+        name: value for name in _SHAPE if (value := getattr(source, name)) not in (None, "", {}, [])
+    }
     shaped = {**msgspec.to_builtins(shaped), "limit": config.limit, "seed": source.seed}
     return {"hash": content_hash(manifest), "items": manifest.counts.get("items", 0), **shaped}
 
 
-_SHAPE = ("type", "name", "subset", "revision", "fields", "answer", "filter", "split", "sample", "shuffle")
+_SHAPE = (
+    "type",
+    "name",
+    "subset",
+    "revision",
+    "fields",
+    "answer",
+    "filter",
+    "split",
+    "sample",
+    "shuffle",
+)
 
 
 def _model(config: Config, models: Mapping[str, Model], number: int) -> Values:
@@ -171,14 +197,20 @@ def _model(config: Config, models: Mapping[str, Model], number: int) -> Values:
         "type": entry.type,
         "id": str(entry.params.get("model_name") or entry.name),
         "hash": _hash(identity),
-        "settings": _params({name: value for name, value in identity.items() if name not in ("name", "type")}),
+        "settings": _params(
+            {name: value for name, value in identity.items() if name not in ("name", "type")}
+        ),
         "sampling": sampling(config, entry),
         "price": UNKNOWN if price is None else {"input": price.input, "output": price.output},
     }
 
 
 def _scorer(scorer: BoundScorer) -> Values:
-    found: Values = {"name": scorer.name, "hash": scorer.identity.hex(), "code": usercode.identity(scorer.function)}
+    found: Values = {
+        "name": scorer.name,
+        "hash": scorer.identity.hex(),
+        "code": usercode.identity(scorer.function),
+    }
     if scorer.params:
         found["params"] = _params(scorer.params)
     if scorer.judges:
@@ -271,14 +303,25 @@ def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict) and value:
         for name, part in cast("Values", value).items():
             yield from _leaves(part, f"{place}.{name}" if place else str(name))
-    elif isinstance(value, list) and value and all(isinstance(part, dict) for part in cast("list[Any]", value)):
+    elif (
+        isinstance(value, list)
+        and value
+        and all(isinstance(part, dict) for part in cast("list[Any]", value))
+    ):
         for part in cast("list[Values]", value):
             yield from _leaves(
-                {name: inner for name, inner in part.items() if name != "name"}, f"{place}.{part['name']}"
+                {name: inner for name, inner in part.items() if name != "name"},
+                f"{place}.{part['name']}",
             )
     else:
         yield place, value
 
 
 def _text(value: Any) -> str:
-    return "not there" if value is None else value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return (
+        "not there"
+        if value is None
+        else value
+        if isinstance(value, str)
+        else msgspec.json.encode(value).decode()
+    )

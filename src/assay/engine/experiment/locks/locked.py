@@ -26,9 +26,16 @@ class LockedExperiment(Experiment):
     def __init__(self, *arguments: Any, lock: str = "", **named: Any) -> None:
         super().__init__(*arguments, **named)
         options = self.options
-        flags = {"--limit": options.limit, "--model": options.models, "--num-samples": options.num_samples}
+        flags = {
+            "--limit": options.limit,
+            "--model": options.models,
+            "--num-samples": options.num_samples,
+        }
         if asked := [flag for flag, value in flags.items() if value]:
-            raise UserError(f"a locked run does all that is locked: {asked[0]} does less", fix=f"leave out {asked[0]}")
+            raise UserError(
+                f"a locked run does all that is locked: {asked[0]} does less",
+                fix=f"leave out {asked[0]}",
+            )
         self.lock = lock_file(self.config, lock or None)
 
     async def run(self, stop: Stop | None = None) -> Result:
@@ -41,14 +48,20 @@ class LockedExperiment(Experiment):
     def _refuse_drift(self, locked: Values) -> None:
         if locked.get("name") != self.config.name:
             what = f"this is the lock of {locked.get('name')!r}, and the config is {self.config.name!r}"
-            raise UserError(what, where=str(self.lock), fix="name the config's own lock, or lock it")
+            raise UserError(
+                what, where=str(self.lock), fix="name the config's own lock, or lock it"
+            )
         found = drift(locked, values_of(self))
         if not found:
             return
         lines = [each.line() for each in found[:_MOST]]
         lines += [f"and {len(found) - _MOST} more"] if len(found) > _MOST else []
         other = any(each.place == "dataset.hash" for each in found)
-        of = "this is the lock of another dataset, or the items changed" if other else "the config is not as locked"
+        of = (
+            "this is the lock of another dataset, or the items changed"
+            if other
+            else "the config is not as locked"
+        )
         raise UserError(
             "\n  - ".join([f"{of}; nothing was run. What differs:", *lines]),
             where=str(self.lock),
@@ -72,7 +85,9 @@ class LockedExperiment(Experiment):
                     differ.append(f"{model['name']}: {what} {known} is now {', '.join(more)}")
         if differ:
             raise RunFailed(
-                "\n  - ".join(["a server is not what it was when it was locked; all rows are kept", *differ]),
+                "\n  - ".join(
+                    ["a server is not what it was when it was locked; all rows are kept", *differ]
+                ),
                 where=str(self.lock),
                 fix=f"find out what changed, or accept it: assay lock {self.config.source}",
             )

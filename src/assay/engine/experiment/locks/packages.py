@@ -13,7 +13,18 @@ from typing import Any
 from assay import usercode
 
 _ALWAYS = ("jinja2", "msgspec", "numpy")  # templates, rows and statistics
-_PARTS = ("scorers", "metrics", "models", "prompts", "tasks", "datasets", "text", "stats", "demo", "formats")
+_PARTS = (
+    "scorers",
+    "metrics",
+    "models",
+    "prompts",
+    "tasks",
+    "datasets",
+    "text",
+    "stats",
+    "demo",
+    "formats",
+)
 
 
 def versions(functions: Iterable[Callable[..., Any]]) -> dict[str, str]:

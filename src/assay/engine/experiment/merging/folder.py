@@ -42,7 +42,9 @@ class Parts:
         self.prefer: Prefer | None = prefer
         self.responses = Choice([Rows(log) for log in self.logs("run")], prefer)
         labels = self.logs("evaluation")
-        rows = [Rows(log, _about(keys)) for log, keys in zip(labels, self.responses.lost, strict=True)]
+        rows = [
+            Rows(log, _about(keys)) for log, keys in zip(labels, self.responses.lost, strict=True)
+        ]
         self.evaluations = Choice(rows, prefer)  # a label goes with the response that it is about
 
     def logs(self, kind: Kind) -> list[FileLog]:
@@ -63,22 +65,33 @@ class Parts:
         lost: list[set[str]] = []
         for at, keys in enumerate(self.responses.lost):
             items = {*_items_of(self.logs("run")[at], keys)}
-            lost.append(items | {*_items_of(self.logs("evaluation")[at], self.evaluations.lost[at])})
-        rows = [Rows(log, behind=_of_items(items)) for log, items in zip(self.beside("calls"), lost, strict=True)]
+            lost.append(
+                items | {*_items_of(self.logs("evaluation")[at], self.evaluations.lost[at])}
+            )
+        rows = [
+            Rows(log, behind=_of_items(items))
+            for log, items in zip(self.beside("calls"), lost, strict=True)
+        ]
         return Choice(rows, self.prefer)
 
     def traces(self) -> Choice:
         lost = zip(self.responses.lost, self.evaluations.lost, strict=True)
-        rows = [Rows(log, _keyed(*keys)) for log, keys in zip(self.beside("traces"), lost, strict=True)]
+        rows = [
+            Rows(log, _keyed(*keys)) for log, keys in zip(self.beside("traces"), lost, strict=True)
+        ]
         return Choice(rows, self.prefer)
 
 
 def _about(lost: KeySet) -> Asked:
-    return (lambda row: any(short(key) in lost for key in row.responses or ())) if len(lost) else never
+    return (
+        (lambda row: any(short(key) in lost for key in row.responses or ())) if len(lost) else never
+    )
 
 
 def _keyed(*lost: KeySet) -> Asked:
-    return (lambda row: any(short(row.key) in keys for keys in lost)) if any(map(len, lost)) else never
+    return (
+        (lambda row: any(short(row.key) in keys for keys in lost)) if any(map(len, lost)) else never
+    )
 
 
 def _of_items(items: set[str]) -> Asked:
@@ -124,8 +137,12 @@ class MergedFolder:
         if not sources:
             return None
         fix = "merge folders over parts of one dataset: items of one id must be equal"
-        manifest = unite_items(self.store, self.id, [source.files["dataset"] for source in sources], fix)
-        media = [old.metadata for source in sources if (old := source.manifest("dataset")) is not None]
+        manifest = unite_items(
+            self.store, self.id, [source.files["dataset"] for source in sources], fix
+        )
+        media = [
+            old.metadata for source in sources if (old := source.manifest("dataset")) is not None
+        ]
         if media and all(metadata == media[0] for metadata in media):
             manifest.metadata = {**media[0]}
             self.store.put_manifest(manifest)
@@ -135,7 +152,12 @@ class MergedFolder:
         """What people said about answers, each line once."""
         seen = Seen()
         files = [FileLog((source.folder or source.path) / LABELS) for source in self.parts.sources]
-        lines = [line for log in files for _, line in log.scan() if line and seen.add(short(digest("line", line)))]
+        lines = [
+            line
+            for log in files
+            for _, line in log.scan()
+            if line and seen.add(short(digest("line", line)))
+        ]
         if lines:
             write_file(self.store.folder / LABELS, b"".join(line + b"\n" for line in lines))
 
@@ -143,7 +165,9 @@ class MergedFolder:
         """It is the user's word if those of all folders are."""
         content = to_yaml(placed_config(config, self.target)).encode()
         folders = [
-            source.folder for source in self.parts.sources if source.folder and (source.folder / CONFIG).exists()
+            source.folder
+            for source in self.parts.sources
+            if source.folder and (source.folder / CONFIG).exists()
         ]
         if not all(map(is_own, folders)):
             write_file(self.store.folder / CONFIG, content)
@@ -175,19 +199,26 @@ class MergedFolder:
     def _close_evaluation(self, dataset: Manifest | None) -> None:
         parts, plan = self.parts, self.plan
         old = [
-            source.evidence("evaluation").manifest if "evaluation" in source.files else None for source in parts.sources
+            source.evidence("evaluation").manifest if "evaluation" in source.files else None
+            for source in parts.sources
         ]
         inputs, _ = Evaluator(self.store).inputs([self.id], self.id if dataset else "")
         choice = parts.evaluations
-        manifest = _joined("evaluation", self.id, old, {"runs": inputs, "scorers": plan.scorers}, inputs, choice)
-        manifest.complete = all(each is not None and each.complete for each in old) and not plan.meets
+        manifest = _joined(
+            "evaluation", self.id, old, {"runs": inputs, "scorers": plan.scorers}, inputs, choice
+        )
+        manifest.complete = (
+            all(each is not None and each.complete for each in old) and not plan.meets
+        )
         manifest.planned = choice.present if manifest.complete else None
         calibrations: dict[str, Any] = {}
         for each in filter(None, old):
             calibrations |= each.metadata.get(CALIBRATIONS, {})
         manifest.metadata = {CALIBRATIONS: calibrations} if calibrations else {}
         if plan.meets:
-            self.notes.append("answers of different folders have not met: `assay evaluate` plays those matches")
+            self.notes.append(
+                "answers of different folders have not met: `assay evaluate` plays those matches"
+            )
         close_artefact(self.store, manifest, (scorer["name"] for scorer in plan.scorers))
 
     def _measure(self) -> None:
@@ -195,7 +226,9 @@ class MergedFolder:
         try:
             run_blocking(aggregate(self.store.folder).run)
         except UserError as error:
-            self.notes.append(f"there are no metrics: {error.what}; `assay aggregate {self.target}` computes them")
+            self.notes.append(
+                f"there are no metrics: {error.what}; `assay aggregate {self.target}` computes them"
+            )
 
 
 def _joined(
@@ -225,6 +258,8 @@ def _joined(
 def _retries(parts: Iterable[Manifest | None]) -> dict[str, Any]:
     total: dict[str, int] = {}
     for manifest in filter(None, parts):
-        for name, count in msgspec.convert(manifest.metadata.get("retries", {}), dict[str, int]).items():
+        for name, count in msgspec.convert(
+            manifest.metadata.get("retries", {}), dict[str, int]
+        ).items():
             total[name] = total.get(name, 0) + count
     return {"retries": total} if total else {}

@@ -63,16 +63,22 @@ class Merged(Shown, kw_only=True):
     notes: list[str] = []
 
 
-def merge(paths: Sequence[str | Path], output: str | Path, *, prefer: Prefer | None = None) -> Merged:
+def merge(
+    paths: Sequence[str | Path], output: str | Path, *, prefer: Prefer | None = None
+) -> Merged:
     """Make one experiment's folder of several that are parts of one plan. `prefer` decides where they have different
     rows of one key: the folder named `first`, or the `newest` row."""
     if len(paths) < 2:
-        raise UserError("there is nothing to merge", fix="name at least two folders, and the new one with -o")
+        raise UserError(
+            "there is nothing to merge", fix="name at least two folders, and the new one with -o"
+        )
     sources = find_sources(list(paths))
     for source in sources:
         if source.folder is None or source.manifest("run") is None:
             fix = "name folders that `assay run` or `assay import` made"
-            raise UserError("there are no responses of an experiment here", where=str(source.path), fix=fix)
+            raise UserError(
+                "there are no responses of an experiment here", where=str(source.path), fix=fix
+            )
         if [other.folder for other in sources].count(source.folder) > 1:
             raise UserError(f"{str(source.folder)!r} is given twice", fix="name each folder once")
     plan, target = one_plan(sources), remembered(str(output)).absolute()
@@ -89,9 +95,13 @@ def merge(paths: Sequence[str | Path], output: str | Path, *, prefer: Prefer | N
     with FolderLock(room):
         shutil.rmtree(store.folder, ignore_errors=True)  # an earlier merge was killed here
         folder = MergedFolder(store, target, parts, plan)
-        folder.write({"digest": wanted, "from": [source.origin or named(source.path) for source in sources]})
+        folder.write(
+            {"digest": wanted, "from": [source.origin or named(source.path) for source in sources]}
+        )
         if _states(sources) != before:
-            raise StoreError("a folder has changed while it was merged", fix="merge it when its run has ended")
+            raise StoreError(
+                "a folder has changed while it was merged", fix="merge it when its run has ended"
+            )
         try:
             os.replace(store.folder, target)
             sync_folder(target.parent)
@@ -110,7 +120,9 @@ def _states(sources: Sequence[Source]) -> list[Any]:
         files = [source.files[kind] for kind in _KINDS if kind in source.files]
         files += [folder / name for name in ("calls.jsonl", "traces.jsonl", LABELS)]
         config = (folder / CONFIG).read_bytes() if (folder / CONFIG).is_file() else b""
-        states.append([digest("config", config).hex(), *(FileLog(file).checksums() for file in files)])
+        states.append(
+            [digest("config", config).hex(), *(FileLog(file).checksums() for file in files)]
+        )
     return states
 
 
@@ -121,17 +133,23 @@ def _is_there(target: Path, wanted: str) -> bool:
     store, manifests = FlatStore(target), read_manifests(target) if target.is_dir() else {}
     run = manifests.get("run")
     same = run is not None and run.metadata.get(MERGED, {}).get("digest") == wanted
-    if same and all(is_unchanged(each, store.log(kind, each.id)) for kind, each in manifests.items()):
+    if same and all(
+        is_unchanged(each, store.log(kind, each.id)) for kind, each in manifests.items()
+    ):
         return True
     fix = "choose another folder with -o: the rows of a folder are never replaced"
-    raise UserError("this folder exists, and is not what this merge makes", where=named(target), fix=fix)
+    raise UserError(
+        "this folder exists, and is not what this merge makes", where=named(target), fix=fix
+    )
 
 
 def _refuse_conflicts(parts: Parts) -> None:
     choices: dict[Kind, Choice] = {"run": parts.responses, "evaluation": parts.evaluations}
     count = sum(choice.conflicts for choice in choices.values())
     if count:
-        texts = (text for kind, choice in choices.items() for text in _conflicts(parts, kind, choice))
+        texts = (
+            text for kind, choice in choices.items() for text in _conflicts(parts, kind, choice)
+        )
         what = f"the folders have different rows for {count:,} keys, and nothing was written"
         fix = "--prefer first keeps the rows of the folder that is named first, --prefer newest those made last"
         raise refusal(what, list(islice(texts, _MOST_NAMED)), count, fix)
@@ -142,8 +160,13 @@ def _conflicts(parts: Parts, kind: Kind, choice: Choice) -> Iterator[str]:
     for places in choice.pairs:
         number, at = places[0]
         row = _row(choice.logs[number], at)
-        what = row.get("label") if kind == "evaluation" else row.get("task") or row.get("model_name")
-        files = [f"{parts.sources[number].path / ROWS_FILE[kind]}, row {at + 1:,}" for number, at in places]
+        what = (
+            row.get("label") if kind == "evaluation" else row.get("task") or row.get("model_name")
+        )
+        files = [
+            f"{parts.sources[number].path / ROWS_FILE[kind]}, row {at + 1:,}"
+            for number, at in places
+        ]
         yield f"{what}, item {row.get('item_id')!r}, sample {row.get('sample_index', 0)}: {' and '.join(files)}"
 
 
@@ -182,7 +205,10 @@ def _result(folder: Path, parts: Parts, notes: Sequence[str], *, new: bool) -> M
 
 
 def _part(parts: Parts, at: int) -> MergedPart:
-    counts = [(choice.sizes[at], int(choice.keep[at].sum())) for choice in (parts.responses, parts.evaluations)]
+    counts = [
+        (choice.sizes[at], int(choice.keep[at].sum()))
+        for choice in (parts.responses, parts.evaluations)
+    ]
     return MergedPart(
         path=parts.sources[at].place,
         responses=counts[0][0],

@@ -42,7 +42,11 @@ class OnePlan(msgspec.Struct, kw_only=True):
 
 def one_plan(sources: Sequence[Source]) -> OnePlan:
     """The plan that the sources are parts of; all differences at once if there is none."""
-    problems = list(dict.fromkeys(problem for pair in combinations(sources, 2) for problem in _differences(*pair)))
+    problems = list(
+        dict.fromkeys(
+            problem for pair in combinations(sources, 2) for problem in _differences(*pair)
+        )
+    )
     if problems:
         what = "these are not parts of one plan, and nothing was written"
         raise refusal(what, problems[:_MOST_NAMED], len(problems), _FIX)
@@ -75,10 +79,15 @@ _FIX = "merge folders that were run with one config; `assay compare` and `assay 
 def _differences(first: Source, second: Source) -> Iterator[str]:
     def said(pairs: Iterator[tuple[str, Any, Any]]) -> Iterator[str]:
         for key, *values in pairs:
-            texts = [f"{_short(value)} in {source.name}" for value, source in zip(values, (first, second), strict=True)]
+            texts = [
+                f"{_short(value)} in {source.name}"
+                for value, source in zip(values, (first, second), strict=True)
+            ]
             yield f"{key}: {', '.join(texts)}"
 
-    configs = [comparable(source.folder / CONFIG) if source.folder else {} for source in (first, second)]
+    configs = [
+        comparable(source.folder / CONFIG) if source.folder else {} for source in (first, second)
+    ]
     if all(configs):
         agreed = [{key: config.get(key) for key in _AGREED} for config in configs]
         yield from said(unequal("", *agreed))
@@ -119,7 +128,9 @@ def _short(value: Any) -> str:
 
 def _config(sources: Sequence[Source]) -> dict[str, Any] | None:
     """The config of the first folder that has one, with the models and tasks of all."""
-    files = [file for source in sources if source.folder and (file := source.folder / CONFIG).is_file()]
+    files = [
+        file for source in sources if source.folder and (file := source.folder / CONFIG).is_file()
+    ]
     if not files:
         return None
     whole, *others = ({**read(file).data} for file in files)

@@ -22,7 +22,10 @@ from assay.store.keyset import KeySet
 from assay.store.repair import row_decoder
 
 Prefer = Literal["first", "newest"]
-_TIMES = ("timestamp", "evaluation_time")  # of a scorer's call, which may be made again and says the same
+_TIMES = (
+    "timestamp",
+    "evaluation_time",
+)  # of a scorer's call, which may be made again and says the same
 _TORN = (0, 2)
 _MOST_NAMED = 10
 
@@ -47,7 +50,12 @@ class Rows:
 
     def __init__(self, log: Log, dropped: Asked = never, behind: Asked = never) -> None:
         self.log = log
-        self._content, self._times, self._behind, self._left = array("Q"), array("d"), bytearray(), bytearray()
+        self._content, self._times, self._behind, self._left = (
+            array("Q"),
+            array("d"),
+            bytearray(),
+            bytearray(),
+        )
         self.table = Table(self._rows(dropped, behind))
         starts = np.flatnonzero(np.diff(self.table.commit, prepend=-1))
         self.starts = starts
@@ -56,7 +64,9 @@ class Rows:
         self.times = np.frombuffer(self._times, np.float64)[starts]
         self.transient: Flags = self.table.commits_with(TRANSIENT)[starts]
         self.behind: Flags = np.frombuffer(bytes(self._behind), np.bool_)[starts]
-        self.usable: Flags = self.table.complete[starts] & ~np.frombuffer(bytes(self._left), np.bool_)[starts]
+        self.usable: Flags = (
+            self.table.complete[starts] & ~np.frombuffer(bytes(self._left), np.bool_)[starts]
+        )
 
     def _rows(self, dropped: Asked, behind: Asked) -> Iterator[Row]:
         decode = row_decoder(MergedRow)
@@ -68,7 +78,9 @@ class Rows:
                 row = decode(line)
             except (ValueError, RecursionError):
                 row = MergedRow("", part=_TORN)
-            row.key = row.key or f"{content:016x}"  # rows of others may have none: then equal ones are one
+            row.key = (
+                row.key or f"{content:016x}"
+            )  # rows of others may have none: then equal ones are one
             self._content.append(content)
             self._times.append(row.timestamp or 0.0)
             self._behind.append(behind(row))
@@ -111,7 +123,9 @@ class _Commits:
 
     def __init__(self, logs: Sequence[Rows], prefer: Prefer | None) -> None:
         self.logs = logs
-        number = np.concatenate([np.full(len(rows.keys), at, np.int32) for at, rows in enumerate(logs)])
+        number = np.concatenate(
+            [np.full(len(rows.keys), at, np.int32) for at, rows in enumerate(logs)]
+        )
         commit = np.concatenate([np.arange(len(rows.keys), dtype=np.int32) for rows in logs])
         usable = np.concatenate([rows.usable for rows in logs])
         keys = np.concatenate([rows.keys for rows in logs])[usable]
@@ -119,7 +133,9 @@ class _Commits:
         behind = np.concatenate([rows.behind for rows in logs])[usable]
         times = np.concatenate([rows.times for rows in logs])[usable]
         age = -times if prefer == "newest" else np.zeros(len(times), np.int8)
-        order = np.lexsort((age, behind | transient, keys))  # equal ones stay in the order of the logs
+        order = np.lexsort(
+            (age, behind | transient, keys)
+        )  # equal ones stay in the order of the logs
         self.number, self.commit = number[usable][order], commit[usable][order]
         self.keys, self.transient = keys[order], transient[order]
         self.is_first: Flags = np.append(True, self.keys[1:] != self.keys[:-1])[: len(order)]
@@ -166,12 +182,16 @@ class Choice:
         self.sizes = [len(rows.table.keys) for rows in logs]
         self.present = int(np.sum(commits.is_first))
         self.repeated = int(np.sum(~commits.is_first & ~unlike))
-        self.lost = [KeySet(array("Q", commits.keys[unlike & (commits.number == at)].tobytes())) for at in self._places]
+        self.lost = [
+            KeySet(array("Q", commits.keys[unlike & (commits.number == at)].tobytes()))
+            for at in self._places
+        ]
         undecided = np.flatnonzero(unlike & ~commits.transient)
         self.conflicts = len(undecided)
         order = np.lexsort((commits.commit[undecided], commits.number[undecided]))[:_MOST_NAMED]
         self.pairs: list[tuple[Place, Place]] = [
-            (commits.place(int(commits.winner[at])), commits.place(int(at))) for at in undecided[order]
+            (commits.place(int(commits.winner[at])), commits.place(int(at)))
+            for at in undecided[order]
         ]
         own = [commits.commit[commits.is_first & (commits.number == at)] for at in self._places]
         self.keep = [rows.flags(chosen) for rows, chosen in zip(logs, own, strict=True)]

@@ -21,9 +21,15 @@ _LETTERS = 500  # of an error that are shown: some contain a document
 def failure(error: Exception, definition: Definition, what: str) -> UserError:
     """The error of a task's function or template, with the line of the task's own code that it comes from."""
     if isinstance(error, AssayError):
-        return UserError(f"{what}: {error.what}", where=error.where or definition.file, fix=error.fix)
+        return UserError(
+            f"{what}: {error.what}", where=error.where or definition.file, fix=error.fix
+        )
     folders = tuple(str(Path(folder).resolve()) for folder in _folders(definition))
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(folders)]
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename.startswith(folders)
+    ]
     place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else definition.file
     return UserError(f"{what}: {type(error).__name__}: {str(error)[:_LETTERS]}", where=place)
 
@@ -55,7 +61,10 @@ class Bound:
         self.generators = generators or Generators()
         if definition.doc_to_image is not None or definition.doc_to_audio is not None:
             kind = "images" if definition.doc_to_image is not None else "audio"
-            raise UserError(f"{definition.task} asks about {kind}, which cannot be sent yet", where=definition.file)
+            raise UserError(
+                f"{definition.task} asks about {kind}, which cannot be sent yet",
+                where=definition.file,
+            )
         self.split = self._evaluated_split()
         self.pool: list[Doc] = []
         self.drifts = False
@@ -81,7 +90,9 @@ class Bound:
         except AssayError:
             raise
         except Exception as error:  # of a function that makes the data
-            raise failure(error, self.definition, f"custom_dataset of {self.definition.task} fails") from error
+            raise failure(
+                error, self.definition, f"custom_dataset of {self.definition.task} fails"
+            ) from error
 
     def _process(self) -> None:
         """The harness processes the examples first. Without examples that matters only if a function draws."""
@@ -106,11 +117,15 @@ class Bound:
 
     def _examples(self) -> list[Doc]:
         try:
-            return fewshot.pool(self.definition, lambda split, hook: list(rows(self._documents(split, hook))))
+            return fewshot.pool(
+                self.definition, lambda split, hook: list(rows(self._documents(split, hook)))
+            )
         except AssayError:
             raise
         except Exception as error:
-            raise failure(error, self.definition, f"the examples of {self.definition.task} cannot be made") from error
+            raise failure(
+                error, self.definition, f"the examples of {self.definition.task} cannot be made"
+            ) from error
 
     def _documents(self, split: str, hook: Hook | None) -> Any:
         """A split as the function makes it; made once, unless the harness makes it anew each time."""
@@ -138,8 +153,14 @@ class Bound:
         definition = self.definition
         first = next(rows(self.docs), None)
         if first is None:
-            raise UserError(f"{definition.task} has no documents in the split {self.split}", where=definition.file)
-        resolver = Resolver(getattr(self.docs, "features", None) or first, choices=definition.doc_to_choice is not None)
+            raise UserError(
+                f"{definition.task} has no documents in the split {self.split}",
+                where=definition.file,
+            )
+        resolver = Resolver(
+            getattr(self.docs, "features", None) or first,
+            choices=definition.doc_to_choice is not None,
+        )
         self.resolver = resolver
         try:
             self.text, self.target, self.choice = self.values(
@@ -150,7 +171,9 @@ class Bound:
             text, target = self.text(first), self.target(first)
             choices = self.choice(first) if self.choice else None
         except Exception as error:
-            raise failure(error, definition, f"the first document of {definition.task} cannot be asked") from error
+            raise failure(
+                error, definition, f"the first document of {definition.task} cannot be asked"
+            ) from error
         self.multiple_input = isinstance(text, int) and bool(choices)
         self.multiple_target = isinstance(target, list) and bool(target)
 
@@ -160,7 +183,11 @@ class Bound:
             text = target = prompt(self.definition.use_prompt)
             choice = choice and text
         resolver = self.resolver
-        return resolver.text(text), resolver.target(target), resolver.choice(choice) if choice else None
+        return (
+            resolver.text(text),
+            resolver.target(target),
+            resolver.choice(choice) if choice else None,
+        )
 
     @property
     def hooked(self) -> bool:
@@ -168,5 +195,6 @@ class Bound:
         own, shots = self.definition, self.definition.fewshot_config
         keys = (own.doc_to_text, own.doc_to_target, own.doc_to_choice, shots.sampler)
         return any(
-            isinstance(key, Hook) for key in (*keys, shots.doc_to_text, shots.doc_to_target, shots.doc_to_choice)
+            isinstance(key, Hook)
+            for key in (*keys, shots.doc_to_text, shots.doc_to_target, shots.doc_to_choice)
         )

@@ -23,7 +23,12 @@ def _touching(first: str, second: str) -> bool:
 
 
 def turn(
-    question: Any, answer: Any, choices: list[str] | None, prefix: str | None, target_delimiter: str, end: str
+    question: Any,
+    answer: Any,
+    choices: list[str] | None,
+    prefix: str | None,
+    target_delimiter: str,
+    end: str,
 ) -> list[Message]:
     """A question with its answer, or, without one, with the beginning of the answer (`prefix`) that the model goes
     on with. `end` follows the answer."""
@@ -41,7 +46,9 @@ def _answer(answer: Any, choices: list[str] | None) -> str:
     chosen = answer
     if choices and isinstance(answer, int):
         if not -len(choices) <= answer < len(choices):
-            raise UserError(f"doc_to_target of a few-shot example is {answer}, but there are {len(choices)} choices")
+            raise UserError(
+                f"doc_to_target of a few-shot example is {answer}, but there are {len(choices)} choices"
+            )
         chosen = choices[answer]
     elif isinstance(answer, list):
         chosen = answer[0] if answer else answer

@@ -28,8 +28,22 @@ from assay.formats.lm_eval.asking.rows import jsonable, rows
 from assay.formats.lm_eval.tasks.definition import Definition
 from assay.registry import nearest
 
-_BUILDERS = {"json", "csv", "parquet", "text", "arrow", "pandas", "xml", "imagefolder", "audiofolder"}
-_OPTIONS = ("data_files", "data_dir", "revision")  # what chooses other rows of the same repository and config
+_BUILDERS = {
+    "json",
+    "csv",
+    "parquet",
+    "text",
+    "arrow",
+    "pandas",
+    "xml",
+    "imagefolder",
+    "audiofolder",
+}
+_OPTIONS = (
+    "data_files",
+    "data_dir",
+    "revision",
+)  # what chooses other rows of the same repository and config
 _PART = re.compile(r"-\d{5}-of-\d{5}$")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 MANIFEST = "assay.json"
@@ -38,7 +52,9 @@ MANIFEST = "assay.json"
 class Data:
     """Splits of a dataset. `source` says where they are from: repository, config, revision, origin."""
 
-    def __init__(self, definition: Definition, splits: Mapping[str, Any], **source: str | None) -> None:
+    def __init__(
+        self, definition: Definition, splits: Mapping[str, Any], **source: str | None
+    ) -> None:
         self.definition = definition
         self.splits = splits
         self.source = {name: value for name, value in source.items() if value}
@@ -75,7 +91,9 @@ def load(definition: Definition) -> Data:
         return Data(definition, splits, origin="function")
     path = definition.dataset_path
     if path is None:
-        raise UserError(f"{definition.task} has neither dataset_path nor custom_dataset", where=definition.file)
+        raise UserError(
+            f"{definition.task} has neither dataset_path nor custom_dataset", where=definition.file
+        )
     if (simple := simple_lines(definition)) is not None:
         return Data(definition, simple, repository=path, origin="files")
     if is_local(path):
@@ -86,7 +104,11 @@ def load(definition: Definition) -> Data:
 def _options(definition: Definition) -> dict[str, Any]:
     """Without what `datasets` no longer knows, and without streams, which no cache has; their rows are the same."""
     dropped = ("trust_remote_code", "streaming")
-    return {name: value for name, value in (definition.dataset_kwargs or {}).items() if name not in dropped}
+    return {
+        name: value
+        for name, value in (definition.dataset_kwargs or {}).items()
+        if name not in dropped
+    }
 
 
 def is_local(path: str) -> bool:
@@ -99,7 +121,11 @@ def source_stamp(definition: Definition) -> dict[str, Any]:
     if definition.dataset_path in _BUILDERS and definition.custom_dataset is None:
         files = (definition.dataset_kwargs or {}).get("data_files")
         listed = files.values() if isinstance(files, dict) else [files]
-        paths = [Path(str(path)) for part in listed for path in (part if isinstance(part, list) else [part])]
+        paths = [
+            Path(str(path))
+            for part in listed
+            for path in (part if isinstance(part, list) else [part])
+        ]
     elif (place := mirrored(definition)) is not None:
         paths = sorted(path for path in place.rglob("*") if path.is_file())
     if paths and all(path.is_file() for path in paths):
@@ -114,7 +140,9 @@ def key(definition: Definition) -> str:
     name = definition.dataset_name or "default"
     if not any(chosen.values()):
         return name
-    return f"{name}+{blake2b(msgspec.json.encode(chosen, order='sorted'), digest_size=4).hexdigest()}"
+    return (
+        f"{name}+{blake2b(msgspec.json.encode(chosen, order='sorted'), digest_size=4).hexdigest()}"
+    )
 
 
 def mirrored(definition: Definition) -> Path | None:
@@ -125,7 +153,11 @@ def mirrored(definition: Definition) -> Path | None:
         for place in (folder / key(definition), folder / (definition.dataset_name or "default")):
             if _files(place) and manifest(place).get("key", key(definition)) == key(definition):
                 return place
-        if copy is None and any(map(Path.is_file, folder.rglob("*"))) and not any(folder.glob(f"*/{MANIFEST}")):
+        if (
+            copy is None
+            and any(map(Path.is_file, folder.rglob("*")))
+            and not any(folder.glob(f"*/{MANIFEST}"))
+        ):
             copy = folder
     return copy
 
@@ -150,10 +182,14 @@ def _from_mirror(definition: Definition, options: dict[str, Any]) -> Data | None
     try:
         return _data(definition, _loaded(definition, str(place), options), str(place))
     except UserError as error:
-        raise missing(definition, f"{place} has something else: {error.what.rpartition(': ')[2]}") from error
+        raise missing(
+            definition, f"{place} has something else: {error.what.rpartition(': ')[2]}"
+        ) from error
 
 
-def _data(definition: Definition, splits: Mapping[str, Any], origin: str, revision: str | None = None) -> Data:
+def _data(
+    definition: Definition, splits: Mapping[str, Any], origin: str, revision: str | None = None
+) -> Data:
     names = {"repository": definition.dataset_path, "config": definition.dataset_name}
     return Data(definition, splits, **names, revision=revision, origin=origin)
 
@@ -188,14 +224,20 @@ class _Files(Mapping[str, Any]):
         datasets, files = library(), self.files[name]
         try:
             if files[0].suffix == ".jsonl":
-                return in_memory(datasets.load_dataset("json", data_files=[*map(str, files)], split="train"))
+                return in_memory(
+                    datasets.load_dataset("json", data_files=[*map(str, files)], split="train")
+                )
             import pyarrow.parquet
 
-            tables = [datasets.table.InMemoryTable(pyarrow.parquet.read_table(file)) for file in files]
+            tables = [
+                datasets.table.InMemoryTable(pyarrow.parquet.read_table(file)) for file in files
+            ]
             fingerprint = blake2b(str(files[0]).encode(), digest_size=8).hexdigest()
             return datasets.Dataset(datasets.table.concat_tables(tables), fingerprint=fingerprint)
         except Exception as error:  # the libraries raise what their many parts raise
-            raise UserError(f"the data cannot be read: {_reason(error)}", where=str(files[0])) from error
+            raise UserError(
+                f"the data cannot be read: {_reason(error)}", where=str(files[0])
+            ) from error
 
 
 def _loaded(definition: Definition, path: str, options: dict[str, Any]) -> Mapping[str, Any]:
@@ -215,7 +257,9 @@ def from_hub(definition: Definition) -> Data:
     """The cache's rows without a question to the network, else the hub's."""
     datasets = library()
     options = _options(definition)
-    ask = partial(datasets.load_dataset, path=definition.dataset_path, name=definition.dataset_name, **options)
+    ask = partial(
+        datasets.load_dataset, path=definition.dataset_path, name=definition.dataset_name, **options
+    )
     wanted, offline = options.get("revision"), datasets.config.HF_HUB_OFFLINE
     origin = "cache"
     try:
@@ -228,7 +272,9 @@ def from_hub(definition: Definition) -> Data:
         if offline:
             raise missing(definition, f"HF_HUB_OFFLINE is set, and {reason}") from None
         if not _reachable(datasets.config.HF_ENDPOINT):
-            raise missing(definition, f"{datasets.config.HF_ENDPOINT} cannot be reached, and {reason}") from None
+            raise missing(
+                definition, f"{datasets.config.HF_ENDPOINT} cannot be reached, and {reason}"
+            ) from None
         try:
             loaded, origin = ask(), "hub"
         except Exception as failure:
@@ -272,7 +318,12 @@ def _revision(loaded: Any) -> str:
 
 
 def missing(definition: Definition, reason: str) -> UserError:
-    splits = [definition.training_split, definition.validation_split, definition.test_split, definition.fewshot_split]
+    splits = [
+        definition.training_split,
+        definition.validation_split,
+        definition.test_split,
+        definition.fewshot_split,
+    ]
     named = ", ".join(dict.fromkeys(filter(None, splits)))
     return UserError(
         f"the data of {definition.task} are not here: {shown_name(definition)}, splits {named} ({reason})",

@@ -36,7 +36,14 @@ def documents(
         description does not run into the text after it, a choice that begins with a space gets no second one
     """
     bound = Bound(definition, sound=sound)
-    return asked(bound, limit=limit, samples=samples, seed=seed, system_instruction=system_instruction, chat=chat)
+    return asked(
+        bound,
+        limit=limit,
+        samples=samples,
+        seed=seed,
+        system_instruction=system_instruction,
+        chat=chat,
+    )
 
 
 def asked(
@@ -62,7 +69,9 @@ def asked(
             return
 
 
-def _chosen(bound: Bound, limit: float | None, samples: Sequence[int] | None) -> Iterator[tuple[int, Doc, Doc]]:
+def _chosen(
+    bound: Bound, limit: float | None, samples: Sequence[int] | None
+) -> Iterator[tuple[int, Doc, Doc]]:
     """Position, the document that is asked, the document that is scored. They differ where the harness processes the
     documents anew for each of its passes, with a function that draws."""
     count = len(bound.docs)
@@ -96,8 +105,12 @@ class _Turns:
         self.settings = settings
         self.multiple_input = bound.multiple_input
         self.text, self.target, self.choice = bound.values(
-            settings.doc_to_text if settings.doc_to_text is not None else bound.definition.doc_to_text,
-            settings.doc_to_target if settings.doc_to_target is not None else bound.definition.doc_to_target,
+            settings.doc_to_text
+            if settings.doc_to_text is not None
+            else bound.definition.doc_to_text,
+            settings.doc_to_target
+            if settings.doc_to_target is not None
+            else bound.definition.doc_to_target,
             settings.doc_to_choice,
         )
         self.prefix = field(settings.gen_prefix)
@@ -147,25 +160,38 @@ class _Maker:
             except UserError:
                 raise
             except Exception as error:  # of a sampler of the task's own
-                raise failure(error, self.definition, f"the sampler of {self.definition.task} fails") from error
+                raise failure(
+                    error, self.definition, f"the sampler of {self.definition.task} fails"
+                ) from error
             try:
                 document = self._document(place, doc, scored, kept, examples)
             except Exception as error:
-                problem = failure(error, self.definition, f"document {place} of {self.definition.task} cannot be asked")
+                problem = failure(
+                    error,
+                    self.definition,
+                    f"document {place} of {self.definition.task} cannot be asked",
+                )
                 if not self.begun:
                     raise problem from error
-                document = Document(id=place, doc=kept, target=None, requests=[], error=str(problem))
+                document = Document(
+                    id=place, doc=kept, target=None, requests=[], error=str(problem)
+                )
             self.begun = True
             yield document
 
-    def _document(self, place: int, doc: Doc, scored: Doc, kept: Doc, examples: Sequence[Doc]) -> Document:
+    def _document(
+        self, place: int, doc: Doc, scored: Doc, kept: Doc, examples: Sequence[Doc]
+    ) -> Document:
         bound = self.bound
         if self.definition.output_type == "loglikelihood_rolling":
             target, choices = bound.target(doc), None
             requests = [Asked(messages=[], continuation=_text(target), rolling=True)]
         else:
             prefix = bound.prefix(doc)
-            before = [*self._system(doc), *(part for example in examples for part in self.turns.of(example))]
+            before = [
+                *self._system(doc),
+                *(part for example in examples for part in self.turns.of(example)),
+            ]
             question = bound.text(doc)
             choices = bound.choice(doc) if bound.choice else None
             target = bound.target(doc)
@@ -173,7 +199,10 @@ class _Maker:
                 before = self._parted(before, question)
             requests = self._requests(before, question, choices, target, prefix)
             if scored is not doc:
-                question, choices = bound.text(scored), bound.choice(scored) if bound.choice else None
+                question, choices = (
+                    bound.text(scored),
+                    bound.choice(scored) if bound.choice else None,
+                )
                 target = bound.target(scored)
             target = question if bound.multiple_input else target
         return Document(
@@ -186,7 +215,9 @@ class _Maker:
         )
 
     def _system(self, doc: Doc) -> list[Message]:
-        text = join(self.system, self.bound.description(doc) or "", self.definition.fewshot_delimiter)
+        text = join(
+            self.system, self.bound.description(doc) or "", self.definition.fewshot_delimiter
+        )
         return [message("system", text)] if text else []
 
     def _requests(
@@ -196,14 +227,19 @@ class _Maker:
         if self.bound.multiple_input:
             contexts = [[*before, *turn(text, None, None, prefix, "", "")] for text in choices]
         else:
-            contexts = [[*before, *turn(question, None, None, prefix, definition.target_delimiter, "")]]
+            contexts = [
+                [*before, *turn(question, None, None, prefix, definition.target_delimiter, "")]
+            ]
         if definition.output_type == "generate_until":
             return [Asked(messages=messages, params={**self.params}) for messages in contexts]
         if definition.output_type == "loglikelihood":
             return [Asked(messages=contexts[0], continuation=_text(target))]
         options = [self._continuation(choice) for choice in choices]
         if self.bound.multiple_input:
-            requests = [Asked(messages=context, continuation=self._continuation(target)) for context in contexts]
+            requests = [
+                Asked(messages=context, continuation=self._continuation(target))
+                for context in contexts
+            ]
         else:
             requests = [Asked(messages=contexts[0], continuation=option) for option in options]
         if self.unconditional:

@@ -75,7 +75,9 @@ class ContextSampler:
     def rm_eval_doc(doc: Doc, _iter: Iterable[Doc], n: int | None = None) -> Sequence[Doc]:
         return [other for other in _iter if other != doc][:n]
 
-    def sample(self, n: int, eval_doc: Doc | None = None, df: Sequence[Doc] | None = None, **_: Any) -> Sequence[Doc]:
+    def sample(
+        self, n: int, eval_doc: Doc | None = None, df: Sequence[Doc] | None = None, **_: Any
+    ) -> Sequence[Doc]:
         self.df = df or self.df
         if not eval_doc:
             return self._drawn(self.fewshot_docs(), n) if n else []
@@ -93,7 +95,9 @@ class ContextSampler:
 class FirstNSampler(ContextSampler):
     """The first documents, always the same."""
 
-    def sample(self, n: int, eval_doc: Doc | None = None, df: Sequence[Doc] | None = None, **_: Any) -> Sequence[Doc]:
+    def sample(
+        self, n: int, eval_doc: Doc | None = None, df: Sequence[Doc] | None = None, **_: Any
+    ) -> Sequence[Doc]:
         first = list(self.df[:n])
         if eval_doc is not None and eval_doc in first:
             first = self.rm_eval_doc(eval_doc, self.df, n)
@@ -105,9 +109,15 @@ class FirstNSampler(ContextSampler):
 class SoundSampler(ContextSampler):
     """Never draws the evaluated document or a copy of it, and takes the whole pool if that is just enough."""
 
-    def sample(self, n: int, eval_doc: Doc | None = None, df: Sequence[Doc] | None = None, **_: Any) -> Sequence[Doc]:
+    def sample(
+        self, n: int, eval_doc: Doc | None = None, df: Sequence[Doc] | None = None, **_: Any
+    ) -> Sequence[Doc]:
         others = self.rm_eval_doc(eval_doc or {}, self._drawn(self.df, min(n + 1, len(self.df))), n)
-        return others if len(others) == n else self._drawn(self.rm_eval_doc(eval_doc or {}, self.df), n)
+        return (
+            others
+            if len(others) == n
+            else self._drawn(self.rm_eval_doc(eval_doc or {}, self.df), n)
+        )
 
 
 SAMPLERS = {"default": ContextSampler, "first_n": FirstNSampler}
@@ -149,7 +159,11 @@ class Examples:
             raise self._too_few(error) from None
 
     def _too_few(self, error: TooFew) -> UserError:
-        because = " (one more than is shown, as the document itself may be drawn)" if error.wanted > self.count else ""
+        because = (
+            " (one more than is shown, as the document itself may be drawn)"
+            if error.wanted > self.count
+            else ""
+        )
         return UserError(
             f"{self.definition.task} shows {self.count} examples and draws {error.wanted}{because}, "
             f"but {error.available} of the {len(self.docs)} documents to draw from can be used",

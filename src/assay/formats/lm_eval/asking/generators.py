@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 State = tuple[Any, Any]
-_first: dict[int, tuple[Any, Any]] = {}  # a module's own generators, and their states when they were new
+_first: dict[
+    int, tuple[Any, Any]
+] = {}  # a module's own generators, and their states when they were new
 
 
 def state() -> State:
@@ -23,7 +25,9 @@ def put(to: State) -> None:
 
 
 def same(first: State, second: State) -> bool:
-    return first[0] == second[0] and all(np.array_equal(a, b) for a, b in zip(first[1], second[1], strict=True))
+    return first[0] == second[0] and all(
+        np.array_equal(a, b) for a, b in zip(first[1], second[1], strict=True)
+    )
 
 
 class Own:
@@ -31,7 +35,11 @@ class Own:
 
     def __init__(self, function: Callable[..., Any] | None) -> None:
         names: dict[str, Any] = getattr(getattr(function, "func", function), "__globals__", {})
-        self.generators = [value for value in names.values() if isinstance(value, (random.Random, np.random.Generator))]
+        self.generators = [
+            value
+            for value in names.values()
+            if isinstance(value, (random.Random, np.random.Generator))
+        ]
 
     def state(self) -> list[Any]:
         return [
@@ -53,7 +61,10 @@ class Generators:
     """Those of one run. The harness seeds the global ones once, for all tasks; a module's own are new."""
 
     def __init__(self, python: int = 0, numpy: int = 1234) -> None:
-        self.state: State = (random.Random(python).getstate(), np.random.RandomState(numpy).get_state())
+        self.state: State = (
+            random.Random(python).getstate(),
+            np.random.RandomState(numpy).get_state(),
+        )
         self._begun: set[int] = set()
 
     @contextmanager

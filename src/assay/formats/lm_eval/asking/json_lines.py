@@ -23,7 +23,9 @@ class Lines(list[dict[str, Any]]):
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for row in super().__iter__():
-            yield {name: value.copy() if type(value) is list else value for name, value in row.items()}
+            yield {
+                name: value.copy() if type(value) is list else value for name, value in row.items()
+            }
 
 
 def simple_lines(definition: Definition) -> Mapping[str, Lines] | None:
@@ -31,7 +33,12 @@ def simple_lines(definition: Definition) -> Mapping[str, Lines] | None:
     options = definition.dataset_kwargs or {}
     files = options.get("data_files")
     processed = definition.process_docs or definition.fewshot_config.process_docs
-    if definition.dataset_path != "json" or definition.dataset_name or processed or options.keys() != {"data_files"}:
+    if (
+        definition.dataset_path != "json"
+        or definition.dataset_name
+        or processed
+        or options.keys() != {"data_files"}
+    ):
         return None
     named = {"train": files} if isinstance(files, str) else files
     if not isinstance(named, dict):
@@ -42,7 +49,12 @@ def simple_lines(definition: Definition) -> Mapping[str, Lines] | None:
 
 def _read(path: Any) -> Lines | None:
     file = Path(path) if isinstance(path, str) else None
-    if file is None or file.suffix != ".jsonl" or not file.is_file() or file.stat().st_size > _BLOCK:
+    if (
+        file is None
+        or file.suffix != ".jsonl"
+        or not file.is_file()
+        or file.stat().st_size > _BLOCK
+    ):
         return None
     try:
         rows = msgspec.json.Decoder(dict[str, Any]).decode_lines(file.read_bytes())

@@ -17,7 +17,9 @@ def library() -> ModuleType:
         import datasets
         import huggingface_hub
     except ModuleNotFoundError:
-        raise UserError("benchmarks need the package datasets", fix="pip install 'assay[hf]'") from None
+        raise UserError(
+            "benchmarks need the package datasets", fix="pip install 'assay[hf]'"
+        ) from None
     datasets.disable_progress_bars()
     datasets.logging.set_verbosity_error()
     huggingface_hub.logging.set_verbosity_error()
@@ -29,7 +31,10 @@ def made_by_functions() -> Generator[None]:
     """Within, datasets that a task's functions make get any fingerprint: to hash their rows takes longer than to make
     them, and nothing is cached. Warnings of the library are not shown."""
     module = library().arrow_dataset
-    before, module.generate_fingerprint = module.generate_fingerprint, lambda *_: module.generate_random_fingerprint()
+    before, module.generate_fingerprint = (
+        module.generate_fingerprint,
+        lambda *_: module.generate_random_fingerprint(),
+    )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -45,4 +50,6 @@ def in_memory(dataset: Any) -> Any:
     if not isinstance(dataset, datasets.Dataset) or dataset._indices is not None:
         return dataset
     table = datasets.table.InMemoryTable(dataset.data.table)
-    return datasets.Dataset(table, info=dataset.info, split=dataset.split, fingerprint=dataset._fingerprint)
+    return datasets.Dataset(
+        table, info=dataset.info, split=dataset.split, fingerprint=dataset._fingerprint
+    )

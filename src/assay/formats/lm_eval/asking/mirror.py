@@ -8,7 +8,15 @@ from typing import Any
 import msgspec
 
 from assay.errors import AssayError, UserError
-from assay.formats.lm_eval.asking.data import MANIFEST, Data, from_hub, is_local, key, manifest, shown_name
+from assay.formats.lm_eval.asking.data import (
+    MANIFEST,
+    Data,
+    from_hub,
+    is_local,
+    key,
+    manifest,
+    shown_name,
+)
 from assay.formats.lm_eval.asking.rows import jsonable
 from assay.formats.lm_eval.tasks.definition import Definition
 from assay.store.files import make_folder, store_error, temporary_of, write_file
@@ -27,7 +35,9 @@ class Pulled(msgspec.Struct, kw_only=True):
 
 
 def pull(
-    definitions: Sequence[Definition], folder: Path, progress: Callable[[Pulled], None] | None = None
+    definitions: Sequence[Definition],
+    folder: Path,
+    progress: Callable[[Pulled], None] | None = None,
 ) -> list[Pulled]:
     """Writes the splits that the tasks name, each dataset once. Splits that an earlier pull has written stay."""
     results: list[Pulled] = []

@@ -29,7 +29,9 @@ def jsonable(value: Any) -> Any:
     if kind in _AS_THEY_ARE or (kind is float and math.isfinite(value)):
         return value
     if isinstance(value, dict):
-        return {key if type(key) is str else _key(key): jsonable(entry) for key, entry in value.items()}
+        return {
+            key if type(key) is str else _key(key): jsonable(entry) for key, entry in value.items()
+        }
     if isinstance(value, (list, tuple, set, frozenset)):
         return [jsonable(entry) for entry in value]
     if isinstance(value, float):
@@ -39,7 +41,11 @@ def jsonable(value: Any) -> Any:
 
 def _key(key: Any) -> str:
     """As `json` writes keys that are not texts."""
-    return {True: "true", False: "false", None: "null"}[key] if key is None or isinstance(key, bool) else str(key)
+    return (
+        {True: "true", False: "false", None: "null"}[key]
+        if key is None or isinstance(key, bool)
+        else str(key)
+    )
 
 
 def _other(value: Any) -> Any:

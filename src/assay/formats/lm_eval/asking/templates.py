@@ -57,7 +57,9 @@ def template(source: str) -> Callable[[Doc], str]:
 
     def render(doc: Doc) -> str:
         begin()
-        return joined(compiled.root_render_func(compiled.new_context({**names, **doc}, shared=True)))
+        return joined(
+            compiled.root_render_func(compiled.new_context({**names, **doc}, shared=True))
+        )
 
     return render
 
@@ -91,7 +93,9 @@ def field(source: str | None) -> Value:
 def prompt(name: str) -> str:
     """A prompt of the harness's library (`use_prompt`)."""
     if name not in PROMPTS:
-        raise UserError(f"use_prompt {name!r} is not a prompt that Assay has", fix=nearest(name, PROMPTS))
+        raise UserError(
+            f"use_prompt {name!r} is not a prompt that Assay has", fix=nearest(name, PROMPTS)
+        )
     return PROMPTS[name]
 
 

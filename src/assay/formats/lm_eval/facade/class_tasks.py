@@ -20,7 +20,9 @@ _OWN_WAYS = {"download", "fewshot_context", "fewshot_docs", "doc_to_choice", "ap
 class Instance:
     """A request of a class."""
 
-    def __init__(self, request_type: str, doc: Any, arguments: tuple[Any, ...], idx: int, **more: Any) -> None:
+    def __init__(
+        self, request_type: str, doc: Any, arguments: tuple[Any, ...], idx: int, **more: Any
+    ) -> None:
         self.request_type = request_type
         self.arguments = arguments
 
@@ -33,9 +35,18 @@ class ConfigurableTask:
     DATASET_NAME: str | None = None
 
     def __init__(
-        self, data_dir: Any = None, cache_dir: Any = None, download_mode: Any = None, config: Any = None
+        self,
+        data_dir: Any = None,
+        cache_dir: Any = None,
+        download_mode: Any = None,
+        config: Any = None,
     ) -> None:
-        generation = {"temperature": 0.0, "do_sample": False, "max_gen_toks": 256, "until": ["\n\n"]}
+        generation = {
+            "temperature": 0.0,
+            "do_sample": False,
+            "max_gen_toks": 256,
+            "until": ["\n\n"],
+        }
         self.config = SimpleNamespace(**{"generation_kwargs": generation, **(config or {})})
         self.dataset = _Names()
 
@@ -49,13 +60,24 @@ def is_plain(hook: Hook) -> bool:
     """Whether a class asks for one text about each document, by its source."""
     tree = ast.parse(hook.file.read_bytes()) if hook.file else ast.Module([], [])
     name = hook.name.rpartition(".")[2]
-    kind = next((node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name), None)
+    kind = next(
+        (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name), None
+    )
     if kind is None or [getattr(base, "id", "") for base in kind.bases] != ["ConfigurableTask"]:
         return False
     methods = {part.name: part for part in kind.body if isinstance(part, ast.FunctionDef)}
     asking = ast.walk(methods["construct_requests"]) if "construct_requests" in methods else []
-    calls = [node for node in asking if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Instance"]
-    kinds = [ast.unparse(word.value) for call in calls for word in call.keywords if word.arg == "request_type"]
+    calls = [
+        node
+        for node in asking
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Instance"
+    ]
+    kinds = [
+        ast.unparse(word.value)
+        for call in calls
+        for word in call.keywords
+        if word.arg == "request_type"
+    ]
     return kinds == ["'generate_until'"] and not methods.keys() & _OWN_WAYS
 
 
@@ -63,13 +85,19 @@ def keys_of(hook: Hook) -> dict[str, Any]:
     """The keys of a YAML file for which the class stands."""
     made = _made(hook.value)
     try:
-        kinds = [kind for kind in ("training", "validation", "test") if getattr(made, f"has_{kind}_docs")()]
+        kinds = [
+            kind
+            for kind in ("training", "validation", "test")
+            if getattr(made, f"has_{kind}_docs")()
+        ]
         splits = {f"{kind}_split": getattr(made, f"{kind}_docs")() for kind in kinds}
         (request,) = made.construct_requests({}, "")
         better = made.higher_is_better()
         names = list(made.aggregation())
     except Exception as error:
-        raise UserError(f"{REFUSED}: {type(error).__name__}: {error}", where=f"{hook!r} in {hook.folder}") from error
+        raise UserError(
+            f"{REFUSED}: {type(error).__name__}: {error}", where=f"{hook!r} in {hook.folder}"
+        ) from error
     return {
         **splits,
         **{key: part(hook, key) for key in ("doc_to_text", "doc_to_target", "process_results")},
@@ -78,7 +106,11 @@ def keys_of(hook: Hook) -> dict[str, Any]:
         "output_type": "generate_until",
         "generation_kwargs": request.arguments[1],
         "metric_list": [
-            {"metric": name, "aggregation": part(hook, "aggregation", name), "higher_is_better": better.get(name, True)}
+            {
+                "metric": name,
+                "aggregation": part(hook, "aggregation", name),
+                "higher_is_better": better.get(name, True),
+            }
             for name in names
         ],
         "metadata": {"version": made.VERSION},

@@ -15,7 +15,9 @@ METRICS = frozenset(
 )  # of assay.formats.lm_eval.scoring.hub
 
 Sandbox = Literal["closed", "weak"]
-SANDBOX: ContextVar[Sandbox | None] = ContextVar("SANDBOX", default=None)  # where `code_eval` runs code; None: nowhere
+SANDBOX: ContextVar[Sandbox | None] = ContextVar(
+    "SANDBOX", default=None
+)  # where `code_eval` runs code; None: nowhere
 
 
 @contextmanager
@@ -35,7 +37,9 @@ def load(name: str, *args: Any, **parameters: Any) -> Any:
     try:
         return builtins.__import__("evaluate").load(name, *args, **parameters)
     except ImportError:
-        raise UserError(f"the metric {name!r} needs the package evaluate", fix=install_line("evaluate")) from None
+        raise UserError(
+            f"the metric {name!r} needs the package evaluate", fix=install_line("evaluate")
+        ) from None
     except Exception as error:
         what = f"the metric {name!r} is code of the Hugging Face hub, and could not be fetched: {type(error).__name__}"
         raise UserError(what, fix="run it once where the hub can be reached") from error

@@ -31,7 +31,9 @@ def value_of(hook: Hook) -> Any:
     attribute, *path = attribute.split(":")
     where = f"{hook!r} in {hook.folder}"
     if not module:
-        raise UserError(f"{hook!r} names no module", where=hook.folder, fix="write it as !function module.name")
+        raise UserError(
+            f"{hook!r} names no module", where=hook.folder, fix="write it as !function module.name"
+        )
     file = hook.file
     try:
         asking = {"__file__": str(Path(hook.folder, "hook"))}
@@ -69,7 +71,9 @@ def module_of(file: Path) -> ModuleType:
                 warnings.simplefilter("ignore", SyntaxWarning)
                 warnings.simplefilter("ignore", DeprecationWarning)  # of odd escapes
                 code = compile(file.read_bytes(), str(file), "exec", dont_inherit=True)
-            with code_runs_in("weak"):  # modules of code tasks try out a line of their own; no answer is here yet
+            with code_runs_in(
+                "weak"
+            ):  # modules of code tasks try out a line of their own; no answer is here yet
                 exec(code, module.__dict__)
         except BaseException:
             del _loaded[file], sys.modules[module.__name__]
@@ -77,13 +81,19 @@ def module_of(file: Path) -> ModuleType:
         return module
 
 
-def _import(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
+def _import(
+    name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
+) -> Any:
     asking = Path((globals or {}).get("__file__") or ".")
     if level or name.startswith(f"{TASKS}."):
         return _local("." * level + name, asking, fromlist or ())
     if name.split(".")[0] != PACKAGE and name not in NAMES:
         module = builtins.__import__(name, globals, locals, fromlist, level)
-        return _with_metrics(module) if name == "datasets" and "load_metric" in (fromlist or ()) else module
+        return (
+            _with_metrics(module)
+            if name == "datasets" and "load_metric" in (fromlist or ())
+            else module
+        )
     module = modules().get(name)
     if module is None:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
@@ -112,17 +122,23 @@ def _local(name: str, asking: Path, parts: Sequence[str]) -> ModuleType:
 
 def _import_error(error: ImportError, where: str, file: Path | None) -> UserError:
     cause: BaseException | None = error
-    while isinstance(cause, ImportError) and not cause.name and (cause.__cause__ or cause.__context__):
+    while (
+        isinstance(cause, ImportError) and not cause.name and (cause.__cause__ or cause.__context__)
+    ):
         cause = cause.__cause__ or cause.__context__
     name = str(getattr(cause, "name", None) or "")
     if not isinstance(cause, ModuleNotFoundError) or not name.replace(".", "").isidentifier():
         return _failed(error, where, file)
     if name.split(".")[0] == PACKAGE:
-        return UserError(f"it imports {name}, which is not a part of what Assay has of lm-eval", where=where)
+        return UserError(
+            f"it imports {name}, which is not a part of what Assay has of lm-eval", where=where
+        )
     if is_installed(name):
         what = f"it needs {name}, which the installed version of that package does not have"
         return UserError(what, where=where)
-    return UserError(f"it needs the package {name.split('.')[0]}", where=where, fix=install_line(name))
+    return UserError(
+        f"it needs the package {name.split('.')[0]}", where=where, fix=install_line(name)
+    )
 
 
 def _failed(error: BaseException, where: str, file: Path | None) -> UserError:
@@ -131,4 +147,7 @@ def _failed(error: BaseException, where: str, file: Path | None) -> UserError:
     places = [f"{frame.filename}:{frame.lineno}" for frame in frames]
     if isinstance(error, SyntaxError) and error.filename in own:
         places = [f"{error.filename}:{error.lineno}"]
-    return UserError(f"it cannot be loaded: {type(error).__name__}: {error}", where=places[-1] if places else where)
+    return UserError(
+        f"it cannot be loaded: {type(error).__name__}: {error}",
+        where=places[-1] if places else where,
+    )

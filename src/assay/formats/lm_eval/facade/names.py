@@ -39,7 +39,9 @@ def general_detokenize(string: str) -> str:
     return re.sub(r" (['.,])", r"\1", string)
 
 
-def metric_max_over_ground_truths(metric_fn: Callable[[Any, Any], Any], prediction: Any, ground_truths: Any) -> Any:
+def metric_max_over_ground_truths(
+    metric_fn: Callable[[Any, Any], Any], prediction: Any, ground_truths: Any
+) -> Any:
     return max(metric_fn(prediction, reference) for reference in ground_truths)
 
 
@@ -63,7 +65,8 @@ NAMES: dict[str, dict[str, Any]] = {
     f"{PACKAGE}.api.instance": {"Instance": class_tasks.Instance},
     f"{PACKAGE}.api.metrics": {"metric_max_over_ground_truths": metric_max_over_ground_truths},
     f"{PACKAGE}.api.registry": {
-        f"register_{kind}": _register(kind) for kind in ("filter", "metric", "aggregation", "model", "task")
+        f"register_{kind}": _register(kind)
+        for kind in ("filter", "metric", "aggregation", "model", "task")
     },
     f"{PACKAGE}.api.samplers": {},
     f"{PACKAGE}.api.task": {"ConfigurableTask": class_tasks.ConfigurableTask},

@@ -50,7 +50,9 @@ def installed_tasks() -> Path | None:
     except (ValueError, ImportError):
         return None
     folders = list(spec.submodule_search_locations or []) if spec else []
-    return next((Path(folder, "tasks") for folder in folders if Path(folder, "tasks").is_dir()), None)
+    return next(
+        (Path(folder, "tasks") for folder in folders if Path(folder, "tasks").is_dir()), None
+    )
 
 
 def missing(names: tuple[str, ...]) -> str:

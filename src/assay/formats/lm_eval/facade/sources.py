@@ -101,13 +101,18 @@ def _at_import(tree: ast.AST) -> Iterator[ast.AST]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             continue
         if isinstance(node, ast.If) and any(
-            getattr(part, "id", getattr(part, "attr", "")) in _NOT_RUN for part in ast.walk(node.test)
+            getattr(part, "id", getattr(part, "attr", "")) in _NOT_RUN
+            for part in ast.walk(node.test)
         ):
             continue
         yield node
         is_borne = isinstance(node, ast.Try) and not _raises(node.handlers)
         parts = ast.iter_child_nodes(node)
-        waiting += [part for part in parts if not (is_borne and isinstance(part, ast.Import | ast.ImportFrom))]
+        waiting += [
+            part
+            for part in parts
+            if not (is_borne and isinstance(part, ast.Import | ast.ImportFrom))
+        ]
 
 
 def _raises(handlers: list[ast.ExceptHandler]) -> bool:
@@ -148,7 +153,11 @@ def _loaded_metric(call: ast.Call) -> list[str]:
         and isinstance(function.value, ast.Name)
         and function.value.id.endswith("evaluate")
     )
-    return [str(name.value) if isinstance(name, ast.Constant) else ""] if is_plain or is_attribute else []
+    return (
+        [str(name.value) if isinstance(name, ast.Constant) else ""]
+        if is_plain or is_attribute
+        else []
+    )
 
 
 def local_file(name: str, asking: Path) -> Path | None:
@@ -170,7 +179,11 @@ def local_path(name: str, asking: Path) -> Path | None:
 
 
 def tasks_of(file: Path) -> Path | None:
-    above = (folder for folder in file.parents if folder.name == "tasks" and folder.parent.name == PACKAGE)
+    above = (
+        folder
+        for folder in file.parents
+        if folder.name == "tasks" and folder.parent.name == PACKAGE
+    )
     return next(above, None) or installed_tasks()
 
 

@@ -45,7 +45,9 @@ class Asking:
         repeats = config.get("repeats")
         self._repeats = repeats if isinstance(repeats, int) else 1
         target = config.get("doc_to_target")
-        self._target = target if isinstance(target, str) and target and "{" not in target else "target"
+        self._target = (
+            target if isinstance(target, str) and target and "{" not in target else "target"
+        )
         self._settings: dict[bytes, Fields] = {}
 
     def of(self, sample: Any) -> Asked:
@@ -63,7 +65,11 @@ class Asking:
         for at, argument in enumerate(arguments):
             chat = _chat(argument.arg_0)
             if at == 0:
-                first = [str(message.get("content", "")) for message in chat] if chat else [_joined(argument.arg_0)]
+                first = (
+                    [str(message.get("content", "")) for message in chat]
+                    if chat
+                    else [_joined(argument.arg_0)]
+                )
                 asked.prompt = "\n\n".join(first)
                 asked.messages = chat if chat and len(chat) > 1 else None
             replies = answers[at] if at < len(answers) else []
@@ -82,7 +88,10 @@ class Asking:
     ) -> None:
         given = bytes(argument.arg_1)
         if argument.arg_2 is not EMPTY and bytes(argument.arg_2) != _NONE:
-            asked.more = {**asked.more, "arguments": [*asked.more.get("arguments", []), argument.arg_2]}
+            asked.more = {
+                **asked.more,
+                "arguments": [*asked.more.get("arguments", []), argument.arg_2],
+            }
         if given[:1] in (b"{", b"["):
             messages = chat or [{"role": "user", "content": _joined(argument.arg_0)}]
             request: Fields = {
@@ -99,11 +108,20 @@ class Asking:
         self._add_continuation(asked, argument.arg_0, continuation, rolling)
         choices += [_choice("" if rolling else continuation, reply) for reply in replies[:1]]
 
-    def _add_continuation(self, asked: Asked, context: Any, continuation: str, rolling: bool) -> None:
+    def _add_continuation(
+        self, asked: Asked, context: Any, continuation: str, rolling: bool
+    ) -> None:
         """Continuations of the same context are one request."""
-        messages = [] if rolling else [{"role": "user", "content": _joined(context), "delimiter": ""}]
+        messages = (
+            [] if rolling else [{"role": "user", "content": _joined(context), "delimiter": ""}]
+        )
         last = asked.requests[-1] if asked.requests else None
-        if last is not None and "continuations" in last and last["messages"] == messages and not rolling:
+        if (
+            last is not None
+            and "continuations" in last
+            and last["messages"] == messages
+            and not rolling
+        ):
             last["continuations"].append(continuation)
             return
         request: Fields = {"messages": messages, "continuations": [continuation]}
@@ -113,11 +131,16 @@ class Asking:
         output: Fields = {}
         if choices:
             likely = [choice["logprob"] for choice in choices]
-            best = max(range(len(choices)), key=lambda at: -math.inf if likely[at] is None else likely[at])
+            best = max(
+                range(len(choices)), key=lambda at: -math.inf if likely[at] is None else likely[at]
+            )
             asked.text, asked.is_likelihood = choices[best]["text"], True
             output = {"choices": choices, "way": "lm_eval"}
             if self.has_choices:
-                asked.choices = [self._option(choice["text"]) for choice in choices[: len(choices) // self._halves]]
+                asked.choices = [
+                    self._option(choice["text"])
+                    for choice in choices[: len(choices) // self._halves]
+                ]
         if texts:
             asked.text, asked.is_likelihood = texts[0], False
         if len(texts) > 1:
@@ -132,7 +155,11 @@ class Asking:
         params = self._settings.get(given)
         if params is None:
             settings = msgspec.json.decode(given)
-            params = params_of(Request(messages=[], params=settings)) if isinstance(settings, dict) else {}
+            params = (
+                params_of(Request(messages=[], params=settings))
+                if isinstance(settings, dict)
+                else {}
+            )
             if len(self._settings) < 1000:
                 self._settings[given] = params
         return params
@@ -152,21 +179,33 @@ def _choice(text: str, reply: Any) -> Fields:
 
 def _chat(argument: Any) -> list[Fields] | None:
     """The messages of a chat, which are a list with one JSON text."""
-    if not isinstance(argument, list) or len(cast("list[Any]", argument)) != 1 or not isinstance(argument[0], str):
+    if (
+        not isinstance(argument, list)
+        or len(cast("list[Any]", argument)) != 1
+        or not isinstance(argument[0], str)
+    ):
         return None
     try:
         messages = msgspec.json.decode(argument[0])
     except (ValueError, RecursionError):
         return None
-    if not isinstance(messages, list) or not all(isinstance(each, dict) for each in cast("list[Any]", messages)):
+    if not isinstance(messages, list) or not all(
+        isinstance(each, dict) for each in cast("list[Any]", messages)
+    ):
         return None
-    return [{"role": str(each.get("role", "user")), "content": each.get("content")} for each in messages]
+    return [
+        {"role": str(each.get("role", "user")), "content": each.get("content")} for each in messages
+    ]
 
 
 def _joined(argument: Any) -> str:
     if isinstance(argument, str):
         return argument
-    return "".join(map(str, cast("list[Any]", argument))) if isinstance(argument, list) else str(argument)
+    return (
+        "".join(map(str, cast("list[Any]", argument)))
+        if isinstance(argument, list)
+        else str(argument)
+    )
 
 
 def _text(value: Any, default: str) -> str:

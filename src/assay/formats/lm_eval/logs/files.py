@@ -19,11 +19,46 @@ NONE = "bypass"  # the metric of --predict_only, which scores nothing
 _MOST_BYTES = 1 << 29  # of a results file
 _NEWEST = (0, 4)  # the version whose files are understood
 _KNOWN = {
-    *("results", "groups", "group_subtasks", "configs", "versions", "n-shot", "higher_is_better", "n-samples"),
-    *("config", "git_hash", "date", "pretty_env_info", "transformers_version", "lm_eval_version", "upper_git_hash"),
-    *("task_hashes", "model_source", "model_name", "model_name_sanitized", "system_instruction", "chat_template"),
-    *("system_instruction_sha", "fewshot_as_multiturn", "chat_template_sha", "total_evaluation_time_seconds"),
-    *("tokenizer_pad_token", "tokenizer_eos_token", "tokenizer_bos_token", "eot_token_id", "max_length"),
+    *(
+        "results",
+        "groups",
+        "group_subtasks",
+        "configs",
+        "versions",
+        "n-shot",
+        "higher_is_better",
+        "n-samples",
+    ),
+    *(
+        "config",
+        "git_hash",
+        "date",
+        "pretty_env_info",
+        "transformers_version",
+        "lm_eval_version",
+        "upper_git_hash",
+    ),
+    *(
+        "task_hashes",
+        "model_source",
+        "model_name",
+        "model_name_sanitized",
+        "system_instruction",
+        "chat_template",
+    ),
+    *(
+        "system_instruction_sha",
+        "fewshot_as_multiturn",
+        "chat_template_sha",
+        "total_evaluation_time_seconds",
+    ),
+    *(
+        "tokenizer_pad_token",
+        "tokenizer_eos_token",
+        "tokenizer_bos_token",
+        "eot_token_id",
+        "max_length",
+    ),
     *("start_time", "end_time", "samples", "model_name_or_path"),
 }
 Fields = dict[str, Any]
@@ -56,7 +91,12 @@ class Report:
         for key, value in entry.items():
             metric, comma, pipeline = key.partition(",")
             if comma and metric != NONE and not metric.endswith("_stderr") and is_number(value):
-                yield metric, pipeline, _finite(value), _finite(entry.get(f"{metric}_stderr,{pipeline}"))
+                yield (
+                    metric,
+                    pipeline,
+                    _finite(value),
+                    _finite(entry.get(f"{metric}_stderr,{pipeline}")),
+                )
 
     def size(self, task: str) -> int | None:
         """How many documents were evaluated."""
@@ -81,7 +121,11 @@ class Report:
 
     @property
     def model(self) -> str:
-        return str(self.content.get("model_name") or self.part("config").get("model") or self.file.parent.name)
+        return str(
+            self.content.get("model_name")
+            or self.part("config").get("model")
+            or self.file.parent.name
+        )
 
     @property
     def unknown(self) -> list[str]:
@@ -178,7 +222,9 @@ def _joined(reports: list[Report], samples: list[Path]) -> list[Experiment]:
         own = [report for report in near if report.stamp == stamp] if stamp else near
         own = [report for report in own if task in report.results]
         known = {report.model for report in near}
-        model = own[-1].model if own else known.pop() if len(known) == 1 else file.parent.resolve().name
+        model = (
+            own[-1].model if own else known.pop() if len(known) == 1 else file.parent.resolve().name
+        )
         experiment(file.parent, model).add(Part(task, file, own[-1] if own else None))
     return list(experiments.values())
 
@@ -201,7 +247,9 @@ def _check_version(report: Report) -> None:
     version = report.content.get("lm_eval_version")
     numbers = re.match(r"(\d{1,6})\.(\d{1,6})", version) if isinstance(version, str) else None
     if numbers and (int(numbers[1]), int(numbers[2])) > _NEWEST:
-        raise unknown_version("a results file of lm-evaluation-harness", version, report.file, report.unknown)
+        raise unknown_version(
+            "a results file of lm-evaluation-harness", version, report.file, report.unknown
+        )
 
 
 def stamp_of(file: Path) -> str:

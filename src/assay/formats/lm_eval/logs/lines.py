@@ -61,7 +61,9 @@ class Shape:
         fields: list[tuple[str, Any, Any]] = [(f"value_{at}", Any, UNSET) for at in range(len(own))]
         names = {f"value_{at}": name for at, name in enumerate(own)}
         self.kind, folded = (
-            msgspec.defstruct("Line", fields, bases=(base,), rename=names, forbid_unknown_fields=True, gc=False)
+            msgspec.defstruct(
+                "Line", fields, bases=(base,), rename=names, forbid_unknown_fields=True, gc=False
+            )
             for base in (Sample, Folded)
         )
         self.decode: Callable[[bytes], Any] = msgspec.json.Decoder(self.kind).decode
@@ -96,4 +98,7 @@ def arguments_of(value: Any) -> Any:
     """Arguments whose later parts are JSON text, as a line's are."""
     if not isinstance(value, dict):
         return value
-    return {name: part if name == "arg_0" else Raw(msgspec.json.encode(part)) for name, part in value.items()}
+    return {
+        name: part if name == "arg_0" else Raw(msgspec.json.encode(part))
+        for name, part in value.items()
+    }

@@ -43,7 +43,11 @@ class _Pipeline:
     def __init__(self, name: str, place: bytes, shape: Shape) -> None:
         self.name = name
         self.mark = digest("filter", place, name.encode()).hex()[:12]
-        self.labels = [(field, metric, label_of(metric, name)) for field, metric in shape.columns if metric != NONE]
+        self.labels = [
+            (field, metric, label_of(metric, name))
+            for field, metric in shape.columns
+            if metric != NONE
+        ]
         self.documents = Documents()
 
 
@@ -64,7 +68,11 @@ class Samples:
         self._place = digest("lm_eval", task.model.encode(), task.name.encode())
         facets: dict[str, Any] = {"model_id": task.model, "prompt_template": PROMPT, "sampling": {}}
         self._metadata = {**facets, "benchmark": task.benchmark}
-        self._item_metadata = {"benchmark": task.benchmark, "task": task.name, "request": task.request}
+        self._item_metadata = {
+            "benchmark": task.benchmark,
+            "task": task.name,
+            "request": task.request,
+        }
 
     def cases(self) -> Iterator[ForeignCase]:
         """A document comes with its answer and the values of the first filter; other filters' values follow."""
@@ -74,7 +82,9 @@ class Samples:
                 shape, more = self._shape, None
                 try:
                     sample = (shape.decode_folded if is_folded else shape.decode)(line)
-                    is_known = sample.metrics == shape.metrics and (line.isascii() or bool(line.decode()))
+                    is_known = sample.metrics == shape.metrics and (
+                        line.isascii() or bool(line.decode())
+                    )
                 except (ValueError, RecursionError):
                     sample, is_known = None, False
                 if not is_known:
@@ -97,18 +107,23 @@ class Samples:
             fields: Any = tolerant_json(line)
             metrics = fields.get("metrics")
             if metrics is None:  # before 0.4.4
-                metrics = [name for name, value in fields.items() if name not in FIXED and is_number(value)]
+                metrics = [
+                    name for name, value in fields.items() if name not in FIXED and is_number(value)
+                ]
                 fields["metrics"] = metrics
             if metrics != self._shape.metrics:
                 self._shape = Shape([str(name) for name in metrics])
                 self._pipelines = {
-                    name: self._pipeline(name, pipeline.documents) for name, pipeline in self._pipelines.items()
+                    name: self._pipeline(name, pipeline.documents)
+                    for name, pipeline in self._pipelines.items()
                 }
             known = self._shape.known
             more = self._rest.of(fields, known, known)
             content = {name: value for name, value in fields.items() if name in known}
             content.setdefault("doc", None)
-            content["arguments"] = {name: arguments_of(each) for name, each in fields["arguments"].items()}
+            content["arguments"] = {
+                name: arguments_of(each) for name, each in fields["arguments"].items()
+            }
             return msgspec.convert(content, self._shape.kind), more
         except (ValueError, TypeError, KeyError, AttributeError, msgspec.MsgspecError):
             return None, None
@@ -119,7 +134,9 @@ class Samples:
             pipeline.documents = documents
         return pipeline
 
-    def _case(self, sample: Any, more: Fields | None, folded: bytes) -> tuple[ForeignCase | None, bool]:
+    def _case(
+        self, sample: Any, more: Fields | None, folded: bytes
+    ) -> tuple[ForeignCase | None, bool]:
         """The case, and whether its document was known; none if it has been read with this filter."""
         number, name = sample.doc_id, sample.filter
         pipeline = self._pipelines.get(name)
@@ -138,12 +155,23 @@ class Samples:
         item, response = self._item_and_response(sample, id, key, more)
         return ForeignCase(item, response, evaluations), False
 
-    def _item_and_response(self, sample: Any, id: str, key: str, rest: Fields | None) -> tuple[Fields, Response]:
+    def _item_and_response(
+        self, sample: Any, id: str, key: str, rest: Fields | None
+    ) -> tuple[Fields, Response]:
         asked = self._asking.of(sample)
-        source = {"doc_hash": sample.doc_hash, "prompt_hash": sample.prompt_hash, "target_hash": sample.target_hash}
+        source = {
+            "doc_hash": sample.doc_hash,
+            "prompt_hash": sample.prompt_hash,
+            "target_hash": sample.target_hash,
+        }
         if rest or asked.more:
             source |= {**(rest or {}), **asked.more}
-        data = {"question": asked.question, "doc": sample.doc, "requests": asked.requests, "choices": asked.choices}
+        data = {
+            "question": asked.question,
+            "doc": sample.doc,
+            "requests": asked.requests,
+            "choices": asked.choices,
+        }
         target = self._target(sample.target, asked.target)
         metadata = {**self._item_metadata, "document": sample.doc_id}
         if isinstance(target, list):
@@ -181,7 +209,9 @@ class Samples:
                 return text
         return text
 
-    def _evaluations(self, sample: Any, pipeline: _Pipeline, id: str, answered: str) -> list[Evaluation]:
+    def _evaluations(
+        self, sample: Any, pipeline: _Pipeline, id: str, answered: str
+    ) -> list[Evaluation]:
         filtered = sample.filtered_resps
         details: Fields = {}
         invalid = False
@@ -194,7 +224,9 @@ class Samples:
             value = getattr(sample, field)
             if value is UNSET:
                 continue
-            number = float(value) if isinstance(value, (int, float)) and abs(value) < _INFINITE else None
+            number = (
+                float(value) if isinstance(value, (int, float)) and abs(value) < _INFINITE else None
+            )
             self.values.add(label, metric, value, number)
             row = Evaluation(
                 item_id=id,

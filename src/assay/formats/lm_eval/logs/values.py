@@ -45,19 +45,25 @@ class Values:
         entry = self.sums.get(label)
         return entry[1] / entry[0] if entry and entry[2] and label not in self._kept else None
 
-    def headline(self, metric: str, pipeline: str, value: float | None, stderr: float | None, name: str) -> Headline:
+    def headline(
+        self, metric: str, pipeline: str, value: float | None, stderr: float | None, name: str
+    ) -> Headline:
         """A mean is computed from the rows; what is not, here."""
         label = label_of(metric, pipeline)
         aggregation = self.aggregation(metric)
         shown = aggregation if aggregation in FUNCTIONS else "its own"
-        made = Headline(label=label, metric=shown, value=value, stderr=stderr, where={"benchmark": name})
+        made = Headline(
+            label=label, metric=shown, value=value, stderr=stderr, where={"benchmark": name}
+        )
         count, _, is_mean = self.sums.get(label, (0, 0.0, True))
         if not count:
             made.reason = "no sample has such a value"
         elif is_mean and label not in self._kept:
             made.failed_as = 0.0
         elif count > _MOST_KEPT:
-            made.reason = f"there are more than {_MOST_KEPT:,} values, too many to aggregate them here"
+            made.reason = (
+                f"there are more than {_MOST_KEPT:,} values, too many to aggregate them here"
+            )
         else:
             made.ours, made.reason = self._aggregated(metric, label)
         return made
@@ -69,10 +75,14 @@ class Values:
         try:
             return float(function(self._kept[label])), ""
         except (ValueError, TypeError, ArithmeticError, IndexError, KeyError) as error:
-            return None, f"it cannot be computed from what the log has of its values ({error})"[:200]
+            return None, f"it cannot be computed from what the log has of its values ({error})"[
+                :200
+            ]
 
 
-def group_headlines(report: Report, values: Mapping[str, Values], again: Sequence[str]) -> list[Headline]:
+def group_headlines(
+    report: Report, values: Mapping[str, Values], again: Sequence[str]
+) -> list[Headline]:
     """The numbers of groups: the means of their tasks' numbers, by size or of all alike, whichever the harness took; a
     log does not say. `again`: tasks whose rows are of a later run."""
     made: list[Headline] = []
@@ -81,7 +91,9 @@ def group_headlines(report: Report, values: Mapping[str, Values], again: Sequenc
         for metric, pipeline, value, stderr in report.numbers(group):
             label = label_of(metric, pipeline)
             what = f"mean of {len(tasks)} tasks"
-            headline = Headline(label=label, metric=what, value=value, stderr=stderr, where={"benchmark": group})
+            headline = Headline(
+                label=label, metric=what, value=value, stderr=stderr, where={"benchmark": group}
+            )
             parts = [
                 Numbers(size=report.size(task) or 0, values={(metric, pipeline): number})
                 for task in tasks

@@ -8,7 +8,15 @@ import numpy as np
 
 from assay.errors import UserError
 from assay.formats.lm_eval.scoring.calls import called, registered
-from assay.formats.lm_eval.scoring.corpora import EVERY, bleu, chrf, chrfpp, f1_score, matthews_corrcoef, ter
+from assay.formats.lm_eval.scoring.corpora import (
+    EVERY,
+    bleu,
+    chrf,
+    chrfpp,
+    f1_score,
+    matthews_corrcoef,
+    ter,
+)
 from assay.formats.lm_eval.scoring.measures import Entry, entries
 from assay.formats.lm_eval.tasks.definition import Definition
 from assay.formats.lm_eval.tasks.hooks import Hook
@@ -21,12 +29,18 @@ Aggregation = Callable[[Items], Any]
 def aggregate(definition: Definition, metric: str, values: Items, *, sound: bool = False) -> float:
     """The metric of a task: by the entry's aggregation, a metric without an entry by the mean."""
     what = f"{metric} of {definition.task} cannot be aggregated"
-    return called(lambda: float(aggregation(definition, metric, sound=sound)(restored(values))), what, definition.file)
+    return called(
+        lambda: float(aggregation(definition, metric, sound=sound)(restored(values))),
+        what,
+        definition.file,
+    )
 
 
 def restored(values: Items) -> list[Any]:
     """Values with the numbers that JSON has not."""
-    return [_restored(value) if isinstance(value, dict | list | tuple) else value for value in values]
+    return [
+        _restored(value) if isinstance(value, dict | list | tuple) else value for value in values
+    ]
 
 
 def _restored(value: Any) -> Any:
@@ -152,8 +166,13 @@ AGGREGATIONS: dict[Any, Aggregation] = {
     "chrf++": chrfpp,
     "ter": ter,
 }
-SOUND: dict[Aggregation, Aggregation] = {median: middle, **{name: corpus.of for name, corpus in EVERY.items()}}
-BY_IDENTITY: list[Aggregation] = [  # what tasks import of the harness, and its standard errors know by identity
+SOUND: dict[Aggregation, Aggregation] = {
+    median: middle,
+    **{name: corpus.of for name, corpus in EVERY.items()},
+}
+BY_IDENTITY: list[
+    Aggregation
+] = [  # what tasks import of the harness, and its standard errors know by identity
     *(function for name, function in AGGREGATIONS.items() if name != "bypass"),
     acc_all,
     acc_all_stderr,

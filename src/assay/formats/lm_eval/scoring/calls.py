@@ -27,9 +27,17 @@ def called(function: Callable[..., T], what: str, where: str, /, *args: Any, **p
         raise
     except Exception as error:
         steps = traceback.walk_tb(error.__traceback__)
-        own = [(frame.f_code.co_filename, line) for frame, line in steps if "__state__" in frame.f_globals]
+        own = [
+            (frame.f_code.co_filename, line)
+            for frame, line in steps
+            if "__state__" in frame.f_globals
+        ]
         place = f"{own[-1][0]}:{own[-1][1]}" if own else where
-        fix = install_line(error.name) if isinstance(error, ModuleNotFoundError) and error.name else ""
+        fix = (
+            install_line(error.name)
+            if isinstance(error, ModuleNotFoundError) and error.name
+            else ""
+        )
         raise HookError(f"{what}: {type(error).__name__}: {error}", where=place, fix=fix) from error
 
 

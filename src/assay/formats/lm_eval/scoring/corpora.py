@@ -53,7 +53,11 @@ def ter(items: Items) -> float:
 def _labels(items: Items) -> tuple[list[Any], list[Any], list[Any]]:
     golds, guesses = (list(side) for side in zip(*items, strict=True))
     labels = list(dict.fromkeys([*golds, *guesses]))
-    numbers = [label for label in labels if isinstance(label, int) or (isinstance(label, float) and label.is_integer())]
+    numbers = [
+        label
+        for label in labels
+        if isinstance(label, int) or (isinstance(label, float) and label.is_integer())
+    ]
     if len(numbers) != len(labels) and not all(isinstance(label, str) for label in labels):
         raise ValueError(f"classes must be whole numbers or texts, not {labels[:5]}")
     return golds, guesses, labels
@@ -62,8 +66,12 @@ def _labels(items: Items) -> tuple[list[Any], list[Any], list[Any]]:
 def _f1_table(items: Items) -> Table:
     golds, guesses, labels = _labels(items)
     if len(labels) > 2 or (len(labels) == 2 and 1 not in labels):
-        raise ValueError(f"f1 needs the classes 0 and 1, and there are {sorted(labels, key=str)[:5]}")
-    positive, guessed = (np.array([label == 1 for label in side], np.float64) for side in (golds, guesses))
+        raise ValueError(
+            f"f1 needs the classes 0 and 1, and there are {sorted(labels, key=str)[:5]}"
+        )
+    positive, guessed = (
+        np.array([label == 1 for label in side], np.float64) for side in (golds, guesses)
+    )
     return np.stack([positive * guessed, positive + guessed], axis=1)
 
 
@@ -88,7 +96,9 @@ def _mcc_scores(sums: Table) -> Table:
     return np.divide(common, np.sqrt(spread), out=np.zeros(len(sums)), where=spread > 0)
 
 
-def class_scores(golds: Sequence[Any], guesses: Sequence[Any], labels: Sequence[Any]) -> tuple[list[float], list[int]]:
+def class_scores(
+    golds: Sequence[Any], guesses: Sequence[Any], labels: Sequence[Any]
+) -> tuple[list[float], list[int]]:
     """The F1 of each class, 0 where it is in neither, and how often it is right."""
     true, guessed = Counter(golds), Counter(guesses)
     both = Counter(gold for gold, guess in zip(golds, guesses, strict=True) if gold == guess)
@@ -114,7 +124,10 @@ def _translation(measure: Measure, every: bool = False, **options: Any) -> Corpu
             results = [result[0] for result in results]
         if every:
             pairs = zip(results, golds, strict=True)
-            rows = [counts(measure, options, [text], [[gold] for gold in several])[0] for text, several in pairs]
+            rows = [
+                counts(measure, options, [text], [[gold] for gold in several])[0]
+                for text, several in pairs
+            ]
         else:  # the harness drops references beyond the least number that a document has
             rows = counts(measure, options, results, list(zip(*golds, strict=False)))
         return np.array(rows, np.float64)

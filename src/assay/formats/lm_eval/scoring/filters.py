@@ -28,7 +28,9 @@ def filtered(
     another document. One that returns another number of results is refused."""
     results: dict[str, list[Any]] = {}
     make = _sound_pipelines if sound else _pipelines
-    for name, steps in called(once, f"the filters of {definition.task}", definition.file, definition, make).items():
+    for name, steps in called(
+        once, f"the filters of {definition.task}", definition.file, definition, make
+    ).items():
         answers: Answers = [list(response) for response in responses]
         for step in steps:
             answers = step(answers, docs)
@@ -46,24 +48,40 @@ def _sound_pipelines(definition: Definition) -> dict[str, list[Callable[[Answers
     return _pipelines(definition, sound=True)
 
 
-def _pipelines(definition: Definition, *, sound: bool = False) -> dict[str, list[Callable[[Answers, Docs], Answers]]]:
+def _pipelines(
+    definition: Definition, *, sound: bool = False
+) -> dict[str, list[Callable[[Answers, Docs], Answers]]]:
     return {
         pipeline["name"]: [_step(definition, dict(step), sound) for step in pipeline["filter"]]
         for pipeline in definition.filter_list or DEFAULT
     }
 
 
-def _step(definition: Definition, params: dict[str, Any], sound: bool) -> Callable[[Answers, Docs], Answers]:
+def _step(
+    definition: Definition, params: dict[str, Any], sound: bool
+) -> Callable[[Answers, Docs], Answers]:
     named = params.pop("function")
     what = f"the filter {named} of {definition.task}"
-    values = {key: value.value if isinstance(value, Hook) else value for key, value in params.items()}
-    kind = named.value if isinstance(named, Hook) else FILTERS.get(named) or registered(definition, "filter", named)
+    values = {
+        key: value.value if isinstance(value, Hook) else value for key, value in params.items()
+    }
+    kind = (
+        named.value
+        if isinstance(named, Hook)
+        else FILTERS.get(named) or registered(definition, "filter", named)
+    )
     if kind is None:
-        raise UserError(f"there is no filter {named!r}", where=definition.file, fix=f"filters: {', '.join(FILTERS)}")
+        raise UserError(
+            f"there is no filter {named!r}",
+            where=definition.file,
+            fix=f"filters: {', '.join(FILTERS)}",
+        )
     made = called(kind, what, definition.file, **values)
     if isinstance(made, RegexFilter):
         made.sound = sound
-    return lambda answers, docs: called(lambda: list(made.apply(answers, docs)), what, definition.file)
+    return lambda answers, docs: called(
+        lambda: list(made.apply(answers, docs)), what, definition.file
+    )
 
 
 class Filter:
@@ -127,7 +145,9 @@ class UppercaseFilter(EachFilter):
 
 
 class MapFilter(EachFilter):
-    def __init__(self, mapping_dict: dict[Any, Any] | None = None, default_value: Any = None) -> None:
+    def __init__(
+        self, mapping_dict: dict[Any, Any] | None = None, default_value: Any = None
+    ) -> None:
         self.mapping_dict = mapping_dict or {}
         self.default_value = default_value
 
@@ -141,7 +161,10 @@ class RegexFilter(EachFilter):
     sound = False  # too few matches are no match
 
     def __init__(
-        self, regex_pattern: str = r"#### (\-?[0-9\.\,]+)", group_select: int = 0, fallback: Any = "[invalid]"
+        self,
+        regex_pattern: str = r"#### (\-?[0-9\.\,]+)",
+        group_select: int = 0,
+        fallback: Any = "[invalid]",
     ) -> None:
         self.regex_pattern = regex_pattern
         self.regex = re.compile(regex_pattern)
@@ -153,13 +176,17 @@ class RegexFilter(EachFilter):
         if not matches or (self.sound and not -len(matches) <= self.group_select < len(matches)):
             return self.fallback
         match = matches[self.group_select]
-        return (next(filter(None, match), self.fallback) if isinstance(match, tuple) else match).strip()
+        return (
+            next(filter(None, match), self.fallback) if isinstance(match, tuple) else match
+        ).strip()
 
 
 class POSFilter(RegexFilter):
     """The tags of all pairs `('token', 'TAG')`."""
 
-    def __init__(self, regex_pattern: str = r"\['(.*?)'\]", group_select: int = 0, fallback: Any = None) -> None:
+    def __init__(
+        self, regex_pattern: str = r"\['(.*?)'\]", group_select: int = 0, fallback: Any = None
+    ) -> None:
         super().__init__(regex_pattern, group_select, ["invalid"] if fallback is None else fallback)
 
     def each(self, text: Any) -> Any:
@@ -186,7 +213,10 @@ class MultiChoiceRegexFilter(RegexFilter):
         self.regexes_to_ignore = regexes_to_ignore
 
     def apply(self, resps: Answers, docs: Docs) -> Answers:
-        return [self._of_document(answers, doc["choices"]) for answers, doc in zip(resps, docs, strict=True)]
+        return [
+            self._of_document(answers, doc["choices"])
+            for answers, doc in zip(resps, docs, strict=True)
+        ]
 
     def _of_document(self, answers: Sequence[Any], choices: Sequence[str]) -> list[Any]:
         letters = [chr(ord("A") + number) for number in range(len(choices))]
@@ -226,7 +256,9 @@ def _match(regex: re.Pattern[str], text: Any, select: int) -> str | None:
 @cache
 def _punctuation() -> dict[int, None]:
     """Every character of Unicode's category P."""
-    return dict.fromkeys(at for at in range(sys.maxunicode) if unicodedata.category(chr(at)).startswith("P"))
+    return dict.fromkeys(
+        at for at in range(sys.maxunicode) if unicodedata.category(chr(at)).startswith("P")
+    )
 
 
 class SPANFilter(EachFilter):

@@ -43,11 +43,17 @@ def group_numbers(group: Member, tasks: Mapping[str, Numbers], *, sound: bool = 
             weigh = bool(entry.get("weight_by_size", True))  # a text is true, as in the harness
             sizes = [task.counts.get(key, task.size) if sound else task.size for task in having]
             stderrs = [task.stderrs.get(key) for task in having]
-            made.values[key] = _mean([task.values[key] for task in having], sizes if weigh else [1] * len(sizes))
+            made.values[key] = _mean(
+                [task.values[key] for task in having], sizes if weigh else [1] * len(sizes)
+            )
             made.counts[key] = sum(sizes)
             made.stderrs[key] = _stderr(stderrs, sizes if weigh else None)
-            made.absent[key] = [name for name in names if name not in tasks or key not in tasks[name].values]
-            made.higher_is_better[metric] = _agreed([task.higher_is_better.get(metric) for task in having])
+            made.absent[key] = [
+                name for name in names if name not in tasks or key not in tasks[name].values
+            ]
+            made.higher_is_better[metric] = _agreed(
+                [task.higher_is_better.get(metric) for task in having]
+            )
     return made
 
 
@@ -61,20 +67,30 @@ def groups(members: Sequence[Member]) -> Iterator[Member]:
 
 def leaves(member: Member) -> list[Member]:
     """The tasks of a group and of the groups inside, in order."""
-    return [member] if member.definition else [leaf for inner in member.members for leaf in leaves(inner)]
+    return (
+        [member]
+        if member.definition
+        else [leaf for inner in member.members for leaf in leaves(inner)]
+    )
 
 
 def shots(group: Member, num_fewshot: Mapping[str, int]) -> int | None:
     """The number of examples of the group's own tasks (not of those of groups inside), if they agree."""
     return _agreed(
-        [num_fewshot[child.name] for child in group.members if child.definition and child.name in num_fewshot]
+        [
+            num_fewshot[child.name]
+            for child in group.members
+            if child.definition and child.name in num_fewshot
+        ]
     )
 
 
 def _pipelines(entry: Mapping[str, Any], metric: str, present: Sequence[Numbers]) -> list[str]:
     listed = entry.get("filter_list")
     if listed is None:
-        return sorted({name for task in present for measured, name in task.values if measured == metric})
+        return sorted(
+            {name for task in present for measured, name in task.values if measured == metric}
+        )
     return [listed] if isinstance(listed, str) else listed
 
 

@@ -34,19 +34,29 @@ class Metric(NamedTuple):
 
     name: str
 
-    def compute(self, *, predictions: Sequence[Any], references: Sequence[Any], **params: Any) -> Any:
+    def compute(
+        self, *, predictions: Sequence[Any], references: Sequence[Any], **params: Any
+    ) -> Any:
         if len(predictions) != len(references):
             raise ValueError(f"{len(predictions)} predictions and {len(references)} references")
         return METRICS[self.name](predictions, references, **params)
 
 
-def _accuracy(predictions: Sequence[Any], references: Sequence[Any], normalize: bool = True) -> dict[str, float]:
-    right = sum(int(guess) == int(gold) for guess, gold in zip(predictions, references, strict=True))
+def _accuracy(
+    predictions: Sequence[Any], references: Sequence[Any], normalize: bool = True
+) -> dict[str, float]:
+    right = sum(
+        int(guess) == int(gold) for guess, gold in zip(predictions, references, strict=True)
+    )
     return {"accuracy": right / len(references) if normalize else float(right)}
 
 
-def _exact_match(predictions: Sequence[Any], references: Sequence[Any], **params: Any) -> dict[str, float]:
-    return exact_match([str(text) for text in predictions], [str(text) for text in references], **params)
+def _exact_match(
+    predictions: Sequence[Any], references: Sequence[Any], **params: Any
+) -> dict[str, float]:
+    return exact_match(
+        [str(text) for text in predictions], [str(text) for text in references], **params
+    )
 
 
 def _f1(
@@ -61,7 +71,9 @@ def _f1(
         raise ValueError("f1 has no micro average over some of the labels")
     labels = sorted({*golds, *guesses}) if labels is None else labels
     if average == "binary" and (len(labels) > 2 or (len(labels) == 2 and pos_label not in labels)):
-        raise ValueError(f"f1 needs two classes, one of them {pos_label}, and there are {labels[:5]}")
+        raise ValueError(
+            f"f1 needs two classes, one of them {pos_label}, and there are {labels[:5]}"
+        )
     scores, support = class_scores(golds, guesses, [pos_label] if average == "binary" else labels)
     if average is None:
         return {"f1": scores}
@@ -84,11 +96,19 @@ def _rouge(
     generator = np.random.RandomState(_SEED)
     made: dict[str, Any] = {}
     for kind in rouge_types:
-        scores = np.array([max(_overlap(kind, text, gold, use_stemmer) for gold in golds) for text, golds in pairs])
+        scores = np.array(
+            [
+                max(_overlap(kind, text, gold, use_stemmer) for gold in golds)
+                for text, golds in pairs
+            ]
+        )
         made[kind] = scores.tolist()
         if use_aggregator:
             size = len(scores)
-            means = [np.mean(scores[generator.choice(np.arange(size), size=size)]) for _ in range(_RESAMPLES)]
+            means = [
+                np.mean(scores[generator.choice(np.arange(size), size=size)])
+                for _ in range(_RESAMPLES)
+            ]
             made[kind] = float(np.percentile(means, 50))
     return made
 
@@ -102,7 +122,9 @@ def _overlap(kind: str, text: str, reference: str, stem: bool) -> float:
     return rouge_n(ours, theirs, int(kind.removeprefix("rouge"))).f1
 
 
-def _bleu(predictions: Sequence[str], references: Sequence[Any], max_order: int = 4) -> dict[str, Any]:
+def _bleu(
+    predictions: Sequence[str], references: Sequence[Any], max_order: int = 4
+) -> dict[str, Any]:
     require_sacrebleu()
     from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
@@ -110,12 +132,16 @@ def _bleu(predictions: Sequence[str], references: Sequence[Any], max_order: int 
     sums = np.zeros((max_order, 2))
     length = reference_length = 0
     for prediction, gold in zip(predictions, references, strict=True):
-        answer, *texts = (split(text).split() for text in (prediction, *([gold] if isinstance(gold, str) else gold)))
+        answer, *texts = (
+            split(text).split()
+            for text in (prediction, *([gold] if isinstance(gold, str) else gold))
+        )
         length += len(answer)
         reference_length += min(map(len, texts))
         for order in range(max_order):
             grams, *others = (
-                Counter(zip(*(text[at:] for at in range(order + 1)), strict=False)) for text in (answer, *texts)
+                Counter(zip(*(text[at:] for at in range(order + 1)), strict=False))
+                for text in (answer, *texts)
             )
             sums[order] += (grams & reduce(or_, others)).total(), grams.total()
     precisions = [float(hits / total) if total else 0.0 for hits, total in sums]
@@ -137,12 +163,18 @@ def _wer(predictions: Sequence[str], references: Sequence[str]) -> float:
 
 
 def _code_eval(
-    predictions: Sequence[Sequence[str]], references: Sequence[str], k: Sequence[int] = (1, 10, 100), **_: Any
+    predictions: Sequence[Sequence[str]],
+    references: Sequence[str],
+    k: Sequence[int] = (1, 10, 100),
+    **_: Any,
 ) -> tuple[dict[str, float], dict[int, list[Any]]]:
     """pass@k (Chen et al. 2021): the mean over tasks of 1 − C(n − c, k) / C(n, k), for each k that all tasks reach."""
     sandbox = SANDBOX.get()
     if sandbox is None:
-        raise UserError("its answers are code, which is run to score them", fix="add --unsafe-code if you want that")
+        raise UserError(
+            "its answers are code, which is run to score them",
+            fix="add --unsafe-code if you want that",
+        )
     level = level_here(sandbox == "weak")
     results: dict[int, list[Any]] = {}
     for task, (candidates, test) in enumerate(zip(predictions, references, strict=True)):
@@ -150,11 +182,21 @@ def _code_eval(
         for number, code in enumerate(candidates):
             verdict = run_tests(code, [test], None, _LIMITS, level)
             result = "passed" if verdict.passed else f"failed: {'; '.join(verdict.problems)}"
-            outcome = {"task_id": task, "passed": bool(verdict.passed), "result": result, "completion_id": number}
+            outcome = {
+                "task_id": task,
+                "passed": bool(verdict.passed),
+                "result": result,
+                "completion_id": number,
+            }
             results[task].append((number, outcome))
-    counts = [(len(runs), sum(outcome["passed"] for _, outcome in runs)) for runs in results.values()]
+    counts = [
+        (len(runs), sum(outcome["passed"] for _, outcome in runs)) for runs in results.values()
+    ]
     reached = [size for size in k if all(total >= size for total, _ in counts)]
-    return {f"pass@{size}": float(np.mean([_pass_at(*count, size) for count in counts])) for size in reached}, results
+    return {
+        f"pass@{size}": float(np.mean([_pass_at(*count, size) for count in counts]))
+        for size in reached
+    }, results
 
 
 def _pass_at(total: int, right: int, k: int) -> float:

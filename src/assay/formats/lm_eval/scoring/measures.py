@@ -23,14 +23,34 @@ DEFAULTS = {
 }
 AGGREGATIONS = {  # of metrics whose entry has none
     **dict.fromkeys(
-        ["acc", "acc_norm", "acc_mutual_info", "acc_bytes", "exact_match", "likelihood", "acc_all"], "mean"
+        ["acc", "acc_norm", "acc_mutual_info", "acc_bytes", "exact_match", "likelihood", "acc_all"],
+        "mean",
     ),
     **dict.fromkeys(["word_perplexity", "byte_perplexity"], "weighted_perplexity"),
-    **{name: name for name in ["brier_score", "perplexity", "bits_per_byte", "bypass", "f1", "bleu", "chrf", "chrf++"]},
+    **{
+        name: name
+        for name in [
+            "brier_score",
+            "perplexity",
+            "bits_per_byte",
+            "bypass",
+            "f1",
+            "bleu",
+            "chrf",
+            "chrf++",
+        ]
+    },
     "mcc": "matthews_corrcoef",
     "ter": "ter",
 }
-LOWER_IS_BETTER = {"brier_score", "perplexity", "word_perplexity", "byte_perplexity", "bits_per_byte", "ter"}
+LOWER_IS_BETTER = {
+    "brier_score",
+    "perplexity",
+    "word_perplexity",
+    "byte_perplexity",
+    "bits_per_byte",
+    "ter",
+}
 _ENTRY_KEYS = {"metric", "aggregation", "higher_is_better", "hf_evaluate"}
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _DIGITS = str.maketrans("", "", string.digits)
@@ -60,7 +80,11 @@ def _entries(definition: Definition) -> dict[str, Entry]:
     if listed is None:
         listed = [{"metric": name} for name in DEFAULTS[definition.output_type]]
     # with process_results, the harness knows a metric that is a function by no name
-    made = [_entry(definition, entry) for entry in listed if not definition.process_results or _name(entry)]
+    made = [
+        _entry(definition, entry)
+        for entry in listed
+        if not definition.process_results or _name(entry)
+    ]
     return {entry.name: entry for entry in made}
 
 
@@ -85,7 +109,9 @@ def _entry(definition: Definition, entry: dict[str, Any]) -> Entry:
         measure=measure,
         params={key: _value(value) for key, value in entry.items() if key not in _ENTRY_KEYS},
         aggregation=entry.get("aggregation", AGGREGATIONS.get(name)),
-        higher_is_better=entry.get("higher_is_better", name not in LOWER_IS_BETTER if name in AGGREGATIONS else None),
+        higher_is_better=entry.get(
+            "higher_is_better", name not in LOWER_IS_BETTER if name in AGGREGATIONS else None
+        ),
     )
 
 
@@ -128,11 +154,17 @@ def exact_match(
 ) -> dict[str, Any]:
     """The share of predictions that equal their references, as numpy compares texts: NUL characters at the end do not
     count, and a text that is longer in lower case is cut."""
-    tables = [_PUNCTUATION] * bool(ignore_punctuation) + [_DIGITS] * bool(ignore_numbers)  # some tasks give texts
-    if len(predictions) == len(references) == 1 and (regexes_to_ignore is None or regexes_to_ignore):
+    tables = [_PUNCTUATION] * bool(ignore_punctuation) + [_DIGITS] * bool(
+        ignore_numbers
+    )  # some tasks give texts
+    if len(predictions) == len(references) == 1 and (
+        regexes_to_ignore is None or regexes_to_ignore
+    ):
         texts = predictions[0], references[0]
         if type(texts[0]) is str and type(texts[1]) is str:
-            first, second = (_plain(text, regexes_to_ignore or (), ignore_case, tables) for text in texts)
+            first, second = (
+                _plain(text, regexes_to_ignore or (), ignore_case, tables) for text in texts
+            )
             return {"exact_match": float(first == second)}
     sides: list[Any] = [predictions, references]
     if regexes_to_ignore is None:
@@ -148,7 +180,9 @@ def exact_match(
     return {"exact_match": float(np.mean(equal)) if equal.size else math.nan}
 
 
-def _plain(text: str, patterns: Sequence[str], lower: bool, tables: list[dict[int, int | None]]) -> str:
+def _plain(
+    text: str, patterns: Sequence[str], lower: bool, tables: list[dict[int, int | None]]
+) -> str:
     width = len(text)
     for pattern in patterns:
         text = re.sub(pattern, "", text)

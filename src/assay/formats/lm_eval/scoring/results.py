@@ -52,11 +52,15 @@ def results(
         what = f"{definition.task} runs code that a model wrote"
         raise UserError(what, where=definition.file, fix="add --unsafe-code if you want that")
     generated = definition.output_type == "generate_until"
-    responses = [list(answers)] if generated else [[_likelihood(definition, answer)] for answer in answers]
+    responses = (
+        [list(answers)] if generated else [[_likelihood(definition, answer)] for answer in answers]
+    )
     values: dict[tuple[str, str], Any] = {}
     what = f"{definition.task} cannot score this document"
     with code_runs_in(sandbox):
-        for name, given in filtered(definition, [doc] * len(responses), responses, sound=sound).items():
+        for name, given in filtered(
+            definition, [doc] * len(responses), responses, sound=sound
+        ).items():
             case = _Case(definition, doc, target, choices, given, multiple_target, sound)
             made = called(case.values, what, definition.file)
             values |= {(metric, name): plain(value) for metric, value in made.items()}
@@ -112,7 +116,11 @@ class _Case:
             return self._generated(listed)
         if self.definition.output_type == "multiple_choice":
             return self._chosen(listed)
-        values = self._rolling() if self.definition.output_type == "loglikelihood_rolling" else self._continued()
+        values = (
+            self._rolling()
+            if self.definition.output_type == "loglikelihood_rolling"
+            else self._continued()
+        )
         return {name: value for name, value in values.items() if name in listed}
 
     def _continued(self) -> Values:
@@ -133,8 +141,15 @@ class _Case:
             likelihoods, unconditional = likelihoods[: len(choices)], likelihoods[len(choices) :]
         gold = _gold(self.target, choices)
         guess = _argmax(likelihoods)
-        by_length = _argmax([_ratio(*pair) for pair in zip(likelihoods, map(len, choices), strict=True)])
-        by_bytes = _argmax([_ratio(ll, len(choice.encode())) for ll, choice in zip(likelihoods, choices, strict=True)])
+        by_length = _argmax(
+            [_ratio(*pair) for pair in zip(likelihoods, map(len, choices), strict=True)]
+        )
+        by_bytes = _argmax(
+            [
+                _ratio(ll, len(choice.encode()))
+                for ll, choice in zip(likelihoods, choices, strict=True)
+            ]
+        )
         exact = self._all_greedy(gold, greedy)
         values: Values = {
             "acc": self._right(guess, gold),
@@ -147,7 +162,9 @@ class _Case:
             "likelihood": (gold, likelihoods),
         }
         if self.sound and "likelihood" in listed:
-            values["likelihood"] = max(likelihoods[at] for at in (gold if isinstance(gold, list) else [gold]))
+            values["likelihood"] = max(
+                likelihoods[at] for at in (gold if isinstance(gold, list) else [gold])
+            )
         if "acc_mutual_info" in listed:
             gains = [ll - alone for ll, alone in zip(likelihoods, unconditional, strict=True)]
             values["acc_mutual_info"] = float(_argmax(gains) == gold)
@@ -165,10 +182,16 @@ class _Case:
         gold, result = self.target, self.given[0]
         if self.definition.doc_to_choice is not None:
             options = self.choices or []
-            gold = [options[at] for at in gold] if self.sound and self.multiple_target else options[gold]
+            gold = (
+                [options[at] for at in gold]
+                if self.sound and self.multiple_target
+                else options[gold]
+            )
         elif self.multiple_target:
             gold = list(gold)
-        elif type(gold) is not type(result) and not ("bypass" in listed or isinstance(result, list)):
+        elif type(gold) is not type(result) and not (
+            "bypass" in listed or isinstance(result, list)
+        ):
             gold = type(result)(gold)
         if self.multiple_target and not isinstance(gold, list):
             gold = [gold]
@@ -182,7 +205,9 @@ class _Case:
                 result = [result for _ in gold]  # the harness's next metrics get this list too
                 value = float(_called(entry, gold, result)[name] > 0)
             else:
-                value = float(any(_single(name, _measured(entry, option, result)) for option in gold))
+                value = float(
+                    any(_single(name, _measured(entry, option, result)) for option in gold)
+                )
             values |= value if isinstance(value, dict) else {name: value}
         return values
 
@@ -206,7 +231,11 @@ def _best(entry: Entry, scores: list[Any]) -> Any:
     choose = min if entry.higher_is_better is False else max
     if isinstance(scores[0], dict):
         return {key: choose(score[key] for score in scores) for key in scores[0]}
-    return [[gold for gold, _ in scores], scores[0][1]] if isinstance(scores[0], list) else choose(scores)
+    return (
+        [[gold for gold, _ in scores], scores[0][1]]
+        if isinstance(scores[0], list)
+        else choose(scores)
+    )
 
 
 def _single(name: str, value: Any) -> Any:
@@ -227,7 +256,11 @@ def _gold(target: Any, choices: list[str]) -> Any:
 def _ratio(likelihood: float, length: int) -> float:
     if length:
         return likelihood / length
-    return math.nan if likelihood == 0 or math.isnan(likelihood) else math.copysign(math.inf, likelihood)
+    return (
+        math.nan
+        if likelihood == 0 or math.isnan(likelihood)
+        else math.copysign(math.inf, likelihood)
+    )
 
 
 def _argmax(values: Sequence[float]) -> int:

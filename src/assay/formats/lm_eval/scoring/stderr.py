@@ -25,7 +25,12 @@ Draws = Iterator[npt.NDArray[np.int64]]
 
 
 def stderr(
-    definition: Definition, metric: str, values: Items, bootstrap_iters: int = ITERATIONS, *, sound: bool = False
+    definition: Definition,
+    metric: str,
+    values: Items,
+    bootstrap_iters: int = ITERATIONS,
+    *,
+    sound: bool = False,
 ) -> float | None:
     """None where the harness has none: a single value, an aggregation without a formula, no iterations. `sound` knows
     one for every aggregation."""
@@ -46,7 +51,9 @@ def _estimate(chosen: Aggregation, values: Items, iterations: int, sound: bool) 
     elif chosen in RESAMPLED:
         scores = RESAMPLED[chosen](values, drawn(len(values), iterations))
     elif sound:
-        rows = (row.tolist() for block in drawn(len(values), min(iterations, CHUNK)) for row in block)
+        rows = (
+            row.tolist() for block in drawn(len(values), min(iterations, CHUNK)) for row in block
+        )
         scores = np.array([float(chosen([values[at] for at in row])) for row in rows])
     else:
         return None
@@ -62,7 +69,9 @@ def drawn(size: int, iterations: int) -> Draws:
         *key, position = random.Random(number).getstate()[1]
         generator.set_state(("MT19937", np.array(key, np.uint32), position, 0, 0.0))
         for start in range(0, chunk, rows):
-            yield (generator.random_sample((min(rows, chunk - start), size)) * size).astype(np.int64)
+            yield (generator.random_sample((min(rows, chunk - start), size)) * size).astype(
+                np.int64
+            )
 
 
 def _corpus(corpus: Corpus, values: Items, draws: Draws) -> Table:
@@ -108,5 +117,7 @@ RESAMPLED: dict[Aggregation, Callable[[Items, Draws], Table]] = {
     aggregations.perplexity: _perplexity,
     aggregations.median: _median,
     aggregations.nanmean: _nanmean,
-    aggregations.middle: lambda values, draws: _each(values, draws, lambda table: np.median(table, axis=1)),
+    aggregations.middle: lambda values, draws: _each(
+        values, draws, lambda table: np.median(table, axis=1)
+    ),
 }

@@ -31,7 +31,9 @@ def members(
     whole = index(include_path, progress)
     build = _Build(whole, overrides or {})
     items: dict[str, Member] = {}
-    for entry in _entries([part.strip() for name in names for part in name.split(",") if part.strip()], whole):
+    for entry in _entries(
+        [part.strip() for name in names for part in name.split(",") if part.strip()], whole
+    ):
         for member in build.entry(entry, {}):
             items.setdefault(member.name, member)
     _check_shared(list(items.values()))
@@ -60,7 +62,10 @@ def _entries(names: Sequence[str], whole: Index) -> Iterator[Entry]:
         elif Path(name).expanduser().is_dir():
             files = sorted(Path(name).expanduser().glob("*.yaml"))
             if not files:
-                raise UserError(f"the folder {name} has no .yaml file", fix="name a task, or a folder of YAML files")
+                raise UserError(
+                    f"the folder {name} has no .yaml file",
+                    fix="name a task, or a folder of YAML files",
+                )
             yield from (_of_file(file) for file in files)
         else:
             raise _unknown(name, whole)
@@ -77,19 +82,27 @@ def _matches(name: str, whole: Index) -> list[Entry]:
 def _unknown(name: str, whole: Index) -> UserError:
     broken = next((file for file in whole.broken if Path(file.file).stem == name), None)
     if broken:
-        return UserError(f"the task {name!r} cannot be read: {broken.problem}", where=broken.where or broken.file)
+        return UserError(
+            f"the task {name!r} cannot be read: {broken.problem}", where=broken.where or broken.file
+        )
     if not whole.entries:
         fix = "pip install lm-eval, or name a folder of tasks (--include-path, ASSAY_TASKS)"
         return UserError(f"there is no benchmark {name!r}: no tasks are installed", fix=fix)
     close = difflib.get_close_matches(name, whole.entries, n=3, cutoff=0.6)
-    fix = f"did you mean {' or '.join(map(repr, close))}?" if close else "assay list benchmarks shows all names"
+    fix = (
+        f"did you mean {' or '.join(map(repr, close))}?"
+        if close
+        else "assay list benchmarks shows all names"
+    )
     return UserError(f"there is no benchmark {name!r}", fix=fix)
 
 
 def _of_file(file: Path) -> Entry:
     entry = entry_of(yaml_files.load(file), str(file.resolve()))
     if entry is None:
-        raise UserError("the file names no task and no group", where=str(file), fix="add the key `task`")
+        raise UserError(
+            "the file names no task and no group", where=str(file), fix="add the key `task`"
+        )
     return entry
 
 
@@ -114,7 +127,11 @@ class _Build:
     def entry(self, entry: Entry, outer: Mapping[str, Any]) -> list[Member]:
         """`outer`: keys that a group sets for its tasks."""
         if entry.kind == "tag":
-            return [self.task(self.whole.entries[name], outer) for name in entry.members if name in self.whole.entries]
+            return [
+                self.task(self.whole.entries[name], outer)
+                for name in entry.members
+                if name in self.whole.entries
+            ]
         if entry.kind == "group":
             keys = yaml_files.load(Path(entry.file), self.parsed)
             return [self.group(entry.name, keys, outer, entry.file)]
@@ -129,10 +146,17 @@ class _Build:
         version = task.metadata.get("version")
         return Member(name=task.task, alias=task.task_alias, definition=task, version=version)
 
-    def group(self, name: str, keys: Mapping[str, Any], outer: Mapping[str, Any], file: str) -> Member:
+    def group(
+        self, name: str, keys: Mapping[str, Any], outer: Mapping[str, Any], file: str
+    ) -> Member:
         if name in self.open:
-            raise UserError(f"the group {name!r} is a member of itself: {' › '.join([*self.open, name])}", where=file)
-        inner = {key: value for key, value in keys.items() if key not in _GROUP_KEYS and key != "tag"} | dict(outer)
+            raise UserError(
+                f"the group {name!r} is a member of itself: {' › '.join([*self.open, name])}",
+                where=file,
+            )
+        inner = {
+            key: value for key, value in keys.items() if key not in _GROUP_KEYS and key != "tag"
+        } | dict(outer)
         listed = keys.get("task")
         metadata, aggregate = keys.get("metadata"), keys.get("aggregate_metric_list") or []
         self.open.append(name)
@@ -145,15 +169,21 @@ class _Build:
             alias=keys.get("group_alias"),
             members=list(children.values()),
             aggregate=[aggregate] if isinstance(aggregate, dict) else aggregate,
-            version=cast("dict[str, Any]", metadata).get("version") if isinstance(metadata, dict) else None,
+            version=cast("dict[str, Any]", metadata).get("version")
+            if isinstance(metadata, dict)
+            else None,
         )
 
     def member(self, item: Any, group: str, outer: Mapping[str, Any], file: str) -> list[Member]:
         """A line of a group's list: a name, a name with keys, or a group or task that is written there."""
-        keys: dict[str, Any] = cast("dict[str, Any]", item) if isinstance(item, dict) else {"task": item}
+        keys: dict[str, Any] = (
+            cast("dict[str, Any]", item) if isinstance(item, dict) else {"task": item}
+        )
         name = keys.get("group", keys.get("task"))
         if not isinstance(name, str):
-            raise UserError(f"a member of the group {group!r} has neither `task` nor `group`", where=file)
+            raise UserError(
+                f"a member of the group {group!r} has neither `task` nor `group`", where=file
+            )
         entry = self.whole.entries.get(name)
         if entry is not None:
             own = {key: value for key, value in keys.items() if key not in ("group", "task")}
@@ -164,6 +194,8 @@ class _Build:
             return [self.group(f"{group}::{name}", keys, outer, file)]
         if len(keys) == 1:
             unknown = _unknown(name, self.whole)
-            raise UserError(f"a member of the group {group!r}: {unknown.what}", where=file, fix=unknown.fix)
+            raise UserError(
+                f"a member of the group {group!r}: {unknown.what}", where=file, fix=unknown.fix
+            )
         keys = yaml_files.with_includes(keys, Path(file), self.parsed)
         return [self.made({**outer, **keys, "task": f"{group}::{name}"}, "")]

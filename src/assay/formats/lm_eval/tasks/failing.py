@@ -18,4 +18,6 @@ _FAILING = {  # by the file's path in the folder of tasks
 def failing(file: str) -> str:
     """Why the task of this file cannot run; "" if nothing is known, and for tasks of other folders."""
     _, _, inside = Path(file).as_posix().rpartition(_TASKS)
-    return next((reason for pattern, reason in _FAILING.items() if fnmatchcase(inside, pattern)), "")
+    return next(
+        (reason for pattern, reason in _FAILING.items() if fnmatchcase(inside, pattern)), ""
+    )

@@ -34,7 +34,9 @@ class Hook:
 
         module = self.name.rpartition(".")[0]
         file = Path(self.folder, *module.split(".")).with_suffix(".py")
-        return file.resolve() if file.is_file() else local_file(module, Path(self.folder, "task.yaml"))
+        return (
+            file.resolve() if file.is_file() else local_file(module, Path(self.folder, "task.yaml"))
+        )
 
     @cached_property
     def value(self) -> Any:

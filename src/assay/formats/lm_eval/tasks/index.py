@@ -71,11 +71,18 @@ class _Kept(msgspec.Struct, array_like=True):
 def roots(include_path: Sequence[str | Path] = ()) -> list[Path]:
     """Folders of tasks, the last of which has the last word: an installed lm-eval's, those of ASSAY_TASKS, then
     those that are asked for."""
-    folders = [installed_tasks(), *filter(None, os.environ.get("ASSAY_TASKS", "").split(os.pathsep)), *include_path]
+    folders = [
+        installed_tasks(),
+        *filter(None, os.environ.get("ASSAY_TASKS", "").split(os.pathsep)),
+        *include_path,
+    ]
     paths = [Path(folder).expanduser().resolve() for folder in folders if folder]
     for path in paths:
         if not path.is_dir():
-            raise UserError(f"the folder of tasks {path} is not there", fix="check --include-path and ASSAY_TASKS")
+            raise UserError(
+                f"the folder of tasks {path} is not there",
+                fix="check --include-path and ASSAY_TASKS",
+            )
     return list(dict.fromkeys(reversed(paths)))[::-1]
 
 
@@ -99,7 +106,9 @@ def _read(root: Path) -> _Kept | None:
         kept = msgspec.msgpack.decode(_place(root).read_bytes(), type=_Kept)
     except (OSError, msgspec.MsgspecError):
         return None
-    is_current = kept.stamp == _stamp(root) and all(_of(file) == state for file, state in kept.outside.items())
+    is_current = kept.stamp == _stamp(root) and all(
+        _of(file) == state for file, state in kept.outside.items()
+    )
     return kept if is_current else None
 
 
@@ -147,7 +156,9 @@ def _make(root: Path, progress: Progress | None) -> _Kept:
         try:
             _add(entries, yaml_files.load(Path(file), parsed), file)
         except (UserError, OSError) as error:
-            problem = (error.what, error.where) if isinstance(error, UserError) else (str(error), "")
+            problem = (
+                (error.what, error.where) if isinstance(error, UserError) else (str(error), "")
+            )
             broken.append(Broken(file, *problem))
     if progress:
         progress(len(files), len(files))
@@ -206,5 +217,7 @@ def entry_of(keys: dict[str, Any], file: str) -> Entry | None:
 
 def _member_names(members: Any) -> tuple[str, ...]:
     listed = cast("list[Any]", members) if isinstance(members, list) else []
-    names = [part.get("group", part.get("task")) if isinstance(part, dict) else part for part in listed]
+    names = [
+        part.get("group", part.get("task")) if isinstance(part, dict) else part for part in listed
+    ]
     return tuple(str(name) for name in names if name is not None)

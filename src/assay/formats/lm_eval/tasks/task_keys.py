@@ -13,7 +13,10 @@ from assay.formats.lm_eval.tasks.unsupported import refusal
 from assay.parameters import nearest
 
 _STRUCTURE = {"tag", "group", "task_list"}  # of the index, not of the task
-_UPDATED = ("generation_kwargs", "metadata")  # dictionaries in which an override replaces single values
+_UPDATED = (
+    "generation_kwargs",
+    "metadata",
+)  # dictionaries in which an override replaces single values
 _OWN = {"file", "changes"}
 _DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Definition)}
 _FEW_SHOT = {name: name for name in FewShot.__struct_fields__} | {"split": "fewshot_split"}
@@ -26,7 +29,11 @@ def definition(keys: Mapping[str, Any], file: str, overrides: Mapping[str, Any])
     where = f"{keys.get('task')} ({file})" if file else str(keys.get("task"))
     if "class" in keys:
         keys = _class_keys(keys, where)
-    _check_names([*keys, *overrides], [name for name in Definition.__struct_fields__ if name not in _OWN], where)
+    _check_names(
+        [*keys, *overrides],
+        [name for name in Definition.__struct_fields__ if name not in _OWN],
+        where,
+    )
     keys["metadata"] = _metadata(keys.get("metadata"), file)
     plain = dict(keys)
     changes: dict[str, tuple[Any, Any]] = {}
@@ -48,7 +55,11 @@ def _class_keys(keys: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Those of its class; of the YAML file the harness takes the name only."""
     if reason := refusal(keys):
         raise UserError(f"the task {keys.get('task')!r} cannot run: {reason}", where=where)
-    return {"task": keys["task"], "task_alias": keys.get("task_alias"), **class_tasks.keys_of(keys["class"])}
+    return {
+        "task": keys["task"],
+        "task_alias": keys.get("task_alias"),
+        **class_tasks.keys_of(keys["class"]),
+    }
 
 
 def _metadata(value: Any, file: str) -> dict[str, Any]:
@@ -62,7 +73,9 @@ def _metadata(value: Any, file: str) -> dict[str, Any]:
     return kept | ({"config_source": file} if file else {})
 
 
-def _update(target: Any, values: Any, key: str, changes: dict[str, tuple[Any, Any]], where: str) -> None:
+def _update(
+    target: Any, values: Any, key: str, changes: dict[str, tuple[Any, Any]], where: str
+) -> None:
     if values is None or target is None:
         return
     if not isinstance(values, Mapping):
@@ -93,7 +106,11 @@ def _with_defaults(keys: dict[str, Any], where: str) -> Definition:
             "until": [task.fewshot_delimiter],
         }
     _check_names(few_shot, FewShot.__struct_fields__, f"{where}: fewshot_config")
-    inherited = {name: getattr(task, outer) for name, outer in _FEW_SHOT.items() if name not in _NOT_INHERITED}
+    inherited = {
+        name: getattr(task, outer)
+        for name, outer in _FEW_SHOT.items()
+        if name not in _NOT_INHERITED
+    }
     task.fewshot_config = FewShot(**inherited | few_shot)
     return task
 
@@ -108,7 +125,9 @@ def _number(temperature: Any, where: str) -> float:
 def _check_names(names: Any, valid: Any, where: str) -> None:
     for name in names:
         if name not in valid:
-            raise UserError(f"a task has no key {name!r}", where=where, fix=nearest(str(name), valid))
+            raise UserError(
+                f"a task has no key {name!r}", where=where, fix=nearest(str(name), valid)
+            )
 
 
 def _check_shape(value: Any, kind: type, key: str, where: str) -> None:

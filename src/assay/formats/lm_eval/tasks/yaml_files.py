@@ -9,7 +9,9 @@ import yaml
 from assay.errors import UserError
 from assay.formats.lm_eval.tasks.hooks import Hook
 
-Parsed = MutableMapping[Path, dict[str, Any]]  # files that were read already, so that many can include one
+Parsed = MutableMapping[
+    Path, dict[str, Any]
+]  # files that were read already, so that many can include one
 _Safe: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -24,7 +26,9 @@ def _hook(loader: _Loader, node: yaml.Node) -> Hook:
 _Loader.add_constructor("!function", _hook)
 
 
-def load(file: Path, parsed: Parsed | None = None, visited: set[Path] | None = None) -> dict[str, Any]:
+def load(
+    file: Path, parsed: Parsed | None = None, visited: set[Path] | None = None
+) -> dict[str, Any]:
     """The file's keys over those of the files that it includes, in their order; nothing is merged more deeply.
 
     As in the harness a file may be included once only, even where two paths lead to it.
@@ -33,7 +37,11 @@ def load(file: Path, parsed: Parsed | None = None, visited: set[Path] | None = N
     parsed = {} if parsed is None else parsed
     visited = set() if visited is None else visited
     if file in visited:
-        raise UserError("a YAML file is included twice", where=str(file), fix="include each file on one path only")
+        raise UserError(
+            "a YAML file is included twice",
+            where=str(file),
+            fix="include each file on one path only",
+        )
     visited.add(file)
     if file not in parsed:
         parsed[file] = _read(file)
@@ -70,7 +78,9 @@ def _read(file: Path) -> dict[str, Any]:
     except (yaml.YAMLError, ValueError, TypeError, AttributeError) as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error)
-        raise UserError(f"broken YAML: {problem}", where=f"{file}:{mark.line + 1}" if mark else str(file)) from error
+        raise UserError(
+            f"broken YAML: {problem}", where=f"{file}:{mark.line + 1}" if mark else str(file)
+        ) from error
     finally:
         loader.dispose()
     if not isinstance(keys, dict):

@@ -9,7 +9,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from assay.formats.mixeval.freeform.conclusion import SHORT, Conclusion, conclude, first_sentence, last_line
+from assay.formats.mixeval.freeform.conclusion import (
+    SHORT,
+    Conclusion,
+    conclude,
+    first_sentence,
+    last_line,
+)
 from assay.formats.mixeval.freeform.dates import Date, find_dates, has_two_readings, whole_date
 from assay.formats.mixeval.freeform.phrases import folded, states, without_title
 from assay.formats.mixeval.freeform.quantities import Found, Quantity, find_quantity, whole_quantity
@@ -29,7 +35,9 @@ _QUALIFIED = re.compile(r"\s*\([^()]*\)\s*")
 _SPLIT = re.compile(r"\s*(?:,(?!\d)|[;\n])\s*(?:and\s+)?")
 _PAIR = re.compile(r"\s+(?:and|&)\s+", re.I)
 _CHOICE = re.compile(r"\(([A-Z])\)|([A-J])")
-_FORMULA = re.compile(r"[\\^=<>{}|√π∞]|^[(\[](?!.*[a-zA-Z]{3}).*,.*[)\]]$|^[(\[]?-?\w{1,3}\s?[-+*]\s?\w{1,3}[)\]]?$")
+_FORMULA = re.compile(
+    r"[\\^=<>{}|√π∞]|^[(\[](?!.*[a-zA-Z]{3}).*,.*[)\]]$|^[(\[]?-?\w{1,3}\s?[-+*]\s?\w{1,3}[)\]]?$"
+)
 _DROPPED = re.compile(r"\\(?:left|right|displaystyle|text|mathrm|[,;:! ])|[\s$]")
 _BRACED = re.compile(r"\{(\w)\}")
 _LONGEST = 5_000  # letters of an accepted answer
@@ -90,11 +98,14 @@ def holds_answer(text: str, accepted: Sequence[str], question: str = "") -> bool
     answer, and the number of what the question counts is. ValueError for an accepted answer that is too long."""
     longest = max(map(len, map(str, accepted)), default=0)
     if longest > _LONGEST:
-        raise ValueError(f"an accepted answer of {longest:,} letters is too long: {_LONGEST:,} can be looked for")
+        raise ValueError(
+            f"an accepted answer of {longest:,} letters is too long: {_LONGEST:,} can be looked for"
+        )
     targets = _targets(tuple(accepted))
     exact = basic(text) if len(text) < SHORT else ""
     if any(
-        (exact and exact == target.exact) or (target.symbols and _ends_with(text, target.symbols)) for target in targets
+        (exact and exact == target.exact) or (target.symbols and _ends_with(text, target.symbols))
+        for target in targets
     ):
         return True
     conclusion = conclude(text)
@@ -154,7 +165,9 @@ def _members(text: str) -> tuple[str, ...]:
     parts = _SPLIT.split(text)
     parts[-1:] = _PAIR.split(parts[-1]) if len(parts) > 1 else parts
     members = [member for part in parts if (member := folded(part))]
-    if len(members) < 2 or (len(members) >= _SORTED and members in (sorted(members), sorted(members, reverse=True))):
+    if len(members) < 2 or (
+        len(members) >= _SORTED and members in (sorted(members), sorted(members, reverse=True))
+    ):
         return ()
     return tuple(members)
 
@@ -170,7 +183,9 @@ def _formula(text: str) -> str:
 def _ends_with(text: str, symbols: str) -> bool:
     """Brackets to be closed and the like: the last signs of the answer, and no more of them."""
     signs = "".join(sign for sign in text if not sign.isspace() and sign not in "*`.$\"'")
-    return signs.endswith(symbols) and (len(signs) == len(symbols) or signs[-len(symbols) - 1] not in "()[]{}<>")
+    return signs.endswith(symbols) and (
+        len(signs) == len(symbols) or signs[-len(symbols) - 1] not in "()[]{}<>"
+    )
 
 
 def _holds(answer: _Answer, target: _Target) -> bool | None:
@@ -218,7 +233,10 @@ def _verdict(answer: _Answer, wanted: str) -> bool | None:
     if answer.conclusion.said:
         return _only(answer.conclusion.said, words)
     begins = _begins(answer.conclusion.whole, words)
-    concluded = [_only(place, words) for place in (last_line(answer.conclusion.whole), *reversed(answer.places))]
+    concluded = [
+        _only(place, words)
+        for place in (last_line(answer.conclusion.whole), *reversed(answer.places))
+    ]
     said = next((side for side in concluded if side is not None), None)
     return said if begins is None else begins if said in (None, begins) else None
 
@@ -240,7 +258,9 @@ def _only(text: str, words: Sequence[str]) -> bool | None:
     sides = {
         _VERDICTS[word] if states(plain, word) else not _VERDICTS[word]
         for word in words
-        if f" {word} " in plain and (word != "no" or plain.endswith(" no ")) and states(plain, word) is not None
+        if f" {word} " in plain
+        and (word != "no" or plain.endswith(" no "))
+        and states(plain, word) is not None
     }
     return sides.pop() if len(sides) == 1 else None
 

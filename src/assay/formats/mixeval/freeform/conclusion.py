@@ -13,7 +13,9 @@ SHORT = 300  # letters: a short answer is all conclusion
 _LONGEST = 20_000  # letters at each end of a huge answer that are looked at
 _BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*")
 _MARKER = re.compile(r"^[ \t]*(?:[-+•]|\(?\d{1,2}[.)])[ \t]+", re.M)
-_LATEX = re.compile(r"\\(?:text|textbf|mathrm|mathbf|mbox)\s?\{([^{}]{0,200})\}|\\[\[\]()]|\$(?!\d)")
+_LATEX = re.compile(
+    r"\\(?:text|textbf|mathrm|mathbf|mbox)\s?\{([^{}]{0,200})\}|\\[\[\]()]|\$(?!\d)"
+)
 _INLINE = re.compile(r"\$(?! )([^$\n]{1,200})(?<! )\$(?!\d)")  # $42$, but not "$5 or $6"
 _NO_ANSWER = (
     r"correct|incorrect|right|wrong|clear|simple|based|because|supported|found|given|as follows|the following|below"
@@ -26,8 +28,12 @@ _CUE = re.compile(
     rf"(?!\s{{0,3}}(?:{_NO_ANSWER})\b)",
     re.I,
 )
-_DRAWN = re.compile(rf"(?:{spelled('therefore', 'thus', 'hence', 'so', 'in conclusion', 'in total', 'finally')})\b")
-_SENTENCE_END = re.compile(r"[.!?\n](?:(?<=\n)|(?<=[\w)\]\"'”’%]{2}[.!?])(?=\s|\Z)|(?<=[a-z] \d[.!?])(?=\s+[A-Z]))")
+_DRAWN = re.compile(
+    rf"(?:{spelled('therefore', 'thus', 'hence', 'so', 'in conclusion', 'in total', 'finally')})\b"
+)
+_SENTENCE_END = re.compile(
+    r"[.!?\n](?:(?<=\n)|(?<=[\w)\]\"'”’%]{2}[.!?])(?=\s|\Z)|(?<=[a-z] \d[.!?])(?=\s+[A-Z]))"
+)
 _TEXT = r"(?:text|passage|context|question|article|paragraph|information|prompt|document|excerpt)s?"
 _REFUSAL = re.compile(
     r"\b(?:(?:i|we) (?:do not|don['’]t|cannot|can['’]t|could not|couldn['’]t) "
@@ -41,8 +47,12 @@ _REFUSAL = re.compile(
     r"|i['’]m sorry|i am sorry|i apologi[sz]e)\b",
     re.I,
 )
-_MAY_REFUSE = re.compile(spelled("not", "n't", "n’t", "unable", "no information", "insufficient", "sorry", "apolog"))
-_BEFORE = frozenset(("", "\n", "\n\n", ".", "!", "?", ",", ";"))  # what may stand before a "so" that concludes
+_MAY_REFUSE = re.compile(
+    spelled("not", "n't", "n’t", "unable", "no information", "insufficient", "sorry", "apolog")
+)
+_BEFORE = frozenset(
+    ("", "\n", "\n\n", ".", "!", "?", ",", ";")
+)  # what may stand before a "so" that concludes
 _BUT = re.compile(r"\b(?:but|however)\b,?", re.I)
 _ENDS = re.compile(r"[.!?](?=\s|$)|\n")
 
@@ -61,7 +71,12 @@ class Conclusion(NamedTuple):
             return [self.said]
         if len(self.whole) <= SHORT:
             return [self.whole]
-        found = (first_line(self.whole, SHORT // 2), drawn(self.whole), last_part(self.whole), *self.bold[-1:])
+        found = (
+            first_line(self.whole, SHORT // 2),
+            drawn(self.whole),
+            last_part(self.whole),
+            *self.bold[-1:],
+        )
         return list(dict.fromkeys(text for text in found if text))
 
 
@@ -118,7 +133,11 @@ def last_part(text: str) -> str:
 
 def drawn(text: str) -> str:
     """The sentence after the last "therefore", or a last line with an equals sign; empty if there is neither."""
-    cues = [cue for cue in _DRAWN.finditer(text) if text[max(0, cue.start() - 2) : cue.start()].strip(" \t") in _BEFORE]
+    cues = [
+        cue
+        for cue in _DRAWN.finditer(text)
+        if text[max(0, cue.start() - 2) : cue.start()].strip(" \t") in _BEFORE
+    ]
     if cues:
         return first_sentence(text[cues[-1].end() :])
     line = last_line(text)

@@ -9,7 +9,9 @@ _MONTHS = (
     *("july", "august", "september", "october", "november", "december"),
 )
 _MONTH = (
-    "(?P<month{0}>" + "|".join(f"{name[:3]}(?:{name[3:]})?\\.?" if name != "may" else "may" for name in _MONTHS) + ")"
+    "(?P<month{0}>"
+    + "|".join(f"{name[:3]}(?:{name[3:]})?\\.?" if name != "may" else "may" for name in _MONTHS)
+    + ")"
 )
 _DAY = r"(?P<day{0}>\d{{1,2}})(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year{0}>\d{{4}})"
@@ -73,4 +75,8 @@ def _date(found: re.Match[str]) -> Date | None:
 
 
 def _month(name: str) -> int:
-    return int(name) if name.isdigit() else 1 + next(n for n, month in enumerate(_MONTHS) if month.startswith(name))
+    return (
+        int(name)
+        if name.isdigit()
+        else 1 + next(n for n, month in enumerate(_MONTHS) if month.startswith(name))
+    )

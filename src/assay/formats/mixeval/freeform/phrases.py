@@ -13,10 +13,35 @@ from assay.text.numbers import NUMBER_WORDS
 
 _REPLACED = {"and": "", **{word: str(number) for word, number in NUMBER_WORDS.items()}}
 _TITLES = frozenset(
-    ("sir", "dr", "mr", "mrs", "ms", "dame", "prof", "professor", "president", "king", "queen", "saint")
+    (
+        "sir",
+        "dr",
+        "mr",
+        "mrs",
+        "ms",
+        "dame",
+        "prof",
+        "professor",
+        "president",
+        "king",
+        "queen",
+        "saint",
+    )
 )
 _LETTERS = str.maketrans(
-    {"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ß": "ss", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe"}
+    {
+        "ø": "o",
+        "Ø": "O",
+        "ł": "l",
+        "Ł": "L",
+        "đ": "d",
+        "Đ": "D",
+        "ß": "ss",
+        "æ": "ae",
+        "Æ": "Ae",
+        "œ": "oe",
+        "Œ": "Oe",
+    }
 )
 _DECIMAL = re.compile(r"\.(?=\d)(?<=\d\.)")
 _NO_WORD = re.compile(r"[\W_]+")
@@ -72,7 +97,10 @@ def _one_of_two(where: str, start: int, end: int) -> bool:
     """ "Paris or Lyon": in a longer sentence an "or" may join other things."""
     if not (where.startswith("or ", end) or where.endswith(" or", 0, start)):
         return False
-    return where.count(" ") <= _FEW_WORDS + 1 or _HEDGED.search(where, max(0, start - _BEFORE), start) is not None
+    return (
+        where.count(" ") <= _FEW_WORDS + 1
+        or _HEDGED.search(where, max(0, start - _BEFORE), start) is not None
+    )
 
 
 def _without_accents(text: str) -> str:

@@ -5,26 +5,45 @@ import re
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from assay.formats.mixeval.freeform.conclusion import Conclusion, drawn, first_sentence, last_sentence, sentences
+from assay.formats.mixeval.freeform.conclusion import (
+    Conclusion,
+    drawn,
+    first_sentence,
+    last_sentence,
+    sentences,
+)
 from assay.text.numbers import NUMBER_WORDS, Number, find_numbers, rewritten
 
 _WORDS = sorted(NUMBER_WORDS.keys() - {"one"}, key=len, reverse=True)
 _NUMBER_WORD = re.compile(
-    rf"\b({'|'.join(_WORDS).replace('-', '[- ]')})\b(?!-(?:third|quarter|half|fifth|sixth|eighth|tenth)s?)", re.I
+    rf"\b({'|'.join(_WORDS).replace('-', '[- ]')})\b(?!-(?:third|quarter|half|fifth|sixth|eighth|tenth)s?)",
+    re.I,
 )
-_LETTERS = bytes(ord(chr(byte).lower()) if chr(byte).isalpha() and byte < 128 else 32 for byte in range(256))
-_ONE = re.compile(r"(?<!no )(?<!this )(?<!that )(?<!which )(?<!each )(?<!every )\bone\b(?! of\b| another\b|'|-)", re.I)
-_DENIED = re.compile(r"(?:\bnot|n['’]t|\brather than|\binstead of|\bnever) (?:(?!but\b)\w+ )?\W{0,3}$", re.I)
+_LETTERS = bytes(
+    ord(chr(byte).lower()) if chr(byte).isalpha() and byte < 128 else 32 for byte in range(256)
+)
+_ONE = re.compile(
+    r"(?<!no )(?<!this )(?<!that )(?<!which )(?<!each )(?<!every )\bone\b(?! of\b| another\b|'|-)",
+    re.I,
+)
+_DENIED = re.compile(
+    r"(?:\bnot|n['’]t|\brather than|\binstead of|\bnever) (?:(?!but\b)\w+ )?\W{0,3}$", re.I
+)
 _WHEN = re.compile(
-    r"(?:\b(?:in|since|until|by|during|from|of|after|before|around|late|early|season)\s(?:the\s)?|\()\W{0,2}$", re.I
+    r"(?:\b(?:in|since|until|by|during|from|of|after|before|around|late|early|season)\s(?:the\s)?|\()\W{0,2}$",
+    re.I,
 )
 _LEAD = re.compile(
     r"\W{0,6}(?:(?:about|approximately|around|roughly|nearly|almost|exactly|only|just|over|the|a|total|of|there|it|are"
     r"|were|is|was|will|be|he|she|they|has|have|had|equal|to|i|think|believe)\s{1,3}){0,6}\W{0,3}",
     re.I,
 )
-_GOES_ON = re.compile(r"\s?(?:[-+*/×x^=–](?:\s|\d)|or\b|to \d|and \d|,\s?(?:and |or |then )?\d)", re.I)
-_COUNTED = re.compile(r"\bhow many (more |fewer |less )?(?:(?:total|different|other) )?([a-z]{3,})", re.I)
+_GOES_ON = re.compile(
+    r"\s?(?:[-+*/×x^=–](?:\s|\d)|or\b|to \d|and \d|,\s?(?:and |or |then )?\d)", re.I
+)
+_COUNTED = re.compile(
+    r"\bhow many (more |fewer |less )?(?:(?:total|different|other) )?([a-z]{3,})", re.I
+)
 _MORE = re.compile(r"(?:more|fewer|less)\b ?")
 _RESULT = re.compile(
     r"\b(?:which|that|this|it) (?:is|was|makes|gives|equals|means)\b|\b(?:a|an) (?:total|increase|decrease|difference"
@@ -64,7 +83,9 @@ _SPELLINGS = {  # of units: km, kilometres and kilometers are the same
     "percent": "% percent",
     "point": "pt pts point points",
 }
-_UNITS = {spelling: unit for unit, spellings in _SPELLINGS.items() for spelling in spellings.split()}
+_UNITS = {
+    spelling: unit for unit, spellings in _SPELLINGS.items() for spelling in spellings.split()
+}
 _UNIT = re.compile(r"[ \t-]{0,3}([^\W\d_]+|[°¢])")
 _CURRENCY = re.compile(r"[$€£¥₹]")
 
@@ -96,7 +117,9 @@ def whole_quantity(text: str) -> Quantity | None:
         return None
     unit, end = unit_of(text, numbers[0])
     before, after = text[: numbers[0].start].strip(), text[end:].strip(" .")
-    if before or (after and (not after.isalpha() or not after.islower() or text[numbers[0].end].isalpha())):
+    if before or (
+        after and (not after.isalpha() or not after.islower() or text[numbers[0].end].isalpha())
+    ):
         return None
     return Quantity(numbers[0], unit)
 
@@ -133,8 +156,12 @@ def _asked_for(answer: Conclusion, unit: str, year: bool, question: str) -> Foun
         after = [number for number in numbers if result and number.start >= result[-1].end()]
         behind = [(number, text[number.end :].lower().lstrip(" -")) for number in numbers]
         noun = counted[2].lower().rstrip("s") if counted else ""
-        of_noun = [number for number, rest in behind if noun and _MORE.sub("", rest).startswith(noun)]
-        compared = [number for number, rest in behind if counted and counted[1] and _MORE.match(rest)]
+        of_noun = [
+            number for number, rest in behind if noun and _MORE.sub("", rest).startswith(noun)
+        ]
+        compared = [
+            number for number, rest in behind if counted and counted[1] and _MORE.match(rest)
+        ]
         new = [number for number in numbers if number.value not in echoed]
         for kind in (after[:1], compared, of_noun, new):
             if len({number.value for number in kind}) == 1:
@@ -209,7 +236,9 @@ def unit_of(text: str, number: Number) -> tuple[str, int]:
 
 
 def _is_denied(text: str, number: Number) -> bool:
-    decade = text.startswith("s", number.end) and not text[number.end + 1 : number.end + 2].isalpha()
+    decade = (
+        text.startswith("s", number.end) and not text[number.end + 1 : number.end + 2].isalpha()
+    )
     return decade or _DENIED.search(text, max(0, number.start - _BEFORE), number.start) is not None
 
 
@@ -218,7 +247,10 @@ def _is_year(number: Number) -> bool:
 
 
 def _says_when(text: str, number: Number) -> bool:
-    return _is_year(number) and _WHEN.search(text, max(0, number.start - _BEFORE), number.start) is not None
+    return (
+        _is_year(number)
+        and _WHEN.search(text, max(0, number.start - _BEFORE), number.start) is not None
+    )
 
 
 def _is_ordinal(text: str, number: Number) -> bool:
@@ -227,8 +259,14 @@ def _is_ordinal(text: str, number: Number) -> bool:
 
 # What a number must be to stay a candidate while others do: by whether a year is asked for.
 _SIEVES: dict[bool, tuple[Callable[[str, Number], bool], ...]] = {
-    True: (lambda text, number: not _is_ordinal(text, number), lambda text, number: _is_year(number)),
-    False: (lambda text, number: not _is_ordinal(text, number), lambda text, number: not _says_when(text, number)),
+    True: (
+        lambda text, number: not _is_ordinal(text, number),
+        lambda text, number: _is_year(number),
+    ),
+    False: (
+        lambda text, number: not _is_ordinal(text, number),
+        lambda text, number: not _says_when(text, number),
+    ),
 }
 
 

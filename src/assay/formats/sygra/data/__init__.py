@@ -21,7 +21,15 @@ from assay.errors import UserError
 from assay.formats.sygra.data.joins import Part, check_parts, joined
 from assay.formats.sygra.data.sinks import check_sinks
 from assay.formats.sygra.data.sources import folders_of, raw_records
-from assay.formats.sygra.data.transform import Load, Record, Records, Stage, as_text, cleaned, stages
+from assay.formats.sygra.data.transform import (
+    Load,
+    Record,
+    Records,
+    Stage,
+    as_text,
+    cleaned,
+    stages,
+)
 from assay.formats.sygra.data.transforms import CreateAudioUrlTransform, CreateImageUrlTransform
 from assay.registry import nearest
 from assay.store.keys import id_hash
@@ -39,7 +47,9 @@ def with_ids(records: Records, id_column: str = "") -> Records:
     column = "id" if first.get("id") else id_column or "id"
     if column not in first and column == id_column:
         fix = f"correct `id_column`: {nearest(id_column, map(str, first))}"
-        raise UserError(f"records have no field {id_column!r}", where="data_config.id_column", fix=fix)
+        raise UserError(
+            f"records have no field {id_column!r}", where="data_config.id_column", fix=fix
+        )
     for record in chain([first], records):
         id = next((record[name] for name in (column, "id") if record.get(name) not in _NO_ID), None)
         yield {**record, "id": content_id(record) if id is None else id}
@@ -99,7 +109,9 @@ def open_records(
     return _cut(with_ids(records, str(data_config.get("id_column") or "")), start, count or None)
 
 
-def open_source(source: Any, *, base: Path, load: Load, where: str = SOURCE, seed: int = 0) -> Records:
+def open_source(
+    source: Any, *, base: Path, load: Load, where: str = SOURCE, seed: int = 0
+) -> Records:
     """The records of a source, or of a list of them, transformed and joined, without new ids."""
     if isinstance(source, Mapping):
         return _opener(source, base, load, where)()
@@ -130,7 +142,9 @@ def _opener(source: Mapping[str, Any], base: Path, load: Load, where: str) -> pa
 def _passed(records: Records, fields: set[str] | None, through: list[Stage]) -> Records:
     records = map(cleaned, records)
     if fields is not None:
-        records = ({name: value for name, value in record.items() if name in fields} for record in records)
+        records = (
+            {name: value for name, value in record.items() if name in fields} for record in records
+        )
     for stage in through:
         records = stage(records)
     return records
@@ -140,7 +154,9 @@ def _cut(records: Records, start: int, count: int | None) -> Records:
     passed = sum(1 for _ in islice(records, start))
     first = next(records, None)
     if first is None and not passed:
-        raise NoRecords("the dataset is empty", where=SOURCE, fix="check its file, split and transformations")
+        raise NoRecords(
+            "the dataset is empty", where=SOURCE, fix="check its file, split and transformations"
+        )
     if first is None:
         what = f"the dataset has {passed} records: none is left from start_index {start} on"
         raise NoRecords(what, where=SOURCE, fix="begin earlier")

@@ -44,19 +44,27 @@ def check_parts(parts: Sequence[Part]) -> None:
         by_column = ("primary_key", "join_key") if part.join_type == "column" else ()
         for key in ("alias", "join_type", *by_column):
             if not part.config.get(key):
-                raise UserError(f"this source needs {key!r}, as one of several", where=part.where, fix=f"add `{key}:`")
+                raise UserError(
+                    f"this source needs {key!r}, as one of several",
+                    where=part.where,
+                    fix=f"add `{key}:`",
+                )
         if part.join_type not in JOIN_TYPES:
             what = f"unknown join_type {part.join_type!r}"
             raise UserError(what, where=part.where, fix=nearest(part.join_type, JOIN_TYPES))
     aliases = [part.alias for part in parts]
     repeated = next((part for part in parts if aliases.count(part.alias) > 1), None)
     if repeated is not None:
-        raise UserError(f"two sources have the alias {repeated.alias!r}", where=repeated.where, fix="rename one")
+        raise UserError(
+            f"two sources have the alias {repeated.alias!r}", where=repeated.where, fix="rename one"
+        )
     kinds = [part.join_type for part in parts]
     where = "data_config.source"
     if "vstack" in kinds:
         if set(kinds) != {"vstack"}:
-            raise UserError("vstack goes with no other join_type", where=where, fix="stack all sources, or none")
+            raise UserError(
+                "vstack goes with no other join_type", where=where, fix="stack all sources, or none"
+            )
     elif kinds.count("primary") != 1:
         what = f"{kinds.count('primary') or 'none'} of the sources are primary"
         raise UserError(what, where=where, fix="give exactly one of them `join_type: primary`")
@@ -69,8 +77,14 @@ def joined(parts: Sequence[Part], seed: int) -> Records:
         for side in sides:
             if not len(side):
                 part = side.part
-                raise UserError(f"the source {part.alias!r} is empty", where=part.where, fix="check its file and split")
-        if parts[0].join_type == "vstack":  # one after the other, with the columns that all of them have
+                raise UserError(
+                    f"the source {part.alias!r} is empty",
+                    where=part.where,
+                    fix="check its file and split",
+                )
+        if (
+            parts[0].join_type == "vstack"
+        ):  # one after the other, with the columns that all of them have
             shared = [name for name in sides[0].names if all(name in side.names for side in sides)]
             for side in sides:
                 yield from ({name: record[side.names[name]] for name in shared} for record in side)
@@ -101,7 +115,9 @@ class _Side:
             try:
                 line = encode(record)
             except (TypeError, ValueError, RecursionError) as error:
-                raise UserError(f"a record cannot be written as JSON: {error}", where=part.where) from None
+                raise UserError(
+                    f"a record cannot be written as JSON: {error}", where=part.where
+                ) from None
             self._starts.append(at)
             at += file.write(line + b"\n")
         prefix = part.alias + JOINER
@@ -192,7 +208,9 @@ def _at_random(records: Records, side: _Side, primary: _Side, seed: int) -> Reco
     def draw(number: int) -> int:
         return short(digest("random join", b"%d" % seed, side.part.alias.encode(), b"%d" % number))
 
-    shuffled = np.argsort(np.fromiter(map(draw, range(len(side))), np.uint64, len(side)), kind="stable")
+    shuffled = np.argsort(
+        np.fromiter(map(draw, range(len(side))), np.uint64, len(side)), kind="stable"
+    )
     for number, record in enumerate(records):
         at = int(shuffled[number]) if number < len(side) else draw(number) % len(side)
         yield {**record, **side[at]}

@@ -41,7 +41,11 @@ def row_schema(config: Mapping[str, Any], *, load: Load, where: str = "schema_co
 def _by_class(schema: Any, where: str) -> Check:
     validate = getattr(schema, "model_validate", None) or getattr(schema, "parse_obj", None)
     if not callable(validate):
-        raise UserError(f"{schema!r} is not a schema", where=where, fix="name a class that inherits pydantic.BaseModel")
+        raise UserError(
+            f"{schema!r} is not a schema",
+            where=where,
+            fix="name a class that inherits pydantic.BaseModel",
+        )
 
     def check(record: Mapping[str, Any]) -> list[str]:
         try:
@@ -51,7 +55,10 @@ def _by_class(schema: Any, where: str) -> Check:
             if not callable(errors):
                 return [f"{type(error).__name__}: {error}"]
             problems: Any = errors()
-            return [f"{'.'.join(map(str, problem['loc'])) or 'record'}: {problem['msg']}" for problem in problems]
+            return [
+                f"{'.'.join(map(str, problem['loc'])) or 'record'}: {problem['msg']}"
+                for problem in problems
+            ]
         return []
 
     return check
@@ -122,13 +129,19 @@ def _parse(tokens: list[str], text: str, where: str) -> tuple[Convert, list[str]
 
 
 def _unknown(part: str, text: str, where: str) -> UserError:
-    return UserError(f"{text!r} is not a type: {part!r} is not understood", where=where, fix=nearest(part, _TYPES))
+    return UserError(
+        f"{text!r} is not a type: {part!r} is not understood",
+        where=where,
+        fix=nearest(part, _TYPES),
+    )
 
 
 def _is_whole(value: Any) -> bool:
     if isinstance(value, float):
         return value.is_integer()
-    return isinstance(value, int) or (isinstance(value, str) and _WHOLE.fullmatch(value) is not None)
+    return isinstance(value, int) or (
+        isinstance(value, str) and _WHOLE.fullmatch(value) is not None
+    )
 
 
 def _whole(value: Any, inner: list[Convert]) -> int:
@@ -167,11 +180,17 @@ def _list(value: Any, inner: list[Convert]) -> list[Any]:
 def _tuple(value: Any, inner: list[Convert]) -> tuple[Any, ...]:
     if inner and len(inner) != len(value):
         raise ValueError(f"{_short(value)} has {len(value)} entries, not {len(inner)}")
-    return tuple(convert(entry) for convert, entry in zip(inner, value, strict=True)) if inner else tuple(value)
+    return (
+        tuple(convert(entry) for convert, entry in zip(inner, value, strict=True))
+        if inner
+        else tuple(value)
+    )
 
 
 def _mapping(value: Any, inner: list[Convert]) -> dict[Any, Any]:
-    return {inner[0](key): inner[-1](entry) for key, entry in value.items()} if inner else dict(value)
+    return (
+        {inner[0](key): inner[-1](entry) for key, entry in value.items()} if inner else dict(value)
+    )
 
 
 def _same(value: Any, inner: list[Convert]) -> Any:
@@ -183,7 +202,9 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}…"
 
 
-_TYPES: dict[str, tuple[Callable[[Any], bool], str, Callable[[Any, list[Convert]], Any]]] = {  # what fits, as what
+_TYPES: dict[
+    str, tuple[Callable[[Any], bool], str, Callable[[Any, list[Convert]], Any]]
+] = {  # what fits, as what
     "str": (lambda value: isinstance(value, str), "text", _same),
     "int": (_is_whole, "a whole number", _whole),
     "float": (_is_number, "a number", lambda value, inner: float(value)),

@@ -41,7 +41,9 @@ def check_sinks(data_config: Mapping[str, Any] | None) -> None:
             fix = f"add `alias:`, that of a source or `{OTHERS}`"
             raise UserError("a sink of a list needs 'alias'", where=where, fix=fix)
         if len(sinks) > 1 and aliases.count(sink.get("alias")) > 1:
-            raise UserError(f"two sinks have the alias {sink['alias']!r}", where=where, fix="rename one")
+            raise UserError(
+                f"two sinks have the alias {sink['alias']!r}", where=where, fix="rename one"
+            )
         kind = _kind(sink, where)
         if kind == "hf":
             _check_hub(sink, where)
@@ -65,7 +67,9 @@ def write_sinks(data_config: Mapping[str, Any] | None, records: Open, *, base: P
     if failed:
         where, error = failed[0]
         what = f"{len(failed)} of {len(sinks)} sinks could not be written: {error.what}"
-        raise RunFailed(what, where=error.where or where, fix=error.fix or "the output file has all records")
+        raise RunFailed(
+            what, where=error.where or where, fix=error.fix or "the output file has all records"
+        )
     return notes
 
 
@@ -86,7 +90,9 @@ def _kind(sink: Mapping[str, Any], where: str) -> str:
         fix = "write a file with `type: jsonl` and load it from there"
         raise UserError("ServiceNow tables cannot be written", where=f"{where}.type", fix=fix)
     if kind not in (None, "disk", *TYPES):
-        raise UserError(f"unknown sink type {kind!r}", where=f"{where}.type", fix=nearest(str(kind), TYPES))
+        raise UserError(
+            f"unknown sink type {kind!r}", where=f"{where}.type", fix=nearest(str(kind), TYPES)
+        )
     if kind == "hf":
         return "hf"
     if not sink.get("file_path"):
@@ -157,7 +163,9 @@ def _codec(sink: Mapping[str, Any], where: str) -> codecs.CodecInfo:
     try:
         return codecs.lookup(str(sink.get("encoding") or "utf-8"))
     except LookupError:
-        raise UserError(f"unknown encoding {sink['encoding']!r}", where=f"{where}.encoding") from None
+        raise UserError(
+            f"unknown encoding {sink['encoding']!r}", where=f"{where}.encoding"
+        ) from None
 
 
 def _encoded(texts: Iterable[str], codec: codecs.CodecInfo) -> Iterator[bytes]:
@@ -168,10 +176,14 @@ def _encoded(texts: Iterable[str], codec: codecs.CodecInfo) -> Iterator[bytes]:
 
 def _check_hub(sink: Mapping[str, Any], where: str) -> None:
     if not sink.get("repo_id"):
-        raise UserError("a sink of type hf needs 'repo_id'", where=where, fix="add `repo_id: owner/name`")
+        raise UserError(
+            "a sink of type hf needs 'repo_id'", where=where, fix="add `repo_id: owner/name`"
+        )
     if find_spec("datasets") is None:
         what = "pushing to Hugging Face needs the package datasets"
-        raise UserError(what, where=where, fix="pip install 'assay[hf]', or write a file with `type: jsonl`")
+        raise UserError(
+            what, where=where, fix="pip install 'assay[hf]', or write a file with `type: jsonl`"
+        )
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
         what = f"the dataset {sink['repo_id']!r} cannot be pushed while HF_HUB_OFFLINE is set"
         raise UserError(what, where=where, fix="unset it, or write a file with `type: jsonl`")
@@ -183,7 +195,9 @@ def _push(sink: Mapping[str, Any], records: Open, where: str) -> None:
     token = sink.get("token") or os.environ.get("SYGRA_HF_TOKEN") or os.environ.get("HF_TOKEN")
     with TemporaryDirectory(prefix="assay-") as folder:
         rows = Path(folder) / "rows.jsonl"
-        write_file(rows, (f"{_dumped(record)}\n".encode("utf-8", "replace") for record in records()))
+        write_file(
+            rows, (f"{_dumped(record)}\n".encode("utf-8", "replace") for record in records())
+        )
         try:
             made: Any = datasets.Dataset.from_json(str(rows), cache_dir=folder)
             made.push_to_hub(
@@ -196,7 +210,9 @@ def _push(sink: Mapping[str, Any], records: Open, where: str) -> None:
         except Exception as error:  # the library raises what its many parts raise
             lines = str(error).splitlines() or [type(error).__name__]
             what = f"the dataset {sink['repo_id']!r} could not be pushed: {lines[0]}"
-            raise RunFailed(what, where=where, fix="check the name, the token and the network") from error
+            raise RunFailed(
+                what, where=where, fix="check the name, the token and the network"
+            ) from error
 
 
 _BATCH = 64  # lines of a CSV file that are held at a time
@@ -204,12 +220,17 @@ _OPTIONS = "FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 16384, USE_TMP_FILE
 _encode = msgspec.json.Encoder(enc_hook=as_text).encode
 
 
-def write_csv(path: Path, records: Open, encoded: Callable[[Iterable[str]], Iterator[bytes]]) -> None:
+def write_csv(
+    path: Path, records: Open, encoded: Callable[[Iterable[str]], Iterator[bytes]]
+) -> None:
     """A header and a line for each record; nested values are JSON text, null is empty. Texts stay as they are, even
     those that a spreadsheet takes for formulas: this is data to be read again."""
     columns = list(dict.fromkeys(name for record in records() for name in record))
     cells = ((record.get(name) for name in columns) for record in records())
-    rows = ([_encode(cell).decode() if isinstance(cell, list | dict) else cell for cell in row] for row in cells)
+    rows = (
+        [_encode(cell).decode() if isinstance(cell, list | dict) else cell for cell in row]
+        for row in cells
+    )
     write_file(path, encoded(_lines(columns, rows)))
 
 
@@ -238,15 +259,23 @@ def write_parquet(path: Path, records: Open, where: str) -> None:
         os.close(new_file(temporary, path))
         with NamedTemporaryFile(prefix="assay-", suffix=".jsonl") as rows:
             columns = _spooled(rows, records())
-            with duckdb.connect(config={"threads": 1, "autoinstall_known_extensions": False}) as connection:
-                shown = ", ".join(f"{_quoted(name)}: {_quoted(type or 'JSON')}" for name, type in columns.items())
+            with duckdb.connect(
+                config={"threads": 1, "autoinstall_known_extensions": False}
+            ) as connection:
+                shown = ", ".join(
+                    f"{_quoted(name)}: {_quoted(type or 'JSON')}" for name, type in columns.items()
+                )
                 source = f"read_json({_quoted(rows.name)}, format = 'newline_delimited', columns = {{{shown}}})"
-                connection.execute(f"COPY (FROM {source}) TO {_quoted(str(temporary.absolute()))} ({_OPTIONS})")
+                connection.execute(
+                    f"COPY (FROM {source}) TO {_quoted(str(temporary.absolute()))} ({_OPTIONS})"
+                )
         os.replace(temporary, path)
     except OSError as error:
         raise store_error(error, path) from error
     except duckdb.Error as error:
-        raise UserError(f"the file cannot be written: {str(error).splitlines()[0]}", where=str(path)) from error
+        raise UserError(
+            f"the file cannot be written: {str(error).splitlines()[0]}", where=str(path)
+        ) from error
     finally:
         with suppress(OSError):
             temporary.unlink()
@@ -272,7 +301,13 @@ def _wider(before: str | None, value: Any) -> str | None:
     elif isinstance(value, int):
         kind = "BIGINT" if -(2**63) <= value < 2**63 else "JSON"
     else:
-        kind = "DOUBLE" if isinstance(value, float) else "VARCHAR" if isinstance(value, str) else "JSON"
+        kind = (
+            "DOUBLE"
+            if isinstance(value, float)
+            else "VARCHAR"
+            if isinstance(value, str)
+            else "JSON"
+        )
     if before in (None, kind):
         return kind
     return "DOUBLE" if {before, kind} == {"BIGINT", "DOUBLE"} else "JSON"

@@ -33,10 +33,16 @@ def data_files(folder: Path, subset: str, split: str, where: str) -> list[Path] 
     if not configs:
         return None
     by_name = {str(config.get("config_name") or "default"): config for config in configs}
-    marked = (config for config in by_name.values() if config.get("default") is True or len(by_name) == 1)
+    marked = (
+        config for config in by_name.values() if config.get("default") is True or len(by_name) == 1
+    )
     chosen = by_name.get(subset) if subset else next(marked, by_name.get("default"))
     if chosen is None:
-        what = f"{folder.name!r} has no config {subset!r}" if subset else f"{folder.name!r} has several configs"
+        what = (
+            f"{folder.name!r} has no config {subset!r}"
+            if subset
+            else f"{folder.name!r} has several configs"
+        )
         raise UserError(what, where=f"{where}.config_name", fix=nearest(subset, by_name))
     patterns: dict[str, list[str]] = {}
     for name, pattern in _patterns(chosen.get("data_files")):
@@ -44,9 +50,15 @@ def data_files(folder: Path, subset: str, split: str, where: str) -> list[Path] 
     if not patterns:
         return None
     if split not in patterns:
-        raise UserError(f"{folder.name!r} has no split {split!r}", where=f"{where}.split", fix=nearest(split, patterns))
+        raise UserError(
+            f"{folder.name!r} has no split {split!r}",
+            where=f"{where}.split",
+            fix=nearest(split, patterns),
+        )
     inside = folder / str(chosen.get("data_dir") or "")
-    return files([str(inside / pattern) for pattern in patterns[split]], where=str(folder / "README.md"))
+    return files(
+        [str(inside / pattern) for pattern in patterns[split]], where=str(folder / "README.md")
+    )
 
 
 def _configs(readme: Path) -> list[Mapping[str, Any]]:
@@ -64,7 +76,11 @@ def _configs(readme: Path) -> list[Mapping[str, Any]]:
     except yaml.YAMLError as error:
         raise UserError(f"the front matter is not YAML: {error}", where=str(readme)) from None
     configs: Any = front_matter.get("configs") if isinstance(front_matter, dict) else None
-    return [config for config in configs if isinstance(config, dict)] if isinstance(configs, list) else []
+    return (
+        [config for config in configs if isinstance(config, dict)]
+        if isinstance(configs, list)
+        else []
+    )
 
 
 def _patterns(written: Any) -> Iterator[tuple[str, str]]:
@@ -74,7 +90,9 @@ def _patterns(written: Any) -> Iterator[tuple[str, str]]:
         yield "train", written
     elif isinstance(written, dict):
         for split, paths in written.items():
-            yield from ((str(split), str(path)) for path in (paths if isinstance(paths, list) else [paths]))
+            yield from (
+                (str(split), str(path)) for path in (paths if isinstance(paths, list) else [paths])
+            )
     elif isinstance(written, list):
         for entry in written:
             if isinstance(entry, dict):
@@ -94,7 +112,11 @@ def raw_records(source: Mapping[str, Any], base: Path, where: str) -> Records:
     kind = source.get("type")
     if kind == "disk":
         if not source.get("file_path"):
-            raise UserError("a source of type disk needs 'file_path'", where=where, fix="add `file_path: data.jsonl`")
+            raise UserError(
+                "a source of type disk needs 'file_path'",
+                where=where,
+                fix="add `file_path: data.jsonl`",
+            )
         path = base / str(source["file_path"])
         if not path.is_file():
             what = f"there is no file {str(source['file_path'])!r}"
@@ -103,12 +125,18 @@ def raw_records(source: Mapping[str, Any], base: Path, where: str) -> Records:
         return _file(path, format, str(source.get("encoding") or "utf-8"), where)
     if kind == "hf":
         if not source.get("repo_id"):
-            raise UserError("a source of type hf needs 'repo_id'", where=where, fix="add `repo_id: owner/name`")
+            raise UserError(
+                "a source of type hf needs 'repo_id'", where=where, fix="add `repo_id: owner/name`"
+            )
         return _hub(source, base, where)
     if kind == "servicenow":
         fix = "export the table to a file and name it with `type: disk`, `file_path:`"
         raise UserError("ServiceNow tables cannot be read", where=f"{where}.type", fix=fix)
-    raise UserError(f"unknown source type {kind!r}", where=f"{where}.type", fix=nearest(str(kind), ["hf", "disk"]))
+    raise UserError(
+        f"unknown source type {kind!r}",
+        where=f"{where}.type",
+        fix=nearest(str(kind), ["hf", "disk"]),
+    )
 
 
 def folders_of(source: Mapping[str, Any], base: Path) -> list[Path]:
@@ -164,11 +192,16 @@ def _recoded(path: Path, format: str, encoding: str) -> Records:
     with TemporaryDirectory(prefix="assay-") as folder:
         copy = Path(folder) / path.name
         try:
-            with path.open(encoding=encoding, newline="") as file, copy.open("w", encoding="utf-8", newline="") as out:
+            with (
+                path.open(encoding=encoding, newline="") as file,
+                copy.open("w", encoding="utf-8", newline="") as out,
+            ):
                 copyfileobj(file, out, 1 << 20)
             yield from _rows(copy, format)
         except UnicodeError as error:
-            raise UserError(f"the file is not {encoding}: {error}", where=str(path), fix="correct `encoding`") from None
+            raise UserError(
+                f"the file is not {encoding}: {error}", where=str(path), fix="correct `encoding`"
+            ) from None
         except UserError as error:
             error.where = error.where.replace(str(copy), str(path))
             raise
@@ -181,20 +214,26 @@ def _hub(source: Mapping[str, Any], base: Path, where: str) -> Records:
     if source.get("shard"):
         return _files(_shards(folder, subset, splits, source["shard"], where), where)
     parts = [_split(name, folder, subset, split, source, where) for split, _, _ in splits]
-    return chain.from_iterable(islice(part, *bounds) for part, (_, *bounds) in zip(parts, splits, strict=True))
+    return chain.from_iterable(
+        islice(part, *bounds) for part, (_, *bounds) in zip(parts, splits, strict=True)
+    )
 
 
 def _files(paths: Sequence[Path], where: str) -> Records:
     return chain.from_iterable(_rows(path, format_of(path, "", where)) for path in paths)
 
 
-def _split(name: str, folder: Path, subset: str, split: str, source: Mapping[str, Any], where: str) -> Records:
+def _split(
+    name: str, folder: Path, subset: str, split: str, source: Mapping[str, Any], where: str
+) -> Records:
     local = folder.is_dir()
     files = data_files(folder, subset, split, where) if local else None
     known = {f".{format}" for format in FORMATS}
     if files is not None and all(known.intersection(path.suffixes) for path in files):
         return _files(files, where)
-    return _loaded(str(folder) if local else name, subset, split, str(source.get("token") or ""), where)
+    return _loaded(
+        str(folder) if local else name, subset, split, str(source.get("token") or ""), where
+    )
 
 
 def _loaded(name: str, subset: str, split: str, token: str, where: str) -> Records:
@@ -236,19 +275,31 @@ def _splits(written: Any, where: str) -> list[tuple[str, int, int | None]]:
         match = _SPLIT.fullmatch(str(text))
         if match is None:
             what = f"the split {text!r} is not understood"
-            raise UserError(what, where=f"{where}.split", fix="write `train`, `train[:100]` or `[train, test]`")
+            raise UserError(
+                what, where=f"{where}.split", fix="write `train`, `train[:100]` or `[train, test]`"
+            )
         splits[match[1], int(match[2] or 0), int(match[3]) if match[3] else None] = None
     return list(splits)
 
 
-def _shards(folder: Path, subset: str, splits: Sequence[tuple[Any, ...]], shard: Any, where: str) -> list[Path]:
+def _shards(
+    folder: Path, subset: str, splits: Sequence[tuple[Any, ...]], shard: Any, where: str
+) -> list[Path]:
     """Some of the files of a dataset that lies in a folder: those whose names fit, or of these the given numbers."""
     if not folder.is_dir():
         fix = "leave `shard` out, or put the dataset's folder below the task's base folder"
         raise UserError("shards can be read from a folder only", where=f"{where}.shard", fix=fix)
     pattern = str(shard.get("regex") or "*")
-    paths = [path for split, _, _ in splits for path in sorted((folder / subset).glob(f"{split}{pattern}"))]
-    chosen = [path for number, path in enumerate(paths) if not shard.get("index") or number in shard["index"]]
+    paths = [
+        path
+        for split, _, _ in splits
+        for path in sorted((folder / subset).glob(f"{split}{pattern}"))
+    ]
+    chosen = [
+        path
+        for number, path in enumerate(paths)
+        if not shard.get("index") or number in shard["index"]
+    ]
     if not chosen:
         fix = f"files there: {', '.join(sorted(path.name for path in (folder / subset).glob('*'))[:10]) or 'none'}"
         raise UserError(f"no shard matches {pattern!r}", where=f"{where}.shard", fix=fix)
@@ -257,7 +308,9 @@ def _shards(folder: Path, subset: str, splits: Sequence[tuple[Any, ...]], shard:
 
 # Longer numbers stay text: neither JSON nor a fraction holds them exactly.
 _WHOLE = re.compile(r"\s*[-+]?[0-9]{1,19}\s*", re.ASCII)
-_NUMBER = re.compile(r"\s*[-+]?(?:[0-9]{1,19}(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?\s*", re.ASCII)
+_NUMBER = re.compile(
+    r"\s*[-+]?(?:[0-9]{1,19}(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?\s*", re.ASCII
+)
 _BOOLEAN = re.compile(r"True|TRUE|true|False|FALSE|false")
 _GAPS = frozenset(
     {"", "NA", "N/A", "n/a", "<NA>", "#NA", "#N/A", "#N/A N/A", "NaN", "nan", "-NaN", "-nan"}

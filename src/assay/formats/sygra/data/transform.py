@@ -21,7 +21,9 @@ _MISSING = frozenset({"NAType", "NaTType"})  # what pandas has for null
 def cleaned(record: dict[str, Any]) -> dict[str, Any]:
     """The record with plain values."""
     return {
-        name if type(name) is str else str(name): value if type(value) in _PLAIN else plain_value(value)
+        name if type(name) is str else str(name): value
+        if type(value) in _PLAIN
+        else plain_value(value)
         for name, value in record.items()
     }
 
@@ -71,7 +73,9 @@ class Streamed(DataTransform):
     @property
     def name(self) -> str:
         """`AddNewFieldTransform` is `add_new_field`."""
-        return re.sub(r"(?<!^)(?=[A-Z])", "_", type(self).__name__.removesuffix("Transform")).lower()
+        return re.sub(
+            r"(?<!^)(?=[A-Z])", "_", type(self).__name__.removesuffix("Transform")
+        ).lower()
 
     @abstractmethod
     def stream(self, records: Records, params: Mapping[str, Any]) -> Records: ...
@@ -84,7 +88,9 @@ def mapping(params: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """A parameter that must be a mapping; null and nothing are an empty one."""
     value: Any = params.get(name)
     if not isinstance(value, Mapping | None):
-        raise UserError(f"{name} must be a mapping, got {value!r}", fix=f"write `{name}: {{key: value}}`")
+        raise UserError(
+            f"{name} must be a mapping, got {value!r}", fix=f"write `{name}: {{key: value}}`"
+        )
     return value or {}
 
 
@@ -107,13 +113,24 @@ Stage = Callable[[Records], Records]
 def stages(steps: Any, load: Load, where: str) -> list[Stage]:
     """A function from records to records for each entry; a class that cannot be used is named with its place."""
     if not isinstance(steps or [], list):
-        raise UserError("transformations must be a list", where=where, fix="write `- transform: package.module.Class`")
-    return [_stage(step, load, f"{where}.transformations[{number}]") for number, step in enumerate(steps or [])]
+        raise UserError(
+            "transformations must be a list",
+            where=where,
+            fix="write `- transform: package.module.Class`",
+        )
+    return [
+        _stage(step, load, f"{where}.transformations[{number}]")
+        for number, step in enumerate(steps or [])
+    ]
 
 
 def _stage(step: Any, load: Load, where: str) -> Stage:
     if not isinstance(step, Mapping) or not isinstance(step.get("transform"), str):
-        raise UserError(f"a transformation names no class: {step!r}", where=where, fix="add `transform: package.Class`")
+        raise UserError(
+            f"a transformation names no class: {step!r}",
+            where=where,
+            fix="add `transform: package.Class`",
+        )
     dotted: str = step["transform"]
     params = step.get("params")
     if not isinstance(params, Mapping | None):
@@ -122,7 +139,9 @@ def _stage(step: Any, load: Load, where: str) -> Stage:
     try:
         instance = made() if isinstance(made, type) else made
     except Exception as error:
-        raise UserError(f"{dotted!r} cannot be made: {type(error).__name__}: {error}", where=where) from error
+        raise UserError(
+            f"{dotted!r} cannot be made: {type(error).__name__}: {error}", where=where
+        ) from error
     transform = getattr(instance, "transform", None)
     if not callable(transform):
         fix = "give its class a method `transform(data, params)`"
@@ -141,7 +160,9 @@ def _streamed(instance: Streamed, records: Records, params: dict[str, Any], wher
         raise
 
 
-def _listed(transform: Callable[..., Any], name: str, records: Records, params: dict[str, Any], where: str) -> Records:
+def _listed(
+    transform: Callable[..., Any], name: str, records: Records, params: dict[str, Any], where: str
+) -> Records:
     """User code, which is given all records at once."""
     everything = list(records)
     try:

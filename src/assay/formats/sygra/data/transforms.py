@@ -18,7 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import UserError
-from assay.formats.sygra.data.transform import DataTransform, Record, Records, Streamed, mapping, whole
+from assay.formats.sygra.data.transform import (
+    DataTransform,
+    Record,
+    Records,
+    Streamed,
+    mapping,
+    whole,
+)
 from assay.registry import nearest
 
 __all__ = [
@@ -120,14 +127,18 @@ def _ranges(text: Any) -> list[tuple[int, int | None]]:
     for part in filter(str.strip, str(text).split(",")):
         match = _RANGE.fullmatch(part)
         if match is None:
-            raise UserError(f"{part.strip()!r} is not a range", fix='write ranges like "[:10],[-10:]"')
+            raise UserError(
+                f"{part.strip()!r} is not a range", fix='write ranges like "[:10],[-10:]"'
+            )
         ranges.append((int(match[1] or 0), int(match[2]) if match[2] else None))
     return ranges
 
 
 def _outside(records: Records, ranges: list[tuple[int, int | None]]) -> Records:
     """The records that are in none of the ranges."""
-    ahead = max((-bound for pair in ranges for bound in pair if bound is not None and bound < 0), default=0)
+    ahead = max(
+        (-bound for pair in ranges for bound in pair if bound is not None and bound < 0), default=0
+    )
 
     def skipped(number: int, left: int) -> bool:
         """`left` counts this record and those behind it; all that matters of more than `ahead` is that it is more."""
@@ -177,7 +188,18 @@ def _joined(rule: str, window: list[Record], name: str) -> str:
     return _VARIABLE.sub(value, rule)
 
 
-_IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".tiff", ".tif", ".webp", ".ico", ".apng")
+_IMAGE_SUFFIXES = (
+    ".jpg",
+    ".jpeg",
+    ".png",
+    ".gif",
+    ".bmp",
+    ".tiff",
+    ".tif",
+    ".webp",
+    ".ico",
+    ".apng",
+)
 _IMAGES = (  # the first bytes of a file, those from the ninth on, and what it is
     (b"\x89PNG\r\n\x1a\n", b"", "png"),
     (b"\xff\xd8\xff", b"", "jpeg"),
@@ -188,7 +210,10 @@ _IMAGES = (  # the first bytes of a file, those from the ninth on, and what it i
     (b"\0\0\1\0", b"", "ico"),
     (b"RIFF", b"WEBP", "webp"),
 )
-_SOUND_SUFFIXES = {f".{name}": name for name in ("wav", "ogg", "flac", "aac", "aiff")} | {".mp3": "mpeg", ".m4a": "mp4"}
+_SOUND_SUFFIXES = {f".{name}": name for name in ("wav", "ogg", "flac", "aac", "aiff")} | {
+    ".mp3": "mpeg",
+    ".m4a": "mp4",
+}
 _SOUNDS = (
     *((b"ID3", b"", "mpeg"), (b"\xff\xfb", b"", "mpeg"), (b"\xff\xf1", b"", "aac")),
     *((b"OggS", b"", "ogg"), (b"fLaC", b"", "flac"), (b"RIFF", b"WAVE", "wav")),
@@ -203,18 +228,26 @@ class _Media(Streamed):
         self.folders = [folder.resolve() for folder in folders or [Path()]]
 
     @abstractmethod
-    def encoded(self, value: Any) -> str | None: ...  # a data URL; None if the value holds nothing that can be sent
+    def encoded(
+        self, value: Any
+    ) -> str | None: ...  # a data URL; None if the value holds nothing that can be sent
 
     def stream(self, records: Records, params: Mapping[str, Any]) -> Records:
         first = next(records, None)
         if first is None:
             return
-        values = {name: value if isinstance(value, list) else [value] for name, value in first.items()}
+        values = {
+            name: value if isinstance(value, list) else [value] for name, value in first.items()
+        }
         names = [name for name, entries in values.items() if any(map(self.encoded, entries))]
         targets = mapping(params, "output_fields")
         for record in chain([first], records):
             if names:
-                urls = {targets.get(name, name): self._all(record[name]) for name in names if name in record}
+                urls = {
+                    targets.get(name, name): self._all(record[name])
+                    for name in names
+                    if name in record
+                }
                 record = {**record, **urls}
             yield record
 
@@ -249,7 +282,9 @@ class CreateImageUrlTransform(_Media):
     """Images as `data:image/…;base64,…`."""
 
     def encoded(self, value: Any) -> str | None:
-        if hasattr(value, "save") and hasattr(value, "format"):  # a picture of Pillow, which need not be installed
+        if hasattr(value, "save") and hasattr(
+            value, "format"
+        ):  # a picture of Pillow, which need not be installed
             kind = value.format or "PNG"
             buffer = io.BytesIO()
             value.save(buffer, format=kind)
@@ -279,7 +314,11 @@ def _data_url(kind: str, content: bytes) -> str:
 
 def _kind(content: bytes, signatures: Sequence[tuple[bytes, bytes, str]]) -> str:
     inside = content[8:12]
-    matches = (kind for start, inner, kind in signatures if content.startswith(start) and inside.startswith(inner))
+    matches = (
+        kind
+        for start, inner, kind in signatures
+        if content.startswith(start) and inside.startswith(inner)
+    )
     return next(matches, "")
 
 

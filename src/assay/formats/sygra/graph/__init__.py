@@ -37,7 +37,9 @@ KINDS: dict[str, Callable[..., Node]] = {
 }
 
 
-def _nodes(expanded: Expanded, around: Surroundings, place: str, problems: list[UserError]) -> dict[str, Node]:
+def _nodes(
+    expanded: Expanded, around: Surroundings, place: str, problems: list[UserError]
+) -> dict[str, Node]:
     nodes: dict[str, Node] = {}
     for name, config in expanded.nodes.items():
         kind = config.get("node_type")
@@ -46,8 +48,12 @@ def _nodes(expanded: Expanded, around: Surroundings, place: str, problems: list[
             continue
         try:
             if str(kind) not in KINDS and kind != Node.kind:
-                what = "the node has no node_type" if kind is None else f"unknown node type {kind!r}"
-                raise UserError(what, where=f"{where}.node_type", fix=nearest(str(kind), [*KINDS, "subgraph"]))
+                what = (
+                    "the node has no node_type" if kind is None else f"unknown node type {kind!r}"
+                )
+                raise UserError(
+                    what, where=f"{where}.node_type", fix=nearest(str(kind), [*KINDS, "subgraph"])
+                )
             nodes[name] = KINDS.get(str(kind), Node)(name, config, around, where)
         except ConfigError as error:
             problems += error.problems
@@ -57,19 +63,25 @@ def _nodes(expanded: Expanded, around: Surroundings, place: str, problems: list[
     return nodes
 
 
-def _check_outputs(expanded: Expanded, around: Surroundings, place: str, problems: list[UserError]) -> None:
+def _check_outputs(
+    expanded: Expanded, around: Surroundings, place: str, problems: list[UserError]
+) -> None:
     """Two nodes of one graph that declare the same variable: an error in a list, else a note."""
     for level in expanded.levels:
         owners: dict[str, str] = {}
         for name, config in level.items():
             keys = config.get("output_keys")
             where = f"{place}.nodes.{name}.output_keys"
-            names: list[Any] = [keys] if isinstance(keys, str) else keys if isinstance(keys, list) else []
+            names: list[Any] = (
+                [keys] if isinstance(keys, str) else keys if isinstance(keys, list) else []
+            )
             for number, key in enumerate(names):
                 other = name if key in names[:number] else owners.get(str(key))
                 if other is not None and isinstance(keys, list):
                     fix = f"{other!r} has it: rename one"
-                    problems.append(UserError(f"the output variable {key!r} occurs twice", where=where, fix=fix))
+                    problems.append(
+                        UserError(f"the output variable {key!r} occurs twice", where=where, fix=fix)
+                    )
                 elif other is not None and key != MESSAGES:
                     around.notes.append(f"{where}: {key!r} is an output of {other!r} too")
             owners |= {str(key): name for key in names}
@@ -107,7 +119,9 @@ class GraphTask:
         around = Surroundings(load, models, rows, properties or {})
         mode = around.properties.get("chat_conversation")
         if mode not in (None, *MODES):
-            around.notes.append(f"chat_conversation {mode!r} is not known and does nothing; valid: {', '.join(MODES)}")
+            around.notes.append(
+                f"chat_conversation {mode!r} is not known and does nothing; valid: {', '.join(MODES)}"
+            )
         self.name = name
         self.notes = around.notes
         self._where = where
@@ -120,7 +134,9 @@ class GraphTask:
         self.lane = used[0] if used else name
         self.facets: Mapping[str, Any] = {"model_id": self.model_name}
         code = canonical({"task": name, "graph": made_of, "schema": source.get("schema_config")})
-        self.identity: Mapping[str, Any] = _decode(code)  # JSON values only, whatever the YAML had for keys and dates
+        self.identity: Mapping[str, Any] = _decode(
+            code
+        )  # JSON values only, whatever the YAML had for keys and dates
         self._code = digest("graph", code)
         self._check = check
         self._connectors = {name for name, node in self.nodes.items() if node.kind == "connector"}
@@ -144,14 +160,21 @@ class GraphTask:
             raise problems[0] if len(problems) == 1 else ConfigError(problems, source=where)
         idle = {name for name, node in expanded.nodes.items() if node.get("node_state") == "idle"}
         self.ways = ways(expanded.edges, self.nodes, idle, around)
-        self.output = Output(source, around.load, place.removesuffix("graph_config") + "output_config", around.notes)
+        self.output = Output(
+            source, around.load, place.removesuffix("graph_config") + "output_config", around.notes
+        )
         self._look(place)
         return {
             "nodes": expanded.nodes,
-            "edges": [{key: value for key, value in edge.items() if key != "where"} for edge in expanded.edges],
+            "edges": [
+                {key: value for key, value in edge.items() if key != "where"}
+                for edge in expanded.edges
+            ],
             "properties": dict(around.properties),
             "made of": {name: node.code for name, node in self.nodes.items()},
-            "conditions": [branch.function.code for way in self.ways.values() for branch in way.branches],
+            "conditions": [
+                branch.function.code for way in self.ways.values() for branch in way.branches
+            ],
             "output": self.output.code,
         }
 
@@ -163,7 +186,9 @@ class GraphTask:
             if name not in reached and not name.endswith(EXIT):
                 self.notes.append(f"{place}: no edge leads to the node {name!r}")
             elif node.kind != "connector" and not way.targets and not way.branches:
-                self.notes.append(f"{place}: no edge leaves the node {name!r}: the graph ends there")
+                self.notes.append(
+                    f"{place}: no edge leaves the node {name!r}: the graph ends there"
+                )
 
     def _reached(self, begun: list[str]) -> set[str]:
         """The nodes that come after these."""
@@ -177,7 +202,12 @@ class GraphTask:
 
     def check_prompts(self, fields: Iterable[str]) -> None:
         """Refuse a prompt with a variable that neither a record, which has these fields, nor a node before it sets."""
-        names = {MESSAGES, HISTORY, *map(str, fields), *(key for node in self.nodes.values() for key in node.makes)}
+        names = {
+            MESSAGES,
+            HISTORY,
+            *map(str, fields),
+            *(key for node in self.nodes.values() for key in node.makes),
+        }
         after_any = self._reached([name for name, node in self.nodes.items() if node.is_open])
         for name, node in self.nodes.items():
             missing = sorted(node.needs - names) if name not in after_any else []
@@ -205,7 +235,9 @@ class GraphTask:
             steps += not self._connectors.issuperset(due)
             if steps > STEPS:
                 shown = ", ".join(map(repr, due))
-                raise UserError(f"the graph is not at its end after {STEPS} steps; the next would be {shown}")
+                raise UserError(
+                    f"the graph is not at its end after {STEPS} steps; the next would be {shown}"
+                )
             for name in due:
                 visits[name] = visits.get(name, 0) + 1
             if len(due) == 1:
@@ -213,7 +245,9 @@ class GraphTask:
                 self._merge(state, await node.run(dict(state), context, visits[node.name]), node)
             else:
                 await self._together([self.nodes[name] for name in due], state, context, visits)
-            fixed = self._fixed.get(due[0]) if len(due) == 1 else None  # most nodes have one way out
+            fixed = (
+                self._fixed.get(due[0]) if len(due) == 1 else None
+            )  # most nodes have one way out
             due = await self._after(due, state, context) if fixed is None else fixed
         if self._check is not None:
             self._check(state)
@@ -236,17 +270,29 @@ class GraphTask:
         runs = (node.run(dict(state), context, visits[node.name]) for node in nodes)
         written: dict[str, Node] = {}
         for node, update in zip(nodes, await side_by_side(runs), strict=True):
-            news = {key: value for key, value in update.items() if key in _GROWING or value is not before.get(key, END)}
+            news = {
+                key: value
+                for key, value in update.items()
+                if key in _GROWING or value is not before.get(key, END)
+            }
             for key in news:
                 if key not in _GROWING and (other := written.setdefault(key, node)) is not node:
-                    raise UserError(f"the nodes {other.name!r} and {node.name!r} both set {key!r} in one step")
+                    raise UserError(
+                        f"the nodes {other.name!r} and {node.name!r} both set {key!r} in one step"
+                    )
             self._merge(state, news, node, before)
 
     def _merge(
-        self, state: dict[str, Any], update: Mapping[str, Any], node: Node, before: Mapping[str, Any] | None = None
+        self,
+        state: dict[str, Any],
+        update: Mapping[str, Any],
+        node: Node,
+        before: Mapping[str, Any] | None = None,
     ) -> None:
         for key, value in update.items():
-            if value is state.get(key, _ABSENT):  # a helper that returns the whole state returns mostly what was there
+            if value is state.get(
+                key, _ABSENT
+            ):  # a helper that returns the whole state returns mostly what was there
                 continue
             if key in _GROWING:
                 entries = state[key] if before is None else before[key]
@@ -264,7 +310,11 @@ def _new(value: Any, entries: list[Any], node: Node, key: str) -> list[Any]:
     if not value:
         return []
     if not isinstance(value, (list, tuple)):
-        raise UserError(f"node {node.name!r} returned {key!r} as a {type(value).__name__}; it has to be a list")
+        raise UserError(
+            f"node {node.name!r} returned {key!r} as a {type(value).__name__}; it has to be a list"
+        )
     old = len(entries)
-    has_old = len(value) >= old and all(entry is other for entry, other in zip(value, entries, strict=False))
+    has_old = len(value) >= old and all(
+        entry is other for entry, other in zip(value, entries, strict=False)
+    )
     return list(value[old:] if has_old else value)

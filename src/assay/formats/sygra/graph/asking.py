@@ -31,7 +31,12 @@ class Structure:
     """`params` go with the request where the server can keep to a schema by itself; `parsed` is the user's class."""
 
     def __init__(
-        self, name: str, schema: dict[str, Any], check: Callable[[Any], Any], native: Native, parsed: Any = None
+        self,
+        name: str,
+        schema: dict[str, Any],
+        check: Callable[[Any], Any],
+        native: Native,
+        parsed: Any = None,
     ) -> None:
         self.schema = schema
         self.parsed = parsed
@@ -68,11 +73,16 @@ class Structure:
         *before, last = messages
         content = last["content"]
         if isinstance(content, list):
-            return [*before, {**last, "content": [*content, {"type": "text", "text": wish.strip()}]}]
+            return [
+                *before,
+                {**last, "content": [*content, {"type": "text", "text": wish.strip()}]},
+            ]
         return [*before, {**last, "content": f"{content}{wish}"}]
 
 
-def structure(config: Mapping[str, Any], native: Native, load: Load, where: str) -> Structure | None:
+def structure(
+    config: Mapping[str, Any], native: Native, load: Load, where: str
+) -> Structure | None:
     """The structure that a config asks for."""
     if not config or config.get("enabled", True) is False:
         return None
@@ -83,10 +93,21 @@ def structure(config: Mapping[str, Any], native: Native, load: Load, where: str)
             raise UserError(f"{schema!r} is not a pydantic class", where=f"{where}.schema")
         closed = _strict(parsed.model_json_schema())
         return Structure(parsed.__name__, closed, parsed.model_validate, native, parsed)
-    if not isinstance(schema, Mapping) or not isinstance(fields := schema.get("fields"), Mapping) or not fields:
-        raise UserError("structured output has no schema", where=f"{where}.schema", fix="add `fields:` or name a class")
+    if (
+        not isinstance(schema, Mapping)
+        or not isinstance(fields := schema.get("fields"), Mapping)
+        or not fields
+    ):
+        raise UserError(
+            "structured output has no schema",
+            where=f"{where}.schema",
+            fix="add `fields:` or name a class",
+        )
     name = str(schema.get("name") or "DynamicModel")
-    described = {str(key): field if isinstance(field, Mapping) else {"type": field} for key, field in fields.items()}
+    described = {
+        str(key): field if isinstance(field, Mapping) else {"type": field}
+        for key, field in fields.items()
+    }
     parsed = {key: _field(key, field, where) for key, field in described.items()}
     closed = {
         "type": "object",
@@ -113,7 +134,9 @@ def _field(key: str, described: Mapping[str, Any], where: str) -> tuple[dict[str
     name = _ALIASES.get(name, name)
     if name not in _TYPES:
         place = f"{where}.schema.fields.{key}"
-        raise UserError(f"{name!r} is not a type of a field", where=place, fix=nearest(name, _TYPES))
+        raise UserError(
+            f"{name!r} is not a type of a field", where=place, fix=nearest(name, _TYPES)
+        )
     kind, word = _TYPES[name]
     shown: dict[str, Any] = {"type": word}
     if name == "list":
@@ -142,7 +165,13 @@ _KNOWN = {"name", "parameters", "structured_output", "output_type", "input_type"
 def check_medium(model: Mapping[str, Any], where: str) -> None:
     """Refuse a model that is not asked by chat: one that makes sound or images, or writes down what it hears."""
     output, heard = str(model.get("output_type") or "text"), str(model.get("input_type") or "text")
-    key = "output_type" if output.lower() != "text" else "input_type" if heard.lower() == "audio" else ""
+    key = (
+        "output_type"
+        if output.lower() != "text"
+        else "input_type"
+        if heard.lower() == "audio"
+        else ""
+    )
     if key:
         raise UserError(
             f"{key} {model[key]!r} is not offered: models are asked by chat and answer with text",
@@ -181,28 +210,41 @@ class Surroundings(msgspec.Struct):
     notes: list[str] = []
     used: dict[str, None] = {}
 
-    def function(self, config: Mapping[str, Any], key: str, node: str, where: str) -> UserFunction | None:
+    def function(
+        self, config: Mapping[str, Any], key: str, node: str, where: str
+    ) -> UserFunction | None:
         """The function or class that a node names under a key."""
         name = config.get(key)
         if name is None:
             return None
         place = f"{where}.{key}"
         if not isinstance(name, str):
-            raise UserError(f"{key} is not a dotted path", where=place, fix="write `package.module.name`")
-        return UserFunction(self.load(name, place), name.rpartition(".")[2], owner=f"node {node!r}", where=place)
+            raise UserError(
+                f"{key} is not a dotted path", where=place, fix="write `package.module.name`"
+            )
+        return UserFunction(
+            self.load(name, place), name.rpartition(".")[2], owner=f"node {node!r}", where=place
+        )
 
 
 class Asking:
     """One model as one node uses it."""
 
     def __init__(
-        self, config: Mapping[str, Any], step: str, around: Surroundings, where: str, more: Mapping[str, Any]
+        self,
+        config: Mapping[str, Any],
+        step: str,
+        around: Surroundings,
+        where: str,
+        more: Mapping[str, Any],
     ) -> None:
         name = config.get("name")
         if not isinstance(name, str):
             raise UserError("the model has no name", where=where, fix="write `model: {name: …}`")
         if name not in around.models:
-            raise UserError(f"unknown model {name!r}", where=f"{where}.name", fix=nearest(name, around.models))
+            raise UserError(
+                f"unknown model {name!r}", where=f"{where}.name", fix=nearest(name, around.models)
+            )
         check_medium(config, where)
         use = around.models[name]
         self.model = use.model
@@ -210,9 +252,13 @@ class Asking:
         self._clean = use.clean
         params: dict[str, Any] = {**use.params, **(config.get("parameters") or {}), **more}
         if owned := [key for key in _RESERVED if key in params]:
-            raise UserError(f"{owned[0]!r} is not a parameter of a model", where=f"{where}.parameters")
+            raise UserError(
+                f"{owned[0]!r} is not a parameter of a model", where=f"{where}.parameters"
+            )
         wanted = {**(use.structured_output or {}), **(config.get("structured_output") or {})}
-        form = self._structure = structure(wanted, use.native, around.load, f"{where}.structured_output")
+        form = self._structure = structure(
+            wanted, use.native, around.load, f"{where}.structured_output"
+        )
         self._plain = params
         self.params = {**params, **form.params} if form else params
         self.code = {
@@ -225,7 +271,9 @@ class Asking:
         }
         around.used[use.model] = None
         if ignored := sorted(config.keys() - _KNOWN):
-            around.notes.append(f"{where}: {', '.join(ignored)} of a model count only where the model is defined")
+            around.notes.append(
+                f"{where}: {', '.join(ignored)} of a model count only where the model is defined"
+            )
 
     async def ask(self, context: Context, messages: list[Message]) -> tuple[str, list[Any]]:
         """Text and tool calls; an answer that breaks its schema is asked for once more."""
@@ -238,7 +286,9 @@ class Asking:
         valid = form.valid(text)
         if valid is None and form.native:
             again = form.instructed(messages)
-            completion = await context.complete(again, model=self.model, step=self.step, **self._plain)
+            completion = await context.complete(
+                again, model=self.model, step=self.step, **self._plain
+            )
             text = self._text(completion)
             valid = form.valid(text)
         return text if valid is None else valid, completion.tool_calls or []

@@ -40,7 +40,9 @@ class NodeFailed(Exception):
 class UserFunction:
     """`name` is what the graph calls it; `arity` the number of arguments that it takes from us."""
 
-    def __init__(self, target: Any, name: str, *, owner: str, where: str, ours: bool | None = None) -> None:
+    def __init__(
+        self, target: Any, name: str, *, owner: str, where: str, ours: bool | None = None
+    ) -> None:
         self.name = name
         self.owner = owner
         self.is_class = inspect.isclass(target)
@@ -65,12 +67,16 @@ class UserFunction:
                 result = self._without_loop(arguments)
             else:
                 result = await context.thread(partial(self._timed, arguments))
-            return await result if type(result) is not dict and inspect.isawaitable(result) else result
+            return (
+                await result if type(result) is not dict and inspect.isawaitable(result) else result
+            )
         except (AssayError, TimeoutError, asyncio.CancelledError):
             raise
         except Exception as error:
             place = _line(error, self.function)
-            raise NodeFailed(f"{self.owner}: {self.name}{place}: {type(error).__name__}: {error}") from error
+            raise NodeFailed(
+                f"{self.owner}: {self.name}{place}: {type(error).__name__}: {error}"
+            ) from error
 
     def _without_loop(self, arguments: tuple[Any, ...]) -> Any:
         loop = events._get_running_loop()
@@ -98,14 +104,20 @@ class UserFunction:
 def _callable(target: Any, name: str, where: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """What to call, and the function behind it. A class is used through its `apply`, a new object for each call."""
     if not callable(target):
-        raise UserError(f"{name!r} is a {type(target).__name__}, not a function or class", where=where)
+        raise UserError(
+            f"{name!r} is a {type(target).__name__}, not a function or class", where=where
+        )
     if not inspect.isclass(target):
         return target, target
     apply: Any = getattr(target, "apply", None)
     if not callable(apply):
-        raise UserError(f"the class {name!r} has no `apply`", where=where, fix="add it, as a static method")
+        raise UserError(
+            f"the class {name!r} has no `apply`", where=where, fix="add it, as a static method"
+        )
     if missing := sorted(getattr(target, "__abstractmethods__", ())):
-        raise UserError(f"the class {name!r} is abstract", where=where, fix=f"define: {', '.join(missing)}")
+        raise UserError(
+            f"the class {name!r} is abstract", where=where, fix=f"define: {', '.join(missing)}"
+        )
     defined: Any = inspect.getattr_static(target, "apply")
     if (
         isinstance(defined, (staticmethod, classmethod))
@@ -133,7 +145,9 @@ def code_of(target: Any) -> str:
         return identity(target)
     identities: list[str] = []
     for kind in target.__mro__:
-        functions = [inspect.unwrap(getattr(value, "__func__", value)) for value in vars(kind).values()]
+        functions = [
+            inspect.unwrap(getattr(value, "__func__", value)) for value in vars(kind).values()
+        ]
         methods = [value for value in functions if inspect.isfunction(value)]
         if kind.__module__ not in ("builtins", "abc", "typing") and methods:
             identities.append(identity(methods[0]))
@@ -143,8 +157,13 @@ def code_of(target: Any) -> str:
 def _line(error: BaseException, function: Callable[..., Any]) -> str:
     """` (file.py:12)`: the last line in the function's own file that the error went through."""
     file = getattr(getattr(inspect.unwrap(function), "__code__", None), "co_filename", None)
-    lines = ((frame.f_code.co_filename, number) for frame, number in traceback.walk_tb(error.__traceback__))
-    own = [place for place in lines if place[0] == file or (file == __file__ and place[0] != __file__)]
+    lines = (
+        (frame.f_code.co_filename, number)
+        for frame, number in traceback.walk_tb(error.__traceback__)
+    )
+    own = [
+        place for place in lines if place[0] == file or (file == __file__ and place[0] != __file__)
+    ]
     return f" ({own[-1][0].rpartition('/')[2]}:{own[-1][1]})" if own else ""
 
 
@@ -166,17 +185,25 @@ class Tool:
 
     def __init__(self, target: Any, owner: str, where: str) -> None:
         foreign = _is_foreign(target)
-        self.name = str(target.name if foreign else getattr(target, "__graph_tool__", target.__name__))
+        self.name = str(
+            target.name if foreign else getattr(target, "__graph_tool__", target.__name__)
+        )
         description = str(target.description) if foreign else inspect.getdoc(target) or ""
         function: dict[str, Any] = {"name": self.name}
         if description:
             function["description"] = description
         function["parameters"] = _foreign_schema(target) if foreign else _schema(target)
         self.description = {"type": "function", "function": function}
-        inner = getattr(target, "coroutine", None) or getattr(target, "func", None) if foreign else target
+        inner = (
+            getattr(target, "coroutine", None) or getattr(target, "func", None)
+            if foreign
+            else target
+        )
         self.code = code_of(inner or type(target))
         # `wraps` tells whether it is async.
-        call = wraps(inner)(lambda arguments: inner(**arguments)) if callable(inner) else target.invoke
+        call = (
+            wraps(inner)(lambda arguments: inner(**arguments)) if callable(inner) else target.invoke
+        )
         self.call = UserFunction(call, self.name, owner=owner, where=where, ours=False)
 
 
@@ -187,7 +214,9 @@ def load_tools(paths: Any, owner: str, load: Load, where: str) -> list[Tool]:
         for target in _tools_in(load(path, where), path, where):
             loaded = Tool(target, owner, where)
             if loaded.name in tools and tools[loaded.name].code != loaded.code:
-                raise UserError(f"two tools are called {loaded.name!r}", where=where, fix="rename one of them")
+                raise UserError(
+                    f"two tools are called {loaded.name!r}", where=where, fix="rename one of them"
+                )
             tools[loaded.name] = loaded
     return list(tools.values())
 
@@ -198,12 +227,18 @@ def _tools_in(target: Any, path: str, where: str) -> Iterable[Any]:
             wrapper: Any = target()
             return wrapper.get_tools()
         members = [value for key, value in inspect.getmembers(target) if key[0] != "_"]
-        tools = [value for value in members if _is_foreign(value) or hasattr(value, "__graph_tool__")]
+        tools = [
+            value for value in members if _is_foreign(value) or hasattr(value, "__graph_tool__")
+        ]
         if not tools and isinstance(target, ModuleType):  # a module of plain functions
-            tools = [value for value in members if getattr(value, "__module__", "") == target.__name__]
+            tools = [
+                value for value in members if getattr(value, "__module__", "") == target.__name__
+            ]
             tools = [value for value in tools if inspect.isfunction(value)]
         if not tools:
-            raise UserError(f"{path!r} holds no tools", where=where, fix="mark its functions with `@tool`")
+            raise UserError(
+                f"{path!r} holds no tools", where=where, fix="mark its functions with `@tool`"
+            )
         return tools
     if not callable(target) and not _is_foreign(target):
         raise UserError(f"{path!r} is a {type(target).__name__}, not a tool", where=where)
@@ -211,7 +246,9 @@ def _tools_in(target: Any, path: str, where: str) -> Iterable[Any]:
 
 
 def _is_foreign(value: Any) -> bool:
-    return not inspect.isclass(value) and all(hasattr(value, name) for name in ("name", "description", "invoke"))
+    return not inspect.isclass(value) and all(
+        hasattr(value, name) for name in ("name", "description", "invoke")
+    )
 
 
 def _foreign_schema(target: Any) -> dict[str, Any]:
@@ -228,7 +265,9 @@ def _schema(function: Callable[..., Any]) -> dict[str, Any]:
     """From the signature: the types as far as they are known, those without a default required."""
     try:
         hints = inspect.get_annotations(function, eval_str=True)
-    except Exception:  # a user's annotation that does not evaluate is not a reason to refuse the tool
+    except (
+        Exception
+    ):  # a user's annotation that does not evaluate is not a reason to refuse the tool
         hints = {}
     properties: dict[str, Any] = {}
     required: list[str] = []

@@ -10,14 +10,30 @@ from assay.formats.sygra.graph import GraphTask
 from assay.formats.sygra.graph.edges import END, START
 from assay.text.plain import plain
 
-_SHAPES = {"llm": "[{}]", "agent": "[[{}]]", "multi_llm": "[{}]", "lambda": "({})", "weighted_sampler": "{{{{{}}}}}"}
-_FILLS = {"llm": "#dbeafe", "multi_llm": "#dbeafe", "agent": "#e0e7ff", "lambda": "#dcfce7", "": "#f3f4f6"}
+_SHAPES = {
+    "llm": "[{}]",
+    "agent": "[[{}]]",
+    "multi_llm": "[{}]",
+    "lambda": "({})",
+    "weighted_sampler": "{{{{{}}}}}",
+}
+_FILLS = {
+    "llm": "#dbeafe",
+    "multi_llm": "#dbeafe",
+    "agent": "#e0e7ff",
+    "lambda": "#dcfce7",
+    "": "#f3f4f6",
+}
 WIDTH, HEIGHT, ACROSS, DOWN, SIDE = 190, 44, 40, 56, 26
 
 
 def arrows(task: GraphTask) -> list[tuple[str, str, str]]:
     """(from, to, answer) of every edge; the answer of a condition is empty where there is none."""
-    return [(source, target, answer) for source, way in task.ways.items() for target, answer in way.arrows()]
+    return [
+        (source, target, answer)
+        for source, way in task.ways.items()
+        for target, answer in way.arrows()
+    ]
 
 
 def mermaid(task: GraphTask) -> str:
@@ -77,7 +93,9 @@ def svg(task: GraphTask) -> str:
     lane = 0
     for source, target, answer in edges:
         beside = row_of[target] - row_of[source] != 1
-        drawn.append(_arrow(places[source], places[target], answer, lane if beside else None, margin, span))
+        drawn.append(
+            _arrow(places[source], places[target], answer, lane if beside else None, margin, span)
+        )
         lane += beside
     drawn += [_box(task, name, *place) for name, place in places.items()]
     height = 40 + len(rows) * (HEIGHT + DOWN) - DOWN
@@ -96,9 +114,7 @@ def _box(task: GraphTask, name: str, x: float, y: float) -> str:
     shown = shown if len(shown) <= 26 else f"{shown[:25]}…"
     label = f'<text x="{x + WIDTH / 2:g}" y="{y + 27 - 7 * bool(kind):g}" text-anchor="middle">{escape(shown)}</text>'
     if kind:
-        label += (
-            f'<text x="{x + WIDTH / 2:g}" y="{y + 36:g}" text-anchor="middle" font-size="10" fill="#555">{kind}</text>'
-        )
+        label += f'<text x="{x + WIDTH / 2:g}" y="{y + 36:g}" text-anchor="middle" font-size="10" fill="#555">{kind}</text>'
     fill = _FILLS.get(kind, "#fef3c7")
     round = HEIGHT / 2 if not kind else 6
     return (
@@ -127,7 +143,11 @@ def _arrow(
         x1, y1 = source[0] + (0 if left else WIDTH), source[1] + HEIGHT * 0.7
         x2, y2 = target[0] + (0 if left else WIDTH), target[1] + HEIGHT * 0.3
         path = f"M{x1:g} {y1:g} L{x:g} {y1:g} L{x:g} {y2:g} L{x2:g} {y2:g}"
-        place = f'transform="translate({x - 4:g} {(y1 + y2) / 2:g}) rotate(-90)" text-anchor="middle"'
+        place = (
+            f'transform="translate({x - 4:g} {(y1 + y2) / 2:g}) rotate(-90)" text-anchor="middle"'
+        )
     dash = ' stroke-dasharray="5 4"' if answer else ""
     line = f'<path d="{path}" fill="none" stroke="#374151"{dash} marker-end="url(#tip)"/>'
-    return line + (f'<text {place} font-size="11" fill="#555">{escape(plain(answer))}</text>' if answer else "")
+    return line + (
+        f'<text {place} font-size="11" fill="#555">{escape(plain(answer))}</text>' if answer else ""
+    )

@@ -33,13 +33,20 @@ class Expanded:
         self._notes = notes
 
     def add(
-        self, config: Any, where: str, prefix: str = "", changes: Mapping[str, Any] | None = None, chain: Chain = ()
+        self,
+        config: Any,
+        where: str,
+        prefix: str = "",
+        changes: Mapping[str, Any] | None = None,
+        chain: Chain = (),
     ) -> None:
         """Add a graph, or the subgraph whose names begin with `prefix`; `chain` are the subgraphs that it is in."""
         nodes, edges = _parts(config, where)
         for name in changes or ():
             if name not in nodes:
-                self._notes.append(f"{where}: node_config_map names {name!r}, which is not a node of the subgraph")
+                self._notes.append(
+                    f"{where}: node_config_map names {name!r}, which is not a node of the subgraph"
+                )
         level: dict[str, dict[str, Any]] = {}
         self.levels.append(level)
         inner: set[str] = set()
@@ -61,19 +68,37 @@ class Expanded:
             inner.add(name)
             self.nodes[full] = self.nodes[full + EXIT] = {"node_type": "connector"}
             wanted, source = _load(node, self._subgraph, place, chain)
-            self.add(source.get("graph_config"), place, f"{full}.", node.get("node_config_map"), (*chain, wanted))
+            self.add(
+                source.get("graph_config"),
+                place,
+                f"{full}.",
+                node.get("node_config_map"),
+                (*chain, wanted),
+            )
         for number, edge in enumerate(edges):
             self.edges.append(_edge(edge, f"{where}.edges[{number}]", prefix, inner))
 
 
 def _parts(config: Any, where: str) -> tuple[Mapping[str, Any], list[Any]]:
     if not isinstance(config, Mapping):
-        raise UserError("there is no graph_config", where=where, fix="add `graph_config:` with `nodes:` and `edges:`")
+        raise UserError(
+            "there is no graph_config",
+            where=where,
+            fix="add `graph_config:` with `nodes:` and `edges:`",
+        )
     nodes, edges = config.get("nodes"), config.get("edges")
     if not isinstance(nodes, Mapping) or not nodes:
-        raise UserError("the graph has no nodes", where=f"{where}.nodes", fix="add `nodes: {name: {node_type: …}}`")
+        raise UserError(
+            "the graph has no nodes",
+            where=f"{where}.nodes",
+            fix="add `nodes: {name: {node_type: …}}`",
+        )
     if not isinstance(edges, list) or not edges:
-        raise UserError("the graph has no edges", where=f"{where}.edges", fix="add `edges: [{from: START, to: …}]`")
+        raise UserError(
+            "the graph has no edges",
+            where=f"{where}.edges",
+            fix="add `edges: [{from: START, to: …}]`",
+        )
     return {str(name): node for name, node in nodes.items()}, edges
 
 
@@ -82,17 +107,23 @@ def _load(
 ) -> tuple[str, Mapping[str, Any]]:
     wanted = node.get("subgraph")
     if not isinstance(wanted, str) or subgraph is None:
-        raise UserError("a subgraph node needs `subgraph`", where=place, fix="name the task that it runs")
+        raise UserError(
+            "a subgraph node needs `subgraph`", where=place, fix="name the task that it runs"
+        )
     if wanted in chain:
         way = " → ".join((*chain, wanted))
-        raise UserError(f"the subgraph {wanted!r} contains itself", where=place, fix=f"the way to it: {way}")
+        raise UserError(
+            f"the subgraph {wanted!r} contains itself", where=place, fix=f"the way to it: {way}"
+        )
     return wanted, subgraph(wanted)
 
 
 def _edge(edge: Any, where: str, prefix: str, inner: set[str]) -> dict[str, Any]:
     """The edge in the names of the whole graph; inside a subgraph, its own start and end are connectors."""
     if not isinstance(edge, Mapping):
-        raise UserError(f"the edge is a {type(edge).__name__}", where=where, fix="write `{from: …, to: …}`")
+        raise UserError(
+            f"the edge is a {type(edge).__name__}", where=where, fix="write `{from: …, to: …}`"
+        )
     start, end = (prefix[:-1], prefix[:-1] + EXIT) if prefix else (START, END)
 
     def target(name: Any) -> Any:
@@ -101,8 +132,12 @@ def _edge(edge: Any, where: str, prefix: str, inner: set[str]) -> dict[str, Any]
     renamed = {**edge, "where": where}
     source, following = edge.get("from"), edge.get("to")
     if isinstance(source, list | dict) or isinstance(following, list | dict):
-        raise UserError("an edge leads from one node to one node", where=where, fix="write `{from: …, to: …}`")
-    renamed["from"] = start if source == START else f"{prefix}{source}" + (EXIT if source in inner else "")
+        raise UserError(
+            "an edge leads from one node to one node", where=where, fix="write `{from: …, to: …}`"
+        )
+    renamed["from"] = (
+        start if source == START else f"{prefix}{source}" + (EXIT if source in inner else "")
+    )
     if following is not None:
         renamed["to"] = target(following)
     if isinstance(edge.get("path_map"), Mapping):
@@ -114,13 +149,19 @@ def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, An
     merged = dict(first)
     for key, value in second.items():
         old = merged.get(key)
-        merged[key] = _merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+        merged[key] = (
+            _merged(old, value)
+            if isinstance(old, Mapping) and isinstance(value, Mapping)
+            else value
+        )
     return merged
 
 
 def _renamed(content: Any, names: Mapping[str, str]) -> Any:
     if isinstance(content, str):
-        return re.sub(r"\{([^{}]+)\}", lambda match: f"{{{names.get(match[1], match[1])}}}", content)
+        return re.sub(
+            r"\{([^{}]+)\}", lambda match: f"{{{names.get(match[1], match[1])}}}", content
+        )
     if isinstance(content, list):
         return [_renamed(entry, names) for entry in content]
     if isinstance(content, Mapping):
@@ -167,7 +208,11 @@ class Way(msgspec.Struct):
         """Each target with the answer that leads to it; no answer where it is fixed."""
         shown = [(target, "") for target in self.targets]
         for branch in self.branches:
-            shown += [(target, str(answer)) for answer, target in branch.table.items() if answer != RETURNED_END]
+            shown += [
+                (target, str(answer))
+                for answer, target in branch.table.items()
+                if answer != RETURNED_END
+            ]
         return shown
 
 
@@ -183,14 +228,22 @@ def ways(
         if edge.get("condition") is None:
             target = _known(edge.get("to"), [*nodes, END], idle, f"{where}.to")
             if target in way.targets:
-                raise UserError(f"the edge from {source!r} to {target!r} occurs twice", where=where, fix="remove one")
+                raise UserError(
+                    f"the edge from {source!r} to {target!r} occurs twice",
+                    where=where,
+                    fix="remove one",
+                )
             way.targets.append(target)
             continue
         if edge.get("to") is not None:
             around.notes.append(f"{where}: `to` does not count beside `condition`")
         branch = _branch(edge, source, nodes, idle, around)
-        if (branch.function.code, branch.table) in [(other.function.code, other.table) for other in way.branches]:
-            raise UserError(f"the condition after {source!r} occurs twice", where=where, fix="remove one")
+        if (branch.function.code, branch.table) in [
+            (other.function.code, other.table) for other in way.branches
+        ]:
+            raise UserError(
+                f"the condition after {source!r} occurs twice", where=where, fix="remove one"
+            )
         way.branches.append(branch)
     if not by_node[START].targets and not by_node[START].branches:
         raise UserError("no edge leaves START", where="edges", fix="add `{from: START, to: …}`")
@@ -198,19 +251,26 @@ def ways(
 
 
 def _branch(
-    edge: dict[str, Any], source: str, nodes: Mapping[str, Node], idle: set[str], around: Surroundings
+    edge: dict[str, Any],
+    source: str,
+    nodes: Mapping[str, Node],
+    idle: set[str],
+    around: Surroundings,
 ) -> Branch:
     where = edge["where"]
     function = around.function(edge, "condition", source, where)
     assert function is not None
     paths = edge.get("path_map")
     if paths is None:
-        table: dict[Any, str] = {name: name for name, node in nodes.items() if node.kind != "connector"}
+        table: dict[Any, str] = {
+            name: name for name, node in nodes.items() if node.kind != "connector"
+        }
         return Branch(function, {**table, END: END, RETURNED_END: END}, source)
     if not isinstance(paths, Mapping) or not paths:
         raise UserError("path_map says which answer leads to which node", where=f"{where}.path_map")
     table = {
-        answer: _known(target, [*nodes, END], idle, f"{where}.path_map.{answer}") for answer, target in paths.items()
+        answer: _known(target, [*nodes, END], idle, f"{where}.path_map.{answer}")
+        for answer, target in paths.items()
     }
     if END in table:
         table.setdefault(RETURNED_END, table[END])
@@ -219,10 +279,18 @@ def _branch(
 
 def _known(name: Any, valid: list[str], idle: set[str], where: str) -> str:
     if name in idle:
-        raise UserError(f"the node {name!r} is idle", where=where, fix="remove the edge, or `node_state: idle`")
-    if name not in valid:
-        what = f"there is no node {name!r}" if name is not None else "the edge has neither `to` nor `condition`"
         raise UserError(
-            what, where=where, fix=nearest(str(name), [node for node in valid if not node.endswith(".END")])
+            f"the node {name!r} is idle", where=where, fix="remove the edge, or `node_state: idle`"
+        )
+    if name not in valid:
+        what = (
+            f"there is no node {name!r}"
+            if name is not None
+            else "the edge has neither `to` nor `condition`"
+        )
+        raise UserError(
+            what,
+            where=where,
+            fix=nearest(str(name), [node for node in valid if not node.endswith(".END")]),
         )
     return name

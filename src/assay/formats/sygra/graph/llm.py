@@ -30,7 +30,13 @@ class LlmNode(Node):
     kind = "llm"
 
     def __init__(
-        self, name: str, config: Mapping[str, Any], around: Surroundings, where: str, *, label: Any = None
+        self,
+        name: str,
+        config: Mapping[str, Any],
+        around: Surroundings,
+        where: str,
+        *,
+        label: Any = None,
     ) -> None:
         super().__init__(name, config, around, where)
         for key in ("model", "prompt") if label is None else ("prompt",):
@@ -48,25 +54,36 @@ class LlmNode(Node):
         self.tools: list[Tool] = []
         more: dict[str, Any] = {}
         if config.get("tools"):
-            self.tools = load_tools(config["tools"], f"node {name!r}", around.load, f"{where}.tools")
+            self.tools = load_tools(
+                config["tools"], f"node {name!r}", around.load, f"{where}.tools"
+            )
             descriptions = [tool.description for tool in self.tools]
             more = {"tools": descriptions, "tool_choice": config.get("tool_choice", "auto")}
             self.makes = [*self.makes, "tool_calls"]
         if label is None:
             step, model, place = name, config["model"], f"{where}.model"
         else:
-            step, model, place = f"{name}.{label}", config["models"][label], f"{where}.models.{label}"
+            step, model, place = (
+                f"{name}.{label}",
+                config["models"][label],
+                f"{where}.models.{label}",
+            )
         self.asking = Asking(_model(model, config, place), step, around, place, more)
         self._keeps_history = bool(config.get("chat_history", False))
         self._mode = str(around.properties.get("chat_conversation", ""))
         self._window = around.properties.get("chat_history_window_size", WINDOW)
         if not isinstance(self._window, int):
             place = "graph_config.graph_properties.chat_history_window_size"
-            raise UserError(f"the window is {self._window!r}", where=place, fix="give a number of entries")
+            raise UserError(
+                f"the window is {self._window!r}", where=place, fix="give a number of entries"
+            )
         self.needs = set() if self._before else self.reads
         self.is_open = self._after is not None
         functions = [self._before, self._after, *self.tools]
-        self.code = [self.asking.code, *(function.code for function in functions if function is not None)]
+        self.code = [
+            self.asking.code,
+            *(function.code for function in functions if function is not None),
+        ]
 
     async def run(self, state: State, context: Context, visit: int) -> Mapping[str, Any]:
         if self._before is not None:
@@ -97,7 +114,9 @@ class LlmNode(Node):
         if self.tools:
             state["tool_calls"] = calls
         if self._after is None:
-            update = {self._key: [self._message(text, name=self.name)] if self._key == MESSAGES else text}
+            update = {
+                self._key: [self._message(text, name=self.name)] if self._key == MESSAGES else text
+            }
             if self.tools:
                 update["tool_calls"] = calls
         else:
@@ -116,14 +135,22 @@ class MultiLlmNode(Node):
 
     kind = "multi_llm"
 
-    def __init__(self, name: str, config: Mapping[str, Any], around: Surroundings, where: str) -> None:
+    def __init__(
+        self, name: str, config: Mapping[str, Any], around: Surroundings, where: str
+    ) -> None:
         super().__init__(name, config, around, where)
         models = config.get("models")
         if not isinstance(models, Mapping) or not models:
-            raise UserError("a multi_llm node needs `models`", where=where, fix="add `models: {label: {name: …}}`")
+            raise UserError(
+                "a multi_llm node needs `models`",
+                where=where,
+                fix="add `models: {label: {name: …}}`",
+            )
         self._after = around.function(config, "multi_llm_post_process", name, where)
         self._key = None if self._after else _single_key(config, where, "multi_llm_post_process")
-        self._nodes = {str(label): LlmNode(name, config, around, where, label=label) for label in models}
+        self._nodes = {
+            str(label): LlmNode(name, config, around, where, label=label) for label in models
+        }
         first = next(iter(self._nodes.values()))
         self.reads, self.needs = first.reads, first.needs
         self.is_open = self._after is not None or first.is_open
@@ -131,7 +158,9 @@ class MultiLlmNode(Node):
         self.code = [codes, self._after.code if self._after else None]
 
     async def run(self, state: State, context: Context, visit: int) -> Mapping[str, Any]:
-        results = await side_by_side(node.run(dict(state), context, visit) for node in self._nodes.values())
+        results = await side_by_side(
+            node.run(dict(state), context, visit) for node in self._nodes.values()
+        )
         outputs = dict(zip(self._nodes, results, strict=True))
         if self._after is not None:
             return updates(await self._after(context, outputs), self.name, "multi_llm_post_process")
@@ -144,7 +173,11 @@ def _single_key(config: Mapping[str, Any], where: str, processor: str = "post_pr
     if isinstance(keys, list):
         if config.get(processor) is None:
             fix = f"add `{processor}:`, or name one key without a list"
-            raise UserError("a list of output_keys needs a post-processor", where=f"{where}.output_keys", fix=fix)
+            raise UserError(
+                "a list of output_keys needs a post-processor",
+                where=f"{where}.output_keys",
+                fix=fix,
+            )
         return keys[0]
     return keys
 
@@ -160,20 +193,26 @@ def _model(written: Any, config: Mapping[str, Any], where: str) -> dict[str, Any
 
 
 CALLS = 50
-_AGENT_PROMPT = "_agent_prompt"  # the variable that a pre-processor sets where the prompt has no system message
+_AGENT_PROMPT = (
+    "_agent_prompt"  # the variable that a pre-processor sets where the prompt has no system message
+)
 
 
 class AgentNode(LlmNode):
     kind = "agent"
 
-    def __init__(self, name: str, config: Mapping[str, Any], around: Surroundings, where: str) -> None:
+    def __init__(
+        self, name: str, config: Mapping[str, Any], around: Surroundings, where: str
+    ) -> None:
         super().__init__(name, config, around, where)
         injected = config.get("inject_system_messages") or []
         entries = [injected] if isinstance(injected, Mapping) else injected
         self._injected = [(turn, str(text)) for entry in entries for turn, text in entry.items()]
         self._by_name = {tool.name: tool.call for tool in self.tools}
 
-    async def _answer(self, context: Context, messages: list[Message], state: State) -> tuple[str, list[Any]]:
+    async def _answer(
+        self, context: Context, messages: list[Message], state: State
+    ) -> tuple[str, list[Any]]:
         turns = self._opened(messages, state)
         made: list[Any] = []
         for _ in range(CALLS):
@@ -190,7 +229,9 @@ class AgentNode(LlmNode):
 
     def _opened(self, messages: list[Message], state: State) -> list[Message]:
         """One system message, the prompt's or the state's, with what is due at this turn, before all others."""
-        system = [content_text(message["content"]) for message in messages if message["role"] == "system"]
+        system = [
+            content_text(message["content"]) for message in messages if message["role"] == "system"
+        ]
         if not any(system) and state.get(_AGENT_PROMPT):
             system = [str(state[_AGENT_PROMPT])]
         now = len(state.get(HISTORY) or []) // 2
@@ -204,8 +245,12 @@ class AgentNode(LlmNode):
         if function is None:
             return f"Error: there is no tool {name!r}. Valid: {', '.join(self._by_name)}"
         try:
-            arguments = msgspec.json.decode(call["function"]["arguments"] or "{}", type=dict[str, Any])
+            arguments = msgspec.json.decode(
+                call["function"]["arguments"] or "{}", type=dict[str, Any]
+            )
             result = await function(context, arguments)
-            return result if isinstance(result, str) else msgspec.json.encode(plain(result)).decode()
+            return (
+                result if isinstance(result, str) else msgspec.json.encode(plain(result)).decode()
+            )
         except (NodeFailed, msgspec.DecodeError, TypeError) as error:
             return f"Error: {error}"

@@ -124,7 +124,11 @@ def tool_call(call: Mapping[str, Any]) -> dict[str, Any]:
     arguments = function.get("arguments", "{}")
     if not isinstance(arguments, str):
         arguments = msgspec.json.encode(arguments).decode()
-    return {"id": call.get("id"), "type": "function", "function": {**function, "arguments": arguments}}
+    return {
+        "id": call.get("id"),
+        "type": "function",
+        "function": {**function, "arguments": arguments},
+    }
 
 
 def plain(value: Any) -> Any:
@@ -133,9 +137,15 @@ def plain(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, (ChatMessage, SygraMessage)) or (hasattr(value, "content") and hasattr(value, "type")):
+    if isinstance(value, (ChatMessage, SygraMessage)) or (
+        hasattr(value, "content") and hasattr(value, "type")
+    ):
         return chat(value)
-    for name in ("to_dict", "model_dump", "tolist"):  # a result of a metric, a pydantic model, a numpy value
+    for name in (
+        "to_dict",
+        "model_dump",
+        "tolist",
+    ):  # a result of a metric, a pydantic model, a numpy value
         if callable(method := getattr(value, name, None)):
             return method()
     raise TypeError(f"a {type(value).__name__} is not a JSON value")
@@ -145,7 +155,9 @@ WINDOW = 5
 MODES = ("singleturn", "multiturn")
 
 
-def with_history(mode: str, messages: list[Message], history: Sequence[Any], window: int, name: str) -> list[Message]:
+def with_history(
+    mode: str, messages: list[Message], history: Sequence[Any], window: int, name: str
+) -> list[Message]:
     systems = [message for message in messages if message["role"] == "system"]
     if mode != "multiturn":
         return [*systems, {"role": "user", "content": _told(history, window, name)}]
@@ -158,7 +170,11 @@ def _recent(history: Sequence[Any], window: int) -> list[Any]:
     if len(history) <= window:
         return list(history)
     recent = list(history[-window:]) if window > 0 else []
-    starts = [n for n, entry in enumerate(recent) if isinstance(entry, Mapping) and entry.get("role") == "user"]
+    starts = [
+        n
+        for n, entry in enumerate(recent)
+        if isinstance(entry, Mapping) and entry.get("role") == "user"
+    ]
     return recent[starts[0] :] if starts else []
 
 
@@ -172,17 +188,25 @@ def _turn(entry: Any) -> Message | None:
         turn: Message = {"role": "assistant", "content": entry.get("content")}
         return {**turn, "tool_calls": [tool_call(call) for call in calls]} if calls else turn
     if role == "tool":
-        return {"role": "tool", "tool_call_id": entry.get("tool_call_id"), "content": str(entry.get("content", ""))}
+        return {
+            "role": "tool",
+            "tool_call_id": entry.get("tool_call_id"),
+            "content": str(entry.get("content", "")),
+        }
     return None
 
 
 def _told(history: Sequence[Any], window: int, name: str) -> str:
     records = [entry for entry in history if isinstance(entry, Mapping) and "response" in entry]
-    lines = ["This is a conversation in roles: keep to yours, as it was given to you. So far was said:"]
+    lines = [
+        "This is a conversation in roles: keep to yours, as it was given to you. So far was said:"
+    ]
     if records:
         asked = [turn for turn in records[0].get("request", []) if turn.get("role") == "user"]
         lines.append(f"Organizer: {asked[0].get('content', '') if asked else ''}")
         recent = records[1:][-window:] if window > 0 else []
         lines += [f"{record.get('name')}: {record['response']}" for record in [records[0], *recent]]
-    lines.append(f"\nIt is your turn, {name}. Write only what {name} says next, without a label or a note.")
+    lines.append(
+        f"\nIt is your turn, {name}. Write only what {name} says next, without a label or a note."
+    )
     return "\n".join(lines)

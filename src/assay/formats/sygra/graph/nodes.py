@@ -29,7 +29,9 @@ class Node:
     kind = "connector"
     is_open = False
 
-    def __init__(self, name: str, config: Mapping[str, Any], around: Surroundings, where: str) -> None:
+    def __init__(
+        self, name: str, config: Mapping[str, Any], around: Surroundings, where: str
+    ) -> None:
         self.name = name
         self.makes = output_keys(config, where)
         self.reads: set[str] = set()
@@ -44,11 +46,15 @@ class LambdaNode(Node):
     kind = "lambda"
     is_open = True
 
-    def __init__(self, name: str, config: Mapping[str, Any], around: Surroundings, where: str) -> None:
+    def __init__(
+        self, name: str, config: Mapping[str, Any], around: Surroundings, where: str
+    ) -> None:
         super().__init__(name, config, around, where)
         function = around.function(config, "lambda", name, where)
         if function is None:
-            raise UserError("a lambda node needs `lambda`", where=where, fix="name a function or a class")
+            raise UserError(
+                "a lambda node needs `lambda`", where=where, fix="name a function or a class"
+            )
         self.code = function.code
         self._config = dict(config)
         self._function = function
@@ -64,10 +70,16 @@ def output_keys(config: Mapping[str, Any], where: str) -> list[str]:
         return []
     names = [keys] if isinstance(keys, str) else keys
     if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
-        raise UserError(f"output_keys is {keys!r}", where=where, fix="write a name, or a list of names")
+        raise UserError(
+            f"output_keys is {keys!r}", where=where, fix="write a name, or a list of names"
+        )
     if HISTORY in names or (MESSAGES in names and keys != MESSAGES):
         taken = HISTORY if HISTORY in names else MESSAGES
-        raise UserError(f"{taken!r} belongs to every graph", where=f"{where}.output_keys", fix="rename the variable")
+        raise UserError(
+            f"{taken!r} belongs to every graph",
+            where=f"{where}.output_keys",
+            fix="rename the variable",
+        )
     return names
 
 
@@ -87,7 +99,9 @@ def updates(result: Any, node: str, key: str) -> dict[str, Any]:
     if result is None:
         return {}
     if not isinstance(result, Mapping):
-        raise UserError(f"node {node!r}: {key} returned a {type(result).__name__}; it has to return a dict")
+        raise UserError(
+            f"node {node!r}: {key} returned a {type(result).__name__}; it has to return a dict"
+        )
     return dict(result)
 
 
@@ -96,14 +110,21 @@ class SamplerNode(Node):
 
     kind = "weighted_sampler"
 
-    def __init__(self, name: str, config: Mapping[str, Any], around: Surroundings, where: str) -> None:
+    def __init__(
+        self, name: str, config: Mapping[str, Any], around: Surroundings, where: str
+    ) -> None:
         super().__init__(name, config, around, where)
         attributes = config.get("attributes")
         if not isinstance(attributes, Mapping) or not attributes:
-            raise UserError("a weighted_sampler needs `attributes`", where=where, fix="add `attributes: {name: …}`")
+            raise UserError(
+                "a weighted_sampler needs `attributes`",
+                where=where,
+                fix="add `attributes: {name: …}`",
+            )
         self.makes = [*map(str, attributes), *(key for key in self.makes if key not in attributes)]
         self._draws = {
-            str(key): _attribute(entry, around, f"{where}.attributes.{key}") for key, entry in attributes.items()
+            str(key): _attribute(entry, around, f"{where}.attributes.{key}")
+            for key, entry in attributes.items()
         }
         self.code = [digest("draws", canonical(draw)).hex() for draw in self._draws.values()]
 
@@ -117,7 +138,9 @@ class SamplerNode(Node):
         return drawn
 
 
-def _attribute(entry: Any, around: Surroundings, where: str) -> tuple[list[list[Any]], list[float] | None]:
+def _attribute(
+    entry: Any, around: Surroundings, where: str
+) -> tuple[list[list[Any]], list[float] | None]:
     """The values to draw from, one list for each column, and their weights."""
     values: Any = entry.get("values") if isinstance(entry, Mapping) else None
     if isinstance(values, Mapping):
@@ -130,12 +153,18 @@ def _attribute(entry: Any, around: Surroundings, where: str) -> tuple[list[list[
         missing = [name for name in columns if not rows or name not in rows[0]]
         if missing:
             names = ", ".join(map(str, rows[0])) if rows else "no rows"
-            raise UserError(f"the source has no column {missing[0]!r}", where=where, fix=f"it has: {names}")
+            raise UserError(
+                f"the source has no column {missing[0]!r}", where=where, fix=f"it has: {names}"
+            )
         return [[row.get(name) for row in rows] for name in columns], None
     if not isinstance(values, Sequence) or isinstance(values, str) or not values:
-        raise UserError("an attribute needs a list of values", where=where, fix="write `values: [a, b]`")
+        raise UserError(
+            "an attribute needs a list of values", where=where, fix="write `values: [a, b]`"
+        )
     weights = entry.get("weights")
-    if weights is not None and (len(weights) != len(values) or min(weights) < 0 or not sum(weights) > 0):
+    if weights is not None and (
+        len(weights) != len(values) or min(weights) < 0 or not sum(weights) > 0
+    ):
         what = f"{len(values)} values do not go with the weights {weights}"
         raise UserError(what, where=where, fix="one weight from 0 for each")
     return [list(values)], weights
@@ -169,13 +198,17 @@ class Template:
         except KeyError:
             raise self.missing(state) from None
         if not self._plain:
-            values = [_formatted(value, *form) for value, form in zip(values, self._forms, strict=True)]
+            values = [
+                _formatted(value, *form) for value, form in zip(values, self._forms, strict=True)
+            ]
         return self._text % tuple(values)
 
     def missing(self, state: Mapping[str, Any]) -> UserError:
         gone = ", ".join(repr(name) for name in dict.fromkeys(self.names) if name not in state)
         variables = ", ".join(sorted(key for key in state if not key.startswith("__")))
-        return UserError(f"{self._owner}: the prompt needs {gone}, which the state does not have; it has: {variables}")
+        return UserError(
+            f"{self._owner}: the prompt needs {gone}, which the state does not have; it has: {variables}"
+        )
 
 
 def _parsed(text: str, where: str) -> list[tuple[str, str | None, str | None, str | None]]:
@@ -185,7 +218,9 @@ def _parsed(text: str, where: str) -> list[tuple[str, str | None, str | None, st
     except ValueError as error:
         raise UserError(f"the text cannot be read: {error}", where=where, fix=fix) from None
     for _, name, _, _ in parsed:
-        if name is not None and (not name.strip() or name.isdigit() or any(sign in name for sign in "\"'\n")):
+        if name is not None and (
+            not name.strip() or name.isdigit() or any(sign in name for sign in "\"'\n")
+        ):
             raise UserError(f"{{{name.strip()[:40]}}} names no variable", where=where, fix=fix)
     return parsed
 
@@ -201,16 +236,24 @@ class Prompt:
 
     def __init__(self, source: Any, where: str, owner: str = "") -> None:
         if not isinstance(source, Sequence) or isinstance(source, str) or not source:
-            raise UserError("a prompt is a list of messages", where=where, fix="write `- user: text`")
+            raise UserError(
+                "a prompt is a list of messages", where=where, fix="write `- user: text`"
+            )
         self.names: set[str] = set()
-        self._messages = [self._message(entry, f"{where}[{number}]", owner) for number, entry in enumerate(source)]
+        self._messages = [
+            self._message(entry, f"{where}[{number}]", owner) for number, entry in enumerate(source)
+        ]
 
     def _message(self, entry: Any, where: str, owner: str) -> tuple[str, Any]:
         if not isinstance(entry, Mapping) or len(entry) != 1:
-            raise UserError("a message is one role with its text", where=where, fix="write `- user: text`")
+            raise UserError(
+                "a message is one role with its text", where=where, fix="write `- user: text`"
+            )
         ((role, content),) = entry.items()
         if role not in ROLES:
-            raise UserError(f"{role!r} is not a role", where=where, fix=f"valid: {', '.join(ROLES)}")
+            raise UserError(
+                f"{role!r} is not a role", where=where, fix=f"valid: {', '.join(ROLES)}"
+            )
         if isinstance(content, (str, list)):
             return role, self._compiled(content, where, owner)
         what = f"the text of {role!r} is a {type(content).__name__}"
@@ -225,13 +268,22 @@ class Prompt:
         if isinstance(content, list):
             return [self._compiled(entry, where, owner) for entry in content]
         if isinstance(content, Mapping):
-            parts = {key: self._compiled(value, where, owner) for key, value in content.items() if key != "type"}
+            parts = {
+                key: self._compiled(value, where, owner)
+                for key, value in content.items()
+                if key != "type"
+            }
             return {**content, **parts}
         return content
 
     def render(self, state: Mapping[str, Any]) -> list[Message]:
         return [
-            {"role": role, "content": content.render(state) if isinstance(content, Template) else _fill(content, state)}
+            {
+                "role": role,
+                "content": content.render(state)
+                if isinstance(content, Template)
+                else _fill(content, state),
+            }
             for role, content in self._messages
         ]
 
@@ -261,5 +313,6 @@ def _parts(entry: Any, state: Mapping[str, Any]) -> list[Any]:
         raise template.missing(state)
     addresses = media if isinstance(media, list) else [media]
     return [
-        {"type": kind, kind: address if isinstance(address, Mapping) else {"url": address}} for address in addresses
+        {"type": kind, kind: address if isinstance(address, Mapping) else {"url": address}}
+        for address in addresses
     ]

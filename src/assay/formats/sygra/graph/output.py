@@ -27,7 +27,9 @@ class OutputGenerator:
         record: dict[str, Any] = {}
         for name, entry in self.output_map.items():
             value = entry["value"] if "value" in entry else state.get(entry.get("from"))
-            record[name] = getattr(self, entry["transform"])(value, state) if entry.get("transform") else value
+            record[name] = (
+                getattr(self, entry["transform"])(value, state) if entry.get("transform") else value
+            )
         return record
 
 
@@ -45,12 +47,23 @@ class Output:
     def __init__(self, source: Mapping[str, Any], load: Load, where: str, notes: list[str]) -> None:
         config: Any = source.get("output_config") or {}
         if not isinstance(config, Mapping):
-            raise UserError("output_config is not a mapping", where=where, fix="write `output_map:` below it")
+            raise UserError(
+                "output_config is not a mapping", where=where, fix="write `output_map:` below it"
+            )
         mapper = config.get("oasst_mapper")
-        if isinstance(mapper, Mapping) and str(mapper.get("required", "no")).lower() in ("yes", "true"):
-            raise UserError("oasst_mapper is not offered", where=f"{where}.oasst_mapper", fix='set `required: "no"`')
+        if isinstance(mapper, Mapping) and str(mapper.get("required", "no")).lower() in (
+            "yes",
+            "true",
+        ):
+            raise UserError(
+                "oasst_mapper is not offered",
+                where=f"{where}.oasst_mapper",
+                fix='set `required: "no"`',
+            )
         if config.get("data_quality"):
-            raise UserError("data_quality is not offered", where=f"{where}.data_quality", fix="remove it")
+            raise UserError(
+                "data_quality is not offered", where=f"{where}.data_quality", fix="remove it"
+            )
         written = config.get("output_map")
         if written is not None and not isinstance(written, Mapping):
             fix = "write `field: {from: name}`"
@@ -61,30 +74,53 @@ class Output:
         }
         generator = _generator(config, mapped, load, where)
         self._whole: UserFunction | None = None
-        if getattr(type(generator), "generate", OutputGenerator.generate) is not OutputGenerator.generate:
-            self._whole = UserFunction(generator.generate, "generate", owner="the generator", where=where)
-        self._fields = {name: _field(entry, generator, f"{where}.output_map.{name}") for name, entry in mapped.items()}
-        self.code = {"map": mapped, "generator": code_of(type(generator)) if generator is not None else None}
+        if (
+            getattr(type(generator), "generate", OutputGenerator.generate)
+            is not OutputGenerator.generate
+        ):
+            self._whole = UserFunction(
+                generator.generate, "generate", owner="the generator", where=where
+            )
+        self._fields = {
+            name: _field(entry, generator, f"{where}.output_map.{name}")
+            for name, entry in mapped.items()
+        }
+        self.code = {
+            "map": mapped,
+            "generator": code_of(type(generator)) if generator is not None else None,
+        }
 
     async def record(self, state: dict[str, Any], context: Context) -> dict[str, Any] | None:
         """The record as JSON values; None if the generator leaves it out."""
         if self._whole is not None:
             made = await self._whole(context, state)
             if made is not None and not isinstance(made, Mapping):
-                raise UserError(f"the generator returned a {type(made).__name__}; it has to return a dict")
+                raise UserError(
+                    f"the generator returned a {type(made).__name__}; it has to return a dict"
+                )
             return None if made is None else plain(dict(made))
         if not self._fields:
             return plain(state)
         record: dict[str, Any] = {}
         for name, field in self._fields.items():
             value = field.value if field.source is None else state.get(field.source)
-            record[name] = value if field.transform is None else await field.transform(context, value, state)
+            record[name] = (
+                value if field.transform is None else await field.transform(context, value, state)
+            )
         return plain(record)
 
 
-def _literals(name: str, entry: Any, source: Mapping[str, Any], where: str, notes: list[str]) -> dict[str, Any]:
-    if not isinstance(entry, Mapping) or not ("value" in entry or isinstance(entry.get("from"), str)):
-        raise UserError(f"the field {name!r} has no source", where=where, fix="write `{from: name}` or `{value: …}`")
+def _literals(
+    name: str, entry: Any, source: Mapping[str, Any], where: str, notes: list[str]
+) -> dict[str, Any]:
+    if not isinstance(entry, Mapping) or not (
+        "value" in entry or isinstance(entry.get("from"), str)
+    ):
+        raise UserError(
+            f"the field {name!r} has no source",
+            where=where,
+            fix="write `{from: name}` or `{value: …}`",
+        )
     field = dict(entry)
     if "value" in field:
         field["value"] = _resolved(field["value"], source, where, notes)
@@ -111,7 +147,9 @@ def _generator(config: Mapping[str, Any], mapped: Mapping[str, Any], load: Load,
         return None
     kind: Any = load(str(name), f"{where}.generator")
     if not inspect.isclass(kind):
-        raise UserError(f"{name!r} is not a class", where=f"{where}.generator", fix="name an output generator")
+        raise UserError(
+            f"{name!r} is not a class", where=f"{where}.generator", fix="name an output generator"
+        )
     takes = [p for p in inspect.signature(kind).parameters.values() if p.kind is not p.VAR_KEYWORD]
     make: Any = kind
     return make({**config, "output_map": dict(mapped)}) if takes else make()
@@ -121,9 +159,15 @@ def _field(entry: Mapping[str, Any], generator: Any, where: str) -> Field:
     transform = None
     if name := entry.get("transform"):
         if generator is None:
-            raise UserError(f"the transform {name!r} needs a generator", where=where, fix="add `generator:`")
+            raise UserError(
+                f"the transform {name!r} needs a generator", where=where, fix="add `generator:`"
+            )
         if not callable(method := getattr(generator, str(name), None)):
-            public = [key for key in dir(generator) if key[0] != "_" and callable(getattr(generator, key))]
-            raise UserError(f"the generator has no method {name!r}", where=where, fix=nearest(str(name), public))
+            public = [
+                key for key in dir(generator) if key[0] != "_" and callable(getattr(generator, key))
+            ]
+            raise UserError(
+                f"the generator has no method {name!r}", where=where, fix=nearest(str(name), public)
+            )
         transform = UserFunction(method, str(name), owner="the generator", where=where)
     return Field(None if "value" in entry else str(entry["from"]), entry.get("value"), transform)

@@ -139,7 +139,9 @@ class BuiltIn(ConfiguredMetric):
         try:
             parameters = msgspec.convert(config, self.parameters, strict=False)
         except msgspec.ValidationError as error:
-            names = ", ".join(f"{field.name}{' (required)' * field.required}" for field in self.fields)
+            names = ", ".join(
+                f"{field.name}{' (required)' * field.required}" for field in self.fields
+            )
             what = f"{type(self).__name__}: {error}".replace(" - at `$.", " in `")
             raise BadParameter(what, fix=f"parameters: {names}") from None
         vars(self).update(msgspec.structs.asdict(parameters))
@@ -149,17 +151,29 @@ class BuiltIn(ConfiguredMetric):
 
 
 def built_in(
-    registry: "MetricRegistry", name: str, title: str, description: str, *, metric_type: str = "industry"
+    registry: "MetricRegistry",
+    name: str,
+    title: str,
+    description: str,
+    *,
+    metric_type: str = "industry",
 ) -> Callable[[B], B]:
     """Describe and register a metric of ours. What its class annotates are its parameters, and their meanings are in
     its docstring, from where the scorer or the engine's metric of that name has them as well."""
 
     def decorate(kind: B) -> B:
         declared = inspect.get_annotations(kind).items()
-        fields = [(key, type_, getattr(kind, key)) if hasattr(kind, key) else (key, type_) for key, type_ in declared]
-        kind.parameters = msgspec.defstruct(kind.__name__, fields, namespace={"__doc__": kind.__doc__})
+        fields = [
+            (key, type_, getattr(kind, key)) if hasattr(kind, key) else (key, type_)
+            for key, type_ in declared
+        ]
+        kind.parameters = msgspec.defstruct(
+            kind.__name__, fields, namespace={"__doc__": kind.__doc__}
+        )
         kind.fields = msgspec.structs.fields(kind.parameters)
-        kind.about = BaseMetricMetadata(name=name, display_name=title, description=description, metric_type=metric_type)
+        kind.about = BaseMetricMetadata(
+            name=name, display_name=title, description=description, metric_type=metric_type
+        )
         registry.register(name, kind)
         return kind
 
@@ -189,10 +203,17 @@ class MetricRegistry:
         if not isinstance(metric_class, type):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ValueError(f"metric_class must be a class, got {type(metric_class)}")
         if not issubclass(metric_class, self._base):
-            raise ValueError(f"metric_class must inherit from {self._base.__name__}, got {metric_class.__name__}")
+            raise ValueError(
+                f"metric_class must inherit from {self._base.__name__}, got {metric_class.__name__}"
+            )
         old = self._metrics.get(name, metric_class)
-        if (old.__module__, old.__qualname__) != (metric_class.__module__, metric_class.__qualname__):
-            logger.warning("%s metric %r: %s replaces %s", self.kind, name, metric_class.__name__, old.__name__)
+        if (old.__module__, old.__qualname__) != (
+            metric_class.__module__,
+            metric_class.__qualname__,
+        ):
+            logger.warning(
+                "%s metric %r: %s replaces %s", self.kind, name, metric_class.__name__, old.__name__
+            )
         self._metrics[name] = metric_class
 
     def get_metric(self, name: str, **params: Any) -> Any:
@@ -261,14 +282,24 @@ class MetricRegistry:
         module, _, attribute = str(name).rpartition(".")
         try:
             metric_class = entry.load() if entry is not None else None
-            if metric_class is None and module and all(part.isidentifier() for part in name.split(".")):
+            if (
+                metric_class is None
+                and module
+                and all(part.isidentifier() for part in name.split("."))
+            ):
                 metric_class = getattr(importlib.import_module(module), attribute, None)
         except Exception as error:
             where = entry.value if entry is not None else module
-            what = f"{self.kind} metric {name!r} cannot be imported: {type(error).__name__}: {error}"
+            what = (
+                f"{self.kind} metric {name!r} cannot be imported: {type(error).__name__}: {error}"
+            )
             raise UnknownName(what, where=where) from error
-        if metric_class is not None and not (isinstance(metric_class, type) and issubclass(metric_class, self._base)):
-            raise UnknownName(f"{self.kind} metric {name!r} is not a class that inherits from {self._base.__name__}")
+        if metric_class is not None and not (
+            isinstance(metric_class, type) and issubclass(metric_class, self._base)
+        ):
+            raise UnknownName(
+                f"{self.kind} metric {name!r} is not a class that inherits from {self._base.__name__}"
+            )
         return metric_class
 
 

@@ -14,7 +14,12 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
-from assay.formats.sygra.metrics import AggregatorMetricRegistry, UnitMetricResult, aggregator_metric, built_in
+from assay.formats.sygra.metrics import (
+    AggregatorMetricRegistry,
+    UnitMetricResult,
+    aggregator_metric,
+    built_in,
+)
 from assay.formats.sygra.metrics.counting import Counting, LabelPairs, for_each_k, quoted
 from assay.interfaces import Group, Values
 from assay.metrics.label_scores import ACTUAL, PREDICTED, LabelCounts
@@ -194,9 +199,14 @@ class StepEfficiencyMetric(Counting):
 
     def payload(self) -> dict[str, Any]:
         passed = np.frombuffer(self.verdicts, dtype=np.bool_)
-        first = first_passes(np.frombuffer(self.steps, dtype=np.uint64), np.frombuffer(self.retries), passed)
+        first = first_passes(
+            np.frombuffer(self.steps, dtype=np.uint64), np.frombuffer(self.retries), passed
+        )
         values = efficiency(first, self.penalty_per_retry)
-        return {"step_efficiency": float(values.mean()) if len(values) else 0.0, **attempt_counts(first)}
+        return {
+            "step_efficiency": float(values.mean()) if len(values) else 0.0,
+            **attempt_counts(first),
+        }
 
     def attempts(self) -> npt.NDArray[np.int32]:
         retries = np.nan_to_num(np.frombuffer(self.retries), nan=0.0, posinf=0.0, neginf=0.0)

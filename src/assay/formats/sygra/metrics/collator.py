@@ -28,7 +28,9 @@ class Census:
 
     def __init__(self, made: Sequence[Entry]) -> None:
         self.columns = list(
-            dict.fromkeys(entry.field for entry in made if entry.metric is not None and not entry.problem)
+            dict.fromkeys(
+                entry.field for entry in made if entry.metric is not None and not entry.problem
+            )
         )
         self.names: dict[str, None] = {}
         self.malformed: dict[str, str] = {}
@@ -116,7 +118,11 @@ class Report(NamedTuple):
             others = {*OWN_KEYS, "sample_count", "label", "sound", row["metric_type"]}
             payload = {key: value for key, value in row.items() if key not in others}
         made = entry.metric
-        if self.style == "name" and isinstance(made, Counting) and type(made).calculate is Counting.calculate:
+        if (
+            self.style == "name"
+            and isinstance(made, Counting)
+            and type(made).calculate is Counting.calculate
+        ):
             return made.older(payload, total)
         return payload
 
@@ -140,14 +146,20 @@ class Report(NamedTuple):
             "value_if_missing_wrong": passed / total,
             "value_if_missing_right": (passed + total - accuracy["attempts"]) / total,
         }
-        labels = {entry.metric.keys: part for entry, part in parts if isinstance(entry.metric, Labelled)}
+        labels = {
+            entry.metric.keys: part for entry, part in parts if isinstance(entry.metric, Labelled)
+        }
         sound = {"accuracy": accuracy | bounds}
         for keys, part in labels.items():
             name = "classification" if len(labels) == 1 else f"classification({', '.join(keys)})"
             sound[name] = part["classification"]
         for entry, part in parts:
             if not isinstance(entry.metric, Labelled):
-                sound |= {f"{name}{entry.apart}": numbers for name, numbers in part.items() if name != "accuracy"}
+                sound |= {
+                    f"{name}{entry.apart}": numbers
+                    for name, numbers in part.items()
+                    if name != "accuracy"
+                }
         return sound
 
 
@@ -173,7 +185,9 @@ class _Column:
         problem = problem_of(result.metadata, row)
         self._problems.append(id_hash(f"\x1f{len(self._problems)}" if problem is None else problem))
         self._passed.append(bool(result.correct))
-        for side, value in zip(SIDES, (result.predicted, result.golden, result.metadata), strict=True):
+        for side, value in zip(
+            SIDES, (result.predicted, result.golden, result.metadata), strict=True
+        ):
             if side in self._sides:
                 self._sides[side].append(self._interned(value))
 
@@ -190,7 +204,9 @@ class _Column:
         sample = Sample(
             label=self.readers[0][0].label,
             facets={},
-            item=np.unique(np.frombuffer(self._problems, np.uint64), return_inverse=True)[1].astype(np.int32),
+            item=np.unique(np.frombuffer(self._problems, np.uint64), return_inverse=True)[1].astype(
+                np.int32
+            ),
             sample=np.zeros(count, np.int32),
             passed=passed,
             score=passed.astype(np.float64),
@@ -198,7 +214,9 @@ class _Column:
             load=list,
             take=lambda name: self._sides.get(name) or [None] * count,
         )
-        return {entry.key: measure(bound, sample)[0] for entry, bound in self.readers} if count else {}
+        return (
+            {entry.key: measure(bound, sample)[0] for entry, bound in self.readers} if count else {}
+        )
 
 
 def collated(made: Sequence[Entry], style: Dialect, records: Iterable[Any]) -> dict[str, Any]:

@@ -73,18 +73,25 @@ class Counting(BuiltIn, BaseAggregatorMetric):
         return {}
 
 
-def by_problem(group: Group, problems: Sequence[str | None], attempts: npt.NDArray[np.int32] | None = None) -> Group:
+def by_problem(
+    group: Group, problems: Sequence[str | None], attempts: npt.NDArray[np.int32] | None = None
+) -> Group:
     """The attempts in the order of their problems, which are the items where `problems` says nothing else; `attempts`
     are their numbers, by default the samples'."""
     keys = group.item.astype(np.uint64)
     if any(problems):
-        texts = (problem or f"\x1f{item}" for problem, item in zip(problems, group.item.tolist(), strict=True))
+        texts = (
+            problem or f"\x1f{item}"
+            for problem, item in zip(problems, group.item.tolist(), strict=True)
+        )
         keys = np.fromiter(map(id_hash, texts), np.uint64, len(problems))
     order = np.argsort(keys, kind="stable")
     item = np.zeros(len(order), np.int32)
     np.cumsum(keys[order][1:] != keys[order][:-1], out=item[1:])
     sample = group.sample if attempts is None else attempts
-    return Group(item=item, sample=sample[order], passed=group.passed[order], score=group.score[order])
+    return Group(
+        item=item, sample=sample[order], passed=group.passed[order], score=group.score[order]
+    )
 
 
 def quoted(values: Values, group: Group) -> dict[str, Any]:
@@ -92,18 +99,27 @@ def quoted(values: Values, group: Group) -> dict[str, Any]:
     interval: dict[str, Any] = {}
     if values.per_item is not None:
         samples = len(group.item)
-        interval = _shown(mean_interval(values.per_item, samples=samples, bounded=True, weights=values.weights))
+        interval = _shown(
+            mean_interval(values.per_item, samples=samples, bounded=True, weights=values.weights)
+        )
     reason = {"reason": values.reason} if values.value is None and values.reason else {}
     counts = {"problems": int(group.item[-1]) + 1, "attempts": len(group.item)}
     return {"value": values.value, **interval, **counts, **values.fields, **reason}
 
 
-def for_each_k(prefix: str, most: int, metric: Callable[..., Values], group: Group) -> dict[str, Any]:
+def for_each_k(
+    prefix: str, most: int, metric: Callable[..., Values], group: Group
+) -> dict[str, Any]:
     return {f"{prefix}{k}": quoted(metric(group, k=k), group) for k in range(1, most + 1)}
 
 
 def _shown(interval: Interval) -> dict[str, Any]:
-    return {"ci_low": interval.low, "ci_high": interval.high, "ci_level": 0.95, "ci_method": interval.method}
+    return {
+        "ci_low": interval.low,
+        "ci_high": interval.high,
+        "ci_level": 0.95,
+        "ci_method": interval.method,
+    }
 
 
 class LabelPairs:
@@ -112,7 +128,9 @@ class LabelPairs:
     def __init__(self) -> None:
         self._pairs: dict[tuple[str, str | None], int] = {}
         self._too_many = False
-        self._spelled: dict[str, str] = {}  # a predicted label that was right, and the true one that it spells
+        self._spelled: dict[
+            str, str
+        ] = {}  # a predicted label that was right, and the true one that it spells
 
     def add(self, predicted: str | None, true: str | None, correct: bool) -> None:
         if true is None:
@@ -139,14 +157,18 @@ class LabelPairs:
         if not names:
             return {"reason": f"no record has the golden key {golden_key!r}"}
         if self._too_many or len(names) > _MOST_CLASSES:
-            return {"reason": f"more than {_MOST_CLASSES:,} different labels are answers, not classes"}
+            return {
+                "reason": f"more than {_MOST_CLASSES:,} different labels are answers, not classes"
+            }
         return _classified(tuple(names), tuple(pairs.items()), one_attempt)
 
 
 @lru_cache(8)
 def _classified(names: tuple[str, ...], pairs: Pairs, one_attempt: bool) -> dict[str, Any]:
     """Precision, recall and F1 are three metrics of the same counts: the interval is drawn once."""
-    numbers: dict[str | None, int] = {name: number for number, name in enumerate(names)} | {None: NONE}
+    numbers: dict[str | None, int] = {name: number for number, name in enumerate(names)} | {
+        None: NONE
+    }
     true = np.array([numbers[actual] for (actual, _), _ in pairs])
     predicted = np.array([numbers[label] for (_, label), _ in pairs])
     counts = np.array([count for _, count in pairs])
@@ -155,7 +177,8 @@ def _classified(names: tuple[str, ...], pairs: Pairs, one_attempt: bool) -> dict
     fields = fields_of(list(names), matrix, scores(matrix))
     sparse = fields["confusion_matrix"]
     fields["confusion_matrix"] = {
-        row_label: {column_label: n for column_label, n in row.items() if n} for row_label, row in sparse.items()
+        row_label: {column_label: n for column_label, n in row.items() if n}
+        for row_label, row in sparse.items()
     }
     if not one_attempt:
         interval = Interval(None, None, "none: a problem has several attempts")

@@ -12,7 +12,13 @@ from typing import Annotated, Any, cast
 
 from msgspec import Meta
 
-from assay.formats.sygra.metrics import BaseUnitMetric, BuiltIn, UnitMetricRegistry, UnitMetricResult, built_in
+from assay.formats.sygra.metrics import (
+    BaseUnitMetric,
+    BuiltIn,
+    UnitMetricRegistry,
+    UnitMetricResult,
+    built_in,
+)
 from assay.scorers.edit_similarity import ratio
 from assay.scorers.within_box import contains
 from assay.text.normalise import normaliser
@@ -31,7 +37,9 @@ class _BuiltIn(BuiltIn, BaseUnitMetric):
     def evaluate(self, golden: Sequence[Any], predicted: Sequence[Any]) -> list[UnitMetricResult]:
         if len(golden) != len(predicted):
             counts = f"(got {len(golden)} and {len(predicted)})"
-            raise ValueError(f"{type(self).__name__}: golden and predicted must have same length {counts}")
+            raise ValueError(
+                f"{type(self).__name__}: golden and predicted must have same length {counts}"
+            )
         return list(map(self._result, golden, predicted))
 
     def _result(self, golden: Any, predicted: Any) -> UnitMetricResult:
@@ -41,7 +49,9 @@ class _BuiltIn(BuiltIn, BaseUnitMetric):
             correct, details = self.judge(golden, predicted)
         except Exception as error:
             correct, details = False, {"error": str(error)}
-        return UnitMetricResult(correct, golden, predicted, {"validator": self.about.name, **details})
+        return UnitMetricResult(
+            correct, golden, predicted, {"validator": self.about.name, **details}
+        )
 
     @abstractmethod
     def judge(self, golden: Any, predicted: Any) -> Verdict:
@@ -55,7 +65,9 @@ def _wrapped(value: Any) -> dict[str, Any]:
 _metric = partial(built_in, UnitMetricRegistry)
 
 
-def equal(golden: str, predicted: str, *, case_sensitive: bool = False, normalize_whitespace: bool = True) -> bool:
+def equal(
+    golden: str, predicted: str, *, case_sensitive: bool = False, normalize_whitespace: bool = True
+) -> bool:
     """Whether two texts are equal once made comparable."""
     normalise = _normaliser(case_sensitive, normalize_whitespace)
     return normalise(golden) == normalise(predicted)
@@ -79,7 +91,11 @@ def _normaliser(case_sensitive: bool, normalize_whitespace: bool) -> Callable[[s
 
 def _text(value: Any, key: str | None) -> Any:
     """Without a key the whole value, as Python writes it."""
-    return cast("dict[str, Any]", value).get(key, "") if key and isinstance(value, dict) else str(value)
+    return (
+        cast("dict[str, Any]", value).get(key, "")
+        if key and isinstance(value, dict)
+        else str(value)
+    )
 
 
 @_metric("exact_match", "Exact Match", "Whether two texts are equal once made comparable")
@@ -98,8 +114,15 @@ class ExactMatchMetric(_BuiltIn):
 
     def judge(self, golden: Any, predicted: Any) -> Verdict:
         expected, actual = _text(golden, self.key), _text(predicted, self.key)
-        flags = {"case_sensitive": self.case_sensitive, "normalize_whitespace": self.normalize_whitespace}
-        return equal(str(expected), str(actual), **flags), {"golden_text": expected, "predicted_text": actual, **flags}
+        flags = {
+            "case_sensitive": self.case_sensitive,
+            "normalize_whitespace": self.normalize_whitespace,
+        }
+        return equal(str(expected), str(actual), **flags), {
+            "golden_text": expected,
+            "predicted_text": actual,
+            **flags,
+        }
 
 
 @_metric("fuzzy_match", "Fuzzy Match", "Whether two texts are alike enough")
@@ -137,7 +160,10 @@ class TypedValueMatchMetric(_BuiltIn):
     fuzzy_match_threshold: Share = 0.8
 
     def judge(self, golden: Any, predicted: Any) -> Verdict:
-        texts = str(golden.get(self.golden_text_key, "")), str(predicted.get(self.predicted_text_key, ""))
+        texts = (
+            str(golden.get(self.golden_text_key, "")),
+            str(predicted.get(self.predicted_text_key, "")),
+        )
         expected, actual = map(normaliser("lower_spaces"), texts)
         exact, similarity = expected == actual, ratio(expected, actual)
         fuzzy = similarity >= self.fuzzy_match_threshold
@@ -200,7 +226,10 @@ class ScrollDirectionMetric(_BuiltIn):
     predicted_direction_key: str = "direction"
 
     def judge(self, golden: Any, predicted: Any) -> Verdict:
-        expected, actual = golden.get(self.golden_direction_key), predicted.get(self.predicted_direction_key)
+        expected, actual = (
+            golden.get(self.golden_direction_key),
+            predicted.get(self.predicted_direction_key),
+        )
         details = {"golden_direction": expected, "predicted_direction": actual}
         return same_direction(expected, actual), details
 

@@ -6,4 +6,6 @@ def with_column_range(docs):
 
 
 def short_shots(docs):
-    return docs.filter(lambda doc: len(doc["question"]) < 75).map(lambda doc: {"question": doc["question"].upper()})
+    return docs.filter(lambda doc: len(doc["question"]) < 75).map(
+        lambda doc: {"question": doc["question"].upper()}
+    )

@@ -18,7 +18,11 @@ from sygra.utils import constants, utils
 
 HISTORY = constants.VAR_CHAT_HISTORY
 TOOL_NAMES = {"type": "typing"}
-STEP_METRICS = {"click": ActionWithinBboxMetric, "typing": TypedValueMatchMetric, "scroll": ScrollDirectionMetric}
+STEP_METRICS = {
+    "click": ActionWithinBboxMetric,
+    "typing": TypedValueMatchMetric,
+    "scroll": ScrollDirectionMetric,
+}
 
 
 def called(tool_calls: list[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
@@ -26,7 +30,9 @@ def called(tool_calls: list[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
     function = tool_calls[0]["function"]
     name = function["name"].removesuffix("_tool")
     arguments = function["arguments"]
-    return TOOL_NAMES.get(name, name), json.loads(arguments) if isinstance(arguments, str) else arguments
+    return TOOL_NAMES.get(name, name), json.loads(arguments) if isinstance(
+        arguments, str
+    ) else arguments
 
 
 class FetchNextActionPreProcessor(NodePreProcessor):
@@ -34,20 +40,32 @@ class FetchNextActionPreProcessor(NodePreProcessor):
 
     def apply(self, state: SygraState) -> SygraState:
         image = state["current_tool_result"]["content"][0]["image"]
-        state["current_screenshot"] = f"data:image/{image['format']};base64,{image['source']['bytes']}"
+        state["current_screenshot"] = (
+            f"data:image/{image['format']};base64,{image['source']['bytes']}"
+        )
         state[HISTORY] = list(state["chat_history"])
         retries = utils.get_graph_properties(utils.current_task).get("retry_chat_injection", {})
         previous = f"retry_{state['curr_retries'] - 1}"
         judged = state.get("step_match", {}).get(previous)
         if retries.get("required") == "yes" and judged is not None and not judged["correct"]:
             response = state["model_responses"][previous]
-            state["original_current_user_text"] = state["original_current_user_text"] or state["current_user_text"]
+            state["original_current_user_text"] = (
+                state["original_current_user_text"] or state["current_user_text"]
+            )
             state["chat_history"] = [
                 *state["chat_history"],
                 {"role": "user", "content": state["current_user_text"]},
-                {"role": "assistant", "content": response["text"] or "No text.", "tool_calls": response["tool_calls"]},
+                {
+                    "role": "assistant",
+                    "content": response["text"] or "No text.",
+                    "tool_calls": response["tool_calls"],
+                },
                 *(
-                    {"role": "tool", "tool_call_id": call["id"], "content": "The action did not help."}
+                    {
+                        "role": "tool",
+                        "tool_call_id": call["id"],
+                        "content": "The action did not help.",
+                    }
                     for call in response["tool_calls"]
                 ),
             ]
@@ -63,7 +81,10 @@ class FetchNextActionPostProcessor(NodePostProcessorWithState):
 
     def apply(self, resp: SygraMessage, state: SygraState) -> SygraState:
         attempt = {"text": resp.message.content, "tool_calls": state.get("tool_calls") or []}
-        state["model_responses"] = {**(state.get("model_responses") or {}), f"retry_{state['curr_retries']}": attempt}
+        state["model_responses"] = {
+            **(state.get("model_responses") or {}),
+            f"retry_{state['curr_retries']}": attempt,
+        }
         return state
 
 
@@ -81,7 +102,9 @@ class InlineEvaluationLambda(LambdaFunction):
         golden_tool = state["golden_response"]["tool"]
         golden = {**state["golden_response"]["properties"], "tool": golden_tool}
         predicted = {**arguments, "tool": tool}
-        tool_match = ExactMatchMetric(key="tool").evaluate([{"tool": golden_tool}], [{"tool": tool}])[0]
+        tool_match = ExactMatchMetric(key="tool").evaluate(
+            [{"tool": golden_tool}], [{"tool": tool}]
+        )[0]
         step_match = tool_match
         if tool_match.correct and tool in STEP_METRICS:
             step_match = STEP_METRICS[tool]().evaluate([golden], [predicted])[0]
@@ -114,9 +137,19 @@ class Flatten(GraphPostProcessor):
         rows = []
         for record in data:
             if record.get("error"):
-                rows.append({"id": record["id"], "error": record["error"], "tool_match": None, "step_match": None})
+                rows.append(
+                    {
+                        "id": record["id"],
+                        "error": record["error"],
+                        "tool_match": None,
+                        "step_match": None,
+                    }
+                )
                 continue
-            base = {key: record[key] for key in ("id", "mission_id", "turn", "mission", "golden_response")}
+            base = {
+                key: record[key]
+                for key in ("id", "mission_id", "turn", "mission", "golden_response")
+            }
             rows += [
                 {
                     **base,
