@@ -16,7 +16,7 @@ APT := apt-get update && apt-get install -y --no-install-recommends chromium $(N
 SLURM := slurmctld slurmd slurm-client munge
 
 .PHONY: demo demo-llm run-gemma2b-full test test-heavy test-local test-browser test-benchmarks test-cluster test-peers \
-  screenshots check fix bench bench-trees walk mutants fuzz soak soak-cluster clean
+  screenshots check house-lower fix bench bench-trees walk mutants fuzz soak soak-cluster clean
 
 demo: $(CORE)  ## run a real evaluation on the embedded model
 	$(BIN)/assay run examples/demo/config.yaml
@@ -57,11 +57,16 @@ test-peers: $(DEV)  ## other tools for real, an environment each; what cannot be
 screenshots: $(BROWSER)  ## the pictures of the viewer in docs/images
 	$(BIN)/python -m tools.screenshots
 
-check: $(DEV)  ## format, lint, types, import directions
+check: $(DEV)  ## format, lint, types, import directions, sizes
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright --warnings
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m tools.house --check
+	$(BIN)/python -m benchmarks.walk
+
+house-lower: $(DEV)  ## write the smaller numbers of this tree into house.toml
+	$(BIN)/python -m tools.house --lower
 
 fix: $(DEV)  ## let ruff mend what it can
 	$(BIN)/ruff format .
@@ -73,7 +78,7 @@ bench: $(HARNESS)  ## ratios against bare loops, measured in the same run
 bench-trees: $(DEV)  ## CPU time and memory of two checkouts: make bench-trees OLD=../old NEW=.
 	$(BIN)/python -m benchmarks.compare_trees $(OLD) $(or $(NEW),.) --pairs $(or $(PAIRS),9) $(if $(ONLY),--only $(ONLY))
 
-walk: $(DEV)  ## how many files one demo sample walks through
+walk: $(DEV)  ## how many files one demo sample walks through, until it is on the leaderboard
 	$(BIN)/python -m benchmarks.walk
 
 mutants: $(DEV)  ## break the engine and the statistics in small ways: does a test notice? MINUTES=30 SEED=0 ONLY=path

@@ -4,40 +4,13 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from itertools import chain
 from pathlib import Path
-
-LONGEST_FILE, LONGEST_FUNCTION = 300, 50
-LARGEST_ROOM, LARGEST_FORMAT = (
-    13,
-    24,
-)  # about a dozen; a format's own folder has as many as the widest needs
-PLUGIN_ROOMS = {
-    "datasets",
-    "models",
-    "scorers",
-    "metrics",
-    "prompts",
-    "tasks",
-    "cli",
-    "stats",
-    "text",
-    "reports",
-}
-MOST_LINES, MOST_FILES, MOST_CORE_LINES = 51_000, 440, 8_000
-CORE_STEPS = ("calls", "run", "evaluate", "aggregate")
-NATIVE = {"een"}  # the dialect of our own rows and configs may be named everywhere
-SHARED = {"readers", "writers"}  # folders below formats/ that are not a format
 
 Check = Callable[[Path], list[str]]
 
 
 def python_files(folder: Path) -> Iterator[Path]:
     return (path for path in sorted(folder.rglob("*.py")))
-
-
-def lines_of(path: Path) -> int:
-    return len(path.read_text().splitlines())
 
 
 def rooms(package: Path) -> list[Path]:
@@ -54,7 +27,7 @@ def core_files(package: Path) -> list[Path]:
 
 def formats(package: Path) -> list[str]:
     folders = (path.parent for path in (package / "formats").glob("*/__init__.py"))
-    return sorted(path.name for path in folders if path.name not in NATIVE | SHARED)
+    return sorted(path.name for path in folders)
 
 
 def names_of_formats_outside(package: Path) -> list[str]:
@@ -68,10 +41,10 @@ def names_of_formats_outside(package: Path) -> list[str]:
         place = path.relative_to(package)
         if place.parts[0] == "formats" or not path.is_file() or path.suffix == ".pyc":
             continue
-        if place.parts[:2] == ("data", "agents"):  # documentation, which may name what it is about
-            continue
         if named.search(place.as_posix()):
             problems.append(f"{place}: its name")
+        if path.suffix == ".md" or path.name == "llms.txt":  # prose may name what it is about
+            continue
         lines = path.read_text().splitlines()
         problems += [
             f"{place}:{number}: {line.strip()}"
@@ -162,28 +135,6 @@ def names_that_say_nothing(package: Path) -> list[str]:
     return problems
 
 
-def long_files(package: Path) -> list[str]:
-    counted = ((path, lines_of(path)) for path in python_files(package))
-    return [
-        f"{path.relative_to(package)}: {lines} lines"
-        for path, lines in counted
-        if lines > LONGEST_FILE
-    ]
-
-
-def long_functions(package: Path) -> list[str]:
-    problems: list[str] = []
-    for path in python_files(package):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                lines = (node.end_lineno or node.lineno) - node.lineno + 1
-                if lines > LONGEST_FUNCTION:
-                    problems.append(
-                        f"{path.relative_to(package)}:{node.lineno} {node.name}: {lines} lines"
-                    )
-    return problems
-
-
 def rooms_without_a_sign(package: Path) -> list[str]:
     """Packages whose docstring has not two sentences, one of them about what is not there."""
     problems: list[str] = []
@@ -206,47 +157,11 @@ def rooms_without_a_sign(package: Path) -> list[str]:
     return problems
 
 
-def crowded_rooms(package: Path) -> list[str]:
-    """Folders with too many files, `__init__.py` not counted; those of plug-ins may have any number."""
-    problems: list[str] = []
-    for room in {path.parent for path in python_files(package)}:
-        files = [path for path in room.glob("*.py") if path.name != "__init__.py"]
-        most = LARGEST_FORMAT if room.parent == package / "formats" else LARGEST_ROOM
-        if len(files) > most and room.relative_to(package).as_posix() not in PLUGIN_ROOMS:
-            problems.append(f"{room.relative_to(package)}: {len(files)} files")
-    return sorted(problems)
-
-
-def totals(package: Path) -> dict[str, int]:
-    """How large the house is."""
-    files = list(python_files(package))
-    core = [*package.glob("*.py"), *python_files(package / "store")]
-    core += chain.from_iterable(python_files(package / "engine" / step) for step in CORE_STEPS)
-    return {
-        "lines": sum(map(lines_of, files)),
-        "files": len(files),
-        "lines of the core": sum(map(lines_of, core)),
-    }
-
-
-def too_much_code(package: Path) -> list[str]:
-    most = {"lines": MOST_LINES, "files": MOST_FILES, "lines of the core": MOST_CORE_LINES}
-    return [
-        f"{n:,} {what}, at most {most[what]:,}"
-        for what, n in totals(package).items()
-        if n > most[what]
-    ]
-
-
 CHECKS: list[Check] = [
     names_of_formats_outside,
     formats_that_know_one_another,
     commands_that_pass_the_door,
     class_names_used_twice,
     names_that_say_nothing,
-    long_files,
-    long_functions,
     rooms_without_a_sign,
-    crowded_rooms,
-    too_much_code,
 ]
