@@ -314,7 +314,7 @@ def test_a_module_that_is_not_offered_has_its_reason(module: str) -> None:
         ("connectors", "AlephAlphaClientProtocol", "models are Assay's own"),
         ("connectors.limited_concurrency_client", "AlephAlphaClientProtocol", "models are Assay's"),
         ("connectors.argilla.argilla_client", "ArgillaClient", "assay view"),
-        ("evaluation", "ArgillaEvaluator", "assay judge --labels"),
+        ("evaluation", "ArgillaEvaluator", "assay judge calibrate --labels"),
         ("evaluation", "AsyncFileEvaluationRepository", "assay view"),
         ("evaluation.benchmark.benchmark", "Benchmark", "one after another"),
         ("evaluation", "FileBenchmarkRepository", "one after another"),

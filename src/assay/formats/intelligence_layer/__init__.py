@@ -59,7 +59,7 @@ _MODELS = (
 )
 _PROMPTS = "prompts are Assay's own: Jinja templates (docs/prompts.md)"
 _TASKS = "only the evaluation library is offered: write the task itself as a `Task`"
-_PEOPLE = "people label in `assay view`, or in a table for `assay judge --labels`"
+_PEOPLE = "people label in `assay view`, or in a table for `assay judge calibrate --labels`"
 _STEPS = (
     "call Runner, Evaluator and Aggregator one after another, and `assay compare` what they leave"
 )
