@@ -1,9 +1,11 @@
-"""The Intelligence Layer's evaluation library by its own names, over Assay's engine, rows and store.
+"""The Intelligence Layer's evaluation library by its own names, over Assay's engine and rows.
 
-`intelligence_layer.core` and `intelligence_layer.evaluation` are `assay.formats.intelligence_layer.core` and
-`assay.formats.intelligence_layer.evaluation`, and so are the modules below them: existing code moves by changing the
-import's root. `evaluation.run.file_run_repository` is a module of the table below, not a file: its names are looked up
-in the file that the table gives when they are asked for. A name that is not offered is an ImportError with the reason.
+`intelligence_layer.core` and `intelligence_layer.evaluation` are
+`assay.formats.intelligence_layer.core` and `assay.formats.intelligence_layer.evaluation`, and so
+are the modules below them: existing code moves by changing the import's root.
+`evaluation.run.file_run_repository` is a module of the table below, not a file: its names are
+looked up in the file that the table gives when they are asked for. A name that is not offered is an
+ImportError with the reason.
 """
 
 _FOLDERS = {
@@ -14,22 +16,26 @@ _FOLDERS = {
     "core": ("tasks types", "instruct model task"),
     "core.tracer": (
         "tracer",
-        "composite_tracer file_tracer in_memory_tracer open_telemetry_tracer persistent_tracer tracer",
+        "composite_tracer file_tracer in_memory_tracer open_telemetry_tracer persistent_tracer "
+        "tracer",
     ),
     "evaluation.aggregation": (
         "aggregations elo logics domain",
-        "accumulator aggregation_repository aggregator domain elo_aggregation file_aggregation_repository "
-        "hugging_face_aggregation_repository in_memory_aggregation_repository",
+        "accumulator aggregation_repository aggregator domain elo_aggregation "
+        "file_aggregation_repository hugging_face_aggregation_repository "
+        "in_memory_aggregation_repository",
     ),
     "evaluation.benchmark": ("", "benchmark studio_benchmark trace_information"),
     "evaluation.dataset": (
         "datasets dataset_files domain",
         "dataset_repository domain file_dataset_repository hugging_face_dataset_repository "
-        "in_memory_dataset_repository single_huggingface_dataset_repository studio_dataset_repository",
+        "in_memory_dataset_repository single_huggingface_dataset_repository "
+        "studio_dataset_repository",
     ),
     "evaluation.evaluation": (
         "evaluations domain",
-        "domain evaluation_repository file_evaluation_repository graders in_memory_evaluation_repository",
+        "domain evaluation_repository file_evaluation_repository graders "
+        "in_memory_evaluation_repository",
     ),
     "evaluation.evaluation.evaluator": (
         "evaluator logics elo",
@@ -44,7 +50,8 @@ _FOLDERS = {
         "domain file_run_repository in_memory_run_repository run_repository runner",
     ),
 }
-"""A folder of the original: our files, in which names of its modules are looked up in this order, and its modules."""
+"""A folder of the original: our files, in which names of its modules are looked up in this order,
+and its modules."""
 MODULES = dict.fromkeys(_FOLDERS.keys() - {"connectors", "core"}, "") | {
     f"{folder}.{module}": homes
     for folder, (homes, modules) in _FOLDERS.items()
@@ -73,48 +80,53 @@ _FRAMES = "read what `assay export --table samples` writes, or ask with `assay s
 _JSON = "records are dataclasses: use `dataclasses.asdict` or `msgspec.json.encode`"
 _REASONS = {
     _STUDIO: (
-        "connectors.data BenchmarkLineage DataClient DataDataset DataFile DataRepository GetBenchmarkResponse "
-        "PostBenchmarkExecution StudioBenchmark StudioBenchmarkRepository StudioClient StudioDataset "
-        "StudioDatasetRepository StudioExample"
+        "connectors.data BenchmarkLineage DataClient DataDataset DataFile DataRepository "
+        "GetBenchmarkResponse PostBenchmarkExecution StudioBenchmark StudioBenchmarkRepository "
+        "StudioClient StudioDataset StudioDatasetRepository StudioExample"
     ),
     _INDEX: (
-        "connectors.document_index AsyncDocumentIndexClient AsyncDocumentIndexRetriever CollectionPath "
-        "DocumentContents DocumentIndexClient DocumentIndexRetriever DocumentInfo DocumentPath SearchQuery"
+        "connectors.document_index AsyncDocumentIndexClient AsyncDocumentIndexRetriever "
+        "CollectionPath DocumentContents DocumentIndexClient DocumentIndexRetriever DocumentInfo "
+        "DocumentPath SearchQuery"
     ),
     _MODELS: (
-        "connectors.kernel AlephAlphaChatModel AlephAlphaClientProtocol AlephAlphaModel ChatModel CompleteInput "
-        "CompleteOutput ControlModel ExplainInput ExplainOutput FinetuningMessage InstructInput KernelTask "
-        "LanguageModel LimitedConcurrencyClient Llama2InstructModel Llama3ChatModel Llama3InstructModel "
-        "LuminousControlModel Message Pharia1ChatModel"
+        "connectors.kernel AlephAlphaChatModel AlephAlphaClientProtocol AlephAlphaModel ChatModel "
+        "CompleteInput CompleteOutput ControlModel ExplainInput ExplainOutput FinetuningMessage "
+        "InstructInput KernelTask LanguageModel LimitedConcurrencyClient Llama2InstructModel "
+        "Llama3ChatModel Llama3InstructModel LuminousControlModel Message Pharia1ChatModel"
     ),
     _PROMPTS: "core.prompt_template Cursor PromptItemCursor PromptRange PromptTemplate RichPrompt TextCursor",
     _TASKS: (
-        "connectors.retrievers core.chunk core.detect_language core.echo core.text_highlight examples learning "
-        "AsyncBaseRetriever BaseRetriever Chunk ChunkInput ChunkOutput ChunkWithIndices DetectLanguage "
-        "DetectLanguageInput DetectLanguageOutput Document DocumentChunk Echo EchoInput EchoOutput "
-        "HybridQdrantInMemoryRetriever Instruct Language QdrantInMemoryRetriever RetrieverType ScoredTextHighlight "
-        "SearchResult TextChunk TextHighlight TextHighlightInput TextHighlightOutput TokenWithLogProb"
+        "connectors.retrievers core.chunk core.detect_language core.echo core.text_highlight "
+        "examples learning AsyncBaseRetriever BaseRetriever Chunk ChunkInput ChunkOutput "
+        "ChunkWithIndices DetectLanguage DetectLanguageInput DetectLanguageOutput Document "
+        "DocumentChunk Echo EchoInput EchoOutput HybridQdrantInMemoryRetriever Instruct Language "
+        "QdrantInMemoryRetriever RetrieverType ScoredTextHighlight SearchResult TextChunk "
+        "TextHighlight TextHighlightInput TextHighlightOutput TokenWithLogProb"
     ),
     _PEOPLE: (
-        "ArgillaClient ArgillaEvaluation ArgillaEvaluationLogic ArgillaEvaluator ArgillaWrapperClient "
-        "AsyncEvaluationRepository AsyncEvaluator AsyncFileEvaluationRepository AsyncInMemoryEvaluationRepository "
-        "FileArgillaClient InstructComparisonArgillaEvaluationLogic PartialEvaluationOverview RatingQuestion Record "
+        "ArgillaClient ArgillaEvaluation ArgillaEvaluationLogic ArgillaEvaluator "
+        "ArgillaWrapperClient AsyncEvaluationRepository AsyncEvaluator "
+        "AsyncFileEvaluationRepository AsyncInMemoryEvaluationRepository FileArgillaClient "
+        "InstructComparisonArgillaEvaluationLogic PartialEvaluationOverview RatingQuestion Record "
         "RecordData RecordDataSequence TextField"
     ),
     _STEPS: (
-        "evaluation.run_evaluation Benchmark BenchmarkRepository FileBenchmark FileBenchmarkRepository "
-        "create_aggregation_logic_identifier create_evaluation_logic_identifier extract_latency_from_trace "
+        "evaluation.run_evaluation Benchmark BenchmarkRepository FileBenchmark "
+        "FileBenchmarkRepository create_aggregation_logic_identifier "
+        "create_evaluation_logic_identifier extract_latency_from_trace "
         "extract_token_count_from_trace type_to_schema"
     ),
     _TRACERS: (
-        "CompositeSpan CompositeTaskSpan CompositeTracer EndSpan EndTask FileSpan FileTaskSpan FileTracer LogLine "
-        "OpenTelemetrySpan OpenTelemetryTaskSpan OpenTelemetryTracer PersistentSpan PersistentTaskSpan "
-        "PersistentTracer PlainEntry StartSpan StartTask TracerLogEntryFailed"
+        "CompositeSpan CompositeTaskSpan CompositeTracer EndSpan EndTask FileSpan FileTaskSpan "
+        "FileTracer LogLine OpenTelemetrySpan OpenTelemetryTaskSpan OpenTelemetryTracer "
+        "PersistentSpan PersistentTaskSpan PersistentTracer PlainEntry StartSpan StartTask "
+        "TracerLogEntryFailed"
     ),
     _FILES: (
         "FileSystemAggregationRepository FileSystemBasedRepository FileSystemDatasetRepository "
-        "HuggingFaceAggregationRepository HuggingFaceDatasetRepository HuggingFaceRepository MultipleChoiceInput "
-        "SingleHuggingfaceDatasetRepository"
+        "HuggingFaceAggregationRepository HuggingFaceDatasetRepository HuggingFaceRepository "
+        "MultipleChoiceInput SingleHuggingfaceDatasetRepository"
     ),
     _LOGICS: "BleuGrader FScores HighlightCoverageGrader LanguageMatchesGrader RougeGrader",
     _LINEAGES: "RepositoryNavigator RunLineage",

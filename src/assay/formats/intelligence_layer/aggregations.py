@@ -1,6 +1,6 @@
-"""The third step by the original's names: all results of one or several evaluations through one logic, its numbers as
-metrics of Assay's engine; and repositories of what comes out. In our stores the overview stands in the manifest and its
-numbers are rows of `metrics.jsonl`."""
+"""The third step by the original's names: all results of one or several evaluations through one
+logic, its numbers as metrics of Assay's engine; and repositories of what comes out. In our stores
+the overview stands in the manifest and its numbers are rows of `metrics.jsonl`."""
 
 from abc import ABC, abstractmethod
 from collections import Counter, deque
@@ -57,7 +57,8 @@ class Accumulator(ABC, Generic[T, Extracted]):
 
 
 class MeanAccumulator(Accumulator[float, float]):
-    """Mean and spread by Welford's updates: equal values have a spread of exactly 0. Nothing added is 0.0."""
+    """Mean and spread by Welford's updates: equal values have a spread of exactly 0. Nothing added
+    is 0.0."""
 
     def __init__(self) -> None:
         self._n = 0
@@ -91,7 +92,8 @@ class AggregationRepository(ABC):
     def aggregation_overview(
         self, aggregation_id: str, aggregation_type: type[AggregatedEvaluation]
     ) -> AggregationOverview[AggregatedEvaluation] | None:
-        """The overview with statistics of this type; a ValueError (pydantic's for its models) if they are not."""
+        """The overview with statistics of this type; a ValueError (pydantic's for its models) if
+        they are not."""
 
     def aggregation_overviews(
         self, aggregation_type: type[AggregatedEvaluation]
@@ -168,7 +170,8 @@ class StoredAggregationRepository(AggregationRepository):
 def overview_of(
     stored: dict[str, Any], aggregation_type: type[AggregatedEvaluation]
 ) -> AggregationOverview[AggregatedEvaluation]:
-    """The overview of a JSON value. Its statistics are read by themselves, as they may be of any kind of type."""
+    """The overview of a JSON value. Its statistics are read by themselves, as they may be of any
+    kind of type."""
     overview: Any = from_json({**stored, "statistics": None}, AggregationOverview[None])
     object.__setattr__(overview, "statistics", from_json(stored["statistics"], aggregation_type))
     return overview
@@ -253,8 +256,8 @@ class Aggregator(Generic[Evaluation, AggregatedEvaluation]):
         return overview
 
     def _measure(self, overview: AggregationOverview[Any], evaluation_ids: list[str]) -> None:
-        """Let the engine store a metric for each number of the statistics. Without a result it has nothing to measure,
-        and a repository of the user's own stores what it likes."""
+        """Let the engine store a metric for each number of the statistics. Without a result it has
+        nothing to measure, and a repository of the user's own stores what it likes."""
         repository = self._aggregation_repository
         count = overview.successful_evaluation_count + overview.crashed_during_evaluation_count
         if not count or not isinstance(repository, StoredAggregationRepository):
@@ -303,14 +306,16 @@ class Aggregator(Generic[Evaluation, AggregatedEvaluation]):
 
 
 def _of_logic(group: Group, *, logic: str, value: float) -> float:
-    """A number that the user's logic has computed from the typed results; the engine adds its counts."""
+    """A number that the user's logic has computed from the typed results; the engine adds its
+    counts."""
     return value
 
 
 def evaluation_store(
     repository: EvaluationRepository, evaluation_ids: Sequence[str], evaluation_type: Any
 ) -> Store:
-    """Where the engine finds the results of evaluations: the repository's own store, or a copy in memory."""
+    """Where the engine finds the results of evaluations: the repository's own store, or a copy in
+    memory."""
     if isinstance(repository, StoredEvaluationRepository) and all(
         map(repository.has_own_rows, evaluation_ids)
     ):

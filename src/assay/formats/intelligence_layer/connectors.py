@@ -1,4 +1,5 @@
-"""What the original keeps beside its model clients, `intelligence_layer.connectors`: the types of JSON values."""
+"""What the original keeps beside its model clients, `intelligence_layer.connectors`: the types of
+JSON values."""
 
 from typing import TYPE_CHECKING
 

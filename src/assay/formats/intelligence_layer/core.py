@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 _HOMES = {
     "tasks": "MAX_CONCURRENCY Task Token",
     "tracer": (
-        "Context ErrorValue Event ExportedSpan InMemorySpan InMemoryTaskSpan InMemoryTracer LogEntry NoOpTracer "
-        "PydanticSerializable Span SpanAttributes SpanStatus SpanType TaskSpan TaskSpanAttributes Tracer utc_now"
+        "Context ErrorValue Event ExportedSpan InMemorySpan InMemoryTaskSpan InMemoryTracer "
+        "LogEntry NoOpTracer PydanticSerializable Span SpanAttributes SpanStatus SpanType "
+        "TaskSpan TaskSpanAttributes Tracer utc_now"
     ),
     "types": "Input Output",
 }

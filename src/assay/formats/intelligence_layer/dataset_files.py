@@ -1,5 +1,5 @@
-"""Datasets in files: ours in a folder, and those that the original wrote there, `datasets/<id>/<id>.json` and
-`<id>.jsonl` with one example per line."""
+"""Datasets in files: ours in a folder, and those that the original wrote there,
+`datasets/<id>/<id>.json` and `<id>.jsonl` with one example per line."""
 
 from collections.abc import Iterable
 from pathlib import Path

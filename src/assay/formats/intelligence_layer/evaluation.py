@@ -18,18 +18,20 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "aggregations": (
-        "AggregationRepository Aggregator FileAggregationRepository InMemoryAggregationRepository MeanAccumulator"
+        "AggregationRepository Aggregator FileAggregationRepository InMemoryAggregationRepository "
+        "MeanAccumulator"
     ),
     "dataset_files": "FileDatasetRepository",
     "datasets": "DatasetRepository InMemoryDatasetRepository",
     "domain": (
-        "AggregatedEvaluation AggregationOverview Dataset Evaluation EvaluationFailed EvaluationOverview Example "
-        "ExampleEvaluation ExampleOutput ExpectedOutput FailedExampleEvaluation FailedExampleRun "
-        "RecoveryData RunOverview SuccessfulExampleOutput"
+        "AggregatedEvaluation AggregationOverview Dataset Evaluation EvaluationFailed "
+        "EvaluationOverview Example ExampleEvaluation ExampleOutput ExpectedOutput "
+        "FailedExampleEvaluation FailedExampleRun RecoveryData RunOverview "
+        "SuccessfulExampleOutput"
     ),
     "elo": (
-        "AggregatedComparison ComparisonEvaluation ComparisonEvaluationAggregationLogic EloCalculator "
-        "EloEvaluationLogic EloGradingInput IncrementalEvaluationLogic MatchOutcome "
+        "AggregatedComparison ComparisonEvaluation ComparisonEvaluationAggregationLogic "
+        "EloCalculator EloEvaluationLogic EloGradingInput IncrementalEvaluationLogic MatchOutcome "
         "Matches MatchesAggregationLogic PlayerScore WinRateCalculator"
     ),
     "evaluations": "EvaluationRepository FileEvaluationRepository InMemoryEvaluationRepository",

@@ -1,7 +1,8 @@
 """The second step by the original's names: a logic over stored runs, on Assay's engine.
 
-An evaluation that was stopped or killed resumes, also in a new process, when the same runs are evaluated again with the
-same logic and parameters: examples that have a result are not evaluated again.
+An evaluation that was stopped or killed resumes, also in a new process, when the same runs are
+evaluated again with the same logic and parameters: examples that have a result are not evaluated
+again.
 """
 
 import math
@@ -40,7 +41,6 @@ from assay.formats.intelligence_layer.evaluations import (
 )
 from assay.formats.intelligence_layer.logics import (
     EvaluationLogic,
-    EvaluationLogicBase,
     arguments_of,
     settled,
 )
@@ -70,8 +70,8 @@ class EvaluationLineage(Generic[Input, ExpectedOutput, Output, Evaluation]):
 
 
 class Evaluator(Generic[Input, Output, ExpectedOutput, Evaluation]):
-    """Evaluates stored runs; `max_workers` examples are evaluated at a time. The four types come from the type arguments
-    of the logic's class."""
+    """Evaluates stored runs; `max_workers` examples are evaluated at a time. The four types come
+    from the type arguments of the logic's class."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Evaluator(Generic[Input, Output, ExpectedOutput, Evaluation]):
 
     @cached_property
     def _types(self) -> dict[str, Any]:
-        return arguments_of(type(self._evaluation_logic), EvaluationLogicBase)
+        return arguments_of(type(self._evaluation_logic), EvaluationLogic)
 
     def input_type(self) -> type[Input]:
         return settled(self, self._types, "Input", "input_type")
@@ -118,9 +118,10 @@ class Evaluator(Generic[Input, Output, ExpectedOutput, Evaluation]):
         items: Items = "refuse",
         retry_errors: bool = False,
     ) -> EvaluationOverview:
-        """Evaluate the outputs of these runs together. Runs that cover different examples are refused, or compared on
-        the examples that they share: `items="intersection"`. With `retry_errors` an earlier evaluation of the same
-        runs and logic continues, and only what failed in it is evaluated again."""
+        """Evaluate the outputs of these runs together. Runs that cover different examples are
+        refused, or compared on the examples that they share: `items="intersection"`. With
+        `retry_errors` an earlier evaluation of the same runs and logic continues, and only what
+        failed in it is evaluated again."""
         start = utc_now()
         self._prepare_logic()
         runs = self._runs(*run_ids)
@@ -162,7 +163,8 @@ class Evaluator(Generic[Input, Output, ExpectedOutput, Evaluation]):
     def evaluation_lineages(
         self, evaluation_id: str
     ) -> Iterator[EvaluationLineage[Input, ExpectedOutput, Output, Evaluation]]:
-        """Yield each example that has a result, with the outputs behind it, in the order of the results."""
+        """Yield each example that has a result, with the outputs behind it, in the order of the
+        results."""
         overview = self._evaluation_repository.evaluation_overview(evaluation_id)
         if overview is None:
             raise BadValue(f"the evaluation repository has no evaluation {evaluation_id!r}")
@@ -197,10 +199,10 @@ class Evaluator(Generic[Input, Output, ExpectedOutput, Evaluation]):
 
     def _common_dataset(self, runs: Sequence[RunOverview], items: Items) -> str:
         """Return the one dataset of runs that can be evaluated together."""
-        datasets = {run.dataset_id for run in runs}
+        datasets = sorted({run.dataset_id for run in runs})
         if len(datasets) > 1:
             raise BadValue(
-                f"All run overviews must reference the same dataset, found {', '.join(sorted(datasets))}",
+                f"All run overviews must reference the same dataset, found {', '.join(datasets)}",
                 fix="evaluate the runs of each dataset by themselves",
             )
         self._check_coverage(runs, items)
@@ -217,14 +219,15 @@ class Evaluator(Generic[Input, Output, ExpectedOutput, Evaluation]):
         if items == "intersection":
             if lacking:
                 warnings.warn(
-                    f"the runs share {len(common)} examples; {lacking} that not all of them have are left out",
+                    f"the runs share {len(common)} examples; {lacking} that not all of them have "
+                    "are left out",
                     stacklevel=4,
                 )
         elif lacking or len(set(totals.values())) > 1:
             shown = ", ".join(f"{run}: {total}" for run, total in totals.items())
             raise BadValue(
-                f"All run overviews must contain the same number of items and the same examples: {shown}; "
-                f"{lacking} examples are not in all of them",
+                "All run overviews must contain the same number of items and the same examples: "
+                f"{shown}; {lacking} examples are not in all of them",
                 fix='complete the runs, or compare what they share with items="intersection"',
             )
 
@@ -245,7 +248,8 @@ class Evaluator(Generic[Input, Output, ExpectedOutput, Evaluation]):
         abort_on_error: bool,
         *example_outputs: SuccessfulExampleOutput[Output],
     ) -> Evaluation | FailedExampleEvaluation:
-        """Evaluate one example and store the result; what the logic raises is a result too, unless it shall abort."""
+        """Evaluate one example and store the result; what the logic raises is a result too, unless
+        it shall abort."""
         result: Evaluation | FailedExampleEvaluation
         try:
             result = self._evaluation_logic.do_evaluate(example, *example_outputs)
@@ -266,7 +270,8 @@ class Evaluator(Generic[Input, Output, ExpectedOutput, Evaluation]):
         )
 
     def _made_by_0_1(self, evaluation_id: str) -> dict[str, Any]:
-        """The results of an evaluation that 0.1 left unfinished: their rows have other keys than the engine's."""
+        """The results of an evaluation that 0.1 left unfinished: their rows have other keys than
+        the engine's."""
         store = self._own_store()
         manifest = store.manifest("evaluation", evaluation_id) if store is not None else None
         if manifest is None or not manifest.digest or WORK in manifest.metadata:
@@ -287,7 +292,8 @@ class Evaluator(Generic[Input, Output, ExpectedOutput, Evaluation]):
         )
 
     def _engine(self, dataset_id: str, runs: Sequence[RunOverview]) -> Engine:
-        """The engine over the three repositories; what is kept elsewhere is held in memory meanwhile."""
+        """The engine over the three repositories; what is kept elsewhere is held in memory
+        meanwhile."""
         examples = self._dataset_repository.examples(
             dataset_id, self.input_type(), self.expected_output_type()
         )
@@ -308,8 +314,8 @@ class Evaluator(Generic[Input, Output, ExpectedOutput, Evaluation]):
 
 
 class IncrementalEvaluator(Evaluator[Input, Output, ExpectedOutput, Evaluation]):
-    """Evaluates additional runs together with those behind earlier evaluations; `evaluate_runs` evaluates as if there
-    were no earlier ones."""
+    """Evaluates additional runs together with those behind earlier evaluations; `evaluate_runs`
+    evaluates as if there were no earlier ones."""
 
     def __init__(
         self,
@@ -346,8 +352,9 @@ class IncrementalEvaluator(Evaluator[Input, Output, ExpectedOutput, Evaluation])
         items: Items = "refuse",
         retry_errors: bool = False,
     ) -> EvaluationOverview:
-        """Evaluate these runs and the ones behind the earlier evaluations, which need not be named. The earlier runs
-        come first, in the order of their start, so that old and new results together are those of one evaluation."""
+        """Evaluate these runs and the ones behind the earlier evaluations, which need not be named.
+        The earlier runs come first, in the order of their start, so that old and new results
+        together are those of one evaluation."""
         earlier: list[str] = []
         runs: list[set[str]] = []
         examples: list[set[str]] = []

@@ -26,11 +26,7 @@ _DEPTH = 4
 _NOT_USERS = {"assay", *sys.stdlib_module_names}
 
 
-class EvaluationLogicBase(Generic[Input, Output, ExpectedOutput, Evaluation]):
-    """What gives the four types their places."""
-
-
-class EvaluationLogic(ABC, EvaluationLogicBase[Input, Output, ExpectedOutput, Evaluation]):
+class EvaluationLogic(ABC, Generic[Input, Output, ExpectedOutput, Evaluation]):
     """Implement `do_evaluate`."""
 
     @abstractmethod

@@ -1,7 +1,8 @@
-"""The original's module names: a finder that makes the modules of the table, and the reason why a name is missing.
+"""The original's module names: a finder that makes the modules of the table, and the reason why a
+name is missing.
 
-Importing this file puts the finder into `sys.meta_path`. Only modules by the original's names do: what reads and writes
-folders imports none of them.
+Importing this file puts the finder into `sys.meta_path`. Only modules by the original's names do:
+what reads and writes folders imports none of them.
 """
 
 import sys
@@ -19,8 +20,8 @@ _ROOT = "assay.formats.intelligence_layer"
 
 
 def refuse(name: str, offered: Sequence[str] = ()) -> NoReturn:
-    """Raise the reason as an ImportError; for the name of a class that nobody knows, the nearest of those that are
-    offered. Anything else that a program may ask of a module is simply not there."""
+    """Raise the reason as an ImportError; for the name of a class that nobody knows, the nearest of
+    those that are offered. Anything else that a program may ask of a module is simply not there."""
     if name in NOT_OFFERED:
         raise ImportError(f"{name} of the Intelligence Layer is not offered: {NOT_OFFERED[name]}")
     if name[0].isupper():
@@ -34,8 +35,9 @@ def refuse(name: str, offered: Sequence[str] = ()) -> NoReturn:
 def names_of(
     module: str, homes: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` of a module. A name comes from the first of our files that has it, which is
-    imported when it is asked for; `homes` has the names that a file gives, all public ones where that is empty."""
+    """Return `__getattr__` and `__dir__` of a module. A name comes from the first of our files that
+    has it, which is imported when it is asked for; `homes` has the names that a file gives, all
+    public ones where that is empty."""
 
     def lookup(name: str) -> Any:
         if name == "__all__":
@@ -78,7 +80,8 @@ class _Names(MetaPathFinder, Loader):
     def exec_module(self, module: ModuleType) -> None:
         homes = MODULES[module.__name__.removeprefix(f"{_ROOT}.")].split()
         module.__doc__ = f"See {', '.join(homes) or 'the modules below'}."
-        module.__getattr__, module.__dir__ = names_of(module.__name__, dict.fromkeys(homes, ""))  # type: ignore[method-assign]
+        served = names_of(module.__name__, dict.fromkeys(homes, ""))
+        module.__getattr__, module.__dir__ = served  # type: ignore[method-assign]
 
 
 sys.meta_path.append(_Names())  # asked where there is no file

@@ -1,8 +1,9 @@
 """The original's files as one of our stores, to be read, and a folder that has both layouts.
 
-`runs/<id>.json` is an overview and `runs/<id>/output/<example>.json` an output; `evaluations/<id>.json` (or
-`.partial_json`) is an overview and `evaluations/<id>/<example>.json` a result; `aggregations/<id>.json` is an overview.
-An id that is not a plain file name is encoded; the true one stands in the file.
+`runs/<id>.json` is an overview and `runs/<id>/output/<example>.json` an output;
+`evaluations/<id>.json` (or `.partial_json`) is an overview and `evaluations/<id>/<example>.json` a
+result; `aggregations/<id>.json` is an overview. An id that is not a plain file name is encoded; the
+true one stands in the file.
 """
 
 import json
@@ -23,7 +24,8 @@ Row = dict[str, Any]
 
 
 def entry_name(folder: Path, id: str) -> str:
-    """Return the name of an id's entry. The original took any id for a name: what is listed under it is meant."""
+    """Return the name of an id's entry. The original took any id for a name: what is listed under
+    it is meant."""
     safe = safe_name(id)
     if safe == id or not folder.is_dir():
         return safe
@@ -31,8 +33,8 @@ def entry_name(folder: Path, id: str) -> str:
 
 
 class OriginalStore:
-    """What the original wrote of one kind: overviews are manifests, and the files of examples, which are in the folder
-    `examples` of their artefact, are rows: `read` gives those of a file."""
+    """What the original wrote of one kind: overviews are manifests, and the files of examples,
+    which are in the folder `examples` of their artefact, are rows: `read` gives those of a file."""
 
     def __init__(
         self,
@@ -65,7 +67,8 @@ class OriginalStore:
         return log
 
     def examples(self, id: str) -> Iterator[Path]:
-        """Yield the files of an artefact's examples, also those in the folders that a slash in an id made."""
+        """Yield the files of an artefact's examples, also those in the folders that a slash in an
+        id made."""
         folder = self.path(id) / self._examples
         if not (folder / MANIFEST).exists():
             yield from (file for file in sorted(folder.rglob("*.json")) if file.is_file())
@@ -79,8 +82,8 @@ def _json(path: Path) -> Row:
 
 
 class OriginalRows(MemoryLog):
-    """The files of an artefact's examples, as they were when it was opened. What is added or replaced is in
-    `ours`, with a copy of the others."""
+    """The files of an artefact's examples, as they were when it was opened. What is added or
+    replaced is in `ours`, with a copy of the others."""
 
     ours: Log | None = None
 
@@ -120,8 +123,8 @@ class FileStore(FolderStore):
 
 
 def manifests(store: Store, kind: Kind) -> Iterable[Manifest]:
-    """All manifests, sorted by id. In files it is a FileNotFoundError, as in the original, if nothing of this kind was
-    ever stored."""
+    """All manifests, sorted by id. In files it is a FileNotFoundError, as in the original, if
+    nothing of this kind was ever stored."""
     if isinstance(store, FileStore) and not store.original.folder.exists():
         raise FileNotFoundError(f"nothing was stored in {store.original.folder} yet")
     return filter(None, [store.manifest(kind, id) for id in store.ids(kind)])

@@ -1,7 +1,8 @@
 """The first step by the original's names: a task over a dataset, on Assay's engine.
 
-A run that was stopped or killed resumes, also in a new process, when it is started again with the same dataset, task
-and descriptions and `resume_from_recovery_data`: finished examples stay, failed ones are tried again.
+A run that was stopped or killed resumes, also in a new process, when it is started again with the
+same dataset, task and descriptions and `resume_from_recovery_data`: finished examples stay, failed
+ones are tried again.
 """
 
 import math
@@ -90,8 +91,9 @@ class Runner(Generic[Input, Output]):
         metadata: SerializableDict | None = None,
         resume_from_recovery_data: bool = False,
     ) -> RunOverview:
-        """Run the task on the first `num_examples` examples, by default on all, and store their outputs. An exception
-        of the task becomes a FailedExampleRun; with `abort_on_error` it is raised, and nothing more is begun."""
+        """Run the task on the first `num_examples` examples, by default on all, and store their
+        outputs. An exception of the task becomes a FailedExampleRun; with `abort_on_error` it is
+        raised, and nothing more is begun."""
         if max_workers < 1:
             raise BadValue(f"max_workers must be at least 1, got {max_workers}")
         start = utc_now()
@@ -142,8 +144,8 @@ class Runner(Generic[Input, Output]):
     def run_is_already_computed(
         self, metadata: SerializableDict, dataset_id: str | None = None
     ) -> bool:
-        """Whether this runner has finished a run with this metadata, which must say something; `dataset_id` narrows
-        that to one dataset."""
+        """Whether this runner has finished a run with this metadata, which must say something;
+        `dataset_id` narrows that to one dataset."""
         try:
             overviews = list(self._run_repository.run_overviews())
         except FileNotFoundError:  # a folder in which nothing was run yet
@@ -178,8 +180,9 @@ class Runner(Generic[Input, Output]):
     def _store(
         self, dataset_id: str, chosen: Iterable[Example[Any, Any]], finished: frozenset[str]
     ) -> Store:
-        """Where the engine reads and writes. Every input is looked at before anything runs: one that is not of the
-        task's type is an error of the caller. Examples from elsewhere are held in memory while they run."""
+        """Where the engine reads and writes. Every input is looked at before anything runs: one
+        that is not of the task's type is an error of the caller. Examples from elsewhere are held
+        in memory while they run."""
         runs: Store = MemoryStore()
         if isinstance(self._run_repository, StoredRunRepository) and self._has_own_rows():
             runs, finished = self._run_repository.store, frozenset()
@@ -219,8 +222,8 @@ class Runner(Generic[Input, Output]):
 
 
 class _SharedTracer(TaskSpan):
-    """Hands everything to each of its tracers, with equal times, and is each span that they open. What it exports is the
-    trace of the first."""
+    """Hands everything to each of its tracers, with equal times, and is each span that they open.
+    What it exports is the trace of the first."""
 
     def __init__(self, tracers: Sequence[Any]) -> None:
         self._tracers, self._closed = tracers, False
@@ -273,7 +276,8 @@ def _run(
     num_examples: int | None,
     retry_errors: bool,
 ) -> tuple[int, int]:
-    """Let the engine run the task: how many examples of the run have failed, and how many have not."""
+    """Let the engine run the task: how many examples of the run have failed, and how many have
+    not."""
     limits, progress = {task.name: Limits(max_concurrency=max_workers)}, Progress()
     engine = Engine(store, limits=limits, stop=task.stop, grace=math.inf, progress=progress)
     chosen = Selection(items=num_examples or None)
@@ -292,8 +296,8 @@ def _run(
 
 @contextmanager
 def shown(progress: Progress, title: str, name: str = "") -> Generator[None]:
-    """Show these counters until the block ends, under this name instead of their own. What is printed meanwhile
-    appears above them."""
+    """Show these counters until the block ends, under this name instead of their own. What is
+    printed meanwhile appears above them."""
     if not sys.stderr.isatty():
         yield
         return

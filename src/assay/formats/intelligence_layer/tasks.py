@@ -1,6 +1,7 @@
 """Tasks. A task turns an input into an output and keeps in its trace how it came to it.
 
-`ExampleTask` is the task as one of the engine's: `do_run` in a thread, its trace kept, its failures as rows.
+`ExampleTask` is the task as one of the engine's: `do_run` in a thread, its trace kept, its failures
+as rows.
 """
 
 import inspect
@@ -45,7 +46,8 @@ class Task(ABC, Generic[Input, Output]):
 
     @final
     def run(self, input: Input, tracer: Tracer) -> Output:
-        """Do the work in a task span that has the class's name, with input, output and errors recorded."""
+        """Do the work in a task span that has the class's name, with input, output and errors
+        recorded."""
         with tracer.task_span(type(self).__name__, input) as task_span:
             assert isinstance(task_span, TaskSpan)
             output = self.do_run(input, task_span)
@@ -56,7 +58,8 @@ class Task(ABC, Generic[Input, Output]):
     def run_concurrently(
         self, inputs: Iterable[Input], tracer: Tracer, concurrency_limit: int = MAX_CONCURRENCY
     ) -> Sequence[Output]:
-        """The outputs in the order of the inputs, at most `concurrency_limit` (and never over 20) at a time."""
+        """The outputs in the order of the inputs, at most `concurrency_limit` (and never over 20)
+        at a time."""
         limit = max(1, min(concurrency_limit, MAX_CONCURRENCY))
         with (
             tracer.span(f"Concurrent {type(self).__name__} tasks") as span,
@@ -66,7 +69,8 @@ class Task(ABC, Generic[Input, Output]):
 
 
 def type_of(task: Task[Any, Any], part: Literal["input", "output"], owner: object) -> Any:
-    """A TypeError where there is no type, which says how to give one. `owner` is the object that was asked."""
+    """A TypeError where there is no type, which says how to give one. `owner` is the object that
+    was asked."""
     function: Any = inspect.unwrap(task.do_run)
     annotation = inspect.get_annotations(function).get(
         "return" if part == "output" else part, _MISSING
@@ -93,8 +97,9 @@ def _evaluated(annotation: str, function: Any) -> Any:
 
 
 def parameters_of(task: Task[Any, Any]) -> dict[str, Any]:
-    """What the task was made with, as far as that is plain data: the attributes that its constructor's arguments
-    became. Other attributes, and containers that may be filled while it runs, are not parameters but its memory."""
+    """What the task was made with, as far as that is plain data: the attributes that its
+    constructor's arguments became. Other attributes, and containers that may be filled while it
+    runs, are not parameters but its memory."""
     parameters: dict[str, Any] = {}
     for name in inspect.signature(type(task)).parameters:
         value = getattr(task, name, getattr(task, f"_{name}", None))
@@ -107,8 +112,8 @@ def parameters_of(task: Task[Any, Any]) -> dict[str, Any]:
 
 
 class ExampleTask:
-    """`failure` is the first exception of a run that is to stop at it; that example has no row, so that it runs again
-    when the run resumes."""
+    """`failure` is the first exception of a run that is to stop at it; that example has no row, so
+    that it runs again when the run resumes."""
 
     def __init__(
         self,

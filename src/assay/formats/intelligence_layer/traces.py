@@ -1,5 +1,5 @@
-"""Traces of examples as rows. A row of `traces.jsonl`, which `assay trace` shows, has the spans of one root, each with
-the number of its parent, and is written when the root ends."""
+"""Traces of examples as rows. A row of `traces.jsonl`, which `assay trace` shows, has the spans of
+one root, each with the number of its parent, and is written when the root ends."""
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime

@@ -1,7 +1,8 @@
 """The user's own types: values ⇄ JSON, and the library's records, which are dataclasses.
 
-pydantic is never imported here unless the user did. Models are read by pydantic, all else by msgspec; what does not
-fit is a ValueError, and pydantic's ValidationError in a program that uses pydantic.
+pydantic is never imported here unless the user did. Models are read by pydantic, all else by
+msgspec; what does not fit is a ValueError, and pydantic's ValidationError in a program that uses
+pydantic.
 """
 
 import dataclasses
@@ -34,8 +35,8 @@ def is_ours(method: Any) -> bool:
 
 
 def to_json(value: Any, *, order: Literal["deterministic"] | None = None) -> Any:
-    """The value as JSON holds it; a TypeError names the type that JSON cannot hold. With an `order`, equal sets and
-    dicts are equal lists and dicts in every process."""
+    """The value as JSON holds it; a TypeError names the type that JSON cannot hold. With an
+    `order`, equal sets and dicts are equal lists and dicts in every process."""
     return msgspec.to_builtins(value, str_keys=True, enc_hook=_dumped, order=order)
 
 
@@ -80,7 +81,8 @@ def _validated(type: Any, data: Any) -> Any:
 
 
 def _refuse_like_pydantic(data: Any, type: Any) -> None:
-    """Raise the error that existing code expects, if pydantic knows the type and refuses the data too."""
+    """Raise the error that existing code expects, if pydantic knows the type and refuses the data
+    too."""
     try:
         adapter = _adapter(type)
     except (
@@ -91,7 +93,8 @@ def _refuse_like_pydantic(data: Any, type: Any) -> None:
 
 
 def is_pydantic(type: Any) -> bool:
-    """Whether pydantic has to read values of this type: one of its models, or something with such a type inside."""
+    """Whether pydantic has to read values of this type: one of its models, or something with such a
+    type inside."""
     if "pydantic" not in sys.modules:
         return False
     if (
@@ -110,7 +113,8 @@ def _adapter(type: Any) -> Any:
 
 
 class Record:
-    """What code does with the original's pydantic models, for dataclasses: a dump, also as JSON, and the way back."""
+    """What code does with the original's pydantic models, for dataclasses: a dump, also as JSON,
+    and the way back."""
 
     def model_dump(self, mode: str = "python") -> dict[str, Any]:
         """Return the fields by name; with mode `json` as JSON values."""
