@@ -11,12 +11,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from fsspec.implementations.memory import MemoryFileSystem
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from assay.formats.intelligence_layer.aggregations import FileSystemAggregationRepository
 from assay.formats.intelligence_layer.elo import EloAggregationAdapter
 from assay.formats.intelligence_layer.evaluation import (
     AggregatedComparison,
@@ -29,7 +27,6 @@ from assay.formats.intelligence_layer.evaluation import (
     EvaluationFailed,
     EvaluationOverview,
     FileAggregationRepository,
-    HuggingFaceAggregationRepository,
     InMemoryAggregationRepository,
     Matches,
     MatchesAggregationLogic,
@@ -39,7 +36,6 @@ from assay.formats.intelligence_layer.evaluation import (
     RunOverview,
     WinRateCalculator,
 )
-from assay.formats.intelligence_layer.original import LocalFileSystem
 from assay.store.repositories import AggregationRepository as Rows
 from assay.store.stores import FolderStore
 from tests.formats.intelligence_layer.worlds import (
@@ -242,7 +238,6 @@ class Shares(BaseModel):
 KINDS: dict[str, Callable[[Path], AggregationRepository]] = {
     "memory": lambda _: InMemoryAggregationRepository(),
     "files": FileAggregationRepository,
-    "original files": lambda root: FileSystemAggregationRepository(LocalFileSystem(), root),
 }
 
 
@@ -351,20 +346,6 @@ def test_files_of_the_original_are_read(tmp_path: Path) -> None:
     )
     repository.store_aggregation_overview(aggregation_overview(id="ours"))
     assert repository.aggregation_overview_ids() == ["11-22", "ours"]
-
-
-def test_the_hub_has_the_originals_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    hub = MemoryFileSystem()
-    hub.store.clear()
-    hub.token = "t"  # type: ignore[attr-defined]
-    monkeypatch.setattr("huggingface_hub.HfFileSystem", lambda token: hub)
-    monkeypatch.setattr("huggingface_hub.create_repo", lambda **_: None)
-    repository = HuggingFaceAggregationRepository("owner/name", "t", True)
-    repository.store_aggregation_overview(aggregation_overview())
-    assert hub.exists("datasets/owner/name/aggregations/aggregation.json")
-    assert repository.aggregation_overview("aggregation", Accuracy) == aggregation_overview()
-    assert list(repository.aggregation_overview_ids()) == ["aggregation"]
-    hub.store.clear()
 
 
 # ---- accumulators

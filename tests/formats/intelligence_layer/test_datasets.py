@@ -1,112 +1,35 @@
 """Datasets: one contract for every place that keeps them, and what each place does by itself."""
 
 import json
-import os
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import pydantic
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from rich.console import Console
 
 from assay.errors import UserError
 from assay.formats.intelligence_layer.core import Input
-from assay.formats.intelligence_layer.dataset_files import FileSystemDatasetRepository
 from assay.formats.intelligence_layer.evaluation import (
     Dataset,
     DatasetRepository,
     Example,
     FileDatasetRepository,
-    HuggingFaceDatasetRepository,
     InMemoryDatasetRepository,
-    MultipleChoiceInput,
-    SingleHuggingfaceDatasetRepository,
 )
 from assay.store.repositories import DatasetRepository as Datasets
 from assay.store.stores import FolderStore
 from tests.formats.intelligence_layer.labs import ODD_IDS, Question, QuestionData, QuestionStruct
 
-
-class Hub:
-    """As much of huggingface_hub as repositories use; `files` are what is on the hub."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, str] = {}
-        self.repositories: set[str] = set()
-        self.reads: list[str] = []
-        hub = self
-
-        class HfFileSystem:
-            def __init__(self, token: str) -> None:
-                self.token = token
-
-            def exists(self, path: str) -> bool:
-                return path in hub.files or any(name.startswith(f"{path}/") for name in hub.files)
-
-            def ls(self, path: str, detail: bool = True) -> list[str]:
-                assert not detail
-                below = (
-                    name.removeprefix(f"{path}/")
-                    for name in hub.files
-                    if name.startswith(f"{path}/")
-                )
-                return sorted({f"{path}/{name.split('/')[0]}" for name in below})
-
-            def write_text(self, path: str, value: str, encoding: str) -> None:
-                hub.files[path] = value
-
-            def read_text(self, path: str, encoding: str) -> str:
-                hub.reads.append(path)
-                return hub.files[path]
-
-            def rm_file(self, path: str) -> None:
-                del hub.files[path]
-
-        self.HfFileSystem = HfFileSystem
-
-    def create_repo(
-        self, repo_id: str, token: str, repo_type: str, private: bool, exist_ok: bool
-    ) -> None:
-        assert (token, repo_type, private, exist_ok) == ("token", "dataset", True, True)
-        self.repositories.add(repo_id)
-
-    def delete_repo(self, repo_id: str, token: str, repo_type: str, missing_ok: bool) -> None:
-        assert (token, repo_type, missing_ok) == ("token", "dataset", True)
-        self.repositories.discard(repo_id)
-
-
-@pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
-    hub = Hub()
-    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
-    return hub
-
-
-PLACES = ["memory", "files", "original files", "hub", "fsspec"]
+PLACES = ["memory", "files"]
 
 
 @pytest.fixture(params=PLACES)
-def repository(
-    request: pytest.FixtureRequest, tmp_path: Path, hub: Hub
-) -> Iterator[DatasetRepository]:
-    match request.param:
-        case "memory":
-            yield InMemoryDatasetRepository()
-        case "files":
-            yield FileDatasetRepository(tmp_path / "root")
-        case "original files":
-            yield FileSystemDatasetRepository(fsspec.filesystem("file"), tmp_path)
-        case "hub":
-            yield HuggingFaceDatasetRepository("owner/name", "token", True)
-        case _:
-            yield FileSystemDatasetRepository(
-                fsspec.filesystem("memory"), Path("/") / tmp_path.name
-            )
+def repository(request: pytest.FixtureRequest, tmp_path: Path) -> DatasetRepository:
+    if request.param == "memory":
+        return InMemoryDatasetRepository()
+    return FileDatasetRepository(tmp_path / "root")
 
 
 def questions(*ids: str) -> list[Example[Question, str]]:
@@ -313,20 +236,6 @@ def test_examples_and_datasets_print_as_lines() -> None:
     assert shown.splitlines() == ["Dataset ID = d", "Name = n", "Labels = {'l'}", "Metadata = {}"]
 
 
-def test_an_example_is_a_tree_without_markup_or_control_characters() -> None:
-    console = Console(width=60, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
-    console.print(Example(input="[b]q\x1b[31m", expected_output="a", id="e1")._rich_render())
-    lines = [line.rstrip() for line in console.export_text().splitlines()]
-    assert lines[0] == "Example: e1"
-    assert "[b]q\\x1b[31m" in lines[2]
-    assert not any("Metadata" in line for line in lines)
-    console.print(
-        Example(input="q", expected_output="a", id="e1", metadata={"k": 1})._rich_render()
-    )
-    assert "Metadata" in console.export_text()
-    console.file.close()
-
-
 def test_an_empty_id_is_refused() -> None:
     with pytest.raises(ValueError, match="id"):
         InMemoryDatasetRepository().create_dataset(
@@ -422,94 +331,6 @@ def test_a_large_dataset_in_another_order_is_streamed_from_disk(tmp_path: Path) 
     )
     numbers = [example.input for example in repository.examples(dataset.id, int, int)]
     assert numbers == sorted(range(3000), key=str)
-
-
-# ---- the hub
-
-
-def test_the_hub_has_the_layout_of_the_original(hub: Hub) -> None:
-    repository = HuggingFaceDatasetRepository("owner/name", "token", True)
-    repository.create_dataset(questions("b", "a"), "sums", id="d")
-    folder = "datasets/owner/name/datasets/d"
-    assert hub.files.keys() == {f"{folder}/d.json", f"{folder}/d.jsonl"}
-    assert json.loads(hub.files[f"{folder}/d.json"]) == {
-        "id": "d",
-        "name": "sums",
-        "labels": [],
-        "metadata": {},
-    }
-    first, second = hub.files[f"{folder}/d.jsonl"].split("\n")
-    assert json.loads(first) == {
-        "input": {"text": "question a"},
-        "expected_output": "answer a",
-        "id": "a",
-        "metadata": None,
-    }
-    assert json.loads(second)["id"] == "b"
-    assert hub.repositories == {"owner/name"}
-    repository.delete_repository()
-    assert hub.repositories == set()
-
-
-def test_examples_without_a_file_about_them_are_a_dataset(hub: Hub) -> None:
-    repository = HuggingFaceDatasetRepository("owner/name", "token", True)
-    hub.files["datasets/owner/name/datasets/d/d.jsonl"] = '{"input":1,"expected_output":2,"id":"a"}'
-    assert repository.dataset("d") == Dataset(id="d", name="HuggingFace dataset d")
-    assert list(repository.dataset_ids()) == ["d"]
-    assert list(repository.examples("d", int, int)) == [Example(input=1, expected_output=2, id="a")]
-
-
-@pytest.mark.parametrize("caching", [True, False])
-def test_examples_are_downloaded_once_until_something_is_deleted(hub: Hub, caching: bool) -> None:
-    repository = HuggingFaceDatasetRepository("owner/name", "token", True, caching=caching)
-    for id in ("one", "two"):
-        repository.create_dataset(questions("a"), id, id=id)
-    for _ in range(3):
-        for id in ("one", "two"):
-            read(repository, id)
-    downloads = [path for path in hub.reads if path.endswith(".jsonl")]
-    assert len(downloads) == (2 if caching else 6)
-    repository.delete_dataset("two")
-    read(repository, "one")
-    assert len([path for path in hub.reads if path.endswith(".jsonl")]) == (3 if caching else 7)
-
-
-def test_the_hub_needs_a_name_and_its_package(monkeypatch: pytest.MonkeyPatch, hub: Hub) -> None:
-    with pytest.raises(ValueError, match="owner/name"):
-        HuggingFaceDatasetRepository("owner/name/", "token", True)
-    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(UserError, match="huggingface_hub") as caught:
-        HuggingFaceDatasetRepository("owner/name", "token", True)
-    assert caught.value.fix == "pip install 'assay[hf]'"
-
-
-# ---- others
-
-
-def test_a_single_hugging_face_dataset_is_read_only() -> None:
-    rows = [
-        {"question": f"q{n}", "choices": ["w", "x", "y", "z"], "answer": n % 4} for n in range(12)
-    ]
-    repository = SingleHuggingfaceDatasetRepository({"train": [], "test": rows})
-    found = list(repository.examples("any", MultipleChoiceInput, str, frozenset({"3"})))
-    assert [example.id for example in found] == sorted(str(n) for n in range(12) if n != 3)
-    assert {example.id: example.expected_output for example in found}["10"] == "C"
-    example = repository.example("any", "1", MultipleChoiceInput, str)
-    assert example is not None
-    assert example.input == MultipleChoiceInput(question="q1", choices=["w", "x", "y", "z"])
-    assert repository.example("any", "12", MultipleChoiceInput, str) is None
-    with pytest.raises(ValueError, match="MultipleChoiceInput"):
-        repository.examples("any", str, str)
-    with pytest.raises(ValueError, match="str"):
-        repository.examples("any", MultipleChoiceInput, int)
-    for refused in (
-        lambda: repository.create_dataset([], "new"),
-        lambda: repository.delete_dataset("any"),
-        lambda: repository.dataset("any"),
-        lambda: repository.dataset_ids(),
-    ):
-        with pytest.raises(NotImplementedError):
-            refused()
 
 
 def test_type_variables_are_there_for_annotations() -> None:

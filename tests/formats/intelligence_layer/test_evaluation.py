@@ -231,15 +231,6 @@ def test_ids_with_dots_and_slashes_stay_apart(world: World) -> None:
     assert single.result == Correct(correct=True)
 
 
-def test_failed_evaluations_come_with_their_lineage(world: World) -> None:
-    run = world.ran(world.dataset("a", FAIL_IN_EVALUATION))
-    evaluator = world.evaluator()
-    overview = evaluator.evaluate_runs(run.id)
-    (lineage,) = evaluator.failed_evaluations(overview.id)
-    assert lineage.example.input == FAIL_IN_EVALUATION
-    assert [output.run_id for output in lineage.outputs] == [run.id]
-
-
 # ---- workers
 
 

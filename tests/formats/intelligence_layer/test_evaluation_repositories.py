@@ -1,4 +1,4 @@
-"""The contract of evaluation repositories: in memory and in files, with and without partials."""
+"""The contract of evaluation repositories: in memory and in files."""
 
 import json
 from collections.abc import Callable
@@ -11,9 +11,6 @@ from pydantic import BaseModel, ValidationError
 
 from assay.analysis.rank.rank import rank
 from assay.formats.intelligence_layer.evaluation import (
-    AsyncEvaluationRepository,
-    AsyncFileEvaluationRepository,
-    AsyncInMemoryEvaluationRepository,
     ComparisonEvaluation,
     EvaluationOverview,
     EvaluationRepository,
@@ -23,7 +20,6 @@ from assay.formats.intelligence_layer.evaluation import (
     InMemoryEvaluationRepository,
     Matches,
     MatchOutcome,
-    PartialEvaluationOverview,
     RunOverview,
 )
 from assay.records import Evaluation
@@ -44,8 +40,6 @@ LATER = NOON + timedelta(minutes=1, microseconds=1)
 KINDS: dict[str, Callable[[Path], EvaluationRepository]] = {
     "memory": lambda _: InMemoryEvaluationRepository(),
     "files": FileEvaluationRepository,
-    "partials in memory": lambda _: AsyncInMemoryEvaluationRepository(),
-    "partials in files": AsyncFileEvaluationRepository,
 }
 
 
@@ -204,11 +198,13 @@ def test_overviews_are_hashed_by_id_and_cannot_be_changed() -> None:
 
 def test_defaults_are_not_shared() -> None:
     one, other = (
-        PartialEvaluationOverview(
+        EvaluationOverview(
             run_overviews=frozenset(),
             id=id,
             start_date=NOON,
-            submitted_evaluation_count=0,
+            end_date=NOON,
+            successful_evaluation_count=0,
+            failed_evaluation_count=0,
             description="",
         )
         for id in "ab"
@@ -216,56 +212,6 @@ def test_defaults_are_not_shared() -> None:
     one.labels.add("x")
     one.metadata["x"] = 1
     assert (other.labels, other.metadata) == (set(), {})
-
-
-# ---- partial overviews
-
-
-def partial(id: str = "evaluation") -> PartialEvaluationOverview:
-    return PartialEvaluationOverview(
-        run_overviews=overview().run_overviews,
-        id=id,
-        start_date=NOON,
-        submitted_evaluation_count=10,
-        description="submitted",
-        labels={"people"},
-        metadata={"k": 1},
-    )
-
-
-@pytest.fixture(params=["partials in memory", "partials in files"])
-def partials(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncEvaluationRepository:
-    found = KINDS[request.param](tmp_path / "root")
-    assert isinstance(found, AsyncEvaluationRepository)
-    return found
-
-
-def test_partial_overviews_are_read_as_they_were_stored_and_sorted(
-    partials: AsyncEvaluationRepository,
-) -> None:
-    stored = [partial(id) for id in "bca"]
-    for each in stored:
-        partials.store_partial_evaluation_overview(each)
-    assert partials.partial_evaluation_overview_ids() == ["a", "b", "c"]
-    assert list(partials.partial_evaluation_overviews()) == sorted(stored, key=lambda each: each.id)
-    assert partials.partial_evaluation_overview("nothing") is None
-    assert "Submitted Evaluations = 10" in str(stored[0])
-    assert hash(stored[0]) == hash(partial("b"))
-
-
-def test_partial_and_whole_overviews_of_one_id_live_side_by_side(
-    partials: AsyncEvaluationRepository,
-) -> None:
-    partials.store_partial_evaluation_overview(partial())
-    assert partials.evaluation_overview("evaluation") is None
-    assert list(partials.evaluation_overview_ids()) == []
-    assert list(partials.example_evaluations("evaluation", Mark)) == []
-    whole = overview()
-    partials.store_evaluation_overview(whole)
-    assert partials.partial_evaluation_overview("evaluation") == partial()
-    assert partials.evaluation_overview("evaluation") == whole
-    partials.store_partial_evaluation_overview(partial())
-    assert partials.evaluation_overview("evaluation") == whole
 
 
 # ---- files
@@ -360,15 +306,13 @@ def test_single_matches_of_one_example_are_kept_by_their_players(
 
 def test_reading_makes_no_folders_and_an_empty_root_has_no_evaluations(tmp_path: Path) -> None:
     root = tmp_path / "deep" / "root"
-    repository = AsyncFileEvaluationRepository(root)
+    repository = FileEvaluationRepository(root)
     assert root.is_dir()
     assert repository.evaluation_overview("x") is None
-    assert repository.partial_evaluation_overview("x") is None
     with pytest.raises(ValueError):
         repository.example_evaluations("x", Mark)
-    for ids in (repository.evaluation_overview_ids, repository.partial_evaluation_overview_ids):
-        with pytest.raises(FileNotFoundError):
-            ids()
+    with pytest.raises(FileNotFoundError):
+        repository.evaluation_overview_ids()
     assert list(root.iterdir()) == []
 
 
@@ -415,7 +359,7 @@ def test_folders_of_the_original_are_read(tmp_path: Path) -> None:
         (folder / "11-22" / f"{example}.json").write_text(
             json.dumps({**row, "json_result": json.dumps(value)})
         )
-    repository = AsyncFileEvaluationRepository(tmp_path)
+    repository = FileEvaluationRepository(tmp_path)
     found = repository.evaluation_overview("11-22")
     assert found is not None
     assert [run.start.microsecond for run in found.run_overviews] == [123456]
@@ -424,10 +368,11 @@ def test_folders_of_the_original_are_read(tmp_path: Path) -> None:
         {"k": "v"},
         None,
     )
-    began_overview = repository.partial_evaluation_overview("11-22")
-    assert began_overview is not None
-    assert began_overview.submitted_evaluation_count == 2
-    assert repository.partial_evaluation_overview_ids() == ["11-22"]
+    assert repository.unfinished_ids() == []
+    (folder / "33.partial_json").write_text(json.dumps({**began, "id": "33"}))
+    assert repository.unfinished_ids() == ["33"]
+    assert repository.evaluation_overview("33") is None
+    assert repository.evaluation_overview_ids() == ["11-22"]
     assert [each.result for each in repository.example_evaluations("11-22", Mark)] == [
         FailedExampleEvaluation(error_message="oh"),
         Mark(points="3"),
@@ -441,7 +386,7 @@ def test_folders_of_the_original_are_read(tmp_path: Path) -> None:
     )
     assert repository.example_evaluation("11-22", "c", Mark) is None
     repository.store_example_evaluation(result("d", Mark(points="5"), "11-22"))
-    again = AsyncFileEvaluationRepository(tmp_path)
+    again = FileEvaluationRepository(tmp_path)
     assert [each.example_id for each in again.example_evaluations("11-22", Mark)] == [
         "a",
         "b",

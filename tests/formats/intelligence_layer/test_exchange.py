@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from assay.api import export
 from assay.engine.experiment.imports.results import import_results
 from assay.errors import UserError
 from tests.cli.shell import Shell
@@ -75,16 +76,28 @@ def test_a_repository_is_one_experiment(library: Library, original: Path, layout
     assert files_in(root) == before
 
 
-def test_traces_come_along(library: Library, original: Path) -> None:  # noqa: F811
+def test_traces_and_what_is_unfinished_are_counted_and_left(
+    library: Library,  # noqa: F811
+    original: Path,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    for example in ("a", "e"):
+        file = original / f"runs/{library.run}/trace/{example}.jsonl"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("{}\n")
+    about = json.loads((original / f"evaluations/{library.evaluation}.json").read_text())
+    (original / "evaluations/asked.partial_json").write_text(json.dumps({**about, "id": "asked"}))
     (foreign,) = read(original, FORMAT)
-    spans = {
-        case.response.item_id: case.spans
-        for case in foreign.cases()
-        if case.response and case.spans
-    }
-    assert spans["a"][0]["name"] == "Upper"
-    assert spans["a"][0]["data"]["input"] == "word"
-    assert spans["a"][0]["data"]["output"] == "WORD"
+    assert not any(case.spans for case in foreign.cases())
+    assert foreign.notes() == [
+        "1 evaluations were not finished and are left out: 'asked'",
+        "2 traces are left where they are: those of the original are not read",
+    ]
+    notes = export(original, FORMAT, output=tmp_path / "again")
+    assert notes[-2].startswith("2 traces are left out")
+    assert notes[-1].startswith("1 evaluations without results are left out")
+    notes = export(tmp_path / "library", FORMAT, output=tmp_path / "ours")
+    assert notes[-1].startswith("10 traces are left out")
 
 
 @pytest.mark.parametrize("suffix", ["", ".json"])

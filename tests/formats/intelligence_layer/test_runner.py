@@ -35,12 +35,10 @@ from assay.formats.intelligence_layer.evaluation import (
     FileRunRepository,
     InMemoryDatasetRepository,
     InMemoryRunRepository,
-    MultipleChoiceInput,
     RecoveryData,
     Runner,
     RunOverview,
     RunRepository,
-    SingleHuggingfaceDatasetRepository,
 )
 from assay.store.repositories import DatasetRepository as Datasets
 from assay.store.stores import FolderStore
@@ -198,23 +196,15 @@ def test_every_example_has_an_output_or_a_failure(
     assert capsys.readouterr().out == 'FAILED RUN: example "e1", RuntimeError: "asked to fail"\n'
 
 
-def test_lineages_join_examples_outputs_and_traces(world: World) -> None:
+def test_a_failed_example_has_its_trace(world: World) -> None:
     run = world.runner.run_dataset(world.dataset("hi", FAILS))
-    good, bad = world.runner.run_lineages(run.id, int)
-    assert (good.example.id, good.example.expected_output, good.output.output) == (
-        "e0",
-        2,
-        Reply(text="HI", length=2),
-    )
-    assert isinstance(bad.output.output, FailedExampleRun)
-    (failed,) = world.runner.failed_runs(run.id, int)
-    assert failed.example.id == "e1"
-    (span,) = failed.tracer.export_for_viewing()  # type: ignore[union-attr]
+    good, bad = world.runs.example_outputs(run.id, Reply)
+    assert (good.example_id, good.output) == ("e0", Reply(text="HI", length=2))
+    assert isinstance(bad.output, FailedExampleRun)
+    (failed,) = world.runs.failed_example_outputs(run.id, Reply)
+    assert failed.example_id == "e1"
+    (span,) = world.runs.example_tracer(run.id, "e1").export_for_viewing()
     assert (span.name, span.status) == ("Answering", SpanStatus.ERROR)
-    assert world.runner.run_lineage(run.id, "e0", int) is not None
-    assert world.runner.run_lineage(run.id, "unknown", int) is None
-    with pytest.raises(ValueError, match="unknown"):
-        list(world.runner.run_lineages("unknown", int))
 
 
 @pytest.mark.parametrize(("wanted", "ran"), [(None, 4), (0, 4), (1, 1), (3, 3), (9, 4)])
@@ -326,6 +316,9 @@ def test_tracers(world: World) -> None:
     assert all(isinstance(entry, InMemoryTaskSpan) for entry in given.entries)
     tracer = world.runs.example_tracer(both.id, "e0")
     (own,) = tracer.export_for_viewing()
+    theirs = next(span for span in given.export_for_viewing() if span.start_time == own.start_time)
+    assert [event.message for event in theirs.events] == ["question"]
+    assert (own.end_time, own.status) == (theirs.end_time, theirs.status)
     assert own.attributes.input in ({"text": "a"}, Question(text="a"))
     only = world.runner.run_dataset("dataset", given, trace_examples_individually=False)
     assert len(given.entries) == 4
@@ -579,20 +572,3 @@ def test_a_killed_run_goes_on_in_a_new_process(tmp_path: Path) -> None:
     assert not note.exists()
     outputs = FileRunRepository(tmp_path).example_outputs(run_id, int)
     assert [each.output for each in outputs] == [2 * number for number in range(30)]
-
-
-def test_a_loaded_hugging_face_dataset_is_run(tmp_path: Path) -> None:
-    class Guessing(Task[MultipleChoiceInput, str]):
-        def do_run(self, input: MultipleChoiceInput, task_span: TaskSpan) -> str:
-            return "ABCD"[input.choices.index(input.question)]
-
-    rows = [
-        {"question": "wxyz"[n % 4], "choices": list("wxyz"), "answer": n % 4} for n in range(12)
-    ]
-    datasets = SingleHuggingfaceDatasetRepository({"test": rows})
-    runner = Runner(Guessing(), datasets, FileRunRepository(tmp_path), "guessing")
-    run = runner.run_dataset("mmlu")
-    assert run.successful_example_count == 12
-    lineages = list(runner.run_lineages(run.id, str))
-    assert len(lineages) == 12
-    assert all(lineage.output.output == lineage.example.expected_output for lineage in lineages)

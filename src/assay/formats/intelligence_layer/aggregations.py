@@ -1,13 +1,14 @@
-"""The third step by the original's names: all results of one or several evaluations through one logic, its numbers as
-metrics of Assay's engine; and repositories of what comes out. In our stores the overview stands in the manifest and its
-numbers are rows of `metrics.jsonl`."""
+"""The third step by the original's names: all results of one or several evaluations through one
+logic, its numbers as metrics of Assay's engine; and repositories of what comes out. In our stores
+the overview stands in the manifest and its numbers are rows of `metrics.jsonl`."""
 
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from math import sqrt
 from pathlib import Path
-from typing import Any, Generic, final
+from typing import Any, Generic, TypeVar, final
 from uuid import uuid4
 
 import msgspec
@@ -33,21 +34,52 @@ from assay.formats.intelligence_layer.logics import (
     identity_of,
     settled,
 )
-from assay.formats.intelligence_layer.original import (
-    FileStore,
-    HuggingFaceRepository,
-    LocalFileSystem,
-    OriginalStore,
-    manifests,
-)
+from assay.formats.intelligence_layer.original import FileStore, OriginalStore, manifests
 from assay.formats.intelligence_layer.tracer import utc_now
-from assay.formats.intelligence_layer.types import BadValue, from_json, to_json
+from assay.formats.intelligence_layer.types import BadValue, T, from_json, to_json
 from assay.interfaces import Group, Store
 from assay.records import Kind, Manifest, MetricRow
 from assay.store.keys import canonical, digest
 from assay.store.repositories import AggregationRepository as Aggregations
 from assay.store.seal import seal
 from assay.store.stores import MemoryStore
+
+Extracted = TypeVar("Extracted")
+
+
+class Accumulator(ABC, Generic[T, Extracted]):
+    @abstractmethod
+    def add(self, value: T) -> None: ...
+
+    @abstractmethod
+    def extract(self) -> Extracted:
+        """What the values so far come to."""
+
+
+class MeanAccumulator(Accumulator[float, float]):
+    """Mean and spread by Welford's updates: equal values have a spread of exactly 0. Nothing added
+    is 0.0."""
+
+    def __init__(self) -> None:
+        self._n = 0
+        self._mean = 0.0
+        self._squares = 0.0  # of the distances to the mean
+
+    def add(self, value: float) -> None:
+        self._n += 1
+        distance = value - self._mean
+        self._mean += distance / self._n
+        self._squares += distance * (value - self._mean)
+
+    def extract(self) -> float:
+        return self._mean
+
+    def standard_deviation(self) -> float:
+        """Of these values, not of a population that they were drawn from: divided by n."""
+        return sqrt(self._squares / self._n) if self._n else 0.0
+
+    def standard_error(self) -> float:
+        return self.standard_deviation() / sqrt(self._n) if self._n > 1 else 0.0
 
 
 class AggregationRepository(ABC):
@@ -60,7 +92,8 @@ class AggregationRepository(ABC):
     def aggregation_overview(
         self, aggregation_id: str, aggregation_type: type[AggregatedEvaluation]
     ) -> AggregationOverview[AggregatedEvaluation] | None:
-        """The overview with statistics of this type; a ValueError (pydantic's for its models) if they are not."""
+        """The overview with statistics of this type; a ValueError (pydantic's for its models) if
+        they are not."""
 
     def aggregation_overviews(
         self, aggregation_type: type[AggregatedEvaluation]
@@ -137,7 +170,8 @@ class StoredAggregationRepository(AggregationRepository):
 def overview_of(
     stored: dict[str, Any], aggregation_type: type[AggregatedEvaluation]
 ) -> AggregationOverview[AggregatedEvaluation]:
-    """The overview of a JSON value. Its statistics are read by themselves, as they may be of any kind of type."""
+    """The overview of a JSON value. Its statistics are read by themselves, as they may be of any
+    kind of type."""
     overview: Any = from_json({**stored, "statistics": None}, AggregationOverview[None])
     object.__setattr__(overview, "statistics", from_json(stored["statistics"], aggregation_type))
     return overview
@@ -156,23 +190,10 @@ def _numbers(value: Any, way: str) -> Iterator[tuple[str, float]]:
         yield way or "value", float(value)
 
 
-class FileSystemAggregationRepository(StoredAggregationRepository):
-    """In the original's layout."""
-
-    def __init__(self, file_system: Any, root_directory: Path) -> None:
-        super().__init__(OriginalStore(file_system, Path(root_directory), "aggregation"))
-
-
 class FileAggregationRepository(StoredAggregationRepository):
     def __init__(self, root_directory: Path) -> None:
-        original = OriginalStore(LocalFileSystem(), Path(root_directory), "aggregation")
+        original = OriginalStore(Path(root_directory), "aggregation")
         super().__init__(FileStore(root_directory, original))
-
-
-class HuggingFaceAggregationRepository(HuggingFaceRepository, FileSystemAggregationRepository):
-    def __init__(self, repository_id: str, token: str, private: bool) -> None:
-        HuggingFaceRepository.__init__(self, repository_id, token, private)
-        FileSystemAggregationRepository.__init__(self, self._file_system, self._root_directory)
 
 
 class InMemoryAggregationRepository(StoredAggregationRepository):
@@ -235,8 +256,8 @@ class Aggregator(Generic[Evaluation, AggregatedEvaluation]):
         return overview
 
     def _measure(self, overview: AggregationOverview[Any], evaluation_ids: list[str]) -> None:
-        """Let the engine store a metric for each number of the statistics. Without a result it has nothing to measure,
-        and a repository of the user's own stores what it likes."""
+        """Let the engine store a metric for each number of the statistics. Without a result it has
+        nothing to measure, and a repository of the user's own stores what it likes."""
         repository = self._aggregation_repository
         count = overview.successful_evaluation_count + overview.crashed_during_evaluation_count
         if not count or not isinstance(repository, StoredAggregationRepository):
@@ -285,14 +306,16 @@ class Aggregator(Generic[Evaluation, AggregatedEvaluation]):
 
 
 def _of_logic(group: Group, *, logic: str, value: float) -> float:
-    """A number that the user's logic has computed from the typed results; the engine adds its counts."""
+    """A number that the user's logic has computed from the typed results; the engine adds its
+    counts."""
     return value
 
 
 def evaluation_store(
     repository: EvaluationRepository, evaluation_ids: Sequence[str], evaluation_type: Any
 ) -> Store:
-    """Where the engine finds the results of evaluations: the repository's own store, or a copy in memory."""
+    """Where the engine finds the results of evaluations: the repository's own store, or a copy in
+    memory."""
     if isinstance(repository, StoredEvaluationRepository) and all(
         map(repository.has_own_rows, evaluation_ids)
     ):

@@ -19,15 +19,12 @@ from assay.engine.experiment.imports.foreign import ForeignCase, key_of
 from assay.engine.experiment.imports.kept import KEPT, restored
 from assay.formats.intelligence_layer import evaluation_rows, run_rows
 from assay.formats.intelligence_layer.aggregations import FileAggregationRepository
-from assay.formats.intelligence_layer.core import add_spans
 from assay.formats.intelligence_layer.dataset_files import FileDatasetRepository
 from assay.formats.intelligence_layer.domain import EvaluationOverview, RunOverview, in_order
 from assay.formats.intelligence_layer.evaluation_rows import LABEL
 from assay.formats.intelligence_layer.evaluations import FileEvaluationRepository
 from assay.formats.intelligence_layer.original import FileStore
 from assay.formats.intelligence_layer.runs import FileRunRepository
-from assay.formats.intelligence_layer.tracers import InMemorySpan
-from assay.formats.intelligence_layer.tracers_files import FileTracer
 from assay.records import Evaluation, Response
 from assay.store.files import safe_name
 from assay.store.items import encode_item
@@ -98,12 +95,11 @@ class Repository:
     def partial(self) -> list[str]:
         if self._name or not (self.root / "evaluations").is_dir():
             return []
-        finished = {each.id for each in self._evaluated}
-        return [
-            id
-            for id in self._evaluation_files.partial_evaluation_overview_ids()
-            if id not in finished
-        ]
+        return [*self._evaluation_files.unfinished_ids()]
+
+    def trace_count(self, dataset: str) -> int:
+        """Return how many traces the original left: they are not read."""
+        return sum(self._run_files.trace_counts(run.id)[1] for run in self.runs(dataset))
 
     def has_items(self, dataset: str) -> bool:
         return (self.root / "datasets").is_dir() and FileDatasetRepository(self.root).dataset(
@@ -211,7 +207,7 @@ class Cases:
                 response, evaluations = restored(FORMAT, read, response, str(row))
                 if evaluations is not None:
                     self._whole.add(id_hash(answer_key(run.id, str(read["example_id"]))))
-                yield ForeignCase(None, response, evaluations or (), self._spans(row))
+                yield ForeignCase(None, response, evaluations or ())
 
     def _read(self, file: Path, *needed: str) -> Row | None:
         try:
@@ -227,20 +223,6 @@ class Cases:
             return cast("Row", row)
         self._broken(f"{file} has no {' and '.join(needed)}")
         return None
-
-    def _spans(self, output: Path) -> list[Row]:
-        file = output.parent.with_name("trace") / f"{output.stem}.jsonl"
-        if output.parent.name != "output" or not file.is_file():
-            return []
-        spans: list[Row] = []
-        try:
-            for entry in FileTracer(file).traces().entries:
-                if isinstance(entry, InMemorySpan):
-                    add_spans(entry, None, spans)
-            return msgspec.json.decode(msgspec.json.encode(spans, enc_hook=str))
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-            self._broken(f"{file}: {error}")
-            return []
 
     def labels(self, evaluations: Sequence[EvaluationOverview]) -> Iterator[ForeignCase]:
         names = _label_names(evaluations)

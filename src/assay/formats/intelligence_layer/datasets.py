@@ -80,7 +80,6 @@ class DatasetRepository(ABC):
         expected_output_type: type[ExpectedOutput],
     ) -> Example[Input, ExpectedOutput] | None:
         """One example of a dataset, or None if the dataset has no such example."""
-        self._check_types(input_type, expected_output_type)
         item = self._item(dataset_id, example_id)
         return None if item is None else example_of(item, input_type, expected_output_type)
 
@@ -92,7 +91,6 @@ class DatasetRepository(ABC):
         examples_to_skip: frozenset[str] | None = None,
     ) -> Iterable[Example[Input, ExpectedOutput]]:
         """The examples sorted by id, as text: "10" comes before "9"."""
-        self._check_types(input_type, expected_output_type)
         skipped = examples_to_skip or frozenset()
         items = self._items(dataset_id)
         return (
@@ -100,10 +98,6 @@ class DatasetRepository(ABC):
             for item in items
             if item.id not in skipped
         )
-
-    def _check_types(self, input_type: Any, expected_output_type: Any) -> None:
-        """Refuse types that the examples cannot have, where that is known before they are read."""
-        return
 
     def _write(self, dataset: Dataset, items: list[Item]) -> None:
         raise NotImplementedError

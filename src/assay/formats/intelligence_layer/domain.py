@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Generic, TypeVar
 from uuid import uuid4
 
-from assay.formats.intelligence_layer.types import Input, Output, Record, tree
+from assay.formats.intelligence_layer.types import Input, Output, Record
 
 ExpectedOutput = TypeVar("ExpectedOutput")
 """What the output of a task is compared with: a label, a golden answer, None."""
@@ -33,15 +33,6 @@ class Shown(Record):
     __repr__ = __str__
 
 
-class _OfRuns(Shown):
-    run_overviews: frozenset["RunOverview"]
-
-    @property
-    def _runs(self) -> str:
-        runs = sorted(self.run_overviews, key=lambda run: run.id)
-        return "Run Overviews={\n" + ", ".join(str(run) for run in runs) + "}\n"
-
-
 @dataclass(kw_only=True, repr=False)
 class Example(Shown, Generic[Input, ExpectedOutput]):
     """An input for a task and what is expected of its output; both must be given and may be None."""
@@ -51,11 +42,6 @@ class Example(Shown, Generic[Input, ExpectedOutput]):
     id: str = field(default_factory=new_id)
     metadata: dict[str, Any] | None = None
     _text = "Example ID = {0.id}\nInput = {0.input}\nExpected output = {0.expected_output}\nMetadata = {0.metadata}\n"
-
-    def _rich_render(self) -> Any:
-        parts = [tree("Input", str(self.input)), tree("Expected Output", str(self.expected_output))]
-        metadata = [tree("Metadata", str(self.metadata))] if self.metadata else []
-        return tree(f"Example: {self.id}", *parts, *metadata)
 
 
 @dataclass(kw_only=True, repr=False)
@@ -92,11 +78,6 @@ class ExampleOutput(Shown, Generic[Output]):
     example_id: str
     output: Output | FailedExampleRun
     _text = 'Example ID={0.example_id}\nRelated Run ID={0.run_id}\nOutput="{0.output}"\n'
-
-    def _rich_render(self, skip_example_id: bool = False) -> Any:
-        return _tree(
-            f"Output: {self.run_id}", None if skip_example_id else self.example_id, self.output
-        )
 
 
 @dataclass(kw_only=True, repr=False)
@@ -172,41 +153,9 @@ class ExampleEvaluation(Shown, Generic[Evaluation]):
     result: Evaluation | FailedExampleEvaluation
     _text = "Evaluation ID = {0.evaluation_id}\nExample ID = {0.example_id}\nResult = {0.result}\n"
 
-    def _rich_render(self, skip_example_id: bool = False) -> Any:
-        return _tree(
-            f"Evaluation: {self.evaluation_id}",
-            None if skip_example_id else self.example_id,
-            self.result,
-        )
-
 
 @dataclass(frozen=True, kw_only=True)
-class PartialEvaluationOverview(_OfRuns):
-    """An evaluation that was handed to somebody else and whose results are not back yet."""
-
-    run_overviews: frozenset[RunOverview]
-    id: str
-    start_date: datetime
-    submitted_evaluation_count: int
-    description: str
-    labels: set[str] = field(default_factory=set[str])
-    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
-    _text = (
-        "Evaluation Overview ID = {0.id}\n"
-        "Start time = {0.start_date}\n"
-        "Submitted Evaluations = {0.submitted_evaluation_count}\n"
-        'Description = "{0.description}"\n'
-        "Labels = {0.labels}\n"
-        "Metadata = {0.metadata}\n"
-        "{0._runs}"
-    )
-
-    def __hash__(self) -> int:
-        return hash(self.id)
-
-
-@dataclass(frozen=True, kw_only=True)
-class EvaluationOverview(_OfRuns):
+class EvaluationOverview(Shown):
     """A finished evaluation. Failed runs are not failed evaluations: `skipped_evaluation_count` says for how many
     examples the logic was not asked because a run had failed; None where that was not counted."""
 
@@ -231,6 +180,11 @@ class EvaluationOverview(_OfRuns):
         "Metadata = {0.metadata}\n"
         "{0._runs}"
     )
+
+    @property
+    def _runs(self) -> str:
+        runs = sorted(self.run_overviews, key=lambda run: run.id)
+        return "Run Overviews={\n" + ", ".join(str(run) for run in runs) + "}\n"
 
     def __hash__(self) -> int:
         return hash(self.id)
@@ -310,7 +264,3 @@ class AggregationOverview(Shown, Generic[AggregatedEvaluation]):
 
     def __hash__(self) -> int:
         return hash(self.id)
-
-
-def _tree(title: str, example_id: str | None, value: Any) -> Any:
-    return tree(title, *([] if example_id is None else [f"Example ID: {example_id}"]), str(value))

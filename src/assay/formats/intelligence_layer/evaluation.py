@@ -2,61 +2,41 @@
 
 from typing import TYPE_CHECKING
 
-from assay.formats.intelligence_layer import names_of
+from assay.formats.intelligence_layer.names import names_of
 
 if TYPE_CHECKING:
     from assay.formats.intelligence_layer.aggregations import *  # noqa: F403
-    from assay.formats.intelligence_layer.argilla import *  # noqa: F403
-    from assay.formats.intelligence_layer.benchmarks import *  # noqa: F403
     from assay.formats.intelligence_layer.dataset_files import *  # noqa: F403
     from assay.formats.intelligence_layer.datasets import *  # noqa: F403
     from assay.formats.intelligence_layer.domain import *  # noqa: F403
     from assay.formats.intelligence_layer.elo import *  # noqa: F403
     from assay.formats.intelligence_layer.evaluations import *  # noqa: F403
     from assay.formats.intelligence_layer.evaluator import *  # noqa: F403
-    from assay.formats.intelligence_layer.graders import *  # noqa: F403
     from assay.formats.intelligence_layer.logics import *  # noqa: F403
-    from assay.formats.intelligence_layer.navigator import *  # noqa: F403
-    from assay.formats.intelligence_layer.original import *  # noqa: F403
     from assay.formats.intelligence_layer.runner import *  # noqa: F403
     from assay.formats.intelligence_layer.runs import *  # noqa: F403
 
 _HOMES = {
     "aggregations": (
-        "AggregationRepository Aggregator FileAggregationRepository HuggingFaceAggregationRepository "
-        "InMemoryAggregationRepository"
+        "AggregationRepository Aggregator FileAggregationRepository InMemoryAggregationRepository "
+        "MeanAccumulator"
     ),
-    "argilla": (
-        "ArgillaEvaluationLogic ArgillaEvaluator AsyncEvaluator InstructComparisonArgillaEvaluationLogic "
-        "RecordDataSequence"
-    ),
-    "benchmarks": "Benchmark BenchmarkRepository FileBenchmark FileBenchmarkRepository",
-    "dataset_files": (
-        "FileDatasetRepository HuggingFaceDatasetRepository MultipleChoiceInput SingleHuggingfaceDatasetRepository"
-    ),
+    "dataset_files": "FileDatasetRepository",
     "datasets": "DatasetRepository InMemoryDatasetRepository",
     "domain": (
-        "AggregatedEvaluation AggregationOverview Dataset Evaluation EvaluationFailed EvaluationOverview Example "
-        "ExampleEvaluation ExampleOutput ExpectedOutput FailedExampleEvaluation FailedExampleRun "
-        "PartialEvaluationOverview RecoveryData RunOverview SuccessfulExampleOutput"
+        "AggregatedEvaluation AggregationOverview Dataset Evaluation EvaluationFailed "
+        "EvaluationOverview Example ExampleEvaluation ExampleOutput ExpectedOutput "
+        "FailedExampleEvaluation FailedExampleRun RecoveryData RunOverview "
+        "SuccessfulExampleOutput"
     ),
     "elo": (
-        "AggregatedComparison ComparisonEvaluation ComparisonEvaluationAggregationLogic EloCalculator "
-        "EloEvaluationLogic EloGradingInput IncrementalEvaluationLogic MatchOutcome "
+        "AggregatedComparison ComparisonEvaluation ComparisonEvaluationAggregationLogic "
+        "EloCalculator EloEvaluationLogic EloGradingInput IncrementalEvaluationLogic MatchOutcome "
         "Matches MatchesAggregationLogic PlayerScore WinRateCalculator"
     ),
-    "evaluations": (
-        "AsyncEvaluationRepository AsyncFileEvaluationRepository AsyncInMemoryEvaluationRepository "
-        "EvaluationRepository FileEvaluationRepository InMemoryEvaluationRepository"
-    ),
-    "evaluator": "Evaluator IncrementalEvaluator",
-    "graders": "BleuGrader FScores HighlightCoverageGrader LanguageMatchesGrader MeanAccumulator RougeGrader",
+    "evaluations": "EvaluationRepository FileEvaluationRepository InMemoryEvaluationRepository",
+    "evaluator": "EvaluationLineage Evaluator IncrementalEvaluator",
     "logics": "AggregationLogic EvaluationLogic SingleOutputEvaluationLogic",
-    "navigator": (
-        "EvaluationLineage RepositoryNavigator RunLineage aggregation_overviews_to_pandas "
-        "evaluation_lineages_to_pandas run_lineages_to_pandas"
-    ),
-    "original": "HuggingFaceRepository",
     "runner": "Runner",
     "runs": "FileRunRepository InMemoryRunRepository RunRepository",
 }

@@ -122,7 +122,7 @@ def rows_of_original(file: dict[str, Any]) -> list[Row]:
     value = json.loads(file["json_result"])
     types = (FailedExampleEvaluation,) if file["is_exception"] else (ComparisonEvaluation, Matches)
     fields: set[str] = set(value) if isinstance(value, dict) else set()
-    type = next((type for type in types if fields == type.model_fields.keys()), Any)
+    type = next((type for type in types if fields == type.__dataclass_fields__.keys()), Any)
     result = from_json(value, type)
     evaluation_id, example_id = file["evaluation_id"], file["example_id"]
     return rows_of(

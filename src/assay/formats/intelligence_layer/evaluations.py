@@ -19,7 +19,6 @@ from assay.formats.intelligence_layer.domain import (
     EvaluationOverview,
     ExampleEvaluation,
     FailedExampleEvaluation,
-    PartialEvaluationOverview,
     in_order,
 )
 from assay.formats.intelligence_layer.evaluation_rows import (
@@ -30,13 +29,12 @@ from assay.formats.intelligence_layer.evaluation_rows import (
 )
 from assay.formats.intelligence_layer.original import (
     FileStore,
-    LocalFileSystem,
     OriginalRows,
     OriginalStore,
     manifests,
 )
 from assay.formats.intelligence_layer.run_rows import Places
-from assay.formats.intelligence_layer.types import BadValue, T, from_json, is_ours, to_json
+from assay.formats.intelligence_layer.types import BadValue, from_json, is_ours, to_json
 from assay.interfaces import Log, Store
 from assay.records import Manifest
 from assay.store.repair import row_decoder
@@ -112,32 +110,8 @@ class EvaluationRepository(ABC):
         ]
 
 
-class AsyncEvaluationRepository(EvaluationRepository):
-    """Keeps the overviews of what was submitted beside those of what came back."""
-
-    @abstractmethod
-    def store_partial_evaluation_overview(
-        self, partial_evaluation_overview: PartialEvaluationOverview
-    ) -> None: ...
-
-    @abstractmethod
-    def partial_evaluation_overview(
-        self, partial_evaluation_id: str
-    ) -> PartialEvaluationOverview | None: ...
-
-    def partial_evaluation_overviews(self) -> Iterable[PartialEvaluationOverview]:
-        """All of them, sorted by id."""
-        yield from filter(
-            None, map(self.partial_evaluation_overview, self.partial_evaluation_overview_ids())
-        )
-
-    @abstractmethod
-    def partial_evaluation_overview_ids(self) -> Sequence[str]:
-        """Their ids, sorted."""
-
-
-class StoredEvaluationRepository(AsyncEvaluationRepository):
-    """An evaluation exists as soon as it has a row or an overview, be it that of what was submitted."""
+class StoredEvaluationRepository(EvaluationRepository):
+    """An evaluation exists as soon as it has a row or an overview."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -180,26 +154,16 @@ class StoredEvaluationRepository(AsyncEvaluationRepository):
         self.store.put_manifest(manifest)
 
     def evaluation_overview(self, evaluation_id: str) -> EvaluationOverview | None:
-        return self._overview(evaluation_id, "overview", EvaluationOverview)
+        manifest = self.store.manifest("evaluation", evaluation_id)
+        stored = manifest.plan.get("overview") if manifest else None
+        return None if stored is None else from_json(stored, EvaluationOverview)
 
     def evaluation_overview_ids(self) -> Sequence[str]:
         return self._ids_with("overview")
 
-    def store_partial_evaluation_overview(
-        self, partial_evaluation_overview: PartialEvaluationOverview
-    ) -> None:
-        partial = partial_evaluation_overview
-        manifest = self.store.manifest("evaluation", partial.id) or _manifest(partial)
-        manifest.plan["partial"] = to_json(partial)
-        self.store.put_manifest(manifest)
-
-    def partial_evaluation_overview(
-        self, partial_evaluation_id: str
-    ) -> PartialEvaluationOverview | None:
-        return self._overview(partial_evaluation_id, "partial", PartialEvaluationOverview)
-
-    def partial_evaluation_overview_ids(self) -> Sequence[str]:
-        return self._ids_with("partial")
+    def unfinished_ids(self) -> Sequence[str]:
+        """Return the ids of what the original, or 0.1, handed to people and has no results of."""
+        return [id for id in self._ids_with("partial") if self.evaluation_overview(id) is None]
 
     def store_example_evaluation(self, example_evaluation: ExampleEvaluation[Evaluation]) -> None:
         self._log(example_evaluation.evaluation_id).append(_encode(rows_of(example_evaluation)))
@@ -277,11 +241,6 @@ class StoredEvaluationRepository(AsyncEvaluationRepository):
             self.store.put_manifest(begun)
         return evaluation_id
 
-    def _overview(self, evaluation_id: str, slot: str, kind: type[T]) -> T | None:
-        manifest = self.store.manifest("evaluation", evaluation_id)
-        stored = manifest.plan.get(slot) if manifest else None
-        return None if stored is None else from_json(stored, kind)
-
     def _ids_with(self, overview: str) -> list[str]:
         return [
             manifest.id
@@ -302,7 +261,7 @@ class StoredEvaluationRepository(AsyncEvaluationRepository):
         return log
 
 
-def _manifest(overview: EvaluationOverview | PartialEvaluationOverview) -> Manifest:
+def _manifest(overview: EvaluationOverview) -> Manifest:
     """The manifest of an evaluation whose results are stored one by one."""
     runs = in_order(overview.run_overviews)
     datasets = sorted({run.dataset_id for run in runs})
@@ -326,15 +285,7 @@ class InMemoryEvaluationRepository(StoredEvaluationRepository):
         super().__init__(MemoryStore())
 
 
-class AsyncInMemoryEvaluationRepository(InMemoryEvaluationRepository): ...
-
-
 class FileEvaluationRepository(StoredEvaluationRepository):
     def __init__(self, root_directory: Path) -> None:
-        original = OriginalStore(
-            LocalFileSystem(), Path(root_directory), "evaluation", read=rows_of_original
-        )
+        original = OriginalStore(Path(root_directory), "evaluation", read=rows_of_original)
         super().__init__(FileStore(root_directory, original))
-
-
-class AsyncFileEvaluationRepository(FileEvaluationRepository): ...

@@ -1,15 +1,17 @@
 """The second step by the original's names: a logic over stored runs, on Assay's engine.
 
-An evaluation that was stopped or killed resumes, also in a new process, when the same runs are evaluated again with the
-same logic and parameters: examples that have a result are not evaluated again.
+An evaluation that was stopped or killed resumes, also in a new process, when the same runs are
+evaluated again with the same logic and parameters: examples that have a result are not evaluated
+again.
 """
 
 import math
-from abc import ABC
+import warnings
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Generic, final
+from typing import Any, Generic, Literal, final
 
 from assay.engine.evaluate.evaluate import Evaluator as Engine
 from assay.formats.intelligence_layer.datasets import DatasetRepository, StoreByKind, dataset_store
@@ -18,6 +20,7 @@ from assay.formats.intelligence_layer.domain import (
     EvaluationOverview,
     Example,
     ExampleEvaluation,
+    ExampleOutput,
     ExpectedOutput,
     FailedExampleEvaluation,
     RunOverview,
@@ -38,11 +41,9 @@ from assay.formats.intelligence_layer.evaluations import (
 )
 from assay.formats.intelligence_layer.logics import (
     EvaluationLogic,
-    EvaluationLogicBase,
     arguments_of,
     settled,
 )
-from assay.formats.intelligence_layer.navigator import EvaluationLineage, Items, RepositoryNavigator
 from assay.formats.intelligence_layer.runner import shown
 from assay.formats.intelligence_layer.runs import RunRepository, run_store
 from assay.formats.intelligence_layer.tracer import utc_now
@@ -55,8 +56,22 @@ from assay.store.stores import MemoryStore
 DEFAULT_MAX_WORKERS = 10
 
 
-class EvaluatorBase(ABC, Generic[Input, Output, ExpectedOutput, Evaluation]):
-    """Reads what a logic needs. The four types come from the type arguments of the logic's class."""
+Items = Literal["refuse", "intersection"]
+"""What to do about runs that cover different examples."""
+
+
+@dataclass(eq=False)
+class EvaluationLineage(Generic[Input, ExpectedOutput, Output, Evaluation]):
+    """An example, what the runs made of it, and how that was evaluated."""
+
+    example: Example[Input, ExpectedOutput]
+    outputs: Sequence[ExampleOutput[Output]]
+    evaluation: ExampleEvaluation[Evaluation]
+
+
+class Evaluator(Generic[Input, Output, ExpectedOutput, Evaluation]):
+    """Evaluates stored runs; `max_workers` examples are evaluated at a time. The four types come
+    from the type arguments of the logic's class."""
 
     def __init__(
         self,
@@ -64,17 +79,20 @@ class EvaluatorBase(ABC, Generic[Input, Output, ExpectedOutput, Evaluation]):
         run_repository: RunRepository,
         evaluation_repository: EvaluationRepository,
         description: str,
-        evaluation_logic: EvaluationLogicBase[Input, Output, ExpectedOutput, Evaluation],
+        evaluation_logic: EvaluationLogic[Input, Output, ExpectedOutput, Evaluation],
+        *,
+        max_workers: int = DEFAULT_MAX_WORKERS,
     ) -> None:
         self._dataset_repository = dataset_repository
         self._run_repository = run_repository
         self._evaluation_repository = evaluation_repository
         self._evaluation_logic: Any = evaluation_logic
         self.description = description
+        self.max_workers = max_workers
 
     @cached_property
     def _types(self) -> dict[str, Any]:
-        return arguments_of(type(self._evaluation_logic), EvaluationLogicBase)
+        return arguments_of(type(self._evaluation_logic), EvaluationLogic)
 
     def input_type(self) -> type[Input]:
         return settled(self, self._types, "Input", "input_type")
@@ -88,70 +106,6 @@ class EvaluatorBase(ABC, Generic[Input, Output, ExpectedOutput, Evaluation]):
     def evaluation_type(self) -> type[Evaluation]:
         return settled(self, self._types, "Evaluation", "evaluation_type")
 
-    def failed_evaluations(
-        self, evaluation_id: str
-    ) -> Iterable[EvaluationLineage[Input, ExpectedOutput, Output, Evaluation]]:
-        """The lineages of the examples that could not be evaluated."""
-        failed = self._evaluation_repository.failed_example_evaluations(
-            evaluation_id, self.evaluation_type()
-        )
-        lineages = (
-            self.evaluation_lineage(evaluation_id, evaluation.example_id) for evaluation in failed
-        )
-        return (lineage for lineage in lineages if lineage is not None)
-
-    def evaluation_lineages(
-        self, evaluation_id: str
-    ) -> Iterable[EvaluationLineage[Input, ExpectedOutput, Output, Evaluation]]:
-        types = (
-            self.input_type(),
-            self.expected_output_type(),
-            self.output_type(),
-            self.evaluation_type(),
-        )
-        return self._navigator().evaluation_lineages(evaluation_id, *types)
-
-    def evaluation_lineage(
-        self, evaluation_id: str, example_id: str
-    ) -> EvaluationLineage[Input, ExpectedOutput, Output, Evaluation] | None:
-        types = (
-            self.input_type(),
-            self.expected_output_type(),
-            self.output_type(),
-            self.evaluation_type(),
-        )
-        return self._navigator().evaluation_lineage(evaluation_id, example_id, *types)
-
-    def _navigator(self) -> RepositoryNavigator:
-        return RepositoryNavigator(
-            self._dataset_repository, self._run_repository, self._evaluation_repository
-        )
-
-    def _keep(self, evaluation_id: str, example_id: str, result: Any) -> None:
-        evaluation = ExampleEvaluation(
-            evaluation_id=evaluation_id, example_id=example_id, result=result
-        )
-        self._evaluation_repository.store_example_evaluation(evaluation)
-
-
-class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
-    """Evaluates stored runs; `max_workers` examples are evaluated at a time."""
-
-    def __init__(
-        self,
-        dataset_repository: DatasetRepository,
-        run_repository: RunRepository,
-        evaluation_repository: EvaluationRepository,
-        description: str,
-        evaluation_logic: EvaluationLogic[Input, Output, ExpectedOutput, Evaluation],
-        *,
-        max_workers: int = DEFAULT_MAX_WORKERS,
-    ) -> None:
-        super().__init__(
-            dataset_repository, run_repository, evaluation_repository, description, evaluation_logic
-        )
-        self.max_workers = max_workers
-
     def evaluate_runs(
         self,
         *run_ids: str,
@@ -164,13 +118,14 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
         items: Items = "refuse",
         retry_errors: bool = False,
     ) -> EvaluationOverview:
-        """Evaluate the outputs of these runs together. Runs that cover different examples are refused, or compared on
-        the examples that they share: `items="intersection"`. With `retry_errors` an earlier evaluation of the same
-        runs and logic continues, and only what failed in it is evaluated again."""
+        """Evaluate the outputs of these runs together. Runs that cover different examples are
+        refused, or compared on the examples that they share: `items="intersection"`. With
+        `retry_errors` an earlier evaluation of the same runs and logic continues, and only what
+        failed in it is evaluated again."""
         start = utc_now()
         self._prepare_logic()
-        runs = self._navigator().runs(*run_ids)
-        dataset = self._navigator().common_dataset(runs, items)
+        runs = self._runs(*run_ids)
+        dataset = self._common_dataset(runs, items)
         engine = self._engine(dataset, runs)
         work = work_digest(runs, self._evaluation_logic, skip_example_on_any_failure, num_examples)
         with self._evaluation_repository.open_evaluation(work, retry_errors) as evaluation_id:
@@ -205,6 +160,83 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
             self._evaluation_repository.store_evaluation_overview(overview)
         return overview
 
+    def evaluation_lineages(
+        self, evaluation_id: str
+    ) -> Iterator[EvaluationLineage[Input, ExpectedOutput, Output, Evaluation]]:
+        """Yield each example that has a result, with the outputs behind it, in the order of the
+        results."""
+        overview = self._evaluation_repository.evaluation_overview(evaluation_id)
+        if overview is None:
+            raise BadValue(f"the evaluation repository has no evaluation {evaluation_id!r}")
+        examples: dict[str, Example[Input, ExpectedOutput]] = {}
+        outputs: dict[str, list[ExampleOutput[Output]]] = {}
+        types = self.input_type(), self.expected_output_type()
+        for run in in_order(overview.run_overviews):
+            for example in self._dataset_repository.examples(run.dataset_id, *types):
+                examples[example.id] = example
+            for output in self._run_repository.example_outputs(run.id, self.output_type()):
+                outputs.setdefault(output.example_id, []).append(output)
+        for result in self._evaluation_repository.example_evaluations(
+            evaluation_id, self.evaluation_type()
+        ):
+            id = result.example_id
+            if id in examples and id in outputs:
+                yield EvaluationLineage(examples[id], outputs[id], result)
+
+    def _runs(self, *run_ids: str) -> list[RunOverview]:
+        """Return the runs in the order of the arguments; an id that is given twice is one run."""
+        if not run_ids:
+            raise BadValue(
+                "At least one run-id needs to be provided", fix="name the runs to evaluate"
+            )
+        overviews: list[RunOverview] = []
+        for run_id in dict.fromkeys(run_ids):
+            overview = self._run_repository.run_overview(run_id)
+            if overview is None:
+                raise BadValue(f"No RunOverview found for run-id: {run_id}")
+            overviews.append(overview)
+        return overviews
+
+    def _common_dataset(self, runs: Sequence[RunOverview], items: Items) -> str:
+        """Return the one dataset of runs that can be evaluated together."""
+        datasets = sorted({run.dataset_id for run in runs})
+        if len(datasets) > 1:
+            raise BadValue(
+                f"All run overviews must reference the same dataset, found {', '.join(datasets)}",
+                fix="evaluate the runs of each dataset by themselves",
+            )
+        self._check_coverage(runs, items)
+        return runs[0].dataset_id
+
+    def _check_coverage(self, runs: Sequence[RunOverview], items: Items) -> None:
+        """Compare runs over different examples only if that is wanted, and never silently."""
+        if len(runs) == 1:
+            return
+        totals = {run.id: run.failed_example_count + run.successful_example_count for run in runs}
+        covered = [set(self._run_repository.example_output_ids(run.id)) for run in runs]
+        common = set[str].intersection(*covered)
+        lacking = len(set[str].union(*covered)) - len(common)
+        if items == "intersection":
+            if lacking:
+                warnings.warn(
+                    f"the runs share {len(common)} examples; {lacking} that not all of them have "
+                    "are left out",
+                    stacklevel=4,
+                )
+        elif lacking or len(set(totals.values())) > 1:
+            shown = ", ".join(f"{run}: {total}" for run, total in totals.items())
+            raise BadValue(
+                "All run overviews must contain the same number of items and the same examples: "
+                f"{shown}; {lacking} examples are not in all of them",
+                fix='complete the runs, or compare what they share with items="intersection"',
+            )
+
+    def _keep(self, evaluation_id: str, example_id: str, result: Any) -> None:
+        evaluation = ExampleEvaluation(
+            evaluation_id=evaluation_id, example_id=example_id, result=result
+        )
+        self._evaluation_repository.store_example_evaluation(evaluation)
+
     def _prepare_logic(self) -> None:
         """Before each evaluation of runs."""
 
@@ -216,7 +248,8 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
         abort_on_error: bool,
         *example_outputs: SuccessfulExampleOutput[Output],
     ) -> Evaluation | FailedExampleEvaluation:
-        """Evaluate one example and store the result; what the logic raises is a result too, unless it shall abort."""
+        """Evaluate one example and store the result; what the logic raises is a result too, unless
+        it shall abort."""
         result: Evaluation | FailedExampleEvaluation
         try:
             result = self._evaluation_logic.do_evaluate(example, *example_outputs)
@@ -237,7 +270,8 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
         )
 
     def _made_by_0_1(self, evaluation_id: str) -> dict[str, Any]:
-        """The results of an evaluation that 0.1 left unfinished: their rows have other keys than the engine's."""
+        """The results of an evaluation that 0.1 left unfinished: their rows have other keys than
+        the engine's."""
         store = self._own_store()
         manifest = store.manifest("evaluation", evaluation_id) if store is not None else None
         if manifest is None or not manifest.digest or WORK in manifest.metadata:
@@ -258,7 +292,8 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
         )
 
     def _engine(self, dataset_id: str, runs: Sequence[RunOverview]) -> Engine:
-        """The engine over the three repositories; what is kept elsewhere is held in memory meanwhile."""
+        """The engine over the three repositories; what is kept elsewhere is held in memory
+        meanwhile."""
         examples = self._dataset_repository.examples(
             dataset_id, self.input_type(), self.expected_output_type()
         )
@@ -279,8 +314,8 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
 
 
 class IncrementalEvaluator(Evaluator[Input, Output, ExpectedOutput, Evaluation]):
-    """Evaluates additional runs together with those behind earlier evaluations; `evaluate_runs` evaluates as if there
-    were no earlier ones."""
+    """Evaluates additional runs together with those behind earlier evaluations; `evaluate_runs`
+    evaluates as if there were no earlier ones."""
 
     def __init__(
         self,
@@ -300,8 +335,8 @@ class IncrementalEvaluator(Evaluator[Input, Output, ExpectedOutput, Evaluation])
             evaluation_repository,
             description,
             incremental_evaluation_logic,
+            max_workers=max_workers,
         )
-        self.max_workers = max_workers
         self._earlier: tuple[list[set[str]], list[set[str]]] = [], []
 
     def evaluate_additional_runs(
@@ -317,8 +352,9 @@ class IncrementalEvaluator(Evaluator[Input, Output, ExpectedOutput, Evaluation])
         items: Items = "refuse",
         retry_errors: bool = False,
     ) -> EvaluationOverview:
-        """Evaluate these runs and the ones behind the earlier evaluations, which need not be named. The earlier runs
-        come first, in the order of their start, so that old and new results together are those of one evaluation."""
+        """Evaluate these runs and the ones behind the earlier evaluations, which need not be named.
+        The earlier runs come first, in the order of their start, so that old and new results
+        together are those of one evaluation."""
         earlier: list[str] = []
         runs: list[set[str]] = []
         examples: list[set[str]] = []

@@ -2,10 +2,8 @@
 
 import inspect
 import sys
-import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from types import CellType
@@ -20,13 +18,7 @@ from assay.formats.intelligence_layer.domain import (
     ExpectedOutput,
     SuccessfulExampleOutput,
 )
-from assay.formats.intelligence_layer.types import (
-    Input,
-    Output,
-    Record,
-    is_pydantic,
-    type_to_schema,
-)
+from assay.formats.intelligence_layer.types import Input, Output, is_pydantic
 from assay.store.keys import digest
 from assay.usercode import identity
 
@@ -34,11 +26,7 @@ _DEPTH = 4
 _NOT_USERS = {"assay", *sys.stdlib_module_names}
 
 
-class EvaluationLogicBase(Generic[Input, Output, ExpectedOutput, Evaluation]):
-    """What gives the four types their places."""
-
-
-class EvaluationLogic(ABC, EvaluationLogicBase[Input, Output, ExpectedOutput, Evaluation]):
+class EvaluationLogic(ABC, Generic[Input, Output, ExpectedOutput, Evaluation]):
     """Implement `do_evaluate`."""
 
     @abstractmethod
@@ -176,59 +164,3 @@ def _dumped(value: Any) -> Any:
     if not is_pydantic(type(value)):
         raise TypeError
     return value.model_dump(mode="json")
-
-
-@dataclass(kw_only=True)
-class EvaluationLogicIdentifier(Record):
-    logic: str
-    input_schema: dict[str, Any]
-    output_schema: dict[str, Any]
-    expected_output_schema: dict[str, Any]
-    evaluation_schema: dict[str, Any]
-
-
-@dataclass(kw_only=True)
-class AggregationLogicIdentifier(Record):
-    logic: str
-    evaluation_schema: dict[str, Any]
-    aggregation_schema: dict[str, Any]
-
-
-def create_evaluation_logic_identifier(
-    eval_logic: EvaluationLogic[Any, Any, Any, Any],
-) -> EvaluationLogicIdentifier:
-    types = arguments_of(type(eval_logic), EvaluationLogicBase)
-    schemas = {
-        name: type_to_schema(settled(eval_logic, types, name, "do_evaluate")) for name in types
-    }
-    return EvaluationLogicIdentifier(
-        logic=source_of(eval_logic),
-        input_schema=schemas["Input"],
-        output_schema=schemas["Output"],
-        expected_output_schema=schemas["ExpectedOutput"],
-        evaluation_schema=schemas["Evaluation"],
-    )
-
-
-def create_aggregation_logic_identifier(
-    aggregation_logic: AggregationLogic[Any, Any],
-) -> AggregationLogicIdentifier:
-    types = arguments_of(type(aggregation_logic), AggregationLogic)
-    return AggregationLogicIdentifier(
-        logic=source_of(aggregation_logic),
-        evaluation_schema=type_to_schema(
-            settled(aggregation_logic, types, "Evaluation", "aggregate")
-        ),
-        aggregation_schema=type_to_schema(
-            settled(aggregation_logic, types, "AggregatedEvaluation", "aggregate")
-        ),
-    )
-
-
-def source_of(logic: object) -> str:
-    """The source of a logic's class; where no file holds it, what identifies its code."""
-    try:
-        return textwrap.dedent(inspect.getsource(type(logic)))
-    except (OSError, TypeError):
-        methods = (each for each in vars(type(logic)).values() if inspect.isfunction(each))
-        return "\n".join(identity(method) for method in methods)

@@ -132,6 +132,11 @@ class Results:
             notes.append(
                 f"{len(partial):,} evaluations were not finished and are left out: {partial[0]!r}"
             )
+        traces = self._repository.trace_count(self.dataset)
+        if traces:
+            notes.append(
+                f"{traces:,} traces are left where they are: those of the original are not read"
+            )
         return notes
 
     def headlines(self) -> list[Headline]:

@@ -27,10 +27,8 @@ class StoredOutput(msgspec.Struct, gc=False):
     """What is needed of a row to have the output again."""
 
     item_id: str
-    sample_index: int = 0
     response: str = ""
     error: str | None = None
-    task: str = ""
     outcome: str = "ok"
     output: Any = None
 

@@ -1,14 +1,16 @@
 """The first step by the original's names: a task over a dataset, on Assay's engine.
 
-A run that was stopped or killed resumes, also in a new process, when it is started again with the same dataset, task
-and descriptions and `resume_from_recovery_data`: finished examples stay, failed ones are tried again.
+A run that was stopped or killed resumes, also in a new process, when it is started again with the
+same dataset, task and descriptions and `resume_from_recovery_data`: finished examples stay, failed
+ones are tried again.
 """
 
 import math
 import sys
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from itertools import islice
 from typing import Any, Generic
 from uuid import uuid4
@@ -18,25 +20,30 @@ from assay.engine.calls.stop import Stop
 from assay.engine.run.plan import Selection
 from assay.engine.run.run import Runner as Engine
 from assay.errors import AssayError
-from assay.formats.intelligence_layer.core import (
+from assay.formats.intelligence_layer.datasets import DatasetRepository, StoreByKind, dataset_store
+from assay.formats.intelligence_layer.domain import (
+    Example,
+    ExampleOutput,
+    FailedExampleRun,
+    RunOverview,
+)
+from assay.formats.intelligence_layer.runs import RunRepository, StoredRunRepository
+from assay.formats.intelligence_layer.tasks import (
     ExampleTask,
-    ExampleTracer,
     MakeTracer,
     Task,
     parameters_of,
     type_of,
 )
-from assay.formats.intelligence_layer.datasets import DatasetRepository, StoreByKind, dataset_store
-from assay.formats.intelligence_layer.domain import (
-    Example,
-    ExampleOutput,
-    ExpectedOutput,
-    FailedExampleRun,
-    RunOverview,
+from assay.formats.intelligence_layer.tracer import (
+    ExportedSpan,
+    NoOpTracer,
+    SpanStatus,
+    TaskSpan,
+    Tracer,
+    utc_now,
 )
-from assay.formats.intelligence_layer.navigator import RepositoryNavigator, RunLineage
-from assay.formats.intelligence_layer.runs import RunRepository, StoredRunRepository
-from assay.formats.intelligence_layer.tracer import CompositeTracer, NoOpTracer, Tracer, utc_now
+from assay.formats.intelligence_layer.traces import ExampleTracer
 from assay.formats.intelligence_layer.types import (
     BadValue,
     Input,
@@ -84,8 +91,9 @@ class Runner(Generic[Input, Output]):
         metadata: SerializableDict | None = None,
         resume_from_recovery_data: bool = False,
     ) -> RunOverview:
-        """Run the task on the first `num_examples` examples, by default on all, and store their outputs. An exception
-        of the task becomes a FailedExampleRun; with `abort_on_error` it is raised, and nothing more is begun."""
+        """Run the task on the first `num_examples` examples, by default on all, and store their
+        outputs. An exception of the task becomes a FailedExampleRun; with `abort_on_error` it is
+        raised, and nothing more is begun."""
         if max_workers < 1:
             raise BadValue(f"max_workers must be at least 1, got {max_workers}")
         start = utc_now()
@@ -136,8 +144,8 @@ class Runner(Generic[Input, Output]):
     def run_is_already_computed(
         self, metadata: SerializableDict, dataset_id: str | None = None
     ) -> bool:
-        """Whether this runner has finished a run with this metadata, which must say something; `dataset_id` narrows
-        that to one dataset."""
+        """Whether this runner has finished a run with this metadata, which must say something;
+        `dataset_id` narrows that to one dataset."""
         try:
             overviews = list(self._run_repository.run_overviews())
         except FileNotFoundError:  # a folder in which nothing was run yet
@@ -151,35 +159,6 @@ class Runner(Generic[Input, Output]):
             and dataset_id in (None, overview.dataset_id)
             for overview in overviews
         )
-
-    def failed_runs(
-        self, run_id: str, expected_output_type: type[ExpectedOutput]
-    ) -> Iterable[RunLineage[Input, ExpectedOutput, Output]]:
-        """The lineages of the examples that the task failed on."""
-        failed = self._run_repository.failed_example_outputs(run_id, self.output_type())
-        lineages = (
-            self.run_lineage(run_id, output.example_id, expected_output_type) for output in failed
-        )
-        return (lineage for lineage in lineages if lineage is not None)
-
-    def run_lineages(
-        self, run_id: str, expected_output_type: type[ExpectedOutput]
-    ) -> Iterable[RunLineage[Input, ExpectedOutput, Output]]:
-        """Each example of the run with its output."""
-        return self._navigator().run_lineages(
-            run_id, self.input_type(), expected_output_type, self.output_type()
-        )
-
-    def run_lineage(
-        self, run_id: str, example_id: str, expected_output_type: type[ExpectedOutput]
-    ) -> RunLineage[Input, ExpectedOutput, Output] | None:
-        """One example with its output; None if either is missing."""
-        return self._navigator().run_lineage(
-            run_id, example_id, self.input_type(), expected_output_type, self.output_type()
-        )
-
-    def _navigator(self) -> RepositoryNavigator:
-        return RepositoryNavigator(self._dataset_repository, self._run_repository)
 
     def _run_hash(self, dataset_id: str, run_description: str) -> str:
         """Under what an unfinished run is remembered: the same in every process."""
@@ -201,8 +180,9 @@ class Runner(Generic[Input, Output]):
     def _store(
         self, dataset_id: str, chosen: Iterable[Example[Any, Any]], finished: frozenset[str]
     ) -> Store:
-        """Where the engine reads and writes. Every input is looked at before anything runs: one that is not of the
-        task's type is an error of the caller. Examples from elsewhere are held in memory while they run."""
+        """Where the engine reads and writes. Every input is looked at before anything runs: one
+        that is not of the task's type is an error of the caller. Examples from elsewhere are held
+        in memory while they run."""
         runs: Store = MemoryStore()
         if isinstance(self._run_repository, StoredRunRepository) and self._has_own_rows():
             runs, finished = self._run_repository.store, frozenset()
@@ -231,7 +211,7 @@ class Runner(Generic[Input, Output]):
             kept = self._run_repository.create_tracer_for_example(run_id, example_id)
             if isinstance(kept, ExampleTracer):
                 kept.key = key
-            return kept if tracer is None else CompositeTracer([kept, tracer])
+            return kept if tracer is None else _SharedTracer([kept, tracer])
 
         return make
 
@@ -239,6 +219,52 @@ class Runner(Generic[Input, Output]):
         outputs = self._run_repository.example_outputs(run_id, self.output_type())
         failed = [isinstance(output.output, FailedExampleRun) for output in outputs]
         return sum(failed), len(failed) - sum(failed)
+
+
+class _SharedTracer(TaskSpan):
+    """Hands everything to each of its tracers, with equal times, and is each span that they open.
+    What it exports is the trace of the first."""
+
+    def __init__(self, tracers: Sequence[Any]) -> None:
+        self._tracers, self._closed = tracers, False
+        self.context = tracers[0].context
+
+    def span(self, name: str, timestamp: datetime | None = None) -> "_SharedTracer":
+        at = timestamp or utc_now()
+        return _SharedTracer([tracer.span(name, at) for tracer in self._tracers])
+
+    def task_span(
+        self, task_name: str, input: Any, timestamp: datetime | None = None
+    ) -> "_SharedTracer":
+        at = timestamp or utc_now()
+        return _SharedTracer([tracer.task_span(task_name, input, at) for tracer in self._tracers])
+
+    def log(self, message: str, value: Any, timestamp: datetime | None = None) -> None:
+        at = timestamp or utc_now()
+        for tracer in self._tracers:
+            tracer.log(message, value, at)
+
+    def record_output(self, output: Any) -> None:
+        for tracer in self._tracers:
+            tracer.record_output(output)
+
+    def end(self, timestamp: datetime | None = None) -> None:
+        at = timestamp or utc_now()
+        for tracer in self._tracers:
+            tracer.end(at)
+        super().end(at)
+
+    @property
+    def status_code(self) -> SpanStatus:
+        return self._tracers[0].status_code
+
+    @status_code.setter
+    def status_code(self, span_status: SpanStatus) -> None:
+        for tracer in self._tracers:
+            tracer.status_code = span_status
+
+    def export_for_viewing(self) -> Sequence[ExportedSpan]:
+        return self._tracers[0].export_for_viewing()
 
 
 def _run(
@@ -250,7 +276,8 @@ def _run(
     num_examples: int | None,
     retry_errors: bool,
 ) -> tuple[int, int]:
-    """Let the engine run the task: how many examples of the run have failed, and how many have not."""
+    """Let the engine run the task: how many examples of the run have failed, and how many have
+    not."""
     limits, progress = {task.name: Limits(max_concurrency=max_workers)}, Progress()
     engine = Engine(store, limits=limits, stop=task.stop, grace=math.inf, progress=progress)
     chosen = Selection(items=num_examples or None)
@@ -269,8 +296,8 @@ def _run(
 
 @contextmanager
 def shown(progress: Progress, title: str, name: str = "") -> Generator[None]:
-    """Show these counters until the block ends, under this name instead of their own. What is printed meanwhile
-    appears above them."""
+    """Show these counters until the block ends, under this name instead of their own. What is
+    printed meanwhile appears above them."""
     if not sys.stderr.isatty():
         yield
         return

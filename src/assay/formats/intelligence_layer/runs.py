@@ -12,7 +12,6 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from assay.formats.intelligence_layer.core import ExampleTracer, Row, tracer_of
 from assay.formats.intelligence_layer.domain import (
     ExampleOutput,
     FailedExampleRun,
@@ -21,7 +20,6 @@ from assay.formats.intelligence_layer.domain import (
 )
 from assay.formats.intelligence_layer.original import (
     FileStore,
-    LocalFileSystem,
     OriginalRows,
     OriginalStore,
     manifests,
@@ -37,9 +35,8 @@ from assay.formats.intelligence_layer.run_rows import (
     row_of,
     rows_of_original,
 )
-from assay.formats.intelligence_layer.tracer import Tracer
-from assay.formats.intelligence_layer.tracers import InMemoryTracer
-from assay.formats.intelligence_layer.tracers_files import FileTracer
+from assay.formats.intelligence_layer.tracer import InMemoryTracer, Tracer
+from assay.formats.intelligence_layer.traces import ExampleTracer, Row, tracer_of
 from assay.formats.intelligence_layer.types import Output, is_ours
 from assay.interfaces import Log, Store
 from assay.store.files import safe_name
@@ -280,14 +277,23 @@ class StoredRunRepository(RunRepository):
 class FileRunRepository(StoredRunRepository):
     def __init__(self, root_directory: Path) -> None:
         root = Path(root_directory)
-        self._original = OriginalStore(LocalFileSystem(), root, "run", "output", rows_of_original)
+        self._original = OriginalStore(root, "run", "output", rows_of_original)
         super().__init__(FileStore(root, self._original))
         self._folder = root / "runs"
 
     def example_tracer(self, run_id: str, example_id: str) -> Tracer | None:
         tracer = super().example_tracer(run_id, example_id)
-        file = None if tracer else self._original.file(run_id, "trace", f"{example_id}.jsonl")
-        return tracer if file is None else FileTracer(file)
+        if tracer is None and (self._original_traces(run_id) / f"{example_id}.jsonl").is_file():
+            warnings.warn("traces of the original are not read", stacklevel=2)
+        return tracer
+
+    def trace_counts(self, run_id: str) -> tuple[int, int]:
+        """Return how many examples have a trace of ours, and how many one of the original's."""
+        theirs = sum(1 for _ in self._original_traces(run_id).rglob("*.jsonl"))
+        return len(self._rows_in(run_id, "traces").all()), theirs
+
+    def _original_traces(self, run_id: str) -> Path:
+        return self._original.path(run_id) / "trace"
 
     def _recovery(self, tmp_hash: str) -> Log:
         return FileLog(self._recovery_file(tmp_hash))

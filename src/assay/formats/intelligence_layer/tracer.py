@@ -1,21 +1,24 @@
 """What a tracer is: it opens spans, spans hold logs and further spans, task spans hold input and output as well.
 
 A span that an exception leaves has it in its log as an ErrorValue, and the status ERROR. Spans of one root share a
-trace id, which is the root's own id. A composite tracer hands one trace to several tracers, with equal times.
+trace id, which is the root's own id. An InMemoryTracer keeps a trace as a tree of objects.
 """
 
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self, TypeVar
 from uuid import UUID, uuid4
 
+import msgspec
+
 from assay.formats.intelligence_layer.types import Record, to_json
+from assay.text.plain import plain
 
 PydanticSerializable = Any
 """Anything that `assay.formats.intelligence_layer.types.to_json` can write."""
@@ -76,20 +79,6 @@ class ExportedSpan(Record):
     attributes: SpanAttributes | TaskSpanAttributes
     events: Sequence[Event]
     status: SpanStatus
-
-
-@dataclass
-class JsonSerializer(Record):
-    """Any value with the methods of a record."""
-
-    root: Any
-
-    def model_dump(self, mode: str = "python", **chosen: Any) -> Any:
-        return to_json(self.root) if mode == "json" else self.root
-
-
-class ExportedSpanList(JsonSerializer):
-    """What `export_for_viewing` gives, with the methods of a record."""
 
 
 @dataclass(kw_only=True)
@@ -212,67 +201,171 @@ class NoOpTracer(TaskSpan):
         pass
 
 
-TracerVar = TypeVar("TracerVar", bound=Tracer)
-SpanVar = TypeVar("SpanVar", bound=Span)
+AnySpan = TypeVar("AnySpan", bound="InMemorySpan")
 
 
-class CompositeTracer(Tracer, Generic[TracerVar]):
-    """Hands everything to each of its tracers; what it exports is the trace of the first."""
+class InMemoryTracer(Tracer):
+    """`entries` are the spans, and in a span its logs too, in the order in which they began."""
 
-    def __init__(self, tracers: Sequence[TracerVar]) -> None:
-        if not tracers:
-            raise ValueError("a composite tracer needs at least one tracer")
-        self.tracers = tracers
-        self.context = tracers[0].context
+    def __init__(self) -> None:
+        self.entries: list[LogEntry | InMemoryTaskSpan | InMemorySpan] = []
 
-    def span(self, name: str, timestamp: datetime | None = None) -> "CompositeSpan[Span]":
-        timestamp = timestamp or utc_now()
-        return CompositeSpan([tracer.span(name, timestamp) for tracer in self.tracers])
+    def span(self, name: str, timestamp: datetime | None = None) -> "InMemorySpan":
+        return self._begun(InMemorySpan(name=name, context=self.context, start_timestamp=timestamp))
 
     def task_span(
         self, task_name: str, input: Any, timestamp: datetime | None = None
-    ) -> "CompositeTaskSpan":
-        timestamp = timestamp or utc_now()
-        return CompositeTaskSpan(
-            [tracer.task_span(task_name, input, timestamp) for tracer in self.tracers]
+    ) -> "InMemoryTaskSpan":
+        span = InMemoryTaskSpan(
+            name=task_name, input=input, context=self.context, start_timestamp=timestamp
         )
+        return self._begun(span)
+
+    def _begun(self, span: AnySpan) -> AnySpan:
+        self.entries.append(span)
+        return span
 
     def export_for_viewing(self) -> Sequence[ExportedSpan]:
-        return self.tracers[0].export_for_viewing()
+        return [
+            span
+            for entry in self.entries
+            if not isinstance(entry, LogEntry)
+            for span in entry.export_for_viewing()
+        ]
+
+    def _rich_render_(self) -> Any:
+        return _tree("Trace", *(entry._rich_render_() for entry in self.entries))
+
+    def _ipython_display_(self) -> None:
+        _show(self._rich_render_())
 
 
-class CompositeSpan(Generic[SpanVar], CompositeTracer[SpanVar], Span):
-    """`context` is that of its first span."""
+class InMemorySpan(InMemoryTracer, Span):
+    when_ended: "Callable[[InMemorySpan], None] | None" = None
 
-    def __init__(self, tracers: Sequence[SpanVar], context: Context | None = None) -> None:
-        CompositeTracer.__init__(self, tracers)
-        self._closed = False
+    def __init__(
+        self, name: str, context: Context | None = None, start_timestamp: datetime | None = None
+    ) -> None:
+        InMemoryTracer.__init__(self)
+        Span.__init__(self, context=context)
+        self.parent_id = None if context is None else context.span_id
+        self.name = name
+        self.start_timestamp = start_timestamp or utc_now()
+        self.end_timestamp: datetime | None = None
 
     def log(self, message: str, value: Any, timestamp: datetime | None = None) -> None:
-        timestamp = timestamp or utc_now()
-        for tracer in self.tracers:
-            tracer.log(message, value, timestamp)
+        self.entries.append(
+            LogEntry(
+                message=message,
+                value=value,
+                timestamp=timestamp or utc_now(),
+                trace_id=self.context.trace_id,
+            )
+        )
 
     def end(self, timestamp: datetime | None = None) -> None:
-        timestamp = timestamp or utc_now()
-        for tracer in self.tracers:
-            tracer.end(timestamp)
-        self._closed = True
+        if self.end_timestamp is None:
+            self.end_timestamp = timestamp or utc_now()
+        super().end(timestamp)
+        ended, self.when_ended = (
+            self.when_ended,
+            None,
+        )  # a tracer has its root, and the root should not keep it
+        if ended is not None:
+            ended(self)
 
-    @property
-    def status_code(self) -> SpanStatus:
-        statuses = {tracer.status_code for tracer in self.tracers}
-        if len(statuses) > 1:
-            raise ValueError("the spans of this composite do not have the same status")
-        return statuses.pop()
+    def export_for_viewing(self) -> Sequence[ExportedSpan]:
+        if self.end_timestamp is None:
+            raise RuntimeError(
+                f"the span {self.name!r} is still open: end it before it is exported"
+            )
+        span = ExportedSpan(
+            context=self.context,
+            name=self.name,
+            parent_id=self.parent_id,
+            start_time=self.start_timestamp,
+            end_time=self.end_timestamp,
+            attributes=self._span_attributes(),
+            events=[entry.as_event() for entry in self.entries if isinstance(entry, LogEntry)],
+            status=self.status_code,
+        )
+        return [*super().export_for_viewing(), span]
 
-    @status_code.setter
-    def status_code(self, span_status: SpanStatus) -> None:
-        for tracer in self.tracers:
-            tracer.status_code = span_status
+    def _span_attributes(self) -> SpanAttributes | TaskSpanAttributes:
+        return SpanAttributes()
+
+    def _rich_render_(self) -> Any:
+        return _tree(self.name, *(entry._rich_render_() for entry in self.entries))
 
 
-class CompositeTaskSpan(CompositeSpan[TaskSpan], TaskSpan):
+class InMemoryTaskSpan(InMemorySpan, TaskSpan):
+    def __init__(
+        self,
+        name: str,
+        input: Any,
+        context: Context | None = None,
+        start_timestamp: datetime | None = None,
+    ) -> None:
+        super().__init__(name=name, context=context, start_timestamp=start_timestamp)
+        self.input = input
+        self.output: Any = None
+
     def record_output(self, output: Any) -> None:
-        for tracer in self.tracers:
-            tracer.record_output(output)
+        self.output = output
+
+    def _span_attributes(self) -> SpanAttributes | TaskSpanAttributes:
+        return TaskSpanAttributes(input=self.input, output=self.output)
+
+    def _rich_render_(self) -> Any:
+        inside = (entry._rich_render_() for entry in self.entries)
+        return _tree(self.name, _panel("Input", self.input), *inside, _panel("Output", self.output))
+
+
+@dataclass(kw_only=True)
+class LogEntry(Record):
+    """A log of a span."""
+
+    message: str
+    value: Any
+    timestamp: datetime = field(default_factory=utc_now)
+    trace_id: UUID
+
+    def as_event(self) -> Event:
+        return Event(name="log", message=self.message, body=self.value, timestamp=self.timestamp)
+
+    def _rich_render_(self) -> Any:
+        return _panel(self.message, self.value)
+
+    def _ipython_display_(self) -> None:
+        _show(self._rich_render_())
+
+
+def _panel(title: str, value: Any) -> Any:
+    from rich.panel import Panel
+    from rich.text import Text
+
+    return Panel(Text(plain(_text(value))), title=Text(plain(title)))
+
+
+def _text(value: Any) -> str:
+    try:
+        return msgspec.json.format(msgspec.json.encode(to_json(value)), indent=2).decode()
+    except (TypeError, ValueError):
+        return str(value)
+
+
+def _tree(title: str, *children: Any) -> Any:
+    """Return a picture for a terminal or a notebook; children are pictures."""
+    from rich.text import Text
+    from rich.tree import Tree
+
+    picture = Tree(Text(plain(title)))
+    for child in children:
+        picture.add(child)
+    return picture
+
+
+def _show(picture: Any) -> None:
+    import rich
+
+    rich.print(picture)

@@ -21,8 +21,6 @@ from assay.formats.intelligence_layer.evaluations import FileEvaluationRepositor
 from assay.formats.intelligence_layer.experiments import Artefact, artefacts_of
 from assay.formats.intelligence_layer.reader import is_repository
 from assay.formats.intelligence_layer.runs import FileRunRepository
-from assay.formats.intelligence_layer.tracers import InMemorySpan, InMemoryTaskSpan, InMemoryTracer
-from assay.formats.intelligence_layer.tracers_files import FileTracer
 from assay.formats.intelligence_layer.types import to_json
 from assay.records import Item
 from assay.registry import writer
@@ -108,17 +106,6 @@ class Files:
         self._write(f"{place}.json", _indented(_as_original(artefact.overview)))
         self._count(artefact.kind)
 
-    def partial(self, overview: Row) -> None:
-        self._write(f"evaluations/{self.name(overview['id'])}.partial_json", _indented(overview))
-
-    def trace(self, run_id: str, example_id: str, tracer: Any) -> None:
-        path = self._folder / f"runs/{self.name(run_id)}/trace/{self.name(example_id)}.jsonl"
-        if path.exists():
-            return
-        if isinstance(tracer, FileTracer):
-            tracer = tracer.traces()
-        _replay(tracer, FileTracer(path))
-
     def notes(self) -> list[str]:
         counts = ", ".join(
             f"{count:,} {kind}{'s' * (count != 1)}" for kind, count in self._counts.items()
@@ -156,20 +143,22 @@ def _write_repository(root: Path, files: Files) -> None:
     evaluations, aggregations = FileEvaluationRepository(root), FileAggregationRepository(root)
     for id in datasets.dataset_ids():
         files.dataset(to_json(datasets.dataset(id)), datasets._items(id))
+    traces = 0
     for id in _ids(root, "runs", runs.run_overview_ids):
         outputs = (to_json(output) for output in runs.example_outputs(id, _JSON))
         files.put(Artefact("run", to_json(runs.run_overview(id)), outputs))
-        for example_id in runs.example_output_ids(id):
-            tracer = runs.example_tracer(id, example_id)
-            if tracer is not None:
-                files.trace(id, example_id, tracer)
+        traces += sum(runs.trace_counts(id))
     for id in _ids(root, "evaluations", evaluations.evaluation_overview_ids):
         results = (_result(each) for each in evaluations.results(id, _JSON))
         files.put(Artefact("evaluation", to_json(evaluations.evaluation_overview(id)), results))
-    for id in _ids(root, "evaluations", evaluations.partial_evaluation_overview_ids):
-        files.partial(to_json(evaluations.partial_evaluation_overview(id)))
+    unfinished = [*_ids(root, "evaluations", evaluations.unfinished_ids)]
     for id in _ids(root, "aggregations", aggregations.aggregation_overview_ids):
         files.put(Artefact("aggregation", to_json(aggregations.aggregation_overview(id, _JSON))))
+    for count, what in ((traces, "traces"), (len(unfinished), "evaluations without results")):
+        if count:
+            files.more.append(
+                f"{count:,} {what} are left out: they are not written for the original"
+            )
 
 
 def _ids(root: Path, folder: str, ids: Any) -> Iterable[str]:
@@ -194,20 +183,3 @@ def _as_original(overview: Row) -> Row:
 
 def _indented(row: Row) -> bytes:
     return msgspec.json.format(msgspec.json.encode(row), indent=2)
-
-
-def _replay(entries: InMemoryTracer, into: Any) -> None:
-    """Write a trace again, with its times."""
-    for entry in entries.entries:
-        if not isinstance(entry, InMemorySpan):
-            into.log(entry.message, entry.value, entry.timestamp)
-            continue
-        if isinstance(entry, InMemoryTaskSpan):
-            span = into.task_span(entry.name, entry.input, entry.start_timestamp)
-            span.record_output(entry.output)
-        else:
-            span = into.span(entry.name, entry.start_timestamp)
-        _replay(entry, span)
-        span.status_code = entry.status_code
-        if entry.end_timestamp is not None:
-            span.end(entry.end_timestamp)
