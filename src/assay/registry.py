@@ -36,6 +36,11 @@ _FILES = {
 }  # names that a module cannot have, and the modules that have them
 
 
+GONE = {
+    "writer inspect_ai": "its logs are no longer written: write parquet, csv, jsonl or every-eval-ever"
+}  # what was there before, and what to use instead
+
+
 class Registry:
     """The plug-ins of one kind, by name."""
 
@@ -100,7 +105,9 @@ class Registry:
             function = _dotted(name, where)
         if function is None:
             raise UserError(
-                f"unknown {self.kind} {name!r}", where=where, fix=nearest(name, self.names())
+                f"unknown {self.kind} {name!r}",
+                where=where,
+                fix=GONE.get(f"{self.kind} {name}") or nearest(name, self.names()),
             )
         return function
 

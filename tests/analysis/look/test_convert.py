@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from assay.engine.experiment.imports.sidecar import SidecarHead
 
 import assay
 from assay.analysis.look import convert as module
 from assay.engine.experiment import trust
-from assay.engine.experiment.imports.sidecar import SidecarHead
 from assay.errors import StoreError, UserError
 from assay.store.files import temporary_of
 from tests.convert_lab import content, make

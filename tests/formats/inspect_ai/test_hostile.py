@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from assay.formats.inspect_ai.zipped import Zipped
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +17,6 @@ from assay.errors import UserError
 from assay.formats.inspect_ai.archive import Archive, Unreadable
 from assay.formats.inspect_ai.documents import is_log
 from assay.formats.inspect_ai.reader import inspect_ai
-from assay.formats.inspect_ai.zipped import Zipped
 from tests.formats.inspect_ai.lab import (
     LOGS,
     cases,

@@ -33,6 +33,9 @@ SUFFIXES = {".md": "markdown", ".ndjson": "jsonl"}
 _CALLED = {"html": "report"}  # a file of this kind is the whole report
 TABLES: dict[str, Kind] = {noun: kind for kind, noun in NOUNS.items()}
 SAMPLES = "samples"  # a table that is not stored but joined from the others
+WHOLE_ROWS = dict.fromkeys(
+    ("items", "responses", "evaluations")
+)  # what a format holds that keeps all
 _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
@@ -146,19 +149,21 @@ class Tables:
                 raise _no_row("not an object", place)
             yield cast("dict[str, Any]", row)
 
+    def fields(self, table: str) -> Iterator[Mapping[str, msgspec.Raw | bytes]]:
+        """Yield every row with its values as JSON."""
+        for place, line in self.lines(table):
+            try:
+                yield _decode(line)
+            except (ValueError, RecursionError):
+                row = foreign_row(line, place)
+                yield {name: msgspec.json.encode(value) for name, value in row.items()}
+
     def columns(self, table: str, most: int | None = None) -> dict[str, str]:
         """Name and SQL type of every field in the first `most` rows, or in all: ours first, in our order."""
         known = KNOWN[table]
         seen: set[str] = set()
         others: dict[str, str | None] = {}
-        for place, line in islice(self.lines(table), most):
-            try:
-                row = _decode(line)
-            except (ValueError, RecursionError):
-                row = {
-                    name: msgspec.json.encode(value)
-                    for name, value in foreign_row(line, place).items()
-                }
+        for row in islice(self.fields(table), most):
             seen.update(row)
             if not row.keys() <= known.keys():
                 for name in [name for name in row if name not in known]:
@@ -233,6 +238,10 @@ class Export:
 
     def columns(self) -> dict[str, str]:
         return self._samples.columns() if self.table == SAMPLES else self.tables.columns(self.table)
+
+    def left_out(self) -> dict[str, int]:
+        """Count the rows of each table that the table of samples has no row or cell for."""
+        return self._samples.left_out() if self.table == SAMPLES else {}
 
     @cached_property
     def _samples(self) -> SamplesTable:
