@@ -36,11 +36,6 @@ _FILES = {
 }  # names that a module cannot have, and the modules that have them
 
 
-GONE = {
-    "writer inspect_ai": "its logs are no longer written: write parquet, csv, jsonl or every-eval-ever"
-}  # what was there before, and what to use instead
-
-
 class Registry:
     """The plug-ins of one kind, by name."""
 
@@ -103,11 +98,15 @@ class Registry:
             function = load_function(path, attribute, base=base, where=where)
         if function is None and "." in name:
             function = _dotted(name, where)
+        if function is None and self.kind == "writer" and name in formats("reader"):
+            raise UserError(
+                f"files of {name} are read, not written",
+                where=where,
+                fix=f"write another format: {', '.join(self.names())}",
+            )
         if function is None:
             raise UserError(
-                f"unknown {self.kind} {name!r}",
-                where=where,
-                fix=GONE.get(f"{self.kind} {name}") or nearest(name, self.names()),
+                f"unknown {self.kind} {name!r}", where=where, fix=nearest(name, self.names())
             )
         return function
 

@@ -9,21 +9,26 @@ import shutil
 from collections import Counter
 from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
+from itertools import repeat
+from operator import attrgetter, ne
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import msgspec
 
 from assay import reading, registry
 from assay.analysis.look.export import SAMPLES, TABLES, Export, Tables
 from assay.analysis.look.samples import HOLDS
 from assay.engine.experiment.imports.foreign import Read, check_no_sidecar, read_foreign
-from assay.engine.experiment.imports.own_folder import OwnFolder, check_free, own_results
+from assay.engine.experiment.imports.own_folder import (
+    OwnFolder,
+    blocks_of,
+    check_free,
+    own_results,
+)
 from assay.engine.experiment.imports.results import folder_names, import_one
 from assay.engine.experiment.sources import find_source
 from assay.engine.experiment.trust import CONFIG
 from assay.errors import UserError, shown
-from assay.records import Evaluation, Item, Response
+from assay.records import Evaluation, Response
 from assay.shown import Shown
 from assay.store.files import make_folder, store_error, sweep, sync_folder, temporary_of
 from assay.store.log import FileLog
@@ -31,11 +36,8 @@ from assay.store.shared.mirror import local
 from assay.usercode import failing
 
 OWN = "assay"
-_PLAIN_ROWS = {
-    "items": Item(id=""),
-    "responses": Response(item_id=""),
-    "evaluations": Evaluation(item_id=""),
-}
+_PLAIN_ROWS = {"responses": Response(item_id=""), "evaluations": Evaluation(item_id="")}
+_EMPTY = (None, {}, [], "")
 
 
 class Converted(Shown, kw_only=True):
@@ -131,6 +133,8 @@ def suffixes() -> dict[str, str]:
 def _format(to: str, place: Path) -> str:
     name = to.replace("-", "_")
     if name:
+        if name in registry.reader.names():
+            registry.writer.get(name, where="--to")
         if name not in formats():
             only = " has no reader" if name in registry.writer.names() else ""
             what = (
@@ -138,8 +142,7 @@ def _format(to: str, place: Path) -> str:
                 if only
                 else f"there is no format {to!r} to convert to"
             )
-            fix = registry.GONE.get(f"writer {name}") or registry.nearest(name, formats())
-            raise UserError(what, where="--to", fix=fix)
+            raise UserError(what, where="--to", fix=registry.nearest(name, formats()))
         return name
     if not place.suffix:
         return OWN
@@ -238,13 +241,17 @@ def _left_out(export: Export, holds: Mapping[str, Collection[str] | None]) -> di
 def _fields_left_out(tables: Tables, table: str, held: Collection[str]) -> Counter[str]:
     """Count the rows that say something in a field that is not held, by field."""
     left: Counter[str] = Counter()
-    plain = msgspec.json.encode(_PLAIN_ROWS.get(table, {}))
-    default = msgspec.json.decode(plain, type=dict[str, msgspec.Raw])
-    unsaid = {name: bytes(value) for name, value in default.items()}
-    for row in tables.fields(table):
-        for name, value in row.items():
-            if name not in held and bytes(value) != unsaid.get(name, b"null"):
-                left[f"{table}.{name}"] += 1
+    plain = _PLAIN_ROWS.get(table)
+    if plain is None:
+        for row in tables.rows(table):
+            others = (name for name in row if name not in held and row[name] not in _EMPTY)
+            left.update(f"{table}.{name}" for name in others)
+        return left
+    names = [name for name in plain.__struct_fields__ if name not in held]
+    for rows in blocks_of(tables.source, TABLES[table], type(plain)):
+        for name in names:
+            values = map(attrgetter(name), rows)
+            left[f"{table}.{name}"] += sum(map(ne, values, repeat(getattr(plain, name))))
     return left
 
 

@@ -149,21 +149,19 @@ class Tables:
                 raise _no_row("not an object", place)
             yield cast("dict[str, Any]", row)
 
-    def fields(self, table: str) -> Iterator[Mapping[str, msgspec.Raw | bytes]]:
-        """Yield every row with its values as JSON."""
-        for place, line in self.lines(table):
-            try:
-                yield _decode(line)
-            except (ValueError, RecursionError):
-                row = foreign_row(line, place)
-                yield {name: msgspec.json.encode(value) for name, value in row.items()}
-
     def columns(self, table: str, most: int | None = None) -> dict[str, str]:
         """Name and SQL type of every field in the first `most` rows, or in all: ours first, in our order."""
         known = KNOWN[table]
         seen: set[str] = set()
         others: dict[str, str | None] = {}
-        for row in islice(self.fields(table), most):
+        for place, line in islice(self.lines(table), most):
+            try:
+                row = _decode(line)
+            except (ValueError, RecursionError):
+                row = {
+                    name: msgspec.json.encode(value)
+                    for name, value in foreign_row(line, place).items()
+                }
             seen.update(row)
             if not row.keys() <= known.keys():
                 for name in [name for name in row if name not in known]:
