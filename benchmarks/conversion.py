@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.measure import Line, child
 
 ROWS = 1_000_000  # half of them responses, half evaluations
-BOUNDS = {"een": 5, "csv": 5}
+BOUNDS = {"een": 3, "csv": 5}
 MEMORY = 40  # bytes a row, of about 600 on disk
 
 

@@ -98,6 +98,12 @@ class Registry:
             function = load_function(path, attribute, base=base, where=where)
         if function is None and "." in name:
             function = _dotted(name, where)
+        if function is None and self.kind == "writer" and name in formats("reader"):
+            raise UserError(
+                f"files of {name} are read, not written",
+                where=where,
+                fix=f"write another format: {', '.join(self.names())}",
+            )
         if function is None:
             raise UserError(
                 f"unknown {self.kind} {name!r}", where=where, fix=nearest(name, self.names())

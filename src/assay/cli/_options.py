@@ -22,6 +22,9 @@ force_option = click.option("--force", is_flag=True, help="Replace files that As
 parameters_option = click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="A parameter of the format."
 )
+without_sidecar_option = click.option(
+    "--without-sidecar", is_flag=True, help="Go on without the sidecar of an earlier `convert`."
+)
 
 
 def _trust(ctx: click.Context, param: click.Parameter, asked: bool) -> None:

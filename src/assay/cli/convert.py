@@ -1,14 +1,13 @@
-"""`assay convert`: write results in another format, with a sidecar for what does not fit."""
+"""`assay convert`: write results in another format, and say what it cannot hold."""
 
-from contextlib import nullcontext
+from typing import Any
 
 import click
 
 from assay import api
 from assay.cli import Command
-from assay.cli._options import overrides, parameters_option
+from assay.cli._options import overrides, parameters_option, without_sidecar_option
 from assay.cli._output import print_json, print_notes, print_sheet
-from assay.cli._progress import bar
 
 
 def _formats() -> str:
@@ -32,17 +31,14 @@ def _formats() -> str:
     help="The format of SOURCE; default: found out from the files.",
 )
 @parameters_option
+@without_sidecar_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each experiment.")
 def command(
-    source: str, target: str, to: str, format_name: str, settings: tuple[str, ...], as_json: bool
+    source: str, target: str, settings: tuple[str, ...], as_json: bool, **options: Any
 ) -> None:
-    """Read SOURCE, in whatever format, and write TARGET, which must not exist. Reading TARGET gives all of it back."""
-    params = overrides(settings)
-    with nullcontext(None) if as_json else bar("converting") as step:
-        converted = api.convert(
-            source, target, to=to, format_name=format_name, params=params, step=step
-        )
-    for each in converted:
+    """Read SOURCE, in whatever format, and write TARGET, which must not exist. What the format of TARGET has no place
+    for is named."""
+    for each in api.convert(source, target, params=overrides(settings), **options):
         if as_json:
             print_json(each)
             continue

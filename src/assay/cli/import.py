@@ -1,10 +1,12 @@
 """`assay import`: results of other programs become an experiment's folder."""
 
+from typing import Any
+
 import click
 
 from assay import api
 from assay.cli import Command
-from assay.cli._options import overrides, parameters_option
+from assay.cli._options import overrides, parameters_option, without_sidecar_option
 from assay.cli._output import print_json, print_notes, print_sheet
 from assay.errors import RunFailed
 
@@ -24,19 +26,18 @@ def _formats() -> str:
     "--from", "format_name", default="", help="The format; default: found out from the files."
 )
 @parameters_option
+@without_sidecar_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each experiment.")
 def command(
     sources: tuple[str, ...],
     output: str,
-    format_name: str,
     settings: tuple[str, ...],
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Read SOURCES, folders or files, as items, responses and evaluations of ours."""
     rejected = 0
-    for imported in api.import_(
-        sources, output, format_name=format_name, params=overrides(settings)
-    ):
+    for imported in api.import_(sources, output, params=overrides(settings), **options):
         rejected += imported.rejected
         if as_json:
             print_json(imported)

@@ -53,19 +53,13 @@ def conversions_view(conversions: Sequence[Converted]) -> Sheet:
     lines: list[Line] = []
     for made in conversions:
         rows = f"{count(made.items, 'item')}, {count(made.responses, 'response')}, {count(made.evaluations, 'evaluation')}"
-        aside = ", ".join(
-            f"{number:,} {_ASIDE.get(what, what)}" for what, number in made.aside.items()
-        )
+        left_out = ", ".join(f"{what} ({number:,})" for what, number in made.left_out.items())
         lines += [
             Line(f"{made.format}: {'unchanged' if made.unchanged else rows}"),
-            *([Line(f"in the sidecar, wholly or in part: {aside}")] if aside else []),
+            *([Line(f"no place in {made.format} for: {left_out}")] if left_out else []),
             Line(f"files: {made.path}", wraps=False),
-            *([Line(f"files: {made.sidecar}", wraps=False)] if made.sidecar else []),
         ]
     return Sheet(parts=lines, notes=[note for made in conversions for note in made.notes])
-
-
-_ASIDE = {"item": "items", "response": "responses", "evaluation": "evaluations"}
 
 
 def headline_table(headlines: Sequence[HeadlineCheck]) -> Table:

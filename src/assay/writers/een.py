@@ -13,25 +13,6 @@ from assay.registry import writer
 from assay.store.written import check_replaceable, write_named
 
 
-@writer(whole="een")
-def een(export: Export) -> None:
-    """A folder with the two files of rows that EEN writes; it holds no items."""
-    if export.path is None:
-        raise UserError("EEN's files are a folder", fix="name one with -o")
-    tables = {name: kind for name, kind in _KINDS.items() if name in export.tables}
-    for name in tables:
-        check_replaceable(export.path / _FILES[name], force=export.force)
-    if "responses" not in tables:
-        export.tables.log("responses")
-    for name, kind in tables.items():
-        lines = _lines(blocks_of(export.tables.source, TABLES[name], kind))
-        write_named(export.path / _FILES[name], lines, force=export.force)
-
-
-def _lines(blocks: Iterator[list[Any]]) -> Iterator[bytes]:
-    return map(msgspec.json.Encoder().encode_lines, blocks)
-
-
 def _een(kind: type[msgspec.Struct], last: str) -> Any:
     """The row with EEN's fields, which come first: the decoder leaves out all others."""
     types: dict[str, Any] = get_type_hints(kind)
@@ -49,3 +30,22 @@ _KINDS = {
     "responses": _een(cast("Any", Response), "completion_tokens"),
     "evaluations": _een(cast("Any", Evaluation), "metadata"),
 }
+
+
+@writer(whole="een", holds={name: kind.__struct_fields__ for name, kind in _KINDS.items()})
+def een(export: Export) -> None:
+    """A folder with the two files of rows that EEN writes; it holds no items."""
+    if export.path is None:
+        raise UserError("EEN's files are a folder", fix="name one with -o")
+    tables = {name: kind for name, kind in _KINDS.items() if name in export.tables}
+    for name in tables:
+        check_replaceable(export.path / _FILES[name], force=export.force)
+    if "responses" not in tables:
+        export.tables.log("responses")
+    for name, kind in tables.items():
+        lines = _lines(blocks_of(export.tables.source, TABLES[name], kind))
+        write_named(export.path / _FILES[name], lines, force=export.force)
+
+
+def _lines(blocks: Iterator[list[Any]]) -> Iterator[bytes]:
+    return map(msgspec.json.Encoder().encode_lines, blocks)

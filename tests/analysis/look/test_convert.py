@@ -1,4 +1,4 @@
-"""What is edited in a converted file stays so, the rest comes from the sidecar; nothing is replaced or half made."""
+"""What stands in a converted file is what is read of it; nothing is replaced or half made."""
 
 import csv
 import json
@@ -14,10 +14,9 @@ import pytest
 
 import assay
 from assay.analysis.look import convert as module
-from assay.engine.experiment import trust
-from assay.engine.experiment.imports.sidecar import SidecarHead
 from assay.errors import StoreError, UserError
 from assay.store.files import temporary_of
+from tests.cli.shell import Shell
 from tests.convert_lab import content, make
 
 Rows = list[dict[str, str]]
@@ -49,94 +48,32 @@ def back(source: Path, name: str = "again") -> tuple[dict[str, Any], list[str]]:
     return content(Path(converted.path)), converted.notes
 
 
-def by_key(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    return {row["key"]: row for row in rows}
-
-
 # ---- edits
 
 
-def test_an_edited_answer_and_score_win_and_all_else_is_put_back(own: Path) -> None:
-    file = to_csv(own)
-    label = "score.exact_match (exact)"
-
-    def change(rows: Rows) -> Rows:
-        rows[0]["response"], rows[0][label] = "five", "0.75"
-        return rows
-
-    edit(file, change)
-    found, notes = back(file)
-    wanted = content(own)
-    key = next(
-        r for r in wanted["responses.jsonl"] if r["item_id"] == "q1" and r["model_name"] == "small"
-    )["key"]
-    for row in wanted["responses.jsonl"]:
-        if row["key"] == key:
-            row["response"] = "five"
-    for row in wanted["evaluation_results.jsonl"]:
-        if row["responses"] == [key] and row["scorer"] == "exact":
-            row["score"] = 0.75 if row["label"] == "exact_match" else row["score"]
-    assert by_key(found["responses.jsonl"]) == by_key(wanted["responses.jsonl"])
-    assert by_key(found["evaluation_results.jsonl"]) == by_key(wanted["evaluation_results.jsonl"])
-    assert found["items.jsonl"] == wanted["items.jsonl"]
-    assert found["metrics.jsonl"] == []  # they were of the rows before
-    assert any("assay aggregate" in note for note in notes)
-
-
-def test_a_field_that_did_not_fit_is_not_put_back_over_an_edit(own: Path) -> None:
-    """The number 2.0 was read as text of a table; somebody writes 3 instead."""
+def test_what_is_edited_in_a_table_is_read(own: Path) -> None:
     file = to_csv(own)
 
     def change(rows: Rows) -> Rows:
-        for row in rows:
-            if row["item_id"] == "3":
-                row["data.level"], row["data.question"] = "3", "=SUM(2)"
-        return rows
+        rows[1]["response"], rows[1]["score.exact_match (exact)"] = "five", "0.75"
+        return [*rows[:0:-1], {**rows[1], "item_id": "new", "response": "from a person"}]
 
     edit(file, change)
-    item = next(row for row in back(file)[0]["items.jsonl"] if row["id"] == "3")
-    assert item["data"] == {"question": "=SUM(2)", "level": 3, "flag": True, "empty": ""}
-    assert item["source"] == {"page": 7}
-
-
-def test_removed_rows_stay_removed_and_new_ones_stay(own: Path) -> None:
-    file = to_csv(own)
-    edit(
-        file,
-        lambda rows: [
-            *rows[1:],
-            {**rows[1], "item_id": "new", "response": "from a person", "outcome": "ok"},
-        ],
-    )
     found = back(file)[0]
     answers = {
-        (row["item_id"], row["model_name"], row["sample_index"]) for row in found["responses.jsonl"]
+        (row["item_id"], row["model_name"], row["sample_index"]): row["response"]
+        for row in found["responses.jsonl"]
     }
     assert ("q1", "small", 0) not in answers
-    assert ("new", "small", 1) in answers
+    assert answers["q1", "small", 1] == "five"
+    assert answers["new", "small", 1] == "from a person"
     assert len(answers) == 16
-    assert all(row["key"] for row in found["responses.jsonl"] if row["item_id"] != "new")
+    scores = [row["score"] for row in found["evaluation_results.jsonl"] if row["score"] == 0.75]
+    assert len(scores) == 2
 
 
-def test_rows_may_be_in_any_order(own: Path) -> None:
-    file = to_csv(own)
-    edit(file, lambda rows: sorted(rows, key=lambda row: row["response"]))
-    assert back(file)[0] == content(own)
-
-
-def test_evaluations_that_are_alike_in_the_file_are_told_apart(own: Path) -> None:
-    """EEN's rows have no scorer: two of them differ only in what was read."""
-    (converted,) = assay.convert(own, own.parent / "files", to="een")
-    file = Path(converted.path) / "evaluation_results.jsonl"
-    lines = file.read_bytes().splitlines(keepends=True)
-    file.write_bytes(b"".join(reversed(lines)))
-    assert back(file.parent)[0] == content(own)
-
-
-def test_without_its_sidecar_a_file_is_read_as_far_as_it_goes(own: Path) -> None:
-    file = to_csv(own)
-    Path(f"{file}.assay.jsonl").unlink()
-    found = back(file)[0]
+def test_a_table_is_read_as_far_as_it_goes(own: Path) -> None:
+    found = back(to_csv(own))[0]
     assert len(found["responses.jsonl"]) == 16
     assert {row["response"] for row in found["responses.jsonl"]} <= {
         row["response"].replace("\u2028", "\\u2028") for row in content(own)["responses.jsonl"]
@@ -144,45 +81,41 @@ def test_without_its_sidecar_a_file_is_read_as_far_as_it_goes(own: Path) -> None
     assert {row["key"] for row in found["responses.jsonl"]} == {""}
 
 
-def test_a_sidecar_of_another_file_is_not_used(own: Path, tmp_path: Path) -> None:
-    file = to_csv(own)
-    edit(file, lambda rows: [{**row, "item_id": f"other {row['item_id']}"} for row in rows])
-    found, notes = back(file)
-    assert len(found["items.jsonl"]) == 4
-    assert found["metrics.jsonl"] == []
-    assert any("another file" in note for note in notes)
+# ---- sidecars of earlier versions
+
+SIDECAR = '{"assay_sidecar":1,"format":"csv"}\n'
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda text: text.replace(b'"timestamp":1', b'"timestamp":"x', 1), "does not fit"),
-        (lambda text: text.replace(b'{"of":"response"', b'{"of":"response",,', 1), "does not fit"),
-        (lambda text: text.replace(b'"assay_sidecar":1', b'"assay_sidecar":2', 1), "version 2"),
-        (lambda text: text.replace(b'"params":{}', b'"params":{', 1), "cannot be read"),
-    ],
-)
-def test_a_damaged_sidecar_is_refused(own: Path, change: Any, words: str) -> None:
-    file = to_csv(own)
-    sidecar = Path(f"{file}.assay.jsonl")
-    changed = change(sidecar.read_bytes())
-    assert changed != sidecar.read_bytes()
-    sidecar.write_bytes(changed)
-    with pytest.raises(UserError, match=words):
-        back(file)
+@pytest.mark.parametrize("to", ["csv", "een"])
+def test_a_sidecar_is_named_and_nothing_is_written(own: Path, to: str) -> None:
+    (made,) = assay.convert(own, own.parent / f"files.{to}", to=to)
+    file = Path(made.path)
+    sidecar = file / "assay_sidecar.jsonl" if to == "een" else Path(f"{file}.assay.jsonl")
+    sidecar.write_text(SIDECAR)
+    place, shell = own.parent / "place", Shell(own.parent)
+    verbs = [("import", file, "-o", place), ("convert", file, place)]
+    verbs += [("sql", file, "select 1")] if to == "csv" else []  # rows of EEN's files are ours
+    for words in verbs:
+        refused = shell.call(*map(str, words))
+        assert refused.code == 2, refused.said
+        assert str(sidecar) in refused.err.replace("\n", "")
+        assert "--without-sidecar" in refused.err
+        assert not place.exists()
+    for verb in (("import", file, "-o"), ("convert", file)):
+        told = shell.call(*map(str, verb), str(place), "--without-sidecar")
+        assert told.code == 0, told.said
+        assert len(content(place)["responses.jsonl"]) == 16
+        shutil.rmtree(place)
 
 
-def test_a_restored_config_is_not_the_users_word(own: Path) -> None:
-    """A sidecar that somebody sends may have a config that runs their code."""
-    file = to_csv(own)
-    sidecar = Path(f"{file}.assay.jsonl")
-    sidecar.write_bytes(sidecar.read_bytes().replace(b"name: lab", b"name: theirs", 1))
-    assert back(file)[0]["config.yaml"].startswith("name: theirs")
-    is_ours = [
-        trust._is_remembered(trust._digest("own", trust._content(own.parent / name)))
-        for name in ("own", "again")
-    ]
-    assert is_ours == [True, False]
+def test_a_sidecar_below_the_folder_that_is_imported_is_found(own: Path) -> None:
+    (own.parent / "all").mkdir()
+    file = to_csv(own).rename(own.parent / "all/table.csv")
+    Path(f"{file}.assay.jsonl").write_text(SIDECAR)
+    with pytest.raises(UserError, match="sidecars are no longer read"):
+        assay.import_(file.parent, own.parent / "out")
+    Path(f"{file}.assay.jsonl").write_text("{}\n")  # a file of somebody else
+    assert assay.import_(file.parent, own.parent / "out")[0].rejected == 0
 
 
 # ---- what exists
@@ -193,13 +126,12 @@ def times(folder: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in files}
 
 
-def test_the_same_conversion_again_does_nothing(own: Path) -> None:
-    for target, to in (("table.csv", ""), ("files", "een"), ("copy", "")):
-        assay.convert(own, own.parent / target, to=to)
-        before = times(own.parent)
-        (again,) = assay.convert(own, own.parent / target, to=to)
-        assert times(own.parent) == before
-        assert again.unchanged
+def test_the_same_copy_again_does_nothing(own: Path) -> None:
+    assay.convert(own, own.parent / "copy")
+    before = times(own.parent)
+    (again,) = assay.convert(own, own.parent / "copy")
+    assert times(own.parent) == before
+    assert again.unchanged
 
 
 @pytest.mark.parametrize("to", ["csv", "een", "assay"])
@@ -213,25 +145,21 @@ def test_a_target_that_exists_is_never_replaced(own: Path, to: str, tmp_path: Pa
     before = {path: path.read_bytes() for path in [target, *target.rglob("*")] if path.is_file()}
     other = make(tmp_path / "other", beside=False)
     for source in (own, other) if to != "assay" else (other,):
-        with pytest.raises(UserError, match="exists, and is not what"):
+        with pytest.raises(UserError, match="this exists, and is not"):
             assay.convert(source, target, to=to)
     assert {
         path: path.read_bytes() for path in [target, *target.rglob("*")] if path.is_file()
     } == before
 
 
-def test_an_edited_target_or_another_source_is_refused(own: Path) -> None:
-    file = to_csv(own)
-    text = file.read_bytes()
-    file.write_bytes(text + b"x\n")
-    with pytest.raises(UserError, match="exists, and is not what"):
-        to_csv(own)
-    file.write_bytes(text)
-    assert assay.convert(own, file)[0].unchanged
-    (own / "metrics.jsonl").write_text("")
-    with pytest.raises(UserError, match="exists, and is not what"):
-        to_csv(own)
-    assert file.read_bytes() == text
+def test_of_several_targets_one_that_exists_stops_all(own: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        make(tmp_path / "all" / name)
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables/two.csv").write_text("mine")
+    with pytest.raises(UserError, match="this exists"):
+        assay.convert(tmp_path / "all", tmp_path / "tables", to="csv")
+    assert [path.name for path in (tmp_path / "tables").iterdir()] == ["two.csv"]
 
 
 def stop(*_: Any) -> None:
@@ -242,31 +170,13 @@ def test_what_is_stopped_leaves_nothing_and_runs_again(
     own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = sorted(own.parent.iterdir())
-    for name in ("write_sidecar", "_publish"):
+    for name in ("_left_out", "_publish"):
         with monkeypatch.context() as patch:
             patch.setattr(module, name, stop)
             with pytest.raises(KeyboardInterrupt):
                 to_csv(own)
         assert sorted(own.parent.iterdir()) == before
-    assert back(to_csv(own))[0] == content(own)
-
-
-def test_killed_between_sidecar_and_file_is_completed(
-    own: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "rename", stop)
-        with pytest.raises(KeyboardInterrupt):
-            to_csv(own)
-    assert not (own.parent / "table.csv").exists()
-    sidecar = own.parent / "table.csv.assay.jsonl"
-    assert sidecar.exists()
-    other = make(own.parent / "other", beside=False)
-    with pytest.raises(
-        UserError, match="exists, and is not what"
-    ):  # it may belong to a file that was moved
-        assay.convert(other, own.parent / "table.csv")
-    assert back(to_csv(own))[0] == content(own)
+    assert len(back(to_csv(own))[0]["responses.jsonl"]) == 16
 
 
 def test_what_a_killed_process_left_is_swept(own: Path) -> None:
@@ -289,6 +199,7 @@ def test_what_a_killed_process_left_is_swept(own: Path) -> None:
         ("table.xyz", "", "no format has the suffix '.xyz'"),
         ("table", "markdown", "it has no reader"),
         ("table", "cvs", "no format 'cvs'"),
+        ("table", "inspect_ai", "files of inspect_ai are read, not written"),
         ("own", "", "are the same"),
         ("own/table.csv", "", "inside the source"),
     ],
@@ -312,7 +223,6 @@ def test_other_places_and_parameters_that_cannot_be(own: Path) -> None:
 def test_parameters_of_the_target(own: Path) -> None:
     assay.convert(own, own.parent / "table.csv", params={"keep_formulas": True})
     assert "'=SUM" not in (own.parent / "table.csv").read_text()
-    assert back(own.parent / "table.csv")[0] == content(own)
 
 
 def test_several_experiments_become_several_files(tmp_path: Path) -> None:
@@ -321,30 +231,27 @@ def test_several_experiments_become_several_files(tmp_path: Path) -> None:
     made = assay.convert(tmp_path / "all", tmp_path / "tables", to="csv")
     assert [Path(each.path).name for each in made] == ["one.csv", "two.csv"]
     folders = assay.convert(tmp_path / "tables", tmp_path / "back", to="assay", format_name="csv")
-    for each in folders:
-        assert content(Path(each.path)) == content(tmp_path / "all" / Path(each.path).name)
+    assert [Path(each.path).name for each in folders] == ["one", "two"]
+    assert [each.responses for each in folders] == [16, 16]
 
 
-def test_how_far_it_is(own: Path) -> None:
-    steps: list[tuple[int, int]] = []
-    assay.convert(
-        own, own.parent / "table.csv", step=lambda done, total: steps.append((done, total))
-    )
-    assert steps[0] == (0, 118)
-    assert steps[-1] == (118, 118)
+def test_what_is_left_out_is_printed_and_in_json(own: Path) -> None:
+    shell = Shell(own.parent)
+    printed = shell.call("convert", str(own), "table.csv")
+    assert printed.code == 0, printed.said
+    assert "no place in csv for: items (1), evaluations (1)" in printed.out
+    assert "calls (1), traces (1), config (1)" in printed.out.replace("\n", " ")
+    told = json.loads(shell.call("convert", str(own), "files", "--to", "een", "--json").out)
+    assert told["left_out"]["items"] == 5
+    assert told["left_out"]["responses.cost"] == 13
 
 
-def test_the_sidecar_says_what_it_is(own: Path) -> None:
-    file = to_csv(own)
-    first, *lines = Path(f"{file}.assay.jsonl").read_text("utf-8").split("\n")[:-1]
-    head = SidecarHead(**json.loads(first))
-    assert (head.format, head.dataset, list(head.files)) == ("csv", "own", ["table.csv"])
-    assert str(own) not in first.replace(
-        json.dumps(head.config)[1:-1], ""
-    )  # no path of this machine
-    assert {json.loads(line).get("of", "file") for line in lines} == {
-        "item",
-        "response",
-        "evaluation",
-        "file",
-    }
+def test_a_format_that_does_not_say_what_it_holds(own: Path) -> None:
+    (made,) = assay.convert(own, own.parent / "files", to="mixeval", params={"extras": False})
+    assert any("does not say which fields it holds" in note for note in made.notes)
+
+
+def test_logs_of_inspect_ai_are_no_longer_exported(own: Path) -> None:
+    with pytest.raises(UserError, match=r"read, not written(.|\n)*csv,(.|\n)*jsonl,.*parquet"):
+        assay.export(own, "inspect_ai", output=own.parent / "log.eval")
+    assert not (own.parent / "log.eval").exists()

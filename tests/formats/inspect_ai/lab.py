@@ -2,8 +2,10 @@
 
 import json
 import zipfile
+import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from struct import pack
 from typing import Any
 
 import msgspec
@@ -86,6 +88,30 @@ def write_json(
 def frames(*parts: bytes) -> bytes:
     """One member in several frames."""
     return b"".join(zstandard.ZstdCompressor().compress(part) for part in parts)
+
+
+class Zipped:
+    """An archive with members of zstandard, as inspect_ai writes them, piece by piece."""
+
+    def __init__(self) -> None:
+        self.directory: list[bytes] = []
+        self._offset = 0
+
+    def member(self, name: str, *parts: bytes) -> bytes:
+        """Each part is a frame of its own."""
+        data, packed, encoded = b"".join(parts), frames(*parts), name.encode()
+        sizes = zlib.crc32(data), len(packed), len(data), len(encoded)
+        common = pack("<HHHHHIIIHH", 45, 0x800, 93, 0, 33, *sizes, 0)
+        rest = pack("<HHHII", 0, 0, 0, 0, self._offset)
+        self.directory.append(b"PK\x01\x02" + pack("<H", 45) + common + rest + encoded)
+        entry = b"PK\x03\x04" + common + encoded + packed
+        self._offset += len(entry)
+        return entry
+
+    def end(self) -> bytes:
+        count, directory = len(self.directory), b"".join(self.directory)
+        numbers = 0, 0, count, count, len(directory), self._offset, 0
+        return directory + b"PK\x05\x06" + pack("<HHHHIIH", *numbers)
 
 
 def cases(path: Path) -> list[ForeignCase]:

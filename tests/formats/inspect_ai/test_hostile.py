@@ -16,9 +16,9 @@ from assay.errors import UserError
 from assay.formats.inspect_ai.archive import Archive, Unreadable
 from assay.formats.inspect_ai.documents import is_log
 from assay.formats.inspect_ai.reader import inspect_ai
-from assay.formats.inspect_ai.zipped import Zipped
 from tests.formats.inspect_ai.lab import (
     LOGS,
+    Zipped,
     cases,
     frames,
     header,
@@ -125,7 +125,7 @@ def test_the_last_of_two_members_counts(tmp_path: Path) -> None:
 def test_members_in_several_frames(tmp_path: Path) -> None:
     data = json.dumps(sample("framed")).encode()
     zipped = Zipped()
-    content = b"".join(zipped.spooled("samples/x.json", [data[:10], data[10:]]))
+    content = zipped.member("samples/x.json", data[:10], data[10:])
     content += zipped.member("header.json", json.dumps(header()).encode()) + zipped.end()
     (tmp_path / "log.eval").write_bytes(content)
     assert frames(data[:10], data[10:]) in content
@@ -222,7 +222,7 @@ def test_a_size_that_lies_bounds_what_is_unpacked(tmp_path: Path) -> None:
 def test_members_that_overlap_are_refused(tmp_path: Path) -> None:
     zipped = Zipped()
     content = zipped.member("header.json", json.dumps(header()).encode())
-    zipped._directory *= 50
+    zipped.directory *= 50
     (tmp_path / "log.eval").write_bytes(content + zipped.end())
     with pytest.raises(UserError, match="overlap"):
         inspect_ai(tmp_path / "log.eval")

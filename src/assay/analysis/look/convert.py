@@ -1,55 +1,56 @@
-"""`assay convert`: results in one format become results in another, and nothing is lost on the way back.
+"""`assay convert`: results in one format are imported, and exported in another; what the other cannot hold is named.
 
-What is written is read again and compared with its source; what the format could not hold goes to a sidecar. All of it
-is made in a hidden folder beside the target, which then takes its place at once: what was stopped looks like nothing.
+All is made in a hidden folder beside the target, which then takes its place at once: what was stopped looks like
+nothing.
 """
 
-import gc
 import os
 import shutil
-from collections.abc import Callable, Generator, Mapping
+from collections import Counter
+from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
+from itertools import repeat
+from operator import attrgetter, ne
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from assay import reading, registry
-from assay.analysis.look.export import SAMPLES, Export, Tables
-from assay.analysis.look.readback import write_sidecar
-from assay.engine.experiment.imports.foreign import Foreign, Read, files_below, read_foreign
-from assay.engine.experiment.imports.own_folder import OwnFolder, check_free, own_results
-from assay.engine.experiment.imports.results import folder_names, import_one
-from assay.engine.experiment.imports.sidecar import (
-    BESIDE_FILE,
-    INSIDE_FOLDER,
-    SidecarHead,
-    head_of_sidecar,
+from assay.analysis.look.export import SAMPLES, TABLES, Export, Tables
+from assay.analysis.look.samples import HOLDS
+from assay.engine.experiment.imports.foreign import Read, check_no_sidecar, read_foreign
+from assay.engine.experiment.imports.own_folder import (
+    OwnFolder,
+    blocks_of,
+    check_free,
+    own_results,
 )
+from assay.engine.experiment.imports.results import folder_names, import_one
 from assay.engine.experiment.sources import find_source
 from assay.engine.experiment.trust import CONFIG
 from assay.errors import UserError, shown
+from assay.records import Evaluation, Response
 from assay.shown import Shown
 from assay.store.files import make_folder, store_error, sweep, sync_folder, temporary_of
-from assay.store.keys import canonical, digest
+from assay.store.log import FileLog
 from assay.store.shared.mirror import local
-from assay.store.written import LEDGER, digest_of
 from assay.usercode import failing
 
 OWN = "assay"
-_OBJECTS = 50_000  # that are made before Python looks for cycles among them
-Step = Callable[[int, int], None]
+_PLAIN_ROWS = {"responses": Response(item_id=""), "evaluations": Evaluation(item_id="")}
+_EMPTY = (None, {}, [], "")
 
 
 class Converted(Shown, kw_only=True):
-    """What one conversion wrote: `aside` counts the rows that are wholly or in part in the sidecar."""
+    """What one conversion wrote. `left_out` counts the rows that have what the format has no place for: whole rows by
+    their table (`metrics`), others by table and field (`responses.messages`)."""
 
     source: str
     path: str
     format: str
-    sidecar: str = ""
     items: int = 0
     responses: int = 0
     evaluations: int = 0
-    aside: dict[str, int] = {}
+    left_out: dict[str, int] = {}
     unchanged: bool = False
     notes: list[str] = []
 
@@ -66,10 +67,11 @@ def convert(
     to: str = "",
     format_name: str = "",
     params: Mapping[str, Any] | None = None,
-    step: Step | None = None,
+    without_sidecar: bool = False,
 ) -> list[Converted]:
     """Write what is at `source`, in whatever format, to `target`, in the format that `to` or its suffix names. Several
-    experiments get a file or folder each in it. What exists is never replaced; `step` is told how far it is."""
+    experiments get a file or folder each in it. What exists is never replaced; `without_sidecar` leaves sidecars of an
+    earlier version unread, where their presence would be an error."""
     if reading.address(target):
         raise UserError(
             "a conversion is written to a path here",
@@ -78,42 +80,33 @@ def convert(
         )
     path, place = local(source), Path(target)
     name = _format(to, place)
-    if path.resolve() == place.resolve():
-        raise UserError(
-            "source and target are the same", where=str(place), fix="name another target"
-        )
     _check_apart(path, place)
     write = registry.writer.get(name, base=Path.cwd(), where="--to")
     known = registry.parameters(write)
     own = {key: value for key, value in (params or {}).items() if key in known}
     rest = {key: value for key, value in (params or {}).items() if key not in known}
     read = _read(path, format_name, rest)
+    if not without_sidecar:
+        check_no_sidecar(path)
     suffix = next((suffix for suffix, format in suffixes().items() if format == name), "")
     targets = (
         [place] if len(read) == 1 else [place / f"{each}{suffix}" for each in folder_names(read)]
     )
-    job = _Conversion(
-        name,
-        registry.check_params(write, own, where="--set"),
-        str(source),
-        step or (lambda *_: None),
-    )
-    before = gc.get_threshold()
-    gc.set_threshold(
-        before[0] and max(before[0], _OBJECTS), *before[1:]
-    )  # rows are in no cycles: a sixth of the time
-    try:
-        return [job.convert(each, at) for each, at in zip(read, targets, strict=True)]
-    finally:
-        gc.set_threshold(*before)
+    job = _Conversion(name, registry.check_params(write, own, where="--set"), str(source))
+    if name == OWN:
+        return [job.write_own(each, at) for each, at in zip(read, targets, strict=True)]
+    for at in targets:
+        _check_absent(at)
+    return [job.write(each, at) for each, at in zip(read, targets, strict=True)]
 
 
 def _check_apart(path: Path, place: Path) -> None:
-    if (
-        path.is_dir()
-        and place.resolve().is_relative_to(path.resolve())
-        and (path / "manifest.json").exists()
-    ):
+    if path.resolve() == place.resolve():
+        raise UserError(
+            "source and target are the same", where=str(place), fix="name another target"
+        )
+    inside = path.is_dir() and place.resolve().is_relative_to(path.resolve())
+    if inside and (path / "manifest.json").exists():
         raise UserError(
             "the target is inside the source", where=str(place), fix="name a place outside of it"
         )
@@ -140,6 +133,8 @@ def suffixes() -> dict[str, str]:
 def _format(to: str, place: Path) -> str:
     name = to.replace("-", "_")
     if name:
+        if name in registry.reader.names():
+            registry.writer.get(name, where="--to")
         if name not in formats():
             only = " has no reader" if name in registry.writer.names() else ""
             what = (
@@ -166,33 +161,9 @@ class _Conversion(NamedTuple):
     format: str
     params: dict[str, Any]
     source: str
-    step: Step
 
-    def convert(self, read: Read, target: Path) -> Converted:
-        if self.format == OWN:
-            return self._to_own(read, target)
-        head = SidecarHead(
-            format=self.format, source=_digest(read.foreign), params=dict(self.params)
-        )
-        sidecar = _sidecar_at(target, folder=target.is_dir())
-        if _is_done(target, head):
-            return Converted(
-                source=self.source,
-                path=shown(str(target)),
-                format=self.format,
-                sidecar=shown(str(sidecar)),
-                unchanged=True,
-                notes=["this source was converted before, and what was written is unchanged"],
-            )
-        with _workspace(target) as work:
-            tables = Tables(_rows(read, work))
-            result = self._write(tables, read.foreign, head, work / target.name)
-            _publish(work, target)
-        result.path = shown(str(target))
-        result.sidecar = shown(str(_sidecar_at(target, folder=target.is_dir())))
-        return result
-
-    def _to_own(self, read: Read, target: Path) -> Converted:
+    def write_own(self, read: Read, target: Path) -> Converted:
+        """Write a folder of ours: an import."""
         unchanged = check_free(target, read.foreign.source)
         imported = import_one(read, target)
         return Converted(
@@ -206,47 +177,30 @@ class _Conversion(NamedTuple):
             notes=imported.notes,
         )
 
-    def _write(self, tables: Tables, foreign: Foreign, head: SidecarHead, path: Path) -> Converted:
+    def write(self, read: Read, target: Path) -> Converted:
+        """Write another format: an import, unless the rows are ours, and an export."""
         write = registry.writer.get(self.format)
-        whole = bool(getattr(write, "__assay__", {}).get("whole"))
-        counts = {kind: _count(tables, kind) for kind in ("dataset", "run", "evaluation")}
-        total = sum(counts.values())
-        self.step(0, 2 * total)
-        with failing(write, f"the format {self.format!r}", "--to"):
-            export = Export(tables, "responses" if whole else SAMPLES, path, whole=whole)
-            notes = list(write(export, **self.params) or ())
-        again = registry.reader.get(self.format)(path)
-        if len(again) != 1:
-            what = f"what the format {self.format!r} wrote is read as {len(again)} experiments"
-            raise UserError(
-                what,
-                where=str(path),
-                fix="choose another format: this experiment does not fit into it",
-            )
-        folder, config = tables.source.folder, ""
-        if folder is not None and (folder / CONFIG).is_file():
-            config = reading.text(folder / CONFIG)
-        files = {str(file.relative_to(path.parent)): digest_of(file) for file in _files(path)}
-        head.files, head.config, head.dataset = files, config, foreign.dataset
-        head.planned = foreign.planned
-        sidecar = _sidecar_at(path, folder=path.is_dir())
-        aside = write_sidecar(
-            sidecar,
-            head,
-            tables,
-            again[0],
-            lambda done: self.step(total + min(done, total), 2 * total),
-        )
-        self.step(2 * total, 2 * total)
+        marks: Mapping[str, Any] = getattr(write, "__assay__", {})
+        whole = bool(marks.get("whole"))
+        with _workspace(target) as work:
+            made, tables = work / target.name, Tables(_rows(read, work))
+            export = Export(tables, "responses" if whole else SAMPLES, made, whole=whole)
+            with failing(write, f"the format {self.format!r}", "--to"):
+                notes: list[str] = list(write(export, **self.params) or ())
+            holds = marks.get("holds", {} if whole else HOLDS)
+            if not holds or self.params.get("extras") is False:
+                notes.append(f"{self.format} does not say which fields it holds")
+            left_out = _left_out(export, holds) if holds else {}
+            _publish(made, target)
         return Converted(
             source=self.source,
-            path="",
+            path=shown(str(target)),
             format=self.format,
-            items=counts["dataset"],
-            responses=counts["run"],
-            evaluations=counts["evaluation"],
-            aside=dict(aside),
-            notes=[*tables.partial(), *notes],
+            items=_count(tables, "dataset"),
+            responses=_count(tables, "run"),
+            evaluations=_count(tables, "evaluation"),
+            left_out=left_out,
+            notes=[note.replace(str(made), str(target)) for note in (*tables.partial(), *notes)],
         )
 
 
@@ -258,53 +212,59 @@ def _rows(read: Read, work: Path) -> Any:
     return find_source(work / "source", foreign=False)
 
 
-def _digest(foreign: Foreign) -> str:
-    return digest("converted", canonical(dict(foreign.source))).hex()
-
-
 def _count(tables: Tables, kind: Any) -> int:
     manifest = tables.source.manifest(kind)
     return sum(manifest.counts.values()) if manifest is not None else 0
 
 
+# ---- what a format cannot hold
+
+
+def _left_out(export: Export, holds: Mapping[str, Collection[str] | None]) -> dict[str, int]:
+    """Count what a format does not hold, which holds these fields of these tables (None: all of them)."""
+    tables, left = export.tables, Counter(export.left_out())
+    for table in TABLES:
+        if table not in tables:
+            continue
+        if table not in holds:
+            left[table] = sum(1 for _ in tables.lines(table))
+        elif (held := holds[table]) is not None:
+            left.update(_fields_left_out(tables, table, held))
+    folder = tables.source.folder
+    if folder is not None:
+        for name in ("calls", "traces"):
+            left[name] = sum(1 for _ in FileLog(folder / f"{name}.jsonl").scan())
+        left["config"] = int((folder / CONFIG).is_file())
+    return dict(+left)
+
+
+def _fields_left_out(tables: Tables, table: str, held: Collection[str]) -> Counter[str]:
+    """Count the rows that say something in a field that is not held, by field."""
+    left: Counter[str] = Counter()
+    plain = _PLAIN_ROWS.get(table)
+    if plain is None:
+        for row in tables.rows(table):
+            others = (name for name in row if name not in held and row[name] not in _EMPTY)
+            left.update(f"{table}.{name}" for name in others)
+        return left
+    names = [name for name in plain.__struct_fields__ if name not in held]
+    for rows in blocks_of(tables.source, TABLES[table], type(plain)):
+        for name in names:
+            values = map(attrgetter(name), rows)
+            left[f"{table}.{name}"] += sum(map(ne, values, repeat(getattr(plain, name))))
+    return left
+
+
 # ---- where it is written
 
 
-def _sidecar_at(path: Path, *, folder: bool) -> Path:
-    return path / INSIDE_FOLDER if folder else path.with_name(path.name + BESIDE_FILE)
-
-
-def _files(path: Path) -> list[Path]:
-    """What a writer has written, but the sidecar."""
-    return [file for file in files_below(path, "") if file.name not in (INSIDE_FOLDER, LEDGER)]
-
-
-def _is_done(target: Path, head: SidecarHead) -> bool:
-    """Whether this conversion was made before; anything else that exists is refused."""
-    sidecar = _sidecar_at(target, folder=target.is_dir())
-    before = head_of_sidecar(sidecar)
-    same = before is not None and (before.format, before.source, before.params) == (
-        head.format,
-        head.source,
-        head.params,
-    )
-    if not target.exists():
-        if sidecar.exists() and not same:
-            raise _refused(sidecar)
-        return False
-    if target.is_dir() and not any(target.iterdir()):
-        return False
-    if before is None or not same:
-        raise _refused(target)
-    there = {str(file.relative_to(target.parent)): digest_of(file) for file in _files(target)}
-    if there != before.files:
-        raise _refused(target)
-    return True
-
-
-def _refused(path: Path) -> UserError:
-    what = "this exists, and is not what an earlier conversion of the same source has written"
-    return UserError(what, where=str(path), fix="choose another name, or remove it")
+def _check_absent(target: Path) -> None:
+    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
+        raise UserError(
+            "this exists, and is not replaced",
+            where=str(target),
+            fix="choose another name, or remove it",
+        )
 
 
 @contextmanager
@@ -324,15 +284,9 @@ def _workspace(target: Path) -> Generator[Path]:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _publish(work: Path, target: Path) -> None:
-    """The sidecar first: a target without it would look whole."""
-    made = work / target.name
+def _publish(made: Path, target: Path) -> None:
+    _check_absent(target)
     try:
-        if made.is_file():
-            sidecar = _sidecar_at(made, folder=False)
-            os.replace(sidecar, target.with_name(sidecar.name))
-        if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-            raise _refused(target)
         os.rename(made, target)
         sync_folder(target.parent)
     except OSError as error:

@@ -33,6 +33,9 @@ SUFFIXES = {".md": "markdown", ".ndjson": "jsonl"}
 _CALLED = {"html": "report"}  # a file of this kind is the whole report
 TABLES: dict[str, Kind] = {noun: kind for kind, noun in NOUNS.items()}
 SAMPLES = "samples"  # a table that is not stored but joined from the others
+WHOLE_ROWS = dict.fromkeys(
+    ("items", "responses", "evaluations")
+)  # what a format holds that keeps all
 _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
@@ -233,6 +236,10 @@ class Export:
 
     def columns(self) -> dict[str, str]:
         return self._samples.columns() if self.table == SAMPLES else self.tables.columns(self.table)
+
+    def left_out(self) -> dict[str, int]:
+        """Count the rows of each table that the table of samples has no row or cell for."""
+        return self._samples.left_out() if self.table == SAMPLES else {}
 
     @cached_property
     def _samples(self) -> SamplesTable:

@@ -18,8 +18,9 @@ import numpy.typing as npt
 from assay.engine.aggregate.fields import read_columns
 from assay.engine.aggregate.join import response_key
 from assay.records import OUTCOMES, Item, Response, tolerant_json
-from assay.store.index import ItemIndex
+from assay.store.index import ItemIndex, id_number
 from assay.store.items import normalise
+from assay.store.keyset import Seen
 
 if TYPE_CHECKING:
     from assay.analysis.look.export import Tables
@@ -34,6 +35,11 @@ BACK = {
     "total_tokens": "BIGINT",
     "cost": "DOUBLE",
     "inference_time": "DOUBLE",
+}
+HOLDS: dict[str, tuple[str, ...]] = {  # fields of the stored tables that it has
+    "items": ("id", "data", "ground_truth"),
+    "responses": ("sample_id", *FRONT, *BACK),
+    "evaluations": ("sample_id", *FRONT, "label", "score", "passed", "outcome"),
 }
 DATA, TRUTH, SCORE, PASSED, OUTCOME = "data", "ground_truth", "score", "passed", "outcome"
 _MOST_KEYS = 200  # keys of items that are columns; beyond, the data are one
@@ -60,6 +66,7 @@ class SamplesTable:
     def __init__(self, tables: "Tables") -> None:
         self._tables = tables
         self._items = ItemIndex(tables.log("items")) if "items" in tables else None
+        self._unplaced = 0
 
     def columns(self) -> dict[str, str]:
         return {**FRONT, **self._data, TRUTH: self._truth, **BACK, **self._label_columns}
@@ -86,6 +93,18 @@ class SamplesTable:
     def rows(self) -> Iterator[dict[str, Any]]:
         names = list(self.columns())
         return (dict(zip(names, cells, strict=True)) for cells in self.cells())
+
+    def left_out(self) -> dict[str, int]:
+        """Count the items without an answer, and of the labels that were read those of several answers or of none."""
+        answered = Seen()
+        for (ids,), _ in read_columns(
+            self._tables.logs("responses"), "responses", ("item_id",), ()
+        ):
+            for id in ids:
+                answered.add(id_number(str(id)))
+        items = self._items if self._items is not None else ()
+        unanswered = sum(id_number(item.id) not in answered for item in items)
+        return {"items": unanswered, "evaluations": self._unplaced}
 
     def _responses(self) -> Iterator[Response]:
         decode = msgspec.json.Decoder(Response).decode_lines
@@ -180,6 +199,8 @@ class SamplesTable:
                     if name not in found:
                         found[name] = _empty(len(responses))
                     _fill(found[name], number, *values[:4])
+                else:
+                    self._unplaced += 1
         return _named(found)
 
     def _keys(self) -> npt.NDArray[np.uint64]:

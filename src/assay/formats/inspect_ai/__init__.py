@@ -1,2 +1,2 @@
-"""inspect_ai's logs, read and written: `.eval` archives and `.json` files of version 2. Its tasks are not run here, and
-nothing of inspect_ai itself is needed."""
+"""inspect_ai's logs: `.eval` archives and `.json` files of version 2 are read. Its tasks are not run here, and nothing
+of inspect_ai itself is needed."""

@@ -10,10 +10,6 @@ from assay.engine.experiment.imports.foreign import Rest, unknown_version, witho
 from assay.formats.inspect_ai.shapes import VERSION, finite
 
 Row = dict[str, Any]
-EXPERIMENT, TASK = (
-    "assay_experiment",
-    "assay_task",
-)  # in the metadata of a log that our own writer made
 _KNOWN = {
     *(
         "version",
@@ -109,11 +105,6 @@ class Header(msgspec.Struct):
         return str(self.eval.get("model") or "")
 
     @property
-    def system(self) -> str:
-        """What our rows call their task: what answers."""
-        return str(_dict(self.eval.get("metadata")).get(TASK) or self.model)
-
-    @property
     def log(self) -> str:
         """What tells this run from others."""
         return str(
@@ -134,11 +125,6 @@ class Header(msgspec.Struct):
         """The ids that are a number in one place and the same text in another."""
         texts = {id for id in self.ids if isinstance(id, str)}
         return {str(id) for id in self.ids if not isinstance(id, str) and str(id) in texts}
-
-    @property
-    def experiment(self) -> str:
-        """What logs have in common that our own writer made of one experiment."""
-        return str(_dict(self.eval.get("metadata")).get(EXPERIMENT) or "")
 
     @property
     def planned(self) -> int | None:

@@ -1,5 +1,4 @@
-"""inspect_ai's logs as experiments: one for each log, whatever became of its run. Shards of a run, and the logs that
-our own writer made of one experiment, are one."""
+"""inspect_ai's logs as experiments: one for each log, whatever became of its run. Shards of a run are one."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -40,8 +39,7 @@ def inspect_ai(path: Path) -> list[Foreign]:
     files = [file for file in files_below(path, ".eval", ".json") if is_log(file)]
     experiments: dict[str, list[_Run]] = {}
     for run, file in _runs(files):
-        document = _Run(file)
-        experiments.setdefault(document.header.experiment or run, []).append(document)
+        experiments.setdefault(run, []).append(_Run(file))
     return [*map(Log, experiments.values())]
 
 
@@ -75,7 +73,7 @@ class _Run:
     def around(self) -> Around:
         header, numbers = self.header, self.numbers
         scorer = next((scorer for scorer, _ in numbers.labels), "score")
-        named = (header.log, header.model, header.system, header.epochs, scorer)
+        named = (header.log, header.model, header.epochs, scorer)
         return Around(*named, numbers.labels, numbers.facets, numbers.add)
 
     def reject(self, what: str) -> None:
@@ -179,15 +177,7 @@ class Log:
 
     def headlines(self) -> list[Headline]:
         """The numbers of the headers."""
-        headlines = [
-            (run.header.model, headline)
-            for run in self._runs
-            for headline in run.numbers.headlines()
-        ]
-        if len({model for model, _ in headlines}) > 1:
-            for model, headline in headlines:
-                headline.where = {"model_name": model, **headline.where}
-        return [headline for _, headline in headlines]
+        return [headline for run in self._runs for headline in run.numbers.headlines()]
 
     def notes(self) -> list[str]:
         return list(dict.fromkeys(note for run in self._runs for note in run.notes()))

@@ -19,7 +19,6 @@ from assay.formats.inspect_ai.messages import (
     settled,
     thoughts,
 )
-from assay.formats.inspect_ai.samples import SCORER
 from assay.formats.inspect_ai.shapes import (
     Choice,
     Mark,
@@ -30,7 +29,6 @@ from assay.formats.inspect_ai.shapes import (
     kept_of_response,
 )
 from assay.formats.inspect_ai.spans import Packed, time_of
-from assay.formats.inspect_ai.written_events import MADE
 from assay.records import Evaluation, Response, ResponseOutcome
 
 Row = dict[str, Any]
@@ -45,7 +43,6 @@ class Around(NamedTuple):
 
     log: str
     model: str
-    task: str
     epochs: int
     scorer: str
     labels: list[tuple[str, str]]
@@ -65,7 +62,7 @@ def case_of(sample: Sample, unknown: Row, around: Around) -> ForeignCase:
     response = _response(sample, id, unknown, around, look)
     evaluations = _evaluations(sample, response, around)
     spans: list[Packed] = []
-    if is_filled(events := sample.events) and bytes(memoryview(events)[: len(MADE)]) != MADE:
+    if is_filled(events := sample.events):
         spans = [
             Packed(
                 "inspect_ai",
@@ -122,7 +119,7 @@ def _response(sample: Sample, id: str, unknown: Row, around: Around, look: Look 
         timestamp=time_of(sample.completed_at) or 0.0,
         metadata=_metadata(sample, choice, unknown, around, look),
         key=key_of("inspect_ai", around.log, sample.id, sample.epoch),
-        task=around.task,
+        task=around.model,
         outcome=_outcome(sample, choice),
         messages=message_rows(messages),
         served_model=output.model if choice is not None else None,
@@ -206,8 +203,6 @@ def _evaluations(sample: Sample, response: Response, around: Around) -> list[Eva
     for name, mark in scores.items():
         scorer = around.scorer if name == _PLACEHOLDER else name
         verdicts = parts_of(scorer, mark)
-        if mark.metadata and SCORER in mark.metadata:
-            scorer = str(mark.metadata.pop(SCORER))
         for number, verdict in enumerate(verdicts):
             around.add(response.item_id, verdict)
             row = _evaluation(response, scorer, verdict, metadata)

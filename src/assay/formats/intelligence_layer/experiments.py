@@ -216,6 +216,8 @@ def _evaluations(tables: Tables, runs: Runs, note: Callable[[str], None]) -> Ite
         note(
             f"{strays:,} evaluations are left out: it cannot be told which run's answer they are about"
         )
+    if matches:
+        note("of matches only players and outcomes are written")
     for run, results in labels.values():
         yield _evaluation(f"{run.id}-labels", [run], runs, results)
     for label, results in matches.items():

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from assay.analysis.look.export import Export
+from assay.analysis.look.export import WHOLE_ROWS, Export
 from assay.errors import UserError
 from assay.formats.intelligence_layer.aggregations import FileAggregationRepository
 from assay.formats.intelligence_layer.cases import file_name
@@ -31,7 +31,11 @@ _JSON: Any = Any  # the type of a value that is read as it is
 _OWN = "skipped_evaluation_count"  # a field of our overviews that the original does not have
 
 
-@writer(name="intelligence_layer", whole="intelligence_layer")
+@writer(
+    name="intelligence_layer",
+    whole="intelligence_layer",
+    holds={**WHOLE_ROWS, "items": Item.__struct_fields__, "metrics": None},
+)
 def intelligence_layer(export: Export, *, extras: bool = True) -> list[str]:
     """The Intelligence Layer's own folder: datasets, runs, evaluations and aggregations, a file for each example.
 

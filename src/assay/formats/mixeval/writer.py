@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from assay.analysis.look.export import Export, Tables
+from assay.analysis.look.export import WHOLE_ROWS, Export, Tables
 from assay.analysis.look.joining import Joining, Series
 from assay.analysis.look.side_by_side import SideBySide
 from assay.engine.experiment.imports.foreign import Rest, content_id
@@ -39,7 +39,7 @@ _UNSCORED = "unscored"
 _encode = msgspec.json.Encoder().encode
 
 
-@writer(name="mixeval", whole="mixeval")
+@writer(name="mixeval", whole="mixeval", holds=WHOLE_ROWS)
 def mixeval(
     export: Export, *, benchmark: str = "", version: str = "", label: str = "", extras: bool = True
 ) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from assay.analysis.look.export import Export, Tables
+from assay.analysis.look.export import WHOLE_ROWS, Export, Tables
 from assay.analysis.look.joining import Joining, Series
 from assay.engine.aggregate.aggregate import Aggregator
 from assay.engine.aggregate.bind import Policy, bind_metric
@@ -51,7 +51,7 @@ Samples = Literal["separate", "mean"]
 Scored = tuple[str, str, float | None, EvaluationOutcome]  # metric, scorer, score, outcome
 
 
-@writer(name="ragicamp", whole="ragicamp")
+@writer(name="ragicamp", whole="ragicamp", holds=WHOLE_ROWS)
 def ragicamp(
     export: Export,
     *,

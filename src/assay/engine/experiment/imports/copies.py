@@ -13,7 +13,7 @@ from logging import getLogger
 from pathlib import Path
 from typing import NamedTuple
 
-from assay.engine.experiment.imports.foreign import Read, recognised
+from assay.engine.experiment.imports.foreign import Read, check_no_sidecar, recognised
 from assay.engine.experiment.imports.results import Imported, folder_names, import_one
 from assay.errors import LockedError, UserError
 from assay.store.files import cache_folder
@@ -40,6 +40,7 @@ def imported_copies(path: Path) -> list[Copy]:
     read = recognised(path)
     if not read:
         return []
+    check_no_sidecar(path)
     made_by = version("assay").encode()  # another Assay may read it in another way
     place = (
         cache_folder()

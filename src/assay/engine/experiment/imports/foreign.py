@@ -31,6 +31,8 @@ _SECRET = re.compile(
     re.I,
 )
 _HIDDEN = "[removed]"
+_SIDECARS = ".assay.jsonl", "assay_sidecar.jsonl"  # the end of one beside a file, one in a folder
+_SIDECAR_MARK = b'{"assay_sidecar":'
 _TABLES = ("csv", "hf", "parquet")  # formats that are nobody's own, with a table of samples
 
 
@@ -152,9 +154,19 @@ def _ask(name: str, path: Path, params: Mapping[str, Any]) -> list[Foreign]:
         results: list[Foreign] = read(path, **chosen)
         if not all(callable(getattr(foreign, "cases", None)) for foreign in results):
             raise TypeError("what it gives has no `cases`: docs/import.md says what a reader gives")
-    from assay.engine.experiment.imports.sidecar import completed  # it needs this module
+    return results
 
-    return [completed(foreign, path) for foreign in results]
+
+def check_no_sidecar(path: Path) -> None:
+    """Refuse results with a sidecar of an earlier `assay convert`: it has what their format could not hold."""
+    beside = [path.with_name(path.name + _SIDECARS[0]), path.with_name(_SIDECARS[1])]
+    for file in beside if path.is_file() else files_below(path, *_SIDECARS):
+        if head_of(file).startswith(_SIDECAR_MARK):
+            raise UserError(
+                "sidecars are no longer read: what only they hold would be lost",
+                where=str(file),
+                fix="import or convert with --without-sidecar, or remove it",
+            )
 
 
 # ---- files

@@ -9,11 +9,10 @@ import msgspec
 
 from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.imports.foreign import ForeignCase, Headline, files_below
-from assay.engine.experiment.imports.sidecar import FILES
 from assay.engine.experiment.sources import Source, find_source
 from assay.engine.experiment.trust import CONFIG
 from assay.errors import AssayError, StoreError, UserError
-from assay.records import Evaluation, Kind, Response, tolerant_json
+from assay.records import ROWS_FILE, Evaluation, Kind, Response, tolerant_json
 from assay.store.files import write_file
 from assay.store.keys import canonical
 from assay.store.log import FileLog
@@ -21,7 +20,8 @@ from assay.store.seal import is_unchanged
 from assay.store.stores import MANIFEST, FlatStore, read_manifests
 
 _KINDS: tuple[Kind, ...] = ("dataset", "run", "evaluation")
-_BESIDE = (*FILES.values(), CONFIG)
+_MORE_ROWS = ROWS_FILE["aggregation"], "calls.jsonl", "traces.jsonl"
+_BESIDE = (*_MORE_ROWS, CONFIG)
 
 
 class OwnFolder:
@@ -74,7 +74,7 @@ class OwnFolder:
         """Copy what is beside the rows; the config is its folder's, whose owner has not vouched for the copy."""
         if self.rows.folder is None:
             return
-        for name in FILES.values():
+        for name in _MORE_ROWS:
             log = FileLog(self.rows.folder / name)
             if log.segments() and not FileLog(folder / name).segments():
                 FileLog(folder / name).replace(line + b"\n" for _, line in log.scan())

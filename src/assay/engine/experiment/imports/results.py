@@ -18,10 +18,14 @@ import msgspec
 
 from assay.engine.experiment.dataset import put_dataset, source_mark
 from assay.engine.experiment.imports.cases import Cases
-from assay.engine.experiment.imports.foreign import Foreign, Read, read_foreign
+from assay.engine.experiment.imports.foreign import (
+    Foreign,
+    Read,
+    check_no_sidecar,
+    read_foreign,
+)
 from assay.engine.experiment.imports.headlines import HeadlineCheck, check_headlines
 from assay.engine.experiment.imports.rows import means_config, put_imported
-from assay.engine.experiment.imports.sidecar import restore
 from assay.errors import UserError, shown
 from assay.records import ROWS_FILE, Kind, Manifest
 from assay.shown import Shown
@@ -65,11 +69,16 @@ def import_results(
     *,
     format_name: str = "",
     params: Mapping[str, Any] | None = None,
+    without_sidecar: bool = False,
 ) -> list[Imported]:
     """Import what is at the sources into `folder`; several experiments get a folder each below it, and one of them that
-    cannot be imported is no reason to leave out the others."""
-    paths = [sources] if isinstance(sources, (str, Path)) else list(sources)
-    read = [each for path in paths for each in read_foreign(local(path), format_name, params or {})]
+    cannot be imported is no reason to leave out the others. `without_sidecar` leaves sidecars of an earlier `convert`
+    unread, where their presence would be an error."""
+    named = [sources] if isinstance(sources, (str, Path)) else list(sources)
+    paths = [local(path) for path in named]
+    read = [each for path in paths for each in read_foreign(path, format_name, params or {})]
+    for path in paths if not without_sidecar else ():
+        check_no_sidecar(path)
     folders = [folder] if len(read) == 1 else [f"{folder}/{name}" for name in folder_names(read)]
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise UserError(
@@ -207,7 +216,8 @@ def _import(
         if headlines
         else []
     )
-    restore(foreign, store.folder)
+    if restore := getattr(foreign, "restore", None):  # of a folder of ours
+        restore(store.folder)
     run.metadata |= {
         HEADLINES: msgspec.to_builtins(checked),
         REPORTED: msgspec.to_builtins(headlines),
