@@ -1,4 +1,4 @@
-"""One task folder, one command: records in; output file, post-processors' files and sinks out.
+"""One task folder, one command: records in; output file and post-processors' files out.
 
 The engine's rows live beside the output in `.assay/<digest>/`; the digest is that of the task, its graph, its data and
 its models. So the same command resumes after a crash and pays no call twice, and all files are projections of the
@@ -27,7 +27,6 @@ from assay.engine.experiment.status import StatusFile, log_to
 from assay.engine.run.run import Runner
 from assay.errors import UserError
 from assay.formats.sygra.data import NoRecords, item_ids, open_records
-from assay.formats.sygra.data.sinks import write_sinks
 from assay.formats.sygra.helpers import running_task
 from assay.formats.sygra.models_file import BoundModel, bind_model, load_environment, read_models
 from assay.formats.sygra.modules import Loader
@@ -44,8 +43,8 @@ from assay.formats.sygra.outputs import (
 from assay.formats.sygra.scoring import RunStore, Scoring
 from assay.formats.sygra.task import SygraTask, models_used
 from assay.interfaces import Limits
-from assay.records import Item, Manifest
-from assay.store.files import INSIDE, write_file
+from assay.records import Item
+from assay.store.files import INSIDE
 from assay.store.keys import canonical, digest
 from assay.store.repositories import DatasetRepository
 from assay.store.stores import FlatStore
@@ -84,7 +83,6 @@ class Result(msgspec.Struct, kw_only=True):
     failed: int
     failures: list[Failures] = []
     processed: list[Processed] = []
-    metadata: str = ""
     notes: list[str] = []
 
     @property
@@ -166,8 +164,12 @@ class SygraRun:
     async def run(self, stop: Stop | None = None) -> Result:
         """Every record through the graph, then the files; the same command resumes an earlier run."""
         running_task.set(self.task)
+        # The first record is read before anything is written.
+        records = await asyncio.to_thread(self._open)
         for note in [*self.load.notes(), *_unused(self.task.folder)]:
             self.progress.note(note)
+        if self.options.disable_metadata:
+            self.progress.note("--disable-metadata: there is no metadata file to switch off")
         if self.options.resume is False:
             set_aside(self.folder)
         store = RunStore(self.folder)
@@ -177,9 +179,8 @@ class SygraRun:
             for bound in self.models.values():
                 stack.push_async_callback(bound.model.close)
             try:
-                dataset = await asyncio.to_thread(
-                    ingest, store, store.id, self._rows, name=self.task.name
-                )
+                rows = partial(self._rows, records)
+                await asyncio.to_thread(ingest, store, store.id, rows, name=self.task.name)
             except NoRecords:
                 await self._write_nothing()
                 raise
@@ -196,22 +197,23 @@ class SygraRun:
             self._note_present()
             columns = self.graph.columns
             scoring = Scoring(store, columns, name=self.task.name, base=self.task.base, **shared)
-            result = await self._write(store, dataset, begun, scoring)
+            result = await self._write(store, begun, scoring)
             begun.finished = True
             keep(self.folder, begun)
         return result
 
-    def _rows(self) -> Iterator[tuple[str, Any]]:
-        options = self.options
-        records = open_records(
+    def _open(self) -> Iterator[dict[str, Any]]:
+        return open_records(
             self.data_config,
             base=self.task.base,
             load=self.load,
-            start=options.start_index,
-            count=options.num_records or None,
-            seed=options.seed,
+            start=self.options.start_index,
+            count=self.options.num_records or None,
+            where=f"{self.task.graph}: data_config",
         )
-        for number, (id, record) in enumerate(item_ids(records), options.start_index):
+
+    def _rows(self, records: Iterator[dict[str, Any]]) -> Iterator[tuple[str, Any]]:
+        for number, (id, record) in enumerate(item_ids(records), self.options.start_index):
             yield f"record {number}", Item(id=id, data=record, ground_truth=record)
 
     def _shared(self, datasets: DatasetRepository, stop: Stop | None) -> Shared:
@@ -250,9 +252,7 @@ class SygraRun:
         level = "DEBUG" if self.options.debug else "WARNING"
         return log_to(LoggingConfig(level=level, file=str(file) if self.options.debug else ""))
 
-    async def _write(
-        self, store: FlatStore, dataset: Manifest, begun: Begun, scoring: Scoring
-    ) -> Result:
+    async def _write(self, store: FlatStore, begun: Begun, scoring: Scoring) -> Result:
         options = self.options
         logs = store.log("dataset", store.id), store.log("run", store.id)
         media = self.output_dir / Path(self.names.of("output", begun.stamp, "json")).stem
@@ -276,12 +276,6 @@ class SygraRun:
             store.manifest("run", store.id), store.manifest("evaluation", store.id)
         )
         self.progress.errors = [line for failures in result.failures for line in failures.lines()]
-        sunk = partial(write_sinks, self.data_config, lambda: iter(records), base=self.task.base)
-        for note in await asyncio.to_thread(sunk):
-            self.progress.note(note)
-        if not options.disable_metadata:
-            path = await asyncio.to_thread(self._write_metadata, store, dataset, result, begun)
-            result.metadata = str(path)
         return result
 
     async def _write_nothing(self) -> None:
@@ -296,19 +290,6 @@ class SygraRun:
                 self.progress.note(f"there was no record: see {done.file}")
         begun.finished = True
         keep(self.folder, begun)
-
-    def _write_metadata(
-        self, store: FlatStore, dataset: Manifest, result: Result, begun: Begun
-    ) -> Path:
-        from assay.formats.sygra.run_metadata import run_metadata
-
-        plain = self.task.name.replace(".", "_").replace("/", "_")
-        path = self.output_dir / "metadata" / f"metadata_{plain}_{begun.stamp}.json"
-        content = run_metadata(
-            self, result, dataset, store.log("run", store.id, "calls"), begun.started
-        )
-        write_file(path, msgspec.json.format(msgspec.json.encode(content), indent=2))
-        return path
 
 
 def _unused(folder: Path) -> list[str]:
