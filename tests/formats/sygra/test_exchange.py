@@ -22,7 +22,7 @@ METADATA = {  # as the original writes it
 
 
 def test_a_run_is_an_experiment(folder: Folder) -> None:
-    """Its output and report, with the metadata that the original leaves; one record failed, one answer is wrong."""
+    """With metadata as the original leaves them; one record failed, one answer is wrong."""
     answers = "{'q1': 'no', 'q2': [][0] if state['id'] == 'q2' else ''}"
     with_post(
         folder, f"return {{'predicted_answer': {answers}.get(state['id']) or resp.message.content}}"

@@ -125,8 +125,8 @@ def _golden(record: Row, roles: Roles) -> Any:
 def cases_of(
     record: Row, item: Row, roles: Roles, author: Author, number: int
 ) -> Iterator[ForeignCase]:
-    """Return the answer to an item in its record, with its labels; several, if the record tells of several attempts.
-    `number` is how many records before it have its id."""
+    """Return the answer to an item in its record, with its labels; several, if the record tells of
+    several attempts. `number` is how many records before it have its id."""
     attempts = {column: attempts_in(record.get(column)) for column in roles.columns}
     count = max(map(len, attempts.values()), default=1) or 1
     for at in range(count):
@@ -134,33 +134,43 @@ def cases_of(
             column: several[at] if at < len(several) else None
             for column, several in attempts.items()
         }
-        said = _answer(record, roles, results)
-        text = said if isinstance(said, str) else "" if said is None else json.dumps(said)
-        outcome, error = _failure(record, text)
-        id, model, sample = str(item["id"]), author.model_name, number + at
-        response = Response(
-            item_id=id,
-            sample_id=f"{id}_sample_{sample}",
-            sample_index=sample,
-            total_samples=max(count, sample + 1),
-            model_name=model,
-            response="" if text.startswith(SERVER_ERROR) else text,
-            timestamp=author.timestamp,
-            metadata={"model_id": model},
-            error=error,
-            key=key_of("sygra", model, author.task, id, sample, text),
-            task=author.task,
-            outcome=outcome,
-            error_kind="permanent" if outcome == "errored" else None,
-            output=None if isinstance(said, str) or outcome != "ok" else said,
-        )
-        yield ForeignCase(
-            item, response, [_evaluation(response, *found) for found in results.items()]
-        )
+        response = _response(record, _answer(record, roles, results), author, str(item["id"]))
+        _number(response, number + at, count)
+        labels = [_evaluation(response, column, result) for column, result in results.items()]
+        yield ForeignCase(item, response, labels)
+
+
+def _response(record: Row, said: Any, author: Author, id: str) -> Response:
+    text = said if isinstance(said, str) else ""
+    if said is not None and not isinstance(said, str):
+        text = json.dumps(said)
+    outcome, error = _failure(record, text)
+    return Response(
+        item_id=id,
+        model_name=author.model_name,
+        response=text,
+        timestamp=author.timestamp,
+        metadata={"model_id": author.model_name},
+        error=error,
+        task=author.task,
+        outcome=outcome,
+        error_kind="permanent" if outcome == "errored" else None,
+        output=None if isinstance(said, str) or outcome != "ok" else said,
+    )
+
+
+def _number(response: Response, sample: int, count: int) -> None:
+    """Make a response the sample of this number; `count` are at least as many as there are."""
+    response.sample_id, response.sample_index = f"{response.item_id}_sample_{sample}", sample
+    response.total_samples = max(count, sample + 1)
+    parts = response.model_name, response.task, response.item_id, sample, response.response
+    response.key = key_of("sygra", *parts)
+    if response.response.startswith(SERVER_ERROR):
+        response.response = ""
 
 
 def _answer(record: Row, roles: Roles, results: Mapping[str, Row | None]) -> Any:
-    """Return what was answered: the field that says so, else a predicted side, else all that is no result."""
+    """Return what was answered: its field, else a predicted side, else all but the results."""
     if roles.response:
         return record.get(roles.response)
     said = next((_side(result, "predicted") for result in results.values() if result), None)

@@ -166,10 +166,8 @@ class SygraRun:
         running_task.set(self.task)
         # The first record is read before anything is written.
         records = await asyncio.to_thread(self._open)
-        for note in [*self.load.notes(), *_unused(self.task.folder)]:
+        for note in [*self.load.notes(), *_unused(self.task.folder), *_useless(self.options)]:
             self.progress.note(note)
-        if self.options.disable_metadata:
-            self.progress.note("--disable-metadata: there is no metadata file to switch off")
         if self.options.resume is False:
             set_aside(self.folder)
         store = RunStore(self.folder)
@@ -178,26 +176,13 @@ class SygraRun:
             stack.enter_context(self._logging())
             for bound in self.models.values():
                 stack.push_async_callback(bound.model.close)
-            try:
-                rows = partial(self._rows, records)
-                await asyncio.to_thread(ingest, store, store.id, rows, name=self.task.name)
-            except NoRecords:
-                await self._write_nothing()
-                raise
-            datasets = DatasetRepository(store)
-            # The fields of the first record are variables of the graph, whether or not the others have them.
-            self.graph.declared.update(map(str, next(datasets.items(store.id)).data))
-            self.graph.check_prompts(
-                name for item in islice(datasets.items(store.id), LOOKED_AT) for name in item.data
-            )
+            datasets = await self._store_records(store, records)
             begun = begin(self.folder, self.output_dir, self.names)
             await stack.enter_async_context(StatusFile(self.folder, self.progress, "full"))
             shared = self._shared(datasets, stop)
             await self._run_graph(store, shared)
             self._note_present()
-            columns = self.graph.columns
-            scoring = Scoring(store, columns, name=self.task.name, base=self.task.base, **shared)
-            result = await self._write(store, begun, scoring)
+            result = await self._write(store, begun, shared)
             begun.finished = True
             keep(self.folder, begun)
         return result
@@ -211,6 +196,24 @@ class SygraRun:
             count=self.options.num_records or None,
             where=f"{self.task.graph}: data_config",
         )
+
+    async def _store_records(
+        self, store: FlatStore, records: Iterator[dict[str, Any]]
+    ) -> DatasetRepository:
+        """Make items of the records, and check that prompts have their variables."""
+        try:
+            rows = partial(self._rows, records)
+            await asyncio.to_thread(ingest, store, store.id, rows, name=self.task.name)
+        except NoRecords:
+            await self._write_nothing()
+            raise
+        datasets = DatasetRepository(store)
+        # The fields of the first record are variables of the graph, even if others lack them.
+        self.graph.declared.update(map(str, next(datasets.items(store.id)).data))
+        self.graph.check_prompts(
+            name for item in islice(datasets.items(store.id), LOOKED_AT) for name in item.data
+        )
+        return datasets
 
     def _rows(self, records: Iterator[dict[str, Any]]) -> Iterator[tuple[str, Any]]:
         for number, (id, record) in enumerate(item_ids(records), self.options.start_index):
@@ -252,16 +255,9 @@ class SygraRun:
         level = "DEBUG" if self.options.debug else "WARNING"
         return log_to(LoggingConfig(level=level, file=str(file) if self.options.debug else ""))
 
-    async def _write(self, store: FlatStore, begun: Begun, scoring: Scoring) -> Result:
-        options = self.options
-        logs = store.log("dataset", store.id), store.log("run", store.id)
-        media = self.output_dir / Path(self.names.of("output", begun.stamp, "json")).stem
-        records = await asyncio.to_thread(Records, *logs, self.graph.fields, media)
-        format: Format = options.output_format or (
-            "jsonl" if len(records) > LARGEST_JSON else "json"
-        )
-        output = self.output_dir / self.names.of("output", begun.stamp, format)
-        await asyncio.to_thread(write_records, output, records.lines(), format)
+    async def _write(self, store: RunStore, begun: Begun, shared: Shared) -> Result:
+        """Write the output file, then the post-processors' files."""
+        records, output = await asyncio.to_thread(self._write_output, store, begun)
         result = Result(
             folder=str(self.folder),
             output=str(output),
@@ -269,6 +265,8 @@ class SygraRun:
             failed=records.failed,
             notes=self.progress.notes,
         )
+        columns = self.graph.columns
+        scoring = Scoring(store, columns, name=self.task.name, base=self.task.base, **shared)
         paths = self.names.distinct(self.output_dir, begun.stamp)
         result.processed = await run_processors(self.processors, records, output, paths, scoring)
         await scoring.finish()
@@ -277,6 +275,17 @@ class SygraRun:
         )
         self.progress.errors = [line for failures in result.failures for line in failures.lines()]
         return result
+
+    def _write_output(self, store: FlatStore, begun: Begun) -> tuple[Records, Path]:
+        logs = store.log("dataset", store.id), store.log("run", store.id)
+        media = self.output_dir / Path(self.names.of("output", begun.stamp, "json")).stem
+        records = Records(*logs, self.graph.fields, media)
+        format: Format = self.options.output_format or (
+            "jsonl" if len(records) > LARGEST_JSON else "json"
+        )
+        output = self.output_dir / self.names.of("output", begun.stamp, format)
+        write_records(output, records.lines(), format)
+        return records, output
 
     async def _write_nothing(self) -> None:
         """The report says as well that there was no record."""
@@ -290,6 +299,12 @@ class SygraRun:
                 self.progress.note(f"there was no record: see {done.file}")
         begun.finished = True
         keep(self.folder, begun)
+
+
+def _useless(options: Options) -> list[str]:
+    """Return what is said about options that change nothing."""
+    what = "--disable-metadata: there is no metadata file to switch off"
+    return [what] if options.disable_metadata else []
 
 
 def _unused(folder: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""What is not offered to task folders, with what to use instead: in their YAML, flags, records and imports."""
+"""What task folders are not offered in YAML, flags, records and imports; what to use instead."""
 
 from assay.errors import UserError
 
@@ -11,13 +11,15 @@ INSTEAD = {
     "sygra.workflow": _RUN,
     "ModelFactory": _ASK,
     "sygra.core.models.model_factory": _ASK,
-    "SemanticDedupPostProcessor": "`assay dataset`, which finds duplicates in the output file, and leave it out here",
+    "SemanticDedupPostProcessor": (
+        "`assay dataset`, which finds duplicates in the output file, and leave it out here"
+    ),
     "CreateImageUrlTransform": _URLS,
     "CreateAudioUrlTransform": _URLS,
     "an image or a sound": _URLS,
     "a list of sources": "one source, a mapping: join several into one file beforehand",
     "sink": _FILE,
-    "node_type 'agent'": "an llm node with `tools`, and a lambda with a condition that leads back to it",
+    "node_type 'agent'": "an llm node with `tools`, and a condition that leads back to it",
     "--draw": "a Mermaid editor for `nodes` and `edges` of graph_config.yaml",
     "--oasst": _FILE,
     "--quality": _FILE,

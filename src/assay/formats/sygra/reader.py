@@ -113,16 +113,18 @@ def _metadata(path: Path) -> Row:
     for file in named or (files if len(files) == 1 and not stamp else []):
         found = fields(content(file))
         if "metadata_version" in found and "execution" in found:
-            if str(found["metadata_version"]).partition(".")[0] not in ("0", "1"):
-                raise unknown_version("SyGra's metadata", found["metadata_version"], file)
-            if "assay" in found:
-                raise UserError(
-                    "these files are an export of Assay 0.1, whose added fields are not read",
-                    where=f"{file}: assay",
-                    fix="import the experiment that was exported, or remove this key to read the rest",
-                )
+            _check_readable(found, file)
             return found
     return {}
+
+
+def _check_readable(about: Row, file: Path) -> None:
+    if str(about["metadata_version"]).partition(".")[0] not in ("0", "1"):
+        raise unknown_version("SyGra's metadata", about["metadata_version"], file)
+    if "assay" in about:
+        what = "these files are an export of Assay 0.1, whose added fields are not read"
+        fix = "import the experiment that was exported, or remove the key to read the rest"
+        raise UserError(what, where=f"{file}: assay", fix=fix)
 
 
 class Records:

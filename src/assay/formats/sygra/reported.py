@@ -62,15 +62,9 @@ def _computed(
     )
     if first is None or any(len(attempts_in(record.get(column))) > 1 for record in records()):
         return {}
-    keys = {side: next(iter(first[side]), "text") for side in ("golden", "predicted")}
-    params: Row = {"golden_key": keys["golden"], "predicted_key": keys["predicted"]}
-    if name in _POOLED:
-        largest = [
-            int(part[5:]) for part in numbers if part[:5] == name[:5] and part[5:].isdecimal()
-        ]
-        if not largest:
-            return {}
-        params = {"k": max(largest)}
+    params = _params(name, first, numbers)
+    if params is None:
+        return {}
     try:
         made: Any = AggregatorMetricRegistry.get_metric(name, **params)
         rows = (
@@ -83,3 +77,11 @@ def _computed(
         Exception
     ):  # a user's metric of this name may raise anything, and its number stays unchecked
         return {}
+
+
+def _params(name: str, first: Row, numbers: Mapping[str, float]) -> Row | None:
+    """Return the aggregator's parameters, as a result and its numbers tell them."""
+    if name not in _POOLED:
+        return {f"{side}_key": next(iter(first[side]), "text") for side in ("golden", "predicted")}
+    largest = [int(part[5:]) for part in numbers if part[:5] == name[:5] and part[5:].isdecimal()]
+    return {"k": max(largest)} if largest else None

@@ -1,8 +1,8 @@
 """`data_config` of a graph_config.yaml: where records come from, and what is done to them.
 
 Only records may be here, nothing of graphs or metrics.
-A source is a stream of records with ids: read, reduced to `fields`, transformed, cut. Everything streams: a million
-records pass in flat memory, except where a transform of the user's wants a list.
+A source is a stream of records with ids: read, reduced to `fields`, transformed, cut. Everything
+streams: a million records pass in flat memory, except where a transform of the user's wants a list.
 
 If the first record has an id, ids are given. Else a record's id is its `id_column`, or the id that it has, or the
 SHA-256 of its JSON: equal records have equal ids.
@@ -62,8 +62,8 @@ def id_text(id: Any) -> str:
 
 
 def item_ids(records: Iterable[Record]) -> Iterator[tuple[str, Record]]:
-    """(id as text, record). Ids may repeat, as those of equal records do: the engine is then given `a`, `a-2`,
-    `a-3`. Memory holds about ten bytes for each."""
+    """(id as text, record). Ids may repeat, as those of equal records do: the engine is then given
+    `a`, `a-2`, `a-3`. Memory holds about ten bytes for each."""
     seen = Seen()
     repeats: dict[str, int] = {}
     for record in records:
@@ -87,8 +87,9 @@ def open_records(
     count: int | None = None,
     where: str = CONFIG,
 ) -> Records:
-    """Return `count` records (all, if it is None or 0) from number `start` on. What is wrong with the config, or with
-    the first record as it stands in the source, is raised by the call itself, all else while records are read."""
+    """Return `count` records (all, if it is None or 0) from number `start` on. What is wrong with
+    the config, or with the first record as it stands in the source, is raised by the call itself,
+    all else while records are read."""
     data_config = data_config or {}
     if start < 0 or (count or 0) < 0:
         what = f"start_index {start} and num_records {count or 0} must not be negative"
@@ -133,7 +134,7 @@ def open_source(source: Any, *, base: Path, load: Load, where: str = f"{CONFIG}.
 
 
 def _check_media(record: Record, source: Mapping[str, Any], base: Path, where: str) -> None:
-    """Refuse a record with an image or a sound, or with the name of a file of one beside the data."""
+    """Refuse a record with an image or a sound, or the name of a file of one beside the data."""
     place = base / str(source.get("file_path") or source.get("repo_id") or "")
     folders = [base.resolve(), (place if place.is_dir() else place.parent).resolve()]
     for name, value in record.items():

@@ -1,5 +1,8 @@
-"""All data transforms that task folders find under `sygra.processors.data_transform`. Those that count records count
-from the end as well: a record is held back only until enough have followed it to tell where it stands."""
+"""All data transforms that task folders find under `sygra.processors.data_transform`.
+
+Those that count records count from the end as well: a record is held back only until enough have
+followed it to tell where it stands.
+"""
 
 import re
 from collections import deque

@@ -1,4 +1,4 @@
-"""A graph of nodes as a task: models, functions, samplers and subgraphs, joined by edges and conditions.
+"""A graph of nodes as a task: models, functions, samplers and subgraphs, with edges and conditions.
 A record goes from START to END, node by node, and what comes out is the response.
 
 Only what a graph is and how a record goes through it may be here; nothing here knows of files, commands or metrics.

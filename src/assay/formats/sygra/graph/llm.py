@@ -1,4 +1,5 @@
-"""Nodes that ask a model: one, or several with the same prompt. Which tools a model wants to call is told, none is called."""
+"""Nodes that ask a model: one, or several with the same prompt. No tool is called: which ones the
+model wants to call is what it answers."""
 
 from collections.abc import Mapping
 from typing import Any
