@@ -225,7 +225,6 @@ LINES = [
     "mixeval run --data data -m own.py:model -o mx2 --no-progress --set max_retries=0",
     "mixeval score mx --data data -o scores --no-progress --set max_retries=0",
     "sygra --task tasks.qa --output_dir sy --no-progress",
-    "sygra --task tasks.qa --draw graph.mmd",
 ]
 SLOW = [
     "sql out 'select count(*) from responses'",

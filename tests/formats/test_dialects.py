@@ -13,7 +13,7 @@ from tests.formats.exchanged import Rows, exported, read, rows_of, store, told
 from tests.formats.mixeval.test_exchange import small
 from tests.formats.verbs import read_by_every_verb
 
-DIALECTS = ("intelligence_layer", "mixeval", "ragicamp", "sygra")
+DIALECTS = ("intelligence_layer", "mixeval", "ragicamp")
 
 
 def experiment() -> Rows:

@@ -100,10 +100,6 @@ def list_of_keys_without_post_process(folder: Folder) -> None:
     folder.nodes["ask"]["output_keys"] = ["predicted_answer"]
 
 
-def sink_of_unknown_type(folder: Folder) -> None:
-    folder.graph["data_config"]["sink"] = {"type": "xls", "file_path": "a.xls"}
-
-
 @pytest.mark.parametrize(
     ("edit", "said", "where"),
     [
@@ -135,7 +131,6 @@ def sink_of_unknown_type(folder: Folder) -> None:
         (post_processor_of_other_parameters, "cannot be made", "graph_post_process[0].params"),
         (unknown_schema_type, "'strng'", "schema_config.fields[0].type"),
         (list_of_keys_without_post_process, "post_process", "graph_config.nodes.ask"),
-        (sink_of_unknown_type, "unknown sink type 'xls'", "data_config.sink"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_spent(

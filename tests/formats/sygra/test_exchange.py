@@ -1,116 +1,28 @@
-"""Any experiment as SyGra's files and back, and what SyGra itself left as an experiment."""
+"""What SyGra left as an experiment."""
 
 import json
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 
 from assay.engine.experiment.imports.results import import_results
 from assay.errors import UserError
-from assay.formats.sygra.eval_utils import MetricCollatorPostProcessor
-from assay.records import Evaluation, Item, Response
-from tests.formats.exchanged import Rows, core, experiments, exported, read, rows_of, store, told
+from tests.cli.shell import Shell
+from tests.formats.exchanged import read, rows_of
 from tests.formats.sygra.folder import Folder
 from tests.formats.sygra.test_verbs import with_post
 
-
-@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
-@given(experiments())
-def test_what_is_written_is_read_again(rows: Rows) -> None:
-    with TemporaryDirectory() as temporary:
-        folder = store(Path(temporary, "source"), rows)
-        exported(folder, "sygra", Path(temporary, "files"))
-        (foreign,) = read(Path(temporary, "files"), "sygra")
-        assert told(rows_of(foreign)) == told(rows)
-        assert foreign.rejected == 0
-
-
-def small(models: tuple[str, ...] = ("m", "n/o")) -> Rows:
-    items = [Item(id=f"q{n}", data={"question": f"{n}?"}, ground_truth=str(n)) for n in range(3)]
-    responses: list[Response] = []
-    evaluations: list[Evaluation] = []
-    for model in models:
-        for item, text in zip(items, ("0", "7", ""), strict=True):
-            key = f"{model}{item.id}"
-            row = Response(item_id=item.id, model_name=model, response=text, key=key, timestamp=1e9)
-            row.outcome, row.error = ("ok", None) if text else ("errored", "lost")
-            responses.append(row)
-            for label, score in (("exact", float(text == item.ground_truth)), ("graded", 0.25)):
-                made = Evaluation(
-                    item_id=item.id,
-                    model_name=model,
-                    label=label,
-                    scorer="s",
-                    responses=[key],
-                    key=key,
-                )
-                made.score, made.passed = (score, score > 0) if text else (None, None)
-                made.outcome = "scored" if text else "errored"
-                made.outcome = "unparsed" if label == "graded" and text == "7" else made.outcome
-                made.score = None if made.outcome == "unparsed" else made.score
-                evaluations.append(made)
-    return items, responses, evaluations
-
-
-def test_the_report_is_what_a_collator_makes_of_the_records(tmp_path: Path) -> None:
-    """Of one model: the names are SyGra's own, and its collator, by either name of results, takes the records."""
-    store(tmp_path / "source", small(("m",)))
-    assert exported(tmp_path / "source", "sygra", tmp_path / "out") == []
-    assert sorted(path.name for path in (tmp_path / "out").glob("[!.]*")) == [
-        "MetricCollatorPostProcessor.json", "data.jsonl", "metadata", "output.json",
-    ]  # fmt: skip
-    records = json.loads((tmp_path / "out/output.json").read_text())
-    assert [record["id"] for record in records] == ["q0", "q1", "q2"]
-    assert records[2]["exact"] is None
-    assert records[2]["error"] == "lost"
-    configured = [
-        {"name": "accuracy", "unit_metrics_results": [column]} for column in ("exact", "graded")
-    ]
-    (made,) = MetricCollatorPostProcessor(configured).process(records, {})
-    (written,) = json.loads((tmp_path / "out/MetricCollatorPostProcessor.json").read_text())
-    assert written["results"] == made["results"] == {
-        "exact-accuracy": {"accuracy": 0.5},
-        "graded-accuracy": {"accuracy": 1.0},
-    }  # fmt: skip
-    (result,) = import_results(tmp_path / "out", tmp_path / "back")
-    assert [
-        (line.metric, line.theirs, line.ours, line.with_failures) for line in result.headlines
-    ] == [
-        ("exact-accuracy", 0.5, 0.5, pytest.approx(1 / 3)),
-        ("graded-accuracy", 1.0, 1.0, pytest.approx(1 / 3)),
-    ]
-
-
-def test_without_extras_the_core_is_kept(tmp_path: Path) -> None:
-    store(tmp_path / "source", small())
-    exported(tmp_path / "source", "sygra", tmp_path / "out", extras=False)
-    (foreign,) = read(tmp_path / "out", "sygra")
-    rows = rows_of(foreign)
-    assert core(rows) == core(small())
-    assert {row.model_name for row in rows[1]} == {"m", "n/o"}
-    (alone,) = read(tmp_path / "out/m_output.json", "sygra")
-    assert {row.model_name for row in rows_of(alone)[1]} == {"m"}
-
-
-def test_nothing_of_others_is_replaced(tmp_path: Path) -> None:
-    store(tmp_path / "source", small(("m",)))
-    for _ in range(2):
-        exported(tmp_path / "source", "sygra", tmp_path / "out")
-    (tmp_path / "out/output.json").write_text("mine")
-    with pytest.raises(UserError, match="Assay did not write"):
-        exported(tmp_path / "source", "sygra", tmp_path / "out")
-    with pytest.raises(UserError, match="several files"):
-        exported(tmp_path / "source", "sygra", None)  # type: ignore[arg-type]
-
-
-# ---- what SyGra wrote
+METADATA = {  # as the original writes it
+    "metadata_version": "1.0.0",
+    "execution": {"task_name": "tasks.qa", "timing": {"start_time": "2026-01-01T10:00:00"}},
+    "aggregate_statistics": {"records": {"total_processed": 4, "total_failed": 1}},
+    "models": {"eval_model": {}},
+}
 
 
 def test_a_run_is_an_experiment(folder: Folder) -> None:
-    """Its output, report and metadata; one record failed, one answer is wrong."""
+    """With metadata as the original leaves them; one record failed, one answer is wrong."""
     answers = "{'q1': 'no', 'q2': [][0] if state['id'] == 'q2' else ''}"
     with_post(
         folder, f"return {{'predicted_answer': {answers}.get(state['id']) or resp.message.content}}"
@@ -119,7 +31,10 @@ def test_a_run_is_an_experiment(folder: Folder) -> None:
     folder.aggregators.append(
         {"name": "f1_score", "params": keys, "unit_metrics_results": "exact_match_result"}
     )
-    assert folder.call().ok
+    result = folder.call()
+    assert result.ok
+    stamp = Path(result.output).stem.removeprefix("output_")
+    folder.write(f"out/metadata/metadata_tasks_qa_{stamp}.json", json.dumps(METADATA))
     (foreign,) = read(folder.out, "sygra")
     items, responses, evaluations = rows_of(foreign)
     assert (foreign.dataset, foreign.planned, foreign.notes()) == ("tasks.qa", 4, [])
@@ -304,3 +219,37 @@ def test_metadata_of_a_newer_version_are_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(UserError, match=r"SyGra's metadata of version '2\.0\.0'"):
         read(tmp_path, "sygra")
+
+
+def test_a_run_without_metadata_is_called_like_its_file(folder: Folder) -> None:
+    result = folder.call()
+    (foreign,) = read(folder.out, "sygra")
+    assert (foreign.dataset, foreign.facts["metadata"]) == (Path(result.output).stem, [])
+    assert [row.response for row in rows_of(foreign)[1]] == ["1", "2", "3", "4"]
+
+
+def test_an_export_of_an_older_assay_is_refused_with_its_place(tmp_path: Path) -> None:
+    (tmp_path / "output.json").write_text(json.dumps(ORIGINAL))
+    file = tmp_path / "metadata/metadata_output.json"
+    file.parent.mkdir()
+    file.write_text(json.dumps({**METADATA, "assay": {"experiment": "mine"}}))
+    with pytest.raises(UserError, match=r"an export of Assay 0\.1") as caught:
+        read(tmp_path, "sygra")
+    assert caught.value.where == f"{file}: assay"
+    assert "import the experiment that was exported" in caught.value.fix
+    file.write_text(json.dumps(METADATA))
+    (foreign,) = read(tmp_path, "sygra")
+    assert len(rows_of(foreign)[1]) == 3
+
+
+@pytest.mark.parametrize("words", [("export", "--format"), ("convert", "--to")])
+def test_sygras_files_are_read_and_not_written(folder: Folder, words: tuple[str, str]) -> None:
+    assert folder.call().ok
+    verb, flag = words
+    target = folder.base / "written"
+    where = ["-o", str(target)] if verb == "export" else [str(target)]
+    done = Shell(folder.base).call(verb, str(folder.out), *where, flag, "sygra")
+    assert done.code == 2
+    assert "sygra" in done.err
+    assert "ragicamp" in done.err
+    assert not target.exists()

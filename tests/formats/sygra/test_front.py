@@ -1,8 +1,6 @@
 """The parts of the front by themselves: task names, models.yaml and its variables, file names, projections."""
 
 import json
-import statistics
-from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,6 @@ from assay.formats.sygra.models_file import bind_model, load_environment, read_m
 from assay.formats.sygra.modules import Loader
 from assay.formats.sygra.names import Names, begin, find_task, keep, read_yaml
 from assay.formats.sygra.outputs import Records, write_records
-from assay.formats.sygra.run_metadata import latency
 from assay.interfaces import Completion, Request
 from assay.store.memory_log import MemoryLog
 from assay.threads import run_blocking
@@ -356,25 +353,3 @@ def test_a_projection_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
         write_records(path, lines(), "json")
     assert json.loads(path.read_text()) == [{}]
     assert [file.name for file in tmp_path.iterdir()] == ["output.json"]
-
-
-# ---- metadata
-
-
-@given(st.lists(st.floats(0, 1e3), min_size=2, max_size=150))
-def test_latencies_are_those_of_the_statistics_module(seconds: list[float]) -> None:
-    found = latency(array("d", seconds))
-    cuts = statistics.quantiles(seconds, n=100)
-    assert found == pytest.approx(
-        {
-            "min": min(seconds),
-            "max": max(seconds),
-            "mean": statistics.fmean(seconds),
-            "median": statistics.median(seconds),
-            "std_dev": statistics.stdev(seconds),
-            "p50": cuts[49],
-            "p95": cuts[94],
-            "p99": cuts[98],
-        },
-        abs=1e-5,
-    )

@@ -190,26 +190,6 @@ def test_files_that_ours_stand_for_are_said(tmp_path: Path) -> None:
     )
 
 
-# ---- agents
-
-
-def test_the_prompt_of_the_state_reaches_an_agent(folder: Folder) -> None:
-    folder.write(
-        "tasks/qa/code.py",
-        "def before(state):\n    return {**state, '_agent_prompt': 'You are terse.'}\n",
-    )
-    folder.nodes["ask"] |= {"node_type": "agent", "pre_process": "tasks.qa.code.before"}
-    folder.nodes["ask"]["inject_system_messages"] = [{0: "Begin."}]
-    done = folder.call(num_records=1)
-    calls = (Path(done.folder) / "calls.jsonl").read_text().splitlines()
-    (message, *_) = json.loads(calls[0])["messages"]
-    assert message == {"role": "system", "content": "You are terse.\nBegin."}
-    folder.nodes["ask"]["prompt"].insert(0, {"system": "You are kind."})
-    done = folder.call(num_records=1)
-    calls = (Path(done.folder) / "calls.jsonl").read_text().splitlines()
-    assert json.loads(calls[0])["messages"][0]["content"] == "You are kind.\nBegin."
-
-
 # ---- total failure
 
 

@@ -84,13 +84,6 @@ REFUSED: dict[str, tuple[Edit, str, str]] = {
         "ServiceNow",
         "fix:",
     ),
-    "a table, written": (
-        lambda folder: folder.graph["data_config"].update(
-            sink={"type": "servicenow", "table": "incident"}
-        ),
-        "ServiceNow tables cannot be written",
-        "`type: jsonl`",
-    ),
     "a library": (
         library,
         "No module named 'no_such_library'",
@@ -135,6 +128,78 @@ def test_refused_before_any_call(
     assert reason in str(caught.value)
     assert way_out in str(caught.value)
     assert stats(folder.url)["requests"] == before
+
+
+def of_data(**keys: object) -> Edit:
+    return lambda folder: folder.graph["data_config"].update(keys)
+
+
+def of_source(transform: str) -> Edit:
+    steps = [{"transform": f"sygra.processors.data_transform.{transform}"}]
+    return lambda folder: folder.graph["data_config"]["source"].update(transformations=steps)
+
+
+def picture(folder: Folder) -> None:
+    folder.write("tasks/qa/one.png", "")
+    folder.records[0]["picture"] = "one.png"
+
+
+SINK = {"type": "jsonl", "file_path": "rows.jsonl"}
+PARTS = [{"type": "disk", "file_path": "tasks/qa/data.json", "alias": "a", "join_type": "primary"}]
+GONE: dict[str, tuple[Edit, str, str, str]] = {
+    "a sink": (of_data(sink=SINK), "sink is not offered", "data_config.sink", "the output file"),
+    "several sinks": (of_data(sink=[SINK]), "sink is not", "data_config.sink", "post-processor"),
+    "joined sources": (
+        of_data(source=PARTS * 2),
+        "a list of sources is not offered",
+        "data_config.source",
+        "into one file beforehand",
+    ),
+    "an agent": (
+        of_node(node_type="agent"),
+        "node_type 'agent' is not offered",
+        "graph_config.nodes.ask.node_type",
+        "an llm node with `tools`",
+    ),
+    "a transform of images": (
+        of_source("CreateImageUrlTransform"),
+        "does not offer 'CreateImageUrlTransform'",
+        "data_config.source.transformations[0]",
+        "data URLs in the records",
+    ),
+    "a transform of sounds": (
+        of_source("CreateAudioUrlTransform"),
+        "does not offer 'CreateAudioUrlTransform'",
+        "data_config.source.transformations[0]",
+        "data URLs in the records",
+    ),
+    "an image in the first record": (
+        picture,
+        "an image or a sound is not offered",
+        "data_config.source: field 'picture' of the first record",
+        "data URLs in the records",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", GONE)
+def test_what_is_gone_is_refused_before_anything_is_written(kind: str, folder: Folder) -> None:
+    edit, reason, place, instead = GONE[kind]
+    edit(folder)
+    before = stats(folder.url)["requests"]
+    with pytest.raises(UserError) as caught:
+        folder.call(resume=False)
+    assert caught.value.exit_code == 2
+    assert reason in caught.value.what
+    assert caught.value.where == f"{folder.base / 'tasks/qa/graph_config.yaml'}: {place}"
+    assert instead in str(caught.value)
+    assert stats(folder.url)["requests"] == before
+    assert not folder.out.exists()
+
+
+def test_an_idle_agent_is_no_agent(folder: Folder) -> None:
+    folder.nodes["idle"] = {"node_type": "agent", "node_state": "idle"}
+    assert folder.call().ok
 
 
 def test_a_variable_that_user_code_may_set_is_not_refused(folder: Folder) -> None:

@@ -364,7 +364,7 @@ def test_bad_files(tmp_path: Path, name: str, content: str, what: str) -> None:
         ({"type": "disk", "file_path": "gone.json"}, "no file 'gone.json'"),
         ({"type": "hf"}, "'repo_id'"),
         ("rows.json", "must be a mapping"),
-        (["rows.json"], "must be a mapping"),
+        (["rows.json"], "a list of sources is not offered"),
     ],
 )
 def test_bad_sources_are_refused_before_a_record_is_asked_for(
@@ -376,6 +376,57 @@ def test_bad_sources_are_refused_before_a_record_is_asked_for(
     assert caught.value.where.startswith("data_config.source")
     with pytest.raises(UserError, match="negative"):
         open_records({}, base=tmp_path, load=load, start=-1, count=1)
+
+
+# ---- images and sounds
+
+PNG = b"\x89PNG\r\n\x1a\nrest"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        PNG,
+        b"OggSxx",
+        {"bytes": PNG, "path": None},
+        [PNG],
+        {"array": [0.0], "sampling_rate": 8000},
+        "pictures/one.png",
+        ["no.png", "pictures/ONE.MP3"],
+    ],
+)
+def test_an_image_or_a_sound_in_the_first_record_is_refused(
+    tmp_path: Path, value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from assay import registry
+
+    def hf(name: str, *, subset: str, split: str) -> Any:
+        yield "row 1", {"q": "text", "x": value}
+
+    monkeypatch.setitem(registry.dataset._found, "hf", hf)
+    (tmp_path / "data/pictures").mkdir(parents=True)
+    for name in ("one.png", "ONE.MP3"):
+        (tmp_path / "data/pictures" / name).write_bytes(b"")
+    source = {"type": "hf", "repo_id": "data"}
+    with pytest.raises(UserError) as caught:
+        open_records({"source": source}, base=tmp_path, load=load)
+    assert caught.value.what == "an image or a sound is not offered"
+    assert caught.value.where == "data_config.source: field 'x' of the first record"
+    assert "data:image/png;base64,…" in caught.value.fix
+    assert bare(read(tmp_path, {**source, "fields": ["q"]})) == [{"q": "text"}]
+
+
+def test_what_only_looks_like_a_file_stays(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere.png"
+    elsewhere.write_bytes(PNG)
+    (tmp_path / "base").mkdir()
+    texts = ["data:image/png;base64,AAAA", "https://example.com/one.png", "gone.png", "\0.png"]
+    rows = [
+        {"x": text} for text in [*texts, "../elsewhere.png", str(elsewhere), "x" * 999 + ".png"]
+    ]
+    for row in rows:
+        write_lines(tmp_path / "base/rows.jsonl", [row])
+        assert bare(read(tmp_path / "base", disk("rows.jsonl"))) == [row]
 
 
 # ---- size

@@ -1,11 +1,7 @@
-"""Data transforms: the results of the original, in a stream and as lists; user classes; images and sounds."""
+"""Data transforms: the results of the original, in a stream and as lists; user classes."""
 
-import base64
-import io
-import wave
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -153,8 +149,6 @@ def test_shipped_transforms_do_not_wait_for_the_end() -> None:
         "AddRetryFieldsTransform": {},
         "SkipRecords": {"range": "[:2],[-3:]"},
         "CombineRecords": {"combine": 2, "join_column": {"t": "$1$2"}, "skip": {"from_end": 2}},
-        "CreateImageUrlTransform": {},
-        "CreateAudioUrlTransform": {},
     }
     for name, params in cases.items():
         taken: list[int] = []
@@ -239,76 +233,3 @@ def test_transformations_must_be_a_list(tmp_path: Path) -> None:
     write_lines(tmp_path / "rows.jsonl", rows(2))
     with pytest.raises(UserError, match="must be a list"):
         read(tmp_path, {**disk("rows.jsonl"), "transformations": {"transform": "x"}})
-
-
-# ---- images and sounds
-
-
-def content(url: str, kind: str) -> bytes:
-    start, _, data = url.partition(",")
-    assert start == f"data:{kind};base64"
-    return base64.b64decode(data)
-
-
-def test_images_become_data_urls() -> None:
-    image = made("CreateImageUrlTransform").transform
-    (found,) = image(
-        [{"a": PNG, "b": {"bytes": PNG, "path": None}, "c": [PNG, "x"], "text": "x", "d": None}], {}
-    )
-    assert content(found["a"], "image/png") == PNG
-    assert found["b"] == found["a"]
-    assert found["c"] == [found["a"], "x"]
-    assert (found["text"], found["d"]) == ("x", None)
-    picture = SimpleNamespace(
-        format="JPEG", save=lambda file, **options: file.write(options["format"].encode())
-    )
-    assert content(image([{"p": picture}], {})[0]["p"], "image/jpeg") == b"JPEG"
-    assert image([{"a": "data:image/png;base64,AAAA"}], {}) == [{"a": "data:image/png;base64,AAAA"}]
-
-
-def test_only_files_beside_the_data_are_read(tmp_path: Path) -> None:
-    base, elsewhere = tmp_path / "base", tmp_path / "elsewhere"
-    (base / "data" / "pictures").mkdir(parents=True)
-    elsewhere.mkdir()
-    for folder in (base / "data" / "pictures", elsewhere):
-        (folder / "one.png").write_bytes(PNG)
-    (base / "data" / "fake.png").write_text("no picture")
-    names = [
-        "pictures/one.png",
-        "../../elsewhere/one.png",
-        str(elsewhere / "one.png"),
-        "fake.png",
-        "gone.png",
-    ]
-    names.append("https://example.com/one.png")
-    write_lines(base / "data" / "rows.jsonl", [{"image": name} for name in names])
-    found = [row["image"] for row in read(base, disk("data/rows.jsonl"))]
-    assert content(found[0], "image/png") == PNG
-    assert found[1:] == names[1:], "what may not or cannot be read stays"
-
-
-def test_fields_are_those_of_the_first_record() -> None:
-    found = made("CreateImageUrlTransform").transform(
-        [{"a": "x", "b": PNG}, {"a": PNG}, {"b": None}], {}
-    )
-    assert [type(row.get("a")) for row in found] == [str, bytes, type(None)]
-
-
-def test_sounds_become_data_urls(tmp_path: Path) -> None:
-    sound = made("CreateAudioUrlTransform").transform
-    samples = np.array([0.0, 0.5, -0.5, 1.0, -1.0])
-    (found,) = sound(
-        [{"a": {"array": samples, "sampling_rate": 8000}, "b": b"OggSxx", "c": b"unknown"}], {}
-    )
-    with wave.open(io.BytesIO(content(found["a"], "audio/wav"))) as file:
-        assert (file.getnchannels(), file.getsampwidth(), file.getframerate()) == (1, 2, 8000)
-        read_back = np.frombuffer(file.readframes(99), "<i2") / 32767
-    assert np.abs(read_back - samples).max() < 1e-4
-    assert content(found["b"], "audio/ogg") == b"OggSxx"
-    assert found["c"] == b"unknown"
-    (kept,) = sound([{"a": b"ID3x"}], {"output_fields": {"a": "url"}})
-    assert kept["a"] == b"ID3x"
-    assert content(kept["url"], "audio/mpeg") == b"ID3x"
-    (tmp_path / "s.mp3").write_bytes(b"whatever")
-    write_lines(tmp_path / "rows.jsonl", [{"s": "s.mp3"}])
-    assert content(read(tmp_path, disk("rows.jsonl"))[0]["s"], "audio/mpeg") == b"whatever"

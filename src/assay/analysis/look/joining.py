@@ -107,7 +107,6 @@ class Joining:
         keys = self._read_responses()
         self._evaluations = _Evaluations(_Logs(tables.source.logs("evaluation")), keys)
         self.matches = self._evaluations.matches
-        self.labels = self._evaluations.labels()
 
     def series(self) -> Iterator[Series]:
         names = series_names(list(self._cells))
@@ -250,16 +249,6 @@ class _Evaluations:
             array("I", np.searchsorted(sought, responses, side).astype(np.uint32).tobytes())
             for side in ("left", "right")
         )
-
-    def labels(self) -> list[str]:
-        """The names of all metrics, as `of` gives them."""
-        several = {label: len(scorers) > 1 for label, scorers in self._scorers.items()}
-        named = [
-            f"{scorer}.{label}" if several[label] else label
-            for label, own in self._scorers.items()
-            for scorer in own
-        ]
-        return sorted(set(named))
 
     def of(self, number: int, response: Row) -> list[tuple[str, Row]]:
         """(metric, evaluation) of the response with this number, in the order of the metrics' names."""

@@ -2,13 +2,11 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import click
 
 from assay.cli import Command
-from assay.store.written import write_named
 from assay.text.plain import plain
 
 
@@ -63,20 +61,12 @@ def _json(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
     metavar="[name|field]",
     help="How results are named in the report.",
 )
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, help="For samplers and random joins."
-)
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="For samplers.")
 @click.option(
     "--retry-errors", is_flag=True, help="Try failed records again, permanent errors too."
 )
-@click.option(
-    "--draw",
-    is_flag=False,
-    flag_value="-",
-    metavar="[FILE]",
-    help="Draw the graph (.svg, .mmd) and stop.",
-)
-@_truth("-dm", "--disable-metadata", default=False, help="Write no metadata file.")
+@click.option("--draw", is_flag=False, flag_value="-", metavar="[FILE]", help="Not offered.")
+@_truth("-dm", "--disable-metadata", default=False, help="No need: there is no metadata file.")
 @_truth("-d", "--debug", default=False, help="Show tracebacks; log to logs/out.log.")
 @_truth("-cl", "--clear-logs", default=False, help="Delete logs/out.log first.")
 @click.option(
@@ -107,17 +97,12 @@ def command(
     The same command resumes an earlier run.
     """
     from assay.cli._running import TotalFailure, run_step
-    from assay.errors import UserError
     from assay.formats.sygra.experiment import Options, SygraRun
+    from assay.formats.sygra.instead import not_offered
 
-    for name, asked in (("--oasst", oasst), ("--quality", quality)):
+    for name, asked in (("--oasst", oasst), ("--quality", quality), ("--draw", draw)):
         if asked:
-            raise UserError(
-                f"{name} is not offered", fix="leave it out; post-process the output file instead"
-            )
-    if draw is not None:
-        _draw(options["task"], draw)
-        return
+            raise not_offered(name)
     run = SygraRun(Options(**options))
     if run_args:
         run.progress.note("--run-args: no part of a task reads them")
@@ -125,17 +110,6 @@ def command(
     _show(result, as_json, notes=no_progress)
     if not result.ok:
         raise TotalFailure(result.problem)
-
-
-def _draw(task: str, file: str) -> None:
-    from assay.formats.sygra.task import drawn
-
-    text = drawn(task, "svg" if file.endswith(".svg") else "mmd", Path())
-    if file == "-":
-        click.echo(text)
-    else:
-        write_named(Path(file), text.encode())
-        click.echo(f"drawn: {plain(file)}")
 
 
 def _show(result: Any, as_json: bool, notes: bool) -> None:
@@ -159,7 +133,7 @@ def _show(result: Any, as_json: bool, notes: bool) -> None:
         console.print(view)
     if reasons := failure_lines(result.failures, result.folder):
         print_sheet(Sheet(parts=reasons))
-    files = [result.output, *(processed.file for processed in result.processed), result.metadata]
+    files = [result.output, *(processed.file for processed in result.processed)]
     for file in filter(None, files):
         click.echo(f"file: {plain(str(file))}")
 

@@ -1,8 +1,7 @@
-"""Records of SyGra's output files ⇄ items, responses and evaluations.
+"""Records of SyGra's output files as items, responses and evaluations.
 
 A record has the fields of its input and what the graph made of them, side by side. The results of unit metrics tell
-which field is the answer and which the expected one: their two sides repeat the values. A file that Assay wrote says
-it in its metadata.
+which field is the answer and which the expected one: their two sides repeat the values.
 """
 
 import json
@@ -14,11 +13,10 @@ from typing import Any, cast
 import msgspec
 
 from assay.engine.experiment.imports.foreign import ForeignCase, content_id, key_of
-from assay.engine.experiment.imports.kept import KEPT, labelled, restored
+from assay.engine.experiment.imports.kept import labelled
 from assay.records import Evaluation, Response
 
 Row = dict[str, Any]
-OUTCOMES = "outcomes"  # the field of a record that says what is neither right nor wrong
 SERVER_ERROR = "###SERVER_ERROR###"
 _QUESTIONS = ("question", "input", "prompt", "problem", "query", "instruction", "mission", "text")
 _USUAL = _QUESTIONS[:3]
@@ -27,37 +25,23 @@ _EMPTY = "the record is empty: its graph failed"
 
 
 class Roles(msgspec.Struct):
-    """What the fields of a file's records are: `columns` have results of unit metrics, by their labels; with `input`,
-    the whole input is in that field."""
+    """What the fields of a file's records are; `columns` have results of unit metrics."""
 
-    columns: dict[str, str] = {}
+    columns: list[str] = []
     response: str = ""
     truth: str = ""
-    input: str = ""
 
     @property
     def placed(self) -> set[str]:
-        own = {
-            "id",
-            "error",
-            "execution_error",
-            OUTCOMES,
-            KEPT,
-            self.response,
-            self.truth,
-            self.input,
-        }
-        return own | set(self.columns.values())
+        return {"id", "error", "execution_error", self.response, self.truth, *self.columns}
 
 
 class Author(msgspec.Struct):
     """Whose answers a file holds."""
 
     model_name: str
-    task: str = ""
-    sample_index: int = 0
-    total_samples: int = 1
-    timestamp: float = 0.0
+    task: str
+    timestamp: float
 
 
 def is_result(value: Any) -> bool:
@@ -82,12 +66,12 @@ def attempts_in(value: Any) -> list[Row]:
 
 def roles_of(records: Iterable[Row]) -> Roles:
     """What the fields are, by the first records."""
-    columns: dict[str, str] = {}
+    columns: dict[str, None] = {}
     predicted, golden, results = Counter[str](), Counter[str](), 0
     names: dict[str, None] = {}
     for record in records:
         own = {name: attempts for name, value in record.items() if (attempts := attempts_in(value))}
-        columns |= {name: name for name in own}
+        columns |= dict.fromkeys(own)
         if not own:
             continue
         results += 1
@@ -106,7 +90,7 @@ def roles_of(records: Iterable[Row]) -> Roles:
         default="",
     )
     truths = [name for name in names if results and golden[name] == results and name != response]
-    return Roles(columns=columns, response=response, truth=truths[0] if truths else "")
+    return Roles(columns=list(columns), response=response, truth=truths[0] if truths else "")
 
 
 # ---- items
@@ -114,19 +98,11 @@ def roles_of(records: Iterable[Row]) -> Roles:
 
 def item_of(record: Row, roles: Roles) -> Row:
     """The dataset row of a record: its id where it has one, else that of what it asks."""
-    kept = record.get(KEPT)
-    own = cast("Row", kept).get("item") if isinstance(kept, dict) else None
-    if isinstance(own, dict):
-        return cast("Row", own)
-    data: Any
-    if roles.input:
-        data = record.get(roles.input)
-    else:
-        placed = roles.placed
-        data = {name: value for name, value in record.items() if name not in placed}
-        asks = next((name for name in _QUESTIONS if isinstance(data.get(name), str)), "")
-        if asks and asks not in _USUAL:
-            data["question"] = data[asks]
+    placed = roles.placed
+    data = {name: value for name, value in record.items() if name not in placed}
+    asks = next((name for name in _QUESTIONS if isinstance(data.get(name), str)), "")
+    if asks and asks not in _USUAL:
+        data["question"] = data[asks]
     truth = record.get(roles.truth) if roles.truth else _golden(record, roles)
     id = record.get("id")
     if id in (None, ""):
@@ -137,10 +113,9 @@ def item_of(record: Row, roles: Roles) -> Row:
 
 
 def _golden(record: Row, roles: Roles) -> Any:
-    for column in roles.columns.values():
+    for column in roles.columns:
         for attempt in attempts_in(record.get(column)):
-            side: Row = attempt["golden"]
-            return side["text"] if side.keys() == {"text"} else side
+            return _side(attempt, "golden")
     return None
 
 
@@ -148,86 +123,69 @@ def _golden(record: Row, roles: Roles) -> Any:
 
 
 def cases_of(
-    record: Row, roles: Roles, author: Author, number: int, place: str
+    record: Row, item: Row, roles: Roles, author: Author, number: int
 ) -> Iterator[ForeignCase]:
-    """The answer of a record with its labels; several, if it tells of several attempts. `number` is how many records
-    before it have its id."""
-    item = item_of(record, roles)
-    attempts = {label: attempts_in(record.get(column)) for label, column in roles.columns.items()}
+    """Return the answer to an item in its record, with its labels; several, if the record tells of
+    several attempts. `number` is how many records before it have its id."""
+    attempts = {column: attempts_in(record.get(column)) for column in roles.columns}
     count = max(map(len, attempts.values()), default=1) or 1
     for at in range(count):
         results = {
-            label: several[at] if at < len(several) else None for label, several in attempts.items()
+            column: several[at] if at < len(several) else None
+            for column, several in attempts.items()
         }
-        sample = author.sample_index + number + at
-        response = _response(
-            record,
-            roles,
-            author,
-            str(item["id"]),
-            results,
-            sample,
-            max(author.total_samples, count),
-        )
-        response, evaluations = restored("sygra", record, response, place)
-        if evaluations is None:
-            evaluations = [
-                _evaluation(record, roles, response, label, results[label])
-                for label in roles.columns
-            ]
-        yield ForeignCase(item, response, evaluations)
+        response = _response(record, _answer(record, roles, results), author, str(item["id"]))
+        _number(response, number + at, count)
+        labels = [_evaluation(response, column, result) for column, result in results.items()]
+        yield ForeignCase(item, response, labels)
 
 
-def _response(
-    record: Row,
-    roles: Roles,
-    author: Author,
-    id: str,
-    results: Mapping[str, Row | None],
-    sample: int,
-    total: int,
-) -> Response:
-    said = record.get(roles.response) if roles.response else _predicted(results)
-    if said is None and not roles.response:
-        said = {
-            name: value
-            for name, value in record.items()
-            if name not in ("id", KEPT, *roles.columns.values())
-        }
-    text = said if isinstance(said, str) else "" if said is None else json.dumps(said)
-    outcome, error = _failure(record, roles, text)
-    model = author.model_name
+def _response(record: Row, said: Any, author: Author, id: str) -> Response:
+    text = said if isinstance(said, str) else ""
+    if said is not None and not isinstance(said, str):
+        text = json.dumps(said)
+    outcome, error = _failure(record, text)
     return Response(
         item_id=id,
-        sample_id=f"{id}_sample_{sample}",
-        sample_index=sample,
-        total_samples=max(total, sample + 1),
-        model_name=model,
-        response="" if text.startswith(SERVER_ERROR) else text,
+        model_name=author.model_name,
+        response=text,
         timestamp=author.timestamp,
-        metadata={"model_id": model},
+        metadata={"model_id": author.model_name},
         error=error,
-        key=key_of("sygra", model, author.task, id, sample, text),
-        task=author.task or model,
+        task=author.task,
         outcome=outcome,
         error_kind="permanent" if outcome == "errored" else None,
         output=None if isinstance(said, str) or outcome != "ok" else said,
     )
 
 
-def _predicted(results: Mapping[str, Row | None]) -> Any:
-    for result in results.values():
-        if result is not None:
-            side: Row = result["predicted"]
-            return side["text"] if side.keys() == {"text"} else side
-    return None
+def _number(response: Response, sample: int, count: int) -> None:
+    """Make a response the sample of this number; `count` are at least as many as there are."""
+    response.sample_id, response.sample_index = f"{response.item_id}_sample_{sample}", sample
+    response.total_samples = max(count, sample + 1)
+    parts = response.model_name, response.task, response.item_id, sample, response.response
+    response.key = key_of("sygra", *parts)
+    if response.response.startswith(SERVER_ERROR):
+        response.response = ""
 
 
-def _failure(record: Row, roles: Roles, text: str) -> tuple[Any, str | None]:
+def _answer(record: Row, roles: Roles, results: Mapping[str, Row | None]) -> Any:
+    """Return what was answered: its field, else a predicted side, else all but the results."""
+    if roles.response:
+        return record.get(roles.response)
+    said = next((_side(result, "predicted") for result in results.values() if result), None)
+    if said is None:
+        return {name: value for name, value in record.items() if name not in ("id", *roles.columns)}
+    return said
+
+
+def _side(result: Row, name: str) -> Any:
+    side: Row = result[name]
+    return side["text"] if side.keys() == {"text"} else side
+
+
+def _failure(record: Row, text: str) -> tuple[Any, str | None]:
     """The outcome of an answer, and what went wrong."""
-    noted = _noted(record, roles.response)
-    if noted:
-        return noted.get("outcome") or "ok", noted.get("error")
     if record.get("error") or record.get("execution_error"):
         return "errored", str(record.get("error") or "the graph failed")
     if text.startswith(SERVER_ERROR):
@@ -237,24 +195,11 @@ def _failure(record: Row, roles: Roles, text: str) -> tuple[Any, str | None]:
     return "ok", None
 
 
-def _noted(record: Row, field: str) -> Row:
-    noted = record.get(OUTCOMES)
-    own = cast("Row", noted).get(field) if isinstance(noted, dict) else None
-    return cast("Row", own) if isinstance(own, dict) else {}
-
-
-def _evaluation(
-    record: Row, roles: Roles, response: Response, label: str, result: Row | None
-) -> Evaluation:
+def _evaluation(response: Response, label: str, result: Row | None) -> Evaluation:
     made = labelled("sygra", response, label)
-    noted = _noted(record, roles.columns[label])
-    if result is None or noted:
-        made.outcome, made.error = (
-            noted.get("outcome") or "errored",
-            noted.get("error") or response.error,
-        )
-        made.error = made.error or (None if noted else _NO_RESULT)
-        made.error_kind = "permanent" if made.outcome == "errored" else None
+    if result is None:
+        made.outcome, made.error_kind = "errored", "permanent"
+        made.error = response.error or _NO_RESULT
         return made
     about = result.get("metadata")
     metadata = cast("Row", about) if isinstance(about, dict) else {}

@@ -1,4 +1,4 @@
-"""One task folder, one command: records in; output file, post-processors' files and sinks out.
+"""One task folder, one command: records in; output file and post-processors' files out.
 
 The engine's rows live beside the output in `.assay/<digest>/`; the digest is that of the task, its graph, its data and
 its models. So the same command resumes after a crash and pays no call twice, and all files are projections of the
@@ -27,7 +27,6 @@ from assay.engine.experiment.status import StatusFile, log_to
 from assay.engine.run.run import Runner
 from assay.errors import UserError
 from assay.formats.sygra.data import NoRecords, item_ids, open_records
-from assay.formats.sygra.data.sinks import write_sinks
 from assay.formats.sygra.helpers import running_task
 from assay.formats.sygra.models_file import BoundModel, bind_model, load_environment, read_models
 from assay.formats.sygra.modules import Loader
@@ -44,8 +43,8 @@ from assay.formats.sygra.outputs import (
 from assay.formats.sygra.scoring import RunStore, Scoring
 from assay.formats.sygra.task import SygraTask, models_used
 from assay.interfaces import Limits
-from assay.records import Item, Manifest
-from assay.store.files import INSIDE, write_file
+from assay.records import Item
+from assay.store.files import INSIDE
 from assay.store.keys import canonical, digest
 from assay.store.repositories import DatasetRepository
 from assay.store.stores import FlatStore
@@ -84,7 +83,6 @@ class Result(msgspec.Struct, kw_only=True):
     failed: int
     failures: list[Failures] = []
     processed: list[Processed] = []
-    metadata: str = ""
     notes: list[str] = []
 
     @property
@@ -166,7 +164,9 @@ class SygraRun:
     async def run(self, stop: Stop | None = None) -> Result:
         """Every record through the graph, then the files; the same command resumes an earlier run."""
         running_task.set(self.task)
-        for note in [*self.load.notes(), *_unused(self.task.folder)]:
+        # The first record is read before anything is written.
+        records = await asyncio.to_thread(self._open)
+        for note in [*self.load.notes(), *_unused(self.task.folder), *_useless(self.options)]:
             self.progress.note(note)
         if self.options.resume is False:
             set_aside(self.folder)
@@ -176,42 +176,47 @@ class SygraRun:
             stack.enter_context(self._logging())
             for bound in self.models.values():
                 stack.push_async_callback(bound.model.close)
-            try:
-                dataset = await asyncio.to_thread(
-                    ingest, store, store.id, self._rows, name=self.task.name
-                )
-            except NoRecords:
-                await self._write_nothing()
-                raise
-            datasets = DatasetRepository(store)
-            # The fields of the first record are variables of the graph, whether or not the others have them.
-            self.graph.declared.update(map(str, next(datasets.items(store.id)).data))
-            self.graph.check_prompts(
-                name for item in islice(datasets.items(store.id), LOOKED_AT) for name in item.data
-            )
+            datasets = await self._store_records(store, records)
             begun = begin(self.folder, self.output_dir, self.names)
             await stack.enter_async_context(StatusFile(self.folder, self.progress, "full"))
             shared = self._shared(datasets, stop)
             await self._run_graph(store, shared)
             self._note_present()
-            columns = self.graph.columns
-            scoring = Scoring(store, columns, name=self.task.name, base=self.task.base, **shared)
-            result = await self._write(store, dataset, begun, scoring)
+            result = await self._write(store, begun, shared)
             begun.finished = True
             keep(self.folder, begun)
         return result
 
-    def _rows(self) -> Iterator[tuple[str, Any]]:
-        options = self.options
-        records = open_records(
+    def _open(self) -> Iterator[dict[str, Any]]:
+        return open_records(
             self.data_config,
             base=self.task.base,
             load=self.load,
-            start=options.start_index,
-            count=options.num_records or None,
-            seed=options.seed,
+            start=self.options.start_index,
+            count=self.options.num_records or None,
+            where=f"{self.task.graph}: data_config",
         )
-        for number, (id, record) in enumerate(item_ids(records), options.start_index):
+
+    async def _store_records(
+        self, store: FlatStore, records: Iterator[dict[str, Any]]
+    ) -> DatasetRepository:
+        """Make items of the records, and check that prompts have their variables."""
+        try:
+            rows = partial(self._rows, records)
+            await asyncio.to_thread(ingest, store, store.id, rows, name=self.task.name)
+        except NoRecords:
+            await self._write_nothing()
+            raise
+        datasets = DatasetRepository(store)
+        # The fields of the first record are variables of the graph, even if others lack them.
+        self.graph.declared.update(map(str, next(datasets.items(store.id)).data))
+        self.graph.check_prompts(
+            name for item in islice(datasets.items(store.id), LOOKED_AT) for name in item.data
+        )
+        return datasets
+
+    def _rows(self, records: Iterator[dict[str, Any]]) -> Iterator[tuple[str, Any]]:
+        for number, (id, record) in enumerate(item_ids(records), self.options.start_index):
             yield f"record {number}", Item(id=id, data=record, ground_truth=record)
 
     def _shared(self, datasets: DatasetRepository, stop: Stop | None) -> Shared:
@@ -250,18 +255,9 @@ class SygraRun:
         level = "DEBUG" if self.options.debug else "WARNING"
         return log_to(LoggingConfig(level=level, file=str(file) if self.options.debug else ""))
 
-    async def _write(
-        self, store: FlatStore, dataset: Manifest, begun: Begun, scoring: Scoring
-    ) -> Result:
-        options = self.options
-        logs = store.log("dataset", store.id), store.log("run", store.id)
-        media = self.output_dir / Path(self.names.of("output", begun.stamp, "json")).stem
-        records = await asyncio.to_thread(Records, *logs, self.graph.fields, media)
-        format: Format = options.output_format or (
-            "jsonl" if len(records) > LARGEST_JSON else "json"
-        )
-        output = self.output_dir / self.names.of("output", begun.stamp, format)
-        await asyncio.to_thread(write_records, output, records.lines(), format)
+    async def _write(self, store: RunStore, begun: Begun, shared: Shared) -> Result:
+        """Write the output file, then the post-processors' files."""
+        records, output = await asyncio.to_thread(self._write_output, store, begun)
         result = Result(
             folder=str(self.folder),
             output=str(output),
@@ -269,6 +265,8 @@ class SygraRun:
             failed=records.failed,
             notes=self.progress.notes,
         )
+        columns = self.graph.columns
+        scoring = Scoring(store, columns, name=self.task.name, base=self.task.base, **shared)
         paths = self.names.distinct(self.output_dir, begun.stamp)
         result.processed = await run_processors(self.processors, records, output, paths, scoring)
         await scoring.finish()
@@ -276,13 +274,18 @@ class SygraRun:
             store.manifest("run", store.id), store.manifest("evaluation", store.id)
         )
         self.progress.errors = [line for failures in result.failures for line in failures.lines()]
-        sunk = partial(write_sinks, self.data_config, lambda: iter(records), base=self.task.base)
-        for note in await asyncio.to_thread(sunk):
-            self.progress.note(note)
-        if not options.disable_metadata:
-            path = await asyncio.to_thread(self._write_metadata, store, dataset, result, begun)
-            result.metadata = str(path)
         return result
+
+    def _write_output(self, store: FlatStore, begun: Begun) -> tuple[Records, Path]:
+        logs = store.log("dataset", store.id), store.log("run", store.id)
+        media = self.output_dir / Path(self.names.of("output", begun.stamp, "json")).stem
+        records = Records(*logs, self.graph.fields, media)
+        format: Format = self.options.output_format or (
+            "jsonl" if len(records) > LARGEST_JSON else "json"
+        )
+        output = self.output_dir / self.names.of("output", begun.stamp, format)
+        write_records(output, records.lines(), format)
+        return records, output
 
     async def _write_nothing(self) -> None:
         """The report says as well that there was no record."""
@@ -297,18 +300,11 @@ class SygraRun:
         begun.finished = True
         keep(self.folder, begun)
 
-    def _write_metadata(
-        self, store: FlatStore, dataset: Manifest, result: Result, begun: Begun
-    ) -> Path:
-        from assay.formats.sygra.run_metadata import run_metadata
 
-        plain = self.task.name.replace(".", "_").replace("/", "_")
-        path = self.output_dir / "metadata" / f"metadata_{plain}_{begun.stamp}.json"
-        content = run_metadata(
-            self, result, dataset, store.log("run", store.id, "calls"), begun.started
-        )
-        write_file(path, msgspec.json.format(msgspec.json.encode(content), indent=2))
-        return path
+def _useless(options: Options) -> list[str]:
+    """Return what is said about options that change nothing."""
+    what = "--disable-metadata: there is no metadata file to switch off"
+    return [what] if options.disable_metadata else []
 
 
 def _unused(folder: Path) -> list[str]:

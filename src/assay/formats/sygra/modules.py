@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import Any
 
 from assay.errors import UserError
+from assay.formats.sygra.instead import INSTEAD
 from assay.registry import nearest
 
 _HERE = "assay.formats.sygra"
@@ -106,13 +107,6 @@ _STAND_INS = {
         "langgraph.graph",
     ),
 }
-_INSTEAD = {  # what does the same here
-    "Workflow": "assay.formats.sygra.run(task, …)",
-    "sygra.workflow": "assay.formats.sygra.run(task, …)",
-    "ModelFactory": "an llm node, or a function task with `context.complete`",
-    "sygra.core.models.model_factory": "an llm node, or a function task with `context.complete`",
-    "SemanticDedupPostProcessor": "`assay dataset`, which finds duplicates in the output file, and leave it out here",
-}
 
 
 def install() -> None:
@@ -158,7 +152,7 @@ def _of_the_user(name: str) -> importlib.machinery.ModuleSpec | None:
     places = [str(Path(folder, *parents)) for folder in sys.path]
     return (
         None
-        if name in _INSTEAD or not parents
+        if name in INSTEAD or not parents
         else importlib.machinery.PathFinder.find_spec(name, places)
     )
 
@@ -191,8 +185,8 @@ class _Stand(ModuleType):
 
 def _instead(name: str, module: str) -> str:
     """What to use in place of a name that is not offered."""
-    if name in _INSTEAD:
-        return f"use {_INSTEAD[name]}"
+    if name in INSTEAD:
+        return f"use {INSTEAD[name]}"
     if module in OFFERED:
         hint = nearest(name, _names_in(module)) + "; "
     else:

@@ -142,10 +142,9 @@ class Names:
 
 
 class Begun(msgspec.Struct):
-    """When the current run began, as a file name and in seconds."""
+    """When the current run began, as a part of file names."""
 
     stamp: str
-    started: float
     finished: bool = False
 
 
@@ -158,15 +157,14 @@ def begin(folder: Path, output_dir: Path, names: Names) -> Begun:
         earlier = None
     if earlier is not None and not earlier.finished:
         return earlier
-    now = time.time()
-    stamp = first = time.strftime("%Y-%m-%d_%H-%M-%S", time.localtime(now))
+    stamp = first = time.strftime("%Y-%m-%d_%H-%M-%S")
     number = 1
     while names.with_time and any(
         (output_dir / names.of("output", stamp, kind)).exists() for kind in _KINDS
     ):
         number += 1
         stamp = f"{first}-{number}"
-    begun = Begun(stamp, now)
+    begun = Begun(stamp)
     keep(folder, begun)
     return begun
 

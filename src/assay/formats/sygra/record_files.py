@@ -31,15 +31,15 @@ def fields(value: Any) -> Row:
     return cast("Row", value) if isinstance(value, dict) else {}
 
 
-def records_in(path: Path, broken: Callable[[str], None]) -> Iterator[tuple[str, Row]]:
-    """(place, record) of a list or of lines; what cannot be read is told to `broken`."""
+def records_in(path: Path, broken: Callable[[str], None]) -> Iterator[Row]:
+    """Return the records of a list or of lines; what cannot be read is told to `broken`."""
     try:
         with reading.opened(path, 1 << 20) as file:
             is_list = head_of(path).lstrip()[:1] == b"["
             values = (value for _, value in json_entries(file)[1]) if is_list else _lines(file)
             for number, value in enumerate(values):
                 if isinstance(value, dict):
-                    yield f"{path} [{number}]", _storable(cast("Row", value))
+                    yield _storable(cast("Row", value))
                 else:
                     broken(f"{path} [{number}] is not a record")
     except (BrokenJson, OSError, RecursionError) as error:

@@ -14,7 +14,7 @@ _UNKNOWN = "the report does not say which column and parameters it is about"
 
 
 def headlines_of(
-    report: Any, roles: Roles, records: Callable[[], Iterable[Row]], where: Mapping[str, Any]
+    report: Any, roles: Roles, records: Callable[[], Iterable[Row]]
 ) -> Iterator[Headline]:
     """Each number of the report's results. Numbers of single classes stay in the report."""
     found = cast("list[Any]", report)[0] if isinstance(report, list) and report else report
@@ -22,39 +22,24 @@ def headlines_of(
     for key, payload in cast("Row", results).items() if isinstance(results, dict) else ():
         label, name = _about(str(key), roles)
         numbers = _numbers(payload)
-        ours = (
-            {} if name == "accuracy" and label else _computed(name, label, numbers, roles, records)
-        )
+        ours = {} if name == "accuracy" and label else _computed(name, label, numbers, records)
         for part, value in numbers.items():
             metric = str(key) if part == name else f"{key}.{part}"
             if name == "accuracy" and part == "accuracy" and label:
-                yield Headline(
-                    label=label,
-                    metric=metric,
-                    value=value,
-                    where=dict(where),
-                    of="passed",
-                    reduce="none",
-                )
+                yield Headline(label=label, metric=metric, value=value, of="passed", reduce="none")
             else:
                 reason = "" if part in ours else _ELSEWHERE if label else _UNKNOWN
                 yield Headline(
-                    label=label,
-                    metric=metric,
-                    value=value,
-                    where=dict(where),
-                    ours=ours.get(part),
-                    reason=reason,
+                    label=label, metric=metric, value=value, ours=ours.get(part), reason=reason
                 )
 
 
 def _about(key: str, roles: Roles) -> tuple[str, str]:
     """The label and the aggregator that a key of the results names: `<column>-<aggregator>`, or only the latter."""
-    for label, column in roles.columns.items():
+    for column in roles.columns:
         if key.startswith(f"{column}-"):
-            return label, key.removeprefix(f"{column}-")
-    only = next(iter(roles.columns)) if len(roles.columns) == 1 else ""
-    return only, key
+            return column, key.removeprefix(f"{column}-")
+    return roles.columns[0] if len(roles.columns) == 1 else "", key
 
 
 def _numbers(payload: Any) -> dict[str, float]:
@@ -67,30 +52,19 @@ def _numbers(payload: Any) -> dict[str, float]:
 
 
 def _computed(
-    name: str,
-    label: str,
-    numbers: Mapping[str, float],
-    roles: Roles,
-    records: Callable[[], Iterable[Row]],
+    name: str, column: str, numbers: Mapping[str, float], records: Callable[[], Iterable[Row]]
 ) -> dict[str, float]:
     """What the aggregator of this name gives for the column; empty where that cannot be told."""
-    if not label or not AggregatorMetricRegistry.has_metric(name):
+    if not column or not AggregatorMetricRegistry.has_metric(name):
         return {}
-    column = roles.columns[label]
     first = next(
         (results[0] for record in records() if (results := attempts_in(record.get(column)))), None
     )
     if first is None or any(len(attempts_in(record.get(column))) > 1 for record in records()):
         return {}
-    keys = {side: next(iter(first[side]), "text") for side in ("golden", "predicted")}
-    params: Row = {"golden_key": keys["golden"], "predicted_key": keys["predicted"]}
-    if name in _POOLED:
-        largest = [
-            int(part[5:]) for part in numbers if part[:5] == name[:5] and part[5:].isdecimal()
-        ]
-        if not largest:
-            return {}
-        params = {"k": max(largest)}
+    params = _params(name, first, numbers)
+    if params is None:
+        return {}
     try:
         made: Any = AggregatorMetricRegistry.get_metric(name, **params)
         rows = (
@@ -103,3 +77,11 @@ def _computed(
         Exception
     ):  # a user's metric of this name may raise anything, and its number stays unchecked
         return {}
+
+
+def _params(name: str, first: Row, numbers: Mapping[str, float]) -> Row | None:
+    """Return the aggregator's parameters, as a result and its numbers tell them."""
+    if name not in _POOLED:
+        return {f"{side}_key": next(iter(first[side]), "text") for side in ("golden", "predicted")}
+    largest = [int(part[5:]) for part in numbers if part[:5] == name[:5] and part[5:].isdecimal()]
+    return {"k": max(largest)} if largest else None

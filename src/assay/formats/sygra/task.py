@@ -19,8 +19,6 @@ from assay.records import Item
 from assay.registry import nearest, task
 from assay.store.keys import digest
 
-_MODEL_NODES = ("llm", "agent")
-
 
 def models_used(source: Mapping[str, Any], folder: TaskFolder) -> list[str]:
     """The names of the models that the graph and its subgraphs call; idle nodes call none."""
@@ -38,7 +36,7 @@ def _models_used(source: Mapping[str, Any], folder: TaskFolder, seen: set[str]) 
             "node_type", "llm" if models is None else "multi_llm"
         )  # a subgraph's changes need not say it
         named = list(models.values()) if kind == "multi_llm" and isinstance(models, dict) else []
-        if kind in _MODEL_NODES:
+        if kind == "llm":
             named.append(node.get("model"))
         for model in named:
             name = model.get("name") if isinstance(model, dict) else model
@@ -144,17 +142,6 @@ def _unit_metrics(
     plain = {str(field): entry for field, entry in mapped.items() if not entry.get("transform")}
     columns = [field for field, entry in plain.items() if entry.get("from") in names]
     return columns, sorted({code for code in names.values() if code})
-
-
-def drawn(task_name: str, kind: str, base: Path) -> str:
-    """A task's graph as SVG, or as Mermaid text; its models need not be described anywhere."""
-    from assay.formats.sygra.graph import draw
-
-    folder = find_task(task_name, base)
-    source = read_yaml(folder.graph)
-    uses = {name: ModelUse(model=name) for name in models_used(source, folder)}
-    task = SygraTask(folder, source, Loader(folder.base), uses)
-    return draw.svg(task) if kind == "svg" else draw.mermaid(task)
 
 
 @task(name="sygra.graph")

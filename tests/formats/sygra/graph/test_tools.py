@@ -1,4 +1,4 @@
-"""Tools: what a model is told about them, and the agent's loop."""
+"""Tools: what a model is told about them, and which it asks for."""
 
 import json
 from types import ModuleType, SimpleNamespace
@@ -37,7 +37,7 @@ def call(name: str, arguments: Any, id: str = "c1") -> dict[str, Any]:
 
 
 def test_the_schema_comes_from_the_signature() -> None:
-    (one,) = load_tools(["add"], "node", lambda dotted, where: add, "w")
+    (one,) = load_tools(["add"], lambda dotted, where: add, "w")
     assert one.description == {
         "type": "function",
         "function": {
@@ -94,7 +94,7 @@ def of_pydantic() -> Any:
     ],
 )
 def test_where_tools_are_found(target: Any, names: list[str]) -> None:
-    found = load_tools("path", "node", lambda dotted, where: target, "w")
+    found = load_tools("path", lambda dotted, where: target, "w")
     assert [one.name for one in found] == names
     assert all(one.description["function"]["parameters"]["properties"] for one in found)
 
@@ -106,21 +106,21 @@ def test_a_module_of_plain_functions_is_all_tools() -> None:
         {"__name__": "tools_of_mine"},
         vars(plain),
     )
-    found = load_tools(["m"], "node", lambda dotted, where: plain, "w")
+    found = load_tools(["m"], lambda dotted, where: plain, "w")
     assert [one.name for one in found] == ["f", "g"]
 
 
 @pytest.mark.parametrize(("target", "what"), [(3, "is a int"), (module(), "holds no tools")])
 def test_what_holds_no_tools(target: Any, what: str) -> None:
     with pytest.raises(UserError, match=what):
-        load_tools(["path"], "node", lambda dotted, where: target, "w")
+        load_tools(["path"], lambda dotted, where: target, "w")
 
 
 def test_two_tools_of_one_name() -> None:
     found = {"a": add, "b": lambda a: a}
     found["b"].__name__ = "add"
     with pytest.raises(UserError, match="two tools are called 'add'"):
-        load_tools(["a", "b"], "node", lambda dotted, where: found[dotted], "w")
+        load_tools(["a", "b"], lambda dotted, where: found[dotted], "w")
 
 
 # ---- llm nodes only say which tool they want
@@ -158,95 +158,3 @@ def test_no_tool_calls_is_an_empty_list() -> None:
     assert bench.output(
         chain({"ask": llm(tools=["add"])}, **mapped("tool_calls")), question="2"
     ) == {"tool_calls": []}
-
-
-# ---- agents
-
-
-def agent(**config: Any) -> dict[str, Any]:
-    prompt = [{"system": [{"type": "text", "text": "Use tools."}]}, {"user": "{question}"}]
-    return {**llm(prompt, tools=["add", "times", "echo"], **config), "node_type": "agent"}
-
-
-def scripted(*turns: Any) -> Bench:
-    waiting = list(turns)
-
-    def answer(messages: Any) -> Any:
-        turn = waiting.pop(0)
-        return turn if isinstance(turn, str) else Completion(text="", tool_calls=turn)
-
-    return Bench(
-        {"add": add, "times": multiply, "echo": slow_echo, "tag": lambda config, state: {}}, answer
-    )
-
-
-def test_an_agent_uses_tools_until_it_answers() -> None:
-    bench = scripted(
-        [call("add", {"a": 2}), call("times", {"a": 2, "b": 4}, "c2")],
-        [call("slow_echo", {"text": "é"})],
-        "It is 8.",
-    )
-    out = bench.output(chain({"ask": agent()}, **mapped("answer", "tool_calls")), question="?")
-    assert out["answer"] == "It is 8."
-    assert [one["function"]["name"] for one in out["tool_calls"]] == ["add", "times", "slow_echo"]
-    last = bench.sent()[-1]
-    assert last[0] == {"role": "system", "content": "Use tools."}
-    said = [
-        (message["tool_call_id"], message["content"])
-        for message in last
-        if message["role"] == "tool"
-    ]
-    assert said == [("c1", "3"), ("c2", "8"), ("c1", '{"text":"é"}')]
-    assert [message["role"] for message in last] == [
-        "system",
-        "user",
-        "assistant",
-        "tool",
-        "tool",
-        "assistant",
-        "tool",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        (call("subtract", {}), "there is no tool 'subtract'. Valid: add, times, slow_echo"),
-        (call("add", {"a": "x"}), "TypeError"),
-        (call("add", {"z": 1}), "unexpected keyword argument"),
-        (
-            {"id": "c", "function": {"name": "add", "arguments": "not json"}},
-            "Error: JSON is malformed",
-        ),
-    ],
-)
-def test_an_agent_hears_what_went_wrong(wrong: Any, said: str) -> None:
-    bench = scripted([wrong], "Sorry.")
-    assert bench.output(chain({"ask": agent()}, **mapped("answer")), question="?") == {
-        "answer": "Sorry."
-    }
-    assert said in bench.sent()[-1][-1]["content"]
-
-
-def test_an_agent_without_end() -> None:
-    bench = scripted(*([call("add", {"a": n})] for n in range(60)))
-    error = bench.error(chain({"ask": agent()}), question="?")
-    assert "node 'ask' called its model 50 times and has no answer" in error
-    assert len(bench.asked) == 50
-
-
-@pytest.mark.parametrize(
-    "injected", [{0: "Be brief.", 1: "Cite."}, [{0: "Be brief."}, {"1": "Cite."}]]
-)
-def test_system_messages_are_injected_at_their_turn(injected: Any) -> None:
-    bench = scripted("a", "b", "c")
-    nodes = {
-        name: {**agent(inject_system_messages=injected, chat_history=True), "output_keys": name}
-        for name in ("x", "y", "z")
-    }
-    bench.output(chain(nodes), question="?")
-    assert [messages[0]["content"] for messages in bench.sent()] == [
-        "Use tools.\nBe brief.",
-        "Use tools.\nBe brief.",
-        "Use tools.\nCite.",
-    ]

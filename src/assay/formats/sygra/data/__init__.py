@@ -1,8 +1,8 @@
-"""`data_config` of a graph_config.yaml: where records come from, what is done to them, and where results go.
+"""`data_config` of a graph_config.yaml: where records come from, and what is done to them.
 
 Only records may be here, nothing of graphs or metrics.
-A source is a stream of records with ids: read, reduced to `fields`, transformed, joined, cut. Everything streams: a
-million records pass in flat memory, except where a transform of the user's wants a list.
+A source is a stream of records with ids: read, reduced to `fields`, transformed, cut. Everything
+streams: a million records pass in flat memory, except where a transform of the user's wants a list.
 
 If the first record has an id, ids are given. Else a record's id is its `id_column`, or the id that it has, or the
 SHA-256 of its JSON: equal records have equal ids.
@@ -10,36 +10,34 @@ SHA-256 of its JSON: equal records have equal ids.
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, islice
 from itertools import count as numbers
 from pathlib import Path
 from typing import Any
 
 from assay.errors import UserError
-from assay.formats.sygra.data.joins import Part, check_parts, joined
-from assay.formats.sygra.data.sinks import check_sinks
-from assay.formats.sygra.data.sources import folders_of, raw_records
-from assay.formats.sygra.data.transform import (
-    Load,
-    Record,
-    Records,
-    Stage,
-    as_text,
-    cleaned,
-    stages,
-)
-from assay.formats.sygra.data.transforms import CreateAudioUrlTransform, CreateImageUrlTransform
+from assay.formats.sygra.data.sources import raw_records
+from assay.formats.sygra.data.transform import Load, Record, Records, as_text, cleaned, stages
+from assay.formats.sygra.instead import not_offered
 from assay.registry import nearest
 from assay.store.keys import id_hash
 from assay.store.keyset import Seen
 
-SOURCE = "data_config.source"
+CONFIG = "data_config"
 _NO_ID = (None, "")
+_SUFFIXES = (
+    *(".jpg", ".jpeg", ".png", ".gif", ".bmp", ".tiff", ".tif", ".webp", ".ico", ".apng"),
+    *(".wav", ".ogg", ".flac", ".aac", ".aiff", ".mp3", ".m4a"),
+)
+_FIRST_BYTES = (
+    *(b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF8", b"BM", b"II*\0", b"MM\0*", b"\0\0\1\0", b"RIFF"),
+    *(b"ID3", b"\xff\xfb", b"\xff\xf1", b"OggS", b"fLaC", b"FORM"),
+)
 
 
-def with_ids(records: Records, id_column: str = "") -> Records:
+def with_ids(records: Records, id_column: str = "", where: str = CONFIG) -> Records:
     """Every record with an `id`."""
     first = next(records, None)
     if first is None:
@@ -47,9 +45,7 @@ def with_ids(records: Records, id_column: str = "") -> Records:
     column = "id" if first.get("id") else id_column or "id"
     if column not in first and column == id_column:
         fix = f"correct `id_column`: {nearest(id_column, map(str, first))}"
-        raise UserError(
-            f"records have no field {id_column!r}", where="data_config.id_column", fix=fix
-        )
+        raise UserError(f"records have no field {id_column!r}", where=f"{where}.id_column", fix=fix)
     for record in chain([first], records):
         id = next((record[name] for name in (column, "id") if record.get(name) not in _NO_ID), None)
         yield {**record, "id": content_id(record) if id is None else id}
@@ -66,8 +62,8 @@ def id_text(id: Any) -> str:
 
 
 def item_ids(records: Iterable[Record]) -> Iterator[tuple[str, Record]]:
-    """(id as text, record). Ids may repeat, as those of equal records and of stacked datasets do: the engine is then
-    given `a`, `a-2`, `a-3`. Memory holds about ten bytes for each."""
+    """(id as text, record). Ids may repeat, as those of equal records do: the engine is then given
+    `a`, `a-2`, `a-3`. Memory holds about ten bytes for each."""
     seen = Seen()
     repeats: dict[str, int] = {}
     for record in records:
@@ -89,76 +85,92 @@ def open_records(
     load: Load,
     start: int = 0,
     count: int | None = None,
-    seed: int = 0,
+    where: str = CONFIG,
 ) -> Records:
-    """`count` records (all, if it is None or 0) from number `start` on. Sinks are checked as well: what is wrong with
-    the config is raised by the call itself, what is wrong with the data while it is read."""
+    """Return `count` records (all, if it is None or 0) from number `start` on. What is wrong with
+    the config, or with the first record as it stands in the source, is raised by the call itself,
+    all else while records are read."""
     data_config = data_config or {}
     if start < 0 or (count or 0) < 0:
         what = f"start_index {start} and num_records {count or 0} must not be negative"
         raise UserError(what, fix="count records from 0")
-    check_sinks(data_config)
+    if data_config.get("sink"):
+        raise not_offered("sink", f"{where}.sink")
     source = data_config.get("source")
     if source:
-        records = open_source(source, base=base, load=load, seed=seed)
+        records = open_source(source, base=base, load=load, where=f"{where}.source")
     elif count:
         records = ({} for _ in numbers())
     else:
         fix = "add `source:`, or say how many empty records to make: `--num_records 10`"
-        raise UserError("there is no data source", where="data_config", fix=fix)
-    return _cut(with_ids(records, str(data_config.get("id_column") or "")), start, count or None)
+        raise UserError("there is no data source", where=where, fix=fix)
+    records = with_ids(records, str(data_config.get("id_column") or ""), where)
+    return _cut(records, start, count or None, f"{where}.source")
 
 
-def open_source(
-    source: Any, *, base: Path, load: Load, where: str = SOURCE, seed: int = 0
-) -> Records:
-    """The records of a source, or of a list of them, transformed and joined, without new ids."""
-    if isinstance(source, Mapping):
-        return _opener(source, base, load, where)()
-    if not isinstance(source, list):
-        raise UserError(f"a source must be a mapping or a list, got {source!r}", where=where)
-    parts: list[Part] = []
-    for number, entry in enumerate(source):
-        place = f"{where}[{number}]"
-        if not isinstance(entry, Mapping):
-            raise UserError(f"a source must be a mapping, got {entry!r}", where=place)
-        parts.append(Part(entry, place, _opener(entry, base, load, place)))
-    check_parts(parts)
-    return joined(parts, seed)
-
-
-def _opener(source: Mapping[str, Any], base: Path, load: Load, where: str) -> partial[Records]:
+def open_source(source: Any, *, base: Path, load: Load, where: str = f"{CONFIG}.source") -> Records:
+    """Return the records of a source, transformed, without new ids."""
+    if isinstance(source, list):
+        raise not_offered("a list of sources", where)
+    if not isinstance(source, Mapping):
+        raise UserError(f"a source must be a mapping, got {source!r}", where=where)
     fields: Any = source.get("fields")
     if not isinstance(fields, list | None):
         raise UserError(f"fields must be a list, got {fields!r}", where=f"{where}.fields")
-    chosen = None if not fields else {"id", *map(str, fields)}
-    folders = folders_of(source, base)
-    media = [CreateImageUrlTransform(folders), CreateAudioUrlTransform(folders)]
-    through: list[Stage] = [partial(transform.stream, params={}) for transform in media]
-    through += stages(source.get("transformations"), load, where)
-    return partial(_passed, raw_records(source, base, where), chosen, through)
-
-
-def _passed(records: Records, fields: set[str] | None, through: list[Stage]) -> Records:
-    records = map(cleaned, records)
-    if fields is not None:
+    through = stages(source.get("transformations"), load, where)
+    records = map(cleaned, raw_records(source, base, where))
+    if fields:
+        chosen = {"id", *map(str, fields)}
         records = (
-            {name: value for name, value in record.items() if name in fields} for record in records
+            {name: value for name, value in record.items() if name in chosen} for record in records
         )
+    first = list(islice(records, 1))
+    for record in first:
+        _check_media(record, source, base, where)
+    records = chain(first, records)
     for stage in through:
         records = stage(records)
     return records
 
 
-def _cut(records: Records, start: int, count: int | None) -> Records:
+def _check_media(record: Record, source: Mapping[str, Any], base: Path, where: str) -> None:
+    """Refuse a record with an image or a sound, or the name of a file of one beside the data."""
+    place = base / str(source.get("file_path") or source.get("repo_id") or "")
+    folders = [base.resolve(), (place if place.is_dir() else place.parent).resolve()]
+    for name, value in record.items():
+        entries = value if isinstance(value, list) else [value]
+        if any(_is_medium(entry) or _names_medium(entry, folders) for entry in entries):
+            raise not_offered("an image or a sound", f"{where}: field {name!r} of the first record")
+
+
+def _is_medium(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        is_sound = "array" in value and value.get("sampling_rate")
+        return bool(is_sound) or _is_medium(value.get("bytes"))
+    if isinstance(value, bytes | bytearray):
+        return value.startswith(_FIRST_BYTES)
+    return hasattr(value, "save") and hasattr(value, "format")  # a picture of Pillow
+
+
+def _names_medium(value: Any, folders: Sequence[Path]) -> bool:
+    if isinstance(value, str) and value.lower().endswith(_SUFFIXES):
+        for folder in folders:
+            with suppress(OSError, ValueError, RuntimeError):
+                path = (folder / value).resolve()
+                if path.is_relative_to(folder) and path.is_file():
+                    return True
+    return False
+
+
+def _cut(records: Records, start: int, count: int | None, where: str) -> Records:
     passed = sum(1 for _ in islice(records, start))
     first = next(records, None)
     if first is None and not passed:
         raise NoRecords(
-            "the dataset is empty", where=SOURCE, fix="check its file, split and transformations"
+            "the dataset is empty", where=where, fix="check its file, split and transformations"
         )
     if first is None:
         what = f"the dataset has {passed} records: none is left from start_index {start} on"
-        raise NoRecords(what, where=SOURCE, fix="begin earlier")
+        raise NoRecords(what, where=where, fix="begin earlier")
     yield first
     yield from islice(records, None if count is None else count - 1)

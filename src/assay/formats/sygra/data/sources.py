@@ -139,13 +139,6 @@ def raw_records(source: Mapping[str, Any], base: Path, where: str) -> Records:
     )
 
 
-def folders_of(source: Mapping[str, Any], base: Path) -> list[Path]:
-    """Where the files lie that records of this source may name."""
-    name = source.get("file_path") or source.get("repo_id") or ""
-    place = base / str(name)
-    return [base, place if place.is_dir() else place.parent]
-
-
 def format_of(path: Path, otherwise: str, where: str) -> str:
     """The format that a file's name tells, or else the config."""
     names = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in _PACKED]

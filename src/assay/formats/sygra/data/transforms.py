@@ -1,20 +1,13 @@
-"""All data transforms that task folders find under `sygra.processors.data_transform`. Those that count records count
-from the end as well: a record is held back only until enough have followed it to tell where it stands.
+"""All data transforms that task folders find under `sygra.processors.data_transform`.
 
-Images and sounds become data URLs, which is what a model's server takes. The fields are those that hold one in the
-first record: bytes, `{bytes, path}` and `{array, sampling_rate}` of Hugging Face, a picture object, or the path of a
-file. A path is text from data: only files below the folders of the task and of its data are read. What cannot be read,
-and addresses on the net, stay as they are.
+Those that count records count from the end as well: a record is held back only until enough have
+followed it to tell where it stands.
 """
 
-import base64
-import io
 import re
-from abc import abstractmethod
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from assay.errors import UserError
@@ -32,8 +25,6 @@ __all__ = [
     "AddNewFieldTransform",
     "AddRetryFieldsTransform",
     "CombineRecords",
-    "CreateAudioUrlTransform",
-    "CreateImageUrlTransform",
     "DataTransform",
     "RenameFieldsTransform",
     "SkipRecords",
@@ -186,153 +177,3 @@ def _joined(rule: str, window: list[Record], name: str) -> str:
         return str(record[name]) + match[1][len(digits) :]
 
     return _VARIABLE.sub(value, rule)
-
-
-_IMAGE_SUFFIXES = (
-    ".jpg",
-    ".jpeg",
-    ".png",
-    ".gif",
-    ".bmp",
-    ".tiff",
-    ".tif",
-    ".webp",
-    ".ico",
-    ".apng",
-)
-_IMAGES = (  # the first bytes of a file, those from the ninth on, and what it is
-    (b"\x89PNG\r\n\x1a\n", b"", "png"),
-    (b"\xff\xd8\xff", b"", "jpeg"),
-    (b"GIF8", b"", "gif"),
-    (b"BM", b"", "bmp"),
-    (b"II*\0", b"", "tiff"),
-    (b"MM\0*", b"", "tiff"),
-    (b"\0\0\1\0", b"", "ico"),
-    (b"RIFF", b"WEBP", "webp"),
-)
-_SOUND_SUFFIXES = {f".{name}": name for name in ("wav", "ogg", "flac", "aac", "aiff")} | {
-    ".mp3": "mpeg",
-    ".m4a": "mp4",
-}
-_SOUNDS = (
-    *((b"ID3", b"", "mpeg"), (b"\xff\xfb", b"", "mpeg"), (b"\xff\xf1", b"", "aac")),
-    *((b"OggS", b"", "ogg"), (b"fLaC", b"", "flac"), (b"RIFF", b"WAVE", "wav")),
-    *((b"FORM", b"AIFF", "aiff"), (b"FORM", b"AIFC", "aiff")),
-)
-
-
-class _Media(Streamed):
-    """`folders` are those that files may be read from: by default the current one."""
-
-    def __init__(self, folders: Sequence[Path] = ()) -> None:
-        self.folders = [folder.resolve() for folder in folders or [Path()]]
-
-    @abstractmethod
-    def encoded(
-        self, value: Any
-    ) -> str | None: ...  # a data URL; None if the value holds nothing that can be sent
-
-    def stream(self, records: Records, params: Mapping[str, Any]) -> Records:
-        first = next(records, None)
-        if first is None:
-            return
-        values = {
-            name: value if isinstance(value, list) else [value] for name, value in first.items()
-        }
-        names = [name for name, entries in values.items() if any(map(self.encoded, entries))]
-        targets = mapping(params, "output_fields")
-        for record in chain([first], records):
-            if names:
-                urls = {
-                    targets.get(name, name): self._all(record[name])
-                    for name in names
-                    if name in record
-                }
-                record = {**record, **urls}
-            yield record
-
-    def _all(self, value: Any) -> Any:
-        if isinstance(value, list):
-            return [self.encoded(entry) or entry for entry in value]
-        return self.encoded(value) or value
-
-    def content(self, value: Any, suffixes: Sequence[str]) -> tuple[bytes, str] | None:
-        """The bytes that a value is or names, and the suffix of the name."""
-        if isinstance(value, Mapping) and isinstance(value.get("bytes"), bytes):
-            return value["bytes"], Path(str(value.get("path") or "")).suffix.lower()
-        if isinstance(value, bytes | bytearray):
-            return bytes(value), ""
-        if isinstance(value, str) and value.lower().endswith(tuple(suffixes)):
-            content = self._file(value)
-            return None if content is None else (content, Path(value).suffix.lower())
-        return None
-
-    def _file(self, name: str) -> bytes | None:
-        for folder in self.folders:
-            try:
-                path = (folder / name).resolve()
-                if path.is_relative_to(folder) and path.is_file():
-                    return path.read_bytes()
-            except (OSError, ValueError, RuntimeError):
-                continue
-        return None
-
-
-class CreateImageUrlTransform(_Media):
-    """Images as `data:image/…;base64,…`."""
-
-    def encoded(self, value: Any) -> str | None:
-        if hasattr(value, "save") and hasattr(
-            value, "format"
-        ):  # a picture of Pillow, which need not be installed
-            kind = value.format or "PNG"
-            buffer = io.BytesIO()
-            value.save(buffer, format=kind)
-            return _data_url(f"image/{kind.lower()}", buffer.getvalue())
-        media = self.content(value, _IMAGE_SUFFIXES)
-        kind = _kind(media[0], _IMAGES) if media else ""
-        return _data_url(f"image/{kind}", media[0]) if media and kind else None
-
-
-class CreateAudioUrlTransform(_Media):
-    """Sounds as `data:audio/…;base64,…`; `output_fields: {field: other}` leaves the field as it is."""
-
-    def encoded(self, value: Any) -> str | None:
-        if isinstance(value, Mapping) and "array" in value and value.get("sampling_rate"):
-            return _data_url("audio/wav", _wave(value["array"], int(value["sampling_rate"])))
-        media = self.content(value, tuple(_SOUND_SUFFIXES))
-        if media is None:
-            return None
-        content, suffix = media
-        kind = _SOUND_SUFFIXES.get(suffix) or _kind(content, _SOUNDS)
-        return _data_url(f"audio/{kind}", content) if kind else None
-
-
-def _data_url(kind: str, content: bytes) -> str:
-    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
-
-
-def _kind(content: bytes, signatures: Sequence[tuple[bytes, bytes, str]]) -> str:
-    inside = content[8:12]
-    matches = (
-        kind
-        for start, inner, kind in signatures
-        if content.startswith(start) and inside.startswith(inner)
-    )
-    return next(matches, "")
-
-
-def _wave(samples: Any, rate: int) -> bytes:
-    """Samples between -1 and 1, one column for each channel, as a WAV file of 16 bits."""
-    import wave
-
-    import numpy as np
-
-    numbers = np.asarray(samples, np.float64)
-    buffer = io.BytesIO()
-    with wave.open(buffer, "wb") as file:
-        file.setnchannels(1 if numbers.ndim == 1 else numbers.shape[1])
-        file.setsampwidth(2)
-        file.setframerate(rate)
-        file.writeframes(np.round(np.clip(numbers, -1, 1) * 32767).astype("<i2").tobytes())
-    return buffer.getvalue()

@@ -1,4 +1,4 @@
-"""A graph of nodes as a task: models, functions, samplers, agents and subgraphs, joined by edges and conditions.
+"""A graph of nodes as a task: models, functions, samplers and subgraphs, with edges and conditions.
 A record goes from START to END, node by node, and what comes out is the response.
 
 Only what a graph is and how a record goes through it may be here; nothing here knows of files, commands or metrics.
@@ -19,10 +19,11 @@ import msgspec
 from assay.errors import ConfigError, UserError
 from assay.formats.sygra.graph.asking import Load, ModelUse, Rows, Surroundings
 from assay.formats.sygra.graph.edges import END, EXIT, START, Expanded, Subgraph, ways
-from assay.formats.sygra.graph.llm import AgentNode, LlmNode, MultiLlmNode
+from assay.formats.sygra.graph.llm import LlmNode, MultiLlmNode
 from assay.formats.sygra.graph.messages import HISTORY, MESSAGES, MODES
 from assay.formats.sygra.graph.nodes import LambdaNode, Node, SamplerNode, side_by_side
 from assay.formats.sygra.graph.output import Output
+from assay.formats.sygra.instead import not_offered
 from assay.interfaces import Answer, Context, Work
 from assay.records import Item
 from assay.registry import nearest
@@ -31,7 +32,6 @@ from assay.store.keys import canonical, digest
 KINDS: dict[str, Callable[..., Node]] = {
     "llm": LlmNode,
     "multi_llm": MultiLlmNode,
-    "agent": AgentNode,
     "lambda": LambdaNode,
     "weighted_sampler": SamplerNode,
 }
@@ -47,6 +47,8 @@ def _nodes(
         if config.get("node_state") == "idle":
             continue
         try:
+            if kind == "agent":
+                raise not_offered("node_type 'agent'", f"{where}.node_type")
             if str(kind) not in KINDS and kind != Node.kind:
                 what = (
                     "the node has no node_type" if kind is None else f"unknown node type {kind!r}"
@@ -195,7 +197,7 @@ class GraphTask:
         reached: set[str] = set()
         waiting = list(begun)
         while waiting:
-            targets = {target for target, _ in self.ways[waiting.pop()].arrows()} - reached - {END}
+            targets = self.ways[waiting.pop()].all_targets() - reached - {END}
             reached |= targets
             waiting += targets
         return reached

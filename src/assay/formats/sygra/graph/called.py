@@ -16,7 +16,7 @@ import time
 import traceback
 from asyncio import events
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial, wraps
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -40,9 +40,7 @@ class NodeFailed(Exception):
 class UserFunction:
     """`name` is what the graph calls it; `arity` the number of arguments that it takes from us."""
 
-    def __init__(
-        self, target: Any, name: str, *, owner: str, where: str, ours: bool | None = None
-    ) -> None:
+    def __init__(self, target: Any, name: str, *, owner: str, where: str) -> None:
         self.name = name
         self.owner = owner
         self.is_class = inspect.isclass(target)
@@ -50,8 +48,7 @@ class UserFunction:
         self.arity = _arity(plain)
         self.code = code_of(target)
         self._is_async = inspect.iscoroutinefunction(inspect.unwrap(plain))
-        if ours is None:
-            ours = str(getattr(target, "__module__", "")).startswith("assay.")
+        ours = str(getattr(target, "__module__", "")).startswith("assay.")
         self._trusted = ours or self._is_async
         self._calls = self._quick = self._strikes = 0
 
@@ -183,7 +180,7 @@ def tool(name: Any = "", /, **ignored: Any) -> Any:
 class Tool:
     """One tool: `description` is the entry of a request's `tools`."""
 
-    def __init__(self, target: Any, owner: str, where: str) -> None:
+    def __init__(self, target: Any) -> None:
         foreign = _is_foreign(target)
         self.name = str(
             target.name if foreign else getattr(target, "__graph_tool__", target.__name__)
@@ -200,19 +197,14 @@ class Tool:
             else target
         )
         self.code = code_of(inner or type(target))
-        # `wraps` tells whether it is async.
-        call = (
-            wraps(inner)(lambda arguments: inner(**arguments)) if callable(inner) else target.invoke
-        )
-        self.call = UserFunction(call, self.name, owner=owner, where=where, ours=False)
 
 
-def load_tools(paths: Any, owner: str, load: Load, where: str) -> list[Tool]:
+def load_tools(paths: Any, load: Load, where: str) -> list[Tool]:
     """The tools that a node names, each once."""
     tools: dict[str, Tool] = {}
     for path in [paths] if isinstance(paths, str) else paths:
         for target in _tools_in(load(path, where), path, where):
-            loaded = Tool(target, owner, where)
+            loaded = Tool(target)
             if loaded.name in tools and tools[loaded.name].code != loaded.code:
                 raise UserError(
                     f"two tools are called {loaded.name!r}", where=where, fix="rename one of them"

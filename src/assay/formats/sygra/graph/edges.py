@@ -204,16 +204,9 @@ class Way(msgspec.Struct):
             targets |= dict.fromkeys(await branch.choose(dict(state), context))
         return list(targets)
 
-    def arrows(self) -> list[tuple[str, str]]:
-        """Each target with the answer that leads to it; no answer where it is fixed."""
-        shown = [(target, "") for target in self.targets]
-        for branch in self.branches:
-            shown += [
-                (target, str(answer))
-                for answer, target in branch.table.items()
-                if answer != RETURNED_END
-            ]
-        return shown
+    def all_targets(self) -> set[str]:
+        """Return the targets of all edges and conditions."""
+        return set(self.targets).union(*(branch.table.values() for branch in self.branches))
 
 
 def ways(

@@ -1,13 +1,12 @@
-"""Nodes that ask a model: one, several with the same prompt, or an agent, whose model calls tools until it answers."""
+"""Nodes that ask a model: one, or several with the same prompt. No tool is called: which ones the
+model wants to call is what it answers."""
 
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from typing import Any
-
-import msgspec
 
 from assay.errors import UserError
 from assay.formats.sygra.graph.asking import Asking, State, Surroundings
-from assay.formats.sygra.graph.called import NodeFailed, Tool, load_tools
+from assay.formats.sygra.graph.called import Tool, load_tools
 from assay.formats.sygra.graph.messages import (
     BY_ROLE,
     HISTORY,
@@ -17,13 +16,10 @@ from assay.formats.sygra.graph.messages import (
     AIMessage,
     SygraMessage,
     chats,
-    plain,
-    tool_call,
     with_history,
 )
 from assay.formats.sygra.graph.nodes import Node, Prompt, side_by_side, updates
 from assay.interfaces import Context, Message
-from assay.text.messages import content_text
 
 
 class LlmNode(Node):
@@ -54,9 +50,7 @@ class LlmNode(Node):
         self.tools: list[Tool] = []
         more: dict[str, Any] = {}
         if config.get("tools"):
-            self.tools = load_tools(
-                config["tools"], f"node {name!r}", around.load, f"{where}.tools"
-            )
+            self.tools = load_tools(config["tools"], around.load, f"{where}.tools")
             descriptions = [tool.description for tool in self.tools]
             more = {"tools": descriptions, "tool_choice": config.get("tool_choice", "auto")}
             self.makes = [*self.makes, "tool_calls"]
@@ -90,7 +84,7 @@ class LlmNode(Node):
             changed = await self._before(context, state)
             state = changed if isinstance(changed, dict) else state
         messages = self._request(state)
-        text, calls = await self._answer(context, messages, state)
+        text, calls = await self.asking.ask(context, messages)
         return await self._outcome(text, calls, messages, state, context)
 
     def _request(self, state: State) -> list[Message]:
@@ -100,12 +94,6 @@ class LlmNode(Node):
         if self._keeps_history and self._mode in MODES and (history := state.get(HISTORY)):
             messages = with_history(self._mode, messages, history, self._window, self.name)
         return messages
-
-    def _answer(
-        self, context: Context, messages: list[Message], state: State
-    ) -> Coroutine[Any, Any, tuple[str, list[Any]]]:
-        """Text and tool calls."""
-        return self.asking.ask(context, messages)
 
     async def _outcome(
         self, text: str, calls: list[Any], messages: list[Message], state: State, context: Context
@@ -190,67 +178,3 @@ def _model(written: Any, config: Mapping[str, Any], where: str) -> dict[str, Any
     if config.get("structured_output"):
         model.setdefault("structured_output", config["structured_output"])
     return model
-
-
-CALLS = 50
-_AGENT_PROMPT = (
-    "_agent_prompt"  # the variable that a pre-processor sets where the prompt has no system message
-)
-
-
-class AgentNode(LlmNode):
-    kind = "agent"
-
-    def __init__(
-        self, name: str, config: Mapping[str, Any], around: Surroundings, where: str
-    ) -> None:
-        super().__init__(name, config, around, where)
-        injected = config.get("inject_system_messages") or []
-        entries = [injected] if isinstance(injected, Mapping) else injected
-        self._injected = [(turn, str(text)) for entry in entries for turn, text in entry.items()]
-        self._by_name = {tool.name: tool.call for tool in self.tools}
-
-    async def _answer(
-        self, context: Context, messages: list[Message], state: State
-    ) -> tuple[str, list[Any]]:
-        turns = self._opened(messages, state)
-        made: list[Any] = []
-        for _ in range(CALLS):
-            text, wanted = await self.asking.ask(context, turns)
-            calls = [tool_call(call) for call in wanted]
-            if not calls:
-                return text, made
-            made += calls
-            turns = [*turns, {"role": "assistant", "content": text or None, "tool_calls": calls}]
-            for call in calls:
-                result = await self._use(call, context)
-                turns.append({"role": "tool", "tool_call_id": call["id"], "content": result})
-        raise UserError(f"node {self.name!r} called its model {CALLS} times and has no answer")
-
-    def _opened(self, messages: list[Message], state: State) -> list[Message]:
-        """One system message, the prompt's or the state's, with what is due at this turn, before all others."""
-        system = [
-            content_text(message["content"]) for message in messages if message["role"] == "system"
-        ]
-        if not any(system) and state.get(_AGENT_PROMPT):
-            system = [str(state[_AGENT_PROMPT])]
-        now = len(state.get(HISTORY) or []) // 2
-        system += [text for turn, text in self._injected if str(turn) == str(now)]
-        rest = [message for message in messages if message["role"] != "system"]
-        return [{"role": "system", "content": "\n".join(system)}, *rest] if system else rest
-
-    async def _use(self, call: Mapping[str, Any], context: Context) -> str:
-        name = call["function"]["name"]
-        function = self._by_name.get(name)
-        if function is None:
-            return f"Error: there is no tool {name!r}. Valid: {', '.join(self._by_name)}"
-        try:
-            arguments = msgspec.json.decode(
-                call["function"]["arguments"] or "{}", type=dict[str, Any]
-            )
-            result = await function(context, arguments)
-            return (
-                result if isinstance(result, str) else msgspec.json.encode(plain(result)).decode()
-            )
-        except (NodeFailed, msgspec.DecodeError, TypeError) as error:
-            return f"Error: {error}"
