@@ -78,9 +78,7 @@ def test_a_file_that_was_changed_by_hand_is_refused(lab: Lab) -> None:
     lab.run(model)
     path = place(lab) / NAMES["free-form"]
     path.write_text(path.read_text().replace('"response":"Oslo"', '"response":"Bergen"', 1))
-    with pytest.raises(
-        UserError, match="Assay would replace what it did not write: m_close_freeform.jsonl"
-    ):
+    with pytest.raises(UserError, match=r"did not write: m_close_freeform\.jsonl"):
         lab.run(model)
     assert "Bergen" in path.read_text()
 
