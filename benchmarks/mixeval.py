@@ -107,7 +107,12 @@ def score(folder: str, models: int, parser: str) -> float:
     from assay.threads import run_blocking
 
     with tempfile.TemporaryDirectory(dir=folder) as output:
-        options = Options(data=f"{folder}/data", version=VERSION, output_dir=output, parser=parser)
+        options = Options(
+            data=f"{folder}/data",
+            version=VERSION,
+            output_dir=output,
+            multi_choice_parser=parser,
+        )
         began = time.perf_counter()
         result = run_blocking(MixEvalScore([f"{folder}/responses-{models}"], options).run)
         seconds = time.perf_counter() - began
@@ -118,7 +123,7 @@ def score(folder: str, models: int, parser: str) -> float:
 
 def bare_pass(folder: str, models: int, parser: str) -> float:
     """Read and decode every response and write as many rows as the command does: a response and an evaluation, and a
-    verdict of the original's form for the compatible parser; no data, no checks, no parser, no care for a crash."""
+    verdict of the original's form where the compatible parser gives it; no data, no checks, no parser, no care for a crash."""
     decode, encode = msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
     began = time.perf_counter()
     with ExitStack() as stack:
@@ -139,7 +144,7 @@ def bare_pass(folder: str, models: int, parser: str) -> float:
                     item_id=id, label=parser, model_name=name, passed=True, score=1.0, timestamp=now
                 )
                 files[1].write(encode(scored) + b"\n")
-                if parser == "rule-compat":
+                if parser == "rule-compat" or "options" not in row:
                     files[2].write(
                         encode({**row, "parsed_result": "A", "eval_result": True}) + b"\n"
                     )
@@ -165,7 +170,7 @@ def mixeval_scoring() -> list[Line]:
             detail = f"{rows / ours:,.0f} responses/s; bare {rows / bare:,.0f}/s"
             lines.append(
                 Line(
-                    f"mixeval score --parser {parser}, {rows:,} responses / bare pass",
+                    f"mixeval score --multi-choice-parser {parser}, {rows:,} responses / bare pass",
                     ours / bare,
                     "<=",
                     15,

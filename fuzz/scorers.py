@@ -148,6 +148,8 @@ NEEDED: dict[str, dict[str, Any]] = {
     "code_tests": {"allow_code": True, "seconds": 1.0},
     "judge_rubric": {"criteria": {"clear": "It is clear."}},
     "length_check": {"min_length": 1},
+    "mixeval.answer": {"parser": "rule-compat"},
+    "mixeval.freeform": {"parser": "rule-compat"},
     "ragicamp.faithfulness": {"method": "token_overlap"},
     "ragicamp.hallucination": {"method": "simple"},
     "regex_match": {"pattern": r"(\w+)\s*=\s*(\w+)", "seconds": 0.2},

@@ -52,6 +52,7 @@ VERBS: list[Words] = [
 _INFERENCE = ("run", "answered.yaml", "--mode", "inference", QUIET)
 _EVALUATE = ("evaluate", "out", QUIET)
 _SCORE = ("mixeval", "score", "responses", "--data", "data", "-o", "scores", QUIET)
+_BY_KIND = ("--free-form-parser", "rule-compat", "--multi-choice-parser", "rule")
 _EVALUATIONS = ("out/evaluation*", "out/metrics*", "out/superseded")
 _REOPEN = "import assay\nfor _ in range(40):\n    assert assay.run('answered.yaml').run.complete\n"
 
@@ -84,7 +85,7 @@ WORKLOADS = (
         ("sygra", "--task", "bench", "-n", "0", "-b", "64", "-dm", "True", "-od", "out", QUIET),
         fresh=("out", "tasks/bench/.assay"),
     ),
-    Workload("mixeval_rule", mixeval, (*_SCORE, "--parser", "rule"), fresh=("scores",)),
+    Workload("mixeval_rule", mixeval, (*_SCORE, *_BY_KIND), fresh=("scores",)),
     Workload("mixeval_compat", mixeval, (*_SCORE, "--parser", "rule-compat"), fresh=("scores",)),
     Workload(
         "ragicamp_read", three_files, ("import", "given", "-o", "imported"), fresh=("imported",)

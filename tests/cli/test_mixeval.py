@@ -32,7 +32,10 @@ def test_run_and_score_print_the_same_table(shell: MixEval) -> None:
         for ended in (ran, scored)
     ]
     assert tables[0] == tables[1]
-    assert "rule-compat 95% interval guessed rule 95% interval unparsed entries unique" in ran.words
+    assert (
+        "rule-compat 95% interval guessed rule-compat+rule 95% interval unparsed entries unique"
+        in ran.words
+    )
     assert (shell.folder / f"out/mock/mixeval_hard/{VERSION}/score.json").is_file()
     with shell.counted() as count:
         assert shell.mixeval("run", "-m", f"mock@{shell.url}", "-o", "out", *both).code == 0
@@ -56,7 +59,10 @@ def test_json_ends_with_the_result(shell: MixEval) -> None:
     folder = write_model(shell.folder, "m", ["Oslo", "Oslo", "8"], ["B", "A", "C"])
     result = shell.mixeval("score", str(folder), "--json").result
     assert result["ok"] is True
-    assert [one["label"] for one in result["scored"][0]["scores"]] == ["rule-compat", "rule"]
+    assert [one["label"] for one in result["scored"][0]["scores"]] == [
+        "rule-compat",
+        "rule-compat+rule",
+    ]
     assert result["scored"][0]["scores"][1]["cells"]["overall"]["value"] == 1.0
     failed = shell.mixeval("score", "gone", "--json")
     assert (failed.code, failed.result["ok"], failed.result["exit_code"]) == (2, False, 2)

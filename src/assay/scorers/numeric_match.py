@@ -83,9 +83,7 @@ def _wanted(value: Any) -> list[Number]:
 
 def _number(value: Any) -> Number:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return Number(
-            Fraction(value) if isinstance(value, int) else Fraction(repr(value)), False, 0
-        )
+        return Number(Fraction(value) if isinstance(value, int) else Fraction(repr(value)), False)
     found = _text_number(value) if isinstance(value, str) else None
     if found is None:
         raise LookupError(f"the expected answer {str(value)[:80]!r} is not a number")

@@ -78,26 +78,19 @@ _LONGEST = 400  # digits of one number; beyond that it is not an answer
 
 
 class Number(NamedTuple):
-    """A number and where it stood in the text; `percent` if a percent sign followed, with the value as written."""
+    """A number; `percent` if a percent sign followed, with the value as written."""
 
     value: Fraction
     percent: bool
-    start: int
-    end: int = 0
 
     def readings(self) -> tuple[Fraction, ...]:
         """What it may mean: 50% is 50 or one half."""
         return (self.value, self.value / 100) if self.percent else (self.value,)
 
 
-def find_numbers(text: str) -> list[Number]:
-    """Every number of a text, in order; positions refer to the `rewritten` text."""
-    return [*_numbers(text)]
-
-
-def _numbers(text: str, position: Literal["first", "last"] = "first") -> Iterator[Number]:
+def find_numbers(text: str, position: Literal["first", "last"] = "first") -> Iterator[Number]:
     """The numbers of a text from its beginning, or from its end: what nobody asks for is not worked out."""
-    plain = rewritten(text)
+    plain = _rewritten(text)
     first = _DIGIT.search(plain)
     if first is None:
         return
@@ -107,30 +100,30 @@ def _numbers(text: str, position: Literal["first", "last"] = "first") -> Iterato
     for match in matches if position == "first" else reversed([*matches]):
         value = _value(match)
         if value is not None:
-            yield Number(value, bool(match["percent"]), *match.span())
+            yield Number(value, bool(match["percent"]))
 
 
 def answer_number(text: str, position: Literal["first", "last"] = "last") -> Number | None:
     r"""The number that an answer gives: in `\boxed{}`, else after "the answer is" or `####`, else the first or last."""
     box = last_box(text)
-    if box is not None and (inside := next(_numbers(box, position), None)):
+    if box is not None and (inside := next(find_numbers(box, position), None)):
         return inside
     cues = list(ANSWER_CUE.finditer(text))
     if cues:
         after = text[cues[-1].end() :].lstrip().split("\n", 1)[0]
         equal = after.split(". ", 1)[0].rpartition("=")[2]
-        if number := next(_numbers(equal), None) or next(_numbers(after), None):
+        if number := next(find_numbers(equal), None) or next(find_numbers(after), None):
             return number
-    return next(_numbers(text, position), None)
+    return next(find_numbers(text, position), None)
 
 
 def whole_number(text: str) -> Number | None:
     """The number that a text consists of, with a unit or a currency at most; None if there are several or none."""
-    numbers = [*islice(_numbers(text), 2)]
+    numbers = [*islice(find_numbers(text), 2)]
     return numbers[0] if len(numbers) == 1 else None
 
 
-def rewritten(text: str) -> str:
+def _rewritten(text: str) -> str:
     """The text with LaTeX, special signs and separators of its numbers in plain characters."""
     if not text.isascii():
         text = _VULGAR_SIGN.sub(lambda match: f"{match[1]} {_VULGAR[match[2]]}".lstrip(), text)

@@ -84,13 +84,13 @@ def test_our_own_scoring_takes_what_is_written(tmp_path: Path) -> None:
         (one["model"], one["label"]): one["cells"]["overall"]
         for one in ended.result["scored"][0]["scores"]
     }
-    assert scores["m", "rule"]["value"] == 1.0
+    assert scores["m", "rule-compat+rule"]["value"] == 1.0
     first, second = sorted(
         path.name
         for path in (tmp_path / "out").iterdir()
         if path.name[0] == "n" or path.name == "m"
     )
-    assert scores[second, "rule"]["entries"] == 1
+    assert scores[second, "rule-compat+rule"]["entries"] == 1
     assert json.loads((tmp_path / f"out/{first}/mixeval/2026-01-01/score.json").read_text()) == {
         "overall": 1.0,
         "source": 1.0,

@@ -12,12 +12,13 @@ from assay.errors import UserError
 from assay.formats.mixeval import evaluation_prompts
 from assay.formats.mixeval.experiment import MixEvalRun, MixEvalScore, Result
 from assay.formats.mixeval.metric import ModelScores
-from assay.formats.mixeval.plans import Options
+from assay.formats.mixeval.plans import Options, parsers_of
 from assay.threads import run_blocking
 from tests.formats.mixeval.folder import VERSION
 from tests.formats.mixeval.folders import CHOICE, FREE, write_both, write_model
 
 FREE_ANSWERS = ["Oslo", "It is Bergen.", "8"]
+BEST = "rule-compat+rule"
 CHOICE_ANSWERS = ["B", "**A**", "no idea"]  # the protocol's parser finds no letter in the last two
 
 
@@ -31,7 +32,8 @@ class Lab:
         self.done: dict[str, int] = {}
 
     def options(self, **more: Any) -> Options:
-        return Options(output_dir=str(self.folder / "out"), **self.data, **self.choice, **more)
+        place = {"output_dir": str(self.folder / "out")}
+        return Options(**{**place, **self.data, **self.choice, **more})
 
     def score(self, *paths: Path, **more: Any) -> Result:
         step = MixEvalScore([str(path) for path in paths], self.options(**more))
@@ -76,7 +78,7 @@ def by_label(result: Result, model: str = "m") -> dict[str, ModelScores]:
 
 def test_both_scores_stand_side_by_side(lab: Lab) -> None:
     scores = by_label(lab.score(write_model(lab.folder, "m", FREE_ANSWERS, CHOICE_ANSWERS)))
-    assert list(scores) == ["rule-compat", "rule"]
+    assert list(scores) == ["rule-compat", BEST]
     draw = random.Random(42)
     drawn = [draw.choice("AB") == "A", draw.choice("ABC") == "C"]
     free, choice = round(2 / 3, 3), round((1 + sum(drawn)) / 3, 3)
@@ -84,7 +86,7 @@ def test_both_scores_stand_side_by_side(lab: Lab) -> None:
         free * 3 / 6 + choice * 3 / 6, abs=1e-15
     )
     assert scores["rule-compat"].cells["overall"].guessed == 2
-    ours = scores["rule"].cells
+    ours = scores[BEST].cells
     assert (ours["overall"].value, ours["overall"].unparsed) == (pytest.approx(4 / 6), 1)
     assert (ours["overall"].entries, ours["overall"].unique) == (6, 5)
     assert (ours["TriviaQA"].value, ours["PIQA"].value, ours["AGIEval"].value) == (0.5, 1.0, 0.0)
@@ -128,7 +130,7 @@ def test_a_second_command_scores_nothing_anew(lab: Lab) -> None:
     assert lab.score(folder).scored == first.scored
     assert sum(lab.done.values()) == 0
     write_model(lab.folder, "m", ["Oslo", "Oslo", "8"], CHOICE_ANSWERS)
-    assert by_label(lab.score(folder))["rule"].cells["TriviaQA"].value == 1.0
+    assert by_label(lab.score(folder))[BEST].cells["TriviaQA"].value == 1.0
     assert lab.done == {"rule-compat": 1, "rule": 1}
 
 
@@ -141,8 +143,8 @@ def test_problems_are_told_again_by_a_second_command(lab: Lab) -> None:
     assert first.notes == ["m on mixeval: 1 responses are empty, the first is 'free-form/2'"]
     again = lab.score(folder)
     assert (again.problems, again.notes) == (first.problems, first.notes)
-    cell = by_label(again)["rule"].cells["overall"]
-    assert (cell.entries, cell.errored, cell.unparsed) == (5, 1, 2)
+    cell = by_label(again)[BEST].cells["overall"]
+    assert (cell.entries, cell.errored, cell.unparsed) == (5, 1, 1)
 
 
 def test_one_models_bad_files_do_not_cost_the_others(lab: Lab) -> None:
@@ -163,7 +165,7 @@ def test_a_file_of_one_kind_is_scored_by_itself(lab: Lab) -> None:
     folder = write_model(lab.folder, "m", FREE_ANSWERS, CHOICE_ANSWERS)
     (folder / f"mixeval/{VERSION}/m_close_freeform.jsonl").unlink()
     result = lab.score(folder)
-    cell = by_label(result)["rule"].cells["overall"]
+    cell = by_label(result)[BEST].cells["overall"]
     assert (cell.entries, cell.missing, cell.multiple_choice) == (3, 3, 3)
     assert "3 entries have no response" in result.notes[0]
 
@@ -188,6 +190,11 @@ def test_parsers_may_differ_by_kind_and_be_your_own(lab: Lab) -> None:
     ("choice", "said"),
     [
         ({"parser": "rul"}, "unknown parser 'rul'"),
+        ({"parser": "rule"}, "no longer read by `rule`"),
+        (
+            {"free_form_parser": "rule", "multi_choice_parser": "rule-compat"},
+            "--parser rule-compat",
+        ),
         ({"parser": "judge"}, "which model judges"),
         ({"parser": "gone.py:f"}, "there is no file 'gone.py'"),
         ({"judged": True, "judge": "demo:x"}, "asks no judge"),
@@ -201,6 +208,24 @@ def test_parsers_that_are_none_are_refused(lab: Lab, choice: dict[str, Any], sai
     with pytest.raises(UserError) as caught:
         lab.score(folder)
     assert said in str(caught.value)
+    assert not (lab.folder / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("choice", "shown"),
+    [
+        ({}, ["rule-compat", BEST]),
+        ({"judge": "wise"}, ["judge", "rule-compat", "judge+rule"]),
+        ({"multi_choice_parser": "rule-compat"}, ["rule-compat"]),
+        ({"multi_choice_parser": "judge", "judge": "wise"}, ["judge"]),
+        ({"free_form_parser": "rule-compat", "judge": "wise"}, [BEST]),
+    ],
+)
+def test_a_kind_without_a_parser_has_the_best_that_there_is(
+    lab: Lab, choice: dict[str, str], shown: list[str]
+) -> None:
+    """The judge for free-form answers if one is named, else the protocol's rule; `rule` for multiple choice."""
+    assert list(parsers_of(lab.options(**choice)).shown) == shown
 
 
 def test_corrections_leave_out_and_correct_entries(lab: Lab) -> None:
@@ -211,8 +236,8 @@ def test_corrections_leave_out_and_correct_entries(lab: Lab) -> None:
     )
     lab.data["corrections"] = str(file)
     result = lab.score(folder)
-    assert by_label(result)["rule"].cells["TriviaQA"].value == 1.0
-    assert by_label(result)["rule"].cells["TriviaQA"].entries == 1
+    assert by_label(result)[BEST].cells["TriviaQA"].value == 1.0
+    assert by_label(result)[BEST].cells["TriviaQA"].entries == 1
     assert result.problems == result.notes == []
 
 
@@ -300,7 +325,7 @@ def test_a_run_may_write_the_guidelines_list(lab: Lab) -> None:
 
 def test_a_limit_takes_entries_of_both_kinds(lab: Lab) -> None:
     result = lab.run(lab.model("m"), limit=2)
-    cell = by_label(result)["rule"].cells["overall"]
+    cell = by_label(result)[BEST].cells["overall"]
     assert (cell.free_form, cell.multiple_choice, cell.missing) == (1, 1, 4)
     lab.run(lab.model("m"))
     assert lab.paid.read_text().count("x") == 6
@@ -310,7 +335,7 @@ def test_a_model_that_comes_later_stands_beside_the_first(lab: Lab) -> None:
     lab.run(lab.model("m"))
     result = lab.run(lab.model("other", "return 'A' if 'letter' in prompt else 'Bergen'"))
     assert {one.model for one in result.scored[0].scores} == {"m", "other"}
-    assert by_label(result, "other")["rule"].cells["TriviaQA"].value == 0.0
+    assert by_label(result, "other")[BEST].cells["TriviaQA"].value == 0.0
     assert lab.paid.read_text().count("x") == 12
     assert len(lab.read("other_close_freeform.jsonl", "other")) == 3
 
@@ -318,7 +343,7 @@ def test_a_model_that_comes_later_stands_beside_the_first(lab: Lab) -> None:
 def test_failed_answers_have_no_row_in_the_files(lab: Lab) -> None:
     body = "assert 'boats' not in prompt\n    return 'B' if 'letter' in prompt else 'Oslo'"
     result = lab.run(lab.model("m", body))
-    assert by_label(result)["rule"].cells["overall"].errored == 1
+    assert by_label(result)[BEST].cells["overall"].errored == 1
     assert [row["id"] for row in lab.read("m_close_freeform.jsonl")] == ["0", "1"]
 
 

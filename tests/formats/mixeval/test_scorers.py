@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import assay
+from assay.errors import UserError
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
 from assay.interfaces import Score
 from assay.records import Item, Response
@@ -74,25 +75,36 @@ def test_the_protocol_s_parser_marks_what_it_would_draw() -> None:
     assert score("mixeval.choice", "I say (A)", parser="rule-compat").passed is False
 
 
-def test_free_form_by_both_parsers() -> None:
-    found = score("mixeval.freeform", "5 is what 2 and 3 make", FREE_FORM)
-    assert (found.passed, found.score) == (True, 1.0)
-    assert score("mixeval.freeform", "4", FREE_FORM).score == 0.0
-    assert score("mixeval.freeform", "Paris is big.", FREE_FORM, ["Paris"]).passed is True
+def test_free_form_by_the_protocol_s_parser() -> None:
     assert (
         score(
             "mixeval.freeform", "Paris is big.", FREE_FORM, ["Paris"], parser="rule-compat"
         ).passed
         is False
     )
-    assert score("mixeval.freeform", "I do not know.", FREE_FORM).outcome == "unparsed"
     assert score("mixeval.freeform", "", FREE_FORM, parser="rule-compat").passed is False
+
+
+@pytest.mark.parametrize("name", ["mixeval.freeform", "mixeval.answer"])
+@pytest.mark.parametrize("params", [{}, {"parser": "rule"}])
+def test_free_form_by_rule_is_refused(tmp_path: Path, name: str, params: dict[str, str]) -> None:
+    """What 0.1 read by its own rule is neither read nor counted by another one under that name."""
+    with pytest.raises(UserError, match="no longer read by `rule`"):
+        score(name, "5", FREE_FORM, **params)
+    write_data(tmp_path / "data", FREE, MULTIPLE)
+    made = config(tmp_path)
+    made["evaluation_methods"] = [{"name": "rule", "type": name, "params": params}]
+    with pytest.raises(UserError) as caught:
+        run_blocking(assay.experiment(made).run)
+    assert "evaluation_methods[0]" in str(caught.value)
+    assert "`parser: rule-compat` or mixeval.judge_freeform" in str(caught.value)
+    assert not (tmp_path / "out").exists()
 
 
 def test_each_scorer_leaves_the_other_kind_alone() -> None:
     assert score("mixeval.choice", "5", FREE_FORM) == []
     assert score("mixeval.freeform", "B") == []
-    assert isinstance(score("mixeval.answer", "5", FREE_FORM), Score)
+    assert isinstance(score("mixeval.answer", "5", FREE_FORM, parser="rule-compat"), Score)
 
 
 @pytest.mark.parametrize("parser", ["rule", "rule-compat"])
@@ -100,11 +112,9 @@ def test_base_models_are_cut_short_if_asked(parser: str) -> None:
     asked_on = "B\n\nWhich?\nA. x\n(C)"
     assert score("mixeval.choice", asked_on, parser=parser, trim_base=True).passed is True
     went_on = "The sum is 5\n\n\nQuestion: What is 2 + 4?\nThe answer is 6"
-    assert (
-        score("mixeval.freeform", went_on, FREE_FORM, parser=parser, trim_base=True).passed is True
-    )
-    if parser == "rule":
-        assert score("mixeval.freeform", went_on, FREE_FORM).passed is False
+    if parser == "rule-compat":
+        found = score("mixeval.freeform", went_on, FREE_FORM, parser=parser, trim_base=True)
+        assert found.passed is True
 
 
 # ---- in an ordinary config
@@ -133,7 +143,7 @@ def config(folder: Path) -> dict[str, Any]:
         "prompt_template": "{{ formated_input }}",
         "evaluation_methods": [
             {"name": "choice", "type": "mixeval.choice"},
-            {"name": "free", "type": "mixeval.freeform"},
+            {"name": "free", "type": "mixeval.freeform", "params": {"parser": "rule-compat"}},
             {"name": "compat", "type": "mixeval.answer", "params": {"parser": "rule-compat"}},
         ],
         "metrics": [

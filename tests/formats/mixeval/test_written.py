@@ -1,4 +1,4 @@
-"""Nothing of another tool's is overwritten: its response files are continued, its scores are left alone."""
+"""Nothing of another tool's is overwritten: its response files and its scores are left alone."""
 
 import json
 from pathlib import Path
@@ -8,6 +8,7 @@ import pytest
 
 from assay.errors import UserError
 from assay.formats.mixeval.written import Written
+from assay.store.written import digest_of
 from tests.formats.mixeval.folder import VERSION
 from tests.formats.mixeval.folders import rows, write_both, write_model
 from tests.formats.mixeval.test_experiment import Lab
@@ -24,7 +25,7 @@ def place(lab: Lab) -> Path:
     return lab.folder / "out" / "m" / "mixeval" / VERSION
 
 
-def begin(lab: Lab, free: int = 2, choice: int = 1, **changes: Any) -> dict[str, bytes]:
+def begin(lab: Lab, free: int = 2, choice: int = 1) -> dict[str, bytes]:
     """The beginning of the original's two files, which writes keys and spaces in its own way."""
     place(lab).mkdir(parents=True)
     made: dict[str, bytes] = {}
@@ -32,7 +33,7 @@ def begin(lab: Lab, free: int = 2, choice: int = 1, **changes: Any) -> dict[str,
         ("free-form", free, ["Oslo", "It is Oslo, née Christiania.", "8"]),
         ("multiple-choice", choice, ["B", "A", "C"]),
     ):
-        written = [{**row, **changes} for row in rows(kind, answers)[:count]]
+        written = rows(kind, answers)[:count]
         made[kind] = "".join(json.dumps(row) + "\n" for row in written).encode()
         (place(lab) / NAMES[kind]).write_bytes(made[kind])
     return made
@@ -42,69 +43,34 @@ def calls(lab: Lab) -> int:
     return len(lab.paid.read_text().splitlines()) if lab.paid.exists() else 0
 
 
-def test_a_run_continues_what_another_tool_began(lab: Lab) -> None:
+@pytest.mark.parametrize("more", [{}, {"layout": "array"}, {"force": True}])
+def test_files_that_another_tool_began_are_refused(lab: Lab, more: dict[str, Any]) -> None:
     begun = begin(lab)
-    model = lab.model("m")
-    result = lab.run(model, limit=2)
-    assert calls(lab) == 0, "the first entry of each kind is answered"
-    for kind, bytes in begun.items():
-        assert (place(lab) / NAMES[kind]).read_bytes() == bytes
-    assert result.scored[0].scores[1].cells["overall"].entries == 3, (
-        "what is there counts, whatever was asked for"
-    )
-    lab.run(model)
-    assert calls(lab) == 3
-    for kind, bytes in begun.items():
-        written = (place(lab) / NAMES[kind]).read_bytes()
-        assert written.startswith(bytes)
-        assert sorted(json.loads(line)["id"] for line in written.splitlines()) == ["0", "1", "2"]
-    assert [row["response"] for row in lab.read(NAMES["free-form"])] == [
-        "Oslo",
-        "It is Oslo, née Christiania.",
-        "Oslo",
-    ]
-    lab.run(model)
-    assert calls(lab) == 3
-
-
-def test_other_sampling_asks_again_only_for_our_own_rows(lab: Lab) -> None:
-    begun = begin(lab)
-    model = lab.model("m")
-    lab.run(model)
-    lab.run(model, settings={"sample_params": {"temperature": 0.5}})
-    assert calls(lab) == 6
-    for kind, bytes in begun.items():
-        assert (place(lab) / NAMES[kind]).read_bytes().startswith(bytes)
-
-
-def test_the_other_tool_may_go_on(lab: Lab) -> None:
-    begin(lab)
-    model = lab.model("m")
-    lab.run(model, limit=2)
-    path = place(lab) / NAMES["free-form"]
-    path.write_text(path.read_text() + json.dumps(rows("free-form", ["", "", "8 boats"])[2]) + "\n")
-    lab.run(model)
-    assert calls(lab) == 2
-    assert lab.read(NAMES["free-form"])[2]["response"] == "8 boats"
-
-
-def test_half_a_line_and_a_row_without_a_response_are_asked_for(lab: Lab) -> None:
-    begin(lab)
-    path = place(lab) / NAMES["free-form"]
-    null = {**rows("free-form", ["Oslo", None, "8"])[1]}
-    first = path.read_bytes().splitlines(keepends=True)[0]
-    path.write_bytes(first + json.dumps(null).encode() + b"\n" + first[:40])
-    lab.run(lab.model("m"))
-    assert [row["id"] for row in lab.read(NAMES["free-form"])] == ["0", "1", "2"]
-    assert path.read_bytes().startswith(first)
-
-
-def test_files_with_answers_to_something_else_are_refused(lab: Lab) -> None:
-    begun = begin(lab, formated_input="something else")
-    with pytest.raises(UserError, match="other questions"):
-        lab.run(lab.model("m"))
+    with pytest.raises(UserError, match=f"did not write: {', '.join(NAMES.values())}") as caught:
+        lab.run(lab.model("m"), **more)
+    assert caught.value.where == str(place(lab))
+    assert "`assay mixeval score`, or choose another folder with -o" in caught.value.fix
     assert calls(lab) == 0
-    assert (place(lab) / NAMES["free-form"]).read_bytes() == begun["free-form"]
+    assert {path.name: path.read_bytes() for path in place(lab).iterdir()} == {
+        NAMES[kind]: bytes for kind, bytes in begun.items()
+    }
+    assert [path.name for path in (lab.folder / "out").iterdir()] == ["m"]
+    scored = lab.score(lab.folder / "out/m", output_dir=str(lab.folder / "scores"))
+    assert scored.scored[0].scores[0].cells["overall"].entries == 3, "as they are"
+
+
+def test_files_that_an_earlier_version_went_on_with_are_refused(lab: Lab) -> None:
+    model = lab.model("m")
+    lab.run(model)
+    listed = place(lab) / "written.json"
+    entries = json.loads(listed.read_text())
+    path = place(lab) / NAMES["free-form"]
+    path.write_text(path.read_text().replace('":"', '": "'))
+    entries[path.name] = {"digest": digest_of(path), "begun": 2}
+    listed.write_text(json.dumps(entries))
+    with pytest.raises(UserError, match=path.name):
+        lab.run(model)
+    assert calls(lab) == 6
 
 
 def test_a_file_that_was_changed_by_hand_is_refused(lab: Lab) -> None:
@@ -112,21 +78,18 @@ def test_a_file_that_was_changed_by_hand_is_refused(lab: Lab) -> None:
     lab.run(model)
     path = place(lab) / NAMES["free-form"]
     path.write_text(path.read_text().replace('"response":"Oslo"', '"response":"Bergen"', 1))
-    with pytest.raises(UserError, match="1 responses are not those of the run"):
+    with pytest.raises(UserError, match=r"did not write: m_close_freeform\.jsonl"):
         lab.run(model)
     assert "Bergen" in path.read_text()
 
 
 def test_a_list_of_another_tool_is_refused(lab: Lab) -> None:
-    begin(lab)
+    place(lab).mkdir(parents=True)
     (place(lab) / "m_close_freeform.json").write_text("[]")
     with pytest.raises(
-        UserError, match=r"Assay would replace what it did not write: m_close_freeform\.json"
+        UserError, match=r"Assay would replace what it did not write: m_close_freeform\.json\n"
     ):
         lab.run(lab.model("m"))
-    (place(lab) / "m_close_freeform.json").unlink()
-    with pytest.raises(UserError, match="begun by another tool"):
-        lab.run(lab.model("m"), layout="array")
     assert calls(lab) == 0
 
 
@@ -181,10 +144,11 @@ def test_scores_that_were_replaced_by_others_are_theirs(lab: Lab) -> None:
         lab.score(folder)
 
 
-def test_folders_of_versions_without_a_list(lab: Lab) -> None:
+@pytest.mark.parametrize("layout", ["lines", "array"])
+def test_folders_of_versions_without_a_list(lab: Lab, layout: str) -> None:
     model = lab.model("m")
-    lab.run(model)
+    lab.run(model, layout=layout)
     (place(lab) / "written.json").unlink()
     lab.run(model, settings={"sample_params": {"temperature": 0.5}})
     assert calls(lab) == 12, "the run had all their rows: they are ours, and asked for anew"
-    assert Written(place(lab)).begun(NAMES["free-form"]) == 0
+    assert all(Written(place(lab)).is_ours(path.name) for path in place(lab).glob("m_close_*"))

@@ -20,7 +20,7 @@ def command() -> None:
 
 def _options(function: F) -> F:
     """What both commands take."""
-    parsers = "rule, rule-compat, judge, or file.py:function"
+    parsers = "rule-compat, judge, or file.py:function"
     for option in reversed(
         (
             click.option(
@@ -38,9 +38,11 @@ def _options(function: F) -> F:
             ),
             click.option("-o", "--output-dir", default="", help="Where everything goes."),
             click.option("--parser", default="", help=f"What reads the answers: {parsers}."),
-            click.option("--free-form-parser", default="", help="For free-form answers alone."),
+            click.option("--free-form-parser", default="", help="The same for free-form answers."),
             click.option(
-                "--multi-choice-parser", default="", help="For multiple-choice answers alone."
+                "--multi-choice-parser",
+                default="",
+                help="The same for multiple-choice answers, or rule.",
             ),
             click.option(
                 "--judge",

@@ -20,6 +20,7 @@ _NUMBERS = tuple(
 )
 _DIGIT = re.compile(r"\d")
 SEED = 42
+NO_RULE = "free-form answers are no longer read by `rule`"  # of 0.1
 
 
 @lru_cache(32)

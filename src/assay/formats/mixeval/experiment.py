@@ -20,7 +20,6 @@ from assay.engine.experiment.experiment import Options as RunOptions
 from assay.engine.experiment.experiment import Result as ExperimentResult
 from assay.engine.experiment.imports.rows import import_rows
 from assay.errors import UserError
-from assay.formats.mixeval.continued import Continued
 from assay.formats.mixeval.dataset import read_corrections
 from assay.formats.mixeval.files import (
     Joined,
@@ -85,7 +84,6 @@ class _Flow:
         config: Config,
         models: Sequence[str] = (),
         mode: Mode | None = None,
-        responses: Continued | None = None,
     ) -> Experiment:
         options = self.options
         experiment = Experiment(
@@ -97,7 +95,6 @@ class _Flow:
                 max_concurrency=options.max_concurrency,
                 retry_errors=options.retry_errors,
             ),
-            responses=responses,
         )
         experiment.progress = self.progress
         self.progress.lanes.clear()  # the display shows one experiment at a time
@@ -133,14 +130,13 @@ class MixEvalRun(_Flow):
         config = msgspec.structs.replace(
             config, models=[*config.models, *earlier_models(folder, config)]
         )
+        experiment = self._experiment(config, chosen)
+        stored = Joined(experiment.store, experiment.id, file_order=False)
         for model in (model.name for model in config.models if not model.helper):
             written = self._written(model, benchmark)
             self._refuse_others(written, parsers, experiment=False)
-            refuse_others(written, model, benchmark, self.options.layout)
-        responses = Continued(benchmark, lambda model: self._written(model, benchmark).folder)
-        experiment = self._experiment(config, chosen, responses=responses)
+            refuse_others(stored, model, written, benchmark)
         result = await experiment.run(stop)
-        told.problems += responses.problems
         errors = _errors(result, told, benchmark)
         scored = await asyncio.to_thread(
             self._write, experiment, result.metrics, benchmark, parsers, errors

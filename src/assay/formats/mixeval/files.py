@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from assay.errors import UserError
 from assay.formats.mixeval import compat
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
 from assay.formats.mixeval.finding import file_name
@@ -238,36 +237,38 @@ def scores_of(
 # ---- writing
 
 
-def refuse_others(written: Written, model: str, benchmark: str, layout: Layout) -> None:
-    """Raise if a model's response files cannot be written without touching what another tool wrote. Its lines are
-    continued; a list cannot be."""
-    for kind in _SHORT:
-        lines = file_name(safe_name(model), kind, benchmark)
-        array = lines.removesuffix("l")
-        written.refuse_others([array])
-        if layout == "array" and written.begun(lines):
-            raise UserError(
-                f"{lines} was begun by another tool",
-                where=str(written.folder),
-                fix="use --layout lines",
-            )
+def refuse_others(joined: Joined, model: str, written: Written, benchmark: str) -> None:
+    """Raise if a model has response files, of either layout, that hold anything but its stored rows."""
+    for layout, kind, name in _response_files(model, benchmark):
+        written.claim(name, _responses(joined, model, kind, layout))
+    written.refuse_others(
+        [name for _, _, name in _response_files(model, benchmark)],
+        fix="score them as they are with `assay mixeval score`, or choose another folder with -o",
+    )
 
 
 def write_responses(
-    joined: Joined, model: str, written: Written, benchmark: str, layout: Layout
+    joined: Joined, model: str, written: Written, benchmark: str, chosen: Layout
 ) -> None:
     """A model's two response files. Lines end in `.jsonl`, a list in `.json`; that of the other layout is removed."""
-    encode = msgspec.json.Encoder().encode
+    for layout, kind, name in _response_files(model, benchmark):
+        if layout == chosen:
+            written.write(name, _responses(joined, model, kind, layout))
+        else:
+            written.remove(name)
+
+
+def _response_files(model: str, benchmark: str) -> Iterator[tuple[Layout, str, str]]:
+    """(layout, kind, name) of the files that a model may have."""
     for kind in _SHORT:
         lines = file_name(safe_name(model), kind, benchmark)
-        array = lines.removesuffix("l")
-        rows = joined.response_rows(model, kind)
-        if layout == "lines":
-            written.write_lines(lines, ((row["id"], encode(row)) for row in rows))
-            written.remove(array)
-        else:
-            written.write(array, _array(map(encode, rows)))
-            written.remove(lines)
+        yield "lines", kind, lines
+        yield "array", kind, lines.removesuffix("l")
+
+
+def _responses(joined: Joined, model: str, kind: str, layout: Layout) -> Iterator[bytes]:
+    rows = map(msgspec.json.Encoder().encode, joined.response_rows(model, kind))
+    return (row + b"\n" for row in rows) if layout == "lines" else _array(rows)
 
 
 def verdict_files(parsers: Parsers) -> dict[str, tuple[str, str]]:

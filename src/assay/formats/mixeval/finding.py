@@ -28,11 +28,10 @@ _JUDGED = {
 
 
 class ModelFiles(msgspec.Struct, kw_only=True):
-    """The response files of one model, by kind; `lines` is how many of a file's lines count, where not all do."""
+    """The response files of one model, by kind."""
 
     model: str
     files: dict[str, Path]
-    lines: dict[str, int] = {}
 
 
 def file_name(model: str, kind: str, benchmark: str) -> str:

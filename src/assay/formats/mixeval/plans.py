@@ -11,6 +11,7 @@ import msgspec
 from assay.config import Config, ModelConfig, load, parse_model
 from assay.engine.experiment.trust import CONFIG, stored_config
 from assay.errors import UserError
+from assay.formats.mixeval.compat import NO_RULE
 from assay.formats.mixeval.dataset import benchmark_name, data_files
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE, original_prompts
 from assay.formats.mixeval.metric import SCORE
@@ -201,7 +202,7 @@ class Parsers(msgspec.Struct, kw_only=True):
             own = all(types[scorer].startswith("mixeval.") for scorer in (first, second))
             draw = name.endswith(COMPATIBLE)
             params: dict[str, Any] = {"draw": draw}
-            if from_files and (draw or name not in RULES):  # a sum of ones is the same in any order
+            if from_files:
                 params["order"] = "responses"
             labels: dict[str, Any] = {"include": [name]}
             if not own or first != second:  # a user's scorer may name its labels as it likes
@@ -230,15 +231,18 @@ class Parsers(msgspec.Struct, kw_only=True):
 
 
 def parsers_of(options: Options) -> Parsers:
-    """Without any choice both rule parsers, behind the judge if there is one; a kind without a choice of its own has
-    that of `--parser`, or `rule`. The first is the one whose scores `score.json` has."""
+    """Without any choice the judge if there is one, the protocol's rule, and `rule` for multiple choice beside the
+    better of these for free-form; a kind without a choice of its own has that of `--parser`, or of this last pair. The
+    first is the one whose scores `score.json` has."""
     if options.judged:
         return _judged(options)
-    if not (options.parser or options.free_form_parser or options.multi_choice_parser):
-        pairs = [(name, name) for name in ([JUDGE] if options.judge else []) + list(RULES)]
+    best = (JUDGE if options.judge else COMPATIBLE, "rule")
+    chosen = (options.free_form_parser, options.multi_choice_parser)
+    if options.parser or any(chosen):
+        usual = (options.parser,) * 2 if options.parser else best
+        pairs = [(chosen[0] or usual[0], chosen[1] or usual[1])]
     else:
-        usual = options.parser or "rule"
-        pairs = [(options.free_form_parser or usual, options.multi_choice_parser or usual)]
+        pairs = [(name, name) for name in dict.fromkeys((best[0], COMPATIBLE))] + [best]
     prompts = original_prompts(options.judge_prompts) if options.judge_prompts else {}
     methods: dict[str, dict[str, Any]] = {}
     shown: dict[str, tuple[str, str]] = {}
@@ -248,7 +252,8 @@ def parsers_of(options: Options) -> Parsers:
             _method(first, FREE_FORM, options, prompts, alone=first == second),
             _method(second, MULTIPLE_CHOICE, options, prompts, alone=first == second),
         ]
-        methods |= {one["name"]: one for one in made}
+        for one in made:
+            methods.setdefault(one["name"], one)
         names = [_label(name, prompts) for name in (first, second)]
         shown[names[0] if first == second else "+".join(names)] = (made[0]["name"], made[1]["name"])
     return Parsers(methods=list(methods.values()), shown=shown, judge=options.judge)
@@ -286,6 +291,12 @@ def _method(
     """The evaluation method of one kind; `alone` if the other kind has the same parser."""
     if parser == JUDGE:
         return _judge_method(kind, options, prompts)
+    if parser == "rule" and kind == FREE_FORM:
+        raise UserError(
+            NO_RULE,
+            where="--free-form-parser" if options.free_form_parser else "--parser",
+            fix="use --parser rule-compat or --parser judge --judge MODEL; --multi-choice-parser has `rule`",
+        )
     if parser in RULES:
         scorer = "answer" if alone else _SCORERS[kind]
         return {

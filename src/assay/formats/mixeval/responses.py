@@ -40,15 +40,15 @@ HARMLESS = ("empty", "missing")  # an unfinished run has these, too
 
 
 def rows_of(
-    path: Path, broken: Callable[[str], None] = lambda what: None, lines: int | None = None
+    path: Path, broken: Callable[[str], None] = lambda what: None
 ) -> Iterator[tuple[str, Any]]:
-    """(place, row) of each row, of a list, an object by id, or (the first) lines. What is not JSON is reported to
+    """(place, row) of each row, of a list, an object by id, or lines. What is not JSON is reported to
     `broken`: a bad line is left out, any other file ends there."""
     try:
         with reading.opened(path) as file:
             shape, entries = json_entries(file)
             if shape == "lines" and _one_a_line(path):
-                yield from _lines(path, broken, lines)
+                yield from _lines(path, broken)
                 return
             for number, (key, row) in enumerate(entries):
                 place = f"{path} [{key or number}]"
@@ -81,12 +81,10 @@ def _one_a_line(path: Path) -> bool:
     return False
 
 
-def _lines(
-    path: Path, broken: Callable[[str], None], lines: int | None
-) -> Iterator[tuple[str, Any]]:
+def _lines(path: Path, broken: Callable[[str], None]) -> Iterator[tuple[str, Any]]:
     decode, name = msgspec.json.Decoder().decode, str(path)
     with reading.opened(path, 1 << 20) as file:
-        for number, line in enumerate(islice(file, lines), 1):
+        for number, line in enumerate(file, 1):
             if line.isspace():
                 continue
             try:
@@ -117,9 +115,7 @@ class Import:
         """Every readable row that belongs to an entry. Raises if they answer other questions than the data ask."""
         for kind, path in self.files.files.items():
             ahead = _Ahead(self.items, kind)
-            for place, row in rows_of(
-                path, lambda what: self._note("broken", what), self.files.lines.get(kind)
-            ):
+            for place, row in rows_of(path, lambda what: self._note("broken", what)):
                 if not isinstance(row, dict) or row.get("id") in (None, ""):
                     self._note("no_id", place)
                     continue

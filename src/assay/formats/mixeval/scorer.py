@@ -1,4 +1,4 @@
-"""MixEval's scorers: rule parsers (`rule` reads what can be read and never guesses, `rule-compat` is the protocol's),
+"""MixEval's scorers: rule parsers (`rule-compat` is the protocol's, `rule` reads multiple choice and never guesses),
 and judges, which give a free-form answer a score from 0 to 1 and find the letter of a multiple-choice one.
 
 With our own prompts the texts of others stand between tags, and verdicts are read with care; with the original's, which
@@ -21,7 +21,6 @@ from assay.formats.mixeval.evaluation_prompts import (
     options_block,
     original_messages,
 )
-from assay.formats.mixeval.freeform.answers import holds_answer
 from assay.interfaces import Completion, Context, Message, Score
 from assay.records import Item, Response
 from assay.registry import scorer
@@ -80,15 +79,24 @@ def choice(
     )
 
 
-@scorer(name="mixeval.freeform", version=2)
+def _refuse_rule(params: Mapping[str, Any], where: str) -> None:
+    """Raise for `rule`, by which 0.1 read free-form answers."""
+    if params["parser"] == "rule":
+        raise UserError(
+            compat.NO_RULE,
+            where=where,
+            fix="use `parser: rule-compat` or mixeval.judge_freeform; mixeval.choice has `rule`",
+        )
+
+
+@scorer(name="mixeval.freeform", version=2, check=_refuse_rule)
 def freeform(
     item: Item, response: Response, *, parser: Parser = "rule", trim_base: bool = False
 ) -> Score | list[Score]:
     """A free-form answer holds one of the accepted answers.
 
     Parameters:
-    parser: rule (normalised matching of names, numbers, units, dates and lists) or rule-compat (the protocol's own
-      steps: any accepted answer inside the text behind a cue)
+    parser: rule-compat (the protocol's own steps: any accepted answer inside the text behind a cue); rule is refused
     trim_base: first cut off what a base model continued to ask itself
     """
     return (
@@ -98,14 +106,14 @@ def freeform(
     )
 
 
-@scorer(name="mixeval.answer", version=2)
+@scorer(name="mixeval.answer", version=2, check=_refuse_rule)
 def answer(
     item: Item, response: Response, *, parser: Parser = "rule", trim_base: bool = False
 ) -> Score:
     """Either kind of entry, by its own rule.
 
     Parameters:
-    parser: rule or rule-compat
+    parser: rule-compat; rule is refused
     trim_base: first cut off what a base model continued to ask itself
     """
     multiple = _kind(item) == MULTIPLE_CHOICE
@@ -147,16 +155,9 @@ def _choice(item: Item, text: str, parser: Parser) -> Score:
 
 
 def _freeform(item: Item, text: str, parser: Parser) -> Score:
-    if parser == "rule-compat":
-        right = compat.is_right(text, item.ground_truth)
-        return Score(passed=right, score=float(right))
-    found = holds_answer(text, item.ground_truth, str(item.data.get("prompt", "")))
-    if found is None:
-        return Score(
-            outcome="unparsed",
-            error="the answer says nothing, refuses, or gives more than one answer",
-        )
-    return Score(passed=found, score=float(found))
+    _refuse_rule({"parser": parser}, "")
+    right = compat.is_right(text, item.ground_truth)
+    return Score(passed=right, score=float(right))
 
 
 def _check(kind: str, shown: str) -> Callable[[Mapping[str, Any], str], None]:
