@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from assay.api import *  # noqa: F403
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 RENAMED = {"Survey": "Plan"}  # public names of 0.1, and what they are called now
 
 

@@ -480,7 +480,7 @@ def test_the_hub_needs_a_name_and_its_package(monkeypatch: pytest.MonkeyPatch, h
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(UserError, match="huggingface_hub") as caught:
         HuggingFaceDatasetRepository("owner/name", "token", True)
-    assert caught.value.fix == "pip install 'assay[hf]'"
+    assert caught.value.fix == "pip install 'assay-eval[hf]'"
 
 
 # ---- others

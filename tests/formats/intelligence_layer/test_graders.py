@@ -197,4 +197,4 @@ def test_without_its_package_the_language_grader_says_what_to_install(
     monkeypatch.setitem(sys.modules, "lingua", None)
     with pytest.raises(UserError, match="lingua") as raised:
         LanguageMatchesGrader()
-    assert raised.value.fix == "pip install 'assay[lingua]'"
+    assert raised.value.fix == "pip install 'assay-eval[lingua]'"

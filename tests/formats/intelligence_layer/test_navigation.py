@@ -293,7 +293,7 @@ def test_without_pandas_frames_say_what_to_install(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(UserError, match="pandas") as raised:
         run_lineages_to_pandas([])
-    assert "assay[frames]" in raised.value.fix
+    assert "assay-eval[frames]" in raised.value.fix
 
 
 def test_lineages_can_be_made_by_hand() -> None:

@@ -6,13 +6,13 @@ import platform
 import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
-from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from msgspec.structs import replace
 
+from assay import __version__
 from assay.config import Config, resolved
 from assay.engine.calls.executor import Shared
 from assay.engine.calls.progress import Progress
@@ -108,7 +108,7 @@ async def _open(
             },
             paths=list(paths),
             files=ship(experiment, root.objects),
-            versions={"assay": version("assay"), "python": platform.python_version()},
+            versions={"assay": __version__, "python": platform.python_version()},
             base={
                 name: (root.folder / name).stat().st_size
                 for name in BASE

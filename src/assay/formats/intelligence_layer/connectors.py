@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import msgspec
 
-from assay.errors import UserError
+from assay.errors import UserError, install_command
 from assay.formats.intelligence_layer import names_of
 from assay.formats.intelligence_layer.types import BadValue, extra, to_json
 from assay.formats.intelligence_layer.types import JsonSerializable as JsonSerializable
@@ -128,7 +128,7 @@ class ArgillaWrapperClient(ArgillaClient):
         self._argilla = extra(
             "argilla",
             "labelling on an Argilla server needs the package argilla",
-            "pip install 'assay[argilla]', or use FileArgillaClient, which needs no server",
+            f"{install_command('argilla')}, or use FileArgillaClient, which needs no server",
         )
         if disable_warnings:
             import warnings

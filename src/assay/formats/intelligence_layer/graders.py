@@ -10,6 +10,7 @@ from itertools import pairwise
 from math import sqrt
 from typing import Any, Generic, TypeVar
 
+from assay.errors import install_command
 from assay.formats.intelligence_layer.tracer import ExportedSpan, SpanType, TaskSpanAttributes
 from assay.formats.intelligence_layer.types import BadValue, extra
 from assay.text.rouge import rouge_n, words
@@ -23,7 +24,7 @@ COMPLETE = "_Complete"  # the original's task that calls a model
 class BleuGrader:
     def __init__(self) -> None:
         what = "BLEU needs sacrebleu, which is not installed"
-        self.bleu: Any = extra("sacrebleu", what, "pip install 'assay[text]'").BLEU()
+        self.bleu: Any = extra("sacrebleu", what, install_command("text")).BLEU()
 
     def calculate_bleu(self, hypothesis: str, reference: str) -> float:
         """sacrebleu's corpus BLEU of this one pair: 0 for no overlap to 100 for the same text."""
@@ -50,7 +51,7 @@ class LanguageMatchesGrader:
 
     def __init__(self, acceptance_threshold: float = 0.1) -> None:
         what = "finding out a text's language needs lingua, which is not installed"
-        lingua = extra("lingua", what, "pip install 'assay[lingua]'")
+        lingua = extra("lingua", what, install_command("lingua"))
         self._acceptance_threshold = acceptance_threshold
         self._detector = (
             lingua.LanguageDetectorBuilder.from_all_languages_with_latin_script().build()

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal
 
+from assay.errors import install_command
 from assay.formats.intelligence_layer.datasets import DatasetRepository
 from assay.formats.intelligence_layer.domain import (
     AggregationOverview,
@@ -345,6 +346,4 @@ def _frame(rows: Iterable[tuple[Any, ...]], columns: list[str], index: list[str]
 
 
 def _pandas() -> Any:
-    return extra(
-        "pandas", "frames need pandas, which is not installed", "pip install 'assay[frames]'"
-    )
+    return extra("pandas", "frames need pandas, which is not installed", install_command("frames"))

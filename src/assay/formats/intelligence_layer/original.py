@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from assay.errors import install_command
 from assay.formats.intelligence_layer.types import BadValue, extra
 from assay.interfaces import Log, Store
 from assay.records import Kind, Manifest
@@ -144,7 +145,7 @@ class HuggingFaceRepository(FileSystemBasedRepository):
 def _hub() -> Any:
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     what = "repositories on the Hugging Face hub need the package huggingface_hub"
-    return extra("huggingface_hub", what, "pip install 'assay[hf]'")
+    return extra("huggingface_hub", what, install_command("hf"))
 
 
 class OriginalStore(FileSystemBasedRepository):

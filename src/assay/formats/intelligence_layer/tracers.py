@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
-from assay.errors import UserError
+from assay.errors import UserError, install_command
 from assay.formats.intelligence_layer.tracer import (
     Context,
     Event,
@@ -253,7 +253,7 @@ def _api() -> tuple[Any, Any]:
     except ModuleNotFoundError:
         raise UserError(
             "OpenTelemetry traces need the package opentelemetry-api",
-            fix="pip install 'assay[opentelemetry]'",
+            fix=install_command("opentelemetry"),
         ) from None
     return context, trace
 

@@ -7,7 +7,6 @@ from array import array
 from collections import defaultdict
 from collections.abc import Collection
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from statistics import quantiles
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 import numpy as np
 
+from assay import __version__
 from assay.interfaces import Log
 from assay.records import Manifest
 from assay.store.repair import read_rows
@@ -120,7 +120,7 @@ def run_metadata(
             "environment": {
                 "python_version": ".".join(map(str, sys.version_info[:3])),
                 "sygra_version": None,
-                "assay_version": version("assay"),
+                "assay_version": __version__,
             },
             "git": _git(run.task.base),
             "timing": {

@@ -8,11 +8,11 @@ import shutil
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib.metadata import version
 from logging import getLogger
 from pathlib import Path
 from typing import NamedTuple
 
+from assay import __version__
 from assay.engine.experiment.imports.foreign import Read, recognised
 from assay.engine.experiment.imports.results import Imported, folder_names, import_one
 from assay.errors import LockedError, UserError
@@ -40,7 +40,7 @@ def imported_copies(path: Path) -> list[Copy]:
     read = recognised(path)
     if not read:
         return []
-    made_by = version("assay").encode()  # another Assay may read it in another way
+    made_by = __version__.encode()  # another Assay may read it in another way
     place = (
         cache_folder()
         / "imported"

@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from assay.errors import AssayError, RunFailed, UserError
+from assay.errors import AssayError, RunFailed, UserError, install_command
 from assay.formats.sygra.data.joins import JOINER
 from assay.formats.sygra.data.transform import Record, as_text, cleaned
 from assay.registry import nearest
@@ -182,7 +182,7 @@ def _check_hub(sink: Mapping[str, Any], where: str) -> None:
     if find_spec("datasets") is None:
         what = "pushing to Hugging Face needs the package datasets"
         raise UserError(
-            what, where=where, fix="pip install 'assay[hf]', or write a file with `type: jsonl`"
+            what, where=where, fix=f"{install_command('hf')}, or write a file with `type: jsonl`"
         )
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
         what = f"the dataset {sink['repo_id']!r} cannot be pushed while HF_HUB_OFFLINE is set"
@@ -251,7 +251,7 @@ def write_parquet(path: Path, records: Open, where: str) -> None:
     try:
         import duckdb
     except ModuleNotFoundError:
-        fix = "pip install 'assay[parquet]'"
+        fix = install_command("parquet")
         raise UserError("writing parquet files needs duckdb", where=where, fix=fix) from None
     temporary = temporary_of(path)
     try:
