@@ -19,6 +19,7 @@ from typing import Literal
 
 ErrorKind = Literal["transient", "permanent"]
 DISTRIBUTION = "assay-eval"  # what pip calls the package that is imported as `assay`
+VERSION = "0.2.0"
 ADDRESSES: dict[
     str, str
 ] = {}  # folders that are copies of a bucket's objects, and the addresses that people know

@@ -12,7 +12,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from assay import __version__
 from assay.config import Config, resolved
 from assay.engine.calls.executor import Shared
 from assay.engine.calls.progress import Progress
@@ -24,7 +23,7 @@ from assay.engine.experiment.experiment import Experiment
 from assay.engine.experiment.responses import Bound, Tasks
 from assay.engine.experiment.trust import write_config
 from assay.engine.run.plan import plan_digest
-from assay.errors import Interrupted, RunFailed, StoreError, UserError
+from assay.errors import VERSION, Interrupted, RunFailed, StoreError, UserError
 from assay.records import Manifest
 from assay.store.shared.generations import BASE, Generation, begin, close, compact, is_open, living
 
@@ -108,7 +107,7 @@ async def _open(
             },
             paths=list(paths),
             files=ship(experiment, root.objects),
-            versions={"assay": __version__, "python": platform.python_version()},
+            versions={"assay": VERSION, "python": platform.python_version()},
             base={
                 name: (root.folder / name).stat().st_size
                 for name in BASE

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from assay import __version__
+from assay.errors import VERSION
 from assay.viewer.experiments import Experiments
 
 
@@ -14,4 +14,4 @@ class Query(msgspec.Struct, kw_only=True):
 
 def page(experiments: Experiments, query: Query) -> dict[str, Any]:
     listed = [{"id": id, **msgspec.to_builtins(entry)} for id, entry in experiments.list().items()]
-    return {"version": __version__, "roots": experiments.names, "experiments": listed}
+    return {"version": VERSION, "roots": experiments.names, "experiments": listed}

@@ -22,7 +22,6 @@ from typing import Any
 
 import msgspec
 
-from assay import __version__
 from assay.config import RayConfig, resolved
 from assay.engine.calls.stop import Stop
 from assay.engine.cluster.worker import work
@@ -30,6 +29,7 @@ from assay.engine.experiment.aggregate import aggregate
 from assay.engine.experiment.experiment import Experiment, Result
 from assay.errors import (
     DISTRIBUTION,
+    VERSION,
     AssayError,
     BudgetError,
     Interrupted,
@@ -71,9 +71,7 @@ def run_on_ray(
     )(_code()[1])
     sent = {name: values[name] for name in names if name in values}
     actors = [actor.remote() for _ in range(workers or room(engine))]
-    calls = {
-        worker.work.remote(_seen_by_all(place), __version__, sent): worker for worker in actors
-    }
+    calls = {worker.work.remote(_seen_by_all(place), VERSION, sent): worker for worker in actors}
     with redirect_stdout(sys.stderr):  # where Ray reports lost workers is for results
         try:
             _watch(ray, calls, stop or Stop())
@@ -103,7 +101,7 @@ def aggregate_on_ray(
                 output_dir,
                 int(cpus),
             )
-            outcome = _outcome(ray, task.remote("aggregate", __version__, {}, *arguments))
+            outcome = _outcome(ray, task.remote("aggregate", VERSION, {}, *arguments))
         finally:
             _disconnect(ray)
     if "error" in outcome:
@@ -227,13 +225,14 @@ def _code() -> tuple[Callable[..., dict[str, Any]], type]:
     ) -> dict[str, Any]:
         import os
         import socket
+        from importlib import import_module
 
         node = f"the node {socket.gethostname()}"
         wanted = f"'{DISTRIBUTION}[ray]=={expected}'"
         fix = f"  fix:   pip install {wanted} there, or `runtime_env: {{pip: […]}}`"
         try:
-            from assay import __version__ as installed
-        except ImportError:
+            installed = import_module("assay").__version__
+        except (ImportError, AttributeError):
             return {"error": f"Assay is not installed on {node}\n{fix}", "exit_code": 2}
         if installed != expected:
             return {

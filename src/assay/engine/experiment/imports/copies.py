@@ -12,10 +12,9 @@ from logging import getLogger
 from pathlib import Path
 from typing import NamedTuple
 
-from assay import __version__
 from assay.engine.experiment.imports.foreign import Read, recognised
 from assay.engine.experiment.imports.results import Imported, folder_names, import_one
-from assay.errors import LockedError, UserError
+from assay.errors import VERSION, LockedError, UserError
 from assay.store.files import cache_folder
 from assay.store.keys import digest
 
@@ -40,7 +39,7 @@ def imported_copies(path: Path) -> list[Copy]:
     read = recognised(path)
     if not read:
         return []
-    made_by = __version__.encode()  # another Assay may read it in another way
+    made_by = VERSION.encode()  # another Assay may read it in another way
     place = (
         cache_folder()
         / "imported"
