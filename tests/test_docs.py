@@ -16,6 +16,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tomllib
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import cache
@@ -39,6 +40,8 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "CHANGELOG.md",
+    ROOT / "AGENTS.md",
+    ROOT / "SECURITY.md",
     *sorted((ROOT / "docs").glob("*.md")),
 ]
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
@@ -57,7 +60,7 @@ PICTURE = ROOT / "docs/images/demo.svg"
 BLOCK = re.compile(
     r"(?ms)^(?:<!-- (?P<mark>output|local|benchmarks) -->\n+)?```(?P<kind>\w+)\n(?P<text>.*?)^```$"
 )
-CHECKED_ONLY = re.compile(r"(?:make|pip install|\.venv/bin/assay view)\b.*")
+CHECKED_ONLY = re.compile(r"(?:make|pip install|assay view output/demo)\b.*")
 ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("EVAL_")},
     "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
@@ -180,9 +183,15 @@ def without_setup(script: str, where: str) -> str:
             targets = {word for word in words if "=" not in word}
             assert targets <= make_targets(), f"{where}: the Makefile has no target for `{line}`"
         elif command == "pip":
-            offered = (["install", "."], ["install", "'.[local]'"])
-            assert words in offered, f"{where}: `{line}` is not what pyproject.toml offers"
+            assert words in offered(), f"{where}: `{line}` is not what pyproject.toml offers"
     return "\n".join(kept).replace(PORT, free_port())
+
+
+def offered() -> list[list[str]]:
+    """The words after `pip` that install the package or one of its extras."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = [f"'{project['name']}[{extra}]'" for extra in project["optional-dependencies"]]
+    return [["install", what] for what in (".", project["name"], *extras)]
 
 
 def free_port() -> str:

@@ -8,6 +8,7 @@ import sys
 import venv
 import zipfile
 from collections.abc import Iterator
+from email import message_from_bytes
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -35,8 +36,9 @@ pytestmark = pytest.mark.slow
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built from a copy, because building leaves files behind."""
     source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    for name in ("pyproject.toml", "README.md"):
-        shutil.copy(ROOT / name, source)
+    (source / "web").mkdir()
+    for name in ("pyproject.toml", "README.md", "MANIFEST.in", "LICENSE", "web/LICENSES.txt"):
+        shutil.copy(ROOT / name, source / name)
     shutil.copytree(
         ROOT / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
     )
@@ -44,7 +46,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["--no-build-isolation"] if _can_build() else []
     )  # otherwise pip fetches setuptools, as `make` did
     pip("wheel", "--no-deps", *offline, "-w", str(target), str(source))
-    (built,) = target.glob("assay-*.whl")
+    (built,) = target.glob("assay_eval-*.whl")
     return built
 
 
@@ -52,7 +54,7 @@ def _can_build() -> bool:
     """Whether the installed setuptools builds wheels by itself."""
     return find_spec("setuptools") is not None and tuple(
         map(int, version("setuptools").split(".")[:2])
-    ) >= (70, 1)
+    ) >= (77, 0)
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +97,16 @@ def test_the_wheel_has_every_file_and_no_other(wheel: Path) -> None:
     assert {Path(name).suffix for name in packed} == {".py", *DATA}
 
 
+def test_the_wheel_has_its_name_and_its_licences(wheel: Path) -> None:
+    packed = zipfile.ZipFile(wheel)
+    (folder,) = {name.split("/")[0] for name in packed.namelist() if ".dist-info/" in name}
+    about = message_from_bytes(packed.read(f"{folder}/METADATA"))
+    assert (about["Name"], about["License-Expression"]) == ("assay-eval", "Apache-2.0")
+    assert about.get_all("License-File") == ["LICENSE", "web/LICENSES.txt"]
+    for name in about.get_all("License-File", []):
+        assert packed.read(f"{folder}/licenses/{name}") == (ROOT / name).read_bytes()
+
+
 def test_the_package_is_that_of_the_environment(bin: Path, tmp_path: Path) -> None:
     place = run(
         str(bin / "python"), "-c", "import assay; print(assay.__file__)", folder=tmp_path
@@ -102,7 +114,7 @@ def test_the_package_is_that_of_the_environment(bin: Path, tmp_path: Path) -> No
     assert Path(place).is_relative_to(bin.parent)
 
 
-def test_the_demo_runs(bin: Path, tmp_path: Path) -> None:
+def test_an_example_runs(bin: Path, tmp_path: Path) -> None:
     assay = str(bin / "assay")
     examples = re.findall(
         r"^ *([a-z][a-z-]+)", run(assay, "init", "--list", folder=tmp_path), re.MULTILINE
@@ -114,9 +126,15 @@ def test_the_demo_runs(bin: Path, tmp_path: Path) -> None:
     assert {"responses.jsonl", "metrics.jsonl"} <= {
         path.name for path in (tmp_path / "here/out").iterdir()
     }
-    shutil.copytree(ROOT / "examples/demo", tmp_path / "demo")
-    shown = run(assay, "run", "demo/config.yaml", "-o", "out", "--no-progress", folder=tmp_path)
+
+
+def test_the_demo_needs_nothing_but_the_wheel(bin: Path, tmp_path: Path) -> None:
+    shown = run(str(bin / "assay"), "demo", "--no-progress", folder=tmp_path)
     assert "demo-large" in shown
+    assert shown.endswith("now: assay view output/demo\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["output"]
+    listed = run(str(bin / "assay"), "ls", "output", "--json", folder=tmp_path)
+    assert '"demo"' in listed
 
 
 def test_every_verb_explains_itself(bin: Path, tmp_path: Path) -> None:

@@ -5,12 +5,13 @@ Everything public is in `assay.api` and reachable as `assay.<name>`; nothing is 
 
 from typing import TYPE_CHECKING, Any
 
+from assay.errors import VERSION as __version__  # noqa: F401
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from assay.api import *  # noqa: F403
 
-__version__ = "0.1.0"
 RENAMED = {"Survey": "Plan"}  # public names of 0.1, and what they are called now
 
 

@@ -117,7 +117,7 @@ _HOMES = {
     "engine.experiment.plan": "Plan",
     "engine.experiment.trust": "trust",
     "engine.run.run": "Runner",
-    "examples": "examples init",
+    "examples": "EXAMPLES=examples_folder examples init",
     "models.local": "is_missing=local_is_missing listed=local_list pull=local_pull",
     "registry": "dataset metric model nearest prompt reader scorer task writer",
     "reports": "label_screen",

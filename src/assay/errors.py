@@ -18,6 +18,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 ErrorKind = Literal["transient", "permanent"]
+DISTRIBUTION = "assay-eval"  # what pip calls the package that is imported as `assay`
+VERSION = "0.2.0"
 ADDRESSES: dict[
     str, str
 ] = {}  # folders that are copies of a bucket's objects, and the addresses that people know
@@ -28,6 +30,11 @@ def shown(text: str) -> str:
     for folder, address in ADDRESSES.items():
         text = text.replace(folder, address)
     return text
+
+
+def install_command(extras: str) -> str:
+    """Return the command that installs extras of this package, such as `sql,frames`."""
+    return f"pip install '{DISTRIBUTION}[{extras}]'"
 
 
 class AssayError(Exception):

@@ -64,6 +64,7 @@ LINES: dict[str, list[list[str]]] = {
     "benchmarks pull": [["nothing", "-o", "data"]],
     "local list": [[]],
     "local pull": [["nothing.whl"]],
+    "demo": [["tried"], ["out"]],
     "init": [["started"], ["started"]],
     "list": [["scorer"], ["providers"]],
     "show": [["exact_match"]],

@@ -31,11 +31,11 @@ VERBS = {  # the words of each verb that writes a file which its user names
     "diff": "diff out results -o FILE.md",
     "gate": "gate results --min 0.1 --junit FILE.xml",
 }
-# `run`, `evaluate`, `aggregate`, `merge`, `worker`, `import` and `dataset` write an experiment's folder, whose rows are
+# `run`, `demo`, `evaluate`, `aggregate`, `merge`, `worker`, `import` and `dataset` write an experiment's folder, whose rows are
 # never replaced (tests/engine/experiment); `convert` and `init` create files only, `judge`, `gate --markdown` and
 # `view` append; `local` writes its own file in the cache folder, `benchmarks pull` leaves what it did not write; the
 # others write nothing.
-FOLDERS = {"run", "evaluate", "aggregate", "import", "dataset", "merge", "worker"}
+FOLDERS = {"run", "demo", "evaluate", "aggregate", "import", "dataset", "merge", "worker"}
 ADDING = {"benchmarks", "convert", "init", "judge", "local", "view"}
 NOTHING = {
     "plan",

@@ -61,4 +61,4 @@ def test_without_duckdb_it_says_what_to_install(asked: Shell, tmp_path: Path) ->
     asked.environ["PYTHONPATH"] = str(tmp_path / "shadow")
     result = asked.call("sql", "out", "select 1")
     assert result.code == 2
-    assert "pip install 'assay[sql]'" in result.err
+    assert "pip install 'assay-eval[sql]'" in result.err

@@ -46,7 +46,7 @@ def test_help_lists_the_commands(shell: Shell) -> None:
         result = shell.call(*words)
         assert result.code == 0
         assert all(f"  {name} " in result.out for name in COMMANDS)
-    assert shell.call("--version").out.startswith("assay 0.1.0\n")
+    assert shell.call("--version").out.startswith("assay 0.2.0\n")
 
 
 def test_the_installed_command_and_the_module_are_the_same(shell: Shell) -> None:

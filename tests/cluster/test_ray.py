@@ -240,7 +240,7 @@ def test_every_worker_starts_its_server_once(cluster: RayCluster, url: str, tmp_
     ("code", "message"),
     [
         (
-            "import assay.engine.cluster.engines.ray as ray; ray.version = lambda name: '0.0.7'",
+            "import assay.engine.cluster.engines.ray as ray; ray.VERSION = '0.0.7'",
             "and 0.0.7 here",
         ),
         ("import ray; ray.__version__ = '1.0.0'", "another version of Ray or of Python"),

@@ -85,7 +85,7 @@ def test_packed_files_are_streamed(tmp_path: Path) -> None:
 def test_zst_without_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.jsonl.zst").write_bytes(b"")
     monkeypatch.setitem(sys.modules, "zstandard", None)
-    assert problem(tmp_path / "a.jsonl.zst").fix == "pip install 'assay[zstd]'"
+    assert problem(tmp_path / "a.jsonl.zst").fix == "pip install 'assay-eval[zstd]'"
 
 
 def test_a_folder_in_place_of_a_file(tmp_path: Path) -> None:

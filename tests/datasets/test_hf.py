@@ -152,4 +152,4 @@ def test_without_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(UserError) as caught:
         list(dataset.get("hf")("someone/asked"))
-    assert caught.value.fix == "pip install 'assay[hf]'"
+    assert caught.value.fix == "pip install 'assay-eval[hf]'"

@@ -56,4 +56,4 @@ def test_without_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(UserError) as caught:
         rows(tmp_path / "a.parquet")
-    assert caught.value.fix == "pip install 'assay[parquet]'"
+    assert caught.value.fix == "pip install 'assay-eval[parquet]'"

@@ -260,7 +260,7 @@ def test_what_is_missing_is_said_before_anything_runs(
     for model in ("local", f"gguf:{tmp_path}/m.gguf", wrapped):
         with pytest.raises(ConfigError) as caught:
             assay.validate({"models": [model], "dataset": [{"id": "1", "data": {"question": "x"}}]})
-        assert caught.value.problems[0].fix == "pip install 'assay[local]'"
+        assert caught.value.problems[0].fix == "pip install 'assay-eval[local]'"
     monkeypatch.setitem(sys.modules, "xllamacpp", sys)
     with pytest.raises(ConfigError) as caught:
         assay.validate({"models": ["local"], "dataset": [{"id": "1", "data": {"question": "x"}}]})

@@ -227,4 +227,4 @@ def test_without_the_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("assay.models._causal_lm.find_spec", lambda name: None)
     with pytest.raises(UserError, match="torch") as caught:
         transformers("m")
-    assert "assay[neural]" in caught.value.fix
+    assert "assay-eval[neural]" in caught.value.fix

@@ -193,7 +193,7 @@ def test_a_missing_package_is_told_before_anything_runs(monkeypatch: pytest.Monk
     monkeypatch.setattr("assay.scorers._languages.find_spec", lambda name: None)
     with pytest.raises(UserError, match="langdetect") as refused:
         bind_scorer(instruction_checks, params={"detector": "langdetect"})
-    assert "pip install 'assay[languages]'" in str(refused.value)
+    assert "pip install 'assay-eval[languages]'" in str(refused.value)
 
 
 def test_a_whole_run(lab: Lab) -> None:

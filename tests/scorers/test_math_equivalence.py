@@ -373,7 +373,7 @@ def test_without_sympy(monkeypatch: pytest.MonkeyPatch) -> None:
     assert verdict("1/2", "0.5") is True
     with pytest.raises(UserError, match="needs sympy") as refused:
         verdict(*question)
-    assert "pip install 'assay[math]'" in str(refused.value)
+    assert "pip install 'assay-eval[math]'" in str(refused.value)
 
 
 @pytest.mark.parametrize(

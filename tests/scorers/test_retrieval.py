@@ -162,7 +162,7 @@ def test_packages_and_folders_that_are_missing(
         )
         with pytest.raises(UserError, match=f"needs {missing}") as raised:
             bind_scorer(scorer.get("bertscore"), params={"model": "x"})
-        assert raised.value.fix == "pip install 'assay[neural]'"
+        assert raised.value.fix == "pip install 'assay-eval[neural]'"
     monkeypatch.setattr("assay.scorers._transformers.find_spec", lambda name: 1)
     with pytest.raises(UserError, match="there is no model in"):
         bind_scorer(scorer.get("embedding_similarity"), params={"model": str(tmp_path)})

@@ -179,4 +179,4 @@ def test_a_missing_package_is_said_before_anything_is_spent(
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UserError, match="needs sacrebleu") as raised:
         bind_scorer(scorer.get("bleu"))
-    assert raised.value.fix == "pip install 'assay[text]'"
+    assert raised.value.fix == "pip install 'assay-eval[text]'"

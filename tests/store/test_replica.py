@@ -322,4 +322,4 @@ def test_buckets_need_an_extra(monkeypatch):
     monkeypatch.delitem(sys.modules, "assay.store.shared.accounts", raising=False)
     with pytest.raises(StoreError, match="extra `cloud`") as caught:
         open_objects("s3://bucket/folder")
-    assert caught.value.fix == "pip install 'assay[cloud]'"
+    assert caught.value.fix == "pip install 'assay-eval[cloud]'"

@@ -46,6 +46,7 @@ ORDER = (
         "dataset",
         "benchmarks",
         "local",
+        "demo",
         "init",
         "list",
         "show",

@@ -14,7 +14,7 @@ from typing import IO, Any
 import msgspec
 
 from assay import reading
-from assay.errors import UserError
+from assay.errors import UserError, install_command
 from assay.records import tolerant_json
 
 _BLOCK = 1 << 17
@@ -99,7 +99,7 @@ def _zstd_blocks(path: Path) -> Iterator[bytes]:
     try:
         from zstandard import ZstdDecompressor, ZstdError
     except ModuleNotFoundError:
-        fix = "pip install 'assay[zstd]'"
+        fix = install_command("zstd")
         raise UserError("reading .zst files needs zstandard", where=str(path), fix=fix) from None
     with reading.opened(path) as file:
         frame = None

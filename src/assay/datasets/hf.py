@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from assay.errors import UserError
+from assay.errors import UserError, install_command
 from assay.registry import dataset, nearest
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -40,7 +40,7 @@ def _load(name: str, subset: str, split: str, revision: str) -> Any:
         raise UserError(
             "Hugging Face datasets need the package datasets",
             where=name,
-            fix="pip install 'assay[hf]'",
+            fix=install_command("hf"),
         ) from None
     datasets.disable_progress_bars()
     datasets.logging.set_verbosity_error()

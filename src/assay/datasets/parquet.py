@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.datasets._files import bad_row, checked, decoded, opened
-from assay.errors import UserError
+from assay.errors import UserError, install_command
 from assay.registry import dataset
 
 _AT_ONCE = 256
@@ -17,7 +17,7 @@ def parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
         import duckdb
     except ModuleNotFoundError:
-        fix = "pip install 'assay[parquet]'"
+        fix = install_command("parquet")
         raise UserError("reading parquet files needs duckdb", where=str(path), fix=fix) from None
     with opened(path):  # for what is not a file
         number = 0

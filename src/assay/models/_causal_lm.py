@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from assay.errors import LaneError, PermanentError, UserError
+from assay.errors import LaneError, PermanentError, UserError, install_command
 from assay.interfaces import LogProbability, Message
 
 _ALIKE = {"float32": 1e-3, "float64": 1e-3}  # nats by which the two ways may differ in the trial
@@ -25,7 +25,7 @@ def check_packages(where: str) -> None:
     for package in ("torch", "transformers"):
         if find_spec(package) is None:
             what = f"this needs {package}, which is not installed"
-            raise UserError(what, where=where, fix="pip install 'assay[neural]'")
+            raise UserError(what, where=where, fix=install_command("neural"))
 
 
 class Job(NamedTuple):

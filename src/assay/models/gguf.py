@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from assay.errors import LaneError, UserError
+from assay.errors import LaneError, UserError, install_command
 from assay.interfaces import Model
 from assay.models._gguf_file import Weights, weights
 from assay.models._local_server import Launch, LocalServer
@@ -45,7 +45,7 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
 
 @model(params=Engine)
 def gguf(name: str, *, path: str, **engine: Any) -> Model:
-    """The weights of a GGUF file, run by llama.cpp on this machine: `pip install 'assay[local]'`.
+    """The weights of a GGUF file, run by llama.cpp on this machine (the extra `local`).
 
     Parameters:
     path: the GGUF file
@@ -99,7 +99,7 @@ class GgufModel(ServedModel):
         if not is_installed():
             raise UserError(
                 "this model needs llama.cpp, which is not installed",
-                fix="pip install 'assay[local]'",
+                fix=install_command("local"),
             )
 
     async def _start_server(self, server: LocalServer) -> None:

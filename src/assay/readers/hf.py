@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 
 from assay.engine.experiment.imports.foreign import Foreign, head_of
-from assay.errors import UserError
+from assay.errors import UserError, install_command
 from assay.readers._samples import SampleFile, is_samples
 from assay.registry import reader
 
@@ -42,7 +42,7 @@ def _rows(folder: Path) -> Iterator[Sequence[Any]]:
         import pyarrow as pa
     except ImportError:
         raise UserError(
-            "this needs pyarrow, which is not installed", fix="pip install 'assay[hf]'"
+            "this needs pyarrow, which is not installed", fix=install_command("hf")
         ) from None
     columns = _columns(folder)
     state = msgspec.json.decode((folder / _STATE).read_bytes(), type=_State)

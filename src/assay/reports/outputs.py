@@ -113,6 +113,7 @@ _OUTPUTS: dict[str, tuple[str, ...]] = {
     "benchmarks pull": (),
     "local list": ("[models.local:LocalModel",),
     "local pull": ("models.local:LocalModel",),
+    "demo": (*_EVENTS, _RESULT),
     "init": ("reports.outputs:Files",),
     "list": (),
     "show": (),

@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Literal
 
-from assay.errors import UserError
+from assay.errors import UserError, install_command
 
 Detector = Literal["words", "langdetect"]
 
@@ -102,5 +102,5 @@ def require_langdetect(where: str) -> None:
         raise UserError(
             "`detector: langdetect` needs langdetect",
             where=where,
-            fix="pip install 'assay[languages]'",
+            fix=install_command("languages"),
         )

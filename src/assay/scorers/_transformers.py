@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.errors import UserError
+from assay.errors import UserError, install_command
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,7 +41,7 @@ def check_model(params: Mapping[str, Any], where: str, name: str = "model") -> N
             raise UserError(
                 f"this needs {package}, which is not installed",
                 where=where,
-                fix="pip install 'assay[neural]'",
+                fix=install_command("neural"),
             )
     model = str(params[name])
     if model.startswith(("/", ".", "~")) and not (_folder(model) / "config.json").is_file():

@@ -36,7 +36,7 @@ def bertscore(
     model. Zhang et al. 2020, without idf weights and without rescaling; what a model adds at the ends of a text can be
     matched but is not counted, as in the `bert-score` package. An answer without tokens scores 0. Passes above 0, or
     from `threshold` on. `detailed_results` names the model, its weights and the layer: scores of different models
-    cannot be compared. Needs `pip install 'assay[neural]'`.
+    cannot be compared. Needs `pip install 'assay-eval[neural]'`.
 
     Parameters:
     layer: the layer that gives the vectors; by default the one that the authors recommend for the model, else the last

@@ -28,7 +28,7 @@ def embedding_similarity(
     (Reimers and Gurevych 2019), or the first of them. It lies between −1 and 1; a blank text is like another blank one
     (1) and like nothing else (0). Passes from `threshold` on.
     `detailed_results` names the model and its weights: scores of different models cannot be compared. Needs
-    `pip install 'assay[neural]'`.
+    `pip install 'assay-eval[neural]'`.
 
     Parameters:
     pooling: which of a text's token vectors make its embedding; a model is trained for one of the two

@@ -20,9 +20,10 @@ def faithfulness(
 
     Score: with `token_overlap`, the share of the answer's different content words that the passages have: cheap, and
     blind to meaning; with `nli`, the greatest probability that a passage entails the answer, by a model for natural
-    language inference (`pip install 'assay[neural]'`). Nothing retrieved, or an answer without content words, scores 0.
-    Passes from `threshold` on. A language model can judge it as well: [judge_faithfulness](#judge_faithfulness). Where
-    passages come from is on [the page about text metrics](text-metrics.md#retrieved-documents).
+    language inference (`pip install 'assay-eval[neural]'`). Nothing retrieved, or an answer
+    without content words, scores 0. Passes from `threshold` on. A language model can judge it as
+    well: [judge_faithfulness](#judge_faithfulness). Where passages come from is on
+    [the page about text metrics](text-metrics.md#retrieved-documents).
 
     Parameters:
     threshold: the least score that passes

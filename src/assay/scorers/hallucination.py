@@ -22,8 +22,8 @@ def hallucination(
 
     Score: with `token_overlap`, the share of the answer's different content words that no passage has; with `nli`, the
     greatest probability that a passage contradicts the answer if it is above 0.7, else 1 − the greatest probability
-    that one entails it (`pip install 'assay[neural]'`). An empty answer scores 0; else nothing retrieved scores 1.
-    Passes below `threshold`. Where passages come from is on
+    that one entails it (`pip install 'assay-eval[neural]'`). An empty answer scores 0;
+    else nothing retrieved scores 1. Passes below `threshold`. Where passages come from is on
     [the page about text metrics](text-metrics.md#retrieved-documents). A row that counts as wrong has the score 1.
 
     Parameters:

@@ -37,8 +37,8 @@ def instruction_checks(
 
     Keywords are texts, not patterns. Sentences are counted without NLTK's trained model: abbreviations that are not
     usual may differ. The language is told by script and frequent words, for 36 languages; `detector: langdetect` is
-    the paper's way (`pip install 'assay[languages]'`), which differs on short texts. A text without a language is in
-    every one.
+    the paper's way (`pip install 'assay-eval[languages]'`), which differs on short texts. A text
+    without a language is in every one.
 
     Parameters:
     instructions: the field of the item that has the ids

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.errors import UserError
+from assay.errors import UserError, install_command
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
@@ -126,7 +126,7 @@ def json_match(
     expected_keys: paths that must be there (`user.name`, `items.0.id`), whatever their values
     strict: refuse keys that are not expected
     tolerance: the greatest difference of two numbers
-    schema: a JSON Schema (`pip install 'assay[schema]'`)
+    schema: a JSON Schema (`pip install 'assay-eval[schema]'`)
     response_field: compare this part (a dotted path) of the JSON in the answer
     """
     wanted = _wanted(item, expected, expected_json, needed=expected_keys is None and schema is None)
@@ -192,9 +192,7 @@ def _schema_problems(value: Any, schema: dict[str, Any]) -> list[str]:
         from jsonschema.exceptions import SchemaError
         from jsonschema.validators import extend, validator_for
     except ImportError:
-        raise UserError(
-            "a JSON Schema needs `jsonschema`", fix="pip install 'assay[schema]'"
-        ) from None
+        raise UserError("a JSON Schema needs `jsonschema`", fix=install_command("schema")) from None
     try:
         validator = validator_for(schema)
         validator.check_schema(schema)

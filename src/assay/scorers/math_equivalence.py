@@ -43,8 +43,8 @@ def math_equivalence(
     and equations equal their multiples. Units are dropped if only one side has one; 1 m equals 100 cm. Words are
     compared as text. `log` is the natural logarithm; variables are positive.
 
-    What this cannot decide is left to sympy (`pip install 'assay[math]'`), which is handed trees, never text, in a
-    process of its own. What is not decided then, or cannot be read, is unparsed.
+    What this cannot decide is left to sympy (`pip install 'assay-eval[math]'`), which is handed
+    trees, never text, in a process of its own. What is not decided then, or cannot be read, is unparsed.
 
     Parameters:
     tolerance: the greatest difference of two numbers, as a share of the expected one (but of 1 at least)

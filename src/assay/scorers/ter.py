@@ -20,7 +20,7 @@ def ter(
     case_sensitive: bool = False,
     **texts: Any,
 ) -> Score:
-    """The translation edit rate of the answer, by sacreBLEU (`pip install 'assay[text]'`). Lower is better.
+    """The translation edit rate of the answer, by sacreBLEU (the extra `text`). Lower is better.
 
     Score: edits / length, where the edits are the fewest insertions, deletions, replacements of words and shifts of
     runs of words that make the answer an accepted one, and the length is the accepted answers' mean number of words.

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
-from assay.errors import UserError
+from assay.errors import UserError, install_command
 from assay.text.edit_rate import edits
 
 Measure = Literal["bleu", "chrf", "ter"]
@@ -30,7 +30,7 @@ def require_sacrebleu(where: str = "") -> None:
         raise UserError(
             "this needs sacrebleu, which is not installed",
             where=where,
-            fix="pip install 'assay[text]'",
+            fix=install_command("text"),
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from assay.analysis.look.export import Export
-from assay.errors import UserError
+from assay.errors import UserError, install_command
 from assay.registry import writer
 from assay.store.keys import canonical, digest
 from assay.store.written import check_replaceable, write_named
@@ -52,7 +52,7 @@ def _write_rows(export: Export, types: dict[str, str], path: Path) -> None:
         import pyarrow as pa
     except ImportError:
         raise UserError(
-            "this needs pyarrow, which is not installed", fix="pip install 'assay[hf]'"
+            "this needs pyarrow, which is not installed", fix=install_command("hf")
         ) from None
     schema = pa.schema([(name, getattr(pa, _ARROW[kind])()) for name, kind in types.items()])
     described = msgspec.json.encode(

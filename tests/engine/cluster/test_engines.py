@@ -178,7 +178,7 @@ def test_without_ray_the_line_that_installs_it_is_shown(monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UserError) as caught:
         connected(RayConfig())
-    assert caught.value.fix == "pip install 'assay[ray]'"
+    assert caught.value.fix == "pip install 'assay-eval[ray]'"
 
 
 @pytest.mark.parametrize("on", ["ray", {"ray": None}, {"ray": {}}])

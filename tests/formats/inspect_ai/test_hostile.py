@@ -138,7 +138,7 @@ def test_zstandard_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(__import__("sys").modules, "zstandard", None)
     with pytest.raises(UserError, match="zstandard") as caught:
         inspect_ai(LOGS / "large.eval")
-    assert "assay[zstd]" in caught.value.fix
+    assert "assay-eval[zstd]" in caught.value.fix
 
 
 def test_a_file_that_was_cut_off_gives_its_whole_samples(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ RUNS = [name for name, fixture in FIXTURES.items() if "error" not in fixture]
 pytestmark = [
     pytest.mark.benchmarks,
     pytest.mark.skipif(
-        installed_tasks() is None, reason="needs lm-eval: pip install 'assay[benchmarks]'"
+        installed_tasks() is None, reason="needs lm-eval: pip install 'assay-eval[benchmarks]'"
     ),
 ]
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import assay.registry as registry
-from assay.errors import UserError
+from assay.errors import UserError, install_command
 
 Progress = Callable[[int, int], None]
 
@@ -51,7 +51,7 @@ def list_benchmarks(
             else "there are no benchmarks here"
         )
         raise UserError(
-            what, fix="pip install 'assay[benchmarks]', or name a folder with --include-path"
+            what, fix=f"{install_command('benchmarks')}, or name a folder with --include-path"
         )
     return entries
 

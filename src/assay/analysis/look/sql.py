@@ -11,7 +11,7 @@ import msgspec
 
 from assay.analysis.look.export import TABLES, Tables, check_table, foreign_row
 from assay.engine.experiment.sources import find_source, find_sources
-from assay.errors import UserError
+from assay.errors import UserError, install_command
 from assay.registry import nearest
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def connect(
         import duckdb
     except ImportError:
         raise UserError(
-            "this needs duckdb, which is not installed", fix="pip install 'assay[sql]'"
+            "this needs duckdb, which is not installed", fix=install_command("sql")
         ) from None
     with TemporaryDirectory(prefix="assay-sql-") as folder:
         connection = duckdb.connect(":memory:")
@@ -223,5 +223,5 @@ def frame(path: str | Path, table: str = "evaluations", *, library: Library = "p
             return rows.df() if library == "pandas" else rows.pl()
         except ImportError as error:
             raise UserError(
-                f"{error.name or library} is not installed", fix="pip install 'assay[sql,frames]'"
+                f"{error.name or library} is not installed", fix=install_command("sql,frames")
             ) from None

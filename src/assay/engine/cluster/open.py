@@ -6,7 +6,6 @@ import platform
 import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
-from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,7 +23,7 @@ from assay.engine.experiment.experiment import Experiment
 from assay.engine.experiment.responses import Bound, Tasks
 from assay.engine.experiment.trust import write_config
 from assay.engine.run.plan import plan_digest
-from assay.errors import Interrupted, RunFailed, StoreError, UserError
+from assay.errors import VERSION, Interrupted, RunFailed, StoreError, UserError
 from assay.records import Manifest
 from assay.store.shared.generations import BASE, Generation, begin, close, compact, is_open, living
 
@@ -108,7 +107,7 @@ async def _open(
             },
             paths=list(paths),
             files=ship(experiment, root.objects),
-            versions={"assay": version("assay"), "python": platform.python_version()},
+            versions={"assay": VERSION, "python": platform.python_version()},
             base={
                 name: (root.folder / name).stat().st_size
                 for name in BASE

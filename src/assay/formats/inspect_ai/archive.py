@@ -14,7 +14,7 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 from assay import reading
-from assay.errors import UserError
+from assay.errors import UserError, install_command
 
 MOST = 1 << 30  # bytes of one member, unpacked
 FREE = 1 << 26  # a member up to this size may be packed as tightly as it likes
@@ -198,6 +198,6 @@ def _zstandard(path: Path) -> tuple[Any, Any]:
     try:
         import zstandard
     except ModuleNotFoundError:
-        fix = "pip install 'assay[zstd]'"
+        fix = install_command("zstd")
         raise UserError("reading .eval files needs zstandard", where=str(path), fix=fix) from None
     return zstandard, zstandard.ZstdDecompressor()

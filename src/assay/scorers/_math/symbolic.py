@@ -1,4 +1,4 @@
-"""What exact forms and numbers cannot decide, by sympy (`pip install 'assay[math]'`).
+"""What exact forms and numbers cannot decide, by sympy (`pip install 'assay-eval[math]'`).
 
 sympy is handed trees, never text, and works in a process of its own that is ended when its time is over: simplifying
 may take for ever.
@@ -14,7 +14,7 @@ from fractions import Fraction
 from importlib.util import find_spec
 from typing import Any
 
-from assay.errors import UserError
+from assay.errors import UserError, install_command
 from assay.scorers._math.expressions import Tree
 
 _START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from assay.scorers._math.symbolic import serve; serve()"
@@ -33,7 +33,7 @@ def equal(first: Tree, second: Tree, seconds: float) -> bool | None:
     if find_spec("sympy") is None:
         raise UserError(
             "deciding whether two expressions are equal needs sympy",
-            fix="pip install 'assay[math]'",
+            fix=install_command("math"),
         )
     question = json.dumps([_plain(first), _plain(second)])
     with _guard:

@@ -13,7 +13,7 @@ from uuid import uuid4
 import msgspec
 
 from assay import reading
-from assay.errors import StoreError
+from assay.errors import StoreError, install_command
 from assay.reading import is_remote
 from assay.store.files import (
     make_folder,
@@ -208,7 +208,7 @@ def open_objects(place: str | Path, *, probe: bool = False) -> Objects:
         except ModuleNotFoundError as error:
             if (error.name or "").split(".")[0] != "obstore":
                 raise
-            fix = "pip install 'assay[cloud]'"
+            fix = install_command("cloud")
             raise StoreError("buckets need the extra `cloud`", where=text, fix=fix) from None
         return open_cloud(text, probe=probe)
     objects = FolderObjects(text.removeprefix("file://"))

@@ -1,10 +1,10 @@
 """The experiments below the paths."""
 
-from importlib.metadata import version
 from typing import Any
 
 import msgspec
 
+from assay.errors import VERSION
 from assay.viewer.experiments import Experiments
 
 
@@ -14,4 +14,4 @@ class Query(msgspec.Struct, kw_only=True):
 
 def page(experiments: Experiments, query: Query) -> dict[str, Any]:
     listed = [{"id": id, **msgspec.to_builtins(entry)} for id, entry in experiments.list().items()]
-    return {"version": version("assay"), "roots": experiments.names, "experiments": listed}
+    return {"version": VERSION, "roots": experiments.names, "experiments": listed}

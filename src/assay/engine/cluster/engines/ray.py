@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
 from importlib import import_module
-from importlib.metadata import version
 from typing import Any
 
 import msgspec
@@ -28,7 +27,16 @@ from assay.engine.calls.stop import Stop
 from assay.engine.cluster.worker import work
 from assay.engine.experiment.aggregate import aggregate
 from assay.engine.experiment.experiment import Experiment, Result
-from assay.errors import AssayError, BudgetError, Interrupted, RunFailed, UserError
+from assay.errors import (
+    DISTRIBUTION,
+    VERSION,
+    AssayError,
+    BudgetError,
+    Interrupted,
+    RunFailed,
+    UserError,
+    install_command,
+)
 from assay.store.shared.objects import is_remote
 
 LOOK = 0.5  # seconds between two looks at whether the run was asked to stop
@@ -63,9 +71,7 @@ def run_on_ray(
     )(_code()[1])
     sent = {name: values[name] for name in names if name in values}
     actors = [actor.remote() for _ in range(workers or room(engine))]
-    calls = {
-        worker.work.remote(_seen_by_all(place), version("assay"), sent): worker for worker in actors
-    }
+    calls = {worker.work.remote(_seen_by_all(place), VERSION, sent): worker for worker in actors}
     with redirect_stdout(sys.stderr):  # where Ray reports lost workers is for results
         try:
             _watch(ray, calls, stop or Stop())
@@ -95,7 +101,7 @@ def aggregate_on_ray(
                 output_dir,
                 int(cpus),
             )
-            outcome = _outcome(ray, task.remote("aggregate", version("assay"), {}, *arguments))
+            outcome = _outcome(ray, task.remote("aggregate", VERSION, {}, *arguments))
         finally:
             _disconnect(ray)
     if "error" in outcome:
@@ -122,7 +128,7 @@ def connected(engine: RayConfig) -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "ray":
             raise
-        raise UserError("`--on ray` needs Ray", fix="pip install 'assay[ray]'") from None
+        raise UserError("`--on ray` needs Ray", fix=install_command("ray")) from None
     if ray.is_initialized():
         return ray
     try:
@@ -217,15 +223,16 @@ def _code() -> tuple[Callable[..., dict[str, Any]], type]:
     def on_node(
         function: str, expected: str, environ: dict[str, str], *arguments: Any
     ) -> dict[str, Any]:
-        import importlib.metadata
         import os
         import socket
+        from importlib import import_module
 
         node = f"the node {socket.gethostname()}"
-        fix = f"  fix:   pip install 'assay[ray]=={expected}' there, or `runtime_env: {{pip: […]}}`"
+        wanted = f"'{DISTRIBUTION}[ray]=={expected}'"
+        fix = f"  fix:   pip install {wanted} there, or `runtime_env: {{pip: […]}}`"
         try:
-            installed = importlib.metadata.version("assay")
-        except importlib.metadata.PackageNotFoundError:
+            installed = import_module("assay").__version__
+        except (ImportError, AttributeError):
             return {"error": f"Assay is not installed on {node}\n{fix}", "exit_code": 2}
         if installed != expected:
             return {

@@ -8,14 +8,13 @@ import shutil
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib.metadata import version
 from logging import getLogger
 from pathlib import Path
 from typing import NamedTuple
 
 from assay.engine.experiment.imports.foreign import Read, check_no_sidecar, recognised
 from assay.engine.experiment.imports.results import Imported, folder_names, import_one
-from assay.errors import LockedError, UserError
+from assay.errors import VERSION, LockedError, UserError
 from assay.store.files import cache_folder
 from assay.store.keys import digest
 
@@ -41,7 +40,7 @@ def imported_copies(path: Path) -> list[Copy]:
     if not read:
         return []
     check_no_sidecar(path)
-    made_by = version("assay").encode()  # another Assay may read it in another way
+    made_by = VERSION.encode()  # another Assay may read it in another way
     place = (
         cache_folder()
         / "imported"

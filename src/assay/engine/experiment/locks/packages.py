@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from assay import usercode
+from assay.errors import VERSION
 
 _ALWAYS = ("jinja2", "msgspec", "numpy")  # templates, rows and statistics
 _PARTS = (
@@ -32,7 +33,7 @@ def versions(functions: Iterable[Callable[..., Any]]) -> dict[str, str]:
     named = {*_ALWAYS}
     for file in _files(functions):
         named |= {name for name in _imports(file) if name not in sys.stdlib_module_names}
-    found = {"assay": version("assay"), "python": platform.python_version()}
+    found = {"assay": VERSION, "python": platform.python_version()}
     for distribution in sorted({each for name in named for each in _distributions(name)}):
         found.setdefault(distribution.lower().replace("_", "-"), version(distribution))
     return dict(sorted(found.items()))

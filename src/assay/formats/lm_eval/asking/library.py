@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-from assay.errors import UserError
+from assay.errors import UserError, install_command
 
 
 def library() -> ModuleType:
@@ -17,9 +17,7 @@ def library() -> ModuleType:
         import datasets
         import huggingface_hub
     except ModuleNotFoundError:
-        raise UserError(
-            "benchmarks need the package datasets", fix="pip install 'assay[hf]'"
-        ) from None
+        raise UserError("benchmarks need the package datasets", fix=install_command("hf")) from None
     datasets.disable_progress_bars()
     datasets.logging.set_verbosity_error()
     huggingface_hub.logging.set_verbosity_error()
