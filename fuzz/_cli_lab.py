@@ -170,7 +170,6 @@ CAMP = {
 LINES = [
     "run config.yaml --no-progress",
     "run config.json --json --limit 1",
-    "run config.yaml --load 1,2 --limit 2 --no-progress -o loaded",
     "plan config.yaml",
     "validate config.json",
     "lock config.yaml -o numbers.lock",
@@ -217,7 +216,6 @@ LINES = [
     "list models http://127.0.0.1:9",
     "show exact_match",
     "schema -o schema.json",
-    "completion bash",
     "mock-server --port 0",
     "import camp -o imported",
     "convert out table.csv",

@@ -69,7 +69,7 @@ def test_type_checkers_and_python_find_the_same_things() -> None:
 def test_every_verb_of_the_command_line_is_a_function() -> None:
     groups = {"dataset": ["add", "ls", "show", "verify"], "local": ["list", "pull"]}
     groups["benchmarks"] = ["list", "pull"]
-    renamed = {"import": ["import_"], "judge": ["calibrate", "label"], "completion": []}
+    renamed = {"import": ["import_"], "judge": ["calibrate", "label"]}
     for verb in ORDER:
         names = [f"{verb}_{word}" for word in groups[verb]] if verb in groups else renamed.get(verb)
         for name in names if names is not None else [verb.replace("-", "_")]:

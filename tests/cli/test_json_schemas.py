@@ -12,7 +12,6 @@ from assay.cli import group
 from assay.reports.outputs import commands, output_schema
 from tests.cli.shell import Shell
 
-WITHOUT = {"completion"}  # prints a script
 SERVERS = {"view", "mock-server"}  # print their address and serve until they are ended
 CONFIG = {
     "dataset": "items.jsonl",
@@ -26,7 +25,6 @@ LINES: dict[str, list[list[str]]] = {
     "run": [
         ["CONFIG"],
         ["CONFIG", "--dry-run"],
-        ["CONFIG", "--load", "1", "-m", "demo:large"],
         ["missing.yaml"],
     ],
     "plan": [["CONFIG"]],

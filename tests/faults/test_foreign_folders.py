@@ -194,7 +194,6 @@ LINES: dict[
     "import": [["{0}", "-o", "imported"]],
     "init": [["plain", "new"]],
     "show": [["mean"]],
-    "completion": [["bash"]],
     "mixeval run": [["--data", "{0}", "-o", "{0}", "-m", "demo:small"]],
     "mixeval score": [["{0}", "--data", "{0}"]],
     "sygra": [["--task", "absent", "--output_dir", "{0}", "--num_records", "1"]],

@@ -79,7 +79,7 @@ class Files(msgspec.Struct, kw_only=True):
 _EVENTS = ("reports.outputs:ProgressEvent", "reports.outputs:StoppingEvent")
 _RESULT = "+engine.experiment.experiment:Result"  # with the fields of ResultEvent
 _OUTPUTS: dict[str, tuple[str, ...]] = {
-    "run": (*_EVENTS, _RESULT, "+analysis.look.load:Load", "engine.experiment.plan:Plan"),
+    "run": (*_EVENTS, _RESULT, "engine.experiment.plan:Plan"),
     "plan": ("engine.experiment.plan:Plan",),
     "validate": ("reports.outputs:Validated",),
     "lock": ("engine.experiment.locks.lock:Locked",),
