@@ -118,7 +118,6 @@ _HOMES = {
     "examples": "examples init",
     "models.local": "is_missing=local_is_missing listed=local_list pull=local_pull",
     "registry": "dataset metric model nearest prompt reader scorer task writer",
-    "reports": "label_screen",
     "reports.junit": "junit",
     "reports.outputs": "commands=output_commands output_schema",
     "reports.progress": "emit for_programs program_output watch",
@@ -143,8 +142,8 @@ def __getattr__(name: str) -> Any:
         for entry in names.split():
             there, _, here = entry.partition("=")
             if name == (here or there):
-                value = getattr(import_module(f"assay.{module}"), there, None)
-                return globals().setdefault(name, value or import_module(f"assay.{module}.{there}"))
+                value = getattr(import_module(f"assay.{module}"), there)
+                return globals().setdefault(name, value)
     raise AttributeError(f"module 'assay.api' has no attribute {name!r}")
 
 

@@ -190,7 +190,7 @@ LINES: dict[
     "dataset add": [["{0}/items.jsonl", "--name", "x"]],
     "dataset show": [["x", "--repository", "{0}"]],
     "dataset ls": [["--repository", "{0}"]],
-    "judge label": [["{0}", "--summary"]],
+    "judge label": [["{0}", "-o", "answers.csv"]],
     "import": [["{0}", "-o", "imported"]],
     "init": [["plain", "new"]],
     "show": [["mean"]],

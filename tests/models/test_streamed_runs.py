@@ -13,6 +13,7 @@ import assay
 from assay.errors import UserError
 from assay.server import Options, running, stats
 
+
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     with running(Options(skill=1, latency_ms=30, token_ms=5)) as address:

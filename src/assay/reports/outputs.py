@@ -95,7 +95,7 @@ _OUTPUTS: dict[str, tuple[str, ...]] = {
     "rank": ("analysis.rank.rank:Ranking",),
     "gate": ("analysis.compare.gate:Gated",),
     "judge calibrate": ("analysis.judge.calibrate:Calibrated",),
-    "judge label": (),
+    "judge label": ("reports.outputs:Written",),
     "view": ("reports.outputs:Address",),
     "report": ("reports.outputs:Written",),
     "verify": ("analysis.verify.verify:Verified",),
@@ -124,7 +124,6 @@ _ANY = {
     "list": "a plug-in, a provider, a model or a benchmark",
     "show": "a plug-in or a benchmark",
     "mock-server": "the server's address",
-    "judge label": "the labels of each annotator by value, and how far the annotators agree",
     "benchmarks pull": "a list of benchmarks, each with the problem if its data were not pulled",
 }
 

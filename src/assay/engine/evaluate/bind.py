@@ -260,7 +260,7 @@ def bind_pairwise(
     function: Callable[..., Any], *, folder: Path, **binding: Unpack[Binding]
 ) -> BoundScorer:
     """The decider that `decide` names, as a scorer of matches. Parameters that are not ours are the decider's own;
-    `folder` is the experiment's, where labelling sessions leave their labels."""
+    `folder` is the experiment's, where the review leaves its labels."""
     given = binding["params"]
     own = registry.parameters(function)
     settings = {name: p.default for name, p in own.items()}
