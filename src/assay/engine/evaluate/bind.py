@@ -25,7 +25,6 @@ Mode = Literal["inline", "thread", "async"]
 Reads = Literal["item", "ground_truth"]
 
 _EEN_NAMES = {"response", "ground_truth"}
-_CONTEXTS = ("context", "contexts")
 
 
 class Case(msgspec.Struct, gc=False):
