@@ -84,6 +84,8 @@ def test_dir_shows_them() -> None:
 
 
 def test_any_other_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match=r"no attribute 'load_test'; .*`max_concurrency`"):
+        assay.load_test  # noqa: B018
     with pytest.raises(AttributeError, match="no attribute 'rnu'"):
         assay.rnu  # noqa: B018
 
