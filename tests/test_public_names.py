@@ -69,7 +69,7 @@ def test_type_checkers_and_python_find_the_same_things() -> None:
 def test_every_verb_of_the_command_line_is_a_function() -> None:
     groups = {"dataset": ["add", "ls", "show", "verify"], "local": ["list", "pull"]}
     groups["benchmarks"] = ["list", "pull"]
-    renamed = {"import": ["import_"], "judge": ["calibrate", "label"], "completion": []}
+    renamed = {"import": ["import_"], "judge": ["calibrate", "label"]}
     renamed["demo"] = ["init", "run"]  # `assay.demo` is a room
     for verb in ORDER:
         names = [f"{verb}_{word}" for word in groups[verb]] if verb in groups else renamed.get(verb)
@@ -85,6 +85,8 @@ def test_dir_shows_them() -> None:
 
 
 def test_any_other_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match=r"no attribute 'load_test'; .*`max_concurrency`"):
+        assay.load_test  # noqa: B018
     with pytest.raises(AttributeError, match="no attribute 'rnu'"):
         assay.rnu  # noqa: B018
 

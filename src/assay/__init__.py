@@ -12,7 +12,12 @@ if TYPE_CHECKING:
 
     from assay.api import *  # noqa: F403
 
-RENAMED = {"Survey": "Plan"}  # public names of 0.1, and what they are called now
+_RUNS = "compare runs with other values of `max_concurrency`"
+GONE = {  # public names of 0.1, and what to use instead
+    "Survey": "it is called 'Plan' now",
+    "load_test": _RUNS,
+    "Load": _RUNS,
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -25,8 +30,8 @@ def __getattr__(name: str) -> Any:
         return import_module(f"assay.{name}")
     api = import_module("assay.api")
     if name not in api.__all__:
-        renamed = f"; it is called {RENAMED[name]!r} now" if name in RENAMED else ""
-        raise AttributeError(f"module 'assay' has no attribute {name!r}{renamed}")
+        instead = f"; {GONE[name]}" if name in GONE else ""
+        raise AttributeError(f"module 'assay' has no attribute {name!r}{instead}")
     return getattr(api, name)
 
 

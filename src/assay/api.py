@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from assay.analysis.look.convert import convert
     from assay.analysis.look.dataset import dataset_add, dataset_ls, dataset_show, dataset_verify
     from assay.analysis.look.export import export
-    from assay.analysis.look.load import Load
     from assay.analysis.look.ls import ls
     from assay.analysis.look.plugins import list_plugins as list  # noqa: A004
     from assay.analysis.look.plugins import show
@@ -71,11 +70,11 @@ if TYPE_CHECKING:
 # fmt: off
 __all__ = [
     "AggregationRepository", "Aggregator", "DatasetRepository", "EvaluationRepository", "Evaluator", "Experiment",
-    "FlatStore", "FolderStore", "Labelling", "Load", "Locked", "MemoryStore", "Options", "Plan", "Result",
+    "FlatStore", "FolderStore", "Labelling", "Locked", "MemoryStore", "Options", "Plan", "Result",
     "RunRepository", "Runner", "Sheet", "aggregate", "benchmarks_list", "benchmarks_pull", "bind_metric",
     "bind_scorer", "calibrate", "compare", "convert", "dataset", "dataset_add", "dataset_ls", "dataset_show",
     "dataset_verify", "diff", "evaluate", "evaluation", "experiment", "export", "finish", "frame", "function_task",
-    "gate", "import_", "init", "label", "list", "load_test", "local_list", "local_pull", "lock", "ls", "merge",
+    "gate", "import_", "init", "label", "list", "local_list", "local_pull", "lock", "ls", "merge",
     "metric", "mock_server", "model", "open_store", "plan", "prompt", "prompt_task", "query", "rank", "reader",
     "report", "run", "run_async", "save", "schema", "scorer", "sheet", "show", "sql", "status", "task", "trace",
     "trust", "validate", "verify", "view", "work", "writer",
@@ -93,7 +92,6 @@ _HOMES = {
     "analysis.look.convert": "convert",
     "analysis.look.dataset": "dataset_add dataset_ls dataset_show dataset_verify",
     "analysis.look.export": "export",
-    "analysis.look.load": "Load LoadTest=new_load_test",
     "analysis.look.ls": "ls",
     "analysis.look.plugins": "kinds list_plugins=list show",
     "analysis.look.sql": "ask frame sql sql=query",
@@ -120,9 +118,7 @@ _HOMES = {
     "examples": "EXAMPLES=examples_folder examples init",
     "models.local": "is_missing=local_is_missing listed=local_list pull=local_pull",
     "registry": "dataset metric model nearest prompt reader scorer task writer",
-    "reports": "label_screen",
     "reports.junit": "junit",
-    "reports.load": "finish=finish_load",
     "reports.outputs": "commands=output_commands output_schema",
     "reports.progress": "emit for_programs program_output watch",
     "reports.sheet": "Sheet checked_suffix listing save sheet",
@@ -146,8 +142,8 @@ def __getattr__(name: str) -> Any:
         for entry in names.split():
             there, _, here = entry.partition("=")
             if name == (here or there):
-                value = getattr(import_module(f"assay.{module}"), there, None)
-                return globals().setdefault(name, value or import_module(f"assay.{module}.{there}"))
+                value = getattr(import_module(f"assay.{module}"), there)
+                return globals().setdefault(name, value)
     raise AttributeError(f"module 'assay.api' has no attribute {name!r}")
 
 
@@ -226,16 +222,6 @@ async def finish(step: "Experiment", stop: "Stop | None" = None) -> "Result":
         for note in await to_thread(write_outputs, step.config, result.folder):
             step.progress.note(note)  # the result's notes are the progress's
     return result
-
-
-def load_test(source: "Source | None" = None, *, levels: Sequence[int], **options: Any) -> "Load":
-    """Run a config's models with these numbers of calls in flight, one after another, and measure throughput and
-    latency; arguments as those of `experiment`. The same call resumes where it stopped."""
-    from assay.analysis.look.load import LoadTest
-    from assay.reports.load import finish
-    from assay.threads import run_blocking
-
-    return run_blocking(lambda: finish(LoadTest(experiment(source, **options), levels)))
 
 
 def lock(

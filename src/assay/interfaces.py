@@ -122,8 +122,7 @@ class Price(msgspec.Struct, frozen=True):
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """What a lane allows itself, and what it pays: a price that is None is unknown. `steady`: always as many calls in
-    flight as it allows itself, whatever the server says to that."""
+    """What a lane allows itself, and what it pays: a price that is None is unknown."""
 
     max_concurrency: int = 64
     timeout: float = 300.0
@@ -131,7 +130,6 @@ class Limits(msgspec.Struct, frozen=True):
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
     price: Price | None = None
-    steady: bool = False
 
 
 class Prompt(Protocol):

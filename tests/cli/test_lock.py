@@ -33,7 +33,6 @@ def test_flags_that_do_not_go_together_are_refused(shell: Shell) -> None:
     shell.call("lock", "CONFIG", "-o", "own.lock")
     assert shell.call("run", "CONFIG", "--lock-file", "own.lock", "--no-progress").code == 0
     assert "does less" in shell.call("run", "CONFIG", "--lock-file", "own.lock", "--limit", "1").err
-    assert "do not go together" in shell.call("run", "CONFIG", "--locked", "--load", "1").err
     assert "there is no lock" in shell.run("--locked").err
 
 

@@ -2,7 +2,6 @@
 
 import json
 import signal
-import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 
 import assay
 from assay.server import Options, running, stats
-from tests.cli.shell import COMMAND, Ended, Shell
+from tests.cli.shell import Ended, Shell
 from tests.support import wait_for, without_times
 
 ITEMS = 4
@@ -112,19 +111,31 @@ def test_people_label_pairs_and_the_next_evaluation_fills_the_rows(field: Shell)
     assert play(field, "small", "large").code == 0
     waiting = [row for row in rows(field) if row["outcome"] == "skipped"]
     assert len(waiting) == ITEMS
-    keys = subprocess.run(
-        [*COMMAND, "judge", "label", "out", "--annotator", "me"],
-        input="ttt",
-        text=True,
-        capture_output=True,
-        cwd=field.folder,
-        check=True,
-    )
-    assert "small" not in keys.stdout, "nobody sees who answered"
+    labelling = assay.label(field.folder / "out", annotator="me")
+    assert "small" not in str([*labelling.views.values()]), "nobody sees who answered"
+    for answer in labelling.waiting[:3]:
+        labelling.save(answer, 0.5)
     filled = field.call("evaluate", "out", "--no-progress")
     assert filled.code == 0, filled.said
     assert Counter(row["outcome"] for row in rows(field)) == {"scored": 3, "skipped": 1}
     assert {row["score"] for row in rows(field) if row["outcome"] == "scored"} == {0.5}
+
+
+def test_people_label_pairs_in_a_file(field: Shell) -> None:
+    method = {"name": "better", "type": "pairwise", "params": {"decide": "people"}}
+    field.config["evaluation_methods"] = [method]
+    assert play(field, "small", "large").code == 0
+    assert field.call("judge", "label", "out", "-o", "answers.csv").code == 0
+    head, *lines = (field.folder / "answers.csv").read_text().splitlines()
+    assert [line[0] for line in lines] == [","] * ITEMS, "the first column is to be filled in"
+    words = ["first", "tie", "second"]
+    labelled = [word + line for word, line in zip(words, lines, strict=False)]
+    (field.folder / "answers.csv").write_text("\n".join([head, *labelled, *lines[3:], ""]))
+    named = f"evaluation_methods.0.params.labels={field.folder / 'answers.csv'}"
+    filled = field.call("evaluate", "out", "--no-progress", "--set", named)
+    assert filled.code == 0, filled.said
+    scored = [row["score"] for row in rows(field) if row["outcome"] == "scored"]
+    assert sorted(scored) == [0, 0.5, 1]
 
 
 def test_trace_shows_both_seats_of_a_match_and_why(field: Shell) -> None:

@@ -58,7 +58,7 @@ def made(folder: Path) -> list[Path]:
         "export out -o r.csv",
     ]
     words += [
-        "judge label out --label right --annotator a --count 2",
+        "judge label out --label right --annotator a --count 2 -o answers.csv",
         "export out -f ragicamp -o camp2",
     ]
     words += [

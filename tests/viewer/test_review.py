@@ -1,4 +1,4 @@
-"""Review by people in the browser: the same labels.jsonl as `assay judge label`, blind, resumable, for several."""
+"""Review by people in the browser: the choice of `assay judge label`, blind, resumable, for several."""
 
 import json
 import random
@@ -77,7 +77,7 @@ def test_the_choice_is_that_of_the_command(desk: Desk) -> None:
     )
 
 
-def test_what_is_written_is_what_the_command_writes(desk: Desk) -> None:
+def test_what_is_written_is_what_python_writes(desk: Desk) -> None:
     page = desk.page()
     first, second = ids(page["waiting"])[:2]
     desk.label(first, 1, note="n\u202e", tags=["odd", " odd ", ""])
@@ -86,16 +86,16 @@ def test_what_is_written_is_what_the_command_writes(desk: Desk) -> None:
     answer = next(answer for answer in theirs.order if unit_id(answer.unit.address) == second)
     theirs.save(answer, 1)
     desk.label(second, 1, annotator="bob")
-    ours, terminal, browser = desk.lines()
-    assert list(ours) == list(terminal)
+    ours, python, browser = desk.lines()
+    assert list(ours) == list(python)
     assert (ours["note"], ours["tags"], ours["label"], ours["annotator"]) == (
         "n\u202e",
         ["odd"],
         1,
         "ann",
     )
-    del terminal["time"], browser["time"]
-    assert browser == terminal
+    del python["time"], browser["time"]
+    assert browser == python
 
 
 def test_the_judge_is_quiet_until_an_answer_is_labelled(desk: Desk) -> None:

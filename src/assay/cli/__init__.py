@@ -51,10 +51,16 @@ ORDER = (
         "list",
         "show",
         "schema",
-        "completion",
         "mock-server",
     ),
 )
+
+# What 0.1 had, and what to use instead.
+GONE = {
+    "completion": "the shell asks for it: _ASSAY_COMPLETE=bash_source assay (or zsh_, fish_source)",
+    "run --load": "run with -j 1 -o ONE and -j 8 -o EIGHT, then assay compare ONE EIGHT --metric ttft",
+    "label --summary": "the review of assay view shows how far people agree",
+}
 
 
 def _files() -> dict[str, Path]:
@@ -104,9 +110,8 @@ class Commands(click.Group):
         except click.UsageError as error:
             from assay import api
 
-            raise click.UsageError(
-                f"{error.message} {api.nearest(args[0], COMMANDS)}", ctx
-            ) from None
+            instead = GONE.get(args[0]) or api.nearest(args[0], COMMANDS)
+            raise click.UsageError(f"{error.message} {instead}", ctx) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
         from click.shell_completion import CompletionItem
@@ -138,7 +143,13 @@ class Command(click.Command):
             )
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        rest = super().parse_args(ctx, [_with_dashes(argument) for argument in args])
+        try:
+            rest = super().parse_args(ctx, [_with_dashes(argument) for argument in args])
+        except click.NoSuchOption as error:
+            instead = GONE.get(f"{ctx.info_name} {error.option_name}")
+            if instead is None:
+                raise
+            raise click.UsageError(f"{error.message} {instead}", ctx) from None
         for name, value in ctx.params.items():
             if (
                 isinstance(value, int | float) and not abs(value) <= sys.maxsize

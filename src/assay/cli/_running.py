@@ -22,14 +22,6 @@ def run_and_show(step: Any, form: str = "table", *, as_json: bool, no_progress: 
     show_result(result, form, as_json=as_json, notes=no_progress)
 
 
-def load_and_show(test: Any, form: str, as_json: bool, no_progress: bool) -> None:
-    """Run a load test and show it, as `run_and_show` does."""
-    load = _watched(
-        test, lambda stop: api.finish_load(test, stop), as_json=as_json, no_progress=no_progress
-    )
-    show_result(load, form, as_json=as_json, notes=False)  # its sheet has them
-
-
 def run_step(step: Any, *, as_json: bool, no_progress: bool) -> Any:
     """What `step.run(stop)` gives, with a display of `step.progress` meanwhile and signals as requests to stop."""
     return _watched(step, step.run, as_json=as_json, no_progress=no_progress)

@@ -10,8 +10,6 @@ from assay.cli._options import force_option, overrides, parameters_option, trust
 from assay.cli._output import json_option, print_json, print_notes
 from assay.errors import UserError
 
-TABLES = "items, responses, evaluations, metrics, samples."
-
 
 def _flags() -> dict[str, list[str]]:
     """The parameters of each format that are true or false; each is a flag as well."""

@@ -1,7 +1,5 @@
-"""`assay judge`: label answers by hand, and find out how far to believe a judge."""
+"""`assay judge`: labels by people, and how far to believe a judge."""
 
-import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +7,14 @@ import click
 
 from assay import api
 from assay.cli import Command
-from assay.cli._options import LEVEL, trust_option
+from assay.cli._options import LEVEL, force_option, trust_option
 from assay.cli._output import format_option, json_option, print_json, show
-from assay.errors import shown
+from assay.errors import UserError
 
 
 @click.group("judge")
 def command() -> None:
-    """Label answers by hand, and find out how far to believe a judge."""
+    """Labels by people, and how far to believe a judge."""
 
 
 @command.command("calibrate", cls=Command, short_help="Compare a judge with people's labels.")
@@ -50,7 +48,7 @@ def calibrate(path: str, labels: str | None, form: str, as_json: bool, **options
     show(api.calibrate(path, labels, **options), form, as_json=as_json)
 
 
-@command.command("label", cls=Command, short_help="Label answers in the terminal.")
+@command.command("label", cls=Command, short_help="Write answers for people to label to a file.")
 @click.argument("path", type=click.Path())
 @click.option("--label", default="", help="The label to judge answers by, if there are several.")
 @click.option("--annotator", default="", help="Who labels; by default the login name.")
@@ -69,42 +67,23 @@ def calibrate(path: str, labels: str | None, form: str, as_json: bool, **options
     default=0,
     help="Of the choice; the same for all annotators.",
 )
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="The file; default PATH/labels.jsonl."
-)
-@click.option(
-    "--summary", is_flag=True, help="Only show what is labelled, and how far annotators agree."
-)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="The CSV file.")
 @trust_option
+@force_option
 @json_option
-def label(path: str, summary: bool, as_json: bool, **options: Any) -> None:
-    """Label the answers of the experiment in PATH by hand, without seeing who gave them or what the judge said.
+def label(path: str, output: Path | None, force: bool, as_json: bool, **options: Any) -> None:
+    """Choose answers of the experiment in PATH and write them to a CSV file whose column `label` is to be filled in.
 
-    One key is one label, saved at once: ? shows the keys. The same command resumes where the last session ended.
+    `assay judge calibrate PATH --labels FILE` reads it. The review of `assay view` needs no file.
     """
-    labelling = api.label(path, choose=not summary, **options)
-    if not summary:
-        _session(labelling)
-    if as_json:
-        print_json(labelling.summary())
-        return
-    click.echo(api.label_screen.summary_text(labelling.summary(), labelling.frame))
-    if labelling.file.path.exists():
-        click.echo(f"labels: {api.label_screen.harmless(shown(str(labelling.file.path)))}")
-
-
-def _session(labelling: Any) -> None:
-    from assay.cli._keyboard import Pipe, Terminal
-    from assay.cli._label_session import Session
-
-    if not labelling.waiting:
-        click.echo(
-            f"all {labelling.done:,} answers of this session are labelled; a larger --count adds more"
+    if output is None or output.suffix != ".csv":
+        raise UserError(
+            "answers are labelled in the browser, or in a CSV file",
+            fix=f"use the review of `assay view {path}`, or fill in -o answers.csv for --labels",
         )
-        return
-    with Terminal() if _has_screen() else Pipe() as keys:
-        Session(labelling).run(keys)
-
-
-def _has_screen() -> bool:
-    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    labelling = api.label(path, **options)
+    api.write_named(output, api.csv_lines(labelling.COLUMNS, labelling.rows()), force=force)
+    if as_json:
+        print_json({"output": str(output), "notes": []})
+    else:
+        click.echo(f"written to {api.plain(str(output))}")

@@ -8,23 +8,8 @@ from assay import api
 from assay.cli import Command
 from assay.cli._options import cluster_options, config_of, config_options
 from assay.cli._output import format_option, show
-from assay.cli._running import load_and_show, run_and_show
+from assay.cli._running import run_and_show
 from assay.cli.local import offer
-from assay.errors import UserError
-
-
-def _levels(ctx: click.Context, param: click.Parameter, text: str | None) -> list[int] | None:
-    """`1,2,4` as numbers."""
-    if text is None:
-        return None
-    words = [word.strip() for word in text.split(",")]
-    if not all(
-        word.isascii() and word.isdecimal() and len(word) <= 4 and int(word) for word in words
-    ):
-        raise UserError(
-            f"--load takes numbers from 1 to 9999 with commas, got {text!r}", fix="--load 1,2,4,8"
-        )
-    return [int(word) for word in words]
 
 
 @click.command("run", cls=Command)
@@ -36,13 +21,6 @@ def _levels(ctx: click.Context, param: click.Parameter, text: str | None) -> lis
 )
 @click.option(
     "-j", "--max-concurrency", type=click.IntRange(min=1), help="Calls in flight, per model."
-)
-@click.option(
-    "--load",
-    "levels",
-    metavar="N,N,…",
-    callback=_levels,
-    help="Measure throughput and latency with N calls in flight.",
 )
 @click.option(
     "--max-error-rate",
@@ -67,7 +45,6 @@ def command(
     form: str,
     as_json: bool,
     no_progress: bool,
-    levels: list[int] | None,
     locked: bool,
     lock_file: str | None,
     **options: Any,
@@ -75,19 +52,11 @@ def command(
     """Run CONFIG: every model × prompt × item × sample, then scoring and metrics.
 
     The same command resumes where an earlier one stopped. With --json events are printed as JSON lines, and the last
-    line is the result. With --load nothing is scored: every level is a run of its own in the folder's `load`.
+    line is the result.
     """
     config, chosen = config_of(**options)
     chosen["locked"] = lock_file or locked
-    if levels is not None:
-        if chosen["locked"]:
-            raise UserError("--load and --locked do not go together", fix="leave one of them out")
-        if dry_run:
-            raise UserError("--load and --dry-run do not go together", fix="leave one of them out")
-        experiment = api.experiment(config, **chosen)
-        offer(experiment)
-        load_and_show(api.new_load_test(experiment, levels), form, as_json, no_progress)
-    elif dry_run:
+    if dry_run:
         show(api.plan(config, **chosen), form, as_json=as_json)
     else:
         experiment = api.experiment(config, **chosen)

@@ -4,13 +4,11 @@ from typing import Any
 
 from assay.analysis.compare.compare import Comparison
 from assay.analysis.judge.calibrate import Calibrated, Calibration
-from assay.analysis.look.load import Load
 from assay.analysis.rank.rank import Ranking
 from assay.engine.experiment.experiment import Result
 from assay.records import MetricRow
 from assay.reports.charts import Cell, Chart, Dot, Point, heat, intervals, reliability
 from assay.reports.judge import words
-from assay.reports.load import pictures as load_pictures
 from assay.reports.sheet import sheet
 from assay.stats.intervals import wilson
 
@@ -34,8 +32,6 @@ def pictures(value: Any) -> list[Chart]:
         return _of_comparison(value)
     if isinstance(value, Ranking):
         return _of_ranking(value)
-    if isinstance(value, Load):
-        return load_pictures(value)
     if isinstance(value, Calibrated):
         return [
             chart for calibration in value.calibrations for chart in judge_pictures(calibration)

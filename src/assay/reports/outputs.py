@@ -79,7 +79,7 @@ class Files(msgspec.Struct, kw_only=True):
 _EVENTS = ("reports.outputs:ProgressEvent", "reports.outputs:StoppingEvent")
 _RESULT = "+engine.experiment.experiment:Result"  # with the fields of ResultEvent
 _OUTPUTS: dict[str, tuple[str, ...]] = {
-    "run": (*_EVENTS, _RESULT, "+analysis.look.load:Load", "engine.experiment.plan:Plan"),
+    "run": (*_EVENTS, _RESULT, "engine.experiment.plan:Plan"),
     "plan": ("engine.experiment.plan:Plan",),
     "validate": ("reports.outputs:Validated",),
     "lock": ("engine.experiment.locks.lock:Locked",),
@@ -95,7 +95,7 @@ _OUTPUTS: dict[str, tuple[str, ...]] = {
     "rank": ("analysis.rank.rank:Ranking",),
     "gate": ("analysis.compare.gate:Gated",),
     "judge calibrate": ("analysis.judge.calibrate:Calibrated",),
-    "judge label": (),
+    "judge label": ("reports.outputs:Written",),
     "view": ("reports.outputs:Address",),
     "report": ("reports.outputs:Written",),
     "verify": ("analysis.verify.verify:Verified",),
@@ -125,7 +125,6 @@ _ANY = {
     "list": "a plug-in, a provider, a model or a benchmark",
     "show": "a plug-in or a benchmark",
     "mock-server": "the server's address",
-    "judge label": "the labels of each annotator by value, and how far the annotators agree",
     "benchmarks pull": "a list of benchmarks, each with the problem if its data were not pulled",
 }
 

@@ -249,7 +249,6 @@ _VIEWS = {  # of each type the module and the function
     "Gated": "compare.gate_view",
     "Imported": "imports.imports_view",
     "Listed": "listings.experiments",
-    "Load": "load.view",
     "LocalModel": "listings.local_models",
     "Locked": "verify.locked",
     "Merged": "merge.view",

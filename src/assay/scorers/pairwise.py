@@ -30,7 +30,7 @@ def pairwise(
 
     Parameters:
     decide: `judge_pairwise`, the name of another scorer of the form `(item, first, second)`, `file.py:function`, or
-      `people`: what they decided in `assay judge label` (or in the file that `labels` names)
+      `people`: what they decided in the review of `assay view` (or in the file that `labels` names)
     players: who plays: `model_name`, `prompt_template`, `task`, `run`, or any field of a response or its metadata
     both_seats: whether each pair is shown in both orders, as two rows; people see it once, in an order that is drawn
     items: what happens if players answer different items: each pair meets on the `intersection`, or it is an error

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.analysis.judge.label import LabelFile, chosen_before, record, summarise
+from assay.analysis.judge.label import LabelFile, agreement_in, chosen_before, record
 from assay.analysis.judge.label_frame import Address, Frame, Unit, read_frame
 from assay.analysis.judge.labelling import BLOT, MOST_TELLING, Chosen, choose, views, waiting
 from assay.datasets._labels import read_labels
@@ -361,9 +361,7 @@ def test_two_sessions_at_once_tear_no_line(tmp_path: Path) -> None:
     assert [label for name, label in said if name == "bob"] == list(range(60))
 
 
-def test_a_session_writes_no_csv_and_names_a_bad_line(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"labels\.csv"):
-        LabelFile(tmp_path / "labels.csv")
+def test_a_bad_line_is_named(tmp_path: Path) -> None:
     path = tmp_path / "labels.jsonl"
     path.write_text('{"item": "q1", "label": 1}\n{"label": 0}\n')
     with pytest.raises(UserError, match="not a label") as raised:
@@ -371,7 +369,7 @@ def test_a_session_writes_no_csv_and_names_a_bad_line(tmp_path: Path) -> None:
     assert raised.value.where.endswith("line 2")
 
 
-def test_a_summary_counts_labels_and_the_agreement_of_annotators(tmp_path: Path) -> None:
+def test_the_agreement_of_annotators(tmp_path: Path) -> None:
     file = LabelFile(tmp_path / "labels.jsonl")
     ann, bob = [1, 1, 1, 0, 0, 1], [1, 0, 1, 0, 1, 1]
     chosen = choose(frame_of([0.0] * 8), 8, random=1.0)
@@ -380,9 +378,8 @@ def test_a_summary_counts_labels_and_the_agreement_of_annotators(tmp_path: Path)
             file.append(record(one, label=label, scorer="correct", annotator=name))
     file.append(record(chosen[6], label=1, scorer="correct", annotator="bob"))
     file.append(record(chosen[7], label=1, scorer="another", annotator="bob"))
-    found = summarise(file, "correct", ordered=False)
-    assert found.counts == {"ann": {0.0: 2, 1.0: 4}, "bob": {0.0: 2, 1.0: 5}}
-    assert found.agreement["percent"].value == pytest.approx(4 / 6)
+    found = agreement_in(file, "correct", ordered=False)
+    assert found["percent"].value == pytest.approx(4 / 6)
     chance = (4 / 6) ** 2 + (2 / 6) ** 2
-    assert found.agreement["cohen_kappa"].value == pytest.approx((4 / 6 - chance) / (1 - chance))
-    assert summarise(file, "another", ordered=False).agreement == {}
+    assert found["cohen_kappa"].value == pytest.approx((4 / 6 - chance) / (1 - chance))
+    assert agreement_in(file, "another", ordered=False) == {}

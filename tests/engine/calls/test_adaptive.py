@@ -165,11 +165,3 @@ def test_a_real_server_of_fixed_capacity(tmp_path: Path) -> None:
     refused = after["statuses"].get("429", 0)
     assert 0 < refused < 0.05 * (after["requests"] - before["requests"])
     assert found < fixed / 0.8
-
-
-def test_a_steady_limit_is_the_ceiling_whatever_happens() -> None:
-    steady = Adaptive(64, steady=True)
-    assert steady.limit == 64
-    for _ in range(200):
-        steady.finished(steady.sent(64), overloaded=True)
-    assert steady.limit == 64

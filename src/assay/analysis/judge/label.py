@@ -1,4 +1,4 @@
-"""`assay judge label`: the answers of an experiment that one person labels, without seeing who gave them."""
+"""The answers of an experiment that one person labels, without seeing who gave them."""
 
 import fcntl
 import os
@@ -19,7 +19,7 @@ from assay.errors import UserError
 from assay.stats.agreement import Agreement, agreement
 from assay.store.files import make_folder, open_own, store_error
 from assay.store.log import FileLog
-from assay.store.shared.mirror import local, push
+from assay.store.shared.mirror import push
 
 
 class Record(msgspec.Struct, kw_only=True):
@@ -82,15 +82,11 @@ def chosen_before(frame: Frame, records: Iterable[Record]) -> list[Chosen]:
 
 
 class LabelFile:
-    """A file of labels, a line for every keystroke: the last line about an answer counts, and `label` is null where one
-    was taken back or only a note was made. A line is one append, so that sessions of several people may share the file;
+    """A file of labels, a line for every one: the last line about an answer counts, and `label` is null where one
+    was taken back or only a note was made. A line is one append, so that several people may share the file;
     what was appended is on the disk when `append` returns."""
 
     def __init__(self, path: Path) -> None:
-        if path.suffix != ".jsonl":
-            raise UserError(
-                f"a session writes JSON lines, not {path.name!r}", fix=f"-o {path.stem}.jsonl"
-            )
         self.path = path
         self._log = FileLog(path)
 
@@ -124,7 +120,7 @@ class LabelFile:
 
     @contextmanager
     def _alone(self) -> Generator[None]:
-        """Opening the file mends its end: not while another session is writing there."""
+        """Opening the file mends its end: not while somebody else is writing there."""
         try:
             make_folder(self.path.parent)
             guard = open_own(self.path, os.O_RDWR)
@@ -140,69 +136,57 @@ class LabelFile:
 # ---- what there is so far
 
 
-class Summary(msgspec.Struct, kw_only=True):
-    """The labels of each annotator, by value, and how far the annotators agree where several labelled one answer."""
-
-    scorer: str
-    counts: dict[str, dict[float, int]]
-    agreement: dict[str, Agreement] = {}
-
-
-def summarise(file: LabelFile, scorer: str, *, ordered: bool) -> Summary:
-    """`ordered`: labels are grades, of which some are nearer to each other than others."""
+def agreement_in(file: LabelFile, scorer: str, *, ordered: bool) -> dict[str, Agreement]:
+    """Return how far the annotators agree where several labelled one answer, by coefficient; `ordered`: labels are
+    grades, of which some are nearer to each other than others."""
     labels = {
         key: float(record.label)
         for key, record in file.latest(scorer).items()
         if isinstance(record.label, (int, float))
     }
     people = sorted({annotator for _, annotator in labels})
-    counts: dict[str, dict[float, int]] = {name: {} for name in people}
-    for (_, annotator), value in labels.items():
-        counts[annotator][value] = counts[annotator].get(value, 0) + 1
-    summary = Summary(
-        scorer=scorer,
-        counts={name: dict(sorted(values.items())) for name, values in counts.items()},
-    )
+    if len(people) < 2:
+        return {}
     answers = list(dict.fromkeys(address for address, _ in labels))
     votes = np.array(
         [[labels.get((address, name), np.nan) for name in people] for address in answers]
     )
-    if len(people) > 1:
-        numbers = {
-            item: number
-            for number, item in enumerate(dict.fromkeys(address.item for address in answers))
-        }
-        items = np.array([numbers[address.item] for address in answers])
-        kappa = "cohen_kappa" if len(people) == 2 else "krippendorff_alpha"
-        summary.agreement = {
-            "percent": agreement(votes, items, coefficient="percent"),
-            kappa: agreement(
-                votes, items, coefficient=kappa, level="ordinal" if ordered else "nominal"
-            ),
-        }
-    return summary
+    numbers = {
+        item: number
+        for number, item in enumerate(dict.fromkeys(address.item for address in answers))
+    }
+    items = np.array([numbers[address.item] for address in answers])
+    kappa = "cohen_kappa" if len(people) == 2 else "krippendorff_alpha"
+    level = "ordinal" if ordered else "nominal"
+    return {
+        "percent": agreement(votes, items, coefficient="percent"),
+        kappa: agreement(votes, items, coefficient=kappa, level=level),
+    }
 
 
 class Labelling:
     """`order` has the answers that this person labelled before, then those that wait; `views` what is shown of each.
     Every label is on the disk when `save` returns."""
 
+    COLUMNS = (
+        *("label", "question", "reference", "answer", "second_answer", "item", "sample", "model"),
+        *("response", "scorer", "annotator", "probability", "stratum", "stratum_size"),
+    )
+
     def __init__(
         self,
         path: str | Path | Source,
         label: str = "",
         annotator: str = "",
-        output: str | Path | None = None,
     ) -> None:
         self._source = path if isinstance(path, Source) else find_source(path, "evaluation")
         self.frame = read_frame(self._source, label)
         folder = self._source.path if self._source.path.is_dir() else self._source.path.parent
-        self.file = LabelFile(local(output) if output else folder / FILE)
+        self.file = LabelFile(folder / FILE)
         self.annotator = annotator
         self.order: Sequence[Chosen] = ()
         self.waiting: Sequence[Chosen] = ()
         self.views: dict[Address, View] = {}
-        self.done = 0
 
     def choose(self, count: int, random: float, seed: int) -> None:
         """Which answers this person labels, if they are to be `count` in all."""
@@ -213,7 +197,6 @@ class Labelling:
             if entry.label is not None:
                 labelled.setdefault(address, set()).add(name)
         before = chosen_before(self.frame, self.mine().values())
-        self.done = len(before)
         self.waiting = waiting(
             self.frame, labelled, self.annotator, count=count, random=random, seed=seed
         )
@@ -240,9 +223,23 @@ class Labelling:
         by = {"scorer": self.frame.label, "annotator": self.annotator}
         self.file.append(record(answer, label=label, **by, note=note, tags=[*tags]))
 
-    def summary(self) -> Summary:
-        """What is labelled so far by everybody, and how far they agree."""
-        return summarise(self.file, self.frame.label, ordered=self.frame.scale is not None)
+    def agreement(self) -> dict[str, Agreement]:
+        """Return how far all annotators agree so far."""
+        return agreement_in(self.file, self.frame.label, ordered=self.frame.scale is not None)
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the answers that wait as rows of a file of labels, to be filled in. A pair is in the order of its
+        players. A model is named only where the key of its answer does not say which one is meant."""
+        for chosen in self.waiting:
+            item, sample, model, response = chosen.unit.address
+            view = self.views.get(chosen.unit.address)
+            if view is None:
+                continue
+            first, *second = view.answers[::-1] if view.swapped else view.answers
+            named = model if self.frame.match or not response else ""
+            shown = ("", view.question, view.reference, first, "".join(second))
+            about = (item, sample, named, response, self.frame.label, self.annotator)
+            yield *shown, *about, chosen.probability, chosen.stratum, chosen.size
 
 
 def label(
@@ -253,14 +250,11 @@ def label(
     count: int = 50,
     random: float = 0.3,
     seed: int = 0,
-    output: str | Path | None = None,
-    choose: bool = True,
 ) -> Labelling:
     """Choose the answers of an experiment that a person labels by hand, `count` in all: at least the share `random` at
-    random, the rest because they tell most. Without `choose` there is only the summary of what is labelled."""
-    labelling = Labelling(path, label, annotator, output)
-    if choose:
-        labelling.choose(count, random, seed)
+    random, the rest because they tell most."""
+    labelling = Labelling(path, label, annotator)
+    labelling.choose(count, random, seed)
     return labelling
 
 

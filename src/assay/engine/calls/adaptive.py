@@ -11,7 +11,7 @@ INFINITE = float("inf")
 
 
 class Adaptive:
-    """Told of every call sent and finished, it keeps `limit`; a steady one never changes."""
+    """Told of every call sent and finished, it keeps `limit`."""
 
     START = 8
     PATIENCE = (
@@ -21,10 +21,9 @@ class Adaptive:
     FORGIVEN = 0.03  # share of refusals that is always put up with
     DOUBTS = 3  # refusals at a level that had been fine before the limit is halved to see whether that helps
 
-    def __init__(self, ceiling: int, *, steady: bool = False) -> None:
+    def __init__(self, ceiling: int) -> None:
         self.ceiling = max(1, ceiling)
-        self.steady = steady
-        self.limit = float(self.ceiling if steady else min(self.START, self.ceiling))
+        self.limit = float(min(self.START, self.ceiling))
         self.noise = 0.0  # share of refusals that come whatever the limit is
         self._plateau = INFINITE  # the level that was held after the last refusal; below it the limit grows fast
         self._patience = self.PATIENCE
@@ -49,8 +48,6 @@ class Adaptive:
 
     def finished(self, token: int, overloaded: bool, cheap: bool = True) -> None:
         """`cheap`: refusals cost nothing but themselves; where each one stops the lane for a while, none is risked."""
-        if self.steady:
-            return
         if token != self._epoch:
             if overloaded and token == self._burst:
                 self._take_place()

@@ -51,7 +51,7 @@ class Lane:
         self.progress = progress
         self.budget = budget
         self.pace = pace or Pace(limits)
-        self.adaptive = Adaptive(limits.max_concurrency, steady=limits.steady)
+        self.adaptive = Adaptive(limits.max_concurrency)
         self.stopped: LaneError | None = None
         self._halt = asyncio.Event()
         self._waiting: deque[asyncio.Future[None]] = deque()

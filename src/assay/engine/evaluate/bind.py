@@ -25,7 +25,6 @@ Mode = Literal["inline", "thread", "async"]
 Reads = Literal["item", "ground_truth"]
 
 _EEN_NAMES = {"response", "ground_truth"}
-_CONTEXTS = ("context", "contexts")
 
 
 class Case(msgspec.Struct, gc=False):
@@ -260,7 +259,7 @@ def bind_pairwise(
     function: Callable[..., Any], *, folder: Path, **binding: Unpack[Binding]
 ) -> BoundScorer:
     """The decider that `decide` names, as a scorer of matches. Parameters that are not ours are the decider's own;
-    `folder` is the experiment's, where labelling sessions leave their labels."""
+    `folder` is the experiment's, where the review leaves its labels."""
     given = binding["params"]
     own = registry.parameters(function)
     settings = {name: p.default for name, p in own.items()}

@@ -53,8 +53,7 @@ from assay.store.stores import FlatStore
 
 class Options(msgspec.Struct, kw_only=True):
     """What the command line adds to a config. `models`, `limit` and `num_samples` narrow what runs, never what is
-    kept; a model that the config does not know is added to the plan. `steady` is for measuring: exactly this many calls
-    in flight for each model, whatever its own limit."""
+    kept; a model that the config does not know is added to the plan."""
 
     mode: Mode | None = None
     output_dir: str | None = None
@@ -65,7 +64,6 @@ class Options(msgspec.Struct, kw_only=True):
     retry_errors: bool = False
     max_error_rate: float | None = None
     workers: int = 1
-    steady: int | None = None
 
 
 class Result(Shown, kw_only=True):
@@ -227,7 +225,7 @@ class Experiment:
             )
         return {
             "models": models,
-            "limits": bind_limits(self.config, self.options.steady),
+            "limits": bind_limits(self.config),
             "default_limits": default_limits(self.config),
             "seed": self.config.seed,
             "progress": self.progress,

@@ -106,15 +106,9 @@ def _revealed(reference: str, variables: Mapping[str, str]) -> str:
     return value
 
 
-def bind_limits(config: Config, steady: int | None = None) -> dict[str, Limits]:
-    """By lane. The command line's and the config's own concurrency bound each model's; `steady` takes their place."""
-    limits = {entry.name: _limits(config, entry) for entry in config.models}
-    if steady is None:
-        return limits
-    return {
-        lane: msgspec.structs.replace(own, max_concurrency=steady, steady=True)
-        for lane, own in limits.items()
-    }
+def bind_limits(config: Config) -> dict[str, Limits]:
+    """By lane. The command line's and the config's own concurrency bound each model's."""
+    return {entry.name: _limits(config, entry) for entry in config.models}
 
 
 def default_limits(config: Config) -> Limits:

@@ -246,7 +246,7 @@ class _RunJob:
         self, lane: Lane, missing: Iterator[Cell], total: int, around: Surroundings
     ) -> list[asyncio.Task[None]]:
         # Those who wait before they try again hold no place in the lane: others use it meanwhile.
-        count = min(lane.limits.max_concurrency * (1 if lane.limits.steady else 2), max(1, total))
+        count = min(2 * lane.limits.max_concurrency, max(1, total))
         return [asyncio.create_task(self._work(lane, missing, around)) for _ in range(count)]
 
     async def _work(self, lane: Lane, missing: Iterator[Cell], around: Surroundings) -> None:

@@ -61,7 +61,10 @@ def _calibrated(experiments: Experiments, id: str) -> Calibrated:
         if not any(row.judge() for row in first_rows(experiments, id, "evaluation", JudgedRow)):
             fix = "score the answers with a judge first: `evaluation_methods: [judge]`"
             raise UserError("no judge gave a label here", fix=fix)
-        fix = f"`assay judge label {source.path}`, or `assay judge calibrate {source.path} --labels FILE`"
+        path = source.path
+        fix = (
+            f"`assay judge label {path} -o FILE`, then `assay judge calibrate {path} --labels FILE`"
+        )
         raise UserError("no judge was compared with people's labels", fix=fix)
     level = next(iter(kept.values())).level
     return Calibrated(

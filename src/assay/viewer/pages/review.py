@@ -1,4 +1,4 @@
-"""Answers for a person to label without seeing who gave them, as `assay judge label` chooses and stores them.
+"""Answers for a person to label without seeing who gave them, as `assay judge label` chooses them, too.
 
 What the judge said is told only of answers that this person has labelled. In a pair, labels and verdicts are about the
 order that is shown: 1 where the first answer is better, 0 where the second is, 0.5 for a tie.
@@ -270,7 +270,7 @@ def _agreement(
         )
         kappa = agreement(votes, items[1], coefficient="cohen_kappa", level=level)
         lines += _lines("you and the judge", {"cohen_kappa": kappa})
-    return [*lines, *_lines("all annotators", labelling.summary().agreement)]
+    return [*lines, *_lines("all annotators", labelling.agreement())]
 
 
 def _lines(who: str, agreements: dict[str, Agreement]) -> Iterable[tuple[str, str, str]]:
