@@ -94,8 +94,13 @@ class Model(Protocol):
 
     Optional are `keeps_time`, true where no call can take longer than its request allows; `exclusive`, true where the
     model needs the machine for itself, which then has an async `open()` as well; `by_reference`, true where messages
-    name files by their digest and do not hold their bytes; `check()`, which raises a UserError where it is known before
-    the first request that none can succeed; and an async `likelihood(request)`.
+    name files by their digest and do not hold their bytes; `schemas`, true where an answer follows the JSON schema of a
+    `response_format`, which judges then send; `check()`, which raises a UserError where it is known before the first
+    request that none can succeed; and an async `likelihood(request)`.
+
+    What must be known before a model is made is declared with its type, `@model(free=True)`: `free`, it costs nothing;
+    `local`, its user runs it; `parallel`, it answers as many requests at a time as its parameter of this name says, or
+    one; `reach`, what a stranger's config that has it does: "runs" what is on this machine, "calls" a server, or "".
     """
 
     name: str

@@ -12,7 +12,7 @@ import inspect
 import os
 import pkgutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -109,6 +109,11 @@ class Registry:
                 f"unknown {self.kind} {name!r}", where=where, fix=nearest(name, self.names())
             )
         return function
+
+    def marks(self, name: str) -> Mapping[str, Any]:
+        """Return what the plug-in of this name declares of itself. No user's code is loaded for it: of a plug-in that is
+        neither built in nor registered yet, nothing."""
+        return getattr(self._found.get(name) or self._built_in(name), "__assay__", {})
 
     def inline(self, function: Callable[..., Any], name: str, identity: str) -> str:
         """A name for a function that was passed from Python; it is found by it as long as something holds it."""

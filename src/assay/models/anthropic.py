@@ -236,6 +236,7 @@ class AnthropicModel(HttpModel):
     """The API has no seed: samples differ by its own randomness."""
 
     owned = HttpModel.owned | {"system"}
+    schemas = True
     key_fix = "set the variable ANTHROPIC_API_KEY, or name your own in the config: `api_key: ${MY_VARIABLE}`"
     read_answer = staticmethod(read_answer)
     join_events = staticmethod(join_messages)

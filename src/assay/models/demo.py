@@ -13,7 +13,7 @@ from assay.text.likelihoods import split
 from assay.text.messages import messages_text
 
 
-@model
+@model(free=True, reach="")
 def demo(name: str, *, skill: float = 0.8, latency_ms: float = 0.0) -> Model:
     """Assay's built-in solver, not a language model: `skill` (0 to 1) is how often it is right."""
     if not 0 <= skill <= 1:

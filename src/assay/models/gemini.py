@@ -172,6 +172,7 @@ class GeminiModel(HttpModel):
     """`base` is the address of the list of models: a model's own is below it."""
 
     owned = frozenset({"contents", "systemInstruction", "model"})
+    schemas = True
     key_fix = (
         "set the variable GEMINI_API_KEY, or name your own in the config: `api_key: ${MY_VARIABLE}`"
     )

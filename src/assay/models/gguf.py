@@ -43,7 +43,7 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     log: str | None = None
 
 
-@model(params=Engine)
+@model(params=Engine, local=True, free=True, parallel=True, reach="runs")
 def gguf(name: str, *, path: str, **engine: Any) -> Model:
     """The weights of a GGUF file, run by llama.cpp on this machine (the extra `local`).
 

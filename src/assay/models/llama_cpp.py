@@ -12,7 +12,7 @@ IMAGE = "ghcr.io/ggml-org/llama.cpp:server-cuda"
 INNER_PORT = 8080
 
 
-@model(name="llama.cpp", params=Served)
+@model(name="llama.cpp", params=Served, local=True, reach="runs")
 def llama_cpp(
     name: str,
     *,

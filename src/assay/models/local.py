@@ -64,7 +64,7 @@ class LocalModel(msgspec.Struct, kw_only=True):
     new: bool = False
 
 
-@model(params=Engine)
+@model(params=Engine, local=True, free=True, parallel=True)
 def local(name: str, **engine: Any) -> Model:
     """SmolLM2-135M-Instruct, a small language model that runs on this machine: `assay local pull` fetches it."""
     return _Pulled(name, Weights(place(), SHA256, _TRAINED_FOR), Engine(**engine))

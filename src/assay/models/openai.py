@@ -78,6 +78,7 @@ class HttpModel:
     """Sends requests to one address, and reads what comes back. A provider's own class makes the body."""
 
     keeps_time = True
+    schemas = False
     owned = frozenset({"messages", "model"})  # keys of a request that the engine fills
     key_fix = _KEY_FIX
     filtered = frozenset[str]()  # codes of a prompt that the server's filter stopped
@@ -225,6 +226,7 @@ class OpenAIModel(HttpModel):
         self.stream = stream or extra_body.get("stream") is True
         self.counted = True
         self.api = api
+        self.schemas = api != "completions"
         self.rename = rename if api == "chat" else {}
         if api == "responses":
             self.read_answer = read_response

@@ -23,7 +23,7 @@ MOST_THREADS = 4096  # the lane decides how many calls there are
 _FIELDS = [field.name for field in msgspec.structs.fields(Completion)]
 
 
-@model
+@model(reach="runs")
 def python(
     name: str,
     *,

@@ -24,7 +24,7 @@ REPLAYED = (  # the fields that a row has from its completion as they are
 )  # fmt: skip
 
 
-@model
+@model(reach="runs")
 def record(name: str, *, of: dict[str, Any], path: str) -> Model:
     """The model that `of` describes (its `type` and parameters); its answers are added to the file at `path`."""
     where = f"model {name!r}"
@@ -52,6 +52,7 @@ class RecordModel:
         self.file = file
         self.identity: Mapping[str, Any] = inner.identity
         self.exclusive = bool(getattr(inner, "exclusive", False))
+        self.schemas = bool(getattr(inner, "schemas", False))
         self._descriptor = -1
 
     def check(self) -> None:

@@ -41,7 +41,7 @@ _decode_row = msgspec.json.Decoder(_Asked).decode
 _decode_response = msgspec.json.Decoder(Response).decode
 
 
-@model
+@model(free=True, reach="runs")
 def replay(name: str, *, path: str, model: str | None = None) -> Model:
     """The answers of `model` (or of the only one there) in the responses at `path`, a file or its folder."""
     file = Path(path)

@@ -15,7 +15,7 @@ from assay.text.messages import messages_text
 from assay.threads import Threads
 
 
-@model
+@model(local=True, free=True)
 def transformers(
     name: str,
     *,

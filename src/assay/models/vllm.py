@@ -12,7 +12,7 @@ IMAGE = "vllm/vllm-openai:latest"
 INNER_PORT = 8000
 
 
-@model(params=Served)
+@model(params=Served, local=True, reach="runs")
 def vllm(
     name: str,
     *,

@@ -26,7 +26,6 @@ Structured = Literal["auto", "always", "never"]
 RAW = 4000  # letters of an unreadable answer that a row keeps
 SHOWN_AGAIN = 2000  # letters of it that are shown to the judge when it is asked again
 
-_OFFERS_SCHEMAS = ("openai", "vllm", "llama.cpp")
 _NO_SCHEMAS = re.compile(
     r"response_format|json_schema|schema|structured|grammar|guided|extra (?:inputs|fields)"
     r"|(?:not|un)[ -]?(?:support|recogni[sz]ed|known|expected|permitted|allowed)",
@@ -155,7 +154,8 @@ async def _complete(
 ) -> Completion:
     """The answer, with a schema for it where the server takes one."""
     plain = panel.sent
-    if panel.structured == "never" or (panel.structured == "auto" and not _offers_schemas(model)):
+    offered = panel.structured == "always" or getattr(model, "schemas", False)
+    if panel.structured == "never" or not offered:
         return await context.complete(messages, model=model, step=step, **plain)
     with_schema = {**plain, "response_format": _response_format(scale)}
     key = canonical(model.identity)
@@ -174,12 +174,6 @@ async def _complete(
     completion = await context.complete(messages, model=model, step=step, **plain)
     _without_schemas.add(key)
     return completion
-
-
-def _offers_schemas(model: Model) -> bool:
-    return (
-        model.identity.get("type") in _OFFERS_SCHEMAS and model.identity.get("api") != "completions"
-    )
 
 
 def _response_format(scale: Scale) -> dict[str, Any]:

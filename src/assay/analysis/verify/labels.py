@@ -3,21 +3,22 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from assay.analysis.verify.replay import KeptResponses, Replay, Silent, no_network
+from assay.analysis.verify.replay import NOT_LOGGED, KeptResponses, Replay, no_network
 from assay.analysis.verify.rows import Computed, Stored, Verdict, compared
 from assay.config import Config, environment
 from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.evaluate.evaluate import Evaluator
 from assay.engine.experiment import bind
 from assay.engine.experiment.experiment import Experiment, Options
-from assay.engine.experiment.models import identity_of
+from assay.engine.experiment.models import StandIn
 from assay.engine.experiment.sources import ConfigSource, Source, config_of, find_source
-from assay.errors import AssayError, ConfigError
+from assay.errors import AssayError, ConfigError, TransientError
 from assay.interfaces import Limits, Model
 from assay.records import ROWS_FILE, Kind, Manifest
 from assay.store.log import FileLog
@@ -125,8 +126,9 @@ def _bind(
     config: Config, names: Sequence[str]
 ) -> tuple[list[BoundScorer], dict[str, str], dict[str, Model]]:
     """The scorers of these names, and why some cannot be had."""
+    failure = partial(TransientError, NOT_LOGGED)  # no panel takes it for a member's own
     models: dict[str, Model] = {
-        entry.name: Silent(entry.name, identity_of(config, entry)) for entry in config.models
+        entry.name: StandIn(config, entry, failure) for entry in config.models
     }
     scorers: list[BoundScorer] = []
     failed = dict.fromkeys(

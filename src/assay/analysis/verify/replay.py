@@ -5,7 +5,7 @@ run this process opens no connection.
 """
 
 import socket
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,7 @@ from typing import Any
 from assay.engine.experiment.evaluate import ExistingResponses
 from assay.engine.experiment.experiment import Experiment
 from assay.engine.experiment.runs import answers_of
-from assay.errors import TransientError
-from assay.interfaces import Completion, Likelihoods, Log, Request
+from assay.interfaces import Log
 from assay.records import Kind, Manifest
 from assay.store.log import FileLog
 from assay.store.memory_log import MemoryLog
@@ -59,25 +58,6 @@ class _Calls(FileLog):
 
 class _Forgotten(MemoryLog):
     def append(self, lines: bytes) -> None:
-        pass
-
-
-class Silent:
-    """A model of which only the identity is known."""
-
-    keeps_time = True
-
-    def __init__(self, name: str, identity: Mapping[str, Any]) -> None:
-        self.name = name
-        self.identity = identity
-
-    async def complete(self, request: Request) -> Completion:
-        raise TransientError(NOT_LOGGED)  # one that no panel takes for a member's own failure
-
-    async def likelihood(self, request: Request) -> Likelihoods:
-        raise TransientError(NOT_LOGGED)
-
-    async def close(self) -> None:
         pass
 
 

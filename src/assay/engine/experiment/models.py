@@ -7,8 +7,9 @@ so when they are called.
 """
 
 import re
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,10 @@ import msgspec
 from assay import registry
 from assay.config import Config, ModelConfig, environment, secret, where
 from assay.config.providers import is_own, provided, provider_of
-from assay.errors import AssayError, ConfigError, LaneError, UserError
-from assay.interfaces import Completion, Limits, Model, Price, Request
+from assay.errors import AssayError, CallError, ConfigError, LaneError, UserError
+from assay.interfaces import Completion, Likelihoods, Limits, Model, Price, Request
 
 DEFAULT_CONCURRENCY = 64
-SERVED_HERE = {"gguf", "local"}  # by a server of ours, which answers `parallel` requests at a time
-FREE_TYPES = {"demo", "replay", "transformers", *SERVED_HERE}
 _SUFFIX = re.compile(r"(-\d{4}-\d{2}-\d{2}|-\d{8}|-latest)$")
 
 
@@ -116,7 +115,11 @@ def default_limits(config: Config) -> Limits:
 
 
 def _limits(config: Config, entry: ModelConfig) -> Limits:
-    answered = entry.params.get("parallel", 1) if entry.type in SERVED_HERE else None
+    answered = (
+        entry.params.get("parallel", 1)
+        if registry.model.marks(entry.type).get("parallel")
+        else None
+    )
     wanted = [
         n for n in (entry.max_concurrency, config.max_concurrency, answered) if isinstance(n, int)
     ]
@@ -151,27 +154,12 @@ def price_of(config: Config, model: ModelConfig) -> Price | None:
     given = model.price or config.prices.get(name) or config.prices.get(model.name)
     if given is not None:
         return Price(given.input, given.output)
-    if model.type in FREE_TYPES:
+    if registry.model.marks(model.type).get("free"):
         return Price(0.0, 0.0)
     provider = provider_of(model.type, model.params)
     listed = provider.models if provider and is_own(provider, model.params) else {}
     found = listed.get(name) or listed.get(_SUFFIX.sub("", name))
     return Price(found.input, found.output) if found else None
-
-
-class Unusable:
-    """A model that could not be made (a key is missing): only a scorer that calls it needs to hear why."""
-
-    def __init__(self, name: str, identity: Mapping[str, Any], problem: UserError) -> None:
-        self.name = name
-        self.identity = identity
-        self._problem = problem
-
-    async def complete(self, request: Request) -> Completion:
-        raise LaneError(self._problem.what, where=self._problem.where, fix=self._problem.fix)
-
-    async def close(self) -> None:
-        pass
 
 
 class _AnySecret(dict[str, str]):
@@ -181,12 +169,29 @@ class _AnySecret(dict[str, str]):
         return super().get(key, "unknown")
 
 
-def identity_of(config: Config, entry: ModelConfig) -> Mapping[str, Any]:
-    """The identity of a config's model, whether its key is known or not."""
-    try:
-        return bind_model(config, entry, _AnySecret()).identity
-    except AssayError:
-        return {"name": entry.name}
+class StandIn:
+    """A model of which no call can be made: it has the identity and the `schemas` of a config's model, whether its key
+    is known or not, so that calls that were logged are found. Only a scorer that makes one hears the error."""
+
+    keeps_time = True
+    schemas = False
+
+    def __init__(self, config: Config, entry: ModelConfig, error: Callable[[], CallError]) -> None:
+        self.name = entry.name
+        self.identity: Mapping[str, Any] = {"name": entry.name}
+        self._error = error
+        with suppress(AssayError):
+            model = bind_model(config, entry, _AnySecret())
+            self.identity, self.schemas = model.identity, getattr(model, "schemas", False)
+
+    async def complete(self, request: Request) -> Completion:
+        raise self._error()
+
+    async def likelihood(self, request: Request) -> Likelihoods:
+        raise self._error()
+
+    async def close(self) -> None:
+        pass
 
 
 def bind_usable(config: Config, environ: Mapping[str, str] | None) -> dict[str, Model]:
@@ -196,5 +201,7 @@ def bind_usable(config: Config, environ: Mapping[str, str] | None) -> dict[str, 
         try:
             models |= bind_models(msgspec.structs.replace(config, models=[entry]), environ)
         except ConfigError as error:
-            models[entry.name] = Unusable(entry.name, identity_of(config, entry), error.problems[0])
+            why = error.problems[0]
+            failed = partial(LaneError, why.what, where=why.where, fix=why.fix)
+            models[entry.name] = StandIn(config, entry, failed)
     return models

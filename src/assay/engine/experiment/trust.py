@@ -35,14 +35,6 @@ _USED: dict[str, tuple[str, ...]] = {  # the parts of a config that act
     "gate": ("metrics", "gates"),
 }
 _FILES = (MANIFEST, *EXPERIMENT_FILES, "calls.jsonl", "traces.jsonl", "labels.jsonl")
-_ON_THIS_MACHINE = {
-    "python",
-    "record",
-    "replay",
-    "gguf",
-    "llama.cpp",
-    "vllm",
-}  # models that run or read what is here
 
 
 class Reach(NamedTuple):
@@ -221,15 +213,10 @@ def _models(config: Config, folder: Path) -> Iterator[Reach]:
     for number, model in enumerate(config.models):
         place = f"models[{number}]"
         yield from _code(registry.model, model.type, place)
-        if model.type in _ON_THIS_MACHINE:
-            yield Reach(
-                "runs",
-                " ".join([model.type, *_texts(model.params)]),
-                place,
-                str(model.params.get("path", "")),
-            )
-        elif model.type != "demo" and (asked or model.name in named):
-            yield Reach("calls", " ".join([model.type, *_texts(model.params)]), place)
+        verb = registry.model.marks(model.type).get("reach", "calls")
+        file = str(model.params.get("path", "")) if verb == "runs" else ""
+        if verb == "runs" or (verb and (asked or model.name in named)):
+            yield Reach(verb, " ".join([model.type, *_texts(model.params)]), place, file)
 
 
 def _dataset(config: Config, folder: Path) -> Iterator[Reach]:

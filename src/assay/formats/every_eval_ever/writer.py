@@ -12,6 +12,7 @@ from uuid import UUID
 
 import msgspec
 
+from assay import registry
 from assay.analysis.look.export import Export
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
@@ -23,7 +24,6 @@ from assay.store.written import check_replaceable, write_named
 
 SCHEMA = "0.3.0"
 _ARGUMENTS = ("temperature", "top_p", "top_k", "max_tokens")
-_SELF_DEPLOYED = ("gguf", "llama.cpp", "local", "transformers", "vllm")
 Relationship = Literal["first_party", "third_party", "collaborative", "other"]
 
 
@@ -254,7 +254,7 @@ class Record:
         id = name if "/" in name.strip("/") and not name.startswith(("/", ".")) else Path(name).name
         if self._about.developer or "/" not in id:
             id = f"{self._about.developer or 'unknown'}/{id.rpartition('/')[2]}"
-        deployed = "self_deployed" if kind in _SELF_DEPLOYED else "unknown"
+        deployed = "self_deployed" if registry.model.marks(kind).get("local") else "unknown"
         details = {"deployment_type": deployed, "model_availability": self._about.availability}
         details |= texts({"revision": identity.get("revision")})
         own: Row = {

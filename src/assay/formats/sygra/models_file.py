@@ -32,6 +32,7 @@ class Balanced:
     def __init__(self, name: str, parts: Sequence[Model]) -> None:
         self.name = name
         self.identity: Mapping[str, Any] = parts[0].identity
+        self.schemas = bool(getattr(parts[0], "schemas", False))
         self._parts = parts
         self._in_flight = [0] * len(parts)
 
