@@ -34,7 +34,6 @@ _CODES: dict[Style, str] = {
     "quiet": "2",
     "head": "1",
 }
-_HEADS: list[Style] = ["head"]
 _GAP = "  "
 _LONGEST_PART = 20  # of a name that is not broken itself
 _LONG_PREFIX = 5  # a shorter one saves nothing

@@ -11,7 +11,6 @@ from msgspec import Raw
 
 _WINDOW = 1 << 19  # it fits into a cache of the processor
 _MOST_AT_ONCE = 1 << 24  # bytes that are read to find the end of an entry by its indentation
-_SPACE = b" \t\n\r"
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 _SCALAR_END = re.compile(rb"[,}\]\s]")
 _NEXT = re.compile(rb"[^ \t\n\r]")

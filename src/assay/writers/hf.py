@@ -17,7 +17,6 @@ from assay.store.written import check_replaceable, write_named
 _ROWS, _STATE, _INFO = "data-00000-of-00001.arrow", "state.json", "dataset_info.json"
 _TYPES = {"VARCHAR": "string", "BIGINT": "int64", "DOUBLE": "float64", "BOOLEAN": "bool"}
 _BATCH, _BLOCK = 1000, 1 << 20
-_BIGINT = 1 << 63
 
 
 @writer

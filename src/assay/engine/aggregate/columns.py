@@ -9,7 +9,6 @@ from array import array
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
-from operator import attrgetter
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -33,7 +32,6 @@ VALUED = len(
 )  # scored with a typed value alone: no verdict for metrics of verdicts, a row for those of values
 _BATCH = 256
 _MOST_HASHES = 8192  # one megabyte; samples of one item mostly stand near one another
-_item_id = attrgetter("item_id")
 
 
 class Combination(NamedTuple):
