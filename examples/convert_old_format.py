@@ -1,4 +1,4 @@
-"""RAGiCamp's old results (five files, raw predictions, experiment folders) as its three files.
+"""RAGiCamp's old results, five files a run, as its three files.
 
     python examples/convert_old_format.py OLD NEW
 

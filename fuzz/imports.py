@@ -29,9 +29,6 @@ SOURCES: dict[str, list[_Write]] = {  # small results for every reader
     "ragicamp": [
         generations.five_files,
         generations.three_files,
-        generations.raw,
-        generations.later,
-        generations.experiment,
         lambda folder: (generations.questions_file(folder), generations.three_files(folder)),
         lambda folder: (
             generations.three_files(folder),
@@ -41,7 +38,6 @@ SOURCES: dict[str, list[_Write]] = {  # small results for every reader
 }
 LOGS = Path(__file__).parents[1] / "tests/formats"  # <format>/logs: what other tools really wrote
 WHOLE = ("ragicamp",)  # whose readers take every JSON file below the folder
-UNREAD = ("state.json", "_checkpoint.json")  # what no reader takes results from
 LISTS = ("predictions", "per_question_metrics")
 ODD = (
     None,
@@ -240,7 +236,7 @@ def _fault(name: str, files: Files, folder: Path) -> str | None:
         return f"{stored} rows are stored, {rows} are counted"
     if name not in WHOLE:
         return None
-    every = [_document(content) for place, content in files.items() if _is_read(place)]
+    every = [_document(content) for place, content in files.items() if place.endswith(".json")]
     if not rejected and None in every:
         return "a file that is not JSON was taken without a word"
     most = max(
@@ -250,10 +246,6 @@ def _fault(name: str, files: Files, folder: Path) -> str | None:
     if rows + rejected < most:
         return f"the source has {most} rows; {rows} are imported, {rejected} rejected"
     return None
-
-
-def _is_read(place: str) -> bool:
-    return place.endswith(".json") and not place.endswith(UNREAD)
 
 
 def _document(content: bytes) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from assay.errors import UserError
-from assay.formats.lm_eval.scoring.groups import Key, Numbers, group_numbers, groups, leaves, shots
+from assay.formats.lm_eval.scoring.groups import Key, Numbers, group_numbers, groups, leaves
 from assay.formats.lm_eval.tasks.definition import Definition, Member
 
 FILE = Path(__file__).parent / "results" / "groups.jsonl"
@@ -52,7 +52,7 @@ def test_equal_to_the_harness(case: dict[str, Any]) -> None:
             )
 
 
-def test_shots_and_directions_need_agreement() -> None:
+def test_directions_need_agreement() -> None:
     tree = {
         "name": "g",
         "members": ["a", "b", {"name": "h", "members": ["c"], "aggregate": []}],
@@ -60,8 +60,6 @@ def test_shots_and_directions_need_agreement() -> None:
     }
     group = member({**tree, "aggregate": [{"metric": "acc"}]})
     assert [leaf.name for leaf in leaves(group)] == ["a", "b", "c"]
-    assert shots(group, {"a": 5, "b": 5, "c": 0}) == 5
-    assert shots(group, {"a": 5, "b": 0}) is None
     one = Numbers(size=2, values={("acc", "none"): 0.5}, higher_is_better={"acc": True})
     other = Numbers(size=2, values={("acc", "none"): 0.5}, higher_is_better={"acc": False})
     assert group_numbers(group, {"a": one, "b": one}).higher_is_better == {"acc": True}

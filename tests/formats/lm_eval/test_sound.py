@@ -1,4 +1,4 @@
-"""What `sound` changes: each place of DIFFERENCES against the number worked out by hand or by sacreBLEU."""
+"""What `sound` changes: each place that scoring/results.py lists against the number worked out by hand or by sacreBLEU."""
 
 import statistics
 from typing import Any

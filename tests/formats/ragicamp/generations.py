@@ -103,14 +103,12 @@ def three_files(folder: Path, agent: str = AGENT, said: list[Any] = SAID) -> Pat
     return write(folder, f"{agent}_predictions.json", {**head, "predictions": predictions})
 
 
+# ---- forms of later versions, which are refused
+
+
 def raw(folder: Path) -> Path:
-    questions_file(folder)
-    predictions = [
-        {"question_id": f"nq_{n}", "question": QUESTIONS[n], "prediction": SAID[n], "expected_answers": ANSWERS[n],
-         "metadata": {"tokens": n}}
-        for n in range(COUNT)
-    ]  # fmt: skip
-    head = {"agent_name": AGENT, "dataset_name": DATASET, "timestamp": TIME, "num_examples": COUNT}
+    head = {"agent_name": AGENT, "dataset_name": DATASET, "timestamp": TIME}
+    predictions = [{"question_id": "nq_0", "question": QUESTIONS[0], "prediction": SAID[0]}]
     return write(
         folder,
         f"{AGENT}_predictions_raw.json",
@@ -120,12 +118,11 @@ def raw(folder: Path) -> Path:
 
 def later(folder: Path) -> Path:
     predictions = [
-        {"id": f"nq_{n}", "question": QUESTIONS[n], "prediction": SAID[n], "expected": ANSWERS[n]}
-        for n in range(COUNT)
+        {"id": "nq_0", "question": QUESTIONS[0], "prediction": SAID[0], "expected": ANSWERS[0]}
     ]
-    flat = {**overall(), "num_examples": COUNT, "agent_name": AGENT, "dataset_name": DATASET}
+    flat = {**overall(), "num_examples": 1, "agent_name": AGENT, "dataset_name": DATASET}
     write(folder, "out_summary.json", flat)
-    write(folder, "out_checkpoint.json", {"completed": 2, "predictions": predictions[:2]})
+    write(folder, "out_checkpoint.json", {"completed": 1, "predictions": predictions})
     return write(
         folder,
         "out.json",
@@ -133,36 +130,9 @@ def later(folder: Path) -> Path:
     )
 
 
-def experiment(folder: Path, name: str = AGENT, said: list[str] = SAID, scores: Any = None) -> Path:
-    """`scores`: the metrics as they are stored, row by row."""
+def experiment(folder: Path, name: str = AGENT) -> Path:
     place = folder / name
-    stored = scores if scores is not None else [metrics(n) for n in range(COUNT)]
-    questions = [{"idx": n, "question": QUESTIONS[n], "expected": ANSWERS[n]} for n in range(COUNT)]
-    predictions = [
-        {**questions[n], "prompt": f"Q: {QUESTIONS[n]}", "steps": [{"type": "generate", "timing_ms": 3.5}],
-         "metadata": {}, "retrieved_docs": [{"rank": 1, "doc_id": f"d{n}", "content": "text", "score": 0.5}],
-         "prediction": said[n], "metrics": stored[n]}
-        for n in range(COUNT)
-    ]  # fmt: skip
-    write(
-        place,
-        "state.json",
-        {"phase": "complete", "total_questions": COUNT, "predictions_complete": COUNT},
-    )
-    write(
-        place,
-        "questions.json",
-        {"experiment": name, "dataset": DATASET, "count": COUNT, "questions": questions},
-    )
-    write(
-        place,
-        "metadata.json",
-        {"name": name, "type": "rag", "model": "vllm:google/gemma-2-2b-it", "dataset": DATASET, "prompt": "concise",
-         "retriever": "dense", "top_k": 5, "agent_type": "fixed_rag", "metrics": ["f1"], "started_at": TIME},
-    )  # fmt: skip
-    write(place, "results.json", {"name": name, "metrics": overall(), "num_examples": COUNT})
-    return write(
-        place,
-        "predictions.json",
-        {"experiment": name, "predictions": predictions, "aggregate_metrics": overall()},
-    )
+    question = {"idx": 0, "question": QUESTIONS[0], "expected": ANSWERS[0]}
+    write(place, "questions.json", {"experiment": name, "count": 1, "questions": [question]})
+    predictions = [{**question, "prediction": SAID[0], "metrics": metrics(0)}]
+    return write(place, "predictions.json", {"experiment": name, "predictions": predictions})

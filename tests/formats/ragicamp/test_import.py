@@ -1,4 +1,4 @@
-"""Every generation of RAGiCamp's files becomes the same items, responses and evaluations."""
+"""RAGiCamp's three files and its old five become the same items, responses and evaluations."""
 
 import json
 from itertools import chain, combinations
@@ -10,6 +10,7 @@ import pytest
 import assay
 from assay.engine.experiment.imports.results import Imported, import_results
 from assay.errors import UserError
+from assay.registry import dataset
 from assay.store.stores import FlatStore
 from tests.formats.ragicamp import generations
 from tests.formats.ragicamp.generations import (
@@ -42,12 +43,12 @@ def imported(source: Path, folder: Path) -> Imported:
     return only
 
 
-@pytest.mark.parametrize("name", ["five_files", "three_files", "raw", "later", "experiment"])
-def test_all_generations_tell_the_same(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["five_files", "three_files"])
+def test_both_generations_tell_the_same(tmp_path: Path, name: str) -> None:
     getattr(generations, name)(tmp_path / "src")
     out = tmp_path / "out"
     result = imported(tmp_path / "src", out)
-    ids = [str(n) if name == "experiment" else f"nq_{n}" for n in range(COUNT)]
+    ids = [f"nq_{n}" for n in range(COUNT)]
     assert (result.dataset, result.agents, result.notes) == (DATASET, [AGENT], [])
     items = rows(out, "items.jsonl")
     assert [item["id"] for item in items] == ids
@@ -60,19 +61,50 @@ def test_all_generations_tell_the_same(tmp_path: Path, name: str) -> None:
     assert {(row["model_name"], row["outcome"]) for row in responses} == {(AGENT, "ok")}
     assert {row["metadata"]["model_id"] for row in responses} == {AGENT}
     assert {row["timestamp"] for row in responses} == {1761838245.123456}
-    scored = name in ("five_files", "three_files", "experiment")
-    assert scores(out, "f1") == (dict(zip(ids, F1, strict=True)) if scored else {})
-    assert scores(out, "exact_match") == (dict(zip(ids, EXACT, strict=True)) if scored else {})
+    assert scores(out, "f1") == dict(zip(ids, F1, strict=True))
+    assert scores(out, "exact_match") == dict(zip(ids, EXACT, strict=True))
+
+
+@pytest.mark.parametrize("name", ["raw", "later", "experiment"])
+def test_later_generations_are_refused(tmp_path: Path, name: str) -> None:
+    path = getattr(generations, name)(tmp_path / "src")
+    for source in (tmp_path / "src", path):
+        with pytest.raises(UserError, match="of a later RAGiCamp") as caught:
+            imported(source, tmp_path / "out")
+        assert str(caught.value.where).startswith(str(path.parent))
+        assert "a CSV table of samples" in str(caught.value.fix)
+    generations.three_files(tmp_path / "src")
+    with pytest.raises(UserError, match="of a later RAGiCamp"):
+        imported(tmp_path / "src", tmp_path / "out")
+    with pytest.raises(UserError, match="of a later RAGiCamp"):
+        list(dataset.get("ragicamp")(str(tmp_path / "src")))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["out_summary.json", "out_checkpoint.json", "a/questions.json"])
+def test_any_file_of_a_later_generation_is_refused(tmp_path: Path, name: str) -> None:
+    generations.three_files(tmp_path / "src")
+    generations.later(tmp_path / "later")
+    generations.experiment(tmp_path / "later", "a")
+    path = tmp_path / "src" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes((tmp_path / "later" / name).read_bytes())
+    with pytest.raises(UserError, match="of a later RAGiCamp") as caught:
+        imported(tmp_path / "src", tmp_path / "out")
+    assert caught.value.where == str(path)
 
 
 def test_what_came_along_is_kept(tmp_path: Path) -> None:
-    generations.experiment(tmp_path / "src")
+    path = generations.three_files(tmp_path / "src")
+    found = json.loads(path.read_text())
+    found["predictions"][0] |= {"prompt": "Q", "steps": [{"timing_ms": 3.5}]}
+    found["predictions"][0]["metadata"] = {"retrieved_docs": [{"doc_id": "d0"}]}
+    path.write_text(json.dumps(found))
     imported(tmp_path / "src", tmp_path / "out")
     first = rows(tmp_path / "out", "responses.jsonl")[0]
-    assert first["prompt"] == f"Q: {QUESTIONS[0]}"
+    assert first["prompt"] == "Q"
     assert first["metadata"]["retrieved_docs"][0]["doc_id"] == "d0"
-    assert first["metadata"]["steps"] == [{"type": "generate", "timing_ms": 3.5}]
-    assert (first["metadata"]["retriever"], first["metadata"]["top_k"]) == ("dense", 5)
+    assert first["metadata"]["steps"] == [{"timing_ms": 3.5}]
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())
     assert (
         manifest["run"]["metadata"]["ragicamp"]["overall_metrics"][AGENT] == generations.overall()
@@ -122,49 +154,35 @@ def test_old_scores_in_another_order(tmp_path: Path) -> None:
     assert list(scores(tmp_path / "out", "f1").values()) == F1
 
 
-def test_the_neighbours_scores_of_an_error_are_put_back(tmp_path: Path) -> None:
-    """RAGiCamp wrote the scores of [error, Paris, wrong] as [that of Paris, that of wrong, none]."""
+def test_an_error_has_no_answer(tmp_path: Path) -> None:
     said = ["[ERROR: out of memory]", "Paris", "wrong"]
-    generations.experiment(
-        tmp_path / "src", said=said, scores=[{"exact_match": 1.0}, {"exact_match": 0.0}, {}]
-    )
-    result = imported(tmp_path / "src", tmp_path / "out")
-    assert scores(tmp_path / "out", "exact_match") == {"1": 1.0, "2": 0.0}
-    assert "2 scores stood beside their neighbours' answers" in result.notes[0]
+    generations.three_files(tmp_path / "src", said=said)
+    imported(tmp_path / "src", tmp_path / "out")
     error = rows(tmp_path / "out", "responses.jsonl")[0]
     assert (error["outcome"], error["error"], error["response"]) == ("errored", "out of memory", "")
 
 
-def test_scores_that_stand_right_stay(tmp_path: Path) -> None:
-    said = ["[ERROR: x]", "Paris", "wrong"]
-    generations.experiment(
-        tmp_path / "src", said=said, scores=[{}, {"exact_match": 1.0}, {"exact_match": 0.0}]
-    )
-    result = imported(tmp_path / "src", tmp_path / "out")
-    assert scores(tmp_path / "out", "exact_match") == {"1": 1.0, "2": 0.0}
-    assert result.notes == []
-
-
 def test_one_id_for_two_questions(tmp_path: Path) -> None:
-    """Two experiments number their own questions: what is asked tells them apart."""
-    generations.experiment(tmp_path / "src", "first")
-    path = generations.experiment(tmp_path / "src", "second")
-    for name in ("questions.json", "predictions.json"):
-        file = path.with_name(name)
+    """Two folders number their own questions: what is asked tells them apart."""
+    generations.three_files(tmp_path / "src/1", "first")
+    path = generations.three_files(tmp_path / "src/2", "second")
+    for file in path.parent.iterdir():
         file.write_text(file.read_text().replace(QUESTIONS[1], "who wrote faust"))
     result = imported(tmp_path / "src", tmp_path / "out")
     assert result.items == COUNT + 1
     by_agent: dict[str, list[str]] = {}
     for row in rows(tmp_path / "out", "responses.jsonl"):
         by_agent.setdefault(row["model_name"], []).append(row["item_id"])
-    assert by_agent["first"] == ["0", "1", "2"]
-    assert by_agent["second"][1].startswith("1~")
-    assert by_agent["second"][::2] == ["0", "2"]
+    assert by_agent["first"] == ["nq_0", "nq_1", "nq_2"]
+    assert by_agent["second"][1].startswith("nq_1~")
+    assert by_agent["second"][::2] == ["nq_0", "nq_2"]
 
 
-def test_raw_predictions_only_add_what_the_scored_ones_lack(tmp_path: Path) -> None:
+def test_old_predictions_only_add_what_the_new_ones_lack(tmp_path: Path) -> None:
     source = tmp_path / "src"
-    generations.raw(source)
+    for name, path in generations.five_files(source).items():
+        if name != ".json":
+            path.unlink()
     scored = generations.three_files(source)
     whole = json.loads(scored.read_text())
     whole["predictions"] = whole["predictions"][:2]
@@ -269,8 +287,8 @@ def test_rows_that_no_import_made_are_never_replaced(tmp_path: Path) -> None:
 
 
 def test_imported_rows_are_scored_again_and_aggregated(tmp_path: Path) -> None:
-    """The spec's worked numbers come out of the raw predictions."""
-    generations.raw(tmp_path / "src")
+    """The spec's worked numbers come out of the predictions."""
+    generations.three_files(tmp_path / "src")
     out = tmp_path / "out"
     imported(tmp_path / "src", out)
     metrics = [{"name": name, "type": name, "facets": ["model_name"]} for name in ("mean", "std")]
@@ -305,7 +323,7 @@ def test_several_datasets_get_a_folder_each(tmp_path: Path) -> None:
 
 
 def test_questions_are_a_dataset_of_a_config(tmp_path: Path) -> None:
-    generations.experiment(tmp_path / "src")
+    generations.three_files(tmp_path / "src")
     (tmp_path / "m.py").write_text("def answer(prompt):\n    return 'Paris'\n")
     config = {
         "dataset": {"type": "ragicamp", "path": str(tmp_path / "src")},
@@ -327,13 +345,13 @@ def test_questions_are_a_dataset_of_a_config(tmp_path: Path) -> None:
         assay.run({**config, "dataset": {**config["dataset"], "params": {"dataset": "nq"}}})  # type: ignore[dict-item]
 
 
-@pytest.mark.parametrize("name", ["five_files", "three_files", "later", "experiment"])
+@pytest.mark.parametrize("name", ["five_files", "three_files"])
 def test_the_means_of_the_summary_come_from_the_rows(tmp_path: Path, name: str) -> None:
     getattr(generations, name)(tmp_path / "src")
     lines = {line.label: line for line in imported(tmp_path / "src", tmp_path / "out").headlines}
     assert {label: line.theirs for label, line in lines.items()} == generations.overall()
     for line in lines.values():
-        assert line.equal if name != "later" else line.reason.startswith("only the summary has it")
+        assert line.equal
         assert line.where == {"model_name": AGENT}
 
 

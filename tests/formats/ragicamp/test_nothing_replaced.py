@@ -10,7 +10,7 @@ import assay
 from assay.engine.experiment.imports.results import import_results
 from assay.errors import UserError
 from tests.formats.ragicamp import generations
-from tests.formats.ragicamp.generations import AGENT, DATASET, write
+from tests.formats.ragicamp.generations import AGENT
 from tests.formats.ragicamp.test_export import export, load
 from tests.support import Lab
 
@@ -19,14 +19,6 @@ def summary_of(source: Path, tmp_path: Path) -> dict[str, Any]:
     import_results(source, tmp_path / "out")
     export(tmp_path / "out", tmp_path / "rc")
     return load(tmp_path / f"rc/{AGENT}_summary.json")
-
-
-@pytest.mark.parametrize("metric", ["f1", "bleurt"])
-def test_a_flat_summary_keeps_its_metrics(tmp_path: Path, metric: str) -> None:
-    generations.later(tmp_path / "src")
-    flat = {metric: 0.123, "num_examples": 3, "agent_name": AGENT, "dataset_name": DATASET}
-    write(tmp_path / "src", "out_summary.json", flat)
-    assert summary_of(tmp_path / "src", tmp_path)["overall_metrics"] == {metric: 0.123}
 
 
 def test_imported_batch_values_are_not_replaced(tmp_path: Path) -> None:

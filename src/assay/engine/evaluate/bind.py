@@ -178,15 +178,14 @@ def load_scorer(
     module: str | None,
     function_name: str | None,
     base: Path,
-    where: str = "",
 ) -> Callable[..., Any]:
     """The function that a config's evaluation method names."""
     if path is not None:
-        return registry.load_function(path, function_name or type, base=base, where=where)
+        return registry.load_function(path, function_name or type, base=base)
     if module is not None:
-        return registry.scorer.get(f"{module}.{function_name or type}", base=base, where=where)
+        return registry.scorer.get(f"{module}.{function_name or type}", base=base)
     return registry.scorer.get(
-        function_name if type == "custom" and function_name else type, base=base, where=where
+        function_name if type == "custom" and function_name else type, base=base
     )
 
 

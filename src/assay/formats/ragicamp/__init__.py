@@ -1,2 +1,2 @@
-"""RAGiCamp's metrics, evaluator and files, all five generations of them, and nothing else. `scorer.py`, `dataset.py`,
-`reader.py` and `writer.py` are found by name."""
+"""RAGiCamp's metrics, evaluator and files, and nothing else. `scorer.py`, `dataset.py`, `reader.py` and `writer.py` are
+found by name."""

@@ -33,7 +33,7 @@ def stamp(name: str, *, dataset: str = "") -> dict[str, Any]:
 
 @dataset(name="ragicamp", stamp=stamp)
 def ragicamp(name: str, *, dataset: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """The questions of RAGiCamp's results, of any generation: a folder, or one of its files.
+    """The questions of RAGiCamp's results: a folder, or one of its files.
 
     Parameters:
     dataset: the name of the dataset, where the folder has several

@@ -27,34 +27,9 @@ _LISTS: dict[str, Kind] = {
     "predictions": "predictions",
     "per_question_metrics": "scores",
 }
-_FACTS = {
-    "overall_metrics",
-    "metrics",
-    "metric_statistics",
-    "exact_match",
-    "f1",
-    "started_at",
-    "agent_type",
-}
-_NOT_OURS = (
-    "_checkpoint.json",
-    "state.json",
-    "study_summary.json",
-    "comparison.json",
-    "manifest.json",
-)
-_ROWS = (
-    "questions.json",
-    "predictions.json",
-    "predictions_raw.json",
-)  # how the names of files with rows end
-_FACT_FILES = (
-    "_summary.json",
-    "_metrics.json",
-    "_per_question.json",
-    "results.json",
-    "metadata.json",
-)
+_FACTS = {"overall_metrics", "metrics", "metric_statistics"}
+_ROWS = ("questions.json", "predictions.json")  # how the names of files with rows end
+_FACT_FILES = ("_summary.json", "_metrics.json", "_per_question.json", "results.json")
 _PER_QUESTION = "_per_question"
 _START = 64  # bytes that tell a list from an object
 
@@ -115,18 +90,16 @@ def documents(path: Path) -> list[Document]:
 
 
 def _is_part(other: Path, main: Path) -> bool:
-    """Whether a file belongs to the one that was named: the old five, or those of one experiment's folder."""
+    """Whether a file belongs to the one that was named."""
     if other == main or not other.is_file():
         return False
-    if main.name == "predictions.json":
-        return other.name in ("questions.json", "metadata.json", "results.json")
     return other.name.endswith("_questions.json") or other.name.startswith(f"{stem_of(main)}_")
 
 
 def stem_of(path: Path) -> str:
     """What the old five files of one run have in common."""
     stem = path.stem
-    for suffix in (_PER_QUESTION, "_metrics", "_predictions_raw", "_predictions", "_summary"):
+    for suffix in (_PER_QUESTION, "_metrics", "_predictions", "_summary"):
         stem = stem.removesuffix(suffix)
     return stem
 
@@ -145,7 +118,7 @@ def look(path: Path) -> Document | None:
         return Document(path, "scores")
     if path.suffix == ".txt" and path.stem.endswith("_metrics"):
         return Document(path, "facts", head=_text_facts(path))
-    if path.suffix != ".json" or path.name.endswith(_NOT_OURS):
+    if path.suffix != ".json" or path.name == "manifest.json":
         return None
     head: Row = {}
     problem = (

@@ -1,10 +1,9 @@
-"""RAGiCamp's results as items, responses and evaluations, streamed: all five generations of its files.
+"""RAGiCamp's results as items, responses and evaluations, streamed: the three files, and the old five.
 
 What is odd about the files is counted and reported; only what cannot be told apart is refused.
 """
 
 import math
-from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,10 @@ from typing import Any
 from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline
 from assay.errors import UserError
-from assay.formats.ragicamp.agents import GENERATIONS, AgentFile, Found, found_in
+from assay.formats.ragicamp.agents import AgentFile, Found, found_in
 from assay.formats.ragicamp.files import Document, documents
 from assay.formats.ragicamp.reported import Reported
 from assay.formats.ragicamp.rows import (
-    ERROR_MARK,
     IDS,
     Row,
     asked,
@@ -37,8 +35,6 @@ _SAID = {
     "{first!r}",
     "unanswered": "{count:,} questions have no prediction: {first}",
     "textless": "{count:,} rows have metrics but no prediction, the first is {first!r}",
-    "moved": "{count:,} scores stood beside their neighbours' answers, because RAGiCamp left out errors when it wrote "
-    "them back: they are where they belong again, the first is that of {first!r}",
     "lists": "{count:,} lists of values in a summary do not have one for each prediction and are left out: {first}",
 }
 _NAMES = {
@@ -49,7 +45,7 @@ _NAMES = {
 
 @reader
 def ragicamp(path: Path, *, dataset: str = "") -> list[Foreign]:
-    """A folder with RAGiCamp's results of any generation, or one of its files.
+    """A folder with RAGiCamp's three files or its old five, or one of them.
 
     Parameters:
     dataset: only the results on this dataset
@@ -91,11 +87,9 @@ class Results:
         """What the files say beyond rows."""
         agents = self.found.agents
         said = {file.agent.name: file.overall for file in agents if file.overall}
-        kinds = sorted({GENERATIONS[file.generation] for file in agents}) or [
-            GENERATIONS["three_files"]
-        ]
+        forms = {"the old five files" if file.is_old else "the three files" for file in agents}
         return {
-            "read_from": kinds,
+            "read_from": sorted(forms) or ["the three files"],
             "agents": sorted({file.agent.name for file in agents}),
             "overall_metrics": said,
         }
@@ -202,10 +196,8 @@ class Results:
         rows = file.document.rows(self._broken)
         if file.document.kind == "scores":
             rows = ((place, number, _without_answer(row)) for place, number, row in rows)
-        elif file.generation == "five_files":
+        elif file.is_old:
             rows = self._scored(file, rows)
-        elif file.generation == "folders" and _is_shifted(file.document):
-            rows = self._put_back(rows)
         for place, number, row in rows:
             for what, kind in (("metrics", dict), ("evaluations", list)):
                 if row.get(what) and not isinstance(row[what], kind):
@@ -235,18 +227,6 @@ class Results:
             yield place, number, clean({**row, "metrics": {**metrics, **scores.take(number)}})
         for place in scores.left():
             self._broken(f"{place}: these are scores of no prediction")
-
-    def _put_back(self, rows: Iterator[tuple[str, int, Row]]) -> Iterator[tuple[str, int, Row]]:
-        """The n-th answer that is not an error has the n-th scores of the file: they wait until their answer comes."""
-        waiting: deque[Any] = deque()
-        for place, number, row in rows:
-            waiting.append(row.get("metrics"))
-            if _is_error(row):
-                yield place, number, {**row, "metrics": {}}
-                continue
-            if len(waiting) > 1:
-                self._note("moved", id_of(row, number))
-            yield place, number, {**row, "metrics": waiting.popleft()}
 
     def _broken(self, what: str) -> None:
         self._note("broken", what)
@@ -292,21 +272,6 @@ def _metrics_of(row: Row) -> Row:
 def _without_answer(row: Row) -> Row:
     kept = {name: row[name] for name in ("question_index", "question") if name in row}
     return {**kept, "metrics": _metrics_of(row)}
-
-
-def _is_error(row: Row) -> bool:
-    return str(row.get("prediction") or "").startswith(ERROR_MARK)
-
-
-def _is_shifted(document: Document) -> bool:
-    """Whether the scores of a file are those of its answers without errors, written back from the top: as many rows as
-    there are errors have none, and they are the last."""
-    errors, scored = bytearray(), bytearray()
-    for _, _, row in document.rows():
-        errors.append(_is_error(row))
-        scored.append(bool(row.get("metrics")))
-    first = len(errors) - sum(errors)
-    return any(errors[:first]) and all(scored[:first]) and not any(scored[first:])
 
 
 def _pair(id: str, row: Row) -> tuple[str, int]:

@@ -43,7 +43,6 @@ class Agent(msgspec.Struct, frozen=True):
     sample_index: int = 0
     total_samples: int = 1
     timestamp: float = 0.0
-    metadata: dict[str, Any] = {}
 
 
 def id_of(row: Mapping[str, Any], number: int) -> str:
@@ -90,7 +89,7 @@ def asked(row: Row) -> Row:
 
 
 def answers_in(row: Mapping[str, Any]) -> list[Any]:
-    """The accepted answers of a question in any generation's fields, the expected one first."""
+    """The accepted answers of a question, the expected one first."""
     found: Any = next((row[name] for name in _ANSWERS if row.get(name) is not None), [])
     listed = cast("list[Any]", found) if isinstance(found, list) else [found]
     first = row.get("expected_answer")
@@ -167,7 +166,6 @@ def _plain_response(row: Row, item_id: str, agent: Agent) -> Response:
         metadata={
             "model_id": agent.model_name
             or agent.name,  # what the rows of a run have, for configs that group by it
-            **agent.metadata,
             **others,
             **(cast("Row", own) if isinstance(own, dict) else {}),
         },

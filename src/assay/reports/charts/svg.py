@@ -214,11 +214,10 @@ class Canvas:
         css: str,
         *,
         closed: bool = False,
-        tip: str = "",
     ) -> None:
         if len(points) > 1:
             steps = "L".join(f"{_n(x)} {_n(y)}" for x, y in points)
-            self._add(f'<path d="M{steps}{"Z" if closed else ""}" class="{css}"', "path", tip)
+            self._add(f'<path d="M{steps}{"Z" if closed else ""}" class="{css}"', "path", "")
 
     def _add(self, start: str, name: str, tip: str) -> None:
         self._parts.append(f"{start}><title>{safe(tip)}</title></{name}>" if tip else f"{start}/>")

@@ -74,17 +74,6 @@ def leaves(member: Member) -> list[Member]:
     )
 
 
-def shots(group: Member, num_fewshot: Mapping[str, int]) -> int | None:
-    """The number of examples of the group's own tasks (not of those of groups inside), if they agree."""
-    return _agreed(
-        [
-            num_fewshot[child.name]
-            for child in group.members
-            if child.definition and child.name in num_fewshot
-        ]
-    )
-
-
 def _pipelines(entry: Mapping[str, Any], metric: str, present: Sequence[Numbers]) -> list[str]:
     listed = entry.get("filter_list")
     if listed is None:

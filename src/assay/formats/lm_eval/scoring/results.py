@@ -18,15 +18,14 @@ from assay.formats.lm_eval.tasks.definition import Definition
 
 WRONG = -100  # the harness's number of a choice that does not exist
 Values = dict[str, Any]
-DIFFERENCES = {  # where `sound` gives another number, and why
-    "references": "of several references the harness only asks whether any scores above 0; the best score is right",
-    "first document": "the harness decides by the first document whether targets are lists; each document should",
-    "likelihood": "the harness cannot aggregate `likelihood`; the mean log-probability of the right choice can be",
-    "regex": "the harness stops at an answer with fewer matches than `group_select`; it should be the fallback",
-    "median": "of an even number of values the harness takes the upper one; the mean of the middle two is right",
-    "stderr": "the harness has no standard error for a task's own aggregation; the bootstrap gives one",
-    "group size": "the harness weighs a metric by the task's largest count; its own number of documents is right",
-}
+# Where `sound` gives another number, and why:
+# references: of several references the harness only asks whether any scores above 0; the best score is right
+# first document: the harness decides by the first document whether targets are lists; each document should
+# likelihood: the harness cannot aggregate `likelihood`; the mean log-probability of the right choice can be
+# regex: the harness stops at an answer with fewer matches than `group_select`; it should be the fallback
+# median: of an even number of values the harness takes the upper one; the mean of the middle two is right
+# stderr: the harness has no standard error for a task's own aggregation; the bootstrap gives one
+# group size: the harness weighs a metric by the task's largest count; its own number of documents is right
 
 
 def results(
@@ -46,7 +45,7 @@ def results(
     answers: of generate_until the texts, one for each repeat; else (log-probability, greedy) of each request in order
     multiple_target: whether the target of the task's *first* document is a list with entries
     sandbox: where code in answers is run; without it, tasks that would run code are refused
-    sound: without the harness's mistakes, which are in DIFFERENCES
+    sound: without the harness's mistakes, which are listed above
     """
     if definition.unsafe_code and sandbox is None:
         what = f"{definition.task} runs code that a model wrote"
