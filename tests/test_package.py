@@ -19,7 +19,7 @@ CITATION: dict[str, Any] = yaml.safe_load((ROOT / "CITATION.cff").read_text())
 FOLDERS = ("benchmarks", "docs", "examples", "fuzz", "src", "tests", "tools", "web", ".github")
 TEXTS = {".cff", ".md", ".py", ".sh", ".svg", ".toml", ".ts", ".tsx", ".txt", ".yaml", ".yml"}
 OLD_NAME = re.compile(  # of a package to install, or to look up: in a requirement, an extra, a call
-    r"""(?<![\w./-])assay\[|pip install [^\n#`]*(?<![\w./-])assay(?![\w-])|version\(["']assay["']\)"""
+    r"""(?<![\w./-])assay(?:\[|==)|pip install [^\n#`]*(?<![\w./-])assay(?![\w-])|version\(["']assay["']\)"""
 )
 
 
@@ -54,7 +54,14 @@ def test_nothing_tells_to_install_the_old_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "hint", ["pip install assay", "pip install -U 'assay[sql]'", "assay[hf]", "version('assay')"]
+    "hint",
+    [
+        "pip install assay",
+        "pip install -U 'assay[sql]'",
+        "assay[hf]",
+        "[assay==0.2]",
+        "version('assay')",
+    ],
 )
 def test_the_old_name_would_be_found(hint: str) -> None:
     assert OLD_NAME.search(f"do `{hint}` first")
