@@ -4,7 +4,7 @@ Of one agent on one dataset there may be the three files and the old five. The t
 add only what they lack. Files of RAGiCamp's later versions are refused.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -46,11 +46,10 @@ class Found(msgspec.Struct):
 
 
 def found_in(documents: Iterable[Document], root: Path) -> list[Found]:
-    """The datasets that the documents hold, by name."""
+    """Return the datasets that the documents hold, by name."""
     every = list(documents)
     for one in every:
         _check_version(one)
-    facts = {one.path: one.head for one in every if one.kind == "facts"}
     datasets: dict[str, Found] = {}
 
     def of(name: str) -> Found:
@@ -60,21 +59,24 @@ def found_in(documents: Iterable[Document], root: Path) -> list[Found]:
         if one.kind == "questions":
             named = one.head.get("dataset_name") or one.path.stem.removesuffix("_questions")
             of(str(named or UNKNOWN)).questions.append(one)
-    scores = {}  # JSON before CSV
-    for one in sorted(
-        (one for one in every if one.kind == "scores"), key=lambda one: one.path.suffix == ".json"
-    ):
-        scores[one.path.parent, stem_of(one.path)] = one
-    files = [_agent_file(one, facts, scores) for one in every if one.kind == "predictions"]
-    files += [_agent_file(one, facts, {}) for one in scores.values()]
     only = next(iter(datasets)) if len(datasets) == 1 else UNKNOWN
-    for file in files:
+    for file in _agent_files(every):
         file.dataset = file.dataset or only
         of(file.dataset).agents.append(file)
     for found in datasets.values():
         found.agents = _told_apart(found.agents, root)
         found.problems = [f"{one.path}: {one.problem}" for one in every if one.problem]
     return [datasets[name] for name in sorted(datasets)]
+
+
+def _agent_files(every: Sequence[Document]) -> list[AgentFile]:
+    """Return the files with answers, then the scores that no answers are there for."""
+    facts = {one.path: one.head for one in every if one.kind == "facts"}
+    per_question = [one for one in every if one.kind == "scores"]
+    per_question.sort(key=lambda one: one.path.suffix == ".json")  # JSON before CSV
+    scores = {(one.path.parent, stem_of(one.path)): one for one in per_question}
+    files = [_agent_file(one, facts, scores) for one in every if one.kind == "predictions"]
+    return [*files, *(_agent_file(one, facts, {}) for one in scores.values())]
 
 
 def _check_version(document: Document) -> None:
@@ -97,33 +99,36 @@ def _check_version(document: Document) -> None:
 def _agent_file(
     document: Document, facts: Mapping[Path, Row], scores: dict[tuple[Path, str], Document]
 ) -> AgentFile:
-    """What the files of a run say about it. A file of scores stands for answers that are not there."""
+    """Return a file of answers with what the files beside it say. A file of scores stands for answers that are not
+    there."""
     head, path = document.head, document.path
     results = _mapping(head.get("results"))
     told = _about(path, facts) | _filled(results) | _filled(head)
     is_old = "results" in head or document.kind == "scores"
+    values = results or _mapping(told.get("overall_metrics") or told.get("metrics"))
+    lists = {name: value for name, value in values.items() if isinstance(value, list)}
+    return AgentFile(
+        document=document,
+        is_old=is_old,
+        dataset=str(told.get("dataset_name") or ""),
+        agent=_agent(told, document),
+        scores=scores.pop((path.parent, stem_of(path)), None) if is_old else None,
+        lists=lists,
+        overall={key: values[key] for key in values if key not in (*_COUNTS, *lists)},
+    )
+
+
+def _agent(told: Row, document: Document) -> Agent:
+    """Return whose answers a document holds, by what it and the files beside it tell."""
+    head, path = document.head, document.path
     name = str(told.get("agent_name") or stem_of(path))
-    agent = Agent(
+    return Agent(
         name=name,
         model_name=str(head.get("model_name") or name),
         task=str(head.get("task") or name),
         sample_index=_whole(head.get("sample_index"), 0),
         total_samples=_whole(head.get("total_samples"), 1),
         timestamp=timestamp_of(told.get("timestamp"), path),
-    )
-    values = results or _mapping(told.get("overall_metrics") or told.get("metrics"))
-    return AgentFile(
-        document=document,
-        is_old=is_old,
-        dataset=str(told.get("dataset_name") or ""),
-        agent=agent,
-        scores=scores.pop((path.parent, stem_of(path)), None) if is_old else None,
-        lists={name: value for name, value in values.items() if isinstance(value, list)},
-        overall={
-            key: value
-            for key, value in values.items()
-            if key not in _COUNTS and not isinstance(value, list)
-        },
     )
 
 

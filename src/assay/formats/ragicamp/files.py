@@ -120,15 +120,22 @@ def look(path: Path) -> Document | None:
         return Document(path, "facts", head=_text_facts(path))
     if path.suffix != ".json" or path.name == "manifest.json":
         return None
+    try:
+        return _look_inside(path)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _look_inside(path: Path) -> Document | None:
+    """Return what a JSON file is, by the fields before its list."""
     head: Row = {}
-    problem = (
-        "there is no list of questions or predictions in it" if path.name.endswith(_ROWS) else ""
-    )
+    has_rows, problem = path.name.endswith(_ROWS), ""
+    if has_rows:
+        problem = "there is no list of questions or predictions in it"
     try:
         with reading.opened(path) as file:
-            if not path.name.endswith((*_ROWS, *_FACT_FILES)) and file.peek(_START)[
-                :_START
-            ].lstrip().startswith(b"["):
+            start = file.peek(_START)[:_START].lstrip()
+            if start.startswith(b"[") and not has_rows and not path.name.endswith(_FACT_FILES):
                 return None
             for key, _, data in extents(file, skip=None):
                 if not data and key in _LISTS:
@@ -138,8 +145,6 @@ def look(path: Path) -> Document | None:
                     problem = f"{key!r} is not a list"
     except ValueError as error:
         problem = f"it is not whole: {error}"
-    except OSError as error:
-        raise _unreadable(path, error) from None
     is_summary = path.stem.endswith("_summary") and "agent_name" in head
     if is_summary or head.keys() & _FACTS:
         return Document(path, "facts", head=clean(head), problem=problem)
