@@ -1,4 +1,4 @@
-"""`assay judge label`: a CSV file of chosen answers, which counts as the review's labels do once it is filled in."""
+"""`assay judge label`: a CSV file of chosen answers; once filled in it counts as the review does."""
 
 import csv
 import shutil

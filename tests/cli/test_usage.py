@@ -73,7 +73,7 @@ def test_the_installed_command_and_the_module_are_the_same(shell: Shell) -> None
         (["run", "CONFIG", "another.yaml"], "another.yaml"),
         (["run", "cofnig.yaml"], "config.yaml"),
         (["completion", "bash"], "_ASSAY_COMPLETE=bash_source assay"),
-        (["run", "CONFIG", "--load", "1,2"], "run with -j 1 -o ONE"),
+        (["run", "CONFIG", "--load", "1,2"], "run -j 1 -o ONE"),
         (["run", "CONFIG", "--load=1,2"], "compare ONE EIGHT --metric ttft"),
         (["judge", "label", "out", "--summary"], "the review of assay view"),
         (["plan", "no/such/place.yaml"], "no/such/place.yaml"),

@@ -1,4 +1,4 @@
-"""Review by people in the browser: the choice of `assay judge label`, blind, resumable, for several."""
+"""Review in the browser: the choice of `assay judge label`, blind, resumable, for several."""
 
 import json
 import random

@@ -58,7 +58,7 @@ ORDER = (
 # What 0.1 had, and what to use instead.
 GONE = {
     "completion": "the shell asks for it: _ASSAY_COMPLETE=bash_source assay (or zsh_, fish_source)",
-    "run --load": "run with -j 1 -o ONE and -j 8 -o EIGHT, then assay compare ONE EIGHT --metric ttft",
+    "run --load": "run -j 1 -o ONE, run -j 8 -o EIGHT, then assay compare ONE EIGHT --metric ttft",
     "label --summary": "the review of assay view shows how far people agree",
 }
 

@@ -16,28 +16,21 @@ class TotalFailure(RunFailed):
 
 def run_and_show(step: Any, form: str = "table", *, as_json: bool, no_progress: bool) -> None:
     """Run an experiment, or the part of one, and show what came of it to a person or to a program."""
-    result = _watched(
+    result = run_step(
         step, lambda stop: api.finish(step, stop), as_json=as_json, no_progress=no_progress
     )
     show_result(result, form, as_json=as_json, notes=no_progress)
 
 
-def run_step(step: Any, *, as_json: bool, no_progress: bool) -> Any:
-    """What `step.run(stop)` gives, with a display of `step.progress` meanwhile and signals as requests to stop."""
-    return _watched(step, step.run, as_json=as_json, no_progress=no_progress)
-
-
-def _watched(step: Any, run: Any, *, as_json: bool, no_progress: bool) -> Any:
-    display = (
-        "none"
-        if no_progress
-        else "events"
-        if as_json
-        else "live"
-        if sys.stderr.isatty()
-        else "lines"
-    )
-    return api.watch(step.progress, run, display)
+def run_step(step: Any, run: Any = None, *, as_json: bool, no_progress: bool) -> Any:
+    """Return what `run(stop)`, by default `step.run`, gives; meanwhile `step.progress` is shown,
+    and signals are requests to stop."""
+    display = "live" if sys.stderr.isatty() else "lines"
+    if as_json:
+        display = "events"
+    if no_progress:
+        display = "none"
+    return api.watch(step.progress, run or step.run, display)
 
 
 def show_result(result: Any, form: str = "table", *, as_json: bool, notes: bool) -> None:

@@ -72,9 +72,10 @@ def calibrate(path: str, labels: str | None, form: str, as_json: bool, **options
 @force_option
 @json_option
 def label(path: str, output: Path | None, force: bool, as_json: bool, **options: Any) -> None:
-    """Choose answers of the experiment in PATH and write them to a CSV file whose column `label` is to be filled in.
+    """Choose answers of the experiment in PATH for a person to label, and write them to a CSV file.
 
-    `assay judge calibrate PATH --labels FILE` reads it. The review of `assay view` needs no file.
+    Fill in its column `label`; `assay judge calibrate PATH --labels FILE` reads it. The review of
+    `assay view` needs no file.
     """
     if output is None or output.suffix != ".csv":
         raise UserError(

@@ -129,7 +129,7 @@ def calibrate(
     seed: int = 0,
     keep: bool = True,
 ) -> Calibrated:
-    """Compare the judges of an experiment with people's labels: a file, rows, or those of the review.
+    """Compare the judges of an experiment with people's labels: a file, rows, or the review's.
 
     `label`: only this judge's; `annotators`: only these people's labels; `threshold`: where labels are numbers, the
     least that is a pass; `keep`: store what was found.
@@ -213,7 +213,7 @@ def _chosen(judged: Mapping[str, Judged], label: str, source: Source) -> list[Ju
 def _labels_file(source: Source) -> Path:
     file = (source.folder or source.path.parent) / FILE
     if not file.is_file():
-        fix = f"--labels FILE, or label some answers: assay judge label {source.path} -o FILE"
+        fix = f"--labels FILE, or label some answers: assay judge label {source.path} -o FILE.csv"
         raise UserError("there are no people's labels to compare with", where=str(file), fix=fix)
     return file
 

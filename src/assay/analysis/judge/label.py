@@ -82,9 +82,9 @@ def chosen_before(frame: Frame, records: Iterable[Record]) -> list[Chosen]:
 
 
 class LabelFile:
-    """A file of labels, a line for every one: the last line about an answer counts, and `label` is null where one
-    was taken back or only a note was made. A line is one append, so that several people may share the file;
-    what was appended is on the disk when `append` returns."""
+    """A file of labels, a line for every one: the last line about an answer counts, and `label` is
+    null where one was taken back or only a note was made. A line is one append, so that several
+    people may share the file; what was appended is on the disk when `append` returns."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -137,8 +137,8 @@ class LabelFile:
 
 
 def agreement_in(file: LabelFile, scorer: str, *, ordered: bool) -> dict[str, Agreement]:
-    """Return how far the annotators agree where several labelled one answer, by coefficient; `ordered`: labels are
-    grades, of which some are nearer to each other than others."""
+    """Return how far the annotators agree where several labelled one answer, by coefficient.
+    `ordered`: labels are grades, of which some are nearer to each other than others."""
     labels = {
         key: float(record.label)
         for key, record in file.latest(scorer).items()
@@ -228,8 +228,9 @@ class Labelling:
         return agreement_in(self.file, self.frame.label, ordered=self.frame.scale is not None)
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the answers that wait as rows of a file of labels, to be filled in. A pair is in the order of its
-        players. A model is named only where the key of its answer does not say which one is meant."""
+        """Yield the answers that wait as rows of a file of labels, to be filled in. A pair is in
+        the order of its players. A model is named only where the key of its answer does not say
+        which one is meant."""
         for chosen in self.waiting:
             item, sample, model, response = chosen.unit.address
             view = self.views.get(chosen.unit.address)

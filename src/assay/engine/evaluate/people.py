@@ -1,7 +1,8 @@
 """People as the judges of matches: their labels, as verdicts on pairs of answers.
 
-The review of `assay view` shows pairs blind and writes what people decide. A match that nobody has labelled yet is a row that
-waits; its key holds the verdict, so the next evaluation puts it in its place.
+The review of `assay view` shows pairs blind and writes what people decide. A match that nobody has
+labelled yet is a row that waits; its key holds the verdict, so the next evaluation puts it in its
+place.
 """
 
 from collections.abc import Iterable
@@ -44,8 +45,8 @@ class PeoplesVerdicts:
 
 
 def read_verdicts(name: str, folder: Path, file: Path | None = None) -> PeoplesVerdicts:
-    """The verdicts in a file of labels; by default in that of the review in an experiment's folder, which may not be there
-    yet."""
+    """Return the verdicts in a file of labels; by default in that of the review in an experiment's
+    folder, which may not be there yet."""
     source = file or folder / FILE
     if file is None and not source.exists():
         return PeoplesVerdicts([], name)

@@ -63,7 +63,7 @@ def _calibrated(experiments: Experiments, id: str) -> Calibrated:
             raise UserError("no judge gave a label here", fix=fix)
         path = source.path
         fix = (
-            f"`assay judge label {path} -o FILE`, then `assay judge calibrate {path} --labels FILE`"
+            f"assay judge label {path} -o FILE.csv, assay judge calibrate {path} --labels FILE.csv"
         )
         raise UserError("no judge was compared with people's labels", fix=fix)
     level = next(iter(kept.values())).level

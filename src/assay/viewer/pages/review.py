@@ -1,4 +1,4 @@
-"""Answers for a person to label without seeing who gave them, as `assay judge label` chooses them, too.
+"""Answers for a person to label without seeing who gave them, chosen as `assay judge label` does.
 
 What the judge said is told only of answers that this person has labelled. In a pair, labels and verdicts are about the
 order that is shown: 1 where the first answer is better, 0 where the second is, 0.5 for a tie.
