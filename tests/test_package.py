@@ -19,7 +19,8 @@ CITATION: dict[str, Any] = yaml.safe_load((ROOT / "CITATION.cff").read_text())
 FOLDERS = ("benchmarks", "docs", "examples", "fuzz", "src", "tests", "tools", "web", ".github")
 TEXTS = {".cff", ".md", ".py", ".sh", ".svg", ".toml", ".ts", ".tsx", ".txt", ".yaml", ".yml"}
 OLD_NAME = re.compile(  # of a package to install, or to look up: in a requirement, an extra, a call
-    r"""(?<![\w./-])assay(?:\[|==)|pip install [^\n#`]*(?<![\w./-])assay(?![\w-])|version\(["']assay["']\)"""
+    r"(?<![\w./-])assay(?:\[|==)|version\([\"']assay[\"']\)"
+    r"|pip install [^\n#`]*(?<![\w./-])assay(?![\w-])"
 )
 
 
