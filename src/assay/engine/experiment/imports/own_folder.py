@@ -12,7 +12,7 @@ from assay.engine.experiment.imports.foreign import ForeignCase, Headline, files
 from assay.engine.experiment.imports.sidecar import FILES
 from assay.engine.experiment.sources import Source, find_source
 from assay.engine.experiment.trust import CONFIG
-from assay.errors import AssayError, StoreError, UserError
+from assay.errors import StoreError, UserError
 from assay.records import Evaluation, Kind, Response, tolerant_json
 from assay.store.files import write_file
 from assay.store.keys import canonical
@@ -117,7 +117,7 @@ def _manifests_below(path: Path) -> list[Path]:
 def _has_rows(folder: Path) -> bool:
     try:
         return "run" in read_manifests(folder)
-    except AssayError:
+    except StoreError:
         return False
 
 
