@@ -98,9 +98,9 @@ class Model(Protocol):
     `response_format`, which judges then send; `check()`, which raises a UserError where it is known before the first
     request that none can succeed; and an async `likelihood(request)`.
 
-    What must be known before a model is made is declared with its type, `@model(free=True)`: `free`, it costs nothing;
-    `local`, its user runs it; `parallel`, it answers as many requests at a time as its parameter of this name says, or
-    one; `reach`, what a stranger's config that has it does: "runs" what is on this machine, "calls" a server, or "".
+    What must be known before a model is made, a built-in or registered type declares, `@model(free=True)`: `free`, it
+    costs nothing; `local`, its user runs it; `parallel`, it answers as many requests at a time as its parameter of this
+    name says, or one; `reach`, what it does in a stranger's config: "runs" what is here, "calls" a server, or "".
     """
 
     name: str

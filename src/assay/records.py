@@ -14,10 +14,13 @@ from typing import Any, Literal, Protocol, cast, get_args
 import msgspec
 from msgspec import UNSET
 
+from assay.errors import UserError
+
 ResponseOutcome = Literal["ok", "refused", "errored", "skipped"]
 EvaluationOutcome = Literal["scored", "unparsed", "refused", "errored", "skipped"]
 OUTCOMES: tuple[EvaluationOutcome, ...] = get_args(EvaluationOutcome)
 Kind = Literal["dataset", "run", "evaluation", "aggregation"]
+FILES_VERSION = 2  # of the files that this Assay writes; it reads those of older ones too
 
 ROWS_FILE: dict[Kind, str] = {
     "dataset": "items.jsonl",
@@ -127,6 +130,7 @@ class Manifest(msgspec.Struct, kw_only=True):
 
     `plan` describes the work, `digest` identifies it: equal digests mean equal work. `inputs` is the lineage. `present`
     is how many of the `planned` cells or calls have rows; `segments` and `checksums` seal them, see `store/seal.py`.
+    `files_version` is that of the Assay that wrote it last; version 0.1 wrote none.
     """
 
     kind: Kind
@@ -146,6 +150,25 @@ class Manifest(msgspec.Struct, kw_only=True):
     metadata: dict[str, Any] = {}
     segments: list[Segment] = []
     checksums: dict[str, str] = {}
+    files_version: int = 1
+
+
+class _Version(msgspec.Struct):
+    files_version: int = 1
+
+
+def manifest_sections(content: bytes, where: object) -> dict[str, msgspec.Raw]:
+    """Return the sections of a manifest's text. What a newer Assay wrote is a UserError, whatever else it says."""
+    sections = msgspec.json.decode(content, type=dict[str, msgspec.Raw])
+    for section in (sections[kind] for kind in ROWS_FILE if kind in sections):
+        version = msgspec.json.decode(section, type=_Version).files_version
+        if version > FILES_VERSION:
+            raise UserError(
+                f"a newer Assay wrote these files: version {version}, not {FILES_VERSION}",
+                where=str(where),
+                fix="use that Assay",
+            )
+    return sections
 
 
 class _Plan(msgspec.Struct):

@@ -13,14 +13,13 @@ import msgspec
 from assay import reading
 from assay.datasets._files import checked, decoded
 from assay.errors import StoreError, UserError
-from assay.records import Manifest
+from assay.records import Manifest, manifest_sections
 from assay.registry import dataset, nearest
 
 if TYPE_CHECKING:
     from assay.store.repositories import DatasetRepository
 
 DEFAULT_FOLDER = "assay-data"
-_sections = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def folder_of(repository: str = "") -> Path:
@@ -45,7 +44,7 @@ def manifests(repository: str = "") -> list[Manifest]:
     stored_ones: list[Manifest] = []
     for path in folder_of(repository).glob("datasets/*/manifest.json"):
         try:
-            section = _sections(reading.content(path)).get("dataset")
+            section = manifest_sections(reading.content(path), path).get("dataset")
             if section is not None:
                 stored_ones.append(msgspec.json.decode(section, type=Manifest))
         except (OSError, ValueError) as error:

@@ -14,7 +14,8 @@ import msgspec
 from xxhash import xxh3_64_digest, xxh3_64_hexdigest
 
 from assay import reading
-from assay.records import ROWS_FILE, Manifest
+from assay.errors import UserError
+from assay.records import ROWS_FILE, Manifest, manifest_sections
 from assay.store.files import write_file
 from assay.store.seal import BLOCK
 from assay.store.written import LEDGER, was_written, written_names
@@ -79,7 +80,7 @@ def seal_files(folder: Path, *, anew: bool = True) -> None:
     file = folder / MANIFEST
     if not file.is_file():
         return
-    sections = msgspec.json.decode(reading.content(file), type=dict[str, msgspec.Raw])
+    sections = manifest_sections(reading.content(file), file)
     rows = {name for manifest in _manifests(sections) for name in manifest.checksums}
     own = [name for name in _own_files(folder) if name not in rows]
     before = _sealed(sections)
@@ -154,13 +155,13 @@ def check_folder(folder: Path) -> tuple[int, list[Fault]]:
     faults = [*_check_manifest(folder), *_check_lock(folder)]
     intact = 2 - len(faults) if (folder / LOCK).is_file() else 1 - len(faults)
     try:
-        sections = msgspec.json.decode(
-            reading.content(folder / MANIFEST), type=dict[str, msgspec.Raw]
-        )
+        sections = manifest_sections(reading.content(folder / MANIFEST), folder / MANIFEST)
         manifests = [*_manifests(sections)]
         files = (
             dict(msgspec.json.decode(sections[SEAL], type=_Seal).files) if SEAL in sections else {}
         )
+    except UserError as error:
+        return 0, [Fault(MANIFEST, error.what, "unsealed")]
     except (ValueError, RecursionError) as error:
         return max(0, intact), faults or [Fault(MANIFEST, f"it cannot be read: {error}")]
     growing = {name for name in files if name.endswith((".jsonl", LEDGER))}

@@ -16,7 +16,14 @@ import msgspec
 from assay import reading
 from assay.errors import StoreError, UserError
 from assay.interfaces import Log, Store
-from assay.records import ROWS_FILE, Kind, Manifest, ManifestShape
+from assay.records import (
+    FILES_VERSION,
+    ROWS_FILE,
+    Kind,
+    Manifest,
+    ManifestShape,
+    manifest_sections,
+)
 from assay.registry import nearest
 from assay.store.files import refuse_link, safe_name, store_error, write_file
 from assay.store.lock import FolderLock
@@ -70,6 +77,7 @@ class _DiskStore(ABC):
 
     def put_manifest(self, manifest: Manifest) -> None:
         directory = self._own(manifest.kind, manifest.id)
+        manifest.files_version = FILES_VERSION
         sections = {
             **_sections(directory),
             manifest.kind: msgspec.Raw(msgspec.json.encode(manifest)),
@@ -189,6 +197,7 @@ class MemoryStore:
         return None if encoded is None else msgspec.json.decode(encoded, type=Manifest)
 
     def put_manifest(self, manifest: Manifest) -> None:
+        manifest.files_version = FILES_VERSION
         self._manifests[manifest.kind, manifest.id] = msgspec.json.encode(manifest)
 
     def log(self, kind: Kind, id: str, name: str = "") -> Log:
@@ -250,7 +259,7 @@ def _sections(directory: Path) -> dict[str, msgspec.Raw]:
     except OSError as error:
         raise store_error(error, directory / MANIFEST) from error
     try:
-        return msgspec.json.decode(content, type=dict[str, msgspec.Raw])
+        return manifest_sections(content, directory / MANIFEST)
     except (ValueError, RecursionError) as error:
         raise _bad_manifest(directory, error) from None
 

@@ -13,7 +13,7 @@ from assay import reading
 from assay.engine.calls.failures import Failures, told_once
 from assay.errors import UserError, shown
 from assay.reading import is_remote
-from assay.records import ROWS_FILE
+from assay.records import ROWS_FILE, manifest_sections
 from assay.registry import formats
 from assay.store.files import INSIDE
 
@@ -75,7 +75,7 @@ class _Value(msgspec.Struct):
     value: float | None = None
 
 
-_sections = msgspec.json.Decoder(dict[str, _Section]).decode
+_section = msgspec.json.Decoder(_Section).decode
 _status = msgspec.json.Decoder(_Status).decode
 _value = msgspec.json.Decoder(_Value).decode
 
@@ -144,8 +144,10 @@ def _listed(folder: str) -> Listed:
             folder=name, state="broken", problem="the name of its folder is not UTF-8; rename it"
         )
     try:
-        content = _sections(_content(folder, "manifest.json"))
-        sections = {kind: content[kind] for kind in ROWS_FILE if kind in content}
+        content = manifest_sections(_content(folder, "manifest.json"), folder)
+        sections = {kind: _section(content[kind]) for kind in ROWS_FILE if kind in content}
+    except UserError as error:
+        return Listed(folder=folder, state="broken", problem=error.what)
     except (ValueError, OSError, RecursionError) as error:
         return Listed(
             folder=folder, state="broken", problem=f"the manifest cannot be read: {error}"

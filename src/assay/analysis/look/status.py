@@ -15,6 +15,7 @@ from assay.engine.calls.usage import CALLS, USAGE, Usage
 from assay.engine.cluster.root import Root
 from assay.engine.cluster.status import LaneStatus, WorkerStatus, sum_lanes
 from assay.errors import AssayError, UserError
+from assay.records import manifest_sections
 from assay.shown import Shown
 from assay.store.files import here, lives
 from assay.store.shared.claims import Beat
@@ -180,7 +181,8 @@ class Watch:
 
     def _planned(self, kind: str) -> int | None:
         content = self._root.objects.read(MANIFEST) or b"{}"
-        return msgspec.json.decode(content, type=dict[str, _Planned]).get(kind, _Planned()).planned
+        section = manifest_sections(content, self._root.place).get(kind, b"{}")
+        return msgspec.json.decode(section, type=_Planned).planned
 
 
 def _workers(root: Root, generation: Generation) -> list[WorkerLine]:

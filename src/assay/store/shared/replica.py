@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from assay import reading
-from assay.errors import StoreError
+from assay.errors import AssayError, StoreError
 from assay.store.files import make_folder, store_error, write_file
 from assay.store.lock import LOCK
 from assay.store.shared.contents import (
@@ -148,7 +148,7 @@ class Replica:
         """The segments that manifests name and a listing, which may be stale, has not."""
         try:
             manifests = read_manifests(self.folder).values()
-        except StoreError:  # readers say so
+        except AssayError:  # readers say so
             return
         sealed = (part.name for manifest in manifests for part in manifest.segments)
         missing = [

@@ -11,7 +11,7 @@ from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.imports.foreign import ForeignCase, Headline, files_below
 from assay.engine.experiment.sources import Source, find_source
 from assay.engine.experiment.trust import CONFIG
-from assay.errors import AssayError, StoreError, UserError
+from assay.errors import StoreError, UserError
 from assay.records import ROWS_FILE, Evaluation, Kind, Response, tolerant_json
 from assay.store.files import write_file
 from assay.store.keys import canonical
@@ -117,7 +117,7 @@ def _manifests_below(path: Path) -> list[Path]:
 def _has_rows(folder: Path) -> bool:
     try:
         return "run" in read_manifests(folder)
-    except AssayError:
+    except StoreError:
         return False
 
 
