@@ -98,17 +98,18 @@ class Registry:
             function = load_function(path, attribute, base=base, where=where)
         if function is None and "." in name:
             function = _dotted(name, where)
-        if function is None and self.kind == "writer" and name in formats("reader"):
-            raise UserError(
-                f"files of {name} are read, not written",
-                where=where,
-                fix=f"write another format: {', '.join(self.names())}",
-            )
         if function is None:
-            raise UserError(
-                f"unknown {self.kind} {name!r}", where=where, fix=nearest(name, self.names())
-            )
+            raise self._unknown(name, where)
         return function
+
+    def _unknown(self, name: str, where: str) -> UserError:
+        if self.kind == "writer" and name in formats("reader"):
+            what = f"files of {name} are read, not written"
+            fix = f"write another format: {', '.join(self.names())}"
+            return UserError(what, where=where, fix=fix)
+        return UserError(
+            f"unknown {self.kind} {name!r}", where=where, fix=nearest(name, self.names())
+        )
 
     def marks(self, name: str) -> Mapping[str, Any]:
         """Return what the plug-in of this name declares of itself. No user's code is loaded for it: of a plug-in that is

@@ -8,6 +8,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -153,10 +154,10 @@ async def _complete(
     context: Context, panel: Panel, scale: Scale, model: Model, messages: list[Message], step: str
 ) -> Completion:
     """The answer, with a schema for it where the server takes one."""
-    plain = panel.sent
+    plain, ask = panel.sent, partial(context.complete, messages, model=model, step=step)
     offered = panel.structured == "always" or getattr(model, "schemas", False)
     if panel.structured == "never" or not offered:
-        return await context.complete(messages, model=model, step=step, **plain)
+        return await ask(**plain)
     with_schema = {**plain, "response_format": _response_format(scale)}
     key = canonical(model.identity)
     if (
@@ -165,13 +166,13 @@ async def _complete(
     ):
         refused_before = context.recall(messages, model=model, step=step, **plain) is not None
         if refused_before or key in _without_schemas:
-            return await context.complete(messages, model=model, step=step, **plain)
+            return await ask(**plain)
     try:
-        return await context.complete(messages, model=model, step=step, **with_schema)
+        return await ask(**with_schema)
     except PermanentError as error:
         if panel.structured == "always" or not _NO_SCHEMAS.search(error.what):
             raise
-    completion = await context.complete(messages, model=model, step=step, **plain)
+    completion = await ask(**plain)
     _without_schemas.add(key)
     return completion
 

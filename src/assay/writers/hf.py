@@ -46,13 +46,18 @@ def hf(export: Export) -> None:
         write_named(export.path / name, text, force=export.force)
 
 
-def _write_rows(export: Export, types: dict[str, str], path: Path) -> None:
+def _pyarrow() -> Any:
     try:
-        import pyarrow as pa
+        import pyarrow
     except ImportError:
         raise UserError(
             "this needs pyarrow, which is not installed", fix=install_command("hf")
         ) from None
+    return pyarrow
+
+
+def _write_rows(export: Export, types: dict[str, str], path: Path) -> None:
+    pa = _pyarrow()
     schema = pa.schema([(name, getattr(pa, _ARROW[kind])()) for name, kind in types.items()])
     described = msgspec.json.encode(
         {"info": {"features": {n: {"dtype": k, "_type": "Value"} for n, k in types.items()}}}

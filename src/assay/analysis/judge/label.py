@@ -147,15 +147,12 @@ def agreement_in(file: LabelFile, scorer: str, *, ordered: bool) -> dict[str, Ag
     people = sorted({annotator for _, annotator in labels})
     if len(people) < 2:
         return {}
-    answers = list(dict.fromkeys(address for address, _ in labels))
-    votes = np.array(
-        [[labels.get((address, name), np.nan) for name in people] for address in answers]
-    )
-    numbers = {
-        item: number
-        for number, item in enumerate(dict.fromkeys(address.item for address in answers))
-    }
-    items = np.array([numbers[address.item] for address in answers])
+    rows = {address: row for row, address in enumerate(dict.fromkeys(key[0] for key in labels))}
+    votes = np.full((len(rows), len(people)), np.nan)
+    for (address, annotator), label in labels.items():
+        votes[rows[address], people.index(annotator)] = label
+    numbers: dict[str, int] = {}
+    items = np.array([numbers.setdefault(row.item, len(numbers)) for row in rows])
     kappa = "cohen_kappa" if len(people) == 2 else "krippendorff_alpha"
     level = "ordinal" if ordered else "nominal"
     return {

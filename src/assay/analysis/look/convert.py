@@ -7,7 +7,7 @@ nothing.
 import os
 import shutil
 from collections import Counter
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import repeat
 from operator import attrgetter, ne
@@ -82,22 +82,27 @@ def convert(
     name = _format(to, place)
     _check_apart(path, place)
     write = registry.writer.get(name, base=Path.cwd(), where="--to")
-    known = registry.parameters(write)
-    own = {key: value for key, value in (params or {}).items() if key in known}
-    rest = {key: value for key, value in (params or {}).items() if key not in known}
+    own, rest = dict[str, Any](), dict(params or {})
+    for key in rest.keys() & registry.parameters(write):
+        own[key] = rest.pop(key)
     read = _read(path, format_name, rest)
     if not without_sidecar:
         check_no_sidecar(path)
-    suffix = next((suffix for suffix, format in suffixes().items() if format == name), "")
-    targets = (
-        [place] if len(read) == 1 else [place / f"{each}{suffix}" for each in folder_names(read)]
-    )
+    targets = _targets(read, place, name)
     job = _Conversion(name, registry.check_params(write, own, where="--set"), str(source))
     if name == OWN:
         return [job.write_own(each, at) for each, at in zip(read, targets, strict=True)]
     for at in targets:
         _check_absent(at)
     return [job.write(each, at) for each, at in zip(read, targets, strict=True)]
+
+
+def _targets(read: Sequence[Read], place: Path, name: str) -> list[Path]:
+    """Return the path of each experiment: the one that was named, or one below it where there are several."""
+    if len(read) == 1:
+        return [place]
+    suffix = next((suffix for suffix, format in suffixes().items() if format == name), "")
+    return [place / f"{each}{suffix}" for each in folder_names(read)]
 
 
 def _check_apart(path: Path, place: Path) -> None:
@@ -190,8 +195,14 @@ class _Conversion(NamedTuple):
             holds = marks.get("holds", {} if whole else HOLDS)
             if not holds or self.params.get("extras") is False:
                 notes.append(f"{self.format} does not say which fields it holds")
-            left_out = _left_out(export, holds) if holds else {}
+            left_out = _left_out(export, holds)
             _publish(made, target)
+        notes = [note.replace(str(made), str(target)) for note in (*tables.partial(), *notes)]
+        return self._converted(tables, target, left_out, notes)
+
+    def _converted(
+        self, tables: Tables, target: Path, left_out: dict[str, int], notes: list[str]
+    ) -> Converted:
         return Converted(
             source=self.source,
             path=shown(str(target)),
@@ -200,7 +211,7 @@ class _Conversion(NamedTuple):
             responses=_count(tables, "run"),
             evaluations=_count(tables, "evaluation"),
             left_out=left_out,
-            notes=[note.replace(str(made), str(target)) for note in (*tables.partial(), *notes)],
+            notes=notes,
         )
 
 
@@ -222,6 +233,8 @@ def _count(tables: Tables, kind: Any) -> int:
 
 def _left_out(export: Export, holds: Mapping[str, Collection[str] | None]) -> dict[str, int]:
     """Count what a format does not hold, which holds these fields of these tables (None: all of them)."""
+    if not holds:
+        return {}
     tables, left = export.tables, Counter(export.left_out())
     for table in TABLES:
         if table not in tables:

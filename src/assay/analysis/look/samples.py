@@ -185,12 +185,7 @@ class SamplesTable:
             self._tables.logs("evaluations"), "evaluation rows", _LABEL, ()
         ):
             sought = _numbers(list(map(_first, columns[0])), columns[-3:])
-            at = np.minimum(np.searchsorted(ordered, sought), max(len(ordered) - 1, 0))
-            numbers = (
-                np.where(ordered[at] == sought, order[at], _NEITHER).tolist()
-                if len(ordered)
-                else []
-            )
+            numbers = _positions(ordered, order, sought)
             for number, (behind, label, scorer, *values) in zip(
                 numbers, zip(*columns, strict=True), strict=False
             ):
@@ -243,6 +238,16 @@ class SamplesTable:
                     if f"{kind}.{name}" in columns:
                         cells.append(values[codes].tolist())
             yield from zip(*cells, strict=True)
+
+
+def _positions(
+    ordered: npt.NDArray[np.uint64], order: npt.NDArray[np.intp], sought: npt.NDArray[np.uint64]
+) -> list[int]:
+    """Return where each of these keys is in the rows, whose keys are given in order with their positions."""
+    if not len(ordered):
+        return []
+    at = np.minimum(np.searchsorted(ordered, sought), len(ordered) - 1)
+    return np.where(ordered[at] == sought, order[at], _NEITHER).tolist()
 
 
 def _numbers(keys: Sequence[Any], places: Sequence[Sequence[Any]]) -> npt.NDArray[np.uint64]:

@@ -239,6 +239,13 @@ class Record:
         sampling: Row = (task.get("facets") or {}).get("sampling") or {}
         return {**sampling, **(identity.get("params") or {}), "prompt": identity.get("prompt")}
 
+    def _model_id(self, name: str) -> str:
+        """Return `developer/model`; of a path only its last part is the model."""
+        id = name if "/" in name.strip("/") and not name.startswith(("/", ".")) else Path(name).name
+        if self._about.developer or "/" not in id:
+            id = f"{self._about.developer or 'unknown'}/{id.rpartition('/')[2]}"
+        return id
+
     def _model_info(self, model: str) -> Row:
         tasks = self._tasks.values()
         identities = [
@@ -250,10 +257,7 @@ class Record:
             (own["model"] for own in identities if isinstance(own.get("model"), dict)), {}
         )
         kind = str(identity.get("type") or "unknown")
-        name = str(identity.get("model_name") or identity.get("model") or model)
-        id = name if "/" in name.strip("/") and not name.startswith(("/", ".")) else Path(name).name
-        if self._about.developer or "/" not in id:
-            id = f"{self._about.developer or 'unknown'}/{id.rpartition('/')[2]}"
+        id = self._model_id(str(identity.get("model_name") or identity.get("model") or model))
         deployed = "self_deployed" if registry.model.marks(kind).get("local") else "unknown"
         details = {"deployment_type": deployed, "model_availability": self._about.availability}
         details |= texts({"revision": identity.get("revision")})

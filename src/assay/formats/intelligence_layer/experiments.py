@@ -181,6 +181,16 @@ def _cases(joining: Joining, address: tuple[str, str, int]) -> Iterator[tuple[Ro
                 yield response, [row for _, row in evaluations]
 
 
+def _is_given(value: Any) -> bool:
+    return value is not None
+
+
+def _match(row: Row) -> Row:
+    first, second = row["players"]
+    payoff = min(_OUTCOMES, key=lambda payoff: abs(payoff - float(row["score"])))
+    return {"first_player": first, "second_player": second, "outcome": _OUTCOMES[payoff]}
+
+
 def _evaluations(tables: Tables, runs: Runs, note: Callable[[str], None]) -> Iterator[Artefact]:
     """An evaluation for each run with labels, and one for the matches of each label."""
     labels: dict[str, tuple[Run, dict[str, Row]]] = {}
@@ -195,12 +205,7 @@ def _evaluations(tables: Tables, runs: Runs, note: Callable[[str], None]) -> Ite
                 example, {"comparison_evaluations": []}
             )
             if row.get("outcome", "scored") == "scored":
-                first, second = row["players"]
-                outcome = _OUTCOMES[
-                    min(_OUTCOMES, key=lambda payoff: abs(payoff - float(row["score"])))
-                ]
-                match = {"first_player": first, "second_player": second, "outcome": outcome}
-                played["comparison_evaluations"].append(match)
+                played["comparison_evaluations"].append(_match(row))
             continue
         run = runs.of(row)
         if run is None:
@@ -208,8 +213,8 @@ def _evaluations(tables: Tables, runs: Runs, note: Callable[[str], None]) -> Ite
             continue
         result = labels.setdefault(run.id, (run, {}))[1].setdefault(example, {})
         if row.get("outcome", "scored") == "scored":
-            value = row.get("score") if row.get("value") is None else row["value"]
-            result[label] = row.get("passed") if value is None else value
+            values = (row.get(name) for name in ("value", "score", "passed"))
+            result[label] = next(filter(_is_given, values), None)
         else:
             result.setdefault("error_message", str(row.get("error") or row.get("outcome")))
     if strays:

@@ -40,9 +40,7 @@ def _options(function: F) -> F:
             click.option("--parser", default="", help=f"What reads the answers: {parsers}."),
             click.option("--free-form-parser", default="", help="The same for free-form answers."),
             click.option(
-                "--multi-choice-parser",
-                default="",
-                help="The same for multiple-choice answers, or rule.",
+                "--multi-choice-parser", default="", help="The same for multiple choice, or rule."
             ),
             click.option(
                 "--judge",

@@ -230,23 +230,26 @@ class Parsers(msgspec.Struct, kw_only=True):
         ]
 
 
+def _pairs_of(options: Options) -> list[tuple[str, str]]:
+    """Return what reads free-form and multiple-choice answers, pair by pair."""
+    best = (JUDGE if options.judge else COMPATIBLE, "rule")
+    chosen = (options.free_form_parser, options.multi_choice_parser)
+    if options.parser or any(chosen):
+        usual = (options.parser,) * 2 if options.parser else best
+        return [(chosen[0] or usual[0], chosen[1] or usual[1])]
+    return [*((name, name) for name in dict.fromkeys((best[0], COMPATIBLE))), best]
+
+
 def parsers_of(options: Options) -> Parsers:
     """Without any choice the judge if there is one, the protocol's rule, and `rule` for multiple choice beside the
     better of these for free-form; a kind without a choice of its own has that of `--parser`, or of this last pair. The
     first is the one whose scores `score.json` has."""
     if options.judged:
         return _judged(options)
-    best = (JUDGE if options.judge else COMPATIBLE, "rule")
-    chosen = (options.free_form_parser, options.multi_choice_parser)
-    if options.parser or any(chosen):
-        usual = (options.parser,) * 2 if options.parser else best
-        pairs = [(chosen[0] or usual[0], chosen[1] or usual[1])]
-    else:
-        pairs = [(name, name) for name in dict.fromkeys((best[0], COMPATIBLE))] + [best]
     prompts = original_prompts(options.judge_prompts) if options.judge_prompts else {}
     methods: dict[str, dict[str, Any]] = {}
     shown: dict[str, tuple[str, str]] = {}
-    for pair in dict.fromkeys(pairs):
+    for pair in dict.fromkeys(_pairs_of(options)):
         first, second = (_ALIASES.get(name, name) for name in pair)
         made = [
             _method(first, FREE_FORM, options, prompts, alone=first == second),

@@ -31,6 +31,7 @@ _FACTS = {"overall_metrics", "metrics", "metric_statistics"}
 _ROWS = ("questions.json", "predictions.json")  # how the names of files with rows end
 _FACT_FILES = ("_summary.json", "_metrics.json", "_per_question.json", "results.json")
 _PER_QUESTION = "_per_question"
+_NO_ROWS = "there is no list of questions or predictions in it"
 _START = 64  # bytes that tell a list from an object
 
 
@@ -129,13 +130,11 @@ def look(path: Path) -> Document | None:
 def _look_inside(path: Path) -> Document | None:
     """Return what a JSON file is, by the fields before its list."""
     head: Row = {}
-    has_rows, problem = path.name.endswith(_ROWS), ""
-    if has_rows:
-        problem = "there is no list of questions or predictions in it"
+    problem = _NO_ROWS if path.name.endswith(_ROWS) else ""
     try:
         with reading.opened(path) as file:
-            start = file.peek(_START)[:_START].lstrip()
-            if start.startswith(b"[") and not has_rows and not path.name.endswith(_FACT_FILES):
+            is_list = file.peek(_START)[:_START].lstrip().startswith(b"[")
+            if is_list and not path.name.endswith((*_ROWS, *_FACT_FILES)):
                 return None
             for key, _, data in extents(file, skip=None):
                 if not data and key in _LISTS:
@@ -145,6 +144,10 @@ def _look_inside(path: Path) -> Document | None:
                     problem = f"{key!r} is not a list"
     except ValueError as error:
         problem = f"it is not whole: {error}"
+    return _without_rows(path, head, problem)
+
+
+def _without_rows(path: Path, head: Row, problem: str) -> Document | None:
     is_summary = path.stem.endswith("_summary") and "agent_name" in head
     if is_summary or head.keys() & _FACTS:
         return Document(path, "facts", head=clean(head), problem=problem)

@@ -86,6 +86,11 @@ def import_results(
         )
     if len(read) == 1:
         return [import_one(read[0], local(folder), into_other=False)]
+    return _import_several(read, folders)
+
+
+def _import_several(read: Sequence[Read], folders: Sequence[str | Path]) -> list[Imported]:
+    """Import each into its folder; what fails is a result with a note, unless everything does."""
     results: list[Imported] = []
     for each, target in zip(read, folders, strict=True):
         try:
@@ -93,14 +98,9 @@ def import_results(
         except UserError as error:
             if each is read[-1] and not any(result.folder for result in results):
                 raise
-            format, dataset, note = (
-                each.format,
-                each.foreign.dataset,
-                f"{error.where}: {error.what}",
-            )
-            results.append(
-                Imported(folder="", format=format, dataset=dataset, rejected=1, notes=[note])
-            )
+            failed = Imported(folder="", format=each.format, dataset=each.foreign.dataset)
+            failed.rejected, failed.notes = 1, [f"{error.where}: {error.what}"]
+            results.append(failed)
     return results
 
 
@@ -199,9 +199,8 @@ def _import(
         run.metadata |= {name: dict(foreign.facts), "odd": notes, "rejected": foreign.rejected}
         _close(store, run, foreign)
         labels = cases.evaluations
-        if not has_own_labels and (
-            labels.counts or store.manifest("evaluation", id)
-        ):  # no labels, no artefact
+        is_artefact = labels.counts or store.manifest("evaluation", id)  # no labels, no artefact
+        if is_artefact and not has_own_labels:
             _claim(store, "evaluation", id, run.name, {"adopted": dict(source)})
             labels.new.commit()
             made_from = [{"kind": "run", "id": id, "digest": run.digest}, *run.inputs]
@@ -210,12 +209,9 @@ def _import(
                 put_imported(store, "evaluation", id, labels.counts, inputs=made_from, **given),
                 foreign,
             )
-    headlines = foreign.headlines()
-    checked = (
-        check_headlines(headlines, store.log("evaluation", id), str(store.folder))
-        if headlines
-        else []
-    )
+    headlines, checked = foreign.headlines(), []
+    if headlines:
+        checked = check_headlines(headlines, store.log("evaluation", id), str(store.folder))
     if restore := getattr(foreign, "restore", None):  # of a folder of ours
         restore(store.folder)
     run.metadata |= {

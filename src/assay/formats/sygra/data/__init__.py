@@ -11,7 +11,9 @@ SHA-256 of its JSON: equal records have equal ids.
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
+from functools import partial
 from itertools import chain, islice
 from itertools import count as numbers
 from pathlib import Path
@@ -108,6 +110,10 @@ def open_records(
     return _cut(records, start, count or None, f"{where}.source")
 
 
+def _with_fields(names: AbstractSet[str], record: Record) -> Record:
+    return {name: value for name, value in record.items() if name in names}
+
+
 def open_source(source: Any, *, base: Path, load: Load, where: str = f"{CONFIG}.source") -> Records:
     """Return the records of a source, transformed, without new ids."""
     if isinstance(source, list):
@@ -120,10 +126,7 @@ def open_source(source: Any, *, base: Path, load: Load, where: str = f"{CONFIG}.
     through = stages(source.get("transformations"), load, where)
     records = map(cleaned, raw_records(source, base, where))
     if fields:
-        chosen = {"id", *map(str, fields)}
-        records = (
-            {name: value for name, value in record.items() if name in chosen} for record in records
-        )
+        records = map(partial(_with_fields, {"id", *map(str, fields)}), records)
     first = list(islice(records, 1))
     for record in first:
         _check_media(record, source, base, where)
