@@ -22,8 +22,16 @@ from assay.text.messages import content_text
 DEFAULT_MAX_TOKENS = 1024
 _HOST = "api.anthropic.com"
 _NOT_SENT = {
-    *("num_samples", "think", "seed", "stream", "stop", "tools", "tool_choice", "max_tokens"),
-    *("response_format", "reasoning_effort"),
+    "num_samples",
+    "think",
+    "seed",
+    "stream",
+    "stop",
+    "tools",
+    "tool_choice",
+    "max_tokens",
+    "response_format",
+    "reasoning_effort",
 }
 _encode = msgspec.json.encode
 _FINISH = {

@@ -44,18 +44,17 @@ def _rows(folder: Path) -> Iterator[Sequence[Any]]:
         raise UserError(
             "this needs pyarrow, which is not installed", fix=install_command("hf")
         ) from None
-    columns = _columns(folder)
+    columns = list(_columns(folder))
     state = msgspec.json.decode((folder / _STATE).read_bytes(), type=_State)
     for entry in state.files:
         name = entry.get("filename", "")
         if name != Path(name).name:  # only files of this folder
-            raise UserError(
-                f"the dataset names a file elsewhere: {name!r}", where=str(folder / _STATE)
-            )
+            what = f"the dataset names a file elsewhere: {name!r}"
+            raise UserError(what, where=str(folder / _STATE))
         try:
             with pa.OSFile(str(folder / name)) as file, pa.ipc.open_stream(file) as stream:
                 for batch in stream:
-                    table = cast("Any", batch).select(list(columns))
+                    table = cast("Any", batch).select(columns)
                     yield from zip(*(column.to_pylist() for column in table.columns), strict=True)
         except (OSError, pa.ArrowException, KeyError) as error:
             raise UserError(

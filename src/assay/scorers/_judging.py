@@ -158,7 +158,7 @@ async def _complete(
     offered = panel.structured == "always" or getattr(model, "schemas", False)
     if panel.structured == "never" or not offered:
         return await ask(**plain)
-    with_schema = {**plain, "response_format": _response_format(scale)}
+    with_schema: dict[str, Any] = {**plain, "response_format": _response_format(scale)}
     key = canonical(model.identity)
     if (
         panel.structured == "auto"

@@ -157,9 +157,7 @@ def check_folder(folder: Path) -> tuple[int, list[Fault]]:
     try:
         sections = manifest_sections(reading.content(folder / MANIFEST), folder / MANIFEST)
         manifests = [*_manifests(sections)]
-        files = (
-            dict(msgspec.json.decode(sections[SEAL], type=_Seal).files) if SEAL in sections else {}
-        )
+        files = dict(msgspec.json.decode(sections.get(SEAL, b"{}"), type=_Seal).files)
     except UserError as error:
         return 0, [Fault(MANIFEST, error.what, "unsealed")]
     except (ValueError, RecursionError) as error:
@@ -183,7 +181,7 @@ def check_folder(folder: Path) -> tuple[int, list[Fault]]:
     ]
     told = [name for name in others if was_written(folder / name)]  # by the ledger
     intact, others = intact + len(told), [name for name in others if name not in told]
-    return intact, [*faults, *(Fault(name, "nothing has sealed it", "unsealed") for name in others)]
+    return intact, faults + [Fault(name, "nothing has sealed it", "unsealed") for name in others]
 
 
 def _is_running(folder: Path) -> bool:

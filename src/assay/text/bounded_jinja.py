@@ -32,21 +32,25 @@ _STEPS_A_LOOK = 16  # at the clock
 _LONGEST = {"striptags": 100_000, "urlize": 5_000, "wordwrap": 100_000}  # letters: slow filters
 _CHEAP = frozenset(
     {
-        *(
-            "abs",
-            "attr",
-            "capitalize",
-            "count",
-            "d",
-            "default",
-            "e",
-            "escape",
-            "first",
-            "float",
-            "forceescape",
-            "int",
-        ),
-        *("last", "length", "lower", "safe", "title", "trim", "upper"),
+        "abs",
+        "attr",
+        "capitalize",
+        "count",
+        "d",
+        "default",
+        "e",
+        "escape",
+        "first",
+        "float",
+        "forceescape",
+        "int",
+        "last",
+        "length",
+        "lower",
+        "safe",
+        "title",
+        "trim",
+        "upper",
     }
 )  # filters that make no more than they get
 

@@ -17,19 +17,22 @@ from assay.text.json_out import objects_in
 from assay.text.verdict_words import PREFERENCE, Range, Scale, Words
 
 _KEYS = (
-    *(
-        "verdict",
-        "score",
-        "grade",
-        "rating",
-        "judgement",
-        "judgment",
-        "decision",
-        "winner",
-        "result",
-        "label",
-    ),
-    *("correct", "passed", "preference", "choice", "value", "answer"),
+    "verdict",
+    "score",
+    "grade",
+    "rating",
+    "judgement",
+    "judgment",
+    "decision",
+    "winner",
+    "result",
+    "label",
+    "correct",
+    "passed",
+    "preference",
+    "choice",
+    "value",
+    "answer",
 )
 _REASONS = (
     "reason",

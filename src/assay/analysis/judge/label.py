@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -147,12 +148,12 @@ def agreement_in(file: LabelFile, scorer: str, *, ordered: bool) -> dict[str, Ag
     people = sorted({annotator for _, annotator in labels})
     if len(people) < 2:
         return {}
-    rows = {address: row for row, address in enumerate(dict.fromkeys(key[0] for key in labels))}
-    votes = np.full((len(rows), len(people)), np.nan)
-    for (address, annotator), label in labels.items():
-        votes[rows[address], people.index(annotator)] = label
+    answers = list(dict.fromkeys(address for address, _ in labels))
+    votes = np.array([labels.get(pair, np.nan) for pair in product(answers, people)]).reshape(
+        len(answers), len(people)
+    )
     numbers: dict[str, int] = {}
-    items = np.array([numbers.setdefault(row.item, len(numbers)) for row in rows])
+    items = np.array([numbers.setdefault(answer.item, len(numbers)) for answer in answers])
     kappa = "cohen_kappa" if len(people) == 2 else "krippendorff_alpha"
     level = "ordinal" if ordered else "nominal"
     return {
@@ -166,8 +167,20 @@ class Labelling:
     Every label is on the disk when `save` returns."""
 
     COLUMNS = (
-        *("label", "question", "reference", "answer", "second_answer", "item", "sample", "model"),
-        *("response", "scorer", "annotator", "probability", "stratum", "stratum_size"),
+        "label",
+        "question",
+        "reference",
+        "answer",
+        "second_answer",
+        "item",
+        "sample",
+        "model",
+        "response",
+        "scorer",
+        "annotator",
+        "probability",
+        "stratum",
+        "stratum_size",
     )
 
     def __init__(

@@ -138,20 +138,23 @@ def listed_of(folder: str | Path) -> Listed | None:
     return _listed(str(folder)) if os.path.exists(os.path.join(folder, "manifest.json")) else None
 
 
+def _sections_of(folder: str) -> dict[str, _Section]:
+    try:
+        content = manifest_sections(_content(folder, "manifest.json"), folder)
+        return {kind: _section(content[kind]) for kind in ROWS_FILE if kind in content}
+    except (ValueError, OSError, RecursionError) as error:
+        raise UserError(f"the manifest cannot be read: {error}") from None
+
+
 def _listed(folder: str) -> Listed:
     if folder != (name := folder.encode("utf-8", "backslashreplace").decode()):
         return Listed(
             folder=name, state="broken", problem="the name of its folder is not UTF-8; rename it"
         )
     try:
-        content = manifest_sections(_content(folder, "manifest.json"), folder)
-        sections = {kind: _section(content[kind]) for kind in ROWS_FILE if kind in content}
+        sections = _sections_of(folder)
     except UserError as error:
         return Listed(folder=folder, state="broken", problem=error.what)
-    except (ValueError, OSError, RecursionError) as error:
-        return Listed(
-            folder=folder, state="broken", problem=f"the manifest cannot be read: {error}"
-        )
     empty = _Section()
     items, run = sections.get("dataset", empty), sections.get("run", empty)
     evaluation = sections.get("evaluation", empty)

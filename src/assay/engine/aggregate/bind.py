@@ -14,24 +14,29 @@ from assay.usercode import identity
 
 Treatment = Literal["wrong", "exclude"]
 OWN_KEYS = {
-    *("metric_name", "metric_type", "facets", "value", "policy", "error", "reason"),
-    *(
-        "ci_low",
-        "ci_high",
-        "ci_level",
-        "ci_method",
-        "value_if_missing_wrong",
-        "value_if_missing_right",
-    ),
-    *("total_sample_count", "total_item_count", "average_sample_count", "used_sample_count"),
-    *(
-        "planned_sample_count",
-        "scored_count",
-        "unparsed_count",
-        "refused_count",
-        "errored_count",
-        "skipped_count",
-    ),
+    "metric_name",
+    "metric_type",
+    "facets",
+    "value",
+    "policy",
+    "error",
+    "reason",
+    "ci_low",
+    "ci_high",
+    "ci_level",
+    "ci_method",
+    "value_if_missing_wrong",
+    "value_if_missing_right",
+    "total_sample_count",
+    "total_item_count",
+    "average_sample_count",
+    "used_sample_count",
+    "planned_sample_count",
+    "scored_count",
+    "unparsed_count",
+    "refused_count",
+    "errored_count",
+    "skipped_count",
 }
 _ROWS_NAMES = ("evaluation_results", "results")
 

@@ -36,24 +36,20 @@ _WRAPPER = "testRunData"
 _LISTS = ("testCases", "conversationalTestCases")
 _READER = 1  # raised when rows come out otherwise: copies that were imported before are made again
 _KEPT = {
-    *(
-        "identifier",
-        "hyperparameters",
-        "testFile",
-        "testPassed",
-        "testFailed",
-        "runDuration",
-        "evaluationCost",
-    ),
-    *(
-        "datasetAlias",
-        "datasetId",
-        "datasetVersion",
-        "official",
-        "prompts",
-        "traceMetricsScores",
-        "testRunLink",
-    ),
+    "identifier",
+    "hyperparameters",
+    "testFile",
+    "testPassed",
+    "testFailed",
+    "runDuration",
+    "evaluationCost",
+    "datasetAlias",
+    "datasetId",
+    "datasetVersion",
+    "official",
+    "prompts",
+    "traceMetricsScores",
+    "testRunLink",
 }
 _SAID = {
     "unanswered": "{:,} test cases have no answer: they are errors here",

@@ -51,30 +51,28 @@ class TestCase(msgspec.Struct, gc=False, rename="camel"):
 # What is kept under `metadata.source`, without being news: everything else that is not in the shapes is counted.
 KNOWN = frozenset(
     {
-        *(
-            "order",
-            "runDuration",
-            "evaluationCost",
-            "comments",
-            "imagesMapping",
-            "flaky",
-            "trace",
-            "expectationsData",
-        ),
+        "order",
+        "runDuration",
+        "evaluationCost",
+        "comments",
+        "imagesMapping",
+        "flaky",
+        "trace",
+        "expectationsData",
     }
 )
 PLACED = frozenset(field.encode_name for field in msgspec.structs.fields(TestCase))
 KNOWN_OF_METRIC = frozenset(
     {
-        *(
-            "threshold",
-            "strictMode",
-            "flaky",
-            "evaluationModel",
-            "evaluationCost",
-            "inputTokenCount",
-        ),
-        *("outputTokenCount", "verboseLogs", "expectationsData"),
+        "threshold",
+        "strictMode",
+        "flaky",
+        "evaluationModel",
+        "evaluationCost",
+        "inputTokenCount",
+        "outputTokenCount",
+        "verboseLogs",
+        "expectationsData",
     }
 )
 PLACED_OF_METRIC = frozenset(field.encode_name for field in msgspec.structs.fields(Metric))

@@ -247,31 +247,29 @@ class Record:
         return id
 
     def _model_info(self, model: str) -> Row:
-        tasks = self._tasks.values()
-        identities = [
-            task.get("identity") or {}
-            for task in tasks
+        models = [
+            (task.get("identity") or {}).get("model")
+            for task in self._tasks.values()
             if (task.get("facets") or {}).get("model_id") == model
         ]
-        identity: Row = next(
-            (own["model"] for own in identities if isinstance(own.get("model"), dict)), {}
-        )
+        identity: Row = next((own for own in models if isinstance(own, dict)), {})
         kind = str(identity.get("type") or "unknown")
         id = self._model_id(str(identity.get("model_name") or identity.get("model") or model))
-        deployed = "self_deployed" if registry.model.marks(kind).get("local") else "unknown"
-        details = {"deployment_type": deployed, "model_availability": self._about.availability}
-        details |= texts({"revision": identity.get("revision")})
+        is_local = registry.model.marks(kind).get("local")
+        details = {
+            "deployment_type": "self_deployed" if is_local else "unknown",
+            "model_availability": self._about.availability,
+            **texts({"revision": identity.get("revision")}),
+        }
         own: Row = {
             "name": model,
             "id": id,
             "developer": id.partition("/")[0],
             "additional_details": details,
         }
-        return own | (
-            {"inference_engine": {"name": kind}}
-            if deployed != "unknown"
-            else {"inference_platform": kind}
-        )
+        if is_local:
+            return own | {"inference_engine": {"name": kind}}
+        return own | {"inference_platform": kind}
 
 
 def _plan(source: Source, kind: Any) -> Row:

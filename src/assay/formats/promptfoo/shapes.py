@@ -101,33 +101,35 @@ KNOWN_OF_COMPONENT = frozenset(
 )
 PLACED_OF_ROW = frozenset(
     {
-        *(
-            "promptIdx",
-            "provider",
-            "prompt",
-            "success",
-            "testCase",
-            "vars",
-            "response",
-            "score",
-            "failureReason",
-        ),
-        *("error", "gradingResult", "namedScores", "latencyMs", "tokenUsage", "cost", "promptId"),
+        "promptIdx",
+        "provider",
+        "prompt",
+        "success",
+        "testCase",
+        "vars",
+        "response",
+        "score",
+        "failureReason",
+        "error",
+        "gradingResult",
+        "namedScores",
+        "latencyMs",
+        "tokenUsage",
+        "cost",
+        "promptId",
     }
 )
 PLACED_OF_REPLY = frozenset(
     {
-        *(
-            "output",
-            "error",
-            "tokenUsage",
-            "cached",
-            "cost",
-            "isRefusal",
-            "finishReason",
-            "logProbs",
-            "latencyMs",
-        ),
+        "output",
+        "error",
+        "tokenUsage",
+        "cached",
+        "cost",
+        "isRefusal",
+        "finishReason",
+        "logProbs",
+        "latencyMs",
     }
 )
 PLACED_OF_COMPONENT = frozenset(

@@ -26,12 +26,26 @@ from assay.text.expected import answers_listed
 
 NLI_MODEL = "microsoft/deberta-base-mnli"
 NAMES = (
-    *("exact_match", "f1", "bertscore", "bleurt", "llm_judge", "llm_judge_qa"),
-    *("faithfulness", "hallucination", "answer_in_context", "context_recall"),
+    "exact_match",
+    "f1",
+    "bertscore",
+    "bleurt",
+    "llm_judge",
+    "llm_judge_qa",
+    "faithfulness",
+    "hallucination",
+    "answer_in_context",
+    "context_recall",
 )
 _ALSO_COUNTED = {
-    *("this", "that", "these", "those"),
-    *("it", "its", "they", "their"),
+    "this",
+    "that",
+    "these",
+    "those",
+    "it",
+    "its",
+    "they",
+    "their",
 }  # not by hallucination
 
 

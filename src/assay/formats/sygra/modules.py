@@ -98,14 +98,14 @@ def _offered() -> dict[str, tuple[str, list[str]]]:
 
 OFFERED = _offered()
 _STAND_INS = {
-    *("tasks", "tasks.eval", "tasks.eval.utils"),
-    *(
-        "langchain_core",
-        "langchain_core.messages",
-        "langchain_core.tools",
-        "langgraph",
-        "langgraph.graph",
-    ),
+    "tasks",
+    "tasks.eval",
+    "tasks.eval.utils",
+    "langchain_core",
+    "langchain_core.messages",
+    "langchain_core.tools",
+    "langgraph",
+    "langgraph.graph",
 }
 
 

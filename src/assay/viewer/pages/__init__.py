@@ -13,18 +13,18 @@ from assay.registry import nearest
 from assay.viewer.experiments import Experiments
 
 NAMES = (
-    *(
-        "experiments",
-        "leaderboard",
-        "standing",
-        "chart",
-        "samples",
-        "matrix",
-        "sample",
-        "compare",
-        "flips",
-    ),
-    *("ranking", "judges", "review"),
+    "experiments",
+    "leaderboard",
+    "standing",
+    "chart",
+    "samples",
+    "matrix",
+    "sample",
+    "compare",
+    "flips",
+    "ranking",
+    "judges",
+    "review",
 )
 
 

@@ -209,17 +209,22 @@ def _import(
                 put_imported(store, "evaluation", id, labels.counts, inputs=made_from, **given),
                 foreign,
             )
+    if restore := getattr(foreign, "restore", None):  # of a folder of ours
+        restore(store.folder)
+    run.metadata |= _reported(foreign, store, id)
+    store.put_manifest(run)
+    return run
+
+
+def _reported(foreign: Foreign, store: FlatStore, id: str) -> dict[str, Any]:
+    """Return the program's own numbers, and whether they follow from the rows."""
     headlines, checked = foreign.headlines(), []
     if headlines:
         checked = check_headlines(headlines, store.log("evaluation", id), str(store.folder))
-    if restore := getattr(foreign, "restore", None):  # of a folder of ours
-        restore(store.folder)
-    run.metadata |= {
+    return {
         HEADLINES: msgspec.to_builtins(checked),
         REPORTED: msgspec.to_builtins(headlines),
     }
-    store.put_manifest(run)
-    return run
 
 
 def _put_items(

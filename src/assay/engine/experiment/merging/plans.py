@@ -20,8 +20,15 @@ from assay.records import Manifest
 from assay.store.shared.mirror import named
 
 _AGREED = (
-    *("prompts", "sample_params", "num_samples", "benchmarks", "evaluation_methods", "metrics"),
-    *("policy", "ci_level", "seed"),
+    "prompts",
+    "sample_params",
+    "num_samples",
+    "benchmarks",
+    "evaluation_methods",
+    "metrics",
+    "policy",
+    "ci_level",
+    "seed",
 )
 _SHARED_OUT = ("models", "tasks")
 _MOST_NAMED = 10

@@ -30,12 +30,39 @@ from assay.store.keyset import Seen
 CONFIG = "data_config"
 _NO_ID = (None, "")
 _SUFFIXES = (
-    *(".jpg", ".jpeg", ".png", ".gif", ".bmp", ".tiff", ".tif", ".webp", ".ico", ".apng"),
-    *(".wav", ".ogg", ".flac", ".aac", ".aiff", ".mp3", ".m4a"),
+    ".jpg",
+    ".jpeg",
+    ".png",
+    ".gif",
+    ".bmp",
+    ".tiff",
+    ".tif",
+    ".webp",
+    ".ico",
+    ".apng",
+    ".wav",
+    ".ogg",
+    ".flac",
+    ".aac",
+    ".aiff",
+    ".mp3",
+    ".m4a",
 )
 _FIRST_BYTES = (
-    *(b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF8", b"BM", b"II*\0", b"MM\0*", b"\0\0\1\0", b"RIFF"),
-    *(b"ID3", b"\xff\xfb", b"\xff\xf1", b"OggS", b"fLaC", b"FORM"),
+    b"\x89PNG\r\n",
+    b"\xff\xd8\xff",
+    b"GIF8",
+    b"BM",
+    b"II*\0",
+    b"MM\0*",
+    b"\0\0\1\0",
+    b"RIFF",
+    b"ID3",
+    b"\xff\xfb",
+    b"\xff\xf1",
+    b"OggS",
+    b"fLaC",
+    b"FORM",
 )
 
 
