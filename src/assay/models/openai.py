@@ -206,7 +206,10 @@ class OpenAIModel(HttpModel):
 
     owned = HttpModel.owned | {"prompt"}
     filtered = frozenset({"content_filter", "content_policy_violation"})
+    counted = True
     query = ""  # of every address
+    _start = b""
+    _asker: Asker | None = None
 
     def __init__(
         self,
@@ -224,7 +227,6 @@ class OpenAIModel(HttpModel):
     ) -> None:
         super().__init__(name, model_name, revision, extra_body, type="openai", api=api)
         self.stream = stream or extra_body.get("stream") is True
-        self.counted = True
         self.api = api
         self.schemas = api != "completions"
         self.rename = rename if api == "chat" else {}
@@ -242,8 +244,6 @@ class OpenAIModel(HttpModel):
         self._seed = _encode(self.rename.get("seed", "seed")) + b":%b,"
         self._key = (api_key or "").strip()
         self._headers = {header.lower(): value for header, value in headers.items()}
-        self._start = b""
-        self._asker: Asker | None = None
         self.connect(endpoint)
 
     def connect(self, endpoint: str) -> None:

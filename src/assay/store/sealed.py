@@ -155,23 +155,11 @@ def check_folder(folder: Path) -> tuple[int, list[Fault]]:
     faults = [*_check_manifest(folder), *_check_lock(folder)]
     intact = 2 - len(faults) if (folder / LOCK).is_file() else 1 - len(faults)
     try:
-        sections = manifest_sections(reading.content(folder / MANIFEST), folder / MANIFEST)
-        manifests = [*_manifests(sections)]
-        files = (
-            dict(msgspec.json.decode(sections[SEAL], type=_Seal).files) if SEAL in sections else {}
-        )
+        files, growing = _files_of(folder)
     except UserError as error:
         return 0, [Fault(MANIFEST, error.what, "unsealed")]
     except (ValueError, RecursionError) as error:
         return max(0, intact), faults or [Fault(MANIFEST, f"it cannot be read: {error}")]
-    growing = {name for name in files if name.endswith((".jsonl", LEDGER))}
-    for manifest in manifests:
-        for segment in manifest.segments:
-            if segment.name in manifest.checksums:
-                files[segment.name] = _File(
-                    segment.size, manifest.checksums[segment.name].partition(" ")[0]
-                )
-                growing |= set() if manifest.complete else {segment.name}
     for name in _OPEN if files and _is_running(folder) else ():
         files.pop(name, None)
     for name, sealed in files.items():
@@ -184,6 +172,22 @@ def check_folder(folder: Path) -> tuple[int, list[Fault]]:
     told = [name for name in others if was_written(folder / name)]  # by the ledger
     intact, others = intact + len(told), [name for name in others if name not in told]
     return intact, [*faults, *(Fault(name, "nothing has sealed it", "unsealed") for name in others)]
+
+
+def _files_of(folder: Path) -> tuple[dict[str, _File], set[str]]:
+    """Return the files that a folder's manifest has sealed, and the names of those that may have grown since."""
+    sections = manifest_sections(reading.content(folder / MANIFEST), folder / MANIFEST)
+    seal = msgspec.json.decode(sections[SEAL], type=_Seal) if SEAL in sections else _Seal()
+    files = dict(seal.files)
+    growing = {name for name in files if name.endswith((".jsonl", LEDGER))}
+    for manifest in _manifests(sections):
+        for segment in manifest.segments:
+            if segment.name in manifest.checksums:
+                files[segment.name] = _File(
+                    segment.size, manifest.checksums[segment.name].partition(" ")[0]
+                )
+                growing |= set() if manifest.complete else {segment.name}
+    return files, growing
 
 
 def _is_running(folder: Path) -> bool:

@@ -152,6 +152,10 @@ def _listed(folder: str) -> Listed:
         return Listed(
             folder=folder, state="broken", problem=f"the manifest cannot be read: {error}"
         )
+    return _entry_of(folder, sections)
+
+
+def _entry_of(folder: str, sections: dict[str, _Section]) -> Listed:
     empty = _Section()
     items, run = sections.get("dataset", empty), sections.get("run", empty)
     evaluation = sections.get("evaluation", empty)

@@ -239,16 +239,16 @@ class Record:
         sampling: Row = (task.get("facets") or {}).get("sampling") or {}
         return {**sampling, **(identity.get("params") or {}), "prompt": identity.get("prompt")}
 
-    def _model_info(self, model: str) -> Row:
-        tasks = self._tasks.values()
+    def _identity_of(self, model: str) -> Row:
         identities = [
             task.get("identity") or {}
-            for task in tasks
+            for task in self._tasks.values()
             if (task.get("facets") or {}).get("model_id") == model
         ]
-        identity: Row = next(
-            (own["model"] for own in identities if isinstance(own.get("model"), dict)), {}
-        )
+        return next((own["model"] for own in identities if isinstance(own.get("model"), dict)), {})
+
+    def _model_info(self, model: str) -> Row:
+        identity = self._identity_of(model)
         kind = str(identity.get("type") or "unknown")
         name = str(identity.get("model_name") or identity.get("model") or model)
         id = name if "/" in name.strip("/") and not name.startswith(("/", ".")) else Path(name).name
