@@ -206,9 +206,10 @@ class OpenAIModel(HttpModel):
 
     owned = HttpModel.owned | {"prompt"}
     filtered = frozenset({"content_filter", "content_policy_violation"})
-    query = ""  # of every address
     counted = True
+    query = ""  # of every address
     _start = b""
+    _asker: Asker | None = None
 
     def __init__(
         self,
@@ -243,7 +244,6 @@ class OpenAIModel(HttpModel):
         self._seed = _encode(self.rename.get("seed", "seed")) + b":%b,"
         self._key = (api_key or "").strip()
         self._headers = {header.lower(): value for header, value in headers.items()}
-        self._asker: Asker | None = None
         self.connect(endpoint)
 
     def connect(self, endpoint: str) -> None:

@@ -154,25 +154,24 @@ async def _complete(
     context: Context, panel: Panel, scale: Scale, model: Model, messages: list[Message], step: str
 ) -> Completion:
     """The answer, with a schema for it where the server takes one."""
-    plain, ask = panel.sent, partial(context.complete, messages, model=model, step=step)
+    complete = partial(context.complete, messages, model=model, step=step)
+    recall = partial(context.recall, messages, model=model, step=step)
+    plain = panel.sent
     offered = panel.structured == "always" or getattr(model, "schemas", False)
     if panel.structured == "never" or not offered:
-        return await ask(**plain)
+        return await complete(**plain)
     with_schema: dict[str, Any] = {**plain, "response_format": _response_format(scale)}
     key = canonical(model.identity)
-    if (
-        panel.structured == "auto"
-        and context.recall(messages, model=model, step=step, **with_schema) is None
-    ):
-        refused_before = context.recall(messages, model=model, step=step, **plain) is not None
+    if panel.structured == "auto" and recall(**with_schema) is None:
+        refused_before = recall(**plain) is not None
         if refused_before or key in _without_schemas:
-            return await ask(**plain)
+            return await complete(**plain)
     try:
-        return await ask(**with_schema)
+        return await complete(**with_schema)
     except PermanentError as error:
         if panel.structured == "always" or not _NO_SCHEMAS.search(error.what):
             raise
-    completion = await ask(**plain)
+    completion = await complete(**plain)
     _without_schemas.add(key)
     return completion
 
