@@ -367,15 +367,21 @@ class Bounds:
         return tomllib.loads(self.text)
 
     @cached_property
-    def rooms(self) -> Counter[str]:
-        """Tokens that each room may have: its base, what issues granted it, what moved in or out."""
-        rooms = Counter[str](self.values["base"])
+    def granted(self) -> Counter[str]:
+        """Tokens beyond the base: what issues granted a room, what moved in or out."""
+        granted: Counter[str] = Counter()
         for grant in self.values.get("grant", []):
-            rooms[grant["room"]] += grant["tokens"]
+            granted[grant["room"]] += grant["tokens"]
         for move in self.values.get("move", []):
-            rooms[move["from"]] -= move["tokens"]
-            rooms[move["to"]] += move["tokens"]
-        return rooms
+            granted[move["from"]] -= move["tokens"]
+            granted[move["to"]] += move["tokens"]
+        return granted
+
+    @cached_property
+    def rooms(self) -> dict[str, int]:
+        """Tokens that each room may have."""
+        base: dict[str, int] = self.values["base"]
+        return {room: base.get(room, 0) + self.granted[room] for room in {*base, *self.granted}}
 
     def lowered(self, measured: dict[str, dict[str, int | float]]) -> str:
         """Return the text with each smaller number of its tables, and without rooms that went."""
@@ -423,11 +429,13 @@ def problems(house: House, bounds: Bounds, known: Functions) -> Iterator[str]:
 
 
 def _large_rooms(house: House, bounds: Bounds) -> Iterator[str]:
-    if house.tokens > bounds.rooms.total():
-        yield f"{house.tokens:,} tokens, at most {bounds.rooms.total():,}"
+    most = sum(bounds.rooms.values())
+    if house.tokens > most:
+        yield f"{house.tokens:,} tokens, at most {most:,}"
     for room, n in house.rooms.items():
-        if n > bounds.rooms[room]:
-            yield f"{room}: {n:,} tokens, at most {bounds.rooms[room]:,}"
+        most = bounds.rooms.get(room, 0)
+        if n > most:
+            yield f"{room}: {n:,} tokens, at most {most:,}"
     most = int(bounds.values["strings"]["characters"] * 1.05)
     if house.strings > most:
         yield f"{house.strings:,} characters in strings, at most {most:,}"
@@ -461,7 +469,7 @@ def lower(house: House) -> None:
         for what, places in house.homes.items()
     }
     measured = {
-        "base": house.rooms,
+        "base": {room: n - bounds.granted[room] for room, n in house.rooms.items()},
         "counts": house.counts,
         "homes": homes,
         "strings": {"characters": house.strings},

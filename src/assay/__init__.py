@@ -24,9 +24,8 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
     from importlib.util import find_spec
 
-    if (
-        find_spec(f"assay.{name}") is not None
-    ):  # `from assay import registry` need not wait for the engine
+    # `from assay import registry` need not wait for the engine
+    if find_spec(f"assay.{name}") is not None:
         return import_module(f"assay.{name}")
     api = import_module("assay.api")
     if name not in api.__all__:

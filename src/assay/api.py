@@ -213,9 +213,8 @@ async def finish(step: "Experiment", stop: "Stop | None" = None) -> "Result":
     from asyncio import to_thread
 
     result = await step.run(stop)
-    whole = (
-        result.run or result.evaluation or result.metrics
-    )  # or else other processes are still at work
+    # or else other processes are still at work
+    whole = result.run or result.evaluation or result.metrics
     if step.config.outputs and result.folder and whole:
         from assay.analysis.look.export import write_outputs
 

@@ -106,9 +106,8 @@ def _convert(value: Any, annotation: Any, name: str, where: str) -> Any:
     try:
         return msgspec.convert(value, annotation)
     except msgspec.ValidationError as error:
-        shown = (
-            f" ({value!r})" if isinstance(value, (bool, int, float)) else ""
-        )  # text might be a misplaced secret
+        # text might be a misplaced secret
+        shown = f" ({value!r})" if isinstance(value, (bool, int, float)) else ""
         raise UserError(f"{name}: {error}{shown}", where=where) from None
     except TypeError:  # an annotation that msgspec does not know: the function itself must judge
         return value

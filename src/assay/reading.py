@@ -53,9 +53,8 @@ def _regular(path: str, flags: int) -> int:
     passed = os.fspath(path).startswith(_PASSED)
     fd = os.open(path, flags | (0 if passed else os.O_NONBLOCK))
     mode = os.fstat(fd).st_mode
-    if (
-        stat.S_ISREG(mode) or stat.S_ISDIR(mode) or (passed and stat.S_ISFIFO(mode))
-    ):  # `open` refuses folders itself
+    # `open` refuses folders itself
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode) or (passed and stat.S_ISFIFO(mode)):
         return fd
     os.close(fd)
     raise OSError(errno.EINVAL, "it is not a file but a pipe or a device", path)

@@ -160,8 +160,8 @@ class _Version(msgspec.Struct):
 def manifest_sections(content: bytes, where: object) -> dict[str, msgspec.Raw]:
     """Return the sections of a manifest's text. What a newer Assay wrote is a UserError, whatever else it says."""
     sections = msgspec.json.decode(content, type=dict[str, msgspec.Raw])
-    for section in (sections[kind] for kind in ROWS_FILE if kind in sections):
-        version = msgspec.json.decode(section, type=_Version).files_version
+    for kind in sections.keys() & ROWS_FILE:
+        version = msgspec.json.decode(sections[kind], type=_Version).files_version
         if version > FILES_VERSION:
             raise UserError(
                 f"a newer Assay wrote these files: version {version}, not {FILES_VERSION}",
@@ -274,12 +274,9 @@ def tolerant_json(text: bytes) -> Any:
 
     try:
         value = json.loads(text, parse_int=_integer)
-        halved = _HALVES.search(text)
-        return (
-            json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
-            if halved
-            else value
-        )
+        if not _HALVES.search(text):
+            return value
+        return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 

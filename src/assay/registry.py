@@ -31,9 +31,8 @@ if TYPE_CHECKING:
 
 INLINE = "inline:"  # how the names of objects begin that were passed from Python
 F = TypeVar("F", bound=Callable[..., Any])
-_FILES = {
-    "llama.cpp": "llama_cpp"
-}  # names that a module cannot have, and the modules that have them
+# names that a module cannot have, and the modules that have them
+_FILES = {"llama.cpp": "llama_cpp"}
 
 
 class Registry:
@@ -103,13 +102,10 @@ class Registry:
         return function
 
     def _unknown(self, name: str, where: str) -> UserError:
+        what, fix = f"unknown {self.kind} {name!r}", nearest(name, self.names())
         if self.kind == "writer" and name in formats("reader"):
-            what = f"files of {name} are read, not written"
-            fix = f"write another format: {', '.join(self.names())}"
-            return UserError(what, where=where, fix=fix)
-        return UserError(
-            f"unknown {self.kind} {name!r}", where=where, fix=nearest(name, self.names())
-        )
+            what, fix = f"files of {name} are read, not written", nearest("", self.names())
+        return UserError(what, where=where, fix=fix)
 
     def marks(self, name: str) -> Mapping[str, Any]:
         """Return what the plug-in of this name declares of itself. No user's code is loaded for it: of a plug-in that is

@@ -79,9 +79,8 @@ class Threads:
         """The function's result; TimeoutError after `timeout` seconds, its thread left behind."""
         (result,) = await self.map([function], timeout)
         value, error = result
-        if error is not None and not isinstance(
-            error, Exception
-        ):  # raised here, it would end the event loop
+        # raised here, it would end the event loop
+        if error is not None and not isinstance(error, Exception):
             raise RuntimeError(f"{type(error).__name__}: {error}") from error
         if error is not None:
             raise error

@@ -30,9 +30,8 @@ _parsing = threading.Lock()  # Python 3.11 raises SystemError if two threads par
 _local: set[str] = set()  # every file that was a source of user code
 _shown: set[str] = set()  # where errors were raised whose tracebacks are in the log
 _MOST_SHOWN = 20
-_MAY_BE_SECRET = re.compile(
-    r"(?i)key(?!error)|token|secret|passw|bearer|['\"]sk-"
-)  # a line not to repeat
+# a line not to repeat
+_MAY_BE_SECRET = re.compile(r"(?i)key(?!error)|token|secret|passw|bearer|['\"]sk-")
 logger = logging.getLogger(__name__)
 
 

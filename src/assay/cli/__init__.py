@@ -147,9 +147,8 @@ class Command(click.Command):
                 raise
             raise click.UsageError(f"{error.message} {instead}", ctx) from None
         for name, value in ctx.params.items():
-            if (
-                isinstance(value, int | float) and not abs(value) <= sys.maxsize
-            ):  # NaN is not, either
+            # NaN is not, either
+            if isinstance(value, int | float) and not abs(value) <= sys.maxsize:
                 raise click.UsageError(
                     f"Invalid value for {flag_name(name)}: {value} is too large, or not a number",
                     ctx,
@@ -246,9 +245,8 @@ def _show_mistake(mistake: click.ClickException) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command; a user's mistake is a message and an exit code, with a traceback only for --debug."""
-    words = [
-        *(sys.argv[1:] if arguments is None else arguments)
-    ]  # `list` is a command's module here
+    # `list` is a command's module here
+    words = [*(sys.argv[1:] if arguments is None else arguments)]
     debug = _wants_tracebacks(words)
     if debug:
         _show_tracebacks_of_user_code()

@@ -44,6 +44,7 @@ def command(words: tuple[str, ...], form: str, as_json: bool, as_csv: bool, rows
             _show(answer, form, rows)
 
 
+# integers beyond 64 bits, types of SQL that JSON lacks
 def _print_json(answer: Any) -> None:
     import json
 
@@ -53,11 +54,7 @@ def _print_json(answer: Any) -> None:
     for row in answer.rows():
         try:
             line = msgspec.json.encode(row)
-        except (
-            TypeError,
-            OverflowError,
-            ValueError,
-        ):  # integers beyond 64 bits, types of SQL that JSON lacks
+        except (TypeError, OverflowError, ValueError):
             line = json.dumps(row, default=str).encode()
         output.write(api.plain_json(line.decode()).encode() + b"\n")
 

@@ -13,10 +13,8 @@ from assay.config.types import Config
 
 _NAMES = re.compile(r"[\w.*?:|+-]+(,[\w.*?:|+-]+)*")
 _SUFFIXES = (".yaml", ".yml", ".json")
-_MADE = (
-    "dataset",
-    "prompts",
-)  # what a benchmark brings itself; scorers and metrics may be added to
+# what a benchmark brings itself; scorers and metrics may be added to
+_MADE = ("dataset", "prompts")
 
 
 def long_benchmark(entry: Any, key: Key, document: Document) -> Any:

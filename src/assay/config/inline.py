@@ -14,10 +14,8 @@ import assay.registry as registry
 from assay.errors import UserError
 from assay.usercode import identity
 
-ARGUMENTS = {
-    "scorers": "evaluation_methods",
-    "samples": "num_samples",
-}  # the arguments that a config calls otherwise
+# the arguments that a config calls otherwise
+ARGUMENTS = {"scorers": "evaluation_methods", "samples": "num_samples"}
 
 
 def has_objects(models: Any) -> bool:
@@ -99,9 +97,8 @@ def _method(kind: registry.Registry) -> Callable[[Any, list[Any]], Any]:
         if not callable(function):
             return value
         built_in = str(getattr(function, "__assay__", {}).get("name", ""))
-        if built_in and str(function.__module__).startswith(
-            "assay."
-        ):  # a built-in is known by its name
+        # a built-in is known by its name
+        if built_in and str(function.__module__).startswith("assay."):
             return {"name": built_in, **settings, "type": built_in}
         return {
             "name": _name(function, kind.kind),

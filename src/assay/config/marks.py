@@ -32,9 +32,8 @@ WrittenPath = Annotated[str, PathMark("written")]  # from the current folder
 PlacedPath = Annotated[str, PathMark("placed")]  # it need not exist
 CodePath = Annotated[Text, PathMark("code")]  # `file.py:function`, or else a name
 TemplatePath = Annotated[str, PathMark("template")]  # a file, or else the text itself
-DataPath = Annotated[
-    str | list[str], PathMark("data")
-]  # files or patterns; what else it is depends on the type
+# files or patterns; what else it is depends on the type
+DataPath = Annotated[str | list[str], PathMark("data")]
 
 
 def model_paths(model: Mapping[str, Any]) -> dict[str, Any]:

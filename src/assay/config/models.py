@@ -107,9 +107,8 @@ def _from_text(text: str) -> dict[str, Any]:
     if kind in _WITHOUT_VERSION or (
         kind in providers() and kind not in registry.model.names() and not address
     ):
-        model.update(
-            type=kind, model_name=name
-        )  # the whole is its name: what another provider serves is another model
+        # the whole is its name: what another provider serves is another model
+        model.update(type=kind, model_name=name)
     elif kind in registry.model.names():
         model.update(type=kind, name=name)
         if kind == "openai" and not address:

@@ -25,9 +25,8 @@ ROLES = ("system", "developer", "user", "assistant", "tool")
 _CHAT_SUFFIXES = (".yaml", ".yml", ".json")
 _DATASET_KEYS = {field.name for field in msgspec.structs.fields(DatasetConfig)}
 _FEW_SHOT_KEYS = {field.name for field in msgspec.structs.fields(FewShotConfig)}
-MOST_FRAGMENTS = (
-    1000  # fragments of one template: two that include two that include two … would fill the memory
-)
+# fragments of one template: two that include two that include two … would fill the memory
+MOST_FRAGMENTS = 1000
 _TAG = re.compile(
     r"\{#.*?#\}"
     r"|\{%[-+]?\s*raw\s*[-+]?%\}.*?\{%[-+]?\s*endraw\s*[-+]?%\}"

@@ -80,9 +80,8 @@ def provided(
     filled = dict(params)
     if provider is None:
         return type, filled
-    names_file = bool(
-        _FILES & params.keys()
-    )  # the user's own choice wins over keys that are in the environment
+    # the user's own choice wins over keys that are in the environment
+    names_file = bool(_FILES & params.keys())
     for name, candidates in provider.variables.items():
         value = _first(candidates, variables)
         if name not in filled and value is not None and not (names_file and name in _ACCESS_KEY):
@@ -110,10 +109,8 @@ def provided(
     return provider.type, filled
 
 
-_OTHER_CREDENTIALS = {
-    "bedrock",
-    "vertex",
-}  # theirs may be in files: they say themselves what is missing
+# theirs may be in files: they say themselves what is missing
+_OTHER_CREDENTIALS = {"bedrock", "vertex"}
 _FILES = {"profile", "credentials"}  # parameters that name files with keys
 _ACCESS_KEY = {"access_key_id", "secret_access_key", "session_token"}
 

@@ -146,11 +146,8 @@ def read(source: str | Path | Mapping[str, Any]) -> Document:
         place, _, part = shown.rpartition(":")
         file = Path(place)
     document = read_file(file, shown)
-    if not document.data.keys() & {
-        "models",
-        "dataset",
-        "benchmarks",
-    }:  # what every config of ours has one of
+    # what every config of ours has one of
+    if not document.data.keys() & {"models", "dataset", "benchmarks"}:
         for name in formats("configs"):
             made = import_module(f"assay.formats.{name}.configs").config_in(
                 document.data, file, part

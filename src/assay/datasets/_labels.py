@@ -27,11 +27,8 @@ WORDS: dict[str, bool | float] = {
 }
 NO_LABEL = ("", "skip", "none", "null")
 _FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
-_NAMES = {
-    "item": "item_id",
-    "sample": "sample_index",
-    "model": "model_name",
-}  # as our own rows call them
+# as our own rows call them
+_NAMES = {"item": "item_id", "sample": "sample_index", "model": "model_name"}
 
 
 class Label(msgspec.Struct, kw_only=True, frozen=True):
@@ -146,9 +143,8 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     if form != "jsonl":
         yield from dataset.get(form)(path)
         return
-    for number, (_, line) in enumerate(
-        FileLog(path).scan(), 1
-    ):  # a session that was killed leaves half a line
+    # a session that was killed leaves half a line
+    for number, (_, line) in enumerate(FileLog(path).scan(), 1):
         if line.strip():
             yield (
                 f"{path}:{number}",

@@ -77,9 +77,8 @@ def _areas(score: FloatArray, sought: FloatArray, place: npt.NDArray[np.int64]) 
     starts = np.flatnonzero(np.append(True, score[1:] != score[:-1]))
 
     def statistic(weights: npt.NDArray[np.int64]) -> FloatArray:
-        if (
-            len(weights) > 1 and len(weights) * len(place) > _MOST_CELLS
-        ):  # items may have many samples
+        # items may have many samples
+        if len(weights) > 1 and len(weights) * len(place) > _MOST_CELLS:
             half = len(weights) // 2
             return np.concatenate([statistic(weights[:half]), statistic(weights[half:])])
         counts = weights[:, place].astype(np.float64)

@@ -14,10 +14,8 @@ from assay.models._transport import Reply
 from assay.registry import nearest
 
 WANTED_HEADERS = ("retry-after", "retry-after-ms", "location")
-UNREADABLE = (
-    ValueError,
-    RecursionError,
-)  # not JSON, not UTF-8, a number beyond all bounds, nested too deeply
+# not JSON, not UTF-8, a number beyond all bounds, nested too deeply
+UNREADABLE = (ValueError, RecursionError)
 LONGEST_WAIT = 3600.0  # seconds that a server may ask for at a time
 _RETRY = (408, 409, 425)
 _OVERLOAD = (503, 529)
@@ -31,9 +29,8 @@ _TOO_LONG = re.compile(
 _USER = re.compile(r"//[^/?#@]*@")
 _NO_CREDIT = re.compile(r"credit balance is too low|insufficient_quota", re.I)
 _NO_KEY = re.compile(r"api key (not valid|expired)", re.I)  # what Gemini says with a 400
-_DELAY = re.compile(
-    rb'"retryDelay": ?"(\d{1,6}(?:\.\d{1,9})?)s"'
-)  # where Gemini says how long to wait
+# where Gemini says how long to wait
+_DELAY = re.compile(rb'"retryDelay": ?"(\d{1,6}(?:\.\d{1,9})?)s"')
 _NO_MODEL = re.compile(
     r"model_not_found|(invalid|unknown) model|model\b.{0,100}\b(not found|not exist|unknown|not available)"
     r"|model identifier is invalid",

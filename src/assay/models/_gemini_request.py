@@ -20,13 +20,8 @@ _NAMES = {  # of the chat API's parameters in `generationConfig`; others are sen
     "top_logprobs": "logprobs",
 }
 _NOT_SENT = {"num_samples", "think", "tools", "tool_choice", "response_format", "reasoning_effort"}
-_BUDGETS = {
-    "none": 0,
-    "minimal": 1024,
-    "low": 1024,
-    "medium": 8192,
-    "high": 24576,
-}  # as Google translates efforts
+# as Google translates efforts
+_BUDGETS = {"none": 0, "minimal": 1024, "low": 1024, "medium": 8192, "high": 24576}
 _MODES = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
 
 

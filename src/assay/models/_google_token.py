@@ -23,9 +23,8 @@ DEFAULT_FILE = "~/.config/gcloud/application_default_credentials.json"
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _TOKEN_URI = "https://oauth2.googleapis.com/token"
 _EARLY = 120.0  # seconds before its end that a token is replaced
-_SHA256 = bytes.fromhex(
-    "3031300d060960864801650304020105000420"
-)  # what says in the signature that it is SHA-256
+# what says in the signature that it is SHA-256
+_SHA256 = bytes.fromhex("3031300d060960864801650304020105000420")
 _INTEGER, _OCTETS, _SEQUENCE = 0x02, 0x04, 0x30
 
 

@@ -264,9 +264,8 @@ class Completions:
             self._server, f"{self._server.base}/completions", body, _Answer, timeout
         )
         choices = sorted(answer.choices, key=lambda choice: choice.index)
-        with suppress(
-            msgspec.ValidationError, ValueError
-        ):  # some give prompts apart from what they generate
+        # some give prompts apart from what they generate
+        with suppress(msgspec.ValidationError, ValueError):
             for choice, part in zip(
                 choices, msgspec.convert(answer.prompt, list[_Part]), strict=True
             ):

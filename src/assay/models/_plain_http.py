@@ -128,9 +128,8 @@ class PlainClient:
 
 
 def _fields(headers: Mapping[str, str]) -> bytes:
-    if any(
-        not (name + value).isprintable() for name, value in headers.items()
-    ):  # a line end would begin a new field
+    # a line end would begin a new field
+    if any(not (name + value).isprintable() for name, value in headers.items()):
         raise ValueError("a header holds characters that it must not")
     return "".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode("latin-1")
 
@@ -197,9 +196,8 @@ class _Connection(asyncio.Protocol):
         self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        if (
-            self._answer is None or self._answer.done()
-        ):  # nobody asked: such a connection is not to be trusted
+        # nobody asked: such a connection is not to be trusted
+        if self._answer is None or self._answer.done():
             self.abort()
             return
         before = self._size

@@ -59,9 +59,8 @@ class ReqwestClient:
         )
         if headers:
             request = request.headers(dict(headers))
-        request = request.streamed_read_buffer_limit(
-            0
-        )  # else a broken body would cost the status too
+        # else a broken body would cost the status too
+        request = request.streamed_read_buffer_limit(0)
         reading = _Reading(self._max_body, arrivals)
         try:
             async with asyncio.timeout(timeout) as deadline, request.build_streamed() as response:

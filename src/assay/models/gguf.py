@@ -72,9 +72,8 @@ class GgufModel(ServedModel):
 
         def launch(port: int) -> Launch:
             settings = json.dumps({**job, "port": port, "parallel": engine.parallel})
-            return Launch(
-                [sys.executable, "-P", str(_SERVER), settings]
-            )  # -P: no module of the current folder
+            # -P: no module of the current folder
+            return Launch([sys.executable, "-P", str(_SERVER), settings])
 
         super().__init__(
             name,

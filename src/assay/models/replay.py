@@ -165,12 +165,11 @@ def _digest(messages: list[Message], sample_index: int) -> int:
     return int.from_bytes(state.digest(), "big")
 
 
+# a torn or foreign line holds no answer; the store reports such lines
 def _row(line: bytes) -> _Asked | None:
     try:
         return _decode_row(line)
-    except (
-        msgspec.DecodeError
-    ):  # a torn or foreign line holds no answer; the store reports such lines
+    except msgspec.DecodeError:
         return None
 
 

@@ -142,10 +142,8 @@ class _Table:
         """Each row with its response and evaluations: column by column, since most columns have few values."""
         if any(len(cells) != self._width for cells in batch):
             raise ValueError
-        columns = [
-            *zip(*batch, strict=True),
-            (None,) * len(batch),
-        ]  # what a table lacks is behind its last column
+        # what a table lacks is behind its last column
+        columns = [*zip(*batch, strict=True), (None,) * len(batch)]
         own = [
             list(_mapped(convert, columns[at]))
             for convert, at in zip(_CONVERT, self._own, strict=True)
@@ -289,6 +287,7 @@ def _outcome(value: Any) -> str:
     return _one_of(value, OUTCOMES, "")
 
 
+# in the order of FRONT and BACK
 _CONVERT: tuple[Callable[[Any], Any], ...] = (
     _text,
     _text,
@@ -302,7 +301,7 @@ _CONVERT: tuple[Callable[[Any], Any], ...] = (
     _whole_number,
     _number,
     lambda value: _number(value) or 0.0,
-)  # in the order of FRONT and BACK
+)
 
 
 def _value(cell: Any) -> Any:

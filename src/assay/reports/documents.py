@@ -122,9 +122,8 @@ def _csv(sheet: Sheet) -> str:
     return b"".join(csv_lines(names, rows)).decode().removesuffix("\n")
 
 
-_NUMBERS: frozenset[type] = frozenset(
-    {int, float, type(None)}
-)  # cells that are written as they are
+# cells that are written as they are
+_NUMBERS: frozenset[type] = frozenset({int, float, type(None)})
 
 
 class _Lines(list[str]):
@@ -156,9 +155,8 @@ def _cell(value: Any, keep_formulas: bool) -> Any:
     if kind is bool:
         return "true" if value else "false"
     text: str = value if kind is str else _json_text(value)
-    if (
-        keep_formulas or not text or (text.isprintable() and text[0].isalnum())
-    ):  # most are nothing but words
+    # most are nothing but words
+    if keep_formulas or not text or (text.isprintable() and text[0].isalnum()):
         return text
     return plain_cell(text)
 

@@ -39,9 +39,8 @@ def result_view(result: Result) -> Sheet:
     if result.metrics:
         parts.append(_metrics(result.metrics))
         partial = dict.fromkeys(row[PARTIAL] for row in result.metrics if row.get(PARTIAL))
-        parts += [
-            Line(f"partial: {text}", "open") for text in partial if ";" in text
-        ]  # more than the table says
+        # more than the table says
+        parts += [Line(f"partial: {text}", "open") for text in partial if ";" in text]
         parts += [Line(f"note: {reason}", "open") for reason in _reasons(result.metrics)]
     else:
         for name, manifest in (("responses", result.run), ("evaluations", result.evaluation)):
@@ -105,9 +104,8 @@ def _numbers(row: MetricRow) -> list[str | Cell]:
         shown = f"{value:.4g}" if abs(value) >= 1000 else f"{value:.3f}"
     counts = [row.get(name) for name in ("total_item_count", "total_sample_count")]
     failures = [f"{row[name]:,} {word}" for name, word in _FAILURES.items() if row.get(name)]
-    failed = (
-        Cell(", ".join(failures), "open") if failures else "0"
-    )  # 0 where every row has a verdict
+    # 0 where every row has a verdict
+    failed = Cell(", ".join(failures), "open") if failures else "0"
     return [
         shown,
         span_text(low, high),

@@ -13,9 +13,8 @@ from assay.text.plain import plain
 if TYPE_CHECKING:
     from pathlib import Path
 
-Style = Literal[
-    "", "good", "bad", "alike", "open", "quiet", "head"
-]  # what a text means, not how it looks
+# what a text means, not how it looks
+Style = Literal["", "good", "bad", "alike", "open", "quiet", "head"]
 
 
 class Cell(NamedTuple):

@@ -32,9 +32,8 @@ _NO_SCHEMAS = re.compile(
     r"|(?:not|un)[ -]?(?:support|recogni[sz]ed|known|expected|permitted|allowed)",
     re.I,
 )
-_without_schemas: set[bytes] = (
-    set()
-)  # models whose servers refused one; kept until the process ends
+# models whose servers refused one; kept until the process ends
+_without_schemas: set[bytes] = set()
 
 
 class Panel(msgspec.Struct, frozen=True):

@@ -66,9 +66,8 @@ def _options(
     if not isinstance(options, list):
         value = _field(item, options)
     if isinstance(value, dict):
-        if isinstance(value.get("text"), list) and isinstance(
-            value.get("label"), list
-        ):  # as in ARC
+        # as in ARC
+        if isinstance(value.get("text"), list) and isinstance(value.get("label"), list):
             value = dict(zip(value["label"], value["text"], strict=False))
         texts = {str(label): str(text) for label, text in value.items()}
         return texts, labels or list(texts)

@@ -36,9 +36,8 @@ def context_recall(
     """
     context = flat(" ".join(texts(retrieved(item, response, documents))))
     words = set(context.split())
-    words_tell = (
-        whole_words and overlap <= 1
-    )  # what the passages contain word by word, they have all words of
+    # what the passages contain word by word, they have all words of
+    words_tell = whole_words and overlap <= 1
     best = 0.0
     for answer in accepted(item.ground_truth, expected):
         parts = [

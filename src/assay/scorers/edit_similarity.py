@@ -28,10 +28,8 @@ class _Counted(SequenceMatcher[str]):
         self.lengths = len(first), len(second)
         self.looks = 0
         places: dict[str, list[int]] = vars(self)["b2j"]
-        self.pairs = [
-            0,
-            *accumulate(1 + len(places.get(letter, ())) for letter in first),
-        ]  # up to each letter
+        # up to each letter
+        self.pairs = [0, *accumulate(1 + len(places.get(letter, ())) for letter in first)]
 
     def find_longest_match(
         self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None

@@ -187,9 +187,8 @@ def _in_any_order(fits: Fits) -> dict[int, int]:
 
     def place(i: int, seen: set[int]) -> bool:
         fitting = [j for j, fit in enumerate(fits[i]) if fit and j not in seen]
-        for j in sorted(
-            fitting, key=taken.__contains__
-        ):  # free ones first: equal calls need no search
+        # free ones first: equal calls need no search
+        for j in sorted(fitting, key=taken.__contains__):
             seen.add(j)
             if j not in taken or place(taken[j], seen):
                 taken[j] = i

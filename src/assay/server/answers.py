@@ -93,6 +93,7 @@ class Answers:
         read = lambda body: CompletionRequest(**messages_api.as_chat(body))  # noqa: E731
         return self._reply(body, read, messages_api.answer_body, "'messages' is missing or empty")
 
+    # a user's answer of another shape
     def _reply(self, body: bytes, read: Reader, write: Writer, missing: str) -> Reply:
         try:
             request = read(body)
@@ -104,12 +105,7 @@ class Answers:
         usage = bool(request.stream_options and request.stream_options.get("include_usage"))
         try:
             return reply._replace(events=tuple(events_of(reply.body, usage=usage)))
-        except (
-            msgspec.DecodeError,
-            LookupError,
-            TypeError,
-            AttributeError,
-        ):  # a user's answer of another shape
+        except (msgspec.DecodeError, LookupError, TypeError, AttributeError):
             return reply
 
     def _answer(

@@ -14,9 +14,8 @@ BEGINNING = "<s>"
 CONTEXT = 4096  # tokens
 _MOST_GENERATED = 16
 
-Entry = tuple[
-    bytes, float | None, bytes, float
-]  # a token, its log-probability, the best token in its place, its own
+# a token, its log-probability, the best token in its place, its own
+Entry = tuple[bytes, float | None, bytes, float]
 
 
 class ScoringRequest(msgspec.Struct):

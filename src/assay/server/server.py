@@ -57,9 +57,8 @@ class MockServer:
     async def start(self, *, share_port: bool = False) -> None:
         """Listen; with `share_port` several processes may listen on the same port."""
         self._loop = asyncio.get_running_loop()
-        listener = socket.socket(
-            socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP
-        )  # named: asyncio sets no delay
+        # named: asyncio sets no delay
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if share_port:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)

@@ -194,9 +194,8 @@ def _expected(
     if level == "nominal":
         return (one * other)[:, 0] - (first * second).sum(axis=1)
     below, also = np.cumsum(first, axis=1)[:, :-1], np.cumsum(second, axis=1)[:, :-1]
-    between = below * (other - also) + also * (
-        one - below
-    )  # |x - y| is the sum of the gaps between x and y
+    # |x - y| is the sum of the gaps between x and y
+    between = below * (other - also) + also * (one - below)
     return between @ np.diff(values)
 
 
@@ -294,9 +293,8 @@ class _Krippendorff:
     def __call__(self, weights: Ints) -> FloatArray:
         number, votes = np.split(weights @ self._votes, [1], axis=1)
         number = np.maximum(number[:, 0], 2)
-        if (
-            self._level == "ordinal"
-        ):  # the distance of two values is that of their ranks among all votes
+        # the distance of two values is that of their ranks among all votes
+        if self._level == "ordinal":
             ranks = np.cumsum(votes, axis=1) - votes / 2
             observed = (weights[:, self._kind] * self._apart(ranks[:, self._codes])).sum(axis=1)
             expected = _squared(ranks, votes)

@@ -47,9 +47,8 @@ def scores(matrix: Matrix) -> Scores:
     precision, recall = _ratio(hits, guessed[:classes]), _ratio(hits, support)
     f1 = _ratio(2 * hits, guessed[:classes] + support)
     correct = int(hits.sum())
-    agreed = float(
-        (support * guessed[:classes]).sum()
-    )  # total² times the agreement of independent guesses
+    # total² times the agreement of independent guesses
+    agreed = float((support * guessed[:classes]).sum())
     spread = (total**2 - float((guessed**2).sum())) * (total**2 - float((support**2).sum()))
     answered = int(guessed[:classes].sum())
     micro = (

@@ -113,9 +113,8 @@ def add_virtual(
 ) -> None:
     """Add what virtual matches contribute to the slopes."""
     players = virtual.won.shape[1]
-    scale = players / (
-        players - 1
-    )  # a player's lead over the mean of the others, from that over the mean of all
+    # a player's lead over the mean of the others, from that over the mean of all
+    scale = players / (players - 1)
     strengths = place[:, :players]
     chance = 1 / (1 + np.exp(-scale * (strengths - strengths.mean(axis=1, keepdims=True))))
     weight = virtual.won + virtual.lost

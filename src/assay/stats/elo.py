@@ -90,9 +90,8 @@ def elo(
     )
     own = np.diag(covariance)
     half = t_quantile((1 + level) / 2, items - 1) * np.sqrt(np.maximum(own, 0))
-    pairs = (
-        matches.players * (matches.players - 1) / 2
-    )  # all of them shall be right at this level (Bonferroni)
+    # all of them shall be right at this level (Bonferroni)
+    pairs = matches.players * (matches.players - 1) / 2
     apart = t_quantile(1 - (1 - level) / (2 * max(pairs, 1)), items - 1) * np.sqrt(
         np.maximum(own[:, None] + own[None, :] - 2 * covariance, 0)
     )

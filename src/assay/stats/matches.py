@@ -70,10 +70,8 @@ def cells_of(matches: Matches) -> tuple[Ints, Ints]:
 
 def move(cells: Ints, item: npt.NDArray[np.integer], row: Ints, column: Ints) -> None:
     """Turn each cell into the place in a table where its match counts: the row of its item plus the cell's column."""
-    short_row, short_column = (
-        row.astype(np.int32),
-        column.astype(np.int32),
-    )  # half the size, quicker to look up
+    # half the size, quicker to look up
+    short_row, short_column = (row.astype(np.int32), column.astype(np.int32))
     for start in range(0, len(cells), _PIECE):
         part = slice(start, start + _PIECE)
         np.add(np.take(short_row, item[part]), np.take(short_column, cells[part]), out=cells[part])
@@ -138,9 +136,8 @@ def bounded(wins: Ints, ties: Ints) -> bool:
         return True
     gain = np.where(wins > 0, 1.0, np.where(ties > 0, -1.0, -np.inf))
     height = np.zeros(len(wins))
-    for _ in range(
-        len(wins)
-    ):  # Bellman and Ford: a way that still gains after this many steps goes round
+    # Bellman and Ford: a way that still gains after this many steps goes round
+    for _ in range(len(wins)):
         higher = np.maximum(height, (gain + height[None, :]).max(axis=1))
         if (higher == height).all():
             return False

@@ -156,9 +156,8 @@ class _Blocks:
         self.payoff: Weights = victories + (draws / 2).astype(np.float32)
         self.ties = draws.sum(axis=1)
         met = np.count_nonzero(self.played) if self.count == self.items else len(cells)
-        self.weight = len(cells) / max(
-            met, 1
-        )  # of a virtual match: as often as two players meet on one item
+        # of a virtual match: as often as two players meet on one item
+        self.weight = len(cells) / max(met, 1)
 
     def tally(self, weights: Weights) -> Tally:
         """What happened in rounds that have the blocks so often."""

@@ -126,9 +126,8 @@ def items_for_equivalence(
     room = margin - abs(difference)
     if room <= 0:
         return None
-    needed = (
-        (1 + power) / 2 if difference == 0 else power
-    )  # at zero both of the one-sided tests must succeed
+    # at zero both of the one-sided tests must succeed
+    needed = (1 + power) / 2 if difference == 0 else power
 
     def enough(n: int) -> bool:
         freedom = max(n - 1, 1)

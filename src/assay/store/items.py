@@ -128,10 +128,8 @@ def decode_item(line: bytes, place: str = "") -> Item:
                 f"a dataset row is not JSON: {error}", where=place, fix="correct this line"
             ) from None
     if type(row) is dict and tuple(row) in _FORMS and row["id"] and type(row["id"]) is str:
-        data, metadata = (
-            row["data"],
-            row.get("metadata", {}),
-        )  # most rows: a million are read several times
+        # most rows: a million are read several times
+        data, metadata = (row["data"], row.get("metadata", {}))
         if type(metadata) is dict:
             truth = (
                 row["ground_truth"]

@@ -21,9 +21,8 @@ class KeySet:
 
     def __init__(self, keys: Iterable[int] = ()) -> None:
         ordered = np.sort(_as_numpy(keys if isinstance(keys, array) else array("Q", keys)))
-        is_first = np.append(True, ordered[1:] != ordered[:-1])[
-            : len(ordered)
-        ]  # np.unique would load numpy.ma
+        # np.unique would load numpy.ma
+        is_first = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
         # An array's elements come out as Python integers, three times as fast as numpy's.
         self._keys = array("Q", ordered[is_first].tobytes())
         self._index()
@@ -62,9 +61,8 @@ class KeySet:
 
     def find(self, key: bytes | int) -> int:
         """Its place, or -1."""
-        number = (
-            key if isinstance(key, int) else int.from_bytes(key[:8], "big")
-        )  # keys.short, inlined: hot
+        # keys.short, inlined: hot
+        number = key if isinstance(key, int) else int.from_bytes(key[:8], "big")
         keys, starts, bucket = self._keys, self._starts, number >> self._shift
         end = starts[bucket + 1]
         at = bisect_left(keys, number, starts[bucket], end)

@@ -12,9 +12,8 @@ from typing import BinaryIO, NamedTuple
 
 from assay.store.seal import Checksums
 
-BLOCK = (
-    1 << 17
-)  # decoding larger blocks is slower: each is then a mapping of its own, faulted in page by page
+# decoding larger blocks is slower: each is then a mapping of its own, faulted in page by page
+BLOCK = 1 << 17
 FIRST_READ = 1 << 12
 _LARGEST_READ = 1 << 22
 _BACK = 1 << 16

@@ -34,12 +34,8 @@ from assay.store.sealed import MANIFEST as MANIFEST
 from assay.store.sealed import signed
 
 LOG_NAMES = ("", "calls", "traces", "superseded", "rejected")
-EXPERIMENT_FILES = (
-    *ROWS_FILE.values(),
-    "config.yaml",
-    "metrics.json",
-    "status.json",
-)  # beside the manifest
+# beside the manifest
+EXPERIMENT_FILES = (*ROWS_FILE.values(), "config.yaml", "metrics.json", "status.json")
 _FOLDERS: dict[Kind, str] = {
     "dataset": "datasets",
     "run": "runs",
@@ -78,11 +74,8 @@ class _DiskStore(ABC):
     def put_manifest(self, manifest: Manifest) -> None:
         directory = self._own(manifest.kind, manifest.id)
         manifest.files_version = FILES_VERSION
-        sections = {
-            **_sections(directory),
-            manifest.kind: msgspec.Raw(msgspec.json.encode(manifest)),
-        }
-        _write_sections(directory, sections)
+        section = msgspec.Raw(msgspec.json.encode(manifest))
+        _write_sections(directory, _sections(directory) | {manifest.kind: section})
 
     def log(self, kind: Kind, id: str, name: str = "") -> Log:
         return self._file_log(kind, id, name)
@@ -197,7 +190,6 @@ class MemoryStore:
         return None if encoded is None else msgspec.json.decode(encoded, type=Manifest)
 
     def put_manifest(self, manifest: Manifest) -> None:
-        manifest.files_version = FILES_VERSION
         self._manifests[manifest.kind, manifest.id] = msgspec.json.encode(manifest)
 
     def log(self, kind: Kind, id: str, name: str = "") -> Log:

@@ -110,9 +110,8 @@ class LikelihoodTask(PromptTask):
         return answer
 
     def _shown(self, continuation: str, value: LogProbability) -> dict[str, Any]:
-        text = (
-            continuation.removeprefix(self.delimiter) if self.choices is not None else ""
-        )  # it is the row's prompt
+        # it is the row's prompt
+        text = continuation.removeprefix(self.delimiter) if self.choices is not None else ""
         shown = shown_value(text, value)
         return {**shown, "token_logprobs": value.tokens} if self.per_token else shown
 

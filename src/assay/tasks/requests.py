@@ -97,9 +97,8 @@ class RequestsTask:
             )
             return _answer([await context.send(self.model, own)])
         ask = partial(context.complete, request.messages, model=self.model, **request.params)
-        return _answer(
-            [await ask() for _ in range(repeats)]
-        )  # logged: a kill must not lose a row of many calls
+        # logged: a kill must not lose a row of many calls
+        return _answer([await ask() for _ in range(repeats)])
 
     async def _likelihoods(self, requests: Sequence[Request], context: Context) -> Answer:
         choices: list[dict[str, Any]] = []

@@ -25,11 +25,11 @@ STEPS = 1_000_000
 MADE = 10 * LETTERS  # in all, on the way to a prompt
 SECONDS = 5.0
 _LETTERS_A_STEP = 64
-_FIRST_PIECES = (
-    16  # of a template's output, or entries of a list: few enough to be counted afterwards
-)
+# of a template's output, or entries of a list: few enough to be counted afterwards
+_FIRST_PIECES = 16
 _STEPS_A_LOOK = 16  # at the clock
 _LONGEST = {"striptags": 100_000, "urlize": 5_000, "wordwrap": 100_000}  # letters: slow filters
+# filters that make no more than they get
 _CHEAP = frozenset(
     {
         "abs",
@@ -52,7 +52,7 @@ _CHEAP = frozenset(
         "trim",
         "upper",
     }
-)  # filters that make no more than they get
+)
 
 
 class _Spent(local):

@@ -8,9 +8,8 @@ rows between are filled.
 from collections.abc import Iterator
 from math import ceil, floor
 
-MOST_CELLS = (
-    20_000_000  # that are filled for one text: about three seconds; one that is kept counts as ten
-)
+# that are filled for one text: about three seconds; one that is kept counts as ten
+MOST_CELLS = 20_000_000
 _BEAM = 25
 _LONGEST_SHIFT = 10
 _FARTHEST_SHIFT = 50

@@ -8,9 +8,8 @@ from collections.abc import Hashable, Sequence
 from typing import Literal, NamedTuple
 from unicodedata import category
 
-MOST_CELLS = (
-    10**10
-)  # of the table of two texts, some thousand of which are one step: about two seconds
+# of the table of two texts, some thousand of which are one step: about two seconds
+MOST_CELLS = 10**10
 _PARTS_A_STEP = 8_000
 _MARK = re.compile(r"(?<=\w)['’.,-](?=\w)|([^\w\s])")
 

@@ -38,9 +38,8 @@ def _size_within(value: Collection[Any], sizes: dict[int, int]) -> int:
     if size is None:
         if type(value) is list and {*map(type, value)} == {str}:
             return _LETTERS_AN_ENTRY * len(value) + sum(map(len, value))
-        sizes[id(value)] = size = _LETTERS_AN_ENTRY * len(
-            value
-        )  # a list that holds itself ends here
+        # a list that holds itself ends here
+        sizes[id(value)] = size = _LETTERS_AN_ENTRY * len(value)
         parts: Iterable[Any] = (*value, *value.values()) if isinstance(value, Mapping) else value
         for part in parts:
             nested = isinstance(part, (list, tuple, dict, set, frozenset))

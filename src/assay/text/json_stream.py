@@ -17,13 +17,11 @@ Shape = Literal["list", "object", "lines"]
 
 _WINDOW = 1 << 18
 _SPACE = re.compile(r"[ \t\n\r]*")
-_BEGIN = re.compile(
-    r'\{\s*(?:"(?:[^"\\]|\\.)*"\s*:\s*([^\s])|[^"\s])', re.DOTALL
-)  # up to the first value
+# up to the first value
+_BEGIN = re.compile(r'\{\s*(?:"(?:[^"\\]|\\.)*"\s*:\s*([^\s])|[^"\s])', re.DOTALL)
 _decode = json.JSONDecoder().raw_decode
-_LONGEST_TOKEN = (
-    32  # an error this close to the window's end may only mean that the rest is still to be read
-)
+# an error this close to the window's end may only mean that the rest is still to be read
+_LONGEST_TOKEN = 32
 
 
 class BrokenJson(ValueError):
@@ -165,9 +163,8 @@ class _Window:
         while True:
             try:
                 value, end = _decode(self.text, self.at)
-                if (
-                    end < len(self.text) - _LONGEST_TOKEN or self._ended
-                ):  # else it may be a number that continues
+                # else it may be a number that continues
+                if end < len(self.text) - _LONGEST_TOKEN or self._ended:
                     self.at = end
                     return value
             except json.JSONDecodeError as error:

@@ -32,10 +32,8 @@ _STARTS = (
     (b"OggS", "audio/ogg"),
     (b"%PDF-", "application/pdf"),
 )
-_FORMATS = {
-    "audio/mpeg": "mp3",
-    "audio/mp4": "m4a",
-}  # as OpenAI calls them; others are called like their type
+# as OpenAI calls them; others are called like their type
+_FORMATS = {"audio/mpeg": "mp3", "audio/mp4": "m4a"}
 _SOURCES = (
     "bytes",
     "path",
@@ -64,9 +62,8 @@ def media_type(content: bytes) -> str:
     if content[4:8] == b"ftyp":
         return "audio/mp4" if content[8:12] in (b"M4A ", b"mp42", b"isom") else ""
     synchronised = len(content) > 1 and content[0] == 0xFF and content[1] & 0xE0 == 0xE0
-    return (
-        "audio/mpeg" if synchronised and content[1] & 0x06 in (2, 4) else ""
-    )  # a frame of layer III or II
+    # a frame of layer III or II
+    return "audio/mpeg" if synchronised and content[1] & 0x06 in (2, 4) else ""
 
 
 def _kind(found: str) -> str:

@@ -17,18 +17,16 @@ from assay.text.stem import nltk_stem, stem
 Normalisation = Literal["none", "basic", "squad", "lower", "spaces", "lower_spaces"]
 Stemming = bool | Literal["nltk"]
 
-_REMEMBERED = (
-    1 << 12
-)  # texts per normaliser: references come back with every sample and every scorer
+# texts per normaliser: references come back with every sample and every scorer
+_REMEMBERED = 1 << 12
 _LONGEST_REMEMBERED = 500  # letters: what is remembered stays within a few megabytes
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _ARTICLE_WORDS = frozenset({"a", "an", "the"})
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _PUNCTUATION = string.punctuation.encode()
 _LOWER = bytes(ord(chr(byte).lower()) if byte < 128 else byte for byte in range(256))
-_CONTROL = bytes(
-    [*range(9), *range(14, 28), 127]
-)  # neither letters nor what `split` takes for a space
+# neither letters nor what `split` takes for a space
+_CONTROL = bytes([*range(9), *range(14, 28), 127])
 _EDGES = " \t\r\n\"'`*_“”‘’«»„"
 _END = _EDGES + ".,;:!?"
 

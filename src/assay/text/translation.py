@@ -71,9 +71,8 @@ def signature(measure: Measure, options: Mapping[str, Any], references: int | No
 
 def _share(measure: Measure, made: Any, counts: Sequence[float]) -> float:
     share = made._compute_score_from_stats(list(counts)).score / 100
-    return (
-        share if measure == "ter" else min(1.0, share)
-    )  # a perfect BLEU is a few last bits above 100
+    # a perfect BLEU is a few last bits above 100
+    return share if measure == "ter" else min(1.0, share)
 
 
 @lru_cache(32)
@@ -91,8 +90,7 @@ def _measure(measure: Measure, options: tuple[tuple[str, Any], ...]) -> Any:
                 sum(map(len, references)) / len(references),
             ]
 
-    logging.getLogger("sacrebleu").setLevel(
-        logging.ERROR
-    )  # its advice is about files that a shell gave it
+    # its advice is about files that a shell gave it
+    logging.getLogger("sacrebleu").setLevel(logging.ERROR)
     classes: dict[Measure, Any] = {"bleu": bleu.BLEU, "chrf": chrf.CHRF, "ter": FastTER}
     return classes[measure](**dict(options))

@@ -123,9 +123,8 @@ def _json_verdict(text: str, scale: Scale, judged: Sequence[str]) -> tuple[str, 
             continue
         if repeated is None:
             repeated = [other for each in judged for _, _, other in objects_in(each)]
-        if (
-            len(fields) > 1 and entry in repeated
-        ):  # one that holds nothing but a verdict may well be the judge's own
+        # one that holds nothing but a verdict may well be the judge's own
+        if len(fields) > 1 and entry in repeated:
             continue
         reason = next((fields[name] for name in _REASONS if isinstance(fields.get(name), str)), "")
         return blank, _Found(begin, end, *_json_value(fields[key], scale), reason)

@@ -75,10 +75,8 @@ class Experiments:
         return self._current(id)[1]
 
     def _current(self, id: str) -> tuple[object, "Source"]:
-        from assay.engine.experiment.sources import (
-            find_source,
-            newest_inside,
-        )  # a list of experiments needs no rows
+        # a list of experiments needs no rows
+        from assay.engine.experiment.sources import find_source, newest_inside
 
         folder = newest_inside(self.folder(id))
         refresh(folder, age=_AGE)

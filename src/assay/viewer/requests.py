@@ -97,9 +97,8 @@ class Handler(BaseHTTPRequestHandler):
         elif self.headers.get_content_type() != "application/json":
             self._problem(415, "a label is JSON", "send it as application/json")
         else:
-            from assay.viewer.pages.review import (
-                save,
-            )  # with all of the analysis: the first page need not wait for it
+            # with all of the analysis: the first page need not wait for it
+            from assay.viewer.pages.review import save
 
             self._attempt(lambda: save(self.server.experiments, body))
 
@@ -236,9 +235,8 @@ class Handler(BaseHTTPRequestHandler):
         """What the parser has against a request, or a method that is not there."""
         self.server.arrived(self.connection)
         self.close_connection = True
-        self.request_version = (
-            self.protocol_version
-        )  # an answer to what has no version would have no head
+        # an answer to what has no version would have no head
+        self.request_version = self.protocol_version
         self._problem(
             code,
             plain(message or self.responses.get(code, ("not possible", ""))[0])[:200],

@@ -71,10 +71,8 @@ def measured(
     values = calls[0][1].per_item if calls and isinstance(calls[0][1], Values) else None
     if values is None or row["value"] is None:
         return result
-    group, items = (
-        calls[0][0],
-        calls[0][1].items,
-    )  # the first call is the value; further ones are bounds
+    # the first call is the value; further ones are bounds
+    group, items = (calls[0][0], calls[0][1].items)
     places, inverse, counts = np.unique(
         group.item if items is None else items, return_inverse=True, return_counts=True
     )

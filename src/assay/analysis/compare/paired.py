@@ -167,10 +167,8 @@ def read_sides(
         facets = before
     else:
         columns = read_columns(source, log, facets)
-        source.facts["columns"] = (
-            facets,
-            columns,
-        )  # the next comparison is probably of the same rows
+        # the next comparison is probably of the same rows
+        source.facts["columns"] = (facets, columns)
     directions = Directions([source.manifest("evaluation")])
     read: list[Side] = []
     for name, where in sides.items():

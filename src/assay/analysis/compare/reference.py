@@ -128,9 +128,8 @@ def _matching(
     metric, _, filter = str(row.get("label")).partition(",")
     kind, name = str(row.get("metric_type")), str(row.get("metric_name"))
     own = {name, metric} if kind in _MEANS or "." in kind else {name}
-    own_name = str(row.get("benchmark") or "").partition(" (modified: ")[
-        0
-    ]  # what differs is told beside the verdict
+    # what differs is told beside the verdict
+    own_name = str(row.get("benchmark") or "").partition(" (modified: ")[0]
     benchmarks = {own_name} if own_name else _names(source)
     matching = [
         entry
@@ -254,9 +253,8 @@ def _judge(
             agreement.p_equivalent = same
         theirs = entry.error or 0.0
         agreement.could_show = sure * math.hypot(own, theirs)
-        telling = (chosen.margin or TELLING) * max(
-            1.0, abs(entry.value)
-        )  # a share of what is larger than 1
+        # a share of what is larger than 1
+        telling = (chosen.margin or TELLING) * max(1.0, abs(entry.value))
         if agreement.partial and not chosen.partial:
             agreement.verdict = "incomplete"
         elif chosen.margin is not None and same < alpha:

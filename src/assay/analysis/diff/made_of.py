@@ -155,9 +155,8 @@ def items_diff(first: Source, second: Source, most: int) -> tuple[ItemsDiff | No
 
 
 def _changed(a: dict[str, Any], b: dict[str, Any]) -> ChangedItem:
-    if (
-        a["ground_truth"] == a["data"] and b["ground_truth"] == b["data"]
-    ):  # it is the row itself, said once
+    # it is the row itself, said once
+    if a["ground_truth"] == a["data"] and b["ground_truth"] == b["data"]:
         a, b = ({**item, "ground_truth": None} for item in (a, b))
     return ChangedItem(
         item_id=a["id"],

@@ -21,9 +21,8 @@ from assay.stats.paired import Differences, interval
 from assay.stats.student import t_quantile
 from assay.store.keys import short
 
-FEWEST_VERDICTS = (
-    5  # of the rarer kind: with fewer a regression says more about chance than about length
-)
+# of the rarer kind: with fewer a regression says more about chance than about length
+FEWEST_VERDICTS = 5
 Ints = npt.NDArray[np.int64]
 
 

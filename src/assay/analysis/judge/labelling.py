@@ -50,9 +50,8 @@ def choose(frame: Frame, count: int, *, random: float, seed: int = 0) -> list[Ch
     """This many answers, in the order in which they are to be shown; at least `random` of them are random ones."""
     order, telling = _drawn(frame, seed)
     count, total = min(count, len(order)), len(order)
-    others = np.cumsum(
-        ~telling[order]
-    )  # how many of the other stratum are among the first ones of the order
+    # how many of the other stratum are among the first ones of the order
+    others = np.cumsum(~telling[order])
     first = (
         int(np.searchsorted(others, count - int(telling.sum()))) + 1 if count > telling.sum() else 0
     )

@@ -24,13 +24,11 @@ from assay.store.keys import canonical, short
 
 THRESHOLD = 0.8
 BANDS, ROWS = 24, 4
-MOST_COMPARED = (
-    64  # in a crowded band an item is compared with the first few only, not with everybody
-)
+# in a crowded band an item is compared with the first few only, not with everybody
+MOST_COMPARED = 64
 _IDEOGRAPH = "\u3040-\u30ff\u3400-\u9fff"
-_TOKEN = re.compile(
-    rf"[{_IDEOGRAPH}]|[^\W{_IDEOGRAPH}]+|[-+*/=<>^%]"
-)  # symbols tell `2 + 2` from `2 - 2`
+# symbols tell `2 + 2` from `2 - 2`
+_TOKEN = re.compile(rf"[{_IDEOGRAPH}]|[^\W{_IDEOGRAPH}]+|[-+*/=<>^%]")
 _PRIME = np.uint64((1 << 31) - 1)
 
 Words = npt.NDArray[np.uint64]

@@ -33,9 +33,8 @@ SUFFIXES = {".md": "markdown", ".ndjson": "jsonl"}
 _CALLED = {"html": "report"}  # a file of this kind is the whole report
 TABLES: dict[str, Kind] = {noun: kind for kind, noun in NOUNS.items()}
 SAMPLES = "samples"  # a table that is not stored but joined from the others
-WHOLE_ROWS = dict.fromkeys(
-    ("items", "responses", "evaluations")
-)  # what a format holds that keeps all
+# what a format holds that keeps all
+WHOLE_ROWS = dict.fromkeys(("items", "responses", "evaluations"))
 _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 

@@ -147,14 +147,13 @@ def _sections_of(folder: str) -> dict[str, _Section]:
 
 
 def _listed(folder: str) -> Listed:
-    if folder != (name := folder.encode("utf-8", "backslashreplace").decode()):
-        return Listed(
-            folder=name, state="broken", problem="the name of its folder is not UTF-8; rename it"
-        )
+    name = folder.encode("utf-8", "backslashreplace").decode()
     try:
+        if folder != name:
+            raise UserError("the name of its folder is not UTF-8; rename it")
         sections = _sections_of(folder)
     except UserError as error:
-        return Listed(folder=folder, state="broken", problem=error.what)
+        return Listed(folder=name, state="broken", problem=error.what)
     empty = _Section()
     items, run = sections.get("dataset", empty), sections.get("run", empty)
     evaluation = sections.get("evaluation", empty)

@@ -131,9 +131,8 @@ class SamplesTable:
             if ahead is None or ahead.id != id:
                 return items.get(id)
             found, ahead = ahead, next(following, None)
-            if (
-                ahead is None and len(items) > _MANY
-            ):  # those of the next model may be in the same order
+            # those of the next model may be in the same order
+            if ahead is None and len(items) > _MANY:
                 following = iter(items)
                 ahead = next(following, None)
             return found
@@ -228,9 +227,8 @@ class SamplesTable:
                 score, passed, outcome = (
                     np.asarray(part[start : start + _BATCH]) for part in label
                 )
-                cells.append(
-                    [value if value == value else None for value in score.tolist()]
-                )  # NaN: there is none
+                # NaN: there is none
+                cells.append([value if value == value else None for value in score.tolist()])
                 for kind, values, codes in (
                     (PASSED, _VERDICTS, passed),
                     (OUTCOME, _OUTCOMES, outcome),

@@ -146,9 +146,8 @@ def read_rows(files: Iterable[str], columns: Mapping[str, str], more: str = "") 
     """The query that reads files of rows with these columns."""
     different: dict[str, str] = {}
     for column, type in columns.items():
-        if column.lower() not in map(
-            str.lower, different
-        ):  # two that differ in case only are one to SQL
+        # two that differ in case only are one to SQL
+        if column.lower() not in map(str.lower, different):
             different[column] = type
     names = ", ".join(text(_GLOB.sub(r"[\1]", file)) for file in files)
     typed = ", ".join(f"{text(column)}: {text(type)}" for column, type in different.items())

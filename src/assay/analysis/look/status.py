@@ -141,9 +141,8 @@ class Watch:
         free = left - held
         kind = "run" if generation.verb == "run" else "evaluation"
         parts = [part[kind] for part in self._parts.values() if kind in part]
-        making = [
-            line.status for line in working if held.intersection(line.status.shards)
-        ]  # a beat may be old
+        # a beat may be old
+        making = [line.status for line in working if held.intersection(line.status.shards)]
         under_way = [lane for status in making for lane in status.models.values()]
         rows = sum(part.present for part in parts) + sum(
             lane.present + lane.done for lane in under_way

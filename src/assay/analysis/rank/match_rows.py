@@ -115,9 +115,8 @@ class Verdicts:
             for own, by in self.kinds
         ]
         at = np.flatnonzero(np.array(named)[kind])
-        if (
-            source.max(initial=0) > 0
-        ):  # a key may stand for several matches of responses that are scored together
+        # a key may stand for several matches of responses that are scored together
+        if source.max(initial=0) > 0:
             pair = (first.astype(np.uint64) << np.uint64(32)) + second.astype(np.uint64)
             at = at[_first_of_each(np.where(keys == 0, keys, keys + pair)[at])]
         turned = first[at] > second[at]

@@ -30,9 +30,8 @@ from assay.store.keys import canonical, digest
 from assay.store.repositories import AggregationRepository
 from assay.store.seal import seal
 
-WORTH_A_THREAD = (
-    200 << 20
-)  # bytes: about a second; a thread has a heap of its aggregation, which costs memory
+# bytes: about a second; a thread has a heap of its aggregation, which costs memory
+WORTH_A_THREAD = 200 << 20
 
 
 class Settings(TypedDict, total=False):

@@ -27,9 +27,8 @@ from assay.store.keys import id_hash
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 SKIPPED = OUTCOMES.index("skipped")
-VALUED = len(
-    OUTCOMES
-)  # scored with a typed value alone: no verdict for metrics of verdicts, a row for those of values
+# scored with a typed value alone: no verdict for metrics of verdicts, a row for those of values
+VALUED = len(OUTCOMES)
 _BATCH = 256
 _MOST_HASHES = 8192  # one megabyte; samples of one item mostly stand near one another
 
@@ -135,10 +134,8 @@ class Reader:
             starts=self._starts,
             positions=np.frombuffer(self._positions, dtype=np.int64),
         )
-        self._sample, self._score = (
-            array("i"),
-            array("d"),
-        )  # a caller that gives a column up frees it
+        # a caller that gives a column up frees it
+        self._sample, self._score = (array("i"), array("d"))
         self._combination, self._positions = array("i"), array("q")
         return columns
 
@@ -174,9 +171,8 @@ class Reader:
                 rows = layout.decode_lines(block)
                 if lines and len(rows) != lines:
                     continue
-                self._take(
-                    layout, rows
-                )  # facet values of any type are decoded here, before anything is taken
+                # facet values of any type are decoded here, before anything is taken
+                self._take(layout, rows)
             except (ValueError, RecursionError):
                 continue
             self._layouts = layout.improved(self._layouts)

@@ -132,9 +132,8 @@ class Layout:
 
     def _literal(self, place: str) -> Any:
         texts = tuple(text for text in self._texts[place] if isinstance(text, str))
-        known: Any = Literal[
-            texts or ("\0",)
-        ]  # a text that never comes: then any is news, and the next layout's
+        # a text that never comes: then any is news, and the next layout's
+        known: Any = Literal[texts or ("\0",)]
         return known | None if None in self._texts[place] else known
 
     def _getter(self, *names: str) -> Callable[[Any], Any]:

@@ -23,9 +23,8 @@ from assay.store.log import FileLog
 
 T = TypeVar("T")
 S = TypeVar("S")
-LEAST_BYTES = (
-    8 << 20
-)  # of a child: it decodes them in 16 ms; forking it and sending its columns takes about 5
+# of a child: it decodes them in 16 ms; forking it and sending its columns takes about 5
+LEAST_BYTES = 8 << 20
 LEAST_ROWS = 50_000  # likewise, to sort and measure
 _PIPE = 1 << 20
 _SIZE = Struct("<Q")
@@ -127,9 +126,8 @@ def divided(shares: Sequence[S], work: Callable[[S], T]) -> list[T] | None:
         return None
     finally:
         for child, pipe in children:
-            with suppress(
-                OSError
-            ):  # a caller may have told the kernel to forget its children at once
+            # a caller may have told the kernel to forget its children at once
+            with suppress(OSError):
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
             pipe.close()
@@ -150,9 +148,8 @@ def _started(work: Callable[[], Any], life: int, ours: int) -> tuple[int, Binary
     source, target = os.pipe()
     with suppress(AttributeError, OSError):  # where there is such a thing, and the user may
         fcntl.fcntl(target, fcntl.F_SETPIPE_SZ, _PIPE)
-    before = signal.pthread_sigmask(
-        signal.SIG_BLOCK, _SIGNALS
-    )  # a handler of ours must not run in the child
+    # a handler of ours must not run in the child
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
         child = os.fork()
         if not child:

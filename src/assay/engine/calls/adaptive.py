@@ -14,9 +14,8 @@ class Adaptive:
     """Told of every call sent and finished, it keeps `limit`."""
 
     START = 8
-    PATIENCE = (
-        8  # windows (as many calls as the limit allows) at the plateau before it tries one more
-    )
+    # windows (as many calls as the limit allows) at the plateau before it tries one more
+    PATIENCE = 8
     MOST_PATIENCE = 32
     FORGIVEN = 0.03  # share of refusals that is always put up with
     DOUBTS = 3  # refusals at a level that had been fine before the limit is halved to see whether that helps
@@ -29,13 +28,11 @@ class Adaptive:
         self._patience = self.PATIENCE
         self._step = 1
         self._quiet = 0
-        self._epoch = (
-            0  # raised with every cut: calls sent before it say nothing about the limit after it
-        )
+        # raised with every cut: calls sent before it say nothing about the limit after it
+        self._epoch = 0
         self._calls = self._refusals = self._most = 0  # of the current window
-        self._burst = (
-            -1
-        )  # the epoch that ended with a refusal; its further refusals belong to the same burst
+        # the epoch that ended with a refusal; its further refusals belong to the same burst
+        self._burst = -1
         self._doubts = self._calls_in_doubt = 0
         self._undoubted = self.limit
         self._share_before_test: float | None = None

@@ -19,9 +19,8 @@ from assay.interfaces import Completion, Likelihood, Message, Price, Request, St
 from assay.store.repair import read_rows
 
 CHARACTERS_PER_TOKEN = 4
-UNKNOWN_ANSWER = (
-    256  # tokens reserved for an answer before any has been seen and without `max_tokens`
-)
+# tokens reserved for an answer before any has been seen and without `max_tokens`
+UNKNOWN_ANSWER = 256
 
 
 class Spent(msgspec.Struct):
@@ -60,9 +59,8 @@ class Budget:
         self._in_flight = 0
         self._started = time.monotonic()
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self._lock = (
-            threading.Lock()
-        )  # where workers share a budget, another thread changes this one's part of it
+        # where workers share a budget, another thread changes this one's part of it
+        self._lock = threading.Lock()
         self._correction = 1.0  # how many times its estimate a prompt really had, at the most
         self._answers = 0
         self._answer_tokens = 0
@@ -226,9 +224,8 @@ def spent_before(store: Store, id: str) -> Spent:
         for _, paid in read_rows(store.log("run", id, name), _Paid):
             _add(spent, paid)
     inside, judging = store.log("run", id, "calls"), store.log("evaluation", id, "calls")
-    for log in (
-        [inside] if inside is judging else [inside, judging]
-    ):  # a flat folder has one log for both
+    # a flat folder has one log for both
+    for log in [inside] if inside is judging else [inside, judging]:
         for _, call in read_rows(log, _PaidCall):
             _add(spent, call.completion)
     return spent

@@ -19,9 +19,8 @@ from assay.registry import nearest
 from assay.store.keys import call_key, short
 from assay.threads import Threads
 
-_span: ContextVar[int | None] = ContextVar(
-    "span", default=None
-)  # branches that run side by side keep their own
+# branches that run side by side keep their own
+_span: ContextVar[int | None] = ContextVar("span", default=None)
 
 
 class Surroundings:

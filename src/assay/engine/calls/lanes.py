@@ -24,15 +24,12 @@ ACCIDENT = 0.05
 LONGEST_BACKOFF = 30.0
 OVERLOAD_TRIES = 20
 HEALTHY = 1.0  # seconds since a success: a failure is then an accident, and waiting longer each time helps nobody
-PATIENCE = (
-    3.0  # seconds that a server may be silent, whatever the number of tries, before its lane stops
-)
-PAUSES_BETWEEN_PROBES = (
-    30  # a probe that fails costs a pause: at most one part in thirty of the time
-)
-LOOK = (
-    1.0  # seconds after which one who waits for a limit looks whether the share of it has changed
-)
+# seconds that a server may be silent, whatever the number of tries, before its lane stops
+PATIENCE = 3.0
+# a probe that fails costs a pause: at most one part in thirty of the time
+PAUSES_BETWEEN_PROBES = 30
+# seconds after which one who waits for a limit looks whether the share of it has changed
+LOOK = 1.0
 
 
 class Lane:

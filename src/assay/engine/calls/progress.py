@@ -5,9 +5,8 @@ import time
 from dataclasses import dataclass, field
 
 logger = logging.getLogger("assay")
-logger.addHandler(
-    logging.NullHandler()
-)  # a program that wants the log adds its own; otherwise nothing is printed
+# a program that wants the log adds its own; otherwise nothing is printed
+logger.addHandler(logging.NullHandler())
 
 
 @dataclass

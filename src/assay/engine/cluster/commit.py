@@ -16,9 +16,8 @@ from assay.store.shared.objects import Objects
 from assay.store.shared.segments import ClosedError, Segments
 
 GROUP = 256  # rows that a dead worker may take with it,
-CHEAP = (
-    1 << 14
-)  # or this many bytes for each: of labels, which are quick to make again; calls to judges are rows
+# or this many bytes for each: of labels, which are quick to make again; calls to judges are rows
+CHEAP = 1 << 14
 SECONDS = 1.0  # that a row waits for others
 
 
@@ -60,9 +59,8 @@ class Committer:
                 self._oldest = time.monotonic()
             self._waiting.setdefault(segments, []).append(lines)
             self._rows += max(1, len(lines) // CHEAP) if cheap else lines.count(b"\n")
-            if (
-                is_first or self._rows >= self._group // 2
-            ):  # to wake a thread costs as much as a row
+            # to wake a thread costs as much as a row
+            if is_first or self._rows >= self._group // 2:
                 self._changed.notify_all()
 
     def flush(self) -> None:

@@ -30,10 +30,8 @@ from assay.store.shared.generations import BASE, Generation, begin, close, compa
 _PER_WORKER = 4  # shards: so that one that is slow, or dies, leaves little to the others
 _CHOSEN = ("mode", "models", "limit", "num_samples", "max_concurrency", "max_error_rate")
 _ATTEMPTS = 5
-_STOPPED = (
-    Interrupted,
-    RunFailed,
-)  # as asked, or nothing was left to do; `finish` looks at the share of errors
+# as asked, or nothing was left to do; `finish` looks at the share of errors
+_STOPPED = (Interrupted, RunFailed)
 
 
 async def open_generation(
@@ -70,9 +68,8 @@ async def _open(
     last = root.generation()
     if last is not None and last.shards and is_open(root.objects, last):
         plan = _plan(experiment, bound)
-        budget = resolved(experiment.config).get(
-            "budget"
-        )  # workers read it there, also one that was raised
+        # workers read it there, also one that was raised
+        budget = resolved(experiment.config).get("budget")
         same = last.config.get("budget") == budget and last.digest == plan_digest(plan)
         if same and not _is_over(root, experiment, last):
             return last
@@ -85,9 +82,8 @@ async def _open(
             if before is None or before.number != last.number:
                 return None
             close(root.objects, last)
-        root.update(
-            own=True
-        )  # what was committed until now; another process cannot disturb the copy any more
+        # what was committed until now; another process cannot disturb the copy any more
+        root.update(own=True)
         if last is not None and last.shards:
             compact(root.folder, last)
         dataset = await _settle(experiment, bound)

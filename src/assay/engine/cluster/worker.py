@@ -109,9 +109,8 @@ class Worker:
         self.bound = bound
         self.folder = folder
         self.stop = stop or Stop()
-        self.display = (
-            experiment.progress if shown else Progress()
-        )  # that of the experiment may show all workers
+        # that of the experiment may show all workers
+        self.display = experiment.progress if shown else Progress()
         self.beat = new_beat(name)
         self.workers = generation.workers(root.objects)
         self.claims = Claims(root.objects, f"claims/{generation.number}/", self.workers)
@@ -227,15 +226,13 @@ class Worker:
                 )
                 self.worked.shards += 1
             except (Interrupted, BudgetError, RunFailed) as error:
-                if (
-                    self.claims.holder(shard) == self.beat.worker
-                ):  # else it would only disturb who took over
+                # else it would only disturb who took over
+                if self.claims.holder(shard) == self.beat.worker:
                     await asyncio.to_thread(store.committer.flush)
                 if not self.shard_stop.requested:
                     raise
-                if (
-                    self.stop.requested and not self.outdated
-                ):  # lanes that were stopped say so in their own words
+                # lanes that were stopped say so in their own words
+                if self.stop.requested and not self.outdated:
                     raise Interrupted(
                         "stopped; every finished row is kept", fix="the same command resumes"
                     ) from error
@@ -305,9 +302,8 @@ class Worker:
         pause = FOLLOWED
         try:
             while True:
-                with suppress(
-                    StoreError
-                ):  # the store is away for a while: committing tells if it stays so
+                # the store is away for a while: committing tells if it stays so
+                with suppress(StoreError):
                     self._live()
                 if ended.wait(min(pause, self.workers.lease / 3)):
                     return

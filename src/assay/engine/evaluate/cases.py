@@ -42,9 +42,8 @@ def calls_of(
     for _, log in runs if single else ():
         known, problem, expected = Item(id=""), None, list[bytes]()
         for _, line, response in readable(log, decode, note):
-            if (
-                response.item_id != known.id or not expected
-            ):  # the samples of one item are mostly neighbours
+            # the samples of one item are mostly neighbours
+            if response.item_id != known.id or not expected:
                 item = items.get(response.item_id)
                 known = item or Item(id=response.item_id)
                 problem = None

@@ -123,9 +123,8 @@ class ExistingResponses(Responses):
 
     def scored(self, experiment: Experiment, evaluation: Manifest) -> None:
         elsewhere = self._elsewhere(experiment)
-        if (
-            evaluation.metadata.get(ELSEWHERE, {}) != elsewhere
-        ):  # finished before, from the same rows elsewhere
+        # finished before, from the same rows elsewhere
+        if evaluation.metadata.get(ELSEWHERE, {}) != elsewhere:
             evaluation.metadata = {**evaluation.metadata, ELSEWHERE: elsewhere}
             experiment.store.put_manifest(evaluation)
         self._note_missing_items(experiment, evaluation)

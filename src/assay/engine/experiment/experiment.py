@@ -114,9 +114,8 @@ class Experiment:
 
     def selection(self, tasks: Sequence[Task]) -> Selection:
         chosen = None
-        limit = (
-            None if self.config.benchmarks else self.options.limit
-        )  # theirs is one for each task
+        # theirs is one for each task
+        limit = None if self.config.benchmarks else self.options.limit
         if self.selected_models:
             chosen = frozenset(
                 task.name for task in tasks if task.model_name in self.selected_models
@@ -158,9 +157,8 @@ class Experiment:
 
     async def run(self, stop: Stop | None = None) -> Result:
         """Responses, labels and metrics, as far as the config and its mode say."""
-        os.environ.update(
-            environment(self.config, self.environ)
-        )  # user code may read `.env` and `env_vars`
+        # user code may read `.env` and `env_vars`
+        os.environ.update(environment(self.config, self.environ))
         if self.by_workers is not None:
             return await self.by_workers(self, stop)
         result = Result(

@@ -26,9 +26,8 @@ class Kept(msgspec.Struct):
 def dataset_of(source: str, settings: Mapping[str, Any] | None = None) -> DatasetConfig:
     """A dataset as a config would write it: a path, `hf:name`, `file.py:function`, with further keys of `dataset:`."""
     overrides = {f"dataset.{key}": value for key, value in (settings or {}).items()}
-    config = load(
-        {"models": ["demo:none"], "dataset": source}, overrides=overrides, environ={}
-    )  # no model is asked
+    # no model is asked
+    config = load({"models": ["demo:none"], "dataset": source}, overrides=overrides, environ={})
     dataset = config.dataset
     assert dataset is not None
     return dataset

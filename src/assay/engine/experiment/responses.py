@@ -166,9 +166,8 @@ def _refuse_files_of_others(experiment: "Experiment", mode: Mode) -> None:
     folder = experiment.folder
     if (folder / LOCK).exists() or (folder / MANIFEST).exists():
         return
-    scored = (
-        ROWS_FILE["run"] if mode == "evaluation" else ""
-    )  # existing responses of any tool can be scored
+    # existing responses of any tool can be scored
+    scored = ROWS_FILE["run"] if mode == "evaluation" else ""
     files = (folder / name for name in EXPERIMENT_FILES if name != scored)
     theirs = next((file for file in files if file.exists() and file.stat().st_size), None)
     if theirs is not None:

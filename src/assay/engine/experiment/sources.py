@@ -22,9 +22,8 @@ from assay.store.stores import FlatStore, FolderStore
 
 ConfigSource = str | Path | Mapping[str, Any] | Config
 MOST_NAMED = 5
-ELSEWHERE = (
-    "rows"  # the key of an evaluation's metadata under which the files are that it was made from
-)
+# the key of an evaluation's metadata under which the files are that it was made from
+ELSEWHERE = "rows"
 
 
 class Source(msgspec.Struct, kw_only=True):
@@ -135,9 +134,8 @@ def _sources_at(path: Path, kind: Kind | None, *, foreign: bool = True) -> list[
 
 def _imported(path: Path) -> list[Source]:
     """The experiments of other programs at a path, as folders of ours."""
-    from assay.engine.experiment.imports.copies import (
-        imported_copies,
-    )  # most paths are folders of ours
+    # most paths are folders of ours
+    from assay.engine.experiment.imports.copies import imported_copies
 
     return [
         Source(

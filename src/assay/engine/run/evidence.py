@@ -18,9 +18,8 @@ from assay.store.log import FileLog
 from assay.store.repair import row_decoder
 from assay.store.seal import describe, is_damaged, is_unchanged
 
-PARTIAL = (
-    "partial"  # in a metric row and in an evaluation's inputs: what is present of what was planned
-)
+# in a metric row and in an evaluation's inputs: what is present of what was planned
+PARTIAL = "partial"
 NOUNS: dict[Kind, str] = {
     "dataset": "items",
     "run": "responses",

@@ -230,9 +230,8 @@ def blocks_of(log: Log, chosen: Flags) -> Iterator[bytes]:
     """The chosen rows of a log, raw, about a megabyte at a time; rows beyond the flags are not chosen."""
     block: list[bytes] = []
     size = 0
-    rows = (
-        line for _, line in log.scan() if line.strip()
-    )  # a blank line is not a row and has no flag
+    # a blank line is not a row and has no flag
+    rows = (line for _, line in log.scan() if line.strip())
     for line, wanted in zip(rows, chosen, strict=False):
         if wanted:
             block += (line, b"\n")

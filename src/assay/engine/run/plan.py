@@ -119,7 +119,6 @@ def estimated_tokens(work: Work) -> int:
     """A rough count of the prompt's tokens; 0 where the task has no messages to look at."""
     if isinstance(work.payload, Request):
         return prompt_tokens(work.payload)
-    messages = work.messages or getattr(
-        work.payload, "messages", work.payload
-    )  # the first without the bytes of files
+    # the first without the bytes of files
+    messages = work.messages or getattr(work.payload, "messages", work.payload)
     return text_tokens(messages) if isinstance(messages, list) else 0

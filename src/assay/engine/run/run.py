@@ -46,9 +46,8 @@ from assay.store.sync import GroupSync
 from assay.threads import blocking
 from assay.usercode import raised
 
-Group = tuple[
-    Lane, Iterator[Cell], int
-]  # a lane, its missing cells, and how many there are at most
+# a lane, its missing cells, and how many there are at most
+Group = tuple[Lane, Iterator[Cell], int]
 YIELD_AFTER = 0.05  # seconds a worker may keep the loop when its model never waits
 
 
@@ -159,9 +158,8 @@ class _RunJob:
             note=progress.note,
         )
         if old is not None and old.plan.get("samples", self.samples) != self.samples:
-            self.runner.store.put_manifest(
-                self.manifest
-            )  # the old seal ends before its bytes change
+            # the old seal ends before its bytes change
+            self.runner.store.put_manifest(self.manifest)
             set_total_samples(self.log, self.samples)
         self.manifest.planned = len(self.items) * len(self.tasks) * self.samples
         self.manifest.present, self.manifest.complete = self.existing.total, False

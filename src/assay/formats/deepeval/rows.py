@@ -31,9 +31,8 @@ from assay.store.keys import canonical, digest, short
 from assay.store.keyset import Seen
 
 VERDICT = "pass"
-_NUMBERED = re.compile(
-    r"(conversational_)?test_case_\d+"
-)  # what deepeval calls a case without a name
+# what deepeval calls a case without a name
+_NUMBERED = re.compile(r"(conversational_)?test_case_\d+")
 
 
 class Total:

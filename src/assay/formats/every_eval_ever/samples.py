@@ -16,13 +16,8 @@ from assay.formats.every_eval_ever.results import BENCHMARK, Result, Row, texts
 from assay.records import tolerant_json, verdict_of
 from assay.store.log import FileLog
 
-_EXTRACTED = (
-    "parsed",
-    "number",
-    "choice",
-    "predicted",
-    "match",
-)  # where scorers say what they took for the answer
+# where scorers say what they took for the answer
+_EXTRACTED = ("parsed", "number", "choice", "predicted", "match")
 _encode = msgspec.json.Encoder().encode
 
 

@@ -132,9 +132,8 @@ def rows_of_original(file: dict[str, Any]) -> list[Row]:
 
 def _row(example_evaluation: ExampleEvaluation[Any], score: Score, *apart: str) -> Row:
     players, payoff, passed = score.players, score.score, score.passed
-    if (
-        players is not None and payoff is not None
-    ):  # in canonical order, with the payoff of the first
+    # in canonical order, with the payoff of the first
+    if players is not None and payoff is not None:
         if players[0] > players[1]:
             players, payoff = (players[1], players[0]), 1.0 - payoff
         passed = payoff > 0.5

@@ -220,10 +220,8 @@ class StoredEvaluationRepository(EvaluationRepository):
 
     def _waits(self, evaluation_id: str, digest: str, again: bool) -> bool:
         manifest = self.store.manifest("evaluation", evaluation_id)
-        if manifest is None or digest not in (
-            manifest.metadata.get(WORK),
-            manifest.digest,
-        ):  # 0.1 kept it there
+        # 0.1 kept it there
+        if manifest is None or digest not in (manifest.metadata.get(WORK), manifest.digest):
             return False
         return again or "overview" not in manifest.plan
 

@@ -18,10 +18,8 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 _KINDS = ("runs", "evaluations")
-_FIELDS = {
-    "runs": "dataset_id",
-    "evaluations": "run_overviews",
-}  # what only overviews of this kind have
+# what only overviews of this kind have
+_FIELDS = {"runs": "dataset_id", "evaluations": "run_overviews"}
 _LARGEST = 64 << 20  # bytes of an overview
 
 

@@ -107,9 +107,8 @@ def manifest_with(overview: RunOverview, old: Manifest | None) -> Manifest:
 
 def overview_of(manifest: Manifest) -> RunOverview | None:
     """The overview that was stored with a run; for a run that `assay run` finished, what its manifest tells."""
-    stored = manifest.metadata.get("overview") or manifest.plan.get(
-        "overview"
-    )  # there it is the original's
+    # there it is the original's
+    stored = manifest.metadata.get("overview") or manifest.plan.get("overview")
     if stored is not None:
         return from_json(stored, RunOverview)
     if not manifest.complete or manifest.ended is None:

@@ -136,9 +136,8 @@ class Runner(Generic[Input, Output]):
             metadata=dict(metadata or {}),
         )
         self._run_repository.store_run_overview(overview)
-        self._run_repository.delete_temporary_run_data(
-            tmp_hash
-        )  # last: until then a killed run can resume
+        # last: until then a killed run can resume
+        self._run_repository.delete_temporary_run_data(tmp_hash)
         return overview
 
     def run_is_already_computed(

@@ -312,9 +312,8 @@ class InMemoryRunRepository(StoredRunRepository):
         self._tracers: dict[tuple[str, str], InMemoryTracer] = {}
 
     def create_tracer_for_example(self, run_id: str, example_id: str) -> Tracer:
-        self._tracers[run_id, example_id] = (
-            InMemoryTracer()
-        )  # which keeps inputs and outputs as they are
+        # which keeps inputs and outputs as they are
+        self._tracers[run_id, example_id] = InMemoryTracer()
         return self._tracers[run_id, example_id]
 
     def example_tracer(self, run_id: str, example_id: str) -> Tracer | None:

@@ -267,10 +267,8 @@ class InMemorySpan(InMemoryTracer, Span):
         if self.end_timestamp is None:
             self.end_timestamp = timestamp or utc_now()
         super().end(timestamp)
-        ended, self.when_ended = (
-            self.when_ended,
-            None,
-        )  # a tracer has its root, and the root should not keep it
+        # a tracer has its root, and the root should not keep it
+        ended, self.when_ended = (self.when_ended, None)
         if ended is not None:
             ended(self)
 

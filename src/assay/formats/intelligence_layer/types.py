@@ -80,14 +80,13 @@ def _validated(type: Any, data: Any) -> Any:
     return _adapter(type).validate_json(msgspec.json.encode(data))
 
 
+# pydantic has many errors for types that it does not know, and a Struct is one
 def _refuse_like_pydantic(data: Any, type: Any) -> None:
     """Raise the error that existing code expects, if pydantic knows the type and refuses the data
     too."""
     try:
         adapter = _adapter(type)
-    except (
-        Exception
-    ):  # pydantic has many errors for types that it does not know, and a Struct is one
+    except Exception:
         return
     adapter.validate_json(msgspec.json.encode(data), strict=True)
 

@@ -14,13 +14,8 @@ from assay.formats.lm_eval.tasks.hooks import Hook
 from assay.formats.lm_eval.tasks.index import index
 from assay.store.keys import digest
 
-_OWN = (
-    "limit",
-    "samples",
-    "system_instruction",
-    "chat",
-    "sound",
-)  # of an entry: changes that no definition has
+# of an entry: changes that no definition has
+_OWN = ("limit", "samples", "system_instruction", "chat", "sound")
 _NOT_KEYS = ("file", "changes", "metadata", "task_alias")
 _OVERRIDES = ("num_fewshot", "generation_kwargs")
 

@@ -138,9 +138,8 @@ _OPTION = (re.compile(r"\[\[([A-Z])\]\]"), re.compile(r"\[([A-Z])\]"))
 def judged_score(text: str) -> float | None:
     """The score from 0 to 1 in a judge's text; None where there is none, or one outside of that."""
     found = _first(_SCORE, text)
-    if found is None or re.fullmatch(
-        r"0+[1-9]\d*", found
-    ):  # such as 01, on which the original stops
+    # such as 01, on which the original stops
+    if found is None or re.fullmatch(r"0+[1-9]\d*", found):
         return None
     return score if 0 <= (score := float(found)) <= 1 else None
 

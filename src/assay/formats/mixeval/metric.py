@@ -110,9 +110,8 @@ class _Rows:
     def __init__(self, group: Group, scorers: Mapping[str, str]) -> None:
         columns = group.columns
         kinds = columns[_KIND]
-        chosen = [
-            at for at, kind in enumerate(kinds) if kind is not None
-        ]  # others are of entries that are gone
+        # others are of entries that are gone
+        chosen = [at for at, kind in enumerate(kinds) if kind is not None]
         if "scorer" in columns:
             chosen = [
                 at

@@ -31,11 +31,8 @@ _SAID = {
     "empty": "{count:,} responses are empty, the first is {first!r}",
     "missing": "{count:,} entries have no response and are not in the score, the first is {first!r}",
 }
-_VERDICT = (
-    "judge_response",
-    "judge_score",
-    "judge_option",
-)  # of judge files, whose rows are responses, too
+# of judge files, whose rows are responses, too
+_VERDICT = ("judge_response", "judge_score", "judge_option")
 HARMLESS = ("empty", "missing")  # an unfinished run has these, too
 
 

@@ -126,9 +126,8 @@ class _OfRun:
         for case in cases:
             self._count += 1
             yield case
-        if (
-            self.planned is not None and self._count > self.planned
-        ):  # evaluated more than once in one run
+        # evaluated more than once in one run
+        if self.planned is not None and self._count > self.planned:
             self.planned = None
 
 

@@ -131,9 +131,8 @@ class Table:
         own = None if columns.id is None else row[columns.id]
         id = str(own) if isinstance(own, (str, int)) and own != "" else content_id(data, target)
         sample = 0
-        if not self._seen.add(
-            id_hash(id)
-        ):  # another evaluation in the same run is appended to its table
+        # another evaluation in the same run is appended to its table
+        if not self._seen.add(id_hash(id)):
             sample = self._again[id] = self._again.get(id, 0) + 1
         response = self._response(row, id, sample, data)
         evaluations = [

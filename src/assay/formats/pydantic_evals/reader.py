@@ -41,12 +41,8 @@ _LOOK = 1 << 22  # bytes in which the first case ends, or this is not a report
 _TAIL = 1 << 20  # the settings of an experiment stand at the end of its report
 _BEGIN = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{")
 _LISTS = ("cases", "failures")
-_OF_CASE = {
-    "task_duration",
-    "total_duration",
-    "assertions",
-    "error_stacktrace",
-}  # a dataset's cases have none of them
+# a dataset's cases have none of them
+_OF_CASE = {"task_duration", "total_duration", "assertions", "error_stacktrace"}
 _TOP = {"name", "cases", "failures", "analyses", "report_evaluator_failures", "experiment_metadata"}
 _KNOWN = _TOP | {"trace_id", "span_id", "dataset_name"}
 

@@ -37,10 +37,8 @@ _SAID = {
     "textless": "{count:,} rows have metrics but no prediction, the first is {first!r}",
     "lists": "{count:,} lists of values in a summary do not have one for each prediction and are left out: {first}",
 }
-_NAMES = {
-    "bleurt_scores": "bleurt",
-    "individual_scores": "llm_judge_score",
-}  # lists in summaries, and what they hold
+# lists in summaries, and what they hold
+_NAMES = {"bleurt_scores": "bleurt", "individual_scores": "llm_judge_score"}
 
 
 @reader

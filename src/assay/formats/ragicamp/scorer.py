@@ -37,16 +37,8 @@ NAMES = (
     "answer_in_context",
     "context_recall",
 )
-_ALSO_COUNTED = {
-    "this",
-    "that",
-    "these",
-    "those",
-    "it",
-    "its",
-    "they",
-    "their",
-}  # not by hallucination
+# not by hallucination
+_ALSO_COUNTED = {"this", "that", "these", "those", "it", "its", "they", "their"}
 
 
 @scorer(name="ragicamp.exact_match", reads="ground_truth", version=1)

@@ -212,9 +212,8 @@ class _Agents:
         self._heads: dict[str, Row] = {}
 
     def write(self, tables: Tables, note: Note) -> dict[str, dict[FileKind, Path]]:
-        files = self._write_predictions(
-            tables, note
-        )  # what was joined goes before statistics take its memory
+        # what was joined goes before statistics take its memory
+        files = self._write_predictions(tables, note)
         found = self._scores.statistics()
         computed = _computed(tables)
         for name, head in self._heads.items():

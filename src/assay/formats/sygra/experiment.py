@@ -128,9 +128,8 @@ class SygraRun:
         }
         uses = {name: bound.use for name, bound in self.models.items()}
         self.graph = SygraTask(self.task, self.source, self.load, uses)
-        processors = self.source.get(
-            "graph_post_process"
-        )  # after the graph: its modules may register metrics
+        # after the graph: its modules may register metrics
+        processors = self.source.get("graph_post_process")
         self.processors = bind_processors(
             processors, self.load, self.task.graph, report_keys=options.report_keys
         )

@@ -81,10 +81,8 @@ def _offered() -> dict[str, tuple[str, list[str]]]:
         "langchain_core.tools": ("graph.called", "tool"),
         "langgraph.graph": ("helpers", "START END"),
     }
-    for package in (
-        "sygra.core.eval.metrics",
-        "sygra.core.metrics",
-    ):  # the second is where they were at first
+    # the second is where they were at first
+    for package in ("sygra.core.eval.metrics", "sygra.core.metrics"):
         homes |= {f"{package}.{module}": ("metrics", names) for module, names in _METRICS.items()}
         for folder, home, metrics in (
             ("unit_metrics", "unit", _UNIT),

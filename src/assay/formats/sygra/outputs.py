@@ -62,9 +62,8 @@ def _with_files(value: Any, folder: Path, name: str = "value") -> Any:
 
 
 Format = Literal["json", "jsonl"]
-LARGEST_JSON = (
-    25_000  # more records than this are written as JSON lines unless a format is asked for
-)
+# more records than this are written as JSON lines unless a format is asked for
+LARGEST_JSON = 25_000
 _ABSENT, _LEFT_OUT = -1, -2
 
 

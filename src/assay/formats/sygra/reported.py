@@ -51,6 +51,7 @@ def _numbers(payload: Any) -> dict[str, float]:
     }
 
 
+# a user's metric of this name may raise anything, and its number stays unchecked
 def _computed(
     name: str, column: str, numbers: Mapping[str, float], records: Callable[[], Iterable[Row]]
 ) -> dict[str, float]:
@@ -73,9 +74,7 @@ def _computed(
             for each in attempts_in(record.get(column))
         )
         return _numbers(made.calculate(rows))
-    except (
-        Exception
-    ):  # a user's metric of this name may raise anything, and its number stays unchecked
+    except Exception:
         return {}
 
 

@@ -32,9 +32,8 @@ def _models_used(source: Mapping[str, Any], folder: TaskFolder, seen: set[str]) 
         if not isinstance(node, dict) or node.get("node_state") == "idle":
             continue
         models = node.get("models")
-        kind = node.get(
-            "node_type", "llm" if models is None else "multi_llm"
-        )  # a subgraph's changes need not say it
+        # a subgraph's changes need not say it
+        kind = node.get("node_type", "llm" if models is None else "multi_llm")
         named = list(models.values()) if kind == "multi_llm" and isinstance(models, dict) else []
         if kind == "llm":
             named.append(node.get("model"))

@@ -272,10 +272,8 @@ def _values(wanted: Value, actual: Value, tolerance: float, symbolic: Symbolic) 
         factor = actual.unit[2] / wanted.unit[2]
     one, other = wanted.tree, ("mul", number(factor), actual.tree) if factor != 1 else actual.tree
     pairs = [(one, other)]
-    if (_is_percent(one), _is_percent(other)) in (
-        (True, False),
-        (False, True),
-    ):  # 50% is 50 or one half
+    # 50% is 50 or one half
+    if (_is_percent(one), _is_percent(other)) in ((True, False), (False, True)):
         pairs.append((one[2], other) if _is_percent(one) else (one, other[2]))
     verdicts = [same(*pair, tolerance, symbolic) for pair in pairs]
     return True if True in verdicts else None if None in verdicts else False

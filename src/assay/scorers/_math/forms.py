@@ -125,9 +125,8 @@ def _power(base: Form, exponent: Form) -> Form:
     value = rational(base)
     if value is not None:
         return _radical(value, power)
-    if len(base.above) == 1 and base.below == {
-        (): Fraction(1)
-    }:  # √(4π) is 2√π: factors are positive
+    # √(4π) is 2√π: factors are positive
+    if len(base.above) == 1 and base.below == {(): Fraction(1)}:
         ((monomial, factor),) = base.above.items()
         if factor > 0:
             inner = _monomial({atom: exponent * power for atom, exponent in monomial}, Fraction(1))

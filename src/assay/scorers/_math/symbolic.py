@@ -82,9 +82,8 @@ def _start() -> "subprocess.Popen[str]":
     )
     assert child.stdout is not None
     _running.append(child)
-    ready, _, _ = select.select(
-        [child.stdout], [], [], _TO_START
-    )  # importing sympy is not the answer's time
+    # importing sympy is not the answer's time
+    ready, _, _ = select.select([child.stdout], [], [], _TO_START)
     if not ready or not child.stdout.readline():
         _stop()
         raise RuntimeError("sympy could not be started")

@@ -21,11 +21,8 @@ MOUNT_SETATTR, AT_RECURSIVE, RDONLY, NOSUID, MNT_DETACH = 442, 0x8000, 1, 2, 2
 DEATH, DUMPABLE, KEEP_CAPABILITIES, SECCOMP, SUBREAPER, NO_NEW_PRIVILEGES = 1, 4, 8, 22, 36, 38
 CAPABILITY_VERSION, READ_ALL = 0x20080522, 1 << 2
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
-READ, READ_WRITE, ALL_RIGHTS = (
-    0b1101,
-    0b1111,
-    (13, 14, 15, 15, 16),
-)  # rights of Landlock's versions 1 to 5
+# rights of Landlock's versions 1 to 5
+READ, READ_WRITE, ALL_RIGHTS = (0b1101, 0b1111, (13, 14, 15, 15, 16))
 FILE_RIGHTS = 0b1100000000000111
 ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 DENIED = {  # socket unshare setns mount ptrace process_vm_* kcmp bpf userfaultfd *key* perf open_by_handle ipc memfd
@@ -72,18 +69,8 @@ DENIED = {  # socket unshare setns mount ptrace process_vm_* kcmp bpf userfaultf
         279,
     ),
 }
-DENIED_EVERYWHERE = (
-    424,
-    425,
-    426,
-    427,
-    428,
-    429,
-    430,
-    432,
-    438,
-    442,
-)  # pidfd_*, io_uring, new ways to mount
+# pidfd_*, io_uring, new ways to mount
+DENIED_EVERYWHERE = (424, 425, 426, 427, 428, 429, 430, 432, 438, 442)
 DENIED_WEAK = {  # tkill rt_sigqueueinfo rt_tgsigqueueinfo setpriority sched_set* ioprio_set
     "x86_64": (200, 129, 297, 141, 142, 144, 203, 314, 251),
     "aarch64": (130, 138, 240, 140, 118, 119, 122, 274, 30),

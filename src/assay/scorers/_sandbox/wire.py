@@ -13,11 +13,8 @@ from typing import IO, Any, NoReturn
 from .values import Line, Values, dumps, unlimited
 
 LONGEST = 64 << 20
-LOOPS = (
-    StopIteration,
-    StopAsyncIteration,
-    GeneratorExit,
-)  # would end a loop of the tests instead of failing it
+# would end a loop of the tests instead of failing it
+LOOPS = (StopIteration, StopAsyncIteration, GeneratorExit)
 
 
 class LostError(Exception):

@@ -5,12 +5,8 @@ from configparser import ConfigParser, Error
 
 from assay.errors import StoreError
 
-FROM_PROGRAMS = {
-    "sso_start_url",
-    "sso_session",
-    "role_arn",
-    "credential_process",
-}  # keys of profiles that hold no keys
+# keys of profiles that hold no keys
+FROM_PROGRAMS = {"sso_start_url", "sso_session", "role_arn", "credential_process"}
 
 
 def aws_profile(named: str | None) -> tuple[str, dict[str, str]]:

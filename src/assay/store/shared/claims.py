@@ -137,9 +137,8 @@ class Claims:
         if not self.objects.create(
             self._name(shard, number), msgspec.json.encode(Claim(worker=worker))
         ):
-            return (
-                self.holder(shard) == worker
-            )  # another one was quicker, or our own reply was lost
+            # another one was quicker, or our own reply was lost
+            return self.holder(shard) == worker
         self._last[shard] = number + 1, worker
         return True
 

@@ -28,9 +28,8 @@ from assay.store.shared.probe import check
 
 T = TypeVar("T")
 PARALLEL = 16
-PATIENCE = (
-    90.0  # seconds for which what may pass is tried again: a store that restarts needs some 15
-)
+# seconds for which what may pass is tried again: a store that restarts needs some 15
+PATIENCE = 90.0
 FIRST_PATIENCE = 8.0  # until the store has answered once: a wrong address should not take long
 _MTIME = "mtimens"  # of the file that an object was made from: `seal` compares times. Azure takes letters only
 _ADDRESS = re.compile(r"(s3|gs|az|memory)://([A-Za-z0-9][A-Za-z0-9._-]*)(?:/(.*))?", re.DOTALL)
@@ -234,9 +233,8 @@ class CloudObjects(Objects):
             except ValueError as error:
                 raise self._unusable(name) from error
             except (exceptions.BaseError, OSError, _CutError) as error:
-                if (
-                    isinstance(error, OSError) and error.errno is not None
-                ):  # the disk's complaint, not the store's
+                # the disk's complaint, not the store's
+                if isinstance(error, OSError) and error.errno is not None:
                     raise
                 if _is_answer(error):
                     self._reached = True

@@ -10,13 +10,8 @@ from assay.store.shared.objects import Entry, Objects
 from assay.store.stores import MANIFEST
 from assay.store.written import LEDGER
 
-SMALL = (
-    MANIFEST,
-    "metrics.json",
-    "metrics.jsonl",
-    "config.yaml",
-    "status.json",
-)  # what a list of experiments reads
+# what a list of experiments reads
+SMALL = (MANIFEST, "metrics.json", "metrics.jsonl", "config.yaml", "status.json")
 MOST_FOREIGN = 10_000  # objects below a folder that is not an experiment's
 _WHOLE = ("generations/", "superseded/", "rejected/", f"{INSIDE}/")
 _NO_EXPERIMENTS = (

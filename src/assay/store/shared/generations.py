@@ -23,11 +23,8 @@ from assay.store.shared.objects import FolderObjects, Objects
 from assay.store.shared.segments import Segments, key_of
 
 KEYED = ("responses", "evaluation_results")  # a row of these stands for work that is done once
-STEMS = (
-    "calls",
-    "traces",
-    *KEYED,
-)  # in the order of commits: what a row was made from comes before it
+# in the order of commits: what a row was made from comes before it
+STEMS = ("calls", "traces", *KEYED)
 BASE = (ROWS_FILE["dataset"], *(f"{stem}.jsonl" for stem in STEMS))
 
 
@@ -155,15 +152,13 @@ def compact(folder: Path, generation: Generation) -> None:
         log = FileLog(folder / f"{stem}.jsonl")
         segments = log.path.with_suffix(".d") / str(generation.number)
         if segments.is_dir():
-            if log.path.exists() or next(
-                log.scan(), None
-            ):  # many runs have no calls and no traces of their own
+            # many runs have no calls and no traces of their own
+            if log.path.exists() or next(log.scan(), None):
                 log.replace(_lines(log))
             log.close()
             shutil.rmtree(segments)
-    _make_folders(
-        folder, generation.number + 1
-    )  # readers take the largest number: late commits are not read
+    # readers take the largest number: late commits are not read
+    _make_folders(folder, generation.number + 1)
 
 
 def _lines(log: FileLog) -> Iterator[bytes]:

@@ -115,9 +115,8 @@ class FolderObjects(Objects):
 
     def create(self, name: str, content: bytes) -> bool:
         path = self.folder / name
-        temporary = temporary_of(
-            path.with_name(f"{uuid4().hex}.{path.name}")
-        )  # threads, and hosts of equal names
+        # threads, and hosts of equal names
+        temporary = temporary_of(path.with_name(f"{uuid4().hex}.{path.name}"))
         try:
             make_folder(path.parent)
             try:

@@ -105,9 +105,8 @@ class Replica:
                         copied.stamp if copied else None
                     ):
                         raise self._conflict(prefix + name)
-            for prefix in sorted(
-                changes, reverse=True
-            ):  # rows before the manifest, which seals them
+            # rows before the manifest, which seals them
+            for prefix in sorted(changes, reverse=True):
                 self._push_folder(prefix, changes[prefix])
             for prefix in changes:
                 self._push_removals(prefix)
@@ -199,10 +198,8 @@ class Replica:
                 if may_go and record.pop(name).is_as_copied(path):
                     path.unlink(missing_ok=True)
         with ThreadPoolExecutor(_PARALLEL) as pool:
-            for first in (
-                True,
-                False,
-            ):  # manifests first: rows may be newer than their seal, but not older
+            # manifests first: rows may be newer than their seal, but not older
+            for first in (True, False):
                 some = [place for place in stale if (place[1] == MANIFEST) == first]
                 fetched = pool.map(
                     lambda place: self._take(place[0], place[1], records[place[0]]), some

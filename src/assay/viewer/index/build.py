@@ -28,9 +28,8 @@ from assay.viewer.index.decode import (
 )
 
 Arrays = dict[str, npt.NDArray[Any]]
-Ends = dict[
-    str, dict[int, int]
-]  # of each log, by its path: the offset up to which each of its files is read
+# of each log, by its path: the offset up to which each of its files is read
+Ends = dict[str, dict[int, int]]
 _BOTH = {"position": "q", "log": "H", "key": "Q", "item": "Q", "sample": "i", "model": "i"}
 _RESPONSES = {
     **_BOTH,
@@ -152,9 +151,8 @@ class Builder:
             ]
         )
         for name, field in (("latency", _latency), ("tokens", _tokens), ("cost", _cost)):
-            columns[name].frombytes(
-                np.array(list(map(field, rows)), np.float64).tobytes()
-            )  # null becomes NaN
+            # null becomes NaN
+            columns[name].frombytes(np.array(list(map(field, rows)), np.float64).tobytes())
         columns["length"].extend(
             [len(row.response) if row.response else _length(row.output) for row in rows]
         )
@@ -225,9 +223,8 @@ class Builder:
             self.items["hash"].append(self.ids[item.id])
             self.items["log"].append(number)
             self.items["position"].append(place)
-            facets.append(
-                {**item.metadata, **_short(item.data), **item.extra}
-            )  # as the engine looks for them
+            # as the engine looks for them
+            facets.append({**item.metadata, **_short(item.data), **item.extra})
         self.item_facets.take(self.item_facets.learn(facets, known))
 
 

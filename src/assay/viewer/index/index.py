@@ -20,11 +20,8 @@ from assay.store.log import FileLog
 from assay.viewer.index.build import Arrays, Coded, Ends
 
 _MAGIC = b"assay index 4 \n"
-_HEAD = (
-    slice(0, 15),
-    slice(15, 31),
-    slice(32, 48),
-)  # what it is, the checksum of all that follows, the header's size
+# what it is, the checksum of all that follows, the header's size
+_HEAD = (slice(0, 15), slice(15, 31), slice(32, 48))
 KINDS: tuple[Kind, ...] = ("run", "evaluation", "dataset")
 _MOST_KEPT = 4 << 30  # bytes of all indexes
 _FAILED = [OUTCOMES.index(name) for name in ("errored", "unparsed", "refused")]

@@ -21,9 +21,8 @@ from assay.viewer.index.join import finished
 
 _FOLDER = "index"
 _PREVIEW = 2 << 20  # bytes of each file
-_MARK = (
-    4096  # bytes at both ends of what was read, which tell whether a longer file is the same one
-)
+# bytes at both ends of what was read, which tell whether a longer file is the same one
+_MARK = 4096
 _LEAST_SAVED = 1 << 20  # bytes: less is read again as quickly as a file is made safe
 _MOST_OPEN = 10_000  # indexes
 _LITTLE = 32 << 20  # bytes, which a page can wait for
@@ -201,9 +200,8 @@ def _work(indexing: Indexing, source: Source, logs: list[IndexedLog]) -> None:
             index.save(_path(source))
             indexing.unsaved = 0
             stored = load(_path(source))
-            if (
-                stored is not None and stored.logs == index.logs
-            ):  # else it could not be saved, or another process was last
+            # else it could not be saved, or another process was last
+            if stored is not None and stored.logs == index.logs:
                 index = stored  # columns that are mapped are nobody's memory
         indexing.ready, indexing.preview = index, None
     except OSError as error:

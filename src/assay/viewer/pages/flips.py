@@ -35,9 +35,8 @@ def page(experiments: Experiments, query: Query) -> dict[str, Any]:
         raise UserError(f"a page has at most {MOST_ROWS} rows from 0 on", fix=f"limit={MOST_ROWS}")
     ids = [spec_of(text).id for text in (query.a, query.b)]
     key = "flips", query.a, query.b, query.label
-    match = experiments.cached(
-        key, ids, lambda: _matched(experiments, query), _MOST_KEPT
-    )  # one pages through it
+    # one pages through it
+    match = experiments.cached(key, ids, lambda: _matched(experiments, query), _MOST_KEPT)
     gains = match.gains
     wanted = {"gained": gains > 0, "lost": gains < 0, "": gains != 0}[query.direction]
     rows = np.flatnonzero(wanted)

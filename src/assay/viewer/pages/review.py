@@ -64,9 +64,8 @@ class _Desk:
     def labelling(self, label: str, annotator: str) -> Labelling:
         if label not in self.labellings:
             self.labellings[label] = Labelling(self.source, label)
-        labelling = copy(
-            self.labellings[label]
-        )  # the frame and the views that were read are shared
+        # the frame and the views that were read are shared
+        labelling = copy(self.labellings[label])
         labelling.annotator = annotator
         return labelling
 

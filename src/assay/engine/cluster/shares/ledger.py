@@ -119,9 +119,8 @@ class Ledger:
                 return False
             content = msgspec.json.encode(state)
             name = self._name(number)
-            if (
-                self.objects.create(name, content) or self.objects.read(name) == content
-            ):  # or the reply was lost
+            # or the reply was lost
+            if self.objects.create(name, content) or self.objects.read(name) == content:
                 self.number, self.state = number, state
                 return True
             self._sleep(random.uniform(0, pause))

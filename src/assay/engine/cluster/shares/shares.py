@@ -164,9 +164,8 @@ class Shares:
 
     def _report(self) -> None:
         if all(pace.in_flight <= pace.places for pace in self._paces.values()):
-            self._beat.seen = (
-                self.ledger.number
-            )  # else calls are under way for which there is no place any more
+            # else calls are under way for which there is no place any more
+            self._beat.seen = self.ledger.number
         self._beat.tokens, usd = self._amounts()
         self._beat.usd = usd / WHOLE
 

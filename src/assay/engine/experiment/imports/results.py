@@ -38,9 +38,8 @@ from assay.store.stores import FlatStore
 
 _KINDS: tuple[Kind, ...] = ("dataset", "run", "evaluation")
 _STAY = "the folder's evaluations were made by Assay and stay as they are"
-HEADLINES = (
-    "headlines"  # the key of a run's metadata that has the other program's own numbers beside ours
-)
+# the key of a run's metadata that has the other program's own numbers beside ours
+HEADLINES = "headlines"
 REPORTED = "reported"  # and of how they come from the rows
 
 

@@ -22,10 +22,8 @@ from assay.store.keyset import KeySet
 from assay.store.repair import row_decoder
 
 Prefer = Literal["first", "newest"]
-_TIMES = (
-    "timestamp",
-    "evaluation_time",
-)  # of a scorer's call, which may be made again and says the same
+# of a scorer's call, which may be made again and says the same
+_TIMES = ("timestamp", "evaluation_time")
 _TORN = (0, 2)
 _MOST_NAMED = 10
 
@@ -78,9 +76,8 @@ class Rows:
                 row = decode(line)
             except (ValueError, RecursionError):
                 row = MergedRow("", part=_TORN)
-            row.key = (
-                row.key or f"{content:016x}"
-            )  # rows of others may have none: then equal ones are one
+            # rows of others may have none: then equal ones are one
+            row.key = row.key or f"{content:016x}"
             self._content.append(content)
             self._times.append(row.timestamp or 0.0)
             self._behind.append(behind(row))
@@ -133,9 +130,8 @@ class _Commits:
         behind = np.concatenate([rows.behind for rows in logs])[usable]
         times = np.concatenate([rows.times for rows in logs])[usable]
         age = -times if prefer == "newest" else np.zeros(len(times), np.int8)
-        order = np.lexsort(
-            (age, behind | transient, keys)
-        )  # equal ones stay in the order of the logs
+        # equal ones stay in the order of the logs
+        order = np.lexsort((age, behind | transient, keys))
         self.number, self.commit = number[usable][order], commit[usable][order]
         self.keys, self.transient = keys[order], transient[order]
         self.is_first: Flags = np.append(True, self.keys[1:] != self.keys[:-1])[: len(order)]

@@ -39,11 +39,8 @@ _BUILDERS = {
     "imagefolder",
     "audiofolder",
 }
-_OPTIONS = (
-    "data_files",
-    "data_dir",
-    "revision",
-)  # what chooses other rows of the same repository and config
+# what chooses other rows of the same repository and config
+_OPTIONS = ("data_files", "data_dir", "revision")
 _PART = re.compile(r"-\d{5}-of-\d{5}$")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 MANIFEST = "assay.json"

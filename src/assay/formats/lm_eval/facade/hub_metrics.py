@@ -10,14 +10,12 @@ from typing import Any, Literal
 from assay.errors import UserError
 from assay.formats.lm_eval.facade.packages import install_line
 
-METRICS = frozenset(
-    ["accuracy", "bleu", "code_eval", "exact_match", "f1", "rouge", "wer"]
-)  # of assay.formats.lm_eval.scoring.hub
+# of assay.formats.lm_eval.scoring.hub
+METRICS = frozenset(["accuracy", "bleu", "code_eval", "exact_match", "f1", "rouge", "wer"])
 
 Sandbox = Literal["closed", "weak"]
-SANDBOX: ContextVar[Sandbox | None] = ContextVar(
-    "SANDBOX", default=None
-)  # where `code_eval` runs code; None: nowhere
+# where `code_eval` runs code; None: nowhere
+SANDBOX: ContextVar[Sandbox | None] = ContextVar("SANDBOX", default=None)
 
 
 @contextmanager

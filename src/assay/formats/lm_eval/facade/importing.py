@@ -71,9 +71,8 @@ def module_of(file: Path) -> ModuleType:
                 warnings.simplefilter("ignore", SyntaxWarning)
                 warnings.simplefilter("ignore", DeprecationWarning)  # of odd escapes
                 code = compile(file.read_bytes(), str(file), "exec", dont_inherit=True)
-            with code_runs_in(
-                "weak"
-            ):  # modules of code tasks try out a line of their own; no answer is here yet
+            # modules of code tasks try out a line of their own; no answer is here yet
+            with code_runs_in("weak"):
                 exec(code, module.__dict__)
         except BaseException:
             del _loaded[file], sys.modules[module.__name__]

@@ -154,9 +154,8 @@ def exact_match(
 ) -> dict[str, Any]:
     """The share of predictions that equal their references, as numpy compares texts: NUL characters at the end do not
     count, and a text that is longer in lower case is cut."""
-    tables = [_PUNCTUATION] * bool(ignore_punctuation) + [_DIGITS] * bool(
-        ignore_numbers
-    )  # some tasks give texts
+    # some tasks give texts
+    tables = [_PUNCTUATION] * bool(ignore_punctuation) + [_DIGITS] * bool(ignore_numbers)
     if len(predictions) == len(references) == 1 and (
         regexes_to_ignore is None or regexes_to_ignore
     ):

@@ -13,10 +13,8 @@ from assay.formats.lm_eval.tasks.unsupported import refusal
 from assay.parameters import nearest
 
 _STRUCTURE = {"tag", "group", "task_list"}  # of the index, not of the task
-_UPDATED = (
-    "generation_kwargs",
-    "metadata",
-)  # dictionaries in which an override replaces single values
+# dictionaries in which an override replaces single values
+_UPDATED = ("generation_kwargs", "metadata")
 _OWN = {"file", "changes"}
 _DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Definition)}
 _FEW_SHOT = {name: name for name in FewShot.__struct_fields__} | {"split": "fewshot_split"}

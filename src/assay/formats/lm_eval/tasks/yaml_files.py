@@ -9,9 +9,8 @@ import yaml
 from assay.errors import UserError
 from assay.formats.lm_eval.tasks.hooks import Hook
 
-Parsed = MutableMapping[
-    Path, dict[str, Any]
-]  # files that were read already, so that many can include one
+# files that were read already, so that many can include one
+Parsed = MutableMapping[Path, dict[str, Any]]
 _Safe: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 

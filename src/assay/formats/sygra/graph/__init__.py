@@ -136,9 +136,8 @@ class GraphTask:
         self.lane = used[0] if used else name
         self.facets: Mapping[str, Any] = {"model_id": self.model_name}
         code = canonical({"task": name, "graph": made_of, "schema": source.get("schema_config")})
-        self.identity: Mapping[str, Any] = _decode(
-            code
-        )  # JSON values only, whatever the YAML had for keys and dates
+        # JSON values only, whatever the YAML had for keys and dates
+        self.identity: Mapping[str, Any] = _decode(code)
         self._code = digest("graph", code)
         self._check = check
         self._connectors = {name for name, node in self.nodes.items() if node.kind == "connector"}
@@ -247,9 +246,8 @@ class GraphTask:
                 self._merge(state, await node.run(dict(state), context, visits[node.name]), node)
             else:
                 await self._together([self.nodes[name] for name in due], state, context, visits)
-            fixed = (
-                self._fixed.get(due[0]) if len(due) == 1 else None
-            )  # most nodes have one way out
+            # most nodes have one way out
+            fixed = self._fixed.get(due[0]) if len(due) == 1 else None
             due = await self._after(due, state, context) if fixed is None else fixed
         if self._check is not None:
             self._check(state)
@@ -292,9 +290,8 @@ class GraphTask:
         before: Mapping[str, Any] | None = None,
     ) -> None:
         for key, value in update.items():
-            if value is state.get(
-                key, _ABSENT
-            ):  # a helper that returns the whole state returns mostly what was there
+            # a helper that returns the whole state returns mostly what was there
+            if value is state.get(key, _ABSENT):
                 continue
             if key in _GROWING:
                 entries = state[key] if before is None else before[key]

@@ -253,13 +253,12 @@ def _foreign_schema(target: Any) -> dict[str, Any]:
     return {"type": "object", "properties": dict(args), "required": list(args)} if args else _EMPTY
 
 
+# a user's annotation that does not evaluate is not a reason to refuse the tool
 def _schema(function: Callable[..., Any]) -> dict[str, Any]:
     """From the signature: the types as far as they are known, those without a default required."""
     try:
         hints = inspect.get_annotations(function, eval_str=True)
-    except (
-        Exception
-    ):  # a user's annotation that does not evaluate is not a reason to refuse the tool
+    except Exception:
         hints = {}
     properties: dict[str, Any] = {}
     required: list[str] = []

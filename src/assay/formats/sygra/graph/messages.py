@@ -141,11 +141,8 @@ def _plain(value: Any) -> Any:
         hasattr(value, "content") and hasattr(value, "type")
     ):
         return chat(value)
-    for name in (
-        "to_dict",
-        "model_dump",
-        "tolist",
-    ):  # a result of a metric, a pydantic model, a numpy value
+    # a result of a metric, a pydantic model, a numpy value
+    for name in ("to_dict", "model_dump", "tolist"):
         if callable(method := getattr(value, name, None)):
             return method()
     raise TypeError(f"a {type(value).__name__} is not a JSON value")
