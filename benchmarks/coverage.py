@@ -13,9 +13,8 @@ from assay.interfaces import FloatArray
 from assay.stats.intervals import item_contributions, item_weights, mean_interval, t_interval
 from benchmarks.measure import Line
 
-Drawn = tuple[
-    FloatArray, FloatArray | None, int
-]  # values of the items, their weights, and how many samples they had
+# values of the items, their weights, and how many samples they had
+Drawn = tuple[FloatArray, FloatArray | None, int]
 
 
 class Kind(NamedTuple):

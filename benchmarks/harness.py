@@ -173,9 +173,8 @@ def choice_task() -> list[Line]:
 def _line(what: str, bound: float, task: str, url: str, folder: Path) -> Line:
     if find_spec("lm_eval") is None:
         raise SystemExit("lm-eval is missing: pip install -e '.[harness]'")
-    seconds(
-        [str(Path(sys.executable).with_name("assay")), "list", "benchmarks"], folder
-    )  # the index is made once
+    # the index is made once
+    seconds([str(Path(sys.executable).with_name("assay")), "list", "benchmarks"], folder)
     mine = ours(task, url, folder)
     harness = theirs(task, url, folder)
     return Line(what, harness / mine, ">=", bound, f"{harness:.1f} s / {mine:.1f} s")

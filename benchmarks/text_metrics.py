@@ -61,9 +61,8 @@ def bertscore() -> list[Line]:
         for number in range(CASES)
     ]
     loaded = load("AutoModel", model, None)
-    loaded.torch.set_num_threads(
-        1
-    )  # threads that wait for one another would be counted as work, here and below
+    # threads that wait for one another would be counted as work, here and below
+    loaded.torch.set_num_threads(1)
     unique = sorted(dict.fromkeys(texts), key=len)
 
     def bare() -> None:

@@ -53,9 +53,8 @@ class Walk:
             or self._is_imported(frame)
         ):
             return
-        name = code.co_qualname.partition(".<")[
-            0
-        ]  # a comprehension or a lambda is part of its function
+        # a comprehension or a lambda is part of its function
+        name = code.co_qualname.partition(".<")[0]
         if not name.startswith("<"):
             self.functions.add((code.co_filename.removeprefix(self.package), name))
 

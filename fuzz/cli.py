@@ -36,15 +36,8 @@ NEVER_SAID = re.compile(
 NOT_HARMLESS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
-HEAVY = (
-    "datasets",
-    "torch",
-    "transformers",
-    "pyreqwest",
-    "pandas",
-    "polars",
-    "pyarrow",
-)  # stay unimported
+# stay unimported
+HEAVY = ("datasets", "torch", "transformers", "pyreqwest", "pandas", "polars", "pyarrow")
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 

@@ -152,9 +152,8 @@ class Client:
                 Request([{"role": "user", "content": prompt}], timeout=timeout)
             )
         except Exception as error:
-            if (
-                again and isinstance(error, TransientError) and error.unreachable
-            ):  # a kept connection had just been closed
+            # a kept connection had just been closed
+            if again and isinstance(error, TransientError) and error.unreachable:
                 return await self.ask(model, prompt, timeout, again=False)
             return error
 

@@ -20,18 +20,18 @@ settings.register_profile("patient", deadline=None, suppress_health_check=[Healt
 settings.load_profile("patient")
 
 MEMORY = Path("/dev/shm")
+# hundreds of thousands of calls of fsync, each of which would wait for a disk
 if (
     "TMPDIR" not in os.environ
     and os.access(MEMORY, os.W_OK)
     and not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC
     and disk_usage(MEMORY).free > 4 << 30
-):  # hundreds of thousands of calls of fsync, each of which would wait for a disk
+):
     os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
 STATE = TemporaryDirectory(prefix="assay-tests-")
-os.environ["ASSAY_STATE_DIR"] = (
-    STATE.name
-)  # what the tests make is not remembered in the user's own directory
+# what the tests make is not remembered in the user's own directory
+os.environ["ASSAY_STATE_DIR"] = STATE.name
 
 REGISTRIES = [value for value in vars(registry).values() if isinstance(value, registry.Registry)]
 

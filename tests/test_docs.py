@@ -93,9 +93,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(
         ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__")
     )
-    for logs in (ROOT / "tests/formats").glob(
-        "*/logs"
-    ):  # of other tools, which the pages about them read
+    # of other tools, which the pages about them read
+    for logs in (ROOT / "tests/formats").glob("*/logs"):
         shutil.copytree(logs, tmp_path / logs.relative_to(ROOT))
     for name, text in MENTIONED.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

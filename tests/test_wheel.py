@@ -42,9 +42,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(
         ROOT / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
     )
-    offline = (
-        ["--no-build-isolation"] if _can_build() else []
-    )  # otherwise pip fetches setuptools, as `make` did
+    # otherwise pip fetches setuptools, as `make` did
+    offline = ["--no-build-isolation"] if _can_build() else []
     pip("wheel", "--no-deps", *offline, "-w", str(target), str(source))
     (built,) = target.glob("assay_eval-*.whl")
     return built

@@ -38,12 +38,8 @@ LAYOUT = {
     tokenize.ENCODING,
     tokenize.ENDMARKER,
 }
-DEEP = {
-    "engine",
-    "formats",
-    "analysis",
-    "plugins",
-}  # folders of rooms; any other folder is one room
+# folders of rooms; any other folder is one room
+DEEP = {"engine", "formats", "analysis", "plugins"}
 CORE = ("assay/engine", "assay/experiment", "assay/store")  # and the files at the top
 HOMES = {  # a mechanism, and what gives it away
     "columns and joins of rows": r"np\.searchsorted|array\(\"[QLIBd]\"",
@@ -252,9 +248,8 @@ class House:
                 faults = file.faults(function, file.calls)
                 for rule, n in faults.items():
                     place = faulty.setdefault(f"{file.place.as_posix()} {name}", {})
-                    place[rule] = max(
-                        n, place.get(rule, 0)
-                    )  # two functions of one name, by a condition
+                    # two functions of one name, by a condition
+                    place[rule] = max(n, place.get(rule, 0))
         return faulty
 
     @cached_property

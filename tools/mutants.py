@@ -107,9 +107,8 @@ def _expressions(node: ast.AST) -> Iterator[ast.expr | ast.Return]:
             if isinstance(child, (ast.If, ast.While, ast.IfExp)) and isinstance(
                 child.test, (ast.Name, ast.Attribute, ast.Call)
             ):
-                yield ast.copy_location(
-                    ast.UnaryOp(ast.UAdd(), child.test), child.test
-                )  # marks a bare condition
+                # marks a bare condition
+                yield ast.copy_location(ast.UnaryOp(ast.UAdd(), child.test), child.test)
 
 
 def _changes(node: ast.expr | ast.Return) -> Iterator[tuple[str, ast.AST]]:

@@ -27,22 +27,14 @@ from assay.store.shared.objects import Entry, Objects
 from assay.store.shared.segments import Segments
 
 SHARDS_PER_WORKER = 4
-RATE, IN_FLIGHT = (
-    300.0,
-    300,
-)  # rows a second of a worker, and its calls on their way: one takes a second
-DEATH, FREEZE, RESTART = (
-    3_000.0,
-    6_000.0,
-    20.0,
-)  # mean seconds until a worker dies or freezes; until it is started again
+# rows a second of a worker, and its calls on their way: one takes a second
+RATE, IN_FLIGHT = (300.0, 300)
+# mean seconds until a worker dies or freezes; until it is started again
+DEATH, FREEZE, RESTART = (3_000.0, 6_000.0, 20.0)
 FINISHED, CLAIMS, NEXT_GENERATION = "shards/0/", "claims/0/", "generations/00001.json"
 LATENCY = {"put": 0.030, "get": 0.015, "list": 0.060}  # seconds, S3 Standard within its region
-SLOW, REFUSED, LOST = (
-    0.01,
-    0.005,
-    0.001,
-)  # shares of operations: 20 times slower, 503, done but the reply is lost
+# shares of operations: 20 times slower, 503, done but the reply is lost
+SLOW, REFUSED, LOST = (0.01, 0.005, 0.001)
 PRICES = {  # dollars for 1,000 operations: puts and lists, gets. List prices of 2025, before discounts.
     "S3 Standard, us-east-1": (0.005, 0.0004),
     "GCS Standard, one region": (0.005, 0.0004),

@@ -171,9 +171,8 @@ class Soak:
             self.allowed += 2
 
     def _gate(self) -> None:
-        whole = (
-            len(_keys(self.out / ROWS[1])) >= 2 * CELLS
-        )  # responses that were torn later have their labels
+        # responses that were torn later have their labels
+        whole = len(_keys(self.out / ROWS[1])) >= 2 * CELLS
         gate = [
             sys.executable,
             "-m",

@@ -341,9 +341,8 @@ class Soak:
 
     def _kill_server(self) -> None:
         assert self.server is not None
-        self.hit.update(
-            process.pid for process in self.processes.values()
-        )  # one that has just begun may give up
+        # one that has just begun may give up
+        self.hit.update(process.pid for process in self.processes.values())
         self.server.kill()
         time.sleep(self.draw.uniform(0, 1))
         self.server.start()

@@ -108,9 +108,8 @@ class Tab:
         page.on("request", lambda request: self._asked(request.url, origin))
 
     def _logged(self, kind: str, text: str) -> None:
-        if kind in ("error", "warning") and not text.startswith(
-            "Failed to load resource"
-        ):  # answers are checked apart
+        # answers are checked apart
+        if kind in ("error", "warning") and not text.startswith("Failed to load resource"):
             self.problems.append(text)
 
     def _answered(self, status: int, url: str) -> None:

@@ -32,9 +32,8 @@ def test_scrolling_many_rows(
                 .observe({type: "longtask"});
         }"""
     )
-    longest = min(
-        _scrolled(page) for _ in range(ROUNDS)
-    )  # other programs make pauses, too, but not every time
+    # other programs make pauses, too, but not every time
+    longest = min(_scrolled(page) for _ in range(ROUNDS))
     page.get_by_text(f"i{MANY - 1:06}").first.wait_for()
     assert longest <= LONGEST
     assert page.locator("[role=row]").count() < 500

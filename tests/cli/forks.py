@@ -20,9 +20,8 @@ from tempfile import TemporaryFile
 from threading import Lock
 
 LIBRARIES = "asyncio click csv decimal email.message jinja2 msgspec numpy ssl statistics uuid xxhash yaml zipfile"
-AT_START = re.compile(
-    "PYTHON|LC_|LANG|TZ$|LD_|OPENBLAS_|OMP_"
-)  # variables that are read before there is an `assay`
+# variables that are read before there is an `assay`
+AT_START = re.compile("PYTHON|LC_|LANG|TZ$|LD_|OPENBLAS_|OMP_")
 LARGEST = 1 << 17  # bytes of a request
 
 

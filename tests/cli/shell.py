@@ -16,9 +16,8 @@ from assay.server.process import stats
 from tests.cli.forks import Parent
 
 COMMAND = [sys.executable, "-m", "assay"]
-OURS_ALONE = re.compile(
-    "EVAL_|COLUMNS$|LINES$|NO_COLOR$|FORCE_COLOR$|TERM$|TTY_"
-)  # what the tests set themselves
+# what the tests set themselves
+OURS_ALONE = re.compile("EVAL_|COLUMNS$|LINES$|NO_COLOR$|FORCE_COLOR$|TERM$|TTY_")
 PARENT = Parent()
 NEVER_SHOWN = ("Traceback", "internal error", "Exception ignored", "never awaited", "Warning")
 

@@ -101,9 +101,8 @@ def test_every_verb_is_accounted_for() -> None:
 @pytest.mark.parametrize("name", writer.names())
 def test_a_writer_replaces_only_what_it_wrote(folder: Path, name: str) -> None:
     marks: dict[str, str] = getattr(writer.get(name), "__assay__", {})
-    whole = (
-        bool(marks.get("whole")) and not Path(marks["whole"]).suffix
-    )  # a folder of several files
+    # a folder of several files
+    whole = bool(marks.get("whole")) and not Path(marks["whole"]).suffix
     target = folder / "place" / ("" if whole else "file")
 
     def write(force: bool = False) -> None:
@@ -115,9 +114,8 @@ def test_a_writer_replaces_only_what_it_wrote(folder: Path, name: str) -> None:
     files = [
         path for path in (folder / "place").rglob("*") if path.is_file() and path.name[0] != "."
     ]
-    own = (
-        "manifest.json" if name == "assay" else "questions"
-    )  # Assay's own in its folder, and what several runs share
+    # Assay's own in its folder, and what several runs share
+    own = "manifest.json" if name == "assay" else "questions"
     written = [path for path in files if own not in path.name]
     assert written
     for file in written:

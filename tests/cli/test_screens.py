@@ -63,19 +63,11 @@ OTHERS = {  # what they show changes with each plug-in
     "import": "import camp -o imported",
     "convert": "convert camp table.csv",
 }
-NO_SCREEN = {
-    "benchmarks",
-    "export",
-    "schema",
-    "mock-server",
-    "report",
-    "view",
-    "worker",
-}  # they write files, serve, or speak to programs
+# they write files, serve, or speak to programs
+NO_SCREEN = {"benchmarks", "export", "schema", "mock-server", "report", "view", "worker"}
 FORMATS = {"mixeval", "sygra"}  # their views have tests of their own
-COPIED = re.compile(
-    r"files: |folder: |  assay |\d+ more reasons are in "
-)  # a path or a command is left to the terminal
+# a path or a command is left to the terminal
+COPIED = re.compile(r"files: |folder: |  assay |\d+ more reasons are in ")
 
 
 @pytest.fixture(scope="module")
@@ -118,11 +110,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     _two(folder)
     before = Path.cwd()
     os.chdir(folder)
-    for name in (
-        "run",
-        "aggregate",
-        "judge",
-    ):  # what others show does not depend on which were run before
+    # what others show does not depend on which were run before
+    for name in ("run", "aggregate", "judge"):
         screen(GOLDEN[name], 80)
     screen(OTHERS["dataset-add"], 80)
     shutil.copytree("output/run", "copy")
@@ -221,9 +210,8 @@ def test_a_table_within_the_terminal(folder: Path, name: str, width: int) -> Non
     shown = screen({**GOLDEN, **OTHERS}[name], width)
     lines = [line for line in shown.splitlines() if not COPIED.match(line)]
     assert max(map(cells, lines)) <= width, shown
-    assert not re.search(r"(value|interval|items|errors|responses) [\d.,–]+, ", shown), (
-        shown
-    )  # numbers in prose
+    # numbers in prose
+    assert not re.search(r"(value|interval|items|errors|responses) [\d.,–]+, ", shown), shown
     if name in GOLDEN:
         file = SCREENS / f"{name}-{width}.txt"
         if os.environ.get("ASSAY_WRITE_SCREENS"):

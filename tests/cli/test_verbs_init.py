@@ -37,11 +37,8 @@ def test_an_example_explains_itself(name: str) -> None:
     assert examples()[name].endswith(".")
     folder = ROOT / "src/assay/examples" / name
     assert "# " in (folder / "config.yaml").read_text()
-    assert {path.suffix for path in folder.iterdir()} <= {
-        ".yaml",
-        ".jsonl",
-        ".txt",
-    }  # what the wheel takes along
+    # what the wheel takes along
+    assert {path.suffix for path in folder.iterdir()} <= {".yaml", ".jsonl", ".txt"}
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:

@@ -206,9 +206,8 @@ def test_the_array_script_as_printed(slurm: Slurm, tmp_path: Path) -> None:
         )
         assert len(rows(root, stem)) == ITEMS
     assert (root / "metrics.jsonl").read_bytes() == (alone / "metrics.jsonl").read_bytes()
-    assert calls <= ITEMS + 2 * (
-        CONCURRENCY + 3 * CONCURRENCY / LATENCY
-    )  # a killed worker; a drained one repeats less
+    # a killed worker; a drained one repeats less
+    assert calls <= ITEMS + 2 * (CONCURRENCY + 3 * CONCURRENCY / LATENCY)
     assert "the same command resumes" in (tmp_path / f"assay-{job}_{drained}.log").read_text()
 
 

@@ -14,9 +14,8 @@ from assay.config.environment import names_secret
 Loaded = Callable[..., Config]
 
 names = st.text(min_size=1, max_size=6).filter(lambda name: ":" not in name)
-keys = st.text(max_size=5).filter(
-    lambda name: not names_secret((name,))
-)  # a literal under such a name is refused
+# a literal under such a name is refused
+keys = st.text(max_size=5).filter(lambda name: not names_secret((name,)))
 values = st.recursive(
     st.none()
     | st.booleans()

@@ -51,9 +51,8 @@ def test_several_files_are_one_dataset(lab: Lab) -> None:
 def test_files_are_read_again_when_one_of_them_or_the_config_changes(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        dataset, "RESTED_NS", 1 << 62
-    )  # the content decides, however slow this machine is
+    # the content decides, however slow this machine is
+    monkeypatch.setattr(dataset, "RESTED_NS", 1 << 62)
     assert readings(lab) == 1
     assert readings(lab) == 0
     os.utime(lab.folder / "two.jsonl", (1, 1))

@@ -21,13 +21,8 @@ from fuzz.imports import SOURCES, read, sources
 
 EVENTS = ("open", "os.mkdir", "os.remove", "os.rename", "os.truncate", "fcntl.flock")
 CALLS = ("write", "pwrite", "fsync", "replace", "ftruncate")
-CLOCKS = (
-    "created",
-    "started",
-    "ended",
-    "mtime_ns",
-    "manifest",
-)  # the last is the checksum of a text with times
+# the last is the checksum of a text with times
+CLOCKS = ("created", "started", "ended", "mtime_ns", "manifest")
 AT_RANDOM = 10
 
 
@@ -35,9 +30,8 @@ def main(here: Path) -> dict[str, Any]:
     os.chdir(here)
     gc.freeze()  # forks share it
     kills, wrong = 0, list[str]()
-    logs = {
-        name: sources()[name][:1] for name in ("inspect_ai", "promptfoo", "csv")
-    }  # one each: kills take time
+    # one each: kills take time
+    logs = {name: sources()[name][:1] for name in ("inspect_ai", "promptfoo", "csv")}
     for name, writes in {**SOURCES, **logs}.items():
         for number, write in enumerate(writes):
             shutil.rmtree("source", ignore_errors=True)

@@ -198,11 +198,8 @@ LINES: dict[
     "mixeval score": [["{0}", "--data", "{0}"]],
     "sygra": [["--task", "absent", "--output_dir", "{0}", "--num_records", "1"]],
 }
-USERS_WORD = (
-    "run",
-    "plan",
-    "validate",
-)  # they take a config: what is named on the command line runs
+# they take a config: what is named on the command line runs
+USERS_WORD = ("run", "plan", "validate")
 
 
 @pytest.mark.parametrize("words", commands(), ids=" ".join)

@@ -27,13 +27,13 @@ EVIL = " =cmd|x\x1b[2J\x1b]0;owned\x07\x9b31m\x7f\x85\u202e\u2066\u200b\u200f\u2
 HARM = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e007f]"
 )
-OURS = re.compile(
-    r"\x1b\[(?:\?(?:25|7|1049)[hl]|[0-9;]*m|2[KJ]|[0-9]*[AGH]|[JK])"
-)  # colours, screens drawn in place
+# colours, screens drawn in place
+OURS = re.compile(r"\x1b\[(?:\?(?:25|7|1049)[hl]|[0-9;]*m|2[KJ]|[0-9]*[AGH]|[JK])")
 FORMULA = re.compile(r"[\s\ufeff\xa0\u200b]*[=+@\-]")
 NUMBER = re.compile(r"[-+]?[0-9.]+(e[-+]?[0-9]+)?%?")
 BYTES = {"jsonl"}  # piped, this form is the rows byte for byte
 TIES = {"key", "responses", "outcome", "id", "item_id"}
+# people read
 FILES = (
     "report.xml",
     "r.xml",
@@ -43,7 +43,7 @@ FILES = (
     "answers.csv",
     "log.txt",
     "looked.md",
-)  # people read
+)
 ENDLESS = {"mock-server", "view"}
 ROWS = (
     "responses.jsonl",

@@ -33,16 +33,10 @@ QUESTIONS = [
     {"id": "capital-france", "question": "What is the capital of France?", "answer": "Paris"},
     {"id": "capital-peru", "question": "What is the capital of Peru?", "answer": "Lima"},
 ]
-WRONG = {
-    "large": {"9 + 9"},
-    "tiny": {"9 + 9", "12 + 30", "21 + 21", "Peru"},
-}  # by model: answered wrongly
-REFUSED, CUT_OFF, REJECTED, BROKEN = (
-    "14 + 6",
-    "5 + 50",
-    "33 + 9",
-    "40 + 2",
-)  # refusal, length, HTTP 400, HTTP 500
+# by model: answered wrongly
+WRONG = {"large": {"9 + 9"}, "tiny": {"9 + 9", "12 + 30", "21 + 21", "Peru"}}
+# refusal, length, HTTP 400, HTTP 500
+REFUSED, CUT_OFF, REJECTED, BROKEN = ("14 + 6", "5 + 50", "33 + 9", "40 + 2")
 
 
 def answer(model: str, text: str) -> str:

@@ -8,10 +8,8 @@ from assay import registry
 
 HERE = Path(__file__).parent
 VERBS = ("ls", "compare", "gate", "sql", "trace", "export", "aggregate")
-NO_FOLDER = {
-    "squad",
-    "every_eval_ever",
-}  # scorers under names of their own, records for others: no experiment
+# scorers under names of their own, records for others: no experiment
+NO_FOLDER = {"squad", "every_eval_ever"}
 
 
 def verbs_called(folder: Path) -> set[str]:

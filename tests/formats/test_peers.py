@@ -15,11 +15,8 @@ from tests.formats.mlflow import stores
 
 pytestmark = [pytest.mark.peers, pytest.mark.timeout(1800)]
 HERE = Path(__file__).parent
-DRAWN = {
-    "latency",
-    "task_duration",
-    "boostrap_std",
-}  # labels and metrics that are other ones in each run
+# labels and metrics that are other ones in each run
+DRAWN = {"latency", "task_duration", "boostrap_std"}
 STOPPED = "large-all-questions.test.v0"  # OpenAI evals ends it at a failure, wherever its other threads are
 
 

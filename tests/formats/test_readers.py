@@ -318,9 +318,8 @@ def test_logs_name_no_machine_and_hold_no_key(name: str) -> None:
     """They were made here, for everybody."""
     found: set[tuple[str, str]] = set()
     host = socket.gethostname()
-    here = re.compile(
-        rf"(?<![\w.-]){re.escape(host)}(?![\w.-])" if len(host) > 4 else "(?!)"
-    )  # or it may be a word
+    # or it may be a word
+    here = re.compile(rf"(?<![\w.-]){re.escape(host)}(?![\w.-])" if len(host) > 4 else "(?!)")
     for path in files(LOGS[name]):
         for text in texts(path):
             for pattern in (KEYS, PLACES, here):

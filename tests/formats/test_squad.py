@@ -46,9 +46,8 @@ def test_without_normalising() -> None:
 
 
 def test_stemming_is_nltks() -> None:
-    assert (
-        score("squad.exact_match", "The skies!", "sky", stemming=True) == 1.0
-    )  # not so in Porter's own algorithm
+    # not so in Porter's own algorithm
+    assert score("squad.exact_match", "The skies!", "sky", stemming=True) == 1.0
     assert score("squad.f1", "flying skies", "flies in sky", stemming=True) == pytest.approx(0.8)
     assert score("squad.exact_match", "skies", "sky") == 0.0
 

@@ -269,9 +269,8 @@ def test_the_order_of_rows_and_the_names_of_players_do_not_matter(
     rows, mirrored = [], []
     for sample, (item, one, other) in enumerate(given_pairs):
         rows += duel([one, other], f"i{item}", sample_index=sample)
-        mirrored += duel(
-            [1 - other, 1 - one], f"i{item}", sample_index=sample
-        )  # the other player comes first
+        # the other player comes first
+        mirrored += duel([1 - other, 1 - one], f"i{item}", sample_index=sample)
     shuffled = random.sample(rows, len(rows))
     for metric in (win_rate, seat_consistency, position_bias):
         assert metric(shuffled) == metric(rows)

@@ -75,9 +75,8 @@ def test_called_on_rows_it_says_what_the_engine_says(name: str) -> None:
     (expected,) = Aggregator(store).aggregate(["e"], [bound], runs=["r"])
     found = function(list(reversed(responses)), ["metadata.model_id"], **params)
     assert function(evaluation_results=responses, facets=[], **params) == found
-    assert (found["value"] is None) == (
-        name == "corrected_pass_rate"
-    )  # rows alone bring no calibration
+    # rows alone bring no calibration
+    assert (found["value"] is None) == (name == "corrected_pass_rate")
     assert {key: expected[key] for key in found} == found
     assert found[name] == found["value"]
 

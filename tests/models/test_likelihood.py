@@ -203,10 +203,8 @@ def no_beginning(path: str, body: Any) -> Any:
 def test_where_a_continuation_begins_and_what_has_no_beginning() -> None:
     way = Completions(Fake(no_beginning), {})
     answer = asyncio.run(way.ask(request("ab  ", ["c", "def"])))
-    assert [value.tokens for value in answer.values] == [
-        [-1.0] * 3,
-        [-1.0] * 5,
-    ]  # the spaces are the continuation's
+    # the spaces are the continuation's
+    assert [value.tokens for value in answer.values] == [[-1.0] * 3, [-1.0] * 5]
     assert [value.greedy for value in answer.values] == [None, None]
     with pytest.raises(PermanentError, match="first token of a text no probability") as caught:
         asyncio.run(way.ask(request("", ["abc"])))

@@ -91,19 +91,16 @@ def test_the_rows_have_real_tokens_and_log_probabilities(example: Path) -> None:
         tokens = row["logprobs"]
         assert row["outcome"] == "ok"
         assert "".join(token["token"] for token in tokens) == row["response"]
-        assert row["completion_tokens"] - len(tokens) in (
-            0,
-            1,
-        )  # the token that ends an answer has no text
+        # the token that ends an answer has no text
+        assert row["completion_tokens"] - len(tokens) in (0, 1)
         assert row["prompt_tokens"] > 10
         assert row["served_model"] == "local"
         assert row["cost"] == 0
         for token in tokens:
             chances = [exp(other["logprob"]) for other in token["top_logprobs"]]
             assert chances == sorted(chances, reverse=True)
-            assert (
-                token["logprob"] == token["top_logprobs"][0]["logprob"] <= 0
-            )  # temperature 0 takes the likeliest
+            # temperature 0 takes the likeliest
+            assert token["logprob"] == token["top_logprobs"][0]["logprob"] <= 0
             assert sum(chances) <= 1 + 1e-5
 
 

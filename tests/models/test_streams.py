@@ -283,10 +283,8 @@ def test_a_server_with_pauses(slow: str, ask: Ask, make: Any) -> None:
     assert timed["longest_pause"] >= timed["time_between_tokens"] > 0.008
     assert timed["generation_speed"] == pytest.approx(1 / timed["time_between_tokens"], rel=1e-2)
     assert timed["seconds"] >= timed["ttft"] + 8 * timed["time_between_tokens"] - 1e-5
-    streamed.stream, streamed.response_id = (
-        msgspec.UNSET,
-        whole.response_id,
-    )  # an id follows from the request
+    # an id follows from the request
+    streamed.stream, streamed.response_id = (msgspec.UNSET, whole.response_id)
     assert streamed == whole
 
 

@@ -63,10 +63,8 @@ def identities() -> dict[str, Any]:
         more = {key: SETTINGS[key] for key in registry.parameters(function) if key in SETTINGS}
         for case, params in (("plain", needed), ("set", {**more, **needed})):
             marks: dict[str, Any] = function.__assay__  # type: ignore[attr-defined]
-            check, marks["check"] = (
-                marks.get("check"),
-                None,
-            )  # models that are not installed are no identity
+            # models that are not installed are no identity
+            check, marks["check"] = (marks.get("check"), None)
             try:
                 bound = bind_scorer(function, params=params, models=models)
             finally:

@@ -156,9 +156,8 @@ def test_perplexity_and_bits(texts: list[tuple[float, int]], per: Any) -> None:
     assert bits.per_item is not None
     assert float(bits.per_item.mean()) == pytest.approx(bits.value, rel=1e-9)
     sizes = np.array([n for _, n in texts])
-    shift = (
-        1e-6  # the derivative by an item's weight, which is what the linearised value stands for
-    )
+    # the derivative by an item's weight, which is what the linearised value stands for
+    shift = 1e-6
     heavier = np.ones(len(texts))
     heavier[0] += shift
     moved = (heavier @ [-value / math.log(2) for value, _ in texts]) / (heavier @ sizes)

@@ -78,9 +78,8 @@ def test_the_answer_in_the_context() -> None:
 
 def test_recall_of_the_context() -> None:
     truth = ["They left on 14 December 1972. It was cold.", "no such thing"]
-    assert values("context_recall", case(truth=truth, docs=[WALK]), overlap=0.8) == [
-        0.5
-    ]  # 4 of 5 words
+    # 4 of 5 words
+    assert values("context_recall", case(truth=truth, docs=[WALK]), overlap=0.8) == [0.5]
     assert values("context_recall", case(truth=truth, docs=[WALK]), overlap=0.9) == [0.0]
     assert values("context_recall", case(truth="Paris.", docs=[FRANCE])) == [1.0]
     assert values("context_recall", case(truth="Paris.", docs=[FRANCE]), shortest=3) == [0.0]

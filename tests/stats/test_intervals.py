@@ -68,9 +68,8 @@ def test_bootstrap_cost_does_not_depend_on_the_number_of_items() -> None:
     values = np.random.default_rng(7).binomial(1, 0.4, 100_000).astype(float)
     started = time.process_time()
     low, high = bootstrap_mean(values, resamples=10_000)
-    assert (
-        time.process_time() - started < 0.5
-    )  # drawing indices would need a billion random numbers
+    # drawing indices would need a billion random numbers
+    assert time.process_time() - started < 0.5
     assert (low, high) == pytest.approx(wilson(float(values.sum()), 100_000), abs=5e-4)
 
 

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-unhurried = settings(
-    deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)  # the machine may be busy
+# the machine may be busy
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 class Mount:

@@ -60,9 +60,8 @@ def test_scalar_ids_become_text(given_id: Any, text: str) -> None:
 
 def test_rows_without_ids_get_their_content_hash() -> None:
     row = {"question": "2+2?", "answer": "4"}
-    assert (
-        normalise(row).id == "b81d9276c52c7e01"
-    )  # golden: these ids are in row keys on users' disks
+    # golden: these ids are in row keys on users' disks
+    assert normalise(row).id == "b81d9276c52c7e01"
     assert (
         normalise({"answer": "4", "question": "2+2?", "id": None}).id
         != normalise({"answer": "5"}).id

@@ -122,10 +122,8 @@ def test_what_dead_processes_left_is_swept_by_the_next_run(tmp_path: Path) -> No
     dead = list(tmp_path.iterdir())
     assert len(dead) == 2
     name = dead[0].name.rsplit(".", 3)
-    kept = [
-        temporary_of(tmp_path / "mine.jsonl"),
-        tmp_path / f"{name[0]}.deadbeef.{name[2]}.tmp",
-    ]  # another host's
+    # another host's
+    kept = [temporary_of(tmp_path / "mine.jsonl"), tmp_path / f"{name[0]}.deadbeef.{name[2]}.tmp"]
     kept += [
         tmp_path / f".x.{name[2]}.tmp",
         tmp_path / f"x.{name[1]}.{name[2]}.tmp",

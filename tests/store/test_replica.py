@@ -205,9 +205,8 @@ def test_what_was_not_pushed_is_kept_while_the_bucket_is_as_it_was(tmp_path):
     bucket, copy = replica(tmp_path)
     fill(bucket)
     copy.update()
-    (copy.folder / "evaluation_results.jsonl").write_bytes(
-        b"paid\n"
-    )  # and then the process was killed
+    # and then the process was killed
+    (copy.folder / "evaluation_results.jsonl").write_bytes(b"paid\n")
     copy.update()
     assert (copy.folder / "evaluation_results.jsonl").read_bytes() == b"paid\n"
     copy.push()
@@ -262,9 +261,8 @@ def test_segments_that_a_manifest_names_are_found_without_a_listing(tmp_path):
     bucket.hidden = {name}
     content = bucket.read(name)
     entry = Entry(name, 2, "stamp", 5)
-    bucket.entry = lambda asked: (
-        entry if asked == name else FolderObjects.entry(bucket, asked)
-    )  # a bucket asks by name
+    # a bucket asks by name
+    bucket.entry = lambda asked: entry if asked == name else FolderObjects.entry(bucket, asked)
     copy.update()
     assert (copy.folder / name).read_bytes() == content
 

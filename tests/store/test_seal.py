@@ -71,9 +71,8 @@ def test_a_file_that_grew_is_checked_up_to_its_seal(
     tmp_path_factory: pytest.TempPathFactory, grown: int, changed: int
 ) -> None:
     log, manifest = sealed(tmp_path_factory.mktemp("seal"), LINES)
-    log.append(
-        b"".join(LINES[:grown]).replace(b"x", b"y")
-    )  # after a copy of all, either could be the old one
+    # after a copy of all, either could be the old one
+    log.append(b"".join(LINES[:grown]).replace(b"x", b"y"))
     assert FileLog(log.path).damage(manifest) == []
     content = bytearray(log.path.read_bytes())
     content[changed] ^= 1

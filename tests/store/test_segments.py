@@ -90,9 +90,8 @@ class Line(Objects):
         made = self.store.create(name, content)
         if fault == "lost":
             raise StoreError("the reply was lost")
-        return (
-            made and fault != "retried"
-        )  # the client's own second attempt finds what its first one made
+        # the client's own second attempt finds what its first one made
+        return made and fault != "retried"
 
     def read(self, name: str) -> bytes | None:
         if self._fault() in ("refused", "lost", "late"):
@@ -652,9 +651,8 @@ def test_a_compaction_that_was_cut_short_is_made_again(
         with pytest.raises(KeyboardInterrupt):
             compact(tmp_path, generation)
     rows = tmp_path / "responses.jsonl"
-    rows.write_bytes(
-        rows.read_bytes().replace(b'"by":"', b'"by":"another ')
-    )  # as for a plan with more samples
+    # as for a plan with more samples
+    rows.write_bytes(rows.read_bytes().replace(b'"by":"', b'"by":"another '))
     compact(tmp_path, generation)
     for stem in ("calls", "responses"):
         keys = [int(key_of(line), 16) for _, line in FileLog(tmp_path / f"{stem}.jsonl").scan()]

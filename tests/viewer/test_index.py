@@ -199,9 +199,8 @@ def test_an_index_outlives_the_process_and_its_own_damage(
     assert made == ["anew"]
     content = file.read_bytes()
     half = len(content) // 2
-    changed = [
-        content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :] for at in (100, half)
-    ]  # header, columns
+    # header, columns
+    changed = [content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :] for at in (100, half)]
     for broken in (*changed, content[:half], content[:-3], b"", b"x"):
         file.write_bytes(broken)
         assert load(file) is None

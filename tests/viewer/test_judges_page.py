@@ -44,9 +44,8 @@ def test_labels_are_compared_and_nothing_is_stored(root: Path, tmp_path: Path) -
     assert content(tmp_path) == before
     _same(page, assay.calibrate(tmp_path / "judges"))
     (tmp_path / "judges" / "labels.jsonl").unlink()
-    assert (
-        ask(tmp_path, "judges", experiment="judges")["judges"] == page["judges"]
-    )  # what is stored now
+    # what is stored now
+    assert ask(tmp_path, "judges", experiment="judges")["judges"] == page["judges"]
 
 
 def _same(page: dict[str, object], calibrated: object) -> None:

@@ -77,11 +77,8 @@ def test_the_pages_are_the_viewers(folder: Path, report: Path) -> None:
 def test_whole_items_are_carried_the_hardest_first(folder: Path, report: Path) -> None:
     pages = carried(report)
     about = pages["report"]
-    assert (about["rows"], about["all"], about["chunks"]) == (
-        24,
-        160,
-        1,
-    )  # 30 samples would cut an item of 8
+    # 30 samples would cut an item of 8
+    assert (about["rows"], about["all"], about["chunks"]) == (24, 160, 1)
     rows = pages["rows/0"]
     failures: dict[str, int] = {}
     for name in ("weak", "strong"):

@@ -242,9 +242,8 @@ def test_pairs_are_labelled_in_the_order_that_is_shown(tmp_path: Path) -> None:
             }
             status, answer = client.label({**given, "count": 12})
             assert status == 200, answer
-        assert {record.label for record in theirs.mine().values()} == {
-            1
-        }  # the first player's payoff
+        # the first player's payoff
+        assert {record.label for record in theirs.mine().values()} == {1}
         labelled = client.page("review", experiment="out", annotator="ann", count=12)["labelled"]
         assert {
             entry["label"] == (0 if views[entry["unit"]["id"]].swapped else 1) for entry in labelled

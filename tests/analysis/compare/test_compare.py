@@ -101,9 +101,8 @@ def test_holm_corrects_over_all_pairs_and_ranks_overlap(tmp_path: Path) -> None:
     ]
     by_name = {(pair.candidate, pair.baseline): pair for pair in found.pairs}
     alone = by_name["b", "a"]
-    assert (
-        alone.p_corrected == alone.p == mcnemar(5, 0) > 0.05
-    )  # the largest of three is not multiplied
+    # the largest of three is not multiplied
+    assert alone.p_corrected == alone.p == mcnemar(5, 0) > 0.05
     assert by_name["c", "a"].p_corrected == pytest.approx(3 * mcnemar(100, 0))
     assert by_name["c", "b"].p_corrected == pytest.approx(2 * mcnemar(95, 0))
 

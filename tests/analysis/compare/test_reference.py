@@ -244,9 +244,8 @@ def test_the_shipped_file_is_whole() -> None:
         assert entry.source in entries.sources
         assert entry.n is not None
         assert 0 < entry.value < 1
-        if (
-            entry.stderr is not None
-        ):  # exact numbers: so many of so many items, and the error that follows from them
+        # exact numbers: so many of so many items, and the error that follows from them
+        if entry.stderr is not None:
             assert entry.value * entry.n == pytest.approx(round(entry.value * entry.n), abs=0.01)
             assert entry.stderr == pytest.approx(
                 math.sqrt(entry.value * (1 - entry.value) / (entry.n - 1)), abs=2e-6

@@ -284,9 +284,8 @@ def test_the_terminal_shows_it_within_its_width(lab: Lab, width: int) -> None:
     )
     assay.evaluate(lab.folder / "second")
     text = assay.sheet(assay.diff(lab.folder / "out", lab.folder / "second")).form(width=width)
-    copied = [
-        line for line in text.splitlines() if not line.startswith(("A  ", "B  "))
-    ]  # paths are not broken
+    # paths are not broken
+    copied = [line for line in text.splitlines() if not line.startswith(("A  ", "B  "))]
     assert max(map(cells, copied)) <= width
     assert "\x1b" not in text
     assert "\u202e" not in text

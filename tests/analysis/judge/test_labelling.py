@@ -42,9 +42,8 @@ def telling_in(lab: Lab, label: str = "") -> dict[str, float]:
 def test_disagreement_and_missing_verdicts_tell_most(tmp_path: Path) -> None:
     lab = judged(tmp_path, items=16)
     lab.run()
-    divided = {
-        n for n in range(16) if (n % 4 > 0) != (n % 8 > 1)
-    }  # what the two judges say of item n
+    # what the two judges say of item n
+    divided = {n for n in range(16) if (n % 4 > 0) != (n % 8 > 1)}
     assert {item for item, degree in telling_in(lab).items() if degree == 1} == {
         f"q{n}" for n in (3, *divided)
     }
@@ -56,9 +55,8 @@ def test_answers_near_the_threshold_tell_more_and_the_scale_is_found(tmp_path: P
     frame = read_frame(find_source(tmp_path / "out"))
     assert frame.scale == (1, 5)
     degrees = telling_in(lab)
-    assert [degrees[f"q{n}"] for n in range(5)] == pytest.approx(
-        [0, 0.4, 0.8, 0.8, 0.4]
-    )  # grades 1 to 5, threshold 3.5
+    # grades 1 to 5, threshold 3.5
+    assert [degrees[f"q{n}"] for n in range(5)] == pytest.approx([0, 0.4, 0.8, 0.8, 0.4])
 
 
 def test_a_pair_is_one_answer_and_tells_most_where_its_seats_contradict(tmp_path: Path) -> None:

@@ -138,9 +138,8 @@ def test_the_same_copy_again_does_nothing(own: Path) -> None:
 def test_a_target_that_exists_is_never_replaced(own: Path, to: str, tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.mkdir()
-    assay.convert(own, target, to=to) if to != "csv" else shutil.rmtree(
-        target
-    )  # an empty folder is free
+    # an empty folder is free
+    assay.convert(own, target, to=to) if to != "csv" else shutil.rmtree(target)
     (target / "notes.txt").write_text("mine") if target.is_dir() else target.write_text("mine")
     before = {path: path.read_bytes() for path in [target, *target.rglob("*")] if path.is_file()}
     other = make(tmp_path / "other", beside=False)

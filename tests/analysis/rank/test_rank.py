@@ -102,9 +102,8 @@ def test_every_method_finds_the_order(tmp_path: Path, method: str) -> None:
 def test_labels(tmp_path: Path) -> None:
     rows = won("a", "b", 6, 3)
     rows += [row | {"label": "longer", "score": 1 - row["score"]} for row in rows]
-    rows += match(
-        "f", ("a", "b"), "errored", "errored", label="better"
-    )  # failed before it named a label
+    # failed before it named a label
+    rows += match("f", ("a", "b"), "errored", "errored", label="better")
     with pytest.raises(UserError, match="several labels") as caught:
         ranked(tmp_path, rows)
     assert caught.value.fix == "add --label, one of better, longer"

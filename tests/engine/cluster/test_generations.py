@@ -51,9 +51,8 @@ def test_a_generation_that_was_closed_in_vain(tmp_path: Path, is_compacted: bool
     shutil.copytree(many / "responses.d", kept)
     if is_compacted:
         compact(many, generation)
-        shutil.copytree(
-            kept, many / "responses.d", dirs_exist_ok=True
-        )  # killed before they were removed
+        # killed before they were removed
+        shutil.copytree(kept, many / "responses.d", dirs_exist_ok=True)
     with pytest.raises(ClosedError):
         worker(many)
     sharded(lab, 1, 2)

@@ -89,9 +89,8 @@ def test_the_server_sees_one_limit_also_while_a_worker_is_killed(tmp_path: Path)
         assert killed
         assert [process.returncode for process in processes] == [0, -signal.SIGKILL, 0]
         assert stats(url)["max_in_flight"] <= 6
-        burst = (
-            PER_SECOND + 3
-        )  # a second's worth of all shares together, and one request of each worker
+        # a second's worth of all shares together, and one request of each worker
+        burst = PER_SECOND + 3
         for start, before in seen:
             for end, after in seen:
                 if end > start:

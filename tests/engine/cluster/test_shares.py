@@ -256,9 +256,8 @@ class Cluster(RuleBasedStateMachine):
         for name in self.given_up - state.gone.keys():
             self.given_up.discard(name)
         for name in state.gone.keys() - self.given_up:
-            self.given_up.add(
-                name
-            )  # the bound: what it spent since its last beat, which nobody can know
+            # the bound: what it spent since its last beat, which nobody can know
+            self.given_up.add(name)
             if name not in self.leaving:
                 told = json.loads(self.objects.content[f"workers/0/{name}.json"])["tokens"]
                 self.excess[name] = self.excess.get(name, 0) + self.workers[name].spent - told
@@ -340,9 +339,8 @@ def test_a_worker_that_comes_back_is_not_buried(clock: Clock) -> None:
     beats(clock, one, other)
     clock.now += LEASE + 1
 
-    def come_back() -> (
-        None
-    ):  # between the other's look at the silent worker and what it writes because of it
+    # between the other's look at the silent worker and what it writes because of it
+    def come_back() -> None:
         if objects.creating.startswith("shares/"):
             objects.before = lambda: None
             one.shares.refresh()
@@ -413,9 +411,8 @@ def test_what_was_spent_before_and_what_rows_of_a_dead_worker_cost(clock: Clock)
     one.shares._beat.status = {"shards": [3], "committed": {"responses": 1}}
     beats(clock, one, other, times=1)
     one.spend(7)
-    objects.write(
-        "responses.d/0/00003/00000000.jsonl", b'{"key":"a","total_tokens":2}\n'
-    )  # before its last beat
+    # before its last beat
+    objects.write("responses.d/0/00003/00000000.jsonl", b'{"key":"a","total_tokens":2}\n')
     objects.write(
         "responses.d/0/00003/00000001.jsonl",
         b'{"key":"b","total_tokens":1}\n{"key":"c","total_tokens":3}\n',
@@ -439,9 +436,8 @@ def test_a_thousand_workers_do_not_contend(clock: Clock) -> None:
     beats(clock, *workers, times=1)
     before = objects.operations, objects.created
     beats(clock, *workers, times=1)
-    assert objects.operations - before[0] <= 5 * len(
-        workers
-    )  # a beat, a look at the ledger and at a neighbour
+    # a beat, a look at the ledger and at a neighbour
+    assert objects.operations - before[0] <= 5 * len(workers)
     assert objects.created - before[1] <= 2
 
 

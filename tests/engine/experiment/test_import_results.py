@@ -178,9 +178,8 @@ def test_every_answer_keeps_the_item_that_it_is_about(asked: list[tuple[str, str
     with TemporaryDirectory() as place:
         first = [answer("1", 1.0, text=text) for text in "ab"]
         imported(Path(place), Tool(first))
-        taken = rows(Path(place, "out"), "items.jsonl")[-1][
-            "id"
-        ]  # the id that an item of another one's id gets
+        # the id that an item of another one's id gets
+        taken = rows(Path(place, "out"), "items.jsonl")[-1]["id"]
         cases = [
             answer(taken, 0.0, text="c"),
             *first,

@@ -124,9 +124,8 @@ def test_any_overlapping_parts_make_the_whole(whole: Path, data: st.DataObject) 
         "",
         0,
     )
-    assert (
-        merged.repeated == sum(len(own) - 1 for own in owners) * 3
-    )  # a response and its two labels
+    # a response and its two labels
+    assert merged.repeated == sum(len(own) - 1 for own in owners) * 3
     assert [content(folder) for folder in parts] == before
 
 
@@ -278,9 +277,8 @@ def test_preferring_one(lab: Lab, prefer: Any, order: tuple[int, int], winner: i
     wanted = [
         row for row in rows(folders[winner], "evaluation_results.jsonl") if row["item_id"] == "q2"
     ]
-    assert sorted(map(json.dumps, labels)) == sorted(
-        map(json.dumps, wanted)
-    )  # a label goes with its response
+    # a label goes with its response
+    assert sorted(map(json.dumps, labels)) == sorted(map(json.dumps, wanted))
     paid = lab.calls()
     assay.run(lab.folder / "all" / "config.yaml")
     assert lab.calls() == paid

@@ -80,10 +80,8 @@ def test_every_field_lands(tmp_path: Path) -> None:
 def test_refusals_are_told_from_answers(tmp_path: Path) -> None:
     brought = bring_one(LOGS / "large", tmp_path / "out")
     refused = [row["item_id"] for row in brought.responses if row["outcome"] == "refused"]
-    assert sorted(refused) == [
-        "sum-14-6",
-        "sum-33-9",
-    ]  # the model's own, and a prompt that the server rejected
+    # the model's own, and a prompt that the server rejected
+    assert sorted(refused) == ["sum-14-6", "sum-33-9"]
     assert brought.responses_to("sum-5-50")[0]["metadata"]["finish_reason"] == "max_tokens"
 
 

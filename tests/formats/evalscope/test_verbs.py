@@ -13,9 +13,10 @@ LARGE, TINY = LOGS / "large", LOGS / "tiny"
 
 def test_after_an_import(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
+    # a gate does not pass over failures
     imported = shell.call(
         "import", str(LARGE / "reviews/large/sums_capitals.jsonl"), "-o", "all/whole"
-    )  # a gate does not pass over failures
+    )
     assert imported.code == 0, imported.said
     rows = read_by_every_verb(shell, tmp_path / "all/whole", item="capital-peru", label="accuracy")
     assert [row["value"] for row in rows if row["label"] == "accuracy"] == [pytest.approx(1.0)]

@@ -289,9 +289,8 @@ def main(logs: Path) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["held"]:
-        signal.signal(
-            signal.SIGINT, signal.default_int_handler
-        )  # a shell's background jobs ignore it
+        # a shell's background jobs ignore it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         asked = model("large", sys.argv[3])
         run_tasks(
             held(), model=asked, log_dir=sys.argv[2], log_buffer=1, max_samples=1, display="none"

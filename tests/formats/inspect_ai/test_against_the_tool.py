@@ -77,9 +77,8 @@ def flat(scores: dict[str, Any]) -> dict[str, Any]:
             else {"": value}
         )
         found |= {f"{name}.{key}" if key != "" else name: each for key, each in inner.items()}
-    return {
-        name: None if value != value else value for name, value in found.items()
-    }  # NaN is no value
+    # NaN is no value
+    return {name: None if value != value else value for name, value in found.items()}
 
 
 @pytest.mark.peers

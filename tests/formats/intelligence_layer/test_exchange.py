@@ -183,9 +183,8 @@ def test_an_imported_repository_is_read_by_every_verb(
 ) -> None:
     source = original / f"evaluations/{library.evaluation}"
     result = {"evaluation_id": library.evaluation, "example_id": "e", "is_exception": False}
-    (source / "e.json").write_text(
-        json.dumps(result | {"json_result": '{"correct": false}'})
-    )  # without the failure
+    # without the failure
+    (source / "e.json").write_text(json.dumps(result | {"json_result": '{"correct": false}'}))
     (imported,) = import_results(source, tmp_path / "imported")
     assert (imported.format, imported.items, imported.rejected) == (FORMAT, 5, 0)
     assert sum(imported.responses.values()) == 5
@@ -203,9 +202,8 @@ def test_without_extras_the_core_is_kept(tmp_path: Path) -> None:
 
     rows = small()
     for row in rows[1]:
-        row.outcome = (
-            "ok" if row.outcome == "refused" else row.outcome
-        )  # the original has no word for it
+        # the original has no word for it
+        row.outcome = "ok" if row.outcome == "refused" else row.outcome
     store(tmp_path / "source", rows)
     exported(tmp_path / "source", FORMAT, tmp_path / "out", extras=False)
     (foreign,) = read(tmp_path / "out", FORMAT)

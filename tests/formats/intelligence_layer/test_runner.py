@@ -251,9 +251,8 @@ def test_without_resuming_a_run_begins_anew(world: World) -> None:
     run = world.runner.run_dataset("dataset")
     assert run.id != first
     assert world.task.seen.count("a") == 2
-    again = world.runner.run_dataset(
-        "dataset", resume_from_recovery_data=True
-    )  # there is nothing to go on with
+    # there is nothing to go on with
+    again = world.runner.run_dataset("dataset", resume_from_recovery_data=True)
     assert again.id not in (first, run.id)
 
 

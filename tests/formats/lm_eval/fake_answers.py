@@ -30,9 +30,8 @@ from zlib import crc32
 BOS, EOS = "<s>", "</s>"
 SPECIAL = {BOS: 1, EOS: 2}
 NAMES = {number: text for text, number in SPECIAL.items()}
-PIECE = re.compile(
-    r"</?s>| ?[A-Za-z]{1,5}| ?[0-9]{1,3}|.", re.DOTALL
-)  # at most six bytes: an id fits into 53 bits
+# at most six bytes: an id fits into 53 bits
+PIECE = re.compile(r"</?s>| ?[A-Za-z]{1,5}| ?[0-9]{1,3}|.", re.DOTALL)
 HINT = re.compile(r"\(hint: (.*?)\)")
 FORMS = (
     "{}",
@@ -100,9 +99,8 @@ def score(context: str, continuation: str) -> tuple[float, bool]:
     continuation = context[len(kept) :] + continuation
     head = tokenize(kept or BOS)
     tail = tokenize(kept + continuation)[len(head) if kept else 0 :]
-    sent = tokenize(
-        "".join(head + tail)
-    )  # the harness sends text: where a token spans the cut, characters are lost
+    # the harness sends text: where a token spans the cut, characters are lost
+    sent = tokenize("".join(head + tail))
     values = log_probabilities(sent)[len(head) :]
     return sum(value for value, _ in values), all(greedy for _, greedy in values)
 

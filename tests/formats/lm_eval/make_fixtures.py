@@ -62,17 +62,14 @@ HASHES = ("doc_hash", "prompt_hash", "target_hash")
 class Fixture(TypedDict, total=False):
     """What a run asked and what came out of it."""
 
-    run: dict[
-        str, Any
-    ]  # tasks (names), model (endpoint) and the options of `simple_evaluate` that were set
+    # tasks (names), model (endpoint) and the options of `simple_evaluate` that were set
+    run: dict[str, Any]
     requests: Any  # the bodies that the server got, in the order of their arrival; of shipped tasks their hashes
     documents: dict[str, list[dict[str, Any]]]  # task → one entry for each document
-    configs: dict[
-        str, dict[str, Any]
-    ]  # of ours: task → its definition as run; functions are "<function NAME>"
-    results: dict[
-        str, Any
-    ]  # lm-eval's results, groups, group_subtasks, versions, n-shot, higher_is_better, n-samples
+    # of ours: task → its definition as run; functions are "<function NAME>"
+    configs: dict[str, dict[str, Any]]
+    # lm-eval's results, groups, group_subtasks, versions, n-shot, higher_is_better, n-samples
+    results: dict[str, Any]
     error: dict[str, str]  # instead of all but `run`: type and message of what lm-eval raised
 
 

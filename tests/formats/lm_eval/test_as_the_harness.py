@@ -31,13 +31,8 @@ OPTIONS = {
     "fewshot_as_multiturn": "multiturn",
     "confirm_run_unsafe_code": "unsafe_code",
 }
-NOT_OURS = {
-    "random_seed",
-    "numpy_random_seed",
-    "metadata",
-    "predict_only",
-    "model_args",
-}  # options that we do not have
+# options that we do not have
+NOT_OURS = {"random_seed", "numpy_random_seed", "metadata", "predict_only", "model_args"}
 
 
 def expected(folder: Path = HERE / "expected") -> dict[str, dict[str, Any]]:
@@ -181,9 +176,8 @@ PLAIN = [
     and "error" not in fixture
     and name not in EXPLAINED
 ]
-DRAWING = [
-    name for name in PLAIN if "shuffle" in name or "repeats" in name
-]  # they see what was drawn before them
+# they see what was drawn before them
+DRAWING = [name for name in PLAIN if "shuffle" in name or "repeats" in name]
 GROUPS = [name for name in PLAIN if name not in FIXTURES[name]["documents"]]  # they share tasks
 TOGETHER = [name for name in PLAIN if name not in DRAWING and name not in GROUPS]
 ALONE = [

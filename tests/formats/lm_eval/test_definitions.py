@@ -94,12 +94,8 @@ def test_groups(root: Path) -> None:
     )
     assert top.members[2].aggregate == [{"metric": "acc"}]
     tasks = {task.task: task for task in definitions([top])}
-    assert [task.repeats for task in tasks.values()] == [
-        3,
-        3,
-        3,
-        3,
-    ]  # keys of a group are its tasks' keys
+    # keys of a group are its tasks' keys
+    assert [task.repeats for task in tasks.values()] == [3, 3, 3, 3]
     assert (tasks["b"].num_fewshot, tasks["b"].task_alias) == (4, "bee")
     assert (top.members[0].version, top.members[1].alias) == (1.5, "bee")
     assert all(task.changes == {} for task in tasks.values())

@@ -18,12 +18,8 @@ from tests.formats.lm_eval.fake_answers import FakeServer
 
 HERE = Path(__file__).parent
 FOLDERS = {"ours": HERE / "expected", "shipped": HERE / "shipped/expected"}
-NOT_IN_TEXT = {
-    "file",
-    "changes",
-    "doc_to_image",
-    "doc_to_audio",
-}  # ours, and what needs a model with eyes or ears
+# ours, and what needs a model with eyes or ears
+NOT_IN_TEXT = {"file", "changes", "doc_to_image", "doc_to_audio"}
 FILTERS = """take_first take_first_k majority_vote regex regex_pos remove_whitespace multi_choice_regex lowercase
 uppercase map format_span custom our_reverse"""
 METRICS = """acc acc_norm acc_bytes acc_mutual_info exact_match f1 mcc brier_score likelihood perplexity word_perplexity

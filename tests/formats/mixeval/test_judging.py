@@ -90,9 +90,8 @@ def test_a_choice_is_extracted_and_compared_by_us(
     judge = Judge(said)
     (row,) = judged(tmp_path, judge, "multiple-choice", "B of course")
     assert (row.outcome, row.passed) == (outcome, passed)
-    assert not any(
-        "25" in json.dumps(one.messages).replace("B. 25", "") for one in judge.asked
-    )  # the gold is not told
+    # the gold is not told
+    assert not any("25" in json.dumps(one.messages).replace("B. 25", "") for one in judge.asked)
 
 
 def test_what_cannot_be_read_is_asked_again_and_never_drawn(tmp_path: Path) -> None:

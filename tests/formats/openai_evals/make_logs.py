@@ -19,12 +19,8 @@ sys.path.insert(0, str(HERE.parent))
 import peers  # noqa: E402
 
 LOGS = Path(*sys.argv[1:2] or [HERE / "logs"])
-FAULTY = (
-    peers.REFUSED,
-    peers.CUT_OFF,
-    peers.REJECTED,
-    peers.BROKEN,
-)  # evals ends at the first of them
+# evals ends at the first of them
+FAULTY = (peers.REFUSED, peers.CUT_OFF, peers.REJECTED, peers.BROKEN)
 # --- docs
 EVALS = """\
 questions:

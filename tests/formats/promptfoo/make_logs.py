@@ -86,9 +86,8 @@ def settings(work: Path, url: str) -> dict[str, str]:
 def evaluate(promptfoo: str, work: Path, environ: dict[str, str], config: str, *flags: str) -> None:
     shutil.copy(HERE / config, work)
     command = [promptfoo, "eval", "-c", config, "--no-table", "--no-progress-bar", *flags]
-    subprocess.run(
-        command, cwd=work, env=environ, stdout=subprocess.DEVNULL
-    )  # not 0: there are failures
+    # not 0: there are failures
+    subprocess.run(command, cwd=work, env=environ, stdout=subprocess.DEVNULL)
 
 
 def rate(promptfoo: str, work: Path, environ: dict[str, str]) -> None:

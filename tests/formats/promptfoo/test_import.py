@@ -126,9 +126,8 @@ def test_every_answer_has_every_label() -> None:
         (row.label, row.outcome) for case in result.cases for row in case.evaluations
     )
     assert outcomes[("pass", "errored")] == 2
-    assert (
-        outcomes[("contains", "errored")] == outcomes[("short", "errored")] == 4
-    )  # no text is no answer to score
+    # no text is no answer to score
+    assert outcomes[("contains", "errored")] == outcomes[("short", "errored")] == 4
     for case in result.cases:
         assert case.response is not None
         assert {row.responses[0] for row in case.evaluations} == {case.response.key}
@@ -163,10 +162,8 @@ def test_assertions() -> None:
     }
     assert (length.passed, length.score) == (True, 0.5)
     assert length.detailed_results["assertion"]["threshold"] == 0.4
-    assert (found["either"].passed, found["either"].score) == (
-        True,
-        0.5,
-    )  # a set, of which one failed
+    # a set, of which one failed
+    assert (found["either"].passed, found["either"].score) == (True, 0.5)
     assert found["icontains_2"].passed is False
     assert (found["tone"].passed, found["tone"].score) == (None, 1.0)  # two assertions, one name
     assert found["tone"].detailed_results == {"weight": 3.0}

@@ -16,9 +16,8 @@ def test_after_an_import(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     whole = tmp_path / "whole.json"
     whole.write_text(json.dumps({**json.loads(LARGE.read_text()), "failures": []}))
-    imported = shell.call(
-        "import", str(whole), "-o", "all/whole"
-    )  # a gate does not pass over failures
+    # a gate does not pass over failures
+    imported = shell.call("import", str(whole), "-o", "all/whole")
     assert imported.code == 0, imported.said
     rows = read_by_every_verb(
         shell, tmp_path / "all/whole", item="capital-peru", label="RightAnswer"

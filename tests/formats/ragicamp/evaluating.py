@@ -9,11 +9,8 @@ from typing import Any
 MOON = "when did a person last stand on the moon"
 OTHER = "who knows"
 CAPITAL = "what is the capital of france"
-WORKED = {
-    MOON: "December 1972 maybe",
-    OTHER: "I don't know",
-    CAPITAL: "Paris.",
-}  # scores are in the specification
+# scores are in the specification
+WORKED = {MOON: "December 1972 maybe", OTHER: "I don't know", CAPITAL: "Paris."}
 
 
 @dataclass

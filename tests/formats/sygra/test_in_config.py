@@ -52,9 +52,8 @@ def test_the_record_is_the_response_and_parameters_of_the_config_hold(folder: Fo
     assert {row["output"]["id"] for row in own} == {"q0", "q1", "q2", "q3"}
     assert json.loads(own[0]["response"]) == own[0]["output"]
     calls = [json.loads(line) for line in (folder.out / "calls.jsonl").read_text().splitlines()]
-    assert {call["params"]["temperature"] for call in calls} == {
-        0.1
-    }  # the node's own wins over the config's
+    # the node's own wins over the config's
+    assert {call["params"]["temperature"] for call in calls} == {0.1}
     del folder.nodes["ask"]["model"]["parameters"]
     assay.run(config(folder), mode="inference")
     calls = [json.loads(line) for line in (folder.out / "calls.jsonl").read_text().splitlines()]

@@ -53,9 +53,8 @@ def lasting(clock: Clock, *seconds: float) -> tuple[UserFunction, Quiet, list[An
 
 
 def test_quick_functions_leave_the_threads(clock: Clock) -> None:
-    _, context, direct = lasting(
-        clock, 0.2, *[0.0001] * 6
-    )  # the first call, which may import things, is not judged
+    # the first call, which may import things, is not judged
+    _, context, direct = lasting(clock, 0.2, *[0.0001] * 6)
     assert (context.threads, direct) == (4, [False] * 4 + [True] * 3)
 
 
