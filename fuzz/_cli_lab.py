@@ -170,6 +170,7 @@ CAMP = {
 LINES = [
     "run config.yaml --no-progress",
     "run config.json --json --limit 1",
+    "demo shown --no-progress",
     "plan config.yaml",
     "validate config.json",
     "lock config.yaml -o numbers.lock",

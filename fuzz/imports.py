@@ -22,6 +22,7 @@ from assay.errors import AssayError
 from fuzz import Attack
 from tests.convert_lab import make
 from tests.formats.ragicamp import generations
+from tests.formats.sygra.originals import write_original
 
 Files = dict[str, bytes]
 _Write = Callable[[Path], object]
@@ -34,7 +35,8 @@ SOURCES: dict[str, list[_Write]] = {  # small results for every reader
             generations.three_files(folder),
             generations.three_files(folder, agent="other"),
         ),
-    ]
+    ],
+    "sygra": [write_original],
 }
 LOGS = Path(__file__).parents[1] / "tests/formats"  # <format>/logs: what other tools really wrote
 WHOLE = ("ragicamp",)  # whose readers take every JSON file below the folder

@@ -61,7 +61,8 @@ OTHERS = {  # what they show changes with each plug-in
     "show": "show exact_match",
     "show-benchmark": "show sums-of-screens --include-path tasks",
     "import": "import camp -o imported",
-    "convert": "convert camp table.csv",
+    "convert": "convert camp table-WIDTH.csv",
+    "demo": "demo --no-progress",
 }
 # they write files, serve, or speak to programs
 NO_SCREEN = {"benchmarks", "export", "schema", "mock-server", "report", "view", "worker"}
@@ -198,7 +199,7 @@ def _config(folder: Path) -> None:
 
 def screen(words: str, width: int) -> str:
     result = CliRunner(env={"COLUMNS": str(width)}).invoke(
-        group, shlex.split(words), catch_exceptions=False
+        group, shlex.split(words.replace("WIDTH", str(width))), catch_exceptions=False
     )
     assert result.exit_code == 0, result.output
     return result.stdout.replace(str(Path.cwd()), "FOLDER")

@@ -107,8 +107,8 @@ async def hanging_async(item: Any, response: Any) -> bool:
 def test_what_raises_costs_its_rows(store: Store) -> None:
     rows = scored(store, assay.bind_scorer(raising))
     assert {row.item_id: row.error for row in rows if row.outcome == "errored"} == {
-        "q2": "KeyError: 'nothing here' (test_evaluate.py, line 85: raise KeyError(\"nothing here\"))",
-        "q3": "SystemExit: 3 (test_evaluate.py, line 87: raise SystemExit(3))",
+        "q2": "KeyError: 'nothing here' (test_evaluate.py, line 89: raise KeyError(\"nothing here\"))",
+        "q3": "SystemExit: 3 (test_evaluate.py, line 91: raise SystemExit(3))",
     }
 
 

@@ -108,7 +108,7 @@ def test_failures_are_rows_and_the_transient_ones_are_tried_again(store: Store) 
     rows = responses(store)
     assert (rows["q1", 0].error, rows["q1", 0].error_kind) == ("503", "transient")
     assert (rows["q2", 0].error, rows["q2", 0].error_kind) == (
-        "ZeroDivisionError: x (test_run.py, line 46: raise self.failures[text])",
+        "ZeroDivisionError: x (test_run.py, line 48: raise self.failures[text])",
         "permanent",
     )
     assert (rows["q2", 0].prompt, rows["q2", 0].response) == ("2", "")

@@ -117,7 +117,7 @@ def test_a_broken_file_hinders_no_other(shell: Shell) -> None:
     (shell.folder / "tasks/broken.yaml").write_text("task: [\n")
     listed = shell.call("list", "benchmarks", "--unsupported")
     assert listed.code == 0, listed.said
-    assert "broken.yaml" in listed.words
+    assert "broken.yaml" in listed.words.replace(" ", "")  # a long path is broken anywhere
     ran(shell, "sums", "-o", "out")
 
 

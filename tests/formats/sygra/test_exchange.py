@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,6 +10,7 @@ from assay.errors import UserError
 from tests.cli.shell import Shell
 from tests.formats.exchanged import read, rows_of
 from tests.formats.sygra.folder import Folder
+from tests.formats.sygra.originals import ORIGINAL, unit, write_original
 from tests.formats.sygra.test_verbs import with_post
 
 METADATA = {  # as the original writes it
@@ -61,40 +61,8 @@ def test_a_run_is_an_experiment(folder: Folder) -> None:
     assert foreign.facts["metadata"][0]["execution"]["task_name"] == "tasks.qa"
 
 
-def unit(correct: bool, golden: Any, predicted: Any) -> dict[str, Any]:
-    return {
-        "correct": correct,
-        "golden": {"text": golden},
-        "predicted": {"text": predicted},
-        "metadata": {},
-    }
-
-
-FIELDS = ("original_index", "problem", "topic", "predicted_topic", "exact_match")
-VALUES = [  # as the newer version writes them: an empty record for a failure, in the order of completion
-    (5, "Where?", "Art", "art", unit(True, "Art", "art")),
-    (None, None, None, None, None),
-    (2, "Who?", "Music", "Art", unit(False, "Music", "Art")),
-]
-ORIGINAL = [dict(zip(FIELDS, values, strict=True)) for values in VALUES]
-REPORT = {
-    "exact_match-accuracy": {"accuracy": 0.5},
-    "exact_match-precision": {
-        "average_precision": 0.5,
-        "precision_per_class": {"art": 1.0, "Art": 0.0},
-    },
-    "exact_match-pass@k": {"pass@1": 0.5, "pass@2": 1.0},
-    "other-accuracy": {"accuracy": 0.1},
-}
-
-
 def test_the_original_without_metadata(tmp_path: Path) -> None:
-    (tmp_path / "run_output_2026-01-01_10-00-00.json").write_text(json.dumps(ORIGINAL, indent=4))
-    summary = {"total_records": 3, "timestamp": "2026-01-01 10:00:01", "status": "success"}
-    report = [{"evaluation_summary": summary, "results": REPORT}]
-    (tmp_path / "run_MetricCollatorPostProcessor_2026-01-01_10-00-00.json").write_text(
-        json.dumps(report)
-    )
+    write_original(tmp_path)
     (foreign,) = read(tmp_path, "sygra")
     items, responses, evaluations = rows_of(foreign)
     assert items[0].data == {"original_index": 5, "problem": "Where?", "question": "Where?"}

@@ -64,13 +64,12 @@ class Log:
             for number, text in enumerate(file, 1):
                 try:
                     line = decode(text)
+                    text.decode()  # a Raw is passed over, whatever its bytes are
                 except (ValueError, RecursionError):
                     line = _odd_line(text)
                 self._note(line, number, offset, blank=not text.strip())
                 offset += len(text)
-        self.count = (
-            len(set(self._samples)) if len(self._samples) < 1000 else len(np.unique(self._samples))
-        )
+        self.count = len(np.unique(self._samples))
 
     def _note(self, line: _Line | None, number: int, offset: int, *, blank: bool) -> None:
         if line is not None and line.final_report is not UNSET:
