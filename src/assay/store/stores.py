@@ -190,6 +190,7 @@ class MemoryStore:
         return None if encoded is None else msgspec.json.decode(encoded, type=Manifest)
 
     def put_manifest(self, manifest: Manifest) -> None:
+        manifest.files_version = FILES_VERSION
         self._manifests[manifest.kind, manifest.id] = msgspec.json.encode(manifest)
 
     def log(self, kind: Kind, id: str, name: str = "") -> Log:
