@@ -33,7 +33,7 @@ run-gemma2b-full: $(CORE)  ## RAGiCamp's three files in outputs/
 	$(BIN)/assay export output/gemma_2b_baseline --format ragicamp -o outputs
 
 test: $(DEV)  ## all tests
-	$(BIN)/python -m pytest -n 2 -m "not heavy and not browser and not cluster and not local and not benchmarks and not peers" tests
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not heavy and not browser and not cluster and not local and not benchmarks and not peers" tests
 
 test-heavy: $(HEAVY)  ## tests that need torch and a real model: BERTScore, embeddings, NLI, likelihoods
 	$(BIN)/python -m pytest -m heavy tests/scorers tests/models
