@@ -62,7 +62,7 @@ OTHERS = {  # what they show changes with each plug-in
     "show-benchmark": "show sums-of-screens --include-path tasks",
     "import": "import camp -o imported",
     "convert": "convert camp table-WIDTH.csv",
-    "demo": "demo --no-progress",
+    "demo": "demo shown --no-progress",
 }
 # they write files, serve, or speak to programs
 NO_SCREEN = {"benchmarks", "export", "schema", "mock-server", "report", "view", "worker"}
