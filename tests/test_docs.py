@@ -17,6 +17,7 @@ import socket
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import cache
@@ -34,6 +35,7 @@ from assay import registry
 from assay.cli import COMMANDS, group
 from assay.config import load
 from assay.config.source import scalar
+from tests.cli import forks
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -59,6 +61,16 @@ COMMON_FLAGS = {"--help", "-h", "--version", "--debug", "--json"}
 PICTURE = ROOT / "docs/images/demo.svg"
 BLOCK = re.compile(
     r"(?ms)^(?:<!-- (?P<mark>output|local|benchmarks) -->\n+)?```(?P<kind>\w+)\n(?P<text>.*?)^```$"
+)
+# where `assay` is started as a user starts it; elsewhere its processes are forks of one that has the libraries, but for
+# pages that leave some running or kill them
+FROM_NOTHING = (
+    "README.md",
+    "docs/een.md",
+    "docs/index.md",
+    "docs/run.md",
+    "docs/sql.md",
+    "docs/view.md",
 )
 CHECKED_ONLY = re.compile(r"(?:make|pip install|assay view output/demo)\b.*")
 ENVIRONMENT = {
@@ -104,8 +116,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_block_runs(name: str, folder: Path) -> None:
-    run_blocks(name, folder)
+def test_every_block_runs(name: str, folder: Path, forked: dict[str, str]) -> None:
+    text = (ROOT / name).read_text()
+    starts_from_nothing = name in FROM_NOTHING or re.search(r"&$|\bkill\b", text, re.MULTILINE)
+    run_blocks(name, folder, environ=ENVIRONMENT if starts_from_nothing else forked)
+
+
+@pytest.fixture(scope="session")
+def forked() -> Iterator[dict[str, str]]:
+    with forks.on_path(ENVIRONMENT) as environ:
+        yield environ
 
 
 @pytest.mark.local
@@ -124,7 +144,9 @@ def test_every_block_runs_with_the_harness(name: str, folder: Path) -> None:
     run_blocks(name, folder, "benchmarks")
 
 
-def run_blocks(name: str, folder: Path, has: str = "") -> None:
+def run_blocks(
+    name: str, folder: Path, has: str = "", environ: dict[str, str] = ENVIRONMENT
+) -> None:
     printed: str | None = ""
     for block in blocks(ROOT / name):
         where = f"{name}:{block.line}"
@@ -143,17 +165,16 @@ def run_blocks(name: str, folder: Path, has: str = "") -> None:
         elif block.kind == "python":
             printed = executed([sys.executable, "-W", "error", "-c", block.text], where)
         elif block.kind == "sh":
-            printed = executed(
-                ["bash", "-euo", "pipefail", "-c", without_setup(block.text, where)], where
-            )
+            script = without_setup(block.text, where)
+            printed = executed(["bash", "-euo", "pipefail", "-c", script], where, environ)
 
 
-def executed(command: list[str], where: str) -> str:
+def executed(command: list[str], where: str, environ: dict[str, str] = ENVIRONMENT) -> str:
     """What a command prints, errors included. What it left running is ended with it."""
     with TemporaryFile("w+") as output:
         with subprocess.Popen(
             command,
-            env=ENVIRONMENT,
+            env=environ,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
