@@ -57,7 +57,6 @@ def verbs() -> list[Line]:
             "show exact_match": ["show", "exact_match"],
             "schema": ["schema"],
             "ls": ["ls", folder],
-            "completion": ["completion", "bash"],
             "--version": ["--version"],
             "init --list": ["init", "--list"],
             "dataset ls": ["dataset", "ls", "--repository", folder],

@@ -41,7 +41,6 @@ VERBS: list[Words] = [
     ("show", "exact_match"),
     ("schema",),
     ("ls", "."),
-    ("completion", "bash"),
     ("--version",),
     ("init", "--list"),
     ("dataset", "ls", "--repository", "."),
