@@ -64,19 +64,12 @@ class Place:
         }
         (folder / "config.yaml").write_text(json.dumps(self.config))
 
-    def assay(
-        self, *words: str, code: int = 0, more: Mapping[str, str] | None = None, typed: str = ""
-    ) -> str:
+    def assay(self, *words: str, code: int = 0, more: Mapping[str, str] | None = None) -> str:
         """What a command prints."""
         command = [sys.executable, "-m", "assay", *words]
         environ = {**os.environ, **(more or {}), "COLUMNS": "200"}
         done = subprocess.run(
-            command,
-            cwd=self.folder,
-            env=environ,
-            input=typed.encode(),
-            capture_output=True,
-            timeout=120,
+            command, cwd=self.folder, env=environ, input=b"", capture_output=True, timeout=120
         )
         text = (done.stdout + done.stderr).decode()
         assert done.returncode == code, text
@@ -173,19 +166,13 @@ def test_verbs_that_write_push_what_they_changed(done):
     }
     done.assay("evaluate", one, "--set", "evaluation_methods=[exact_match]", "--no-progress")
     assert len(done.rows("runs/one/evaluation_results.jsonl")) == len(ITEMS)
-    done.assay(
-        "judge",
-        "label",
-        one,
-        "--label",
-        "exact_match",
-        "--annotator",
-        "ann",
-        "--count",
-        "4",
-        typed="1\n0\nq",
-    )
+    labelling = assay.label(one, label="exact_match", annotator="ann", count=4)
+    for answer in labelling.waiting[:2]:
+        labelling.save(answer, 1.0)
     assert len(done.rows("runs/one/labels.jsonl")) == 2
+    to_label = f"{done.address}/out/answers.csv"
+    done.assay("judge", "label", one, "--label", "exact_match", "--count", "4", "-o", to_label)
+    assert len(done.rows("out/answers.csv")) == 4 + 1
     done.assay("export", one, "-o", f"{done.address}/out/rows.csv")
     assert len(done.rows("out/rows.csv")) == len(ITEMS) + 1
     assert "such an object already" in done.assay(
