@@ -95,7 +95,7 @@ _HOMES = {
     "analysis.look.ls": "ls",
     "analysis.look.plugins": "kinds list_plugins=list show",
     "analysis.look.sql": "ask frame sql sql=query",
-    "analysis.look.status": "Watch=status_watch status",
+    "analysis.look.status": "status watches=status_watches",
     "analysis.look.trace": "trace",
     "analysis.rank.rank": "rank",
     "analysis.verify.verify": "verify",

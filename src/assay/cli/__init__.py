@@ -58,6 +58,8 @@ GONE = {
     "label --summary": "the review of assay view shows how far people agree",
 }
 
+_MOST_COMMANDS = 20
+
 
 def _files() -> dict[str, Path]:
     """The file of each command: one here, or `command.py` in a format's folder."""
@@ -243,6 +245,21 @@ def _show_mistake(mistake: click.ClickException) -> None:
     click.echo(api.plain(text.getvalue()), err=True, nl=False)
 
 
+def _commands_for_each(error: Any, words: Sequence[str]) -> str:
+    """Return the command for each experiment at a path that has several; nothing for another error."""
+    path, places = getattr(error, "path", None), getattr(error, "places", ())
+    if path not in words or not places:
+        return ""
+    import shlex
+
+    own = [[place if word == path else word for word in words] for place in places[:_MOST_COMMANDS]]
+    commands = [shlex.join(["assay", *each]) for each in own]
+    more = [f"… and {len(places) - len(own):,} more: assay ls {path}"]
+    return "\n         ".join(
+        ["name one of them:", *commands, *(more if len(places) > len(own) else [])]
+    )
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command; a user's mistake is a message and an exit code, with a traceback only for --debug."""
     # `list` is a command's module here
@@ -287,6 +304,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 fix="free some space and run again",
             )
         if isinstance(error, AssayError):
+            error.fix = _commands_for_each(error, words) or error.fix
             click.echo(f"error: {api.plain(str(error))}", err=True)
             sys.exit(error.exit_code)
         click.echo(

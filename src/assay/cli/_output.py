@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from shutil import get_terminal_size
 from typing import Any, TypeVar
 
@@ -36,6 +36,14 @@ def show(value: Any, form: str = "table", *, as_json: bool = False, **view: Any)
         return
 
     print_sheet(api.sheet(value, **view), form)
+
+
+def show_all(values: Sequence[Any], form: str = "table", *, as_json: bool = False) -> None:
+    """Print results of one kind, as JSON each on a line."""
+    if not as_json:
+        show(values, form)
+    for value in values if as_json else ():
+        print_json(value)
 
 
 def print_sheet(sheet: Any, form: str = "table") -> None:

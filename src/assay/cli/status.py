@@ -7,7 +7,7 @@ import click
 
 from assay import api
 from assay.cli import Command
-from assay.cli._output import format_option, show
+from assay.cli._output import format_option, show_all
 
 INTERVAL = 2.0
 
@@ -19,13 +19,13 @@ INTERVAL = 2.0
 )
 @format_option
 def command(path: str, watch: bool, form: str, as_json: bool) -> None:
-    """Show how the experiment in PATH, a folder or an address, is doing."""
-    watching = api.status_watch(path)
+    """Show how each experiment in PATH, a folder or an address, is doing."""
+    watches = api.status_watches(path)
     while True:
-        status = watching.look()
+        found = [watching.look() for watching in watches]
         if watch and not as_json and sys.stdout.isatty():
             click.clear()
-        show(status, form, as_json=as_json)
-        if not watch or status.state != "running":
+        show_all(found, form, as_json=as_json)
+        if not watch or all(status.state != "running" for status in found):
             return
         time.sleep(INTERVAL)

@@ -5,7 +5,7 @@ import click
 from assay import api
 from assay.cli import Command
 from assay.cli._options import trust_option
-from assay.cli._output import format_option, print_json, show
+from assay.cli._output import format_option, show_all
 from assay.errors import RunFailed
 
 
@@ -21,10 +21,6 @@ def command(paths: tuple[str, ...], config: str | None, form: str, as_json: bool
     anything differs or is damaged.
     """
     found = api.verify([*paths], config)
-    if as_json:
-        for folder in found:
-            print_json(folder)
-    else:
-        show(found, form)
+    show_all(found, form, as_json=as_json)
     if bad := [folder.folder for folder in found if not folder.ok]:
         raise RunFailed(f"not as it should be: {', '.join(bad)}")

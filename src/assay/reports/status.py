@@ -1,6 +1,7 @@
 """How a run is doing, for people: a line for each thing to know, and a table of the workers."""
 
 import time
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from assay.reports.sheet import (
@@ -19,11 +20,32 @@ if TYPE_CHECKING:
     from assay.analysis.look.status import RunStatus, WorkerLine
 
 _STYLES: dict[str, Style] = {"working": "good", "dead": "bad", "ended": "quiet"}
+_COLUMNS = [
+    "<worker",
+    "<state",
+    "<shards",
+    "rows",
+    "made",
+    "rate",
+    "errors",
+    "cost",
+    "?since",
+    "?seen",
+]
 _MOST_ENDED = 5  # workers that have ended are many, and tell little
 
 
-def view(status: "RunStatus") -> Sheet:
-    """Dead workers are named before those that have ended."""
+def view(found: "RunStatus | Sequence[RunStatus]") -> Sheet:
+    several = found if isinstance(found, Sequence) else [found]
+    parts: list[Line | Table] = []
+    for number, status in enumerate(several):
+        parts += [Line("")] if number else []
+        parts += [*_facts(status), *_worker_table(status)]
+    notes = dict.fromkeys(note for status in several for note in status.notes)
+    return Sheet(parts, notes=[*notes], title=f"Status of {several[0].path}" if several else "")
+
+
+def _facts(status: "RunStatus") -> Iterator[Line]:
     facts = [
         ("state", f"{status.state}, {status.step}" if status.step else status.state),
         ("rows", _rows(status)),
@@ -34,40 +56,25 @@ def view(status: "RunStatus") -> Sheet:
     ]
     if status.shards:
         shards = f"{status.finished:,} of {status.shards:,} finished, {status.under_way:,} under way, {status.free:,} free"
-        facts.insert(1, ("shards", shards))
-        facts.insert(1, ("workers", _workers(status)))
-    parts: list[Line | Table] = [Line(status.path, "head", wraps=False)]
-    parts += [Line(f"{name + ':':<9}{text}", hang=9) for name, text in facts]
-    parts += [Line(f"{'waits:':<9}{reason}", "open", hang=9) for reason in status.waiting]
+        facts[1:1] = [("workers", _workers(status)), ("shards", shards)]
+    yield Line(status.path, "head", wraps=False)
+    yield from (Line(f"{name + ':':<9}{text}", hang=9) for name, text in facts)
+    yield from (Line(f"{'waits:':<9}{reason}", "open", hang=9) for reason in status.waiting)
+
+
+def _worker_table(status: "RunStatus") -> Iterator[Line | Table]:
+    """Dead workers are named before those that have ended."""
     ended = [line for line in status.workers if line.state == "ended"]
-    shown = sorted(
-        (line for line in status.workers if line.state != "ended"),
-        key=lambda line: line.state != "dead",
-    )
-    shown += ended[-_MOST_ENDED:]
+    alive = [line for line in status.workers if line.state != "ended"]
+    shown = sorted(alive, key=lambda line: line.state != "dead") + ended[-_MOST_ENDED:]
     if shown:
-        columns = columns_of(
-            "<worker",
-            "<state",
-            "<shards",
-            "rows",
-            "made",
-            "rate",
-            "errors",
-            "cost",
-            "?since",
-            "?seen",
-        )
+        columns = columns_of(*_COLUMNS)
         data = fields_of(shown, ["worker", "host", "state", "since", "silent", "status"])
-        parts += [
-            Line(""),
-            Table(columns, [_worker(line) for line in shown], compact=True, data=data),
-        ]
+        yield Line("")
+        yield Table(columns, [_worker(line) for line in shown], compact=True, data=data)
     if len(ended) > _MOST_ENDED:
-        parts.append(
-            Line(f"and {count(len(ended) - _MOST_ENDED, 'worker')} that ended earlier", "quiet")
-        )
-    return Sheet(parts, notes=status.notes, title=f"Status of {status.path}")
+        earlier = count(len(ended) - _MOST_ENDED, "worker")
+        yield Line(f"and {earlier} that ended earlier", "quiet")
 
 
 def duration(seconds: float | None) -> str:

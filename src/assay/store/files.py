@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
@@ -217,6 +217,22 @@ _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+", re.ASCII)
 
 INSIDE = ".assay"  # the folder in which commands keep experiments behind files of their own
+_NO_EXPERIMENTS = {"superseded", "rejected", "node_modules", "__pycache__"}
+
+
+def walk_folders(folder: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield a folder and those below it that may hold experiments, in the order of their paths, each with the names of
+    its entries."""
+    try:
+        with os.scandir(folder) as entries:
+            members = sorted(entries, key=lambda entry: entry.name)
+    except OSError:  # a folder that may not be read holds nothing to show
+        return
+    yield folder, [entry.name for entry in members]
+    for entry in members:
+        hidden = entry.name[0] == "." and entry.name != INSIDE
+        if not hidden and entry.name not in _NO_EXPERIMENTS and entry.is_dir(follow_symlinks=False):
+            yield from walk_folders(entry.path)
 
 
 def safe_name(id: str) -> str:

@@ -212,6 +212,13 @@ def open_store(folder: str | Path) -> FlatStore | FolderStore:
     return FolderStore(folder) if is_root else FlatStore(folder)
 
 
+def is_repository(folder: Path) -> bool:
+    """Whether the folders of artefacts below a folder hold one each, as those of a repository do."""
+    kinds = [folder / name for name in _FOLDERS.values()]
+    artefacts = [file.parent for kind in kinds for file in kind.glob(f"*/{MANIFEST}")]
+    return bool(artefacts) and all(len(read_manifests(each)) == 1 for each in artefacts)
+
+
 def directory_of(store: Store, kind: Kind, id: str) -> Path | None:
     """Where files may be put beside an artefact's rows; None for a store without directories."""
     return store.directory(kind, id) if isinstance(store, _DiskStore) else None

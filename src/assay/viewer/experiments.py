@@ -76,9 +76,9 @@ class Experiments:
 
     def _current(self, id: str) -> tuple[object, "Source"]:
         # a list of experiments needs no rows
-        from assay.engine.experiment.sources import find_source, newest_inside
+        from assay.engine.experiment.sources import find_source
 
-        folder = newest_inside(self.folder(id))
+        folder = self.folder(id)
         refresh(folder, age=_AGE)
         state, source = self._sources.get(id, (None, None))
         if source is None or source.path != folder or state != _state(source):

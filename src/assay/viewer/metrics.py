@@ -13,7 +13,7 @@ from assay.engine.aggregate.aggregate import Aggregator
 from assay.engine.aggregate.measure import BoundMetric, Policy, bind_metric
 from assay.engine.evaluate.directions import LOWER, Directions
 from assay.engine.experiment.runs import answers_of
-from assay.engine.experiment.sources import Source, find_source, newest_inside
+from assay.engine.experiment.sources import Source, find_source
 from assay.engine.run.evidence import partial_of
 from assay.errors import AssayError, UserError
 from assay.interfaces import Log
@@ -41,9 +41,6 @@ class Stored(msgspec.Struct, kw_only=True):
 def stored(experiments: Experiments, id: str) -> Stored:
     folder = experiments.folder(id)
     manifests = read_manifests(folder)
-    if not manifests:
-        folder = newest_inside(folder)
-        manifests = read_manifests(folder)
     files = {kind: folder / name for kind, name in ROWS_FILE.items()}
     if not manifests:  # rows of a format, which are ours only as long as this process lasts
         files = experiments.source(id).files

@@ -92,13 +92,13 @@ def test_a_shard_that_is_finished_since_its_worker_spoke_counts_once(root: Path)
     FolderObjects(root).create(
         "shards/0/00002.json", json.dumps({"run": {"present": 250}}).encode()
     )
-    status = assay.status(root)
+    (status,) = assay.status(root)
     assert (status.finished, status.under_way, status.free) == (3, 1, 4)
     assert status.rows == 3 * 250 + (10 + 40)
 
 
 def test_what_workers_say_adds_up(root: Path) -> None:
-    status = assay.status(root)
+    (status,) = assay.status(root)
     assert (status.state, status.step, status.planned) == ("running", "run", 2000)
     assert (status.shards, status.finished, status.under_way, status.free) == (8, 2, 2, 4)
     assert status.rows == 2 * 250 + (10 + 90) + (10 + 40)
@@ -118,7 +118,7 @@ def test_what_workers_say_adds_up(root: Path) -> None:
     ]
     assert sum("is dead: the next free worker takes it" in reason for reason in status.waiting) == 2
     say(FolderObjects(root), "b", status=told(4, 40))
-    after = assay.status(root)
+    (after,) = assay.status(root)
     assert sum("is dead" in reason for reason in after.waiting) == 1, (
         "another worker has taken its shard"
     )
@@ -159,13 +159,13 @@ def test_json_and_watch(root: Path) -> None:
 
 def test_a_cost_that_is_not_known_is_not_zero(root: Path) -> None:
     say(FolderObjects(root), "b", status=told(3, 40, cost=None))
-    assert assay.status(root).cost is None
+    assert assay.status(root)[0].cost is None
     assert "unknown" in str(assay.sheet(assay.status(root)))
 
 
 def test_a_worker_of_another_version_is_listed(root: Path) -> None:
     say(FolderObjects(root), "b", status={"shards": "three"})
-    shards = {line.worker[-1]: line.status.shards for line in assay.status(root).workers}
+    shards = {line.worker[-1]: line.status.shards for line in assay.status(root)[0].workers}
     assert shards == {"a": [2], "b": [], "c": [4], "d": [5], "e": []}
 
 
@@ -185,7 +185,7 @@ def test_ls_and_the_viewer_show_the_same(root: Path) -> None:
 
 def test_a_run_by_one_process(tmp_path: Path) -> None:
     Lab(tmp_path, 5).run()
-    status = assay.status(tmp_path / "out")
+    (status,) = assay.status(tmp_path / "out")
     assert (status.state, status.rows, status.planned, status.shards, status.workers) == (
         "complete",
         10,
@@ -200,14 +200,14 @@ def test_a_run_by_workers(tmp_path: Path) -> None:
     lab = Lab(tmp_path, 5)
     lab.write("items.jsonl", "".join(json.dumps(row) + "\n" for row in lab.rows))
     assay.run(lab.config, shard="1/2")
-    status = assay.status(tmp_path / "out")
+    (status,) = assay.status(tmp_path / "out")
     assert (status.state, status.rows, status.planned) == ("complete", 10, 10)
     assert status.finished == status.shards
     assert [line.status.made for line in status.workers] == [10]
 
 
 def test_where_there_is_nothing(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no experiment here"):
+    with pytest.raises(UserError, match="no experiment in"):
         assay.status(tmp_path)
     with pytest.raises(UserError, match="no folder"):
         assay.status(tmp_path / "nowhere")

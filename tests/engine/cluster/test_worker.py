@@ -118,7 +118,7 @@ def test_a_driver_that_is_asked_to_stop_says_so(tmp_path: Path) -> None:
     stop.request()
     with pytest.raises(Interrupted, match="every finished row is kept"):
         asyncio.run(assay.finish(assay.experiment(lab.config, shard="1/2"), stop))
-    assert assay.status(many).state == "stopped"
+    assert assay.status(many)[0].state == "stopped"
 
 
 def test_of_two_workers_this_process_is_one(tmp_path: Path) -> None:

@@ -188,7 +188,7 @@ def test_parts_of_the_items(lab: Lab) -> None:
     assert run.digest == whole.digest  # what a run of the whole would have said
     assert run.metadata["usage"] == whole.metadata["usage"]
     assert run.metadata["merged"]["from"] == [str(first), str(second)]
-    assert assay.status(lab.folder / "all").state == "complete"
+    assert assay.status(lab.folder / "all")[0].state == "complete"
     assay.run(lab.folder / "all" / "config.yaml")
     assert lab.calls() == paid
     assert not (lab.folder / ".all.merging").exists()

@@ -293,6 +293,7 @@ def test_a_repository_with_two_datasets_must_be_narrowed(
     library: Library, original: Path, tmp_path: Path
 ) -> None:
     library.world.ran(library.world.dataset("other", id="more"))
-    with pytest.raises(UserError, match="there are 2 experiments at") as raised:
+    with pytest.raises(UserError, match="there are 3 experiments at") as raised:
         export(original.with_name("library"), "jsonl", output=tmp_path / "rows.jsonl")
-    assert "name a file of one of them" in raised.value.fix
+    listed = raised.value.fix.splitlines()[1:]
+    assert [line.split("/")[-2] for line in listed] == ["evaluations", "evaluations", "runs"]

@@ -64,7 +64,7 @@ def shell_rows(shell: Shell, folder: Path) -> list[dict[str, Any]]:
 
 def test_after_an_import(tmp_path: Path, outputs: dict[str, dict[str, Any]]) -> None:
     shell = Shell(tmp_path)
-    imported = shell.call("import", "outputs", "-o", "rows")
+    imported = shell.call("import", "outputs", "--from", "ragicamp", "-o", "rows")
     assert imported.code == 0, imported.said
     rows = read_by_every_verb(shell, tmp_path / "rows", item="0", label="f1")
     found = {(row["model_name"], row["label"]): row["value"] for row in rows}

@@ -53,7 +53,7 @@ def test_a_run_is_an_experiment(folder: Folder) -> None:
         ("exact_match_result", True, "scored"),
     ]
     assert evaluations[1].detailed_results["predicted"] == {"text": "no"}
-    (result,) = import_results(folder.out, folder.base / "imported")
+    (result,) = import_results(folder.out, folder.base / "imported", format_name="sygra")
     lines = {line.metric: line for line in result.headlines}
     assert lines["accuracy"].theirs == lines["accuracy"].ours == pytest.approx(2 / 3)
     assert lines["accuracy"].with_failures == 0.5

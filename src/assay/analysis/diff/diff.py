@@ -86,7 +86,7 @@ def diff(
     """What differs between two experiments: folders, or files of rows. `limit` is how many changed items are shown
     under each label, and in the data; further options as in CompareOptions."""
     chosen = checked(CompareOptions(label=label, flips=limit, **options))
-    first, second = find_sources([a, b])
+    first, second = find_sources([a, b], one_each=True)
     config, notes = config_diff(first, second)
     items, more = items_diff(first, second, limit)
     answers = [SideAnswers(source, chosen.where) for source in (first, second)]

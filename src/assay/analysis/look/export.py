@@ -24,7 +24,8 @@ from assay.registry import check_params, nearest, writer
 from assay.store.lock import FolderLock
 from assay.store.log import FileLog
 from assay.store.sealed import seal_files
-from assay.store.shared.mirror import writing
+from assay.store.shared.mirror import local, writing
+from assay.store.stores import is_repository
 from assay.store.written import write_named
 from assay.text.plain import plain_json
 from assay.usercode import failing
@@ -296,8 +297,14 @@ def export(
     if not name:
         raise UserError("name a format", fix=f"--format, one of {', '.join(writer.names())}")
     write = writer.get(name, base=Path.cwd(), where="--format")
-    whole = bool(getattr(write, "__assay__", {}).get("whole"))
-    source = find_source(path, foreign=not whole)
+    marks = getattr(write, "__assay__", {})
+    whole = bool(marks.get("whole"))
+    place = local(path)
+    source = (
+        Source(path=place, name=place.name, files={}, folder=place)
+        if marks.get("repositories") and is_repository(place)
+        else find_source(path, foreign=not whole)
+    )
     chosen = check_params(write, params or {}, where="--set")
     with writing(output, force=force) if output else nullcontext() as file:
         rows = Export(Tables(source), table, file, whole=whole, force=force)

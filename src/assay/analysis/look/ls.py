@@ -15,11 +15,10 @@ from assay.errors import UserError, shown
 from assay.reading import is_remote
 from assay.records import ROWS_FILE, manifest_sections
 from assay.registry import formats
-from assay.store.files import INSIDE
+from assay.store.files import walk_folders
 
 State = Literal["complete", "failed", "running", "stopped", "killed", "partial", "broken"]
 SILENT_AFTER = 15.0  # seconds: a run that is alive writes its status every two
-_SKIPPED = {"superseded", "rejected", "node_modules", "__pycache__"}
 
 
 class Listed(msgspec.Struct, kw_only=True):
@@ -117,20 +116,11 @@ def _copy(address: str) -> Path:
 
 def _experiments(folder: str, others: list[Any]) -> Iterator[Listed]:
     """Ours, and what formats recognise as theirs."""
-    try:
-        with os.scandir(folder) as entries:
-            members = sorted(entries, key=lambda entry: entry.name)
-    except OSError:  # a folder that may not be read holds nothing to show
-        return
-    names = [entry.name for entry in members]
-    if "manifest.json" in names:
-        yield _listed(folder)
-    for other in others:
-        yield from other.listed(Path(folder), names)
-    for entry in members:
-        hidden = entry.name[0] == "." and entry.name != INSIDE
-        if not hidden and entry.name not in _SKIPPED and entry.is_dir(follow_symlinks=False):
-            yield from _experiments(entry.path, others)
+    for place, names in walk_folders(folder):
+        if "manifest.json" in names:
+            yield _listed(place)
+        for other in others:
+            yield from other.listed(Path(place), names)
 
 
 def listed_of(folder: str | Path) -> Listed | None:

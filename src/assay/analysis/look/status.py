@@ -1,6 +1,5 @@
 """How a run is doing: who works on what, how fast, at what cost, and what is left. No row is read."""
 
-import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,6 +13,7 @@ from assay.analysis.look.ls import State, listed_of
 from assay.engine.calls.usage import CALLS, USAGE, Usage
 from assay.engine.cluster.root import Root
 from assay.engine.cluster.status import LaneStatus, WorkerStatus, sum_lanes
+from assay.engine.experiment.sources import folders_at
 from assay.errors import AssayError, UserError
 from assay.records import manifest_sections
 from assay.shown import Shown
@@ -84,9 +84,16 @@ class _Part(msgspec.Struct):
     counts: dict[str, int] = {}
 
 
-def status(path: str | Path) -> RunStatus:
-    """How the run in a folder, or at an address such as s3://bucket/prefix, is doing."""
-    return Watch(path).look()
+def status(path: str | Path) -> list[RunStatus]:
+    """Return how each experiment in a folder, or at an address such as s3://bucket/prefix, is doing."""
+    return [watch.look() for watch in watches(path)]
+
+
+def watches(path: str | Path) -> "list[Watch]":
+    """Return a watch for each experiment at a path."""
+    if not is_remote(path) or not (watch := Watch(path)).exists():
+        return [Watch(folder, place) for folder, place in folders_at(path, rows=False)]
+    return [watch]
 
 
 def of_workers(folder: str | Path) -> RunStatus | None:
@@ -100,15 +107,13 @@ def of_workers(folder: str | Path) -> RunStatus | None:
 class Watch:
     """Looks at a run again and again; what cannot change any more is read once."""
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = str(path)
-        if not is_remote(self.path) and not os.path.isdir(self.path.removeprefix("file://")):
-            raise UserError(
-                f"there is no folder {self.path!r}",
-                fix="name an experiment's folder, or its address",
-            )
+    def __init__(self, path: str | Path, place: str = "") -> None:
+        self.path = place or str(path)
         self._root = Root(path)
         self._parts: dict[str, dict[str, _Part]] = {}
+
+    def exists(self) -> bool:
+        return self._root.objects.entry(MANIFEST) is not None
 
     def look(self) -> RunStatus:
         generation = self.generation()

@@ -3,7 +3,6 @@
 Without an index files are scanned once; of rows of other items only an id is decoded."""
 
 import difflib
-import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -14,7 +13,7 @@ from msgspec import UNSET
 
 from assay.engine.aggregate.facets import find_in_item, find_in_row, first_of, typed
 from assay.engine.experiment.imports.foreign import unpacked_spans
-from assay.engine.experiment.sources import elsewhere, find_source, newest_inside
+from assay.engine.experiment.sources import elsewhere, find_source
 from assay.errors import UserError, shown
 from assay.interfaces import Log, Store
 from assay.records import Evaluation, Item, Kind, Response
@@ -22,7 +21,7 @@ from assay.shown import Shown
 from assay.store.log import FileLog
 from assay.store.repair import read_rows, row_decoder
 from assay.store.shared.mirror import local
-from assay.store.stores import FlatStore, open_store
+from assay.store.stores import FlatStore, is_repository, open_store
 
 MOST_NEAR = 5
 Row = dict[str, Any]
@@ -101,21 +100,20 @@ def trace(
     folder: str | Path, item_id: str, *, sample: int | None = None, model: str | None = None
 ) -> Trace:
     """Follow an item; an unknown one is an error with the ids that are nearest."""
-    path = local(folder)
-    place = (
-        newest_inside(path)
-        if os.path.isdir(path)
-        else find_source(path).folder
-        if os.path.isfile(path)
-        else None
-    )
-    if place is None:
-        raise UserError(
-            f"there is no folder {str(path)!r}",
-            fix="name the folder of an experiment; see `assay ls`",
-        )
+    place = _place_of(local(folder))
     store = open_store(place)
     return follow(store, place, item_id, _Scan(store), sample=sample, model=model)
+
+
+def _place_of(path: Path) -> Path:
+    """Return the folder of the one experiment at a path, or the repository of one dataset, all of which is searched."""
+    if is_repository(path) and len(open_store(path).ids("dataset")) == 1:
+        return path
+    folder = find_source(path).folder
+    if folder is None:
+        fix = "name the folder of an experiment; see `assay ls`"
+        raise UserError(f"there is no experiment in {str(path)!r}", fix=fix)
+    return folder
 
 
 def follow(

@@ -1,7 +1,6 @@
 """`assay verify`: is every byte of a folder the one that was sealed, and do its numbers follow from its rows?"""
 
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -11,13 +10,11 @@ from assay.analysis.verify.headlines import verify_headlines
 from assay.analysis.verify.labels import Found, verify_labels
 from assay.analysis.verify.metrics import verify_metrics
 from assay.analysis.verify.values import Difference
-from assay.engine.experiment.imports.copies import imported_copies
-from assay.engine.experiment.sources import ConfigSource, newest_inside
-from assay.errors import AssayError, UserError, shown
+from assay.engine.experiment.sources import ConfigSource, folders_at
+from assay.errors import AssayError
 from assay.shown import Shown
 from assay.store.sealed import Fault, check_folder
-from assay.store.shared.mirror import local
-from assay.store.stores import MANIFEST, read_manifests
+from assay.store.stores import read_manifests
 
 Part = Literal["files", "labels", "metrics", "headlines"]
 _MOST = 1000  # differences that are kept: all are counted
@@ -53,28 +50,7 @@ def verify(
     """Check the seals of folders, compute their labels and metrics again from the stored rows, and compare. Judges
     answer from the log of their calls; nobody is asked and nothing is written. `config` replaces the folders' own."""
     listed = [paths] if isinstance(paths, (str, Path)) else list(paths)
-    return [_verify(*found, config) for path in listed for found in _folders(path)]
-
-
-def _folders(path: str | Path) -> Iterable[tuple[Path, str]]:
-    """The experiments at a path, and what to call them: ours, or copies of another program's."""
-    named = local(path)
-    place = newest_inside(named.parent if os.path.isfile(named) else named)
-    if not os.path.isdir(place):
-        from assay.config.source import similar_files
-
-        raise UserError(f"there is no folder {str(path)!r}", fix=similar_files(place))
-    if (place / MANIFEST).is_file():
-        return [(place, shown(str(place)))]
-    if os.path.isdir(named) and (below := sorted(file.parent for file in place.rglob(MANIFEST))):
-        return [(folder, shown(str(folder))) for folder in below]
-    if copies := imported_copies(named):
-        return [(copy.folder, copy.origin) for copy in copies]
-    raise UserError(
-        f"there is no experiment in {str(path)!r}",
-        where=str(place),
-        fix="name an experiment's folder",
-    )
+    return [_verify(*found, config) for path in listed for found in folders_at(path)]
 
 
 def _verify(folder: Path, name: str, config: ConfigSource | None) -> Verified:

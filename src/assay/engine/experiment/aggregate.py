@@ -44,7 +44,9 @@ def aggregate(
 ) -> Experiment:
     """The experiment that computes the config's metrics from the evaluations of some folders or files, taken together.
     They are stored where there is a folder for them, otherwise only returned."""
-    sources = find_sources([paths] if isinstance(paths, (str, Path)) else list(paths), "evaluation")
+    sources = find_sources(
+        [paths] if isinstance(paths, (str, Path)) else list(paths), "evaluation", one_each=True
+    )
     loaded = config_of(config, sources[0], "aggregate", {**UNUSED, **(overrides or {})})
     folder, why_not = (local(output_dir), "") if output_dir is not None else _folder(sources)
     evaluations = ExistingEvaluations(sources, stored=folder is not None)

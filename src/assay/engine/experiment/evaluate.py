@@ -57,7 +57,9 @@ def evaluate(
 ) -> Experiment:
     """The experiment that scores the responses of some folders or files, again or for the first time, and computes the
     config's metrics. `budget` is how many matches are played, those that tell most."""
-    sources = find_sources([paths] if isinstance(paths, (str, Path)) else list(paths), "run")
+    sources = find_sources(
+        [paths] if isinstance(paths, (str, Path)) else list(paths), "run", one_each=True
+    )
     for source in sources:
         source.log("run", "run a config first, or name a file with rows")
     changes = dict(overrides or {})

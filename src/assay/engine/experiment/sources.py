@@ -4,6 +4,7 @@ Rows are read where they are. A folder that was evaluated from rows elsewhere re
 """
 
 import os
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -13,15 +14,16 @@ import msgspec
 from assay.config import Config, Need, load
 from assay.engine.experiment.trust import CONFIG, check_rows, stored_config, write_config
 from assay.engine.run.evidence import NOUNS, Evidence, examine
-from assay.errors import UserError
+from assay.errors import StoreError, UserError, shown
 from assay.records import ROWS_FILE, Kind, Manifest
-from assay.store.files import INSIDE
+from assay.store.files import walk_folders
 from assay.store.log import FileLog
 from assay.store.shared.mirror import local, placed, refresh
-from assay.store.stores import FlatStore, FolderStore
+from assay.store.stores import MANIFEST, FlatStore, FolderStore, read_manifests
 
 ConfigSource = str | Path | Mapping[str, Any] | Config
-MOST_NAMED = 5
+MOST_LISTED = 20
+_MADE: tuple[Kind, ...] = ("run", "evaluation")
 # the key of an evaluation's metadata under which the files are that it was made from
 ELSEWHERE = "rows"
 
@@ -49,6 +51,12 @@ class Source(msgspec.Struct, kw_only=True):
         """All rows of a kind that count, file by file; none if there are none."""
         first = [self.files[kind]] if kind in self.files else []
         return [self._examined(kind, file).log for file in (*first, *self.more.get(kind, ()))]
+
+    def row_files(self) -> set[Path]:
+        """Return the files of its responses and labels, wherever they are."""
+        own = [self.files[kind] for kind in _MADE if kind in self.files]
+        more = [file for kind in _MADE for file in self.more.get(kind, ())]
+        return {file.resolve() for file in (*own, *more)}
 
     def log(self, kind: Kind, missing: str) -> FileLog:
         """The rows of a kind that count; `missing` says what to do where there are none."""
@@ -93,27 +101,58 @@ def _manifest(kind: Kind, file: Path) -> Manifest | None:
     )
 
 
+class SeveralExperiments(UserError):
+    """There are several experiments at a path, and the verb is about one. `places` are what to name instead of the
+    path: none where one file holds them all."""
+
+    def __init__(self, path: str | Path, sources: list[Source]) -> None:
+        self.path = str(path)
+        named = [source.place for source in sources]
+        self.places = [shown(place) for place in named if os.path.exists(place)]
+        fix = [f"make a folder of each: assay import {path} -o FOLDER"]
+        if self.places:
+            fix = ["name one of them:", *self.places[:MOST_LISTED]]
+        super().__init__(
+            f"there are {len(named):,} experiments at {self.path!r}", fix="\n         ".join(fix)
+        )
+
+
 def find_source(path: str | Path, kind: Kind | None = None, *, foreign: bool = True) -> Source:
-    """The source at a path. `kind` is what a file holds that is not called like one of ours. Results of another
-    program are imported, once, to where this user's Assay keeps such copies, unless `foreign` is false."""
+    """Return the one experiment at a path; several are an error that names them. `kind` is what a file holds that is
+    not called like one of ours. Results of another program are imported, once, to where this user's Assay keeps such
+    copies, unless `foreign` is false."""
     sources = _sources_at(local(path), kind, foreign=foreign)
     if len(sources) > 1:
-        named = ", ".join(source.name for source in sources[:MOST_NAMED])
-        raise UserError(
-            f"there are {len(sources):,} experiments at {str(path)!r}: {named}",
-            fix="name a file of one of them, or make folders of all: assay import",
-        )
+        raise SeveralExperiments(path, sources)
     return sources[0]
 
 
+def find_sources(
+    paths: list[str | Path], kind: Kind | None = None, *, one_each: bool = False
+) -> list[Source]:
+    """Return all experiments at some paths, or the one at each, with different names: where two folders are called
+    alike, the path is the name."""
+    if not paths:
+        raise UserError("there is nothing to read", fix="name an experiment's folder")
+    sources: list[Source] = []
+    for path in paths:
+        sources += [find_source(path, kind)] if one_each else _sources_at(local(path), kind)
+    seen: set[Path] = set()
+    for source in sources:
+        if (place := source.path.resolve()) in seen:
+            raise UserError(f"{str(source.path)!r} is given twice", fix="name each experiment once")
+        seen.add(place)
+    return name_apart(sources)
+
+
 def _sources_at(path: Path, kind: Kind | None, *, foreign: bool = True) -> list[Source]:
+    """Return the experiments at a path: a folder of rows is one, otherwise those of ours at any depth are, and files of
+    other programs only where there are none."""
     if os.path.isdir(path):  # False for a name that no file can have
-        path = newest_inside(path)
-        files, more = _files(path)
-        imported = _imported(path) if not files and foreign else []
-        return imported or [
-            Source(path=path, name=_name(path), files=files, folder=path, more=more)
-        ]
+        itself = _source_in(path)
+        if read_manifests(path) or itself.files.keys() - {"dataset"}:
+            return [itself]
+        return sources_below(path) or (foreign and _imported(path)) or [itself]
     if not os.path.isfile(path):
         from assay.config.source import similar_files
 
@@ -122,64 +161,79 @@ def _sources_at(path: Path, kind: Kind | None, *, foreign: bool = True) -> list[
     if own is None or (kind is not None and own != kind):
         imported = _imported(path) if foreign else []
         return imported or [Source(path=path, name=path.stem, files={kind or _kind_of(path): path})]
-    folder = path.parent
-    files, more = _files(folder)
-    ours = bool(FlatStore(folder).ids(own))
-    return [
-        Source(
-            path=path, name=_name(folder), files=files, folder=folder if ours else None, more=more
-        )
-    ]
+    ours = bool(FlatStore(path.parent).ids(own))
+    beside = _source_in(path.parent)
+    return [msgspec.structs.replace(beside, path=path, folder=path.parent if ours else None)]
+
+
+def sources_below(folder: Path) -> list[Source]:
+    """Return the experiment of ours that a folder is, or those below it. One whose rows another one shows, such as a run
+    in a repository beside its evaluation, is a part of that; items and metrics alone are none."""
+    found = [_source_in(each) for each in experiment_folders(folder) if _was_made(each)]
+    parts: set[Path] = set()
+    for source in found:
+        own = source.path.resolve()
+        parts |= {file for file in source.row_files() if file.parent != own}
+    return [source for source in found if not (rows := source.row_files()) or not rows <= parts]
+
+
+def _was_made(folder: Path) -> bool:
+    """Whether there is a run or an evaluation, or the damaged manifest of one."""
+    try:
+        return bool(read_manifests(folder, *_MADE))
+    except StoreError:
+        return any(FileLog(folder / ROWS_FILE[kind]).segments() for kind in _MADE)
 
 
 def _imported(path: Path) -> list[Source]:
-    """The experiments of other programs at a path, as folders of ours."""
+    """Return the experiments of other programs at a path, as folders of ours."""
     # most paths are folders of ours
     from assay.engine.experiment.imports.copies import imported_copies
 
     return [
-        Source(
-            path=copy.folder,
-            name=copy.name,
-            origin=copy.origin,
-            files=_files(copy.folder)[0],
-            folder=copy.folder,
-        )
+        msgspec.structs.replace(_source_in(copy.folder), name=copy.name, origin=copy.origin)
         for copy in imported_copies(path)
     ]
 
 
-def newest_inside(folder: Path) -> Path:
-    """The folder, or, if it only has experiments in `.assay/`, where commands keep the rows behind their own files, the
-    one of them that changed last."""
-    manifests = list(folder.glob(f"{INSIDE}/*/manifest.json"))
-    if not manifests or (folder / "manifest.json").exists():
-        return folder
-    return max(manifests, key=lambda file: (file.stat().st_mtime_ns, file)).parent
+def experiment_folders(folder: Path) -> list[Path]:
+    """Return the folder itself if it has a manifest, otherwise those below it that have one."""
+    if (folder / MANIFEST).is_file():
+        return [folder]
+    return [Path(each) for each, names in walk_folders(str(folder)) if MANIFEST in names]
 
 
-def find_sources(paths: list[str | Path], kind: Kind | None = None) -> list[Source]:
-    """Several sources with different names: where two folders are called alike, the path is the name."""
-    if not paths:
-        raise UserError("there is nothing to read", fix="name an experiment's folder")
-    sources = [source for path in paths for source in _sources_at(local(path), kind)]
-    for number, source in enumerate(sources):
-        if source.path.resolve() in {other.path.resolve() for other in sources[:number]}:
-            raise UserError(f"{str(source.path)!r} is given twice", fix="name each experiment once")
-    return name_apart(sources)
+def folders_at(path: str | Path, *, rows: bool = True) -> list[tuple[Path, str]]:
+    """Return the folders of all experiments at a path, ours or copies of another program's, and what the user calls
+    each; none is an error. `rows` are fetched from a bucket."""
+    named = local(path, rows=rows)
+    place = named.parent if os.path.isfile(named) else named
+    is_ours = place == named or (place / MANIFEST).is_file()
+    if folders := experiment_folders(place) if is_ours else []:
+        return [(folder, shown(str(folder))) for folder in folders]
+    if not os.path.exists(named):
+        from assay.config.source import similar_files
+
+        raise UserError(f"there is no folder {str(path)!r}", fix=similar_files(place))
+    if copies := _imported(named):
+        return [(copy.path, copy.place) for copy in copies]
+    fix = "name an experiment's folder; `assay ls` lists those below one"
+    raise UserError(f"there is no experiment in {str(path)!r}", fix=fix)
 
 
 def name_apart(sources: list[Source]) -> list[Source]:
     """The sources, those of one name called by their paths."""
-    names = [source.name for source in sources]
+    names = Counter(source.name for source in sources)
     for source in sources:
-        if names.count(source.name) > 1:
+        if names[source.name] > 1:
             source.name = source.place
     return sources
 
 
-def _name(folder: Path) -> str:
-    return folder.resolve().name or "experiment"
+def _source_in(folder: Path) -> Source:
+    files, more = _files(folder)
+    name = folder.resolve().name or "experiment"
+    return Source(path=folder, name=name, files=files, folder=folder, more=more)
 
 
 def _files(folder: Path) -> tuple[dict[Kind, Path], dict[Kind, list[Path]]]:

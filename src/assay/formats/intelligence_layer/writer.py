@@ -34,6 +34,7 @@ _OWN = "skipped_evaluation_count"  # a field of our overviews that the original 
 @writer(
     name="intelligence_layer",
     whole="intelligence_layer",
+    repositories=True,
     holds={**WHOLE_ROWS, "items": Item.__struct_fields__, "metrics": None},
 )
 def intelligence_layer(export: Export, *, extras: bool = True) -> list[str]:

@@ -8,7 +8,6 @@ import msgspec
 import numpy as np
 
 from assay.analysis.look.trace import follow, unknown_item
-from assay.engine.experiment.sources import newest_inside
 from assay.errors import AssayError
 from assay.records import Kind
 from assay.store.stores import open_store
@@ -71,7 +70,7 @@ def page(experiments: Experiments, query: Query) -> dict[str, Any]:
         if index.number(query.item) < 0:
             ids += islice(index.item_ids(), _MOST_IDS)
             continue
-        folder = newest_inside(experiments.folder(id))
+        folder = experiments.folder(id)
         traced = follow(open_store(folder), folder, query.item, _Indexed(index))
         item = item or traced.item
         shown = {name: getattr(traced, name) for name in ("samples", "matches", "calls")}

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
+from logging import getLogger
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, cast
 from urllib.parse import urlsplit, urlunsplit
@@ -23,6 +24,7 @@ from assay.records import Evaluation, Response
 from assay.store.keys import canonical, digest
 from assay.usercode import failing
 
+_logger = getLogger(__name__)
 HEAD = 1 << 16  # bytes of a file that tell its format
 _MOST_NAMED = 3
 REST = "source"  # the key of a row's metadata that holds what has no place in the row
@@ -119,6 +121,10 @@ def read_foreign(
             f"{str(path)!r} holds nothing that can be imported",
             fix=f"name a file or folder with results of {' or '.join(names)}; a file of rows needs no import",
         )
+    if len(read) > 1 and "assay" in read:
+        others = " and ".join(name for name in read if name != "assay")
+        _logger.warning("left out: files of %s beside experiments of Assay (--from)", others)
+        read = {"assay": read["assay"]}
     if len(read) > 1 and path.is_file():
         named = " and of ".join(map(repr, read))
         raise UserError(

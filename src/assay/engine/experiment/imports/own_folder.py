@@ -8,8 +8,8 @@ from typing import Any, Literal
 import msgspec
 
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.imports.foreign import ForeignCase, Headline, files_below
-from assay.engine.experiment.sources import Source, find_source
+from assay.engine.experiment.imports.foreign import ForeignCase, Headline
+from assay.engine.experiment.sources import Source, sources_below
 from assay.engine.experiment.trust import CONFIG
 from assay.errors import StoreError, UserError
 from assay.records import ROWS_FILE, Evaluation, Kind, Response, tolerant_json
@@ -17,7 +17,7 @@ from assay.store.files import write_file
 from assay.store.keys import canonical
 from assay.store.log import FileLog
 from assay.store.seal import is_unchanged
-from assay.store.stores import MANIFEST, FlatStore, read_manifests
+from assay.store.stores import FlatStore
 
 _KINDS: tuple[Kind, ...] = ("dataset", "run", "evaluation")
 _MORE_ROWS = ROWS_FILE["aggregation"], "calls.jsonl", "traces.jsonl"
@@ -100,29 +100,9 @@ def blocks_of(source: Source, kind: Kind, type: Any) -> Iterator[list[Any]]:
                 yield [msgspec.convert(tolerant_json(line), type) for line in lines]
 
 
-def own_folders(path: Path) -> list[Path]:
-    """The experiment folders at a path: itself, or those below it."""
-    manifests = [path / MANIFEST] if (path / MANIFEST).is_file() else _manifests_below(path)
-    return [file.parent for file in manifests if _has_rows(file.parent)]
-
-
-def _manifests_below(path: Path) -> list[Path]:
-    return (
-        [file for file in files_below(path, MANIFEST) if file.name == MANIFEST]
-        if path.is_dir()
-        else []
-    )
-
-
-def _has_rows(folder: Path) -> bool:
-    try:
-        return "run" in read_manifests(folder)
-    except StoreError:
-        return False
-
-
 def own_results(path: Path) -> list[OwnFolder]:
-    return [OwnFolder(find_source(folder, foreign=False)) for folder in own_folders(path)]
+    """Return the experiments of ours at a path: itself, or those below it."""
+    return [OwnFolder(source) for source in sources_below(path)]
 
 
 def check_free(folder: Path, source: Mapping[str, Any]) -> bool:

@@ -72,7 +72,7 @@ def merge(
         raise UserError(
             "there is nothing to merge", fix="name at least two folders, and the new one with -o"
         )
-    sources = find_sources(list(paths))
+    sources = find_sources(list(paths), one_each=True)
     for source in sources:
         if source.folder is None or source.manifest("run") is None:
             fix = "name folders that `assay run` or `assay import` made"
