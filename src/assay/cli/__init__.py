@@ -245,19 +245,32 @@ def _show_mistake(mistake: click.ClickException) -> None:
     click.echo(api.plain(text.getvalue()), err=True, nl=False)
 
 
-def _commands_for_each(error: Any, words: Sequence[str]) -> str:
-    """Return the command for each experiment at a path that has several; nothing for another error."""
-    path, places = getattr(error, "path", None), getattr(error, "places", ())
-    if path not in words or not places:
-        return ""
+def _explained_error(error: Any, words: Sequence[str]) -> Exception:
+    """Return what the system has against a file as an error of ours, and several experiments at a path with the command
+    for each; other errors as they are."""
+    from assay.errors import StoreError, UserError
+
+    code = error.errno if isinstance(error, OSError) else 0
+    if code == errno.ENAMETOOLONG:
+        where = str(error.filename)[:200]
+        return UserError("this name is too long for a file", where=where, fix="name a file")
+    if code in (errno.ENOSPC, errno.EDQUOT):
+        where, fix = str(error.filename or ""), "free some space and run again"
+        return StoreError("the disk is full", where=where, fix=fix)
+    if getattr(error, "places", ()) and error.path in words:
+        error.fix = _commands(words, error.path, error.places)
+    return error
+
+
+def _commands(words: Sequence[str], path: str, places: Sequence[str]) -> str:
     import shlex
 
-    own = [[place if word == path else word for word in words] for place in places[:_MOST_COMMANDS]]
-    commands = [shlex.join(["assay", *each]) for each in own]
-    more = [f"… and {len(places) - len(own):,} more: assay ls {path}"]
-    return "\n         ".join(
-        ["name one of them:", *commands, *(more if len(places) > len(own) else [])]
-    )
+    at = [*words].index(path)
+    listed = places[:_MOST_COMMANDS]
+    lines = [shlex.join(["assay", *words[:at], place, *words[at + 1 :]]) for place in listed]
+    if len(places) > len(listed):
+        lines.append(f"… and {len(places) - len(listed):,} more: assay ls {path}")
+    return "\n         ".join(["name one of them:", *lines])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -285,26 +298,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(1)
     except Exception as error:
         from assay import api
-        from assay.errors import AssayError, StoreError, UserError
+        from assay.errors import AssayError
 
         if debug:
             import traceback
 
             click.echo(api.plain(traceback.format_exc()), err=True, nl=False)
-        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-            error = UserError(
-                "this name is too long for a file",
-                where=str(error.filename)[:200],
-                fix="name a file",
-            )
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            error = StoreError(
-                "the disk is full",
-                where=str(error.filename or ""),
-                fix="free some space and run again",
-            )
+        error = _explained_error(error, words)
         if isinstance(error, AssayError):
-            error.fix = _commands_for_each(error, words) or error.fix
             click.echo(f"error: {api.plain(str(error))}", err=True)
             sys.exit(error.exit_code)
         click.echo(

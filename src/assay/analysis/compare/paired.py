@@ -206,7 +206,7 @@ def find_sides(
         sides = read_sides_by(find_source(paths[0], "evaluation"), facet, values, where)
         fix = "name at least two values of the facet"
     else:
-        sides = [read_side(source, where) for source in find_sources(list(paths), "evaluation")]
+        sides = [read_side(source, where) for source in find_sources(paths, "evaluation")]
         fix = (
             "name a second experiment, or use --facet metadata.model_id to compare within this one"
         )

@@ -76,7 +76,7 @@ def referenced(paths: Sequence[str | Path], reference: str | Path, **options: An
     published = load_references(reference)
     agreements: list[Agreement] = []
     kept: list[tuple[Reference, float]] = []
-    sources = find_sources(list(paths), "aggregation")
+    sources = find_sources(paths, "aggregation")
     for source in sources:
         for row in _rows(source, chosen):
             for entry in _matching(published.references, row, source):

@@ -24,7 +24,7 @@ from assay.analysis.diff.answers import (
 )
 from assay.analysis.diff.made_of import ChangedValue, ItemsDiff, config_diff, items_diff, plan_diff
 from assay.analysis.diff.text import MarkedLine, text_diff
-from assay.engine.experiment.sources import Source, find_sources
+from assay.engine.experiment.sources import Source, find_each
 from assay.errors import UserError
 from assay.registry import nearest
 from assay.shown import Shown
@@ -86,7 +86,7 @@ def diff(
     """What differs between two experiments: folders, or files of rows. `limit` is how many changed items are shown
     under each label, and in the data; further options as in CompareOptions."""
     chosen = checked(CompareOptions(label=label, flips=limit, **options))
-    first, second = find_sources([a, b], one_each=True)
+    first, second = find_each([a, b])
     config, notes = config_diff(first, second)
     items, more = items_diff(first, second, limit)
     answers = [SideAnswers(source, chosen.where) for source in (first, second)]

@@ -278,6 +278,14 @@ def write_outputs(config: Config, folder: str | Path) -> list[str]:
     return notes
 
 
+def _exported_source(path: str | Path, marks: Mapping[str, Any]) -> Source:
+    """Return the experiment at a path, or the whole repository for a format that holds one."""
+    place = local(path)
+    if marks.get("repositories") and is_repository(place):
+        return Source(path=place, name=place.name, files={}, folder=place)
+    return find_source(path, foreign=not marks.get("whole"))
+
+
 def export(
     path: str | Path,
     format: str = "",
@@ -298,13 +306,7 @@ def export(
         raise UserError("name a format", fix=f"--format, one of {', '.join(writer.names())}")
     write = writer.get(name, base=Path.cwd(), where="--format")
     marks = getattr(write, "__assay__", {})
-    whole = bool(marks.get("whole"))
-    place = local(path)
-    source = (
-        Source(path=place, name=place.name, files={}, folder=place)
-        if marks.get("repositories") and is_repository(place)
-        else find_source(path, foreign=not whole)
-    )
+    source, whole = _exported_source(path, marks), "whole" in marks
     chosen = check_params(write, params or {}, where="--set")
     with writing(output, force=force) if output else nullcontext() as file:
         rows = Export(Tables(source), table, file, whole=whole, force=force)

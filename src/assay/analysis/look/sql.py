@@ -68,7 +68,7 @@ def sql(paths: str | Path | Sequence[str | Path], query: str) -> list[dict[str, 
 @contextmanager
 def ask(paths: Sequence[str | Path], sql: str) -> Generator[QueryAnswer]:
     """The answer to one SELECT over the tables of these experiments."""
-    tables = [Tables(source) for source in find_sources(list(paths))]
+    tables = [Tables(source) for source in find_sources(paths)]
     with connect(tables, most=LOOKED_AT) as connection:
         files = sorted(
             {path for one in tables for name in TABLES if name in one for path in one.files(name)}

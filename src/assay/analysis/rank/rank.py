@@ -97,7 +97,7 @@ def rank(paths: Sequence[str | Path], **options: Any) -> Ranking:
     """The ranking of the players in the matches of these experiments; options as in RankOptions."""
     chosen = RankOptions(**options)
     _check(chosen)
-    sources = find_sources(list(paths), "evaluation")
+    sources = find_sources(paths, "evaluation")
     verdicts = read_verdicts(sources, responses=bool(chosen.by))
     label = label_of(verdicts, chosen.label)
     ranking = ranking_of(played(verdicts, label, sources, chosen.by), label, chosen)

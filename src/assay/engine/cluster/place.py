@@ -10,7 +10,7 @@ from assay.config import Config
 from assay.engine.experiment.aggregate import aggregate
 from assay.engine.experiment.evaluate import evaluate
 from assay.engine.experiment.experiment import Experiment, Options
-from assay.engine.experiment.sources import ConfigSource
+from assay.engine.experiment.sources import ConfigSource, find_source
 from assay.errors import UserError
 from assay.reading import is_foreign, is_remote
 
@@ -57,8 +57,10 @@ def evaluation_of(
     where, own = _parted(options)
     listed = [paths] if isinstance(paths, (str, Path)) else list(paths)
     place = str(own.get("output_dir") or (listed[0] if len(listed) == 1 else ""))
-    if not where and not is_remote(place):
-        return evaluate(paths, config, **own)
+    if not is_remote(place):
+        if not where:
+            return evaluate(paths, config, **own)
+        place = place and str(own.get("output_dir") or find_source(place, "run").path)
     from assay.engine.cluster.placement import Placement
     from assay.engine.cluster.root import Root
 

@@ -22,7 +22,7 @@ from assay.engine.experiment.sources import (
     ConfigSource,
     Source,
     config_of,
-    find_sources,
+    find_each,
     keep_config,
 )
 from assay.records import ROWS_FILE, Kind
@@ -44,9 +44,7 @@ def aggregate(
 ) -> Experiment:
     """The experiment that computes the config's metrics from the evaluations of some folders or files, taken together.
     They are stored where there is a folder for them, otherwise only returned."""
-    sources = find_sources(
-        [paths] if isinstance(paths, (str, Path)) else list(paths), "evaluation", one_each=True
-    )
+    sources = find_each(paths, "evaluation")
     loaded = config_of(config, sources[0], "aggregate", {**UNUSED, **(overrides or {})})
     folder, why_not = (local(output_dir), "") if output_dir is not None else _folder(sources)
     evaluations = ExistingEvaluations(sources, stored=folder is not None)

@@ -30,7 +30,7 @@ from assay.engine.experiment.sources import (
     ConfigSource,
     Source,
     config_of,
-    find_sources,
+    find_each,
     keep_config,
 )
 from assay.engine.experiment.trust import vouch_rows
@@ -57,9 +57,7 @@ def evaluate(
 ) -> Experiment:
     """The experiment that scores the responses of some folders or files, again or for the first time, and computes the
     config's metrics. `budget` is how many matches are played, those that tell most."""
-    sources = find_sources(
-        [paths] if isinstance(paths, (str, Path)) else list(paths), "run", one_each=True
-    )
+    sources = find_each(paths, "run")
     for source in sources:
         source.log("run", "run a config first, or name a file with rows")
     changes = dict(overrides or {})

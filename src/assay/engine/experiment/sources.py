@@ -5,7 +5,7 @@ Rows are read where they are. A folder that was evaluated from rows elsewhere re
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -127,16 +127,20 @@ def find_source(path: str | Path, kind: Kind | None = None, *, foreign: bool = T
     return sources[0]
 
 
-def find_sources(
-    paths: list[str | Path], kind: Kind | None = None, *, one_each: bool = False
-) -> list[Source]:
-    """Return all experiments at some paths, or the one at each, with different names: where two folders are called
-    alike, the path is the name."""
-    if not paths:
+def find_sources(paths: Sequence[str | Path], kind: Kind | None = None) -> list[Source]:
+    """Return all experiments at some paths, each with a name of its own."""
+    return _named_apart([source for path in paths for source in _sources_at(local(path), kind)])
+
+
+def find_each(paths: str | Path | Sequence[str | Path], kind: Kind | None = None) -> list[Source]:
+    """Return the one experiment at each path, with a name of its own."""
+    named = [paths] if isinstance(paths, (str, Path)) else paths
+    return _named_apart([find_source(path, kind) for path in named])
+
+
+def _named_apart(sources: list[Source]) -> list[Source]:
+    if not sources:
         raise UserError("there is nothing to read", fix="name an experiment's folder")
-    sources: list[Source] = []
-    for path in paths:
-        sources += [find_source(path, kind)] if one_each else _sources_at(local(path), kind)
     seen: set[Path] = set()
     for source in sources:
         if (place := source.path.resolve()) in seen:
@@ -146,17 +150,10 @@ def find_sources(
 
 
 def _sources_at(path: Path, kind: Kind | None, *, foreign: bool = True) -> list[Source]:
-    """Return the experiments at a path: a folder of rows is one, otherwise those of ours at any depth are, and files of
-    other programs only where there are none."""
     if os.path.isdir(path):  # False for a name that no file can have
-        itself = _source_in(path)
-        if read_manifests(path) or itself.files.keys() - {"dataset"}:
-            return [itself]
-        return sources_below(path) or (foreign and _imported(path)) or [itself]
+        return _sources_in(path, foreign=foreign)
     if not os.path.isfile(path):
-        from assay.config.source import similar_files
-
-        raise UserError(f"there is no file or folder {str(path)!r}", fix=similar_files(path))
+        raise _nothing_at(path)
     own: Kind | None = next((known for known, name in ROWS_FILE.items() if name == path.name), None)
     if own is None or (kind is not None and own != kind):
         imported = _imported(path) if foreign else []
@@ -166,10 +163,25 @@ def _sources_at(path: Path, kind: Kind | None, *, foreign: bool = True) -> list[
     return [msgspec.structs.replace(beside, path=path, folder=path.parent if ours else None)]
 
 
+def _nothing_at(path: Path) -> UserError:
+    from assay.config.source import similar_files
+
+    return UserError(f"there is no file or folder {str(path)!r}", fix=similar_files(path))
+
+
+def _sources_in(folder: Path, *, foreign: bool) -> list[Source]:
+    """Return the experiments in a folder: itself if it has a manifest or rows, otherwise those of ours at any depth, and
+    those of other programs only where there are none."""
+    itself = _source_in(folder)
+    if read_manifests(folder) or itself.files.keys() - {"dataset"}:
+        return [itself]
+    return sources_below(folder) or (foreign and _imported(folder)) or [itself]
+
+
 def sources_below(folder: Path) -> list[Source]:
     """Return the experiment of ours that a folder is, or those below it. One whose rows another one shows, such as a run
     in a repository beside its evaluation, is a part of that; items and metrics alone are none."""
-    found = [_source_in(each) for each in experiment_folders(folder) if _was_made(each)]
+    found = [_source_in(each) for each in experiment_folders(folder) if _is_ours(each, *_MADE)]
     parts: set[Path] = set()
     for source in found:
         own = source.path.resolve()
@@ -177,12 +189,12 @@ def sources_below(folder: Path) -> list[Source]:
     return [source for source in found if not (rows := source.row_files()) or not rows <= parts]
 
 
-def _was_made(folder: Path) -> bool:
-    """Whether there is a run or an evaluation, or the damaged manifest of one."""
+def _is_ours(folder: Path, *kinds: Kind) -> bool:
+    """Whether there is a manifest of ours, or one that is damaged beside rows."""
     try:
-        return bool(read_manifests(folder, *_MADE))
+        return bool(read_manifests(folder, *kinds))
     except StoreError:
-        return any(FileLog(folder / ROWS_FILE[kind]).segments() for kind in _MADE)
+        return any(FileLog(folder / name).segments() for name in ROWS_FILE.values())
 
 
 def _imported(path: Path) -> list[Source]:
@@ -197,10 +209,11 @@ def _imported(path: Path) -> list[Source]:
 
 
 def experiment_folders(folder: Path) -> list[Path]:
-    """Return the folder itself if it has a manifest, otherwise those below it that have one."""
-    if (folder / MANIFEST).is_file():
+    """Return the folder itself if it has a manifest of ours, otherwise those below it that have one."""
+    if _is_ours(folder):
         return [folder]
-    return [Path(each) for each, names in walk_folders(str(folder)) if MANIFEST in names]
+    below = (Path(each) for each, names in walk_folders(str(folder)) if MANIFEST in names)
+    return [each for each in below if _is_ours(each)]
 
 
 def folders_at(path: str | Path, *, rows: bool = True) -> list[tuple[Path, str]]:
@@ -212,9 +225,7 @@ def folders_at(path: str | Path, *, rows: bool = True) -> list[tuple[Path, str]]
     if folders := experiment_folders(place) if is_ours else []:
         return [(folder, shown(str(folder))) for folder in folders]
     if not os.path.exists(named):
-        from assay.config.source import similar_files
-
-        raise UserError(f"there is no folder {str(path)!r}", fix=similar_files(place))
+        raise _nothing_at(named)
     if copies := _imported(named):
         return [(copy.path, copy.place) for copy in copies]
     fix = "name an experiment's folder; `assay ls` lists those below one"

@@ -115,16 +115,12 @@ def read_foreign(
 
         raise UserError(f"there is no file or folder {str(path)!r}", fix=similar_files(path))
     names = [format_name] if format_name else registry.reader.names()
-    read = {name: several for name in names if (several := _ask(name, path, {}))}
+    read = _own_first({name: several for name in names if (several := _ask(name, path, {}))})
     if not read:
         raise UserError(
             f"{str(path)!r} holds nothing that can be imported",
             fix=f"name a file or folder with results of {' or '.join(names)}; a file of rows needs no import",
         )
-    if len(read) > 1 and "assay" in read:
-        others = " and ".join(name for name in read if name != "assay")
-        _logger.warning("left out: files of %s beside experiments of Assay (--from)", others)
-        read = {"assay": read["assay"]}
     if len(read) > 1 and path.is_file():
         named = " and of ".join(map(repr, read))
         raise UserError(
@@ -141,6 +137,17 @@ def read_foreign(
             )
         read = {name: _ask(name, path, params) for name in read}
     return [Read(name, foreign) for name, several in read.items() for foreign in several]
+
+
+def _own_first(read: dict[str, list[Foreign]]) -> dict[str, list[Foreign]]:
+    """Leave out the files of other formats where experiments of ours are: they are most often made of these."""
+    others = " and ".join(name for name in read if name != "assay")
+    if "assay" not in read or not others:
+        return read
+    _logger.warning(
+        "left out: files of %s beside experiments of Assay; --from imports them", others
+    )
+    return {"assay": read["assay"]}
 
 
 def recognised(path: Path) -> list[Read]:

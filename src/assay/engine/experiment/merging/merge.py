@@ -16,7 +16,7 @@ import msgspec
 from assay.engine.experiment.merging.folder import LABELS, MERGED, MergedFolder, Parts
 from assay.engine.experiment.merging.plans import one_plan, refusal
 from assay.engine.experiment.merging.rows import Choice, Prefer
-from assay.engine.experiment.sources import Source, find_sources
+from assay.engine.experiment.sources import Source, find_each
 from assay.engine.experiment.trust import CONFIG
 from assay.engine.run.evidence import Evidence
 from assay.errors import StoreError, UserError
@@ -72,7 +72,7 @@ def merge(
         raise UserError(
             "there is nothing to merge", fix="name at least two folders, and the new one with -o"
         )
-    sources = find_sources(list(paths), one_each=True)
+    sources = find_each(paths)
     for source in sources:
         if source.folder is None or source.manifest("run") is None:
             fix = "name folders that `assay run` or `assay import` made"
