@@ -44,7 +44,7 @@ def read_three_files(folder: str, target: str) -> int:
 def write_again(source: str, target: str) -> int:
     """The export: how many bytes of predictions it wrote."""
     from assay.analysis.look.export import Export, Tables
-    from assay.engine.experiment.sources import find_source
+    from assay.engine.experiment.resolve import find_source
     from assay.formats.ragicamp.writer import ragicamp
 
     ragicamp(Export(Tables(find_source(source)), "responses", Path(target)))

@@ -128,7 +128,7 @@ def decode(root: str) -> float:
 _LISTED = """
 import sys, msgspec
 from assay.analysis.look.ls import ls
-from assay.engine.experiment.sources import find_source
+from assay.engine.experiment.resolve import find_source
 from assay.store.repair import read_rows
 listed = ls(sys.argv[1])
 logs = [log for entry in listed for log in find_source(entry.folder).logs("aggregation")]

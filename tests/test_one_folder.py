@@ -12,7 +12,7 @@ import assay
 from assay import registry
 from assay.cli import COMMANDS
 from assay.engine.experiment.imports.results import import_results
-from assay.engine.experiment.sources import SeveralExperiments, find_sources
+from assay.engine.experiment.resolve import SeveralExperiments, find_sources
 from assay.errors import AssayError, UserError
 from assay.formats.ragicamp.evaluation import compare_agents
 from assay.server import Options, running

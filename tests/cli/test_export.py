@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from assay.analysis.look.export import Export, Tables
-from assay.engine.experiment.sources import find_source
+from assay.engine.experiment.resolve import find_source
 from assay.errors import StoreError, UserError
 from assay.registry import writer
 from assay.text.plain import plain

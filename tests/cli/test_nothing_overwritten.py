@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import assay
 from assay.analysis.look.export import Export, Tables
 from assay.cli import COMMANDS, group
-from assay.engine.experiment.sources import find_source
+from assay.engine.experiment.resolve import find_source
 from assay.errors import StoreError, UserError
 from assay.registry import writer
 from assay.store.files import write_file

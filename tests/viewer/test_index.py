@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import assay
-from assay.engine.experiment.sources import find_source
+from assay.engine.experiment.resolve import find_source
 from assay.errors import StoreError
 from assay.viewer.experiments import Experiments
 from assay.viewer.index import opening

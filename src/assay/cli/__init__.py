@@ -246,11 +246,11 @@ def _show_mistake(mistake: click.ClickException) -> None:
 
 
 def _explained_error(error: Any, words: Sequence[str]) -> Exception:
-    """Return what the system has against a file as an error of ours, and several experiments at a path with the command
-    for each; other errors as they are."""
+    """Return what the system has against a file as an error of ours, and several experiments at
+    a path with the command for each; other errors as they are."""
     from assay.errors import StoreError, UserError
 
-    code = error.errno if isinstance(error, OSError) else 0
+    code = getattr(error, "errno", 0)
     if code == errno.ENAMETOOLONG:
         where = str(error.filename)[:200]
         return UserError("this name is too long for a file", where=where, fix="name a file")

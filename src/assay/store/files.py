@@ -221,8 +221,8 @@ _NO_EXPERIMENTS = {"superseded", "rejected", "node_modules", "__pycache__"}
 
 
 def walk_folders(folder: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield a folder and those below it that may hold experiments, in the order of their paths, each with the names of
-    its entries."""
+    """Yield a folder and those below it that may hold experiments, in the order of their paths,
+    each with the names of its entries."""
     try:
         with os.scandir(folder) as entries:
             members = sorted(entries, key=lambda entry: entry.name)

@@ -213,7 +213,7 @@ def open_store(folder: str | Path) -> FlatStore | FolderStore:
 
 
 def is_repository(folder: Path) -> bool:
-    """Whether the folders of artefacts below a folder hold one each, as those of a repository do."""
+    """Return whether the folders below one hold an artefact each, as those of a repository do."""
     kinds = [folder / name for name in _FOLDERS.values()]
     artefacts = [file.parent for kind in kinds for file in kind.glob(f"*/{MANIFEST}")]
     return bool(artefacts) and all(len(read_manifests(each)) == 1 for each in artefacts)

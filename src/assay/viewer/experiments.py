@@ -76,13 +76,17 @@ class Experiments:
 
     def _current(self, id: str) -> tuple[object, "Source"]:
         # a list of experiments needs no rows
-        from assay.engine.experiment.sources import find_source
+        from assay.engine.experiment.sources import source_in
 
         folder = self.folder(id)
         refresh(folder, age=_AGE)
         state, source = self._sources.get(id, (None, None))
         if source is None or source.path != folder or state != _state(source):
-            source = find_source(folder)
+            source = source_in(folder)
+            if not source.files:  # a folder of another program, which `ls` knows
+                from assay.engine.experiment.resolve import find_source
+
+                source = find_source(folder)
             self._sources[id] = _state(source), source
         return self._sources[id]
 

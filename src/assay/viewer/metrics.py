@@ -13,7 +13,7 @@ from assay.engine.aggregate.aggregate import Aggregator
 from assay.engine.aggregate.measure import BoundMetric, Policy, bind_metric
 from assay.engine.evaluate.directions import LOWER, Directions
 from assay.engine.experiment.runs import answers_of
-from assay.engine.experiment.sources import Source, find_source
+from assay.engine.experiment.sources import Source, source_in
 from assay.engine.run.evidence import partial_of
 from assay.errors import AssayError, UserError
 from assay.interfaces import Log
@@ -58,7 +58,7 @@ def stored(experiments: Experiments, id: str) -> Stored:
 
 def _runs_behind(source: Source) -> list[Manifest]:
     """The runs whose responses were evaluated elsewhere."""
-    more = [find_source(file.parent).manifest("run") for file in source.more.get("run", ())]
+    more = [source_in(file.parent).manifest("run") for file in source.more.get("run", ())]
     return [manifest for manifest in (source.manifest("run"), *more) if manifest is not None]
 
 

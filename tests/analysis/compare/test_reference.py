@@ -10,8 +10,7 @@ import pytest
 from scipy import stats
 
 import assay
-from assay.analysis.compare.published import load_references
-from assay.analysis.compare.reference import Agreement, Referenced
+from assay.analysis.compare.reference import Agreement, Referenced, load_references
 from assay.errors import UserError
 from assay.reports.sheet import sheet
 from assay.stats.intervals import wilson

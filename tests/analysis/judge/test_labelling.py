@@ -15,7 +15,7 @@ from assay.analysis.judge.label import LabelFile, agreement_in, chosen_before, r
 from assay.analysis.judge.label_frame import Address, Frame, Unit, read_frame
 from assay.analysis.judge.labelling import BLOT, MOST_TELLING, Chosen, choose, views, waiting
 from assay.datasets._labels import read_labels
-from assay.engine.experiment.sources import find_source
+from assay.engine.experiment.resolve import find_source
 from assay.errors import UserError
 from tests.analysis.judged_lab import judged
 from tests.support import Lab

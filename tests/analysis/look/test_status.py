@@ -209,7 +209,7 @@ def test_a_run_by_workers(tmp_path: Path) -> None:
 def test_where_there_is_nothing(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no experiment in"):
         assay.status(tmp_path)
-    with pytest.raises(UserError, match="no folder"):
+    with pytest.raises(UserError, match="no file or folder"):
         assay.status(tmp_path / "nowhere")
 
 

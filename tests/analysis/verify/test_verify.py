@@ -445,7 +445,7 @@ def test_folders_below_are_all_verified_and_other_places_are_an_error(
     assert found.folder == str(out)
     with pytest.raises(UserError, match="there is no experiment"):
         assay.verify(Path(__file__).parent)
-    with pytest.raises(UserError, match="there is no folder"):
+    with pytest.raises(UserError, match="there is no file or folder"):
         assay.verify(tmp_path / "none")
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import assay
 from assay.analysis.look.export import Export, Tables
-from assay.engine.experiment.sources import find_source
+from assay.engine.experiment.resolve import find_source
 from assay.errors import ConfigError, StoreError, UserError
 from assay.registry import writer
 from assay.store.seal import seal

@@ -20,7 +20,7 @@ from assay.engine.aggregate.facets import text_of
 from assay.engine.aggregate.measure import BoundMetric, Policy
 from assay.engine.calls.failures import failures_of
 from assay.engine.experiment.bind import bind_metrics
-from assay.engine.experiment.sources import find_source
+from assay.engine.experiment.resolve import find_source
 from assay.engine.experiment.trust import CONFIG, stored_config
 from assay.errors import UserError
 from assay.records import MetricRow

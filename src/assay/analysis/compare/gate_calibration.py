@@ -12,7 +12,7 @@ from assay.analysis.judge.calibrate import Calibration
 from assay.analysis.judge.judged import judge_ids
 from assay.config import CalibrationConfig
 from assay.engine.evaluate.judges import Judges
-from assay.engine.experiment.sources import find_source
+from assay.engine.experiment.resolve import find_source
 
 Outcome = Literal["passed", "failed", "inconclusive", "incomplete"]
 _ROUNDING = 1e-9  # 0.88 - 0.90 is a little below -0.02

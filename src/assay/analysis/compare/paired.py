@@ -17,7 +17,8 @@ from assay.engine.aggregate.groups import under_every_label, verdicts
 from assay.engine.aggregate.join import Sources, declared, join_items, join_responses, missing
 from assay.engine.aggregate.measure import BoundMetric, Sample
 from assay.engine.evaluate.directions import Directions
-from assay.engine.experiment.sources import Source, find_source, find_sources
+from assay.engine.experiment.resolve import find_source, find_sources
+from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.interfaces import Log
 from assay.registry import nearest

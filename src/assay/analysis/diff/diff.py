@@ -24,7 +24,8 @@ from assay.analysis.diff.answers import (
 )
 from assay.analysis.diff.made_of import ChangedValue, ItemsDiff, config_diff, items_diff, plan_diff
 from assay.analysis.diff.text import MarkedLine, text_diff
-from assay.engine.experiment.sources import Source, find_each
+from assay.engine.experiment.resolve import find_each
+from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.registry import nearest
 from assay.shown import Shown

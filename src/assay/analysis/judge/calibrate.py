@@ -36,7 +36,8 @@ from assay.analysis.judge.bias import (
 from assay.analysis.judge.judged import Judged, give_labels, read_judged, unused
 from assay.datasets._labels import FILE, Label, read_labels
 from assay.engine.evaluate.judges import CALIBRATIONS
-from assay.engine.experiment.sources import Source, find_source
+from assay.engine.experiment.resolve import find_source
+from assay.engine.experiment.sources import Source
 from assay.errors import UserError, shown
 from assay.records import Item
 from assay.registry import nearest

@@ -15,7 +15,8 @@ import numpy as np
 from assay.analysis.judge.label_frame import Address, Frame, Unit, read_frame
 from assay.analysis.judge.labelling import Chosen, View, views, waiting
 from assay.datasets._labels import FILE
-from assay.engine.experiment.sources import Source, find_source
+from assay.engine.experiment.resolve import find_source
+from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.stats.agreement import Agreement, agreement
 from assay.store.files import make_folder, open_own, store_error

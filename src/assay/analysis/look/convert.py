@@ -25,7 +25,7 @@ from assay.engine.experiment.imports.own_folder import (
     own_results,
 )
 from assay.engine.experiment.imports.results import folder_names, import_one
-from assay.engine.experiment.sources import find_source
+from assay.engine.experiment.resolve import find_source
 from assay.engine.experiment.trust import CONFIG
 from assay.errors import UserError, shown
 from assay.records import Evaluation, Response

@@ -15,7 +15,8 @@ from msgspec import inspect
 from assay.analysis.look.samples import SamplesTable
 from assay.config import Config
 from assay.engine.experiment.bind import bind_outputs
-from assay.engine.experiment.sources import Source, find_source
+from assay.engine.experiment.resolve import find_source
+from assay.engine.experiment.sources import Source
 from assay.engine.run.evidence import NOUNS
 from assay.errors import LockedError, UserError
 from assay.reading import is_remote

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from assay.analysis.look.export import TABLES, Tables, check_table, foreign_row
-from assay.engine.experiment.sources import find_source, find_sources
+from assay.engine.experiment.resolve import find_source, find_sources
 from assay.errors import UserError, install_command
 from assay.registry import nearest
 

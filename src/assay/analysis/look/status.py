@@ -13,14 +13,13 @@ from assay.analysis.look.ls import State, listed_of
 from assay.engine.calls.usage import CALLS, USAGE, Usage
 from assay.engine.cluster.root import Root
 from assay.engine.cluster.status import LaneStatus, WorkerStatus, sum_lanes
-from assay.engine.experiment.sources import folders_at
+from assay.engine.experiment.resolve import folders_at
 from assay.errors import AssayError, UserError
 from assay.records import manifest_sections
 from assay.shown import Shown
 from assay.store.files import here, lives
 from assay.store.shared.claims import Beat
 from assay.store.shared.generations import Generation
-from assay.store.shared.objects import is_remote
 from assay.store.stores import MANIFEST, read_manifests
 
 
@@ -85,15 +84,17 @@ class _Part(msgspec.Struct):
 
 
 def status(path: str | Path) -> list[RunStatus]:
-    """Return how each experiment in a folder, or at an address such as s3://bucket/prefix, is doing."""
+    """Return how each experiment in a folder, or at an address such as s3://bucket/prefix, is
+    doing."""
     return [watch.look() for watch in watches(path)]
 
 
 def watches(path: str | Path) -> "list[Watch]":
     """Return a watch for each experiment at a path."""
-    if not is_remote(path) or not (watch := Watch(path)).exists():
-        return [Watch(folder, place) for folder, place in folders_at(path, rows=False)]
-    return [watch]
+    watch = Watch(path)
+    if watch.generation() is not None:
+        return [watch]
+    return [Watch(folder, place) for folder, place in folders_at(path, rows=False)]
 
 
 def of_workers(folder: str | Path) -> RunStatus | None:
@@ -111,9 +112,6 @@ class Watch:
         self.path = place or str(path)
         self._root = Root(path)
         self._parts: dict[str, dict[str, _Part]] = {}
-
-    def exists(self) -> bool:
-        return self._root.objects.entry(MANIFEST) is not None
 
     def look(self) -> RunStatus:
         generation = self.generation()

@@ -13,7 +13,8 @@ from msgspec import UNSET
 
 from assay.engine.aggregate.facets import find_in_item, find_in_row, first_of, typed
 from assay.engine.experiment.imports.foreign import unpacked_spans
-from assay.engine.experiment.sources import elsewhere, find_source
+from assay.engine.experiment.resolve import find_source
+from assay.engine.experiment.sources import elsewhere
 from assay.errors import UserError, shown
 from assay.interfaces import Log, Store
 from assay.records import Evaluation, Item, Kind, Response
@@ -106,7 +107,8 @@ def trace(
 
 
 def _place_of(path: Path) -> Path:
-    """Return the folder of the one experiment at a path, or the repository of one dataset, all of which is searched."""
+    """Return the folder of the one experiment at a path, or the repository of one dataset, all
+    of which is searched."""
     if is_repository(path) and len(open_store(path).ids("dataset")) == 1:
         return path
     folder = find_source(path).folder

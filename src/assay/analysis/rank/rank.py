@@ -13,7 +13,7 @@ import numpy as np
 
 from assay.analysis.compare.paired import checked_level
 from assay.analysis.rank.match_rows import Played, label_of, played, read_verdicts
-from assay.engine.experiment.sources import find_sources
+from assay.engine.experiment.resolve import find_sources
 from assay.errors import UserError
 from assay.registry import nearest
 from assay.shown import Shown

@@ -17,7 +17,8 @@ from assay.engine.evaluate.evaluate import Evaluator
 from assay.engine.experiment import bind
 from assay.engine.experiment.experiment import Experiment, Options
 from assay.engine.experiment.models import StandIn
-from assay.engine.experiment.sources import ConfigSource, Source, config_of, find_source
+from assay.engine.experiment.resolve import find_source
+from assay.engine.experiment.sources import ConfigSource, Source, config_of
 from assay.errors import AssayError, ConfigError, TransientError
 from assay.interfaces import Limits, Model
 from assay.records import ROWS_FILE, Kind, Manifest

@@ -10,7 +10,8 @@ from assay.analysis.verify.headlines import verify_headlines
 from assay.analysis.verify.labels import Found, verify_labels
 from assay.analysis.verify.metrics import verify_metrics
 from assay.analysis.verify.values import Difference
-from assay.engine.experiment.sources import ConfigSource, folders_at
+from assay.engine.experiment.resolve import folders_at
+from assay.engine.experiment.sources import ConfigSource
 from assay.errors import AssayError
 from assay.shown import Shown
 from assay.store.sealed import Fault, check_folder

@@ -10,7 +10,8 @@ from assay.config import Config
 from assay.engine.experiment.aggregate import aggregate
 from assay.engine.experiment.evaluate import evaluate
 from assay.engine.experiment.experiment import Experiment, Options
-from assay.engine.experiment.sources import ConfigSource, find_source
+from assay.engine.experiment.resolve import find_source
+from assay.engine.experiment.sources import ConfigSource
 from assay.errors import UserError
 from assay.reading import is_foreign, is_remote
 
@@ -48,6 +49,15 @@ def _experiment(
     return LockedExperiment(config, Options(**options), lock="" if locked is True else str(locked))
 
 
+def _place_of(paths: Sequence[str | Path], output_dir: str | None) -> str:
+    """Return where evaluations go: to the folder named, or to that of the one experiment; empty
+    if there are several."""
+    if output_dir or len(paths) != 1 or is_remote(paths[0]):
+        return str(output_dir or (paths[0] if len(paths) == 1 else ""))
+    source = find_source(paths[0], "run")
+    return str(source.folder or source.path)
+
+
 def evaluation_of(
     paths: str | Path | Sequence[str | Path],
     config: ConfigSource | None,
@@ -56,11 +66,9 @@ def evaluation_of(
     """The evaluation of existing responses; options as those of `run_of` and `evaluate`."""
     where, own = _parted(options)
     listed = [paths] if isinstance(paths, (str, Path)) else list(paths)
-    place = str(own.get("output_dir") or (listed[0] if len(listed) == 1 else ""))
-    if not is_remote(place):
-        if not where:
-            return evaluate(paths, config, **own)
-        place = place and str(own.get("output_dir") or find_source(place, "run").path)
+    place = _place_of(listed, own.get("output_dir"))
+    if not where and not is_remote(place):
+        return evaluate(paths, config, **own)
     from assay.engine.cluster.placement import Placement
     from assay.engine.cluster.root import Root
 

@@ -16,15 +16,10 @@ from assay.engine.calls.executor import Shared
 from assay.engine.experiment import bind
 from assay.engine.experiment.evaluate import Paths
 from assay.engine.experiment.experiment import Experiment, Options
+from assay.engine.experiment.resolve import find_each
 from assay.engine.experiment.responses import Bound, Measured, Responses
 from assay.engine.experiment.runs import KeyedLog, NamedLog
-from assay.engine.experiment.sources import (
-    ConfigSource,
-    Source,
-    config_of,
-    find_each,
-    keep_config,
-)
+from assay.engine.experiment.sources import ConfigSource, Source, config_of, keep_config
 from assay.records import ROWS_FILE, Kind
 from assay.store.log import FileLog
 from assay.store.shared.mirror import local

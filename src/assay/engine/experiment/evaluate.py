@@ -16,6 +16,7 @@ from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.experiment import bind
 from assay.engine.experiment.experiment import Experiment, Options
 from assay.engine.experiment.models import bind_usable
+from assay.engine.experiment.resolve import find_each
 from assay.engine.experiment.responses import Bound, Measured, Responses
 from assay.engine.experiment.runs import (
     answers_of,
@@ -25,14 +26,7 @@ from assay.engine.experiment.runs import (
     take_over,
     unite_items,
 )
-from assay.engine.experiment.sources import (
-    ELSEWHERE,
-    ConfigSource,
-    Source,
-    config_of,
-    find_each,
-    keep_config,
-)
+from assay.engine.experiment.sources import ELSEWHERE, ConfigSource, Source, config_of, keep_config
 from assay.engine.experiment.trust import vouch_rows
 from assay.errors import UserError
 from assay.records import ROWS_FILE, Manifest

@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from assay.engine.experiment.dataset import file_stamp, ingest
-from assay.engine.experiment.sources import Source, elsewhere, find_source, name_apart
+from assay.engine.experiment.resolve import find_source, name_apart
+from assay.engine.experiment.sources import Source, elsewhere
 from assay.errors import UserError
 from assay.interfaces import Log, Store
 from assay.records import Item, Kind, Manifest

@@ -3,27 +3,23 @@
 Rows are read where they are. A folder that was evaluated from rows elsewhere remembers in its manifest where those are.
 """
 
-import os
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from assay.config import Config, Need, load
 from assay.engine.experiment.trust import CONFIG, check_rows, stored_config, write_config
 from assay.engine.run.evidence import NOUNS, Evidence, examine
-from assay.errors import StoreError, UserError, shown
+from assay.errors import UserError
 from assay.records import ROWS_FILE, Kind, Manifest
-from assay.store.files import walk_folders
 from assay.store.log import FileLog
-from assay.store.shared.mirror import local, placed, refresh
-from assay.store.stores import MANIFEST, FlatStore, FolderStore, read_manifests
+from assay.store.shared.mirror import placed, refresh
+from assay.store.stores import FlatStore, FolderStore
 
 ConfigSource = str | Path | Mapping[str, Any] | Config
-MOST_LISTED = 20
-_MADE: tuple[Kind, ...] = ("run", "evaluation")
+MADE: tuple[Kind, ...] = ("run", "evaluation")
 # the key of an evaluation's metadata under which the files are that it was made from
 ELSEWHERE = "rows"
 
@@ -54,8 +50,8 @@ class Source(msgspec.Struct, kw_only=True):
 
     def row_files(self) -> set[Path]:
         """Return the files of its responses and labels, wherever they are."""
-        own = [self.files[kind] for kind in _MADE if kind in self.files]
-        more = [file for kind in _MADE for file in self.more.get(kind, ())]
+        own = [self.files[kind] for kind in MADE if kind in self.files]
+        more = [file for kind in MADE for file in self.more.get(kind, ())]
         return {file.resolve() for file in (*own, *more)}
 
     def log(self, kind: Kind, missing: str) -> FileLog:
@@ -101,147 +97,8 @@ def _manifest(kind: Kind, file: Path) -> Manifest | None:
     )
 
 
-class SeveralExperiments(UserError):
-    """There are several experiments at a path, and the verb is about one. `places` are what to name instead of the
-    path: none where one file holds them all."""
-
-    def __init__(self, path: str | Path, sources: list[Source]) -> None:
-        self.path = str(path)
-        named = [source.place for source in sources]
-        self.places = [shown(place) for place in named if os.path.exists(place)]
-        fix = [f"make a folder of each: assay import {path} -o FOLDER"]
-        if self.places:
-            fix = ["name one of them:", *self.places[:MOST_LISTED]]
-        super().__init__(
-            f"there are {len(named):,} experiments at {self.path!r}", fix="\n         ".join(fix)
-        )
-
-
-def find_source(path: str | Path, kind: Kind | None = None, *, foreign: bool = True) -> Source:
-    """Return the one experiment at a path; several are an error that names them. `kind` is what a file holds that is
-    not called like one of ours. Results of another program are imported, once, to where this user's Assay keeps such
-    copies, unless `foreign` is false."""
-    sources = _sources_at(local(path), kind, foreign=foreign)
-    if len(sources) > 1:
-        raise SeveralExperiments(path, sources)
-    return sources[0]
-
-
-def find_sources(paths: Sequence[str | Path], kind: Kind | None = None) -> list[Source]:
-    """Return all experiments at some paths, each with a name of its own."""
-    return _named_apart([source for path in paths for source in _sources_at(local(path), kind)])
-
-
-def find_each(paths: str | Path | Sequence[str | Path], kind: Kind | None = None) -> list[Source]:
-    """Return the one experiment at each path, with a name of its own."""
-    named = [paths] if isinstance(paths, (str, Path)) else paths
-    return _named_apart([find_source(path, kind) for path in named])
-
-
-def _named_apart(sources: list[Source]) -> list[Source]:
-    if not sources:
-        raise UserError("there is nothing to read", fix="name an experiment's folder")
-    seen: set[Path] = set()
-    for source in sources:
-        if (place := source.path.resolve()) in seen:
-            raise UserError(f"{str(source.path)!r} is given twice", fix="name each experiment once")
-        seen.add(place)
-    return name_apart(sources)
-
-
-def _sources_at(path: Path, kind: Kind | None, *, foreign: bool = True) -> list[Source]:
-    if os.path.isdir(path):  # False for a name that no file can have
-        return _sources_in(path, foreign=foreign)
-    if not os.path.isfile(path):
-        raise _nothing_at(path)
-    own: Kind | None = next((known for known, name in ROWS_FILE.items() if name == path.name), None)
-    if own is None or (kind is not None and own != kind):
-        imported = _imported(path) if foreign else []
-        return imported or [Source(path=path, name=path.stem, files={kind or _kind_of(path): path})]
-    ours = bool(FlatStore(path.parent).ids(own))
-    beside = _source_in(path.parent)
-    return [msgspec.structs.replace(beside, path=path, folder=path.parent if ours else None)]
-
-
-def _nothing_at(path: Path) -> UserError:
-    from assay.config.source import similar_files
-
-    return UserError(f"there is no file or folder {str(path)!r}", fix=similar_files(path))
-
-
-def _sources_in(folder: Path, *, foreign: bool) -> list[Source]:
-    """Return the experiments in a folder: itself if it has a manifest or rows, otherwise those of ours at any depth, and
-    those of other programs only where there are none."""
-    itself = _source_in(folder)
-    if read_manifests(folder) or itself.files.keys() - {"dataset"}:
-        return [itself]
-    return sources_below(folder) or (foreign and _imported(folder)) or [itself]
-
-
-def sources_below(folder: Path) -> list[Source]:
-    """Return the experiment of ours that a folder is, or those below it. One whose rows another one shows, such as a run
-    in a repository beside its evaluation, is a part of that; items and metrics alone are none."""
-    found = [_source_in(each) for each in experiment_folders(folder) if _is_ours(each, *_MADE)]
-    parts: set[Path] = set()
-    for source in found:
-        own = source.path.resolve()
-        parts |= {file for file in source.row_files() if file.parent != own}
-    return [source for source in found if not (rows := source.row_files()) or not rows <= parts]
-
-
-def _is_ours(folder: Path, *kinds: Kind) -> bool:
-    """Whether there is a manifest of ours, or one that is damaged beside rows."""
-    try:
-        return bool(read_manifests(folder, *kinds))
-    except StoreError:
-        return any(FileLog(folder / name).segments() for name in ROWS_FILE.values())
-
-
-def _imported(path: Path) -> list[Source]:
-    """Return the experiments of other programs at a path, as folders of ours."""
-    # most paths are folders of ours
-    from assay.engine.experiment.imports.copies import imported_copies
-
-    return [
-        msgspec.structs.replace(_source_in(copy.folder), name=copy.name, origin=copy.origin)
-        for copy in imported_copies(path)
-    ]
-
-
-def experiment_folders(folder: Path) -> list[Path]:
-    """Return the folder itself if it has a manifest of ours, otherwise those below it that have one."""
-    if _is_ours(folder):
-        return [folder]
-    below = (Path(each) for each, names in walk_folders(str(folder)) if MANIFEST in names)
-    return [each for each in below if _is_ours(each)]
-
-
-def folders_at(path: str | Path, *, rows: bool = True) -> list[tuple[Path, str]]:
-    """Return the folders of all experiments at a path, ours or copies of another program's, and what the user calls
-    each; none is an error. `rows` are fetched from a bucket."""
-    named = local(path, rows=rows)
-    place = named.parent if os.path.isfile(named) else named
-    is_ours = place == named or (place / MANIFEST).is_file()
-    if folders := experiment_folders(place) if is_ours else []:
-        return [(folder, shown(str(folder))) for folder in folders]
-    if not os.path.exists(named):
-        raise _nothing_at(named)
-    if copies := _imported(named):
-        return [(copy.path, copy.place) for copy in copies]
-    fix = "name an experiment's folder; `assay ls` lists those below one"
-    raise UserError(f"there is no experiment in {str(path)!r}", fix=fix)
-
-
-def name_apart(sources: list[Source]) -> list[Source]:
-    """The sources, those of one name called by their paths."""
-    names = Counter(source.name for source in sources)
-    for source in sources:
-        if names[source.name] > 1:
-            source.name = source.place
-    return sources
-
-
-def _source_in(folder: Path) -> Source:
+def source_in(folder: Path) -> Source:
+    """Return what is in a folder, rows or none."""
     files, more = _files(folder)
     name = folder.resolve().name or "experiment"
     return Source(path=folder, name=name, files=files, folder=folder, more=more)
@@ -317,34 +174,6 @@ def _items_of_run(folder: Path) -> Path | None:
 def _exists(file: Path) -> bool:
     refresh(file)
     return file.exists()
-
-
-def _kind_of(path: Path) -> Kind:
-    """The kind of a file's rows, by the fields of its first one."""
-    fields: dict[str, Any] = {}
-    for _, line in FileLog(path).scan():
-        try:
-            row = msgspec.json.decode(line)
-        except msgspec.DecodeError:
-            break
-        fields = cast("dict[str, Any]", row) if isinstance(row, dict) else {}
-        break
-    for kind, marks in _MARKS.items():
-        if any(mark in fields for mark in marks):
-            return kind
-    raise UserError(
-        "the first row of this file is of no known kind",
-        where=str(path),
-        fix="a row has `metric_name`, `label` and `score`, `response`, or `id`",
-    )
-
-
-_MARKS: dict[Kind, tuple[str, ...]] = {
-    "aggregation": ("metric_name",),
-    "evaluation": ("label", "passed", "score"),
-    "run": ("response", "output"),
-    "dataset": ("id", "data", "ground_truth"),
-}
 
 
 # ---- the config of existing rows

@@ -20,7 +20,7 @@ from assay.engine.aggregate.measure import bind_metric
 from assay.engine.evaluate.evaluate import Evaluator as ScoringStep
 from assay.engine.experiment.dataset import ingest
 from assay.engine.experiment.imports.rows import means_config
-from assay.engine.experiment.sources import find_source
+from assay.engine.experiment.resolve import find_source
 from assay.engine.run.run import Runner
 from assay.errors import UserError
 from assay.formats.ragicamp.agent_task import AgentTask, name_of

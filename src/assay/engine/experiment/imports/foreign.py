@@ -140,7 +140,8 @@ def read_foreign(
 
 
 def _own_first(read: dict[str, list[Foreign]]) -> dict[str, list[Foreign]]:
-    """Leave out the files of other formats where experiments of ours are: they are most often made of these."""
+    """Leave out the files of other formats where experiments of ours are: they are most often
+    made of these."""
     others = " and ".join(name for name in read if name != "assay")
     if "assay" not in read or not others:
         return read

@@ -9,7 +9,8 @@ import msgspec
 
 from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.imports.foreign import ForeignCase, Headline
-from assay.engine.experiment.sources import Source, sources_below
+from assay.engine.experiment.resolve import sources_below
+from assay.engine.experiment.sources import Source
 from assay.engine.experiment.trust import CONFIG
 from assay.errors import StoreError, UserError
 from assay.records import ROWS_FILE, Evaluation, Kind, Response, tolerant_json

@@ -16,7 +16,8 @@ import msgspec
 from assay.engine.experiment.merging.folder import LABELS, MERGED, MergedFolder, Parts
 from assay.engine.experiment.merging.plans import one_plan, refusal
 from assay.engine.experiment.merging.rows import Choice, Prefer
-from assay.engine.experiment.sources import Source, find_each
+from assay.engine.experiment.resolve import find_each
+from assay.engine.experiment.sources import Source
 from assay.engine.experiment.trust import CONFIG
 from assay.engine.run.evidence import Evidence
 from assay.errors import StoreError, UserError
