@@ -26,7 +26,7 @@ from assay.engine.experiment.preflight import LOOKED_AT
 from assay.engine.experiment.status import StatusFile, log_to
 from assay.engine.run.run import Runner
 from assay.errors import UserError
-from assay.formats.sygra.data import NoRecords, item_ids, open_records
+from assay.formats.sygra.data import NoRecords, id_text, item_ids, open_records
 from assay.formats.sygra.helpers import running_task
 from assay.formats.sygra.models_file import BoundModel, bind_model, load_environment, read_models
 from assay.formats.sygra.modules import Loader
@@ -37,15 +37,17 @@ from assay.formats.sygra.outputs import (
     Processed,
     Records,
     bind_processors,
+    check_columns,
     run_processors,
     write_records,
 )
-from assay.formats.sygra.scoring import RunStore, Scoring
+from assay.formats.sygra.scoring import RunStore, Scoring, result_columns
 from assay.formats.sygra.task import SygraTask, models_used
 from assay.interfaces import Limits
 from assay.records import Item
 from assay.store.files import INSIDE
 from assay.store.keys import canonical, digest
+from assay.store.repair import read_rows
 from assay.store.repositories import DatasetRepository
 from assay.store.stores import FlatStore
 
@@ -201,7 +203,7 @@ class SygraRun:
     ) -> DatasetRepository:
         """Make items of the records, and check that prompts have their variables."""
         try:
-            rows = partial(self._rows, records)
+            rows = partial(self._rows, records, _has_digests(store))
             await asyncio.to_thread(ingest, store, store.id, rows, name=self.task.name)
         except NoRecords:
             await self._write_nothing()
@@ -212,10 +214,26 @@ class SygraRun:
         self.graph.check_prompts(
             name for item in islice(datasets.items(store.id), LOOKED_AT) for name in item.data
         )
+
+        def holds(variable: str) -> bool:
+            """Return whether a state can have it: all records are looked at if the graph does not declare it."""
+            return variable in self.graph.declared or any(
+                variable in item.data for item in datasets.items(store.id)
+            )
+
+        self.graph.check_unit_metrics(holds)
+        check_columns(
+            self.processors,
+            self.graph.fields or self.graph.declared,
+            partial(self.graph.output.can_have, holds=holds),
+        )
         return datasets
 
-    def _rows(self, records: Iterator[dict[str, Any]]) -> Iterator[tuple[str, Any]]:
-        for number, (id, record) in enumerate(item_ids(records), self.options.start_index):
+    def _rows(
+        self, records: Iterator[dict[str, Any]], has_digests: bool
+    ) -> Iterator[tuple[str, Any]]:
+        known = item_ids(records, by_index=not has_digests)
+        for number, (id, record) in enumerate(known, self.options.start_index):
             yield f"record {number}", Item(id=id, data=record, ground_truth=record)
 
     def _shared(self, datasets: DatasetRepository, stop: Stop | None) -> Shared:
@@ -264,7 +282,7 @@ class SygraRun:
             failed=records.failed,
             notes=self.progress.notes,
         )
-        columns = self.graph.columns
+        columns = await asyncio.to_thread(result_columns, records, self.graph.columns)
         scoring = Scoring(store, columns, name=self.task.name, base=self.task.base, **shared)
         paths = self.names.distinct(self.output_dir, begun.stamp)
         result.processed = await run_processors(self.processors, records, output, paths, scoring)
@@ -298,6 +316,12 @@ class SygraRun:
                 self.progress.note(f"there was no record: see {done.file}")
         begun.finished = True
         keep(self.folder, begun)
+
+
+def _has_digests(store: FlatStore) -> bool:
+    """Return whether stored items have the ids of their records, as all had in 0.1: keys of paid calls hold them."""
+    rows = (item for _, item in read_rows(store.log("dataset", store.id), Item))
+    return any(item.id == id_text(item.data.get("id")) for item in islice(rows, 1))
 
 
 def _useless(options: Options) -> list[str]:

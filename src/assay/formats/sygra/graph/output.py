@@ -1,7 +1,7 @@
 """The record that a graph gives: its output_map, filled from the final state; without one, the state itself."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from assay.errors import UserError
@@ -81,7 +81,7 @@ class Output:
             self._whole = UserFunction(
                 generator.generate, "generate", owner="the generator", where=where
             )
-        self._fields = {
+        self.fields = {
             name: _field(entry, generator, f"{where}.output_map.{name}")
             for name, entry in mapped.items()
         }
@@ -99,15 +99,24 @@ class Output:
                     f"the generator returned a {type(made).__name__}; it has to return a dict"
                 )
             return None if made is None else plain(dict(made))
-        if not self._fields:
+        if not self.fields:
             return plain(state)
         record: dict[str, Any] = {}
-        for name, field in self._fields.items():
+        for name, field in self.fields.items():
             value = field.value if field.source is None else state.get(field.source)
             record[name] = (
                 value if field.transform is None else await field.transform(context, value, state)
             )
         return plain(record)
+
+    def can_have(self, column: str, holds: Callable[[str], bool]) -> bool:
+        """Return whether a record may have something in the column, where `holds` tells it of variables."""
+        if self._whole is not None or not self.fields:
+            return self._whole is not None or holds(column)
+        field = self.fields.get(column)
+        if field is None:
+            return False
+        return field.source is None or field.transform is not None or holds(field.source)
 
 
 def _literals(
