@@ -7,11 +7,12 @@ rows, written whole or not at all.
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import msgspec
@@ -201,7 +202,8 @@ class SygraRun:
     async def _store_records(
         self, store: FlatStore, records: Iterator[dict[str, Any]]
     ) -> DatasetRepository:
-        """Make items of the records, and check that prompts have their variables."""
+        """Make items of the records, and check that all has its variables."""
+        is_new = store.manifest("dataset", store.id) is None
         try:
             rows = partial(self._rows, records, _has_digests(store))
             await asyncio.to_thread(ingest, store, store.id, rows, name=self.task.name)
@@ -209,25 +211,26 @@ class SygraRun:
             await self._write_nothing()
             raise
         datasets = DatasetRepository(store)
+        try:
+            await asyncio.to_thread(self._check, partial(datasets.items, store.id))
+        except UserError:
+            if is_new:  # what was refused is no experiment
+                rmtree(self.folder)
+            raise
+        return datasets
+
+    def _check(self, items: Callable[[], Iterator[Item]]) -> None:
         # The fields of the first record are variables of the graph, even if others lack them.
-        self.graph.declared.update(map(str, next(datasets.items(store.id)).data))
-        self.graph.check_prompts(
-            name for item in islice(datasets.items(store.id), LOOKED_AT) for name in item.data
-        )
+        self.graph.declared.update(map(str, next(items()).data))
+        self.graph.check_prompts(name for item in islice(items(), LOOKED_AT) for name in item.data)
 
         def holds(variable: str) -> bool:
-            """Return whether a state can have it: all records are looked at if the graph does not declare it."""
-            return variable in self.graph.declared or any(
-                variable in item.data for item in datasets.items(store.id)
-            )
+            """Return whether a state can have it: declared by the graph, or in any record."""
+            return variable in self.graph.declared or any(variable in item.data for item in items())
 
         self.graph.check_unit_metrics(holds)
-        check_columns(
-            self.processors,
-            self.graph.fields or self.graph.declared,
-            partial(self.graph.output.can_have, holds=holds),
-        )
-        return datasets
+        columns = self.graph.output.fields or self.graph.declared
+        check_columns(self.processors, columns, partial(self.graph.output.can_have, holds=holds))
 
     def _rows(
         self, records: Iterator[dict[str, Any]], has_digests: bool
@@ -296,7 +299,7 @@ class SygraRun:
     def _write_output(self, store: FlatStore, begun: Begun) -> tuple[Records, Path]:
         logs = store.log("dataset", store.id), store.log("run", store.id)
         media = self.output_dir / Path(self.names.of("output", begun.stamp, "json")).stem
-        records = Records(*logs, self.graph.fields, media)
+        records = Records(*logs, list(self.graph.output.fields), media)
         format: Format = self.options.output_format or (
             "jsonl" if len(records) > LARGEST_JSON else "json"
         )
@@ -319,7 +322,8 @@ class SygraRun:
 
 
 def _has_digests(store: FlatStore) -> bool:
-    """Return whether stored items have the ids of their records, as all had in 0.1: keys of paid calls hold them."""
+    """Return whether stored items have the ids of their records, as all had in 0.1: the keys of
+    paid calls hold them."""
     rows = (item for _, item in read_rows(store.log("dataset", store.id), Item))
     return any(item.id == id_text(item.data.get("id")) for item in islice(rows, 1))
 

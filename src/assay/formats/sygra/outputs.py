@@ -194,8 +194,9 @@ _PREVIOUS = "use_previous_output"
 
 
 class Processor(msgspec.Struct):
-    """An entry of `graph_post_process`, resolved. `collator` has the aggregators that it is configured with, whoever
-    wrote its class; `where` is the place of those, if no other columns than the records' can be meant."""
+    """An entry of `graph_post_process`, resolved. `collator` has the aggregators that it is
+    configured with, whoever wrote its class; `where` is the place of those, if no other columns
+    than the records' can be meant."""
 
     name: str
     made: Any
@@ -235,10 +236,10 @@ def bind_processors(
 
 
 def _bind(entry: Any, load: Loader, where: str, report_keys: str | None) -> Processor:
-    dotted, params = _configured(entry, where)
+    dotted, params = _name_and_params(entry, where)
     made = load(dotted, f"{where}.processor")
     is_ours = str(getattr(made, "__module__", "")).startswith("assay.")
-    styled = {**params, **({"report_keys": report_keys} if report_keys else {})}
+    styled: dict[str, Any] = {**params, **({"report_keys": report_keys} if report_keys else {})}
     try:
         instance = made(**_arguments(made, styled if is_ours else params))
     except Exception as error:
@@ -259,7 +260,7 @@ def _bind(entry: Any, load: Loader, where: str, report_keys: str | None) -> Proc
     return bound
 
 
-def _configured(entry: Any, where: str) -> tuple[str, dict[str, Any]]:
+def _name_and_params(entry: Any, where: str) -> tuple[str, dict[str, Any]]:
     """Return the name of an entry's processor, and its parameters."""
     if isinstance(entry, str):
         entry = {"processor": entry}
@@ -303,10 +304,11 @@ def check_columns(
             continue
         for entry in processor.collator.entries()[0]:
             if not can_have(entry.field):
+                names = nearest(entry.field, filter(can_have, columns))
                 raise UserError(
                     f"{entry.shown!r} is over the column {entry.field!r}, which no record can have",
                     where=processor.where,
-                    fix=nearest(entry.field, filter(can_have, columns)),
+                    fix=f"{names}; a node sets what its output_keys declare",
                 )
 
 
@@ -318,20 +320,20 @@ async def run_processors(
     scoring: "Scoring | None" = None,
 ) -> list[Processed]:
     """Run them one after the other; `path_of(name)` is where the file of a processor goes. With `scoring`, a collator's
-    report is a view of the rows that it makes; for the rows of one of the user's, ours of the same aggregators is."""
+    report is a view of the rows that it makes; a user's collator makes its own, beside the rows."""
     previous: Any = None
     done: list[Processed] = []
     for processor in processors:
         result = Processed(processor.name)
-        before = done[-1] if done and processor.params.get(_PREVIOUS) else None
+        before = done[-1] if done and processor.params.get(_PREVIOUS) else Processed("")
         done.append(result)
-        if before is not None and before.error is not None:
+        if before.error is not None:
             result.error = f"it needs the output of {before.name}, which failed"
             continue
-        data = records if before is None else previous
+        data = previous if before.name else records
         report: Any = None
         if scoring is not None and processor.collator is not None:
-            report = await scoring.report(processor.collator, data, before.name if before else "")
+            report = await scoring.report(processor.collator, data, before.name)
         try:
             if report is None or type(processor.made) is not MetricCollatorPostProcessor:
                 previous = await asyncio.to_thread(_processed, processor, data, output)

@@ -234,7 +234,8 @@ class Scoring:
 
 
 def result_columns(records: Iterable[dict[str, Any]], known: Iterable[str]) -> list[str]:
-    """Return the known columns, and those that have results of unit metrics in the first records, whoever made them."""
+    """Return the known columns, and those that have results of unit metrics in the first records,
+    whoever made them."""
     names = dict.fromkeys(known)
     for record in islice(records, LOOKED_AT):
         names |= dict.fromkeys(name for name, value in record.items() if is_result(value))

@@ -95,8 +95,8 @@ def id_text(id: Any) -> str:
 
 def item_ids(records: Iterable[Record], *, by_index: bool = False) -> Iterator[tuple[str, Record]]:
     """(id as text, record). Ids may repeat, as those of equal records do: the engine is then given
-    `a`, `a-2`, `a-3`. Memory holds about ten bytes for each. `by_index`: if the first record's id is
-    a digest, records are known by their `original_index`, which people can type."""
+    `a`, `a-2`, `a-3`. Memory holds about ten bytes for each. `by_index`: where the first record's
+    id is a digest, records are known by their `original_index`, which people can type."""
     seen = Seen()
     repeats: dict[str, int] = {}
     for number, record in enumerate(records):
