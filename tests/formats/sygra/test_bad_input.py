@@ -92,6 +92,41 @@ def post_processor_of_other_parameters(folder: Folder) -> None:
     folder.graph["graph_post_process"] = [{"processor": "tasks.qa.code.Mine", "params": {"z": 1}}]
 
 
+def golden_key_of_no_record(folder: Folder) -> None:
+    folder.nodes["unit_metrics"]["golden_key"] = "answr"
+
+
+def no_golden_key_for_their_own_utils(folder: Folder) -> None:
+    folder.write(
+        "tasks/eval/utils.py",
+        "from assay.formats.sygra.eval_utils import *\nclass UnitMetrics(UnitMetrics): ...\n",
+    )
+    del folder.nodes["unit_metrics"]["golden_key"]
+
+
+def predicted_key_that_is_no_name(folder: Folder) -> None:
+    folder.nodes["unit_metrics"]["predicted_key"] = ["predicted_answer"]
+
+
+def column_of_no_record(folder: Folder) -> None:
+    folder.aggregators.append(
+        {
+            "name": "f1_score",
+            "params": {"predicted_key": "a", "golden_key": "b"},
+            "unit_metrics_results": ["exact_mtch_result"],
+        }
+    )
+
+
+def column_of_a_variable_that_nothing_sets(folder: Folder) -> None:
+    folder.graph["output_config"]["output_map"]["exact_match_result"] = {"from": "exact_match"}
+
+
+def column_without_an_output_map(folder: Folder) -> None:
+    del folder.graph["output_config"]
+    folder.nodes["unit_metrics"]["output_keys"] = ["exact_match"]
+
+
 def unknown_schema_type(folder: Folder) -> None:
     folder.graph["schema_config"] = {"fields": [{"name": "answer", "type": "strng"}]}
 
@@ -129,6 +164,20 @@ def list_of_keys_without_post_process(folder: Folder) -> None:
         ),
         (post_processor_without_process, "no method `process", "graph_post_process[0]"),
         (post_processor_of_other_parameters, "cannot be made", "graph_post_process[0].params"),
+        (golden_key_of_no_record, "did you mean 'answer'", "nodes.unit_metrics.golden_key"),
+        (no_golden_key_for_their_own_utils, "golden_key is None", "nodes.unit_metrics.golden_key"),
+        (predicted_key_that_is_no_name, "is ['predicted_answer']", "unit_metrics.predicted_key"),
+        (
+            column_of_no_record,
+            "did you mean 'exact_match_result'",
+            "[0].params.aggregator_metrics_map",
+        ),
+        (
+            column_of_a_variable_that_nothing_sets,
+            "valid: id, predicted_answer, question;",
+            "[0].params",
+        ),
+        (column_without_an_output_map, "did you mean 'exact_match'", "[0].params"),
         (unknown_schema_type, "'strng'", "schema_config.fields[0].type"),
         (list_of_keys_without_post_process, "post_process", "graph_config.nodes.ask"),
     ],
@@ -144,6 +193,47 @@ def test_what_is_wrong_is_said_before_anything_is_spent(
     assert where in str(caught.value)
     assert stats(folder.url)["requests"] == before
     assert not folder.files("output*.json")
+    assert not folder.files(".assay/*/items.jsonl"), "what was refused is no experiment"
+
+
+COLUMNS = {
+    "only a later record has it": "tasks.eval.utils.MetricCollatorPostProcessor",
+    "the collator makes it": "tasks.qa.own.Mine",
+    "the generator makes it": "tasks.eval.utils.MetricCollatorPostProcessor",
+}
+
+
+@pytest.mark.parametrize("way", COLUMNS)
+def test_a_column_that_a_record_could_have_is_not_refused(folder: Folder, way: str) -> None:
+    folder.write(
+        "tasks/qa/own.py",
+        """
+        from sygra.processors.output_record_generator import BaseOutputGenerator
+        from tasks.eval.utils import MetricCollatorPostProcessor
+
+        class Mine(MetricCollatorPostProcessor):
+            def process(self, data, metadata):
+                rows = [{"late": row["exact_match_result"]} for row in data]
+                return super().process(rows, metadata)
+
+        class Generator(BaseOutputGenerator):
+            def generate(self, state):
+                return {"id": state["id"], "late": state["exact_match_result"]}
+        """,
+    )
+    if way == "only a later record has it":
+        result = {"correct": True, "golden": {}, "predicted": {}}
+        folder.records[3] |= {"late": result}
+        folder.graph["output_config"]["output_map"]["late"] = {"from": "late"}
+    elif way == "the generator makes it":
+        folder.graph["output_config"]["generator"] = "tasks.qa.own.Generator"
+    folder.graph["graph_post_process"][0]["processor"] = COLUMNS[way]
+    folder.aggregators[0]["unit_metrics_results"] = ["late"]
+    result = folder.call(output_with_ts=False)
+    assert result.ok
+    (processed,) = result.processed
+    assert processed.report is not None
+    assert list(processed.report["results"].values()) == [{"accuracy": 1.0}]
 
 
 def test_a_mistake_is_no_traceback_and_exit_code_2(folder: Folder) -> None:

@@ -276,6 +276,21 @@ def test_given_ids_that_repeat_get_distinct_texts() -> None:
     assert [id for id, _ in found] == ["a", "a-2", "a-3", "a-4", "1", "1-2", "1.5", '["x"]']
 
 
+def test_records_whose_ids_are_digests_are_known_by_their_index(tmp_path: Path) -> None:
+    indices: list[Any] = [7, 7, None, "", "a", 0]
+    write_lines(
+        tmp_path / "rows.jsonl", [{"q": n, "original_index": i} for n, i in enumerate(indices)]
+    )
+    rows = read(tmp_path, disk("rows.jsonl"))
+    found = [id for id, _ in item_ids(rows, by_index=True)]
+    assert found == ["7", "7-2", rows[2]["id"], rows[3]["id"], "a", "0"]
+    assert [id for id, _ in item_ids(rows)] == [row["id"] for row in rows]
+    without = rows[2:]  # the first one decides, so that more records do not change it
+    assert [id for id, _ in item_ids(without, by_index=True)] == [row["id"] for row in without]
+    given = [{"id": "q0", "original_index": 7}]
+    assert [id for id, _ in item_ids(given, by_index=True)] == ["q0"]
+
+
 # ---- fields and cuts
 
 

@@ -453,3 +453,22 @@ def test_a_metric_must_be_whole() -> None:
 
     with pytest.raises(TypeError, match="abstract"):
         Half()  # type: ignore[abstract]
+
+
+def test_what_a_metric_says_about_itself_has_the_originals_defaults_and_any_other_field() -> None:
+    about = BaseMetricMetadata(name="n", display_name="N", description="d", unit="%", since=[1])
+    told: dict[str, Any] = {
+        "name": "n",
+        "display_name": "N",
+        "description": "d",
+        "range": (0.0, 1.0),
+        "higher_is_better": True,
+        "metric_type": "custom",
+        "unit": "%",
+        "since": [1],
+    }
+    assert about.model_dump() == told
+    assert (about.unit, about) == ("%", BaseMetricMetadata(**told))
+    with pytest.raises(TypeError, match="description"):
+        BaseMetricMetadata(name="n", display_name="N")  # pyright: ignore[reportCallIssue]
+    assert UnitMetricRegistry.get_metric("exact_match").get_metadata().metric_type == "industry"

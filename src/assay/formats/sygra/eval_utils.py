@@ -12,6 +12,9 @@ from assay.formats.sygra.metric import SUFFIX, Dialect, Entry, column_of, dialec
 from assay.formats.sygra.metrics import BadParameter, UnitMetricRegistry, UnknownName, error_text
 from assay.formats.sygra.metrics.collator import collated
 
+# what evaluation graphs name, whether a file of the user's defines it or we do
+UNIT_METRICS = "tasks.eval.utils.UnitMetrics"
+COLLATOR = "tasks.eval.utils.MetricCollatorPostProcessor"
 _MOST_NODES = 256
 
 

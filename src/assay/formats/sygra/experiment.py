@@ -7,11 +7,12 @@ rows, written whole or not at all.
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import msgspec
@@ -26,7 +27,7 @@ from assay.engine.experiment.preflight import LOOKED_AT
 from assay.engine.experiment.status import StatusFile, log_to
 from assay.engine.run.run import Runner
 from assay.errors import UserError
-from assay.formats.sygra.data import NoRecords, item_ids, open_records
+from assay.formats.sygra.data import NoRecords, id_text, item_ids, open_records
 from assay.formats.sygra.helpers import running_task
 from assay.formats.sygra.models_file import BoundModel, bind_model, load_environment, read_models
 from assay.formats.sygra.modules import Loader
@@ -37,15 +38,17 @@ from assay.formats.sygra.outputs import (
     Processed,
     Records,
     bind_processors,
+    check_columns,
     run_processors,
     write_records,
 )
-from assay.formats.sygra.scoring import RunStore, Scoring
+from assay.formats.sygra.scoring import RunStore, Scoring, result_columns
 from assay.formats.sygra.task import SygraTask, models_used
 from assay.interfaces import Limits
 from assay.records import Item
 from assay.store.files import INSIDE
 from assay.store.keys import canonical, digest
+from assay.store.repair import read_rows
 from assay.store.repositories import DatasetRepository
 from assay.store.stores import FlatStore
 
@@ -199,23 +202,41 @@ class SygraRun:
     async def _store_records(
         self, store: FlatStore, records: Iterator[dict[str, Any]]
     ) -> DatasetRepository:
-        """Make items of the records, and check that prompts have their variables."""
+        """Make items of the records, and check that all has its variables."""
+        is_new = store.manifest("dataset", store.id) is None
         try:
-            rows = partial(self._rows, records)
+            rows = partial(self._rows, records, _has_digests(store))
             await asyncio.to_thread(ingest, store, store.id, rows, name=self.task.name)
         except NoRecords:
             await self._write_nothing()
             raise
         datasets = DatasetRepository(store)
-        # The fields of the first record are variables of the graph, even if others lack them.
-        self.graph.declared.update(map(str, next(datasets.items(store.id)).data))
-        self.graph.check_prompts(
-            name for item in islice(datasets.items(store.id), LOOKED_AT) for name in item.data
-        )
+        try:
+            await asyncio.to_thread(self._check, partial(datasets.items, store.id))
+        except UserError:
+            if is_new:  # what was refused is no experiment
+                rmtree(self.folder)
+            raise
         return datasets
 
-    def _rows(self, records: Iterator[dict[str, Any]]) -> Iterator[tuple[str, Any]]:
-        for number, (id, record) in enumerate(item_ids(records), self.options.start_index):
+    def _check(self, items: Callable[[], Iterator[Item]]) -> None:
+        # The fields of the first record are variables of the graph, even if others lack them.
+        self.graph.declared.update(map(str, next(items()).data))
+        self.graph.check_prompts(name for item in islice(items(), LOOKED_AT) for name in item.data)
+
+        def holds(variable: str) -> bool:
+            """Return whether a state can have it: declared by the graph, or in any record."""
+            return variable in self.graph.declared or any(variable in item.data for item in items())
+
+        self.graph.check_unit_metrics(holds)
+        columns = self.graph.output.fields or self.graph.declared
+        check_columns(self.processors, columns, partial(self.graph.output.can_have, holds=holds))
+
+    def _rows(
+        self, records: Iterator[dict[str, Any]], has_digests: bool
+    ) -> Iterator[tuple[str, Any]]:
+        known = item_ids(records, by_index=not has_digests)
+        for number, (id, record) in enumerate(known, self.options.start_index):
             yield f"record {number}", Item(id=id, data=record, ground_truth=record)
 
     def _shared(self, datasets: DatasetRepository, stop: Stop | None) -> Shared:
@@ -264,7 +285,7 @@ class SygraRun:
             failed=records.failed,
             notes=self.progress.notes,
         )
-        columns = self.graph.columns
+        columns = await asyncio.to_thread(result_columns, records, self.graph.columns)
         scoring = Scoring(store, columns, name=self.task.name, base=self.task.base, **shared)
         paths = self.names.distinct(self.output_dir, begun.stamp)
         result.processed = await run_processors(self.processors, records, output, paths, scoring)
@@ -278,7 +299,7 @@ class SygraRun:
     def _write_output(self, store: FlatStore, begun: Begun) -> tuple[Records, Path]:
         logs = store.log("dataset", store.id), store.log("run", store.id)
         media = self.output_dir / Path(self.names.of("output", begun.stamp, "json")).stem
-        records = Records(*logs, self.graph.fields, media)
+        records = Records(*logs, list(self.graph.output.fields), media)
         format: Format = self.options.output_format or (
             "jsonl" if len(records) > LARGEST_JSON else "json"
         )
@@ -298,6 +319,13 @@ class SygraRun:
                 self.progress.note(f"there was no record: see {done.file}")
         begun.finished = True
         keep(self.folder, begun)
+
+
+def _has_digests(store: FlatStore) -> bool:
+    """Return whether stored items have the ids of their records, as all had in 0.1: the keys of
+    paid calls hold them."""
+    rows = (item for _, item in read_rows(store.log("dataset", store.id), Item))
+    return any(item.id == id_text(item.data.get("id")) for item in islice(rows, 1))
 
 
 def _useless(options: Options) -> list[str]:

@@ -26,9 +26,10 @@ import numpy as np
 import numpy.typing as npt
 
 from assay.errors import UserError
-from assay.formats.sygra.eval_utils import MetricCollatorPostProcessor
+from assay.formats.sygra.eval_utils import COLLATOR, MetricCollatorPostProcessor
 from assay.formats.sygra.modules import Loader
 from assay.interfaces import Log
+from assay.registry import nearest
 from assay.store.files import safe_name, write_file
 from assay.store.keys import id_hash
 from assay.store.repair import read_rows
@@ -193,12 +194,16 @@ _PREVIOUS = "use_previous_output"
 
 
 class Processor(msgspec.Struct):
-    """An entry of `graph_post_process`, resolved."""
+    """An entry of `graph_post_process`, resolved. `collator` has the aggregators that it is
+    configured with, whoever wrote its class; `where` is the place of those, if no other columns
+    than the records' can be meant."""
 
     name: str
     made: Any
     params: dict[str, Any]
     is_ours: bool
+    collator: MetricCollatorPostProcessor | None = None
+    where: str = ""
 
 
 class Processed(msgspec.Struct):
@@ -231,6 +236,32 @@ def bind_processors(
 
 
 def _bind(entry: Any, load: Loader, where: str, report_keys: str | None) -> Processor:
+    dotted, params = _name_and_params(entry, where)
+    made = load(dotted, f"{where}.processor")
+    is_ours = str(getattr(made, "__module__", "")).startswith("assay.")
+    styled: dict[str, Any] = {**params, **({"report_keys": report_keys} if report_keys else {})}
+    try:
+        instance = made(**_arguments(made, styled if is_ours else params))
+    except Exception as error:
+        what = f"{dotted} cannot be made: {type(error).__name__}: {error}"
+        raise UserError(what, where=f"{where}.params") from error
+    if not callable(getattr(instance, "process", None)):
+        raise UserError(f"{dotted} has no method `process(data, metadata)`", where=where)
+    bound = Processor(dotted.rpartition(".")[2], instance, params, is_ours)
+    if isinstance(instance, MetricCollatorPostProcessor):
+        bound.collator = instance
+    elif isinstance(params.get("aggregator_metrics_map"), list):
+        bound.collator = MetricCollatorPostProcessor(**styled)
+    where = f"{where}.params.aggregator_metrics_map"
+    if bound.collator is instance or dotted == COLLATOR:
+        _check_made(bound.collator, where)
+    if type(instance) is MetricCollatorPostProcessor or dotted == COLLATOR:
+        bound.where = where
+    return bound
+
+
+def _name_and_params(entry: Any, where: str) -> tuple[str, dict[str, Any]]:
+    """Return the name of an entry's processor, and its parameters."""
     if isinstance(entry, str):
         entry = {"processor": entry}
     if not isinstance(entry, dict) or not isinstance(entry.get("processor"), str):
@@ -240,37 +271,45 @@ def _bind(entry: Any, load: Loader, where: str, report_keys: str | None) -> Proc
     params = entry.get("params")
     if params is not None and not isinstance(params, dict):
         raise UserError("params must be a mapping", where=f"{where}.params")
-    made = load(entry["processor"], f"{where}.processor")
-    is_ours = str(getattr(made, "__module__", "")).startswith("assay.")
-    arguments: dict[str, Any] = dict(params or {})
+    return entry["processor"], dict(params or {})
+
+
+def _arguments(made: Any, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those that a processor takes of the parameters that are ours to read."""
+    arguments = dict(params)
     try:
         parameters = inspect.signature(made).parameters
-        takes_any = any(
-            parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()
-        )
     except (TypeError, ValueError):
-        parameters, takes_any = {}, True
-    if not takes_any and _PREVIOUS not in parameters:
-        arguments.pop(_PREVIOUS, None)
-    if report_keys is not None and is_ours and (takes_any or "report_keys" in parameters):
-        arguments["report_keys"] = report_keys
-    try:
-        instance = made(**arguments)
-    except Exception as error:
-        raise UserError(
-            f"{entry['processor']} cannot be made: {type(error).__name__}: {error}",
-            where=f"{where}.params",
-        ) from error
-    for entry_of in (
-        instance.entries()[0] if isinstance(instance, MetricCollatorPostProcessor) else ()
-    ):
-        if entry_of.problem is not None:  # it would be said after all calls were paid
-            raise UserError(entry_of.problem, where=f"{where}.params.aggregator_metrics_map")
-    if not callable(getattr(instance, "process", None)):
-        raise UserError(
-            f"{entry['processor']} has no method `process(data, metadata)`", where=where
-        )
-    return Processor(entry["processor"].rpartition(".")[2], instance, dict(params or {}), is_ours)
+        return arguments
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        for name in {_PREVIOUS, "report_keys"} - parameters.keys():
+            arguments.pop(name, None)
+    return arguments
+
+
+def _check_made(collator: MetricCollatorPostProcessor | None, where: str) -> None:
+    """Refuse aggregators that cannot be made: it would be said after all calls were paid."""
+    for entry in collator.entries()[0] if collator is not None else ():
+        if entry.problem is not None:
+            raise UserError(entry.problem, where=where)
+
+
+def check_columns(
+    processors: Sequence[Processor], columns: Iterable[str], can_have: Callable[[str], bool]
+) -> None:
+    """Refuse an aggregator over a column that no record can have; `columns` are those there are."""
+    for number, processor in enumerate(processors):
+        is_previous = number and processor.params.get(_PREVIOUS)
+        if processor.collator is None or not processor.where or is_previous:
+            continue
+        for entry in processor.collator.entries()[0]:
+            if not can_have(entry.field):
+                names = nearest(entry.field, filter(can_have, columns))
+                raise UserError(
+                    f"{entry.shown!r} is over the column {entry.field!r}, which no record can have",
+                    where=processor.where,
+                    fix=f"{names}; a node sets what its output_keys declare",
+                )
 
 
 async def run_processors(
@@ -281,39 +320,38 @@ async def run_processors(
     scoring: "Scoring | None" = None,
 ) -> list[Processed]:
     """Run them one after the other; `path_of(name)` is where the file of a processor goes. With `scoring`, a collator's
-    report is a view of the rows that it makes."""
+    report is a view of the rows that it makes; a user's collator makes its own, beside the rows."""
     previous: Any = None
     done: list[Processed] = []
     for processor in processors:
         result = Processed(processor.name)
-        before = done[-1] if done and processor.params.get(_PREVIOUS) else None
+        before = done[-1] if done and processor.params.get(_PREVIOUS) else Processed("")
         done.append(result)
-        if before is not None and before.error is not None:
+        if before.error is not None:
             result.error = f"it needs the output of {before.name}, which failed"
             continue
-        data = records if before is None else previous
-        if scoring is not None and type(processor.made) is MetricCollatorPostProcessor:
-            previous = [await scoring.report(processor.made, data, before.name if before else "")]
-        else:
-            try:
+        data = previous if before.name else records
+        report: Any = None
+        if scoring is not None and processor.collator is not None:
+            report = await scoring.report(processor.collator, data, before.name)
+        try:
+            if report is None or type(processor.made) is not MetricCollatorPostProcessor:
                 previous = await asyncio.to_thread(_processed, processor, data, output)
-            except (
-                Exception
-            ) as error:  # user code: the records are written, and the others still run
-                result.error = raised(error)
-                continue
-        plain = json_value(previous)
-        path = path_of(processor.name)
-        write_file(path, json.dumps(plain, indent=4).encode())
-        result.file = str(path)
-        first = plain[0] if isinstance(plain, list) and plain else None
-        if (
-            isinstance(first, dict)
-            and isinstance(first.get("evaluation_summary"), dict)
-            and "results" in first
-        ):
-            result.report = first
+            else:
+                previous = [report]
+        except Exception as error:  # user code: the records are written, and the others still run
+            result.error = raised(error)
+            continue
+        _write_result(result, json_value(previous), path_of(processor.name))
     return done
+
+
+def _write_result(result: Processed, plain: Any, path: Path) -> None:
+    write_file(path, json.dumps(plain, indent=4).encode())
+    result.file = str(path)
+    first = plain[0] if isinstance(plain, list) and plain else None
+    if isinstance(first, dict) and isinstance(first.get("evaluation_summary"), dict):
+        result.report = first if "results" in first else None
 
 
 def _processed(processor: Processor, data: Any, output: Path) -> Any:

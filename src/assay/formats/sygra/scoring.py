@@ -8,8 +8,9 @@ of the item whose id it has.
 import asyncio
 from array import array
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
+from itertools import islice
 from pathlib import Path
 from typing import Any, Unpack, cast
 
@@ -22,9 +23,11 @@ from assay.engine.aggregate.measure import BoundMetric, bind_metric
 from assay.engine.calls.executor import Shared
 from assay.engine.evaluate.bind import BoundScorer, bind_scorer
 from assay.engine.evaluate.evaluate import Evaluator
+from assay.engine.experiment.preflight import LOOKED_AT
 from assay.engine.experiment.trust import write_config
-from assay.formats.sygra.data import id_text
+from assay.formats.sygra.data import INDEX, id_text
 from assay.formats.sygra.eval_utils import MetricCollatorPostProcessor
+from assay.formats.sygra.exchange import is_result
 from assay.formats.sygra.metric import Entry
 from assay.formats.sygra.metrics.collator import Census, Report, collated
 from assay.formats.sygra.outputs import json_value
@@ -197,12 +200,12 @@ class Scoring:
         """Whether each record names its item: then it is scored as a sample of that. Without columns nothing is."""
         if not columns:
             return True
-        answered = (row for _, row in read_rows(self._store.log("run", self._store.id), _Answered))
-        responses = {row.item_id: Response(**msgspec.structs.asdict(row)) for row in answered}
+        responses = self._responses()
         samples: Counter[str] = Counter()
         lines: list[bytes] = []
         for record in cast("list[Any]", json_value(list(records))):
-            row = responses.get(id_text(record.get("id"))) if isinstance(record, dict) else None
+            id = record.get("id", record.get(INDEX)) if isinstance(record, dict) else None
+            row = responses.get(id_text(id))
             if row is None:
                 return False
             number = samples[row.item_id]
@@ -210,6 +213,15 @@ class Scoring:
             lines.append(msgspec.json.encode(_sample(row, record, number, processor, columns)))
         self._made_by[processor] = lines
         return True
+
+    def _responses(self) -> dict[str, Response]:
+        """Return the responses by the ids of their items, and by those of the records."""
+        answered = (row for _, row in read_rows(self._store.log("run", self._store.id), _Answered))
+        responses = {row.item_id: Response(**msgspec.structs.asdict(row)) for row in answered}
+        for _, item in read_rows(self._store.log("dataset", self._store.id), _ItemRecord):
+            if item.id in responses:
+                responses.setdefault(id_text(item.data.get("id")), responses[item.id])
+        return responses
 
     def _rows_to_score(self) -> MemoryLog:
         log = MemoryLog()
@@ -221,8 +233,21 @@ class Scoring:
         return log
 
 
+def result_columns(records: Iterable[dict[str, Any]], known: Iterable[str]) -> list[str]:
+    """Return the known columns, and those that have results of unit metrics in the first records,
+    whoever made them."""
+    names = dict.fromkeys(known)
+    for record in islice(records, LOOKED_AT):
+        names |= dict.fromkeys(name for name, value in record.items() if is_result(value))
+    return list(names)
+
+
 class _Item(msgspec.Struct, gc=False):
     id: str
+
+
+class _ItemRecord(_Item, gc=False):
+    data: dict[str, Any] = {}
 
 
 class _Answered(msgspec.Struct, gc=False):

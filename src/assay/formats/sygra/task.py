@@ -10,7 +10,10 @@ import msgspec
 from assay.errors import UserError
 from assay.formats.sygra.data import open_source
 from assay.formats.sygra.data.schema import row_schema
+from assay.formats.sygra.eval_utils import UNIT_METRICS, UnitMetrics, result_columns
 from assay.formats.sygra.graph import GraphTask, ModelUse
+from assay.formats.sygra.graph.edges import START
+from assay.formats.sygra.graph.output import Field
 from assay.formats.sygra.helpers import running_task
 from assay.formats.sygra.modules import OFFERED, Loader
 from assay.formats.sygra.names import TaskFolder, find_task, read_yaml
@@ -52,7 +55,7 @@ def _models_used(source: Mapping[str, Any], folder: TaskFolder, seen: set[str]) 
 
 class SygraTask(GraphTask):
     """The graph of a task folder, which tells its helpers which task is running; all that is wrong with it is raised
-    here. `fields` are those of the output map, `columns` the ones that unit metrics write. `answer` names the field of
+    here. `columns` are the fields that unit metrics write. `answer` names the field of
     the output record whose text scorers are given as the response; without it they are given the record's JSON."""
 
     def __init__(
@@ -76,18 +79,39 @@ class SygraTask(GraphTask):
             where=str(folder.graph),
         )
         self.folder = folder
-        self.fields = [
-            str(field) for field in (source.get("output_config") or {}).get("output_map") or {}
-        ]
         import_metrics(load, folder.folder)
-        self.columns, own = _unit_metrics(source, load, folder.graph)
+        self._metric_nodes = _metric_nodes(source, load, self._where)
+        self.columns, own = self._unit_metrics()
         self._answer = answer
-        self._more = {
-            key: value
-            for key, value in (("answer", answer), ("unit metrics", " ".join(own)))
-            if value
-        }
+        more = {"answer": answer, "unit metrics": " ".join(own)}
+        self._more = {key: value for key, value in more.items() if value}
         self.identity: Mapping[str, Any] = {**self.identity, **self._more}
+
+    def _unit_metrics(self) -> tuple[list[str], list[str]]:
+        """Return the fields of the output record that unit metrics write, and the code of the
+        user's own. Metrics that cannot be made are refused: they would fail in every record, after
+        its calls were paid."""
+        names: dict[str, str] = {}
+        for name, node in self._metric_nodes.items():
+            where = f"{self._where}: graph_config.nodes.{name}.unit_metrics_map"
+            names |= result_columns(node, where)
+        fields = self.output.fields or {name: Field(name, None, None) for name in names}
+        plain = {name: field.source for name, field in fields.items() if not field.transform}
+        columns = [name for name, source in plain.items() if source in names]
+        return columns, sorted({code for code in names.values() if code})
+
+    def check_unit_metrics(self, holds: Callable[[str], bool]) -> None:
+        """Refuse unit metrics that compare what no state can have; `holds` tells of a variable."""
+        reached = self._reached([START])
+        for name, node in self._metric_nodes.items():
+            for key in ("golden_key", "predicted_key"):
+                variable = node.get(key)
+                if name in reached and not (isinstance(variable, str) and holds(variable)):
+                    raise UserError(
+                        f"{key} is {variable!r}, which no record has and no output_keys declare",
+                        where=f"{self._where}: graph_config.nodes.{name}.{key}",
+                        fix=nearest(str(variable), self.declared),
+                    )
 
     def prepare(self, item: Item) -> Work:
         work = super().prepare(item)
@@ -122,25 +146,18 @@ def _schema(
     return check
 
 
-def _unit_metrics(
-    source: Mapping[str, Any], load: Loader, file: Path
-) -> tuple[list[str], list[str]]:
-    """The fields of the output record that unit metrics write, and the code of the user's own. Metrics that cannot be
-    made are refused: they would fail in every record, after its calls were paid."""
-    from assay.formats.sygra.eval_utils import UnitMetrics, result_columns
-
-    names: dict[str, str] = {}
+def _metric_nodes(
+    source: Mapping[str, Any], load: Loader, file: str
+) -> dict[str, Mapping[str, Any]]:
+    """Return the nodes whose lambda is SyGra's for unit metrics: by its name, also where a file of
+    the user's defines it, or by being ours."""
+    nodes: dict[str, Mapping[str, Any]] = {}
     for name, node in source["graph_config"]["nodes"].items():
-        where = f"{file}: graph_config.nodes.{name}"
-        is_metrics = node.get("node_type") == "lambda" and node.get("node_state") != "idle"
-        if is_metrics and load(node["lambda"], f"{where}.lambda") is UnitMetrics:
-            names |= result_columns(node, f"{where}.unit_metrics_map")
-    mapped = (source.get("output_config") or {}).get("output_map") or {
-        name: {"from": name} for name in names
-    }
-    plain = {str(field): entry for field, entry in mapped.items() if not entry.get("transform")}
-    columns = [field for field, entry in plain.items() if entry.get("from") in names]
-    return columns, sorted({code for code in names.values() if code})
+        if node.get("node_type") == "lambda" and node.get("node_state") != "idle":
+            made = load(node["lambda"], f"{file}: graph_config.nodes.{name}.lambda")
+            if made is UnitMetrics or node["lambda"] == UNIT_METRICS:
+                nodes[name] = node
+    return nodes
 
 
 @task(name="sygra.graph")

@@ -10,6 +10,7 @@ SHA-256 of its JSON: equal records have equal ids.
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
@@ -29,6 +30,8 @@ from assay.store.keyset import Seen
 
 CONFIG = "data_config"
 _NO_ID = (None, "")
+_DIGEST = re.compile("[0-9a-f]{64}")
+INDEX = "original_index"
 _SUFFIXES = (
     ".jpg",
     ".jpeg",
@@ -90,13 +93,16 @@ def id_text(id: Any) -> str:
     return id if isinstance(id, str) else json.dumps(id, sort_keys=True, default=as_text)
 
 
-def item_ids(records: Iterable[Record]) -> Iterator[tuple[str, Record]]:
+def item_ids(records: Iterable[Record], *, by_index: bool = False) -> Iterator[tuple[str, Record]]:
     """(id as text, record). Ids may repeat, as those of equal records do: the engine is then given
-    `a`, `a-2`, `a-3`. Memory holds about ten bytes for each."""
+    `a`, `a-2`, `a-3`. Memory holds about ten bytes for each. `by_index`: where the first record's
+    id is a digest, records are known by their `original_index`, which people can type."""
     seen = Seen()
     repeats: dict[str, int] = {}
-    for record in records:
-        name = text = id_text(record["id"])
+    for number, record in enumerate(records):
+        index = record.get(INDEX) if _DIGEST.fullmatch(str(record["id"])) else None
+        by_index = by_index and (number > 0 or index not in _NO_ID)
+        name = text = id_text(record["id"] if not by_index or index in _NO_ID else index)
         while not seen.add(id_hash(name)):
             repeats[text] = repeats.get(text, 1) + 1
             name = f"{text}-{repeats[text]}"

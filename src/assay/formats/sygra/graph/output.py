@@ -1,7 +1,7 @@
 """The record that a graph gives: its output_map, filled from the final state; without one, the state itself."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from assay.errors import UserError
@@ -50,27 +50,10 @@ class Output:
             raise UserError(
                 "output_config is not a mapping", where=where, fix="write `output_map:` below it"
             )
-        mapper = config.get("oasst_mapper")
-        if isinstance(mapper, Mapping) and str(mapper.get("required", "no")).lower() in (
-            "yes",
-            "true",
-        ):
-            raise UserError(
-                "oasst_mapper is not offered",
-                where=f"{where}.oasst_mapper",
-                fix='set `required: "no"`',
-            )
-        if config.get("data_quality"):
-            raise UserError(
-                "data_quality is not offered", where=f"{where}.data_quality", fix="remove it"
-            )
-        written = config.get("output_map")
-        if written is not None and not isinstance(written, Mapping):
-            fix = "write `field: {from: name}`"
-            raise UserError("output_map is not a mapping", where=f"{where}.output_map", fix=fix)
+        _check_keys(config, where)
         mapped = {
             name: _literals(name, entry, source, f"{where}.output_map.{name}", notes)
-            for name, entry in (written or {}).items()
+            for name, entry in (config.get("output_map") or {}).items()
         }
         generator = _generator(config, mapped, load, where)
         self._whole: UserFunction | None = None
@@ -81,8 +64,8 @@ class Output:
             self._whole = UserFunction(
                 generator.generate, "generate", owner="the generator", where=where
             )
-        self._fields = {
-            name: _field(entry, generator, f"{where}.output_map.{name}")
+        self.fields = {
+            str(name): _field(entry, generator, f"{where}.output_map.{name}")
             for name, entry in mapped.items()
         }
         self.code = {
@@ -99,15 +82,44 @@ class Output:
                     f"the generator returned a {type(made).__name__}; it has to return a dict"
                 )
             return None if made is None else plain(dict(made))
-        if not self._fields:
+        if not self.fields:
             return plain(state)
         record: dict[str, Any] = {}
-        for name, field in self._fields.items():
+        for name, field in self.fields.items():
             value = field.value if field.source is None else state.get(field.source)
             record[name] = (
                 value if field.transform is None else await field.transform(context, value, state)
             )
         return plain(record)
+
+    def can_have(self, column: str, holds: Callable[[str], bool]) -> bool:
+        """Return whether a record may have something in it; `holds` tells of a variable."""
+        if self._whole is not None or not self.fields:
+            return self._whole is not None or holds(column)
+        field = self.fields.get(column)
+        if field is None:
+            return False
+        return field.source is None or field.transform is not None or holds(field.source)
+
+
+def _check_keys(config: Mapping[str, Any], where: str) -> None:
+    if not isinstance(config.get("output_map"), Mapping | None):
+        fix = "write `field: {from: name}`"
+        raise UserError("output_map is not a mapping", where=f"{where}.output_map", fix=fix)
+    mapper = config.get("oasst_mapper")
+    if isinstance(mapper, Mapping) and str(mapper.get("required", "no")).lower() in (
+        "yes",
+        "true",
+    ):
+        raise UserError(
+            "oasst_mapper is not offered",
+            where=f"{where}.oasst_mapper",
+            fix='set `required: "no"`',
+        )
+    if config.get("data_quality"):
+        raise UserError(
+            "data_quality is not offered", where=f"{where}.data_quality", fix="remove it"
+        )
 
 
 def _literals(

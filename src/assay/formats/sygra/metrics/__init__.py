@@ -10,6 +10,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, ClassVar, TypeVar
 
 import msgspec
@@ -58,18 +59,32 @@ class UnitMetricResult:
         return cls(data.get("correct", False), golden, predicted, data.get("metadata", {}))
 
 
-class BaseMetricMetadata(msgspec.Struct, kw_only=True):
-    """How a metric is called and read."""
+class BaseMetricMetadata(SimpleNamespace):
+    """How a metric is called and read, and whatever else its author says about it."""
 
-    name: str
-    display_name: str
-    description: str
-    range: tuple[float, float] = (0.0, 1.0)
-    higher_is_better: bool = True
-    metric_type: str = "industry"
+    def __init__(
+        self,
+        *,
+        name: str,
+        display_name: str,
+        description: str,
+        range: tuple[float, float] = (0.0, 1.0),
+        higher_is_better: bool = True,
+        metric_type: str = "custom",
+        **more: Any,
+    ) -> None:
+        super().__init__(
+            name=name,
+            display_name=display_name,
+            description=description,
+            range=range,
+            higher_is_better=higher_is_better,
+            metric_type=metric_type,
+            **more,
+        )
 
     def model_dump(self) -> dict[str, Any]:
-        return msgspec.structs.asdict(self)
+        return dict(vars(self))
 
 
 def error_text(error: Exception) -> str:
