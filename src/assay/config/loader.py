@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,16 @@ from assay.config.normalise import LIFTED, WITHOUT_EFFECT, normalise
 from assay.config.paths import resolve_paths
 from assay.config.prompts import read_prompts
 from assay.config.rules import Need, check_rules
-from assay.config.source import Document, Key, copied, flag_value, read
+from assay.config.source import Document, Key, copied, flag_value, read, walked
 from assay.config.types import NOT_WRITTEN, Config, ModelConfig
 from assay.errors import UserError
-from assay.registry import nearest
+from assay.registry import formats, nearest
+
+# of configs that a format's `dialect.py` knows to translate
+_KEYS_OF_OTHERS = frozenset(
+    "config docker docker_params expected_output_field file_path filter_condition function"
+    " ground_truth_field inference input_field output required_keys sample_size save".split()
+)
 
 
 def load(
@@ -111,6 +118,9 @@ def _long_forms(
         document = read_benchmarks(str(source))
     else:
         document = read(without_objects(source, held) if isinstance(source, Mapping) else source)
+    if not _KEYS_OF_OTHERS.isdisjoint(key[-1] for key, _ in walked(document.data)):
+        for name in formats("dialect"):
+            import_module(f"assay.formats.{name}.dialect").translate(document.data)
     variables = environment_of(document, environ)
     document.data = expand(document.data, (), variables, document)
     if not document.data.get("models") and not document.data.get("tasks") and models:
