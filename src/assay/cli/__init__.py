@@ -51,7 +51,7 @@ ORDER = (
     "mock-server",
 )
 
-# What 0.1 or een-eval has, and what to use instead.
+# What 0.1 or another tool has, and what to use instead.
 GONE = {
     "create-config": "assay init writes an example",
     "eval": "assay run CONFIG --mode evaluation, or assay evaluate FOLDER",

@@ -25,10 +25,24 @@ from assay.errors import UserError
 from assay.registry import formats, nearest
 
 # of configs that a format's `dialect.py` knows to translate
-_KEYS_OF_OTHERS = frozenset(
-    "config docker docker_params expected_output_field file_path filter_condition function"
-    " ground_truth_field inference input_field output required_keys sample_size save".split()
-)
+_KEYS_OF_OTHERS = {
+    "config",
+    "docker",
+    "docker_image",
+    "docker_params",
+    "expected_output_field",
+    "file_path",
+    "filter_condition",
+    "function",
+    "ground_truth_field",
+    "inference",
+    "input_field",
+    "model",
+    "output",
+    "required_keys",
+    "sample_size",
+    "save",
+}
 
 
 def load(
@@ -118,21 +132,26 @@ def _long_forms(
         document = read_benchmarks(str(source))
     else:
         document = read(without_objects(source, held) if isinstance(source, Mapping) else source)
-    if not _KEYS_OF_OTHERS.isdisjoint(key[-1] for key, _ in walked(document.data)):
-        for name in formats("dialect"):
-            import_module(f"assay.formats.{name}.dialect").translate(document.data)
+    _translate(document.data)
     variables = environment_of(document, environ)
     document.data = expand(document.data, (), variables, document)
     if not document.data.get("models") and not document.data.get("tasks") and models:
         document.data["models"] = [*models]
     normalise(document)
     keys = {ARGUMENTS.get(name, name): value for name, value in arguments.items()}
-    _apply(
-        document, without_objects(overrides, held), variables, arguments=without_objects(keys, held)
-    )
+    keys = copied(without_objects(keys, held))
+    _translate(keys)
+    _apply(document, without_objects(overrides, held), variables, arguments=keys)
     document.objects = held
     normalise(document)
     return document
+
+
+def _translate(data: dict[str, Any]) -> None:
+    """Write what another tool calls otherwise as we do."""
+    if not _KEYS_OF_OTHERS.isdisjoint(key[-1] for key, _ in walked(data)):
+        for name in formats("dialect"):
+            import_module(f"assay.formats.{name}.dialect").translate(data)
 
 
 # ---- single values set from outside the file: `--set a.b=value`, arguments and `EVAL_*`
@@ -159,7 +178,7 @@ def _apply(
     spelled = {key: name for name, key in ARGUMENTS.items()}
     for key, value in arguments.items():
         by = f"the argument `{spelled.get(key, key)}`"
-        _set(document, (key,), expand(copied(value), (key,), variables, document), by)
+        _set(document, (key,), expand(value, (key,), variables, document), by)
     normalise(document)  # arguments are short forms, too
     for text, value in overrides.items():
         key = tuple(int(part) if part.isdecimal() else part for part in text.split("."))

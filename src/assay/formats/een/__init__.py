@@ -1,21 +1,19 @@
-"""The names of een-eval for programs that use it: replace `een_eval` by `assay.formats.een`.
+"""The names of een-eval for programs that use it: write `assay.formats.een` for `een_eval`.
 
-They write an ordinary config, which the ordinary engine runs; functions may be any objects of Python.
+They make an ordinary config, which the ordinary engine runs; functions may be any objects.
 """
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import Any, Self
 
-import msgspec
+from msgspec import to_builtins
 
 from assay import api
-from assay.formats.een.dialect import translate
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from assay.api import Result
+_NO_STATUS = {"mode": "inference", "total_samples": 0, "processed_samples": 0, "errors": []}
 
 
 class Entry(dict[str, Any]):
@@ -23,34 +21,34 @@ class Entry(dict[str, Any]):
 
     @property
     def name(self) -> str:
-        return str(self["name"])
+        return self["name"]
 
     @classmethod
-    def from_name(cls, name: str) -> "Entry":
+    def from_name(cls, name: str) -> Self:
         return cls(name=name)
 
     @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> "Entry":
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
         return cls(config)
 
     from_dict = from_config
 
     @classmethod
-    def from_function(cls, name: str, function: "Callable[..., Any]", **params: Any) -> "Entry":
-        return cls(name=name, type=function, **_settings(params))
+    def from_function(cls, name: str, function: Callable[..., Any], **params: Any) -> Self:
+        return cls.built_in(name, function, **params)
 
     @classmethod
     def from_file(
         cls, name: str, file_path: str, function_name: str | None = None, **params: Any
-    ) -> "Entry":
-        function = function_name or name
-        return cls(
-            name=name, type="custom", path=file_path, function_name=function, **_settings(params)
-        )
+    ) -> Self:
+        return cls.built_in(name, f"{file_path}:{function_name or name}", **params)
 
     @classmethod
-    def built_in(cls, name: str, type: str | None = None, **params: Any) -> "Entry":
-        return cls(name=name, type=type or name, **_settings(params))
+    def built_in(cls, name: str, type: Any = None, **params: Any) -> Self:
+        """Return an entry with its own keys, and `params` by that name or each as a keyword."""
+        own = {key: params.pop(key) for key in ("facets", "labels") if key in params}
+        given = params.pop("params", {})
+        return cls(name=name, type=type or name, params={**given, **params}, **own)
 
     create = built_in
 
@@ -59,26 +57,18 @@ class DatasetEntry(Entry):
     """The dataset of a config: a file, rows, or a function that gives them."""
 
     @classmethod
-    def from_file(cls, file_path: str) -> "Entry":  # type: ignore[override]
+    def from_file(cls, file_path: str) -> Self:  # type: ignore[override]
         return cls(path=file_path)
 
     @classmethod
-    def from_function(cls, function: "Callable[..., Any]", **params: Any) -> "Entry":  # type: ignore[override]
+    def from_function(  # type: ignore[override]
+        cls, function: Callable[..., Any], **params: Any
+    ) -> Self:
         return cls(type=function, params=params)
 
     @classmethod
-    def from_list(cls, data: Sequence[Any]) -> "Entry":
-        return cls(type=list(data))
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "Entry":
-        return cls.from_list(data["items"])
-
-
-def _settings(params: dict[str, Any]) -> dict[str, Any]:
-    """Return the keys of an entry: its own ones, and `params` by that name or each as a keyword."""
-    own = {key: params.pop(key) for key in ("facets", "labels") if key in params}
-    return {**own, "params": {**params.pop("params", {}), **params}}
+    def from_list(cls, data: Sequence[Any]) -> Self:
+        return cls(type=data)
 
 
 class ModelType:
@@ -89,23 +79,9 @@ class ModelType:
     LLAMA_CPP = "llama.cpp"
 
 
-class WorkflowStatus(msgspec.Struct, kw_only=True):
-    """The `status.json` of a folder, with the original's fields."""
-
-    mode: str = "inference"
-    total_samples: int = 0
-    processed_samples: int = 0
-    failed_samples: int = 0
-    progress_percent: float = 0.0
-    current_model: str | None = None
-    start_time: float | None = None
-    last_update: float | None = None
-    errors: list[str] = []
-
-
 class EvalWorkflow:
-    """A config in the making: `config`, a path or a dict, below what is said here. `settings` are further
-    keys of a config, such as `sample_params`, `output_dir`, `mode`, `resume` and `limit`."""
+    """A config in the making: `config`, a path or a dict, below what is said here. `settings` are
+    further keys of a config: `sample_params`, `output_dir`, `mode`, `resume`, `limit` …"""
 
     def __init__(
         self,
@@ -117,121 +93,91 @@ class EvalWorkflow:
         config: str | Path | Mapping[str, Any] | None = None,
         **settings: Any,
     ) -> None:
-        given = {
-            "models": models and _named(models),
-            "dataset": dataset,
-            "evaluation_methods": evaluation_methods,
-            "metrics": metrics,
-            **settings,
-        }
+        lists = {"models": models, "evaluation_methods": evaluation_methods, "metrics": metrics}
+        given = {**lists, "dataset": dataset, **settings}
         self._source = {"name": "een"} if config is None else config
         self._keys = {key: value for key, value in given.items() if value is not None}
-        self._result: Result | None = None
+        self._result: api.Result | None = None
 
     @classmethod
     def from_config(
         cls, config_path: str | Path, overrides: Mapping[str, Any] | None = None
-    ) -> "EvalWorkflow":
+    ) -> Self:
         return cls(config=config_path, **(overrides or {}))
 
-    def add_models(self, models: Sequence[Any]) -> "EvalWorkflow":
+    def add_models(self, models: Sequence[Any]) -> Self:
         """Add models; those of a config file no longer count."""
-        self._keys["models"] = [*self._keys.get("models", ()), *_named(models)]
-        return self
+        return self._with("models", [*self._keys.get("models", ()), *models])
 
-    def load_dataset(self, dataset: Any) -> "EvalWorkflow":
-        return self._set("dataset", dataset)
+    def load_dataset(self, dataset: Any) -> Self:
+        return self._with("dataset", dataset)
 
-    def add_evaluation_method(self, name_or_method: Any, *of: Any, **params: Any) -> "EvalWorkflow":
-        """Add one to those of the config: `path` and `function_name`, or a built-in's name."""
-        return self._add("evaluation_methods", _entry(name_or_method, *of, **params))
+    def add_evaluation_method(self, name_or_method: Any, *file: Any, **params: Any) -> Self:
+        """Add one to those of the config: a built-in's name, or a name with path and function."""
+        return self._with_entry("evaluation_methods", name_or_method, *file, **params)
 
-    def add_metric(self, name_or_metric: Any, *of: Any, **params: Any) -> "EvalWorkflow":
+    def add_metric(self, name_or_metric: Any, *file: Any, **params: Any) -> Self:
         """Add one to those of the config, as `add_evaluation_method` does."""
-        return self._add("metrics", _entry(name_or_metric, *of, **params))
+        return self._with_entry("metrics", name_or_metric, *file, **params)
 
-    def set_sample_params(self, **params: Any) -> "EvalWorkflow":
-        return self._set("sample_params", {**self._keys.get("sample_params", {}), **params})
+    def set_sample_params(self, **params: Any) -> Self:
+        return self._with("sample_params", {**self._keys.get("sample_params", {}), **params})
 
-    def set_prompt_template(self, template: str) -> "EvalWorkflow":
-        return self._set("eval_prompt_template", template)
+    def set_prompt_template(self, template: str) -> Self:
+        return self._with("eval_prompt_template", template)
 
-    def set_output_dir(self, output_dir: str) -> "EvalWorkflow":
-        return self._set("output_dir", output_dir)
+    def set_output_dir(self, output_dir: str) -> Self:
+        return self._with("output_dir", output_dir)
 
-    def set_mode(self, mode: str) -> "EvalWorkflow":
-        return self._set("mode", mode)
+    def set_mode(self, mode: str) -> Self:
+        return self._with("mode", mode)
 
-    def run(self) -> "Result":
+    def run(self) -> api.Result:
         """Run as `assay.run` does: what is there already is kept."""
         from assay.config import load
-        from assay.config.source import copied
 
-        keys = copied(self._keys)
-        translate(keys)
+        keys = dict(self._keys)
         sampling: dict[str, Any] = keys.pop("sample_params", {})
         changes = {f"sample_params.{name}": value for name, value in sampling.items()}
         self._result = api.run(load(self._source, arguments=keys, overrides=changes))
         return self._result
 
     @property
-    def status(self) -> WorkflowStatus:
-        """What the folder's `status.json` says; a new one before the first run."""
+    def status(self) -> SimpleNamespace:
+        """Return what the folder's `status.json` says; that nothing is done where there is none."""
         folder = self._result.folder if self._result else self._keys.get("output_dir")
         file = Path(folder or "") / "status.json"
-        if folder is None or not file.is_file():
-            return WorkflowStatus(mode=self._keys.get("mode", "inference"))
-        return msgspec.json.decode(file.read_bytes(), type=WorkflowStatus)
+        told = json.loads(file.read_bytes()) if folder and file.is_file() else _NO_STATUS
+        return SimpleNamespace(**told)
 
     def is_complete(self) -> bool:
         return self.status.mode == "complete"
 
     def get_results(self) -> dict[str, Any] | None:
-        """Return the labels, metrics and status of the last run as plain values; None before it."""
+        """Return the labels, metrics and status of the last run; None before it."""
         if self._result is None:
             return None
-        labels = api.EvaluationRepository(store := api.open_store(self._result.folder))
-        rows = [labels.evaluations(id) for id in store.ids("evaluation")]
-        return {
-            "evaluation": msgspec.to_builtins([row for part in rows for row in part]),
-            "metrics": msgspec.to_builtins(self._result.metrics),
-            "status": msgspec.to_builtins(self.status),
-        }
+        store = api.open_store(self._result.folder)
+        labels = api.EvaluationRepository(store)
+        rows = [row for id in store.ids("evaluation") for row in labels.evaluations(id)]
+        metrics, status = self._result.metrics, vars(self.status)
+        return {"evaluation": to_builtins(rows), "metrics": metrics, "status": status}
 
-    def _set(self, key: str, value: Any) -> "EvalWorkflow":
+    def _with(self, key: str, value: Any) -> Self:
         self._keys[key] = value
         return self
 
-    def _add(self, key: str, entry: Any) -> "EvalWorkflow":
-        from assay.config.source import read
+    def _with_entry(
+        self, key: str, name: Any, path: str = "", function_name: str = "", **params: Any
+    ) -> Self:
+        from assay.config import load
 
+        if isinstance(name, str):
+            file = f"{path}:{function_name or name}" if path else None
+            name = Entry.built_in(name, file, **params)
         if key not in self._keys:
-            document = read(self._source)
-            self._keys[key] = [
-                _anchored(each, document.base) for each in document.data.get(key) or ()
-            ]
-        self._keys[key] = [*self._keys[key], entry]
-        return self
-
-
-def _anchored(entry: Any, base: Path) -> Any:
-    """Return an entry whose file is named by a path from anywhere."""
-    has_file = isinstance(entry, dict) and entry.get("path")
-    return {**entry, "path": str(base / entry["path"])} if has_file else entry
-
-
-def _named(models: Sequence[Any]) -> list[Any]:
-    return [{"name": model} if isinstance(model, str) else model for model in models]
-
-
-def _entry(
-    name: Any, path: str | None = None, function_name: str | None = None, **params: Any
-) -> Any:
-    if not isinstance(name, str):
-        return name
-    if path:
-        return Entry.from_file(name, path, function_name, **params)
-    return Entry.built_in(name, **params)
+            self._keys[key] = to_builtins(getattr(load(self._source, need="gate"), key))
+        return self._with(key, [*self._keys[key], name])
 
 
 Model = ModelConfig = EvaluationMethod = Metric = BuiltInEvaluationMethod = BuiltInMetric = Entry
