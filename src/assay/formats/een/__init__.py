@@ -1,6 +1,6 @@
-"""The names of een-eval for programs that use it: write `assay.formats.een` for `een_eval`.
+"""The names of een-eval for programs that use it, under `assay.formats.een` in place of `een_eval`.
 
-They make an ordinary config, which the ordinary engine runs; functions may be any objects.
+They make an ordinary config, which the ordinary engine runs: nothing is run or stored here.
 """
 
 import json

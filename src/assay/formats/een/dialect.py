@@ -9,7 +9,6 @@ from typing import Any
 _MODEL_TYPES = (None, "openai", "vllm", "llama.cpp")
 _SAMPLING = ("temperature", "max_tokens", "top_p", "top_k", "seed", "stop")
 _DOCKER = {"docker_image": "image", "gpu_count": "gpus"}
-_OF_MODEL = {"model", *_DOCKER, *_SAMPLING}
 # where a server listens inside of its container, which nobody sees
 _INSIDE = ("container_port", "host")
 _COMPARING = ("exact_match", "contains", "regex_match", "json_match", "numeric_match")
@@ -31,9 +30,11 @@ def translate(data: dict[str, Any]) -> None:
     """Write the keys of a config as Assay has them."""
     for section, names in _SECTIONS.items():
         holder = data.get(section)
-        if isinstance(holder, dict) and holder.keys() <= names.keys() - data.keys():
-            del data[section]
-            data |= {names[key]: value for key, value in holder.items() if names[key]}
+        if isinstance(holder, dict) and holder.keys() <= names.keys():
+            moved = {names[key]: value for key, value in holder.items() if names[key]}
+            if not moved.keys() & data.keys():
+                del data[section]
+                data |= moved
     for model in _mappings(data.get("models")):
         if model.get("type") in _MODEL_TYPES:
             _translate_model(model)
@@ -56,17 +57,19 @@ def _rename(holder: dict[str, Any], names: dict[str, str]) -> None:
 
 def _translate_model(model: dict[str, Any]) -> None:
     """`config` has sampling parameters beside the rest, and `docker` the flags of the server."""
-    own = model.get("inference") or {}
-    for config in _mappings(model.get("config")):
-        if config.keys() & _OF_MODEL and isinstance(own, dict):
-            sampling = {name: config.pop(name) for name in _SAMPLING if name in config}
-            del model["config"]
-            model |= {**config, **model, "inference": sampling | own}
-    _rename(model, {"model": "model_name", "docker_params": "docker"})
-    given = {name: str(model.pop(key)) for key, name in _DOCKER.items() if key in model}
+    config: dict[str, Any] = next(iter(_mappings(model.get("config"))), {})
+    own = model.get("inference", config.get("inference", {}))
+    if isinstance(own, dict) and config.keys() & {*_SAMPLING}:
+        sampling = {name: config.pop(name) for name in _SAMPLING if name in config}
+        model["inference"] = sampling | own
+    _rename(config, {"model": "model_name"})
+    _rename(model, {"docker_params": "docker"})
+    given: dict[str, Any] = {}
+    for layer in (config, model):
+        given |= {name: str(layer.pop(key)) for key, name in _DOCKER.items() if key in layer}
     for docker in _mappings(model.get("docker") or given or None):
         model["docker"] = _container(given | docker)
-        model.setdefault("model_path", model.get("model_name"))
+        config.setdefault("model_path", config.get("model_name"))
 
 
 def _container(docker: dict[str, Any]) -> dict[str, Any]:
