@@ -182,7 +182,11 @@ def test_the_second_run_pays_nothing(folder: Path, url: str) -> None:
 def test_mistakes_are_named_before_anything_is_asked(
     folder: Path, settings: dict[str, Any], said: str
 ) -> None:
-    given = {"models": ["m"], "dataset": "sums.jsonl", "eval_prompt_template": "{{ task }}"}
+    given: dict[str, Any] = {
+        "models": ["m"],
+        "dataset": "sums.jsonl",
+        "eval_prompt_template": "{{ task }}",
+    }
     with pytest.raises(ConfigError, match=said):
         EvalWorkflow(**{**given, **settings}).run()
     assert not (folder / "output").exists()

@@ -96,7 +96,9 @@ class EvalWorkflow:
         lists = {"models": models, "evaluation_methods": evaluation_methods, "metrics": metrics}
         given = {**lists, "dataset": dataset, **settings}
         self._source = {"name": "een"} if config is None else config
-        self._keys = {key: value for key, value in given.items() if value is not None}
+        self._keys: dict[str, Any] = {
+            key: value for key, value in given.items() if value is not None
+        }
         self._result: api.Result | None = None
 
     @classmethod
