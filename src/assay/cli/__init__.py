@@ -58,8 +58,6 @@ GONE = {
     "list-components": "assay list scorers, assay list metrics",
     "resume": "the same assay run resumes where it stopped",
     "run --dataset": "name it in a config; assay init writes one",
-    "run --model-name": "-m provider:name",
-    "run --temperature": "--set sample_params.temperature=0",
     "run --verbose": "--set logging.level=DEBUG",
     "completion": "the shell asks for it: _ASSAY_COMPLETE=bash_source assay (or zsh_, fish_source)",
     "run --load": "run -j 1 -o ONE, run -j 8 -o EIGHT, then assay compare ONE EIGHT --metric ttft",

@@ -25,24 +25,10 @@ from assay.errors import UserError
 from assay.registry import formats, nearest
 
 # of configs that a format's `dialect.py` knows to translate
-_KEYS_OF_OTHERS = {
-    "config",
-    "docker",
-    "docker_image",
-    "docker_params",
-    "expected_output_field",
-    "file_path",
-    "filter_condition",
-    "function",
-    "ground_truth_field",
-    "inference",
-    "input_field",
-    "model",
-    "output",
-    "required_keys",
-    "sample_size",
-    "save",
-}
+_KEY_OF_OTHERS = re.compile(
+    "config|docker(_image|_params)?|expected_output_field|file_path|filter_condition|function"
+    "|ground_truth_field|inference|input_field|output|required_keys|sample_size|save"
+)
 
 
 def load(
@@ -149,7 +135,7 @@ def _long_forms(
 
 def _translate(data: dict[str, Any]) -> None:
     """Write what another tool calls otherwise as we do."""
-    if not _KEYS_OF_OTHERS.isdisjoint(key[-1] for key, _ in walked(data)):
+    if any(_KEY_OF_OTHERS.fullmatch(str(key[-1])) for key, _ in walked(data)):
         for name in formats("dialect"):
             import_module(f"assay.formats.{name}.dialect").translate(data)
 
