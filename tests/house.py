@@ -30,9 +30,14 @@ def formats(package: Path) -> list[str]:
     return sorted(path.name for path in folders)
 
 
+# its rows and its form of functions are the core's own: they have a reader, a writer and a name there
+OF_THE_CORE = {"een"}
+
+
 def names_of_formats_outside(package: Path) -> list[str]:
     """Lines, and names of files, that have a format's name and stand outside formats/."""
-    names = "|".join(name.replace("_", "[ _-]?") for name in formats(package))
+    others = [name for name in formats(package) if name not in OF_THE_CORE]
+    names = "|".join(name.replace("_", "[ _-]?") for name in others)
     if not names:
         return []
     named = re.compile(names, re.IGNORECASE)

@@ -51,8 +51,14 @@ ORDER = (
     "mock-server",
 )
 
-# What 0.1 had, and what to use instead.
+# What 0.1 or another tool has, and what to use instead.
 GONE = {
+    "create-config": "assay init writes an example",
+    "eval": "assay run CONFIG --mode evaluation, or assay evaluate FOLDER",
+    "list-components": "assay list scorers, assay list metrics",
+    "resume": "the same assay run resumes where it stopped",
+    "run --dataset": "name it in a config; assay init writes one",
+    "run --verbose": "--set logging.level=DEBUG",
     "completion": "the shell asks for it: _ASSAY_COMPLETE=bash_source assay (or zsh_, fish_source)",
     "run --load": "run -j 1 -o ONE, run -j 8 -o EIGHT, then assay compare ONE EIGHT --metric ttft",
     "label --summary": "the review of assay view shows how far people agree",

@@ -20,7 +20,15 @@ from assay.cli.local import offer
     help="How much of the flow; default full.",
 )
 @click.option(
-    "-j", "--max-concurrency", type=click.IntRange(min=1), help="Calls in flight, per model."
+    "-j",
+    "--max-concurrency",
+    "--max-workers",
+    "max_concurrency",
+    type=click.IntRange(min=1),
+    help="Calls in flight, per model.",
+)
+@click.option(
+    "--batch-size", type=int, hidden=True, expose_value=False, help="Calls are not in batches."
 )
 @click.option(
     "--max-error-rate",

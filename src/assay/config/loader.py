@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,16 @@ from assay.config.normalise import LIFTED, WITHOUT_EFFECT, normalise
 from assay.config.paths import resolve_paths
 from assay.config.prompts import read_prompts
 from assay.config.rules import Need, check_rules
-from assay.config.source import Document, Key, copied, flag_value, read
+from assay.config.source import Document, Key, copied, flag_value, read, walked
 from assay.config.types import NOT_WRITTEN, Config, ModelConfig
 from assay.errors import UserError
-from assay.registry import nearest
+from assay.registry import formats, nearest
+
+# of configs that a format's `dialect.py` knows to translate
+_KEY_OF_OTHERS = re.compile(
+    "config|docker(_image|_params)?|expected_output_field|file_path|filter_condition|function"
+    "|ground_truth_field|inference|input_field|output|required_keys|sample_size|save"
+)
 
 
 def load(
@@ -111,18 +118,26 @@ def _long_forms(
         document = read_benchmarks(str(source))
     else:
         document = read(without_objects(source, held) if isinstance(source, Mapping) else source)
+    _translate(document.data)
     variables = environment_of(document, environ)
     document.data = expand(document.data, (), variables, document)
     if not document.data.get("models") and not document.data.get("tasks") and models:
         document.data["models"] = [*models]
     normalise(document)
     keys = {ARGUMENTS.get(name, name): value for name, value in arguments.items()}
-    _apply(
-        document, without_objects(overrides, held), variables, arguments=without_objects(keys, held)
-    )
+    keys = copied(without_objects(keys, held))
+    _translate(keys)
+    _apply(document, without_objects(overrides, held), variables, arguments=keys)
     document.objects = held
     normalise(document)
     return document
+
+
+def _translate(data: dict[str, Any]) -> None:
+    """Write what another tool calls otherwise as we do."""
+    if any(_KEY_OF_OTHERS.fullmatch(str(key[-1])) for key, _ in walked(data)):
+        for name in formats("dialect"):
+            import_module(f"assay.formats.{name}.dialect").translate(data)
 
 
 # ---- single values set from outside the file: `--set a.b=value`, arguments and `EVAL_*`
@@ -149,7 +164,7 @@ def _apply(
     spelled = {key: name for name, key in ARGUMENTS.items()}
     for key, value in arguments.items():
         by = f"the argument `{spelled.get(key, key)}`"
-        _set(document, (key,), expand(copied(value), (key,), variables, document), by)
+        _set(document, (key,), expand(value, (key,), variables, document), by)
     normalise(document)  # arguments are short forms, too
     for text, value in overrides.items():
         key = tuple(int(part) if part.isdecimal() else part for part in text.split("."))

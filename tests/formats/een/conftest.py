@@ -1,0 +1,3 @@
+from tests.cli.conftest import shell, url
+
+__all__ = ["shell", "url"]
