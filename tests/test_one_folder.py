@@ -89,6 +89,12 @@ def mixeval(root: Path, models: int = 1) -> Path:
     return root / "scores"
 
 
+def een(root: Path) -> Path:
+    """Rows without a manifest, as the original leaves them."""
+    assay.export(native(root), "een", output=root / "een")
+    return root / "een"
+
+
 def library(root: Path) -> Path:
     Folders(root / "library")
     return root / "library"
@@ -106,6 +112,7 @@ KINDS: dict[str, tuple[Callable[..., Path], int]] = {
     "mixeval": (mixeval, 1),
     "mixeval, two models": (lambda root: mixeval(root, 2), 2),
     "intelligence_layer": (library, 3),
+    "een": (een, 1),
 }
 LOGS = {folder.parent.name: folder for folder in sorted((HERE / "formats").glob("*/logs"))}
 
@@ -122,10 +129,10 @@ class Place:
             return
         make, count = KINDS[kind]
         self.path = make(root, url) if "sygra" in kind else make(root)
-        manifests = self.path.rglob("manifest.json")
+        manifests = sorted(self.path.rglob("manifest.json")) or [self.path / "none"]
         self.folders = [
             file.parent
-            for file in sorted(manifests)
+            for file in manifests
             if file.parents[1].name not in ("datasets", "runs", "aggregations")
         ]
         assert len(self.folders) == count
@@ -162,10 +169,13 @@ def test_every_format_that_leaves_a_folder_is_tried() -> None:
 
 
 def test_verbs_about_many_take_them_all(place: Place) -> None:
-    counted = "select count(*) as n, count(*) filter (outcome = 'errored') as failed"
-    (labels,) = assay.sql(place.path, f"{counted} from evaluations")
+    assert assay.sql(place.path, "select count(*) as n from evaluations") == [
+        {"n": len(place.labels)}
+    ]
     failed = [row for row in place.labels if row.get("outcome") == "errored"]
-    assert labels == {"n": len(place.labels), "failed": len(failed)}
+    if any("outcome" in row for row in place.labels):  # EEN has no such column
+        counted = "select count(*) as n from evaluations where outcome = 'errored'"
+        assert assay.sql(place.path, counted) == [{"n": len(failed)}]
     if len(place.folders) > 1:
         sources = assay.sql(place.path, "select distinct source from evaluations")
         assert len(sources) == len(place.folders)
