@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from assay.analysis.look.export import Export, Tables
 from assay.engine.experiment.imports.results import import_results
-from assay.engine.experiment.sources import find_source
+from assay.engine.experiment.resolve import find_source
 from assay.errors import AssayError
 from assay.registry import writer
 
