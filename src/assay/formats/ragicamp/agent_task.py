@@ -23,7 +23,7 @@ ASYNC_CONCURRENCY = 16
 BATCH_METHODS = ("batch_answer", "answer_batch", "batch")
 _LINGER = 0.02  # seconds without a further question after which a batch goes out as it is
 _TEXTS = ("answer", "text", "prediction", "response")
-_OURS = ("model_id", "prompt_template", "finish_reason", "response_id")
+OURS = ("model_id", "prompt_template", "finish_reason", "response_id")
 
 
 def name_of(thing: Any) -> str:
@@ -190,7 +190,7 @@ def _metadata(given: Any) -> dict[str, Any]:
         fields = cast("dict[str, Any]", plain) if isinstance(plain, dict) else {"metadata": plain}
         return msgspec.json.decode(
             msgspec.json.encode(
-                {f"agent_{key}" if key in _OURS else key: value for key, value in fields.items()}
+                {f"agent_{key}" if key in OURS else key: value for key, value in fields.items()}
             )
         )
     except (TypeError, ValueError, OverflowError, RecursionError) as error:

@@ -25,6 +25,7 @@ from assay.engine.run.run import Runner
 from assay.errors import UserError
 from assay.formats.ragicamp.agent_task import AgentTask, name_of
 from assay.formats.ragicamp.dataset import Examples, examples_of
+from assay.formats.ragicamp.merging import check_questions, places_of, shared
 from assay.formats.ragicamp.metric_scorers import Metrics
 from assay.formats.ragicamp.rows import OVERALL
 from assay.formats.ragicamp.writer import ragicamp as write_files
@@ -155,6 +156,8 @@ class _Job:
             ingest(
                 self.store, self.id, self.examples.rows, limit=num_examples, name=self.examples.name
             )
+            if target is not None:
+                await asyncio.to_thread(self._check_target, target)
             run = await self._answer()
             found = await self._score()
             if target is not None:
@@ -209,6 +212,13 @@ class _Job:
                     f"{row['metric_name']} failed, its mean stands: {row['error']}"
                 )
         return found
+
+    def _check_target(self, folder: Path) -> None:
+        """Refuse what the files cannot be written over, before the agent is asked."""
+        name, plain_names = self.examples.name, self.settings.plain_names
+        with shared(folder):
+            places_of(folder, self.agent_name, name, plain_names=plain_names, force=False)
+            check_questions(folder, name, self.store.log("dataset", self.id))
 
     def _write(self, folder: Path) -> None:
         export = Export(Tables(find_source(self.store.folder)), "responses", folder)

@@ -6,7 +6,7 @@ write to one folder at the same time.
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any, Literal, cast
 
 import msgspec
@@ -18,10 +18,11 @@ from assay.engine.aggregate.bind import Policy, bind_metric
 from assay.engine.experiment.sources import Source
 from assay.engine.experiment.trust import CONFIG, stored_config
 from assay.errors import UserError
-from assay.formats.ragicamp.files import date_of, timestamp_of
+from assay.formats.ragicamp.files import FAILED, date_of, timestamp_of
 from assay.formats.ragicamp.merging import (
     FileKind,
     Note,
+    RowList,
     document,
     merge_questions,
     places_of,
@@ -33,6 +34,7 @@ from assay.formats.ragicamp.rows import (
     Agent,
     Row,
     counted,
+    is_failed,
     outcome_of,
     prediction_row,
     question_of,
@@ -51,14 +53,14 @@ Samples = Literal["separate", "mean"]
 Scored = tuple[str, str, float | None, EvaluationOutcome]  # metric, scorer, score, outcome
 
 
-@writer(name="ragicamp", whole="ragicamp", holds=WHOLE_ROWS)
+@writer(name="ragicamp", whole="ragicamp", holds=WHOLE_ROWS, converting={"extras": True})
 def ragicamp(
     export: Export,
     *,
     samples: Samples = "separate",
     plain_names: bool = False,
     dataset: str = "",
-    extras: bool = True,
+    extras: bool = False,
 ) -> list[str]:
     """RAGiCamp's three files in a folder: a dataset's questions, an agent's predictions and its summary.
 
@@ -247,7 +249,13 @@ class _Agents:
                 rows = _mean_rows(joining, series, agent, self._scores, self._policy)
             else:
                 rows = _rows(joining, series, agent, self._scores, self._policy, self._extras)
-            write_file(files[name]["predictions"], document(head, "predictions", rows))
+            with TemporaryFile(prefix="assay-") as good, TemporaryFile(prefix="assay-") as bad:
+                lists = {"predictions": RowList(good), FAILED: RowList(bad)}
+                for row in rows:
+                    lists[FAILED if is_failed(row) else "predictions"].add(row)
+                head["num_examples"] = lists["predictions"].count
+                head["num_failed"] = lists[FAILED].count
+                write_file(files[name]["predictions"], document(head, **lists))
         return files
 
     def _head(self, series: Series, agent: Agent) -> Row:
@@ -255,8 +263,8 @@ class _Agents:
             "agent_name": agent.name,
             "dataset_name": self._dataset,
             "timestamp": date_of(agent.timestamp),
-            "num_examples": series.count,
-            "num_errors": series.errors,
+            "num_examples": 0,
+            "num_failed": 0,
             "model_name": agent.model_name,
             "prompt_template": series.address.template or None,
             "task": agent.task,
@@ -273,6 +281,7 @@ def _agent(series: Series) -> Agent:
         sample_index=max(series.address.sample, 0),
         total_samples=series.total_samples,
         timestamp=timestamp_of(date_of(series.timestamp)),  # as a reader will find it
+        template=series.address.template,
     )
 
 
@@ -302,7 +311,12 @@ def _rows(
 ) -> Iterator[Row]:
     for response, evaluations in joining.cases(series):
         asks = _question(joining, response)
-        row = prediction_row(response, asks, agent, evaluations, policy=policy, extras=extras)
+        metrics = {
+            name: counted(evaluation, policy)
+            for name, evaluation in evaluations
+            if outcome_of(evaluation) != "skipped"  # the scorer said nothing, which is no failure
+        }
+        row = prediction_row(response, asks, agent, evaluations, metrics, extras=extras)
         scores.add(
             agent.name,
             row["question_id"],
@@ -326,24 +340,27 @@ def _scored(name: str, evaluation: Row, policy: Policy) -> Scored:
 def _mean_rows(
     joining: Joining, series: Series, agent: Agent, scores: Scores, policy: Policy
 ) -> Iterator[Row]:
-    """One row an item: its first sample's prediction, all of them as a list, and the means of their scores."""
+    """One row an item: its first answer's prediction, all of them as a list, and the means of their scores."""
     for cases in joining.by_item(series):
         by_metric: dict[str, list[float | None]] = {}
-        for name, evaluation in (pair for _, evaluations in cases for pair in evaluations):
-            by_metric.setdefault(name, []).append(counted(evaluation, policy))
+        evaluations = [pair for _, several in cases for pair in several]
+        for name, evaluation in evaluations:
+            if outcome_of(evaluation) != "skipped":
+                by_metric.setdefault(name, []).append(counted(evaluation, policy))
         responses = [response for response, _ in cases]
         asks = _question(joining, responses[0])
-        first = prediction_row(responses[0], asks, agent, [], policy=policy, extras=False)
         means = {name: _mean(values) for name, values in sorted(by_metric.items())}
+        answered = (response for response in responses if not response.get("error"))
+        first = next(answered, responses[0])
+        row = prediction_row(first, asks, agent, evaluations, means)
+        row.pop("evaluations", None)  # which are of several answers
         scored: list[Scored] = [
             (name, name, score, "errored" if score is None else "scored")
             for name, score in means.items()
         ]
-        scores.add(agent.name, first["question_id"], scored)
+        scores.add(agent.name, row["question_id"], scored)
         yield {
-            **{name: first[name] for name in ("question_id", "question", "prediction")},
-            "metrics": means,
-            "metadata": first["metadata"],
+            **row,
             "predictions": [str(response.get("response") or "") for response in responses],
             "num_samples": len(responses),
         }
