@@ -178,9 +178,12 @@ class _Job:
             datasets=self.datasets,
             fresh=not self.settings.resume,
         )
-        again = self.settings.retry_errors
         return await runner.run_async(
-            self.id, [self.task], id=self.id, name=self.agent_name, retry_errors=again
+            self.id,
+            [self.task],
+            id=self.id,
+            name=self.agent_name,
+            retry_errors=self.settings.retry_errors,
         )
 
     async def _score(self) -> dict[str, float | None]:
@@ -188,9 +191,12 @@ class _Job:
         if not self.metrics.scorers:
             return {}
         step = ScoringStep(self.store, models=self.metrics.models, datasets=self.datasets)
-        again = self.settings.retry_errors
         await step.evaluate_async(
-            [self.id], self.metrics.scorers, id=self.id, name=self.agent_name, retry_errors=again
+            [self.id],
+            self.metrics.scorers,
+            id=self.id,
+            name=self.agent_name,
+            retry_errors=self.settings.retry_errors,
         )
         means_config(self.store.folder, self.agent_name)
         metrics = [

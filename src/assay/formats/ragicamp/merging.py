@@ -58,7 +58,7 @@ def shared(folder: Path) -> Generator[None]:
 
 
 class RowList:
-    """Rows of a file, written aside and indented as RAGiCamp does: the file has their number before them."""
+    """Rows written aside, indented as RAGiCamp does: a file has their number before them."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.count = 0

@@ -47,6 +47,11 @@ class Agent(msgspec.Struct, frozen=True):
     timestamp: float = 0.0
     template: str = ""
 
+    def facets(self) -> Row:
+        """Return what the rows of a run have, for configs that group by it."""
+        template = {"prompt_template": self.template} if self.template else {}
+        return {"model_id": self.model_name or self.name, **template}
+
 
 def id_of(row: Mapping[str, Any], number: int) -> str:
     """The id of a question or of a prediction's question; a row without one is known by its place."""
@@ -143,14 +148,7 @@ def read_prediction(
 def _plain_response(row: Row, item_id: str, agent: Agent) -> Response:
     said = row.get("prediction")
     text = said if isinstance(said, str) else "" if said is None else json.dumps(said)
-    error = row.get("error") or (_unmarked(text) if text.startswith(ERROR_MARK) else None)
-    outcome = row.get("outcome")
-    if outcome not in ("ok", "refused", "errored", "skipped"):
-        outcome = "errored" if error else "skipped" if said is None else "ok"
-    if outcome == "ok":
-        error = None  # it says why a score failed
-    elif outcome == "skipped":
-        error = error or _NOT_THERE
+    outcome, error = _outcome_in(row, text)
     own = row.get("metadata")
     others = {key: value for key, value in row.items() if key not in _PREDICTION_FIELDS}
     content = (
@@ -169,9 +167,7 @@ def _plain_response(row: Row, item_id: str, agent: Agent) -> Response:
         response="" if outcome == "errored" and text.startswith(ERROR_MARK) else text,
         timestamp=agent.timestamp,
         metadata={
-            # what the rows of a run have, for configs that group by it
-            "model_id": agent.model_name or agent.name,
-            **({"prompt_template": agent.template} if agent.template else {}),
+            **agent.facets(),
             **others,
             **(cast("Row", own) if isinstance(own, dict) else {}),
         },
@@ -181,6 +177,18 @@ def _plain_response(row: Row, item_id: str, agent: Agent) -> Response:
         outcome=outcome,
         error_kind="permanent" if outcome == "errored" else None,
     )
+
+
+def _outcome_in(row: Row, text: str) -> tuple[Any, Any]:
+    """Return how a prediction came out, and its error."""
+    error = row.get("error") or (_unmarked(text) if text.startswith(ERROR_MARK) else None)
+    outcome = row.get("outcome")
+    if outcome == "ok":
+        return outcome, None  # the error is of a score
+    if outcome not in ("refused", "errored", "skipped"):
+        missing = "ok" if row.get("prediction") is not None else "skipped"
+        outcome = "errored" if error else missing
+    return outcome, error or (_NOT_THERE if outcome == "skipped" else None)
 
 
 def _unmarked(text: str) -> str:
@@ -246,31 +254,21 @@ def prediction_row(
     *,
     extras: bool = False,
 ) -> Row:
-    """Return a response (a row as it stands on disk) as a prediction with these metrics. What is not RAGiCamp's is why
-    something failed; with `extras`, all that a reader of these fields would not know."""
+    """Return a response (a row as it stands on disk) as a prediction with these metrics, and why
+    something failed; with `extras`, with all that a reader of these fields would not know."""
     if "item_id" not in response:
         raise UserError(
             "a response has no item_id", fix="remove its line, or run the experiment again"
         )
-    error, metadata = response.get("error"), response.get("metadata")
-    outcome = response.get("outcome") or ("errored" if error else "ok")
+    metadata = response.get("metadata")
     row: Row = {
         "question_id": str(response["item_id"]),
         "question": asks,
         "prediction": str(response.get("response") or ""),
         "metrics": metrics,
         "metadata": _agents_own(cast("Row", metadata)) if isinstance(metadata, dict) else {},
+        **_failure(response, evaluations, metrics),
     }
-    failures = {
-        name: evaluation.get("error") or outcome_of(evaluation)
-        for name, evaluation in evaluations
-        if metrics.get(name, 0) is None
-    }
-    if outcome != "ok":
-        row |= {"outcome": outcome, "error": error or outcome}
-    elif failures:
-        reasons = (f"{name}: {reason}" for name, reason in failures.items())
-        row |= {"outcome": outcome, "error": "; ".join(reasons)}
     plain = _plain_response(row, row["question_id"], agent)
     if extras and (kept := difference(response, plain)):
         row["response"] = kept
@@ -278,6 +276,20 @@ def prediction_row(
     if entries := list(_evaluation_entries(evaluations, metrics, plain, extras)):
         row["evaluations"] = entries
     return row
+
+
+def _failure(response: Row, evaluations: Sequence[tuple[str, Row]], metrics: Row) -> Row:
+    """Return why the answer, or a score of it, is missing; nothing if none is."""
+    error = response.get("error")
+    outcome = response.get("outcome") or ("errored" if error else "ok")
+    if outcome == "ok":
+        reasons = {
+            name: f"{name}: {evaluation.get('error') or outcome_of(evaluation)}"
+            for name, evaluation in evaluations
+            if metrics.get(name, 0) is None
+        }
+        error = "; ".join(reasons.values())
+    return {"outcome": outcome, "error": error or outcome} if error or outcome != "ok" else {}
 
 
 def is_failed(row: Row) -> bool:
@@ -294,7 +306,7 @@ def _agents_own(metadata: Row) -> Row:
 def _evaluation_entries(
     evaluations: Sequence[tuple[str, Row]], metrics: Row, response: Response, extras: bool
 ) -> Iterator[Row]:
-    """Yield what the metrics do not tell of the evaluations: of those that failed, how; with `extras`, of each all."""
+    """Yield how evaluations failed; with `extras`, all that the metrics do not tell of each."""
     for name, evaluation in evaluations:
         if extras or outcome_of(evaluation) != "scored":
             plain = _plain_evaluation(name, metrics.get(name), response)
