@@ -84,20 +84,14 @@ class AgentTask:
         """An answer, or an exception, for each. Where a batch fails as a whole its questions are asked one by one."""
         try:
             found = await self._ask(self._batch, questions, context)
-            if (
-                not isinstance(found, Sequence)
-                or isinstance(found, str)
-                or len(cast("Any", found)) != len(questions)
-            ):
-                given = (
-                    f"{len(cast('Any', found))}"
-                    if isinstance(found, (list, tuple))
-                    else type(found).__name__
-                )
+            several = isinstance(found, Sequence) and not isinstance(found, str)
+            answers = cast("Sequence[Any]", found) if several else ()
+            if len(answers) != len(questions):
+                given = len(answers) or type(found).__name__
                 raise PermanentError(
                     f"a batch of {len(questions)} questions got {given} for answers"
                 )
-            return cast("Sequence[Any]", found)
+            return answers
         except (Exception, SystemExit) as error:
             if self._single is None:
                 return [error] * len(questions)
