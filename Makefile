@@ -17,7 +17,7 @@ APT := apt-get update && apt-get install -y --no-install-recommends chromium $(N
 SLURM := slurmctld slurmd slurm-client munge
 
 .PHONY: demo demo-llm run-gemma2b-full test test-heavy test-local test-browser test-benchmarks test-cluster test-peers \
-  screenshots check house-lower fix bench bench-trees walk mutants fuzz soak soak-cluster package clean
+  test-originals screenshots check house-lower fix bench bench-trees walk mutants fuzz soak soak-cluster package clean
 
 demo: $(CORE)  ## run a real evaluation on the embedded model
 	$(BIN)/assay demo
@@ -33,7 +33,7 @@ run-gemma2b-full: $(CORE)  ## RAGiCamp's three files in outputs/
 	$(BIN)/assay export output/gemma_2b_baseline --format ragicamp -o outputs
 
 test: $(DEV)  ## all tests
-	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not heavy and not browser and not cluster and not local and not benchmarks and not peers" tests
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not heavy and not browser and not cluster and not local and not benchmarks and not peers and not originals" tests
 
 test-heavy: $(HEAVY)  ## tests that need torch and a real model: BERTScore, embeddings, NLI, likelihoods
 	$(BIN)/python -m pytest -m heavy tests/scorers tests/models
@@ -54,6 +54,9 @@ test-cluster: $(CLUSTER)  ## Ray, S3, Azure and SLURM for real, on loopback
 test-peers: $(DEV)  ## other tools for real, an environment each; what cannot be installed is skipped: PEERS="mlflow lm_eval"
 	-$(MAKE) --keep-going $(BROWSER) $(PEERS:%=$(VENV)/peers/%/.made)
 	$(BIN)/python -m pytest -m peers -rs tests/formats
+
+test-originals: $(DEV)  ## the five dialects on checkouts of their originals, fetched by hand: ORIGINALS=DIR
+	ASSAY_ORIGINALS="$(ORIGINALS)" $(BIN)/python -m pytest -m originals -rs tests/originals
 
 screenshots: $(BROWSER)  ## the pictures of the viewer in docs/images
 	$(BIN)/python -m tools.screenshots

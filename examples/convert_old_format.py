@@ -24,7 +24,7 @@ def convert(old: str, new: str) -> list[str]:
             export = Export(Tables(find_source(found.folder)), "responses", Path(new))
             notes += [
                 *found.notes,
-                *writer.get("ragicamp")(export, extras=False, dataset=found.dataset),
+                *writer.get("ragicamp")(export, dataset=found.dataset),
             ]
     return notes
 

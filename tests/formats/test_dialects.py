@@ -49,10 +49,10 @@ def test_a_dialect_is_recognised_by_its_own_reader_alone(tmp_path: Path, dialect
 @pytest.mark.parametrize(("first", "second"), [*permutations(DIALECTS, 2)])
 def test_every_pair_of_dialects(tmp_path: Path, first: str, second: str) -> None:
     source = store(tmp_path / "source", experiment())
-    exported(source, first, tmp_path / "first")
+    exported(source, first, tmp_path / "first", extras=True)
     (one,) = import_results(tmp_path / "first", tmp_path / "one")
     assert (one.format, one.rejected) == (first, 0)
-    exported(tmp_path / "one", second, tmp_path / "second")
+    exported(tmp_path / "one", second, tmp_path / "second", extras=True)
     (foreign,) = read(tmp_path / "second", second)
     assert told(rows_of(foreign)) == told(experiment())
 

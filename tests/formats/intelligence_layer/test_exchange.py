@@ -1,6 +1,7 @@
 """Any experiment as the Intelligence Layer's files and back, and what the original left as an experiment."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -109,7 +110,50 @@ def test_one_run_or_one_evaluation(library: Library, original: Path, suffix: str
     (foreign,) = read(original / f"evaluations/{library.evaluation}{suffix}", FORMAT)
     _, responses, evaluations = rows_of(foreign)
     assert {row.model_name for row in responses} == {library.run}
-    assert len(evaluations) == 4
+    assert Counter(row.outcome for row in evaluations) == {"scored": 3, "errored": 1, "skipped": 1}
+    (skipped,) = (row for row in evaluations if row.outcome == "skipped")
+    (failed,) = (row for row in responses if row.outcome == "errored")
+    assert (skipped.item_id, skipped.responses) == (failed.item_id, [failed.key])
+
+
+def test_the_folder_of_an_evaluation_is_imported_and_aggregated(
+    library: Library,  # noqa: F811
+    original: Path,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """That of the library and that of the original give the same, wherever one stands."""
+    told: list[Any] = []
+    shell = Shell(tmp_path)
+    for number, root in enumerate(("library", "original")):
+        folder = f"{root}/evaluations/{library.evaluation}"
+        done = shell.call("import", folder, "-o", f"imported{number}")
+        assert done.code == 0, done.said
+        assert shell.call("aggregate", f"imported{number}").code == 0
+        line = (tmp_path / f"imported{number}/metrics.jsonl").read_text()
+        row = json.loads(line)
+        told.append(
+            [
+                row[name]
+                for name in (
+                    "value",
+                    "total_item_count",
+                    "errored_count",
+                    "skipped_count",
+                    "model_name",
+                )
+            ]
+        )
+    assert told[0] == told[1]
+    assert told[0][1:4] == [5, 1, 1]
+    done = shell.call("aggregate", f"library/evaluations/{library.evaluation}")
+    assert (done.code, "evaluation  mean" in done.out) == (0, True), done.said
+    monkeypatch.chdir(tmp_path / "library" / "evaluations")
+    (foreign,) = read(Path(library.evaluation), FORMAT)
+    assert len(rows_of(foreign)[2]) == 5
+    assert read(tmp_path / "library" / "runs" / library.run, FORMAT) == [], (
+        "which is an experiment itself"
+    )
 
 
 def test_datasets_are_experiments_of_their_own(library: Library) -> None:  # noqa: F811

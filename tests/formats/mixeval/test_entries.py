@@ -99,6 +99,8 @@ def test_an_entry_as_an_item(data: Path) -> None:
         (multiple_choice(target="1"), [1]),
         (multiple_choice(target="['1']"), [1]),
         (multiple_choice(target="[1]"), [1]),
+        (multiple_choice(target=[1, 0]), [1, 0]),
+        (multiple_choice(target="['1', '0']"), [1, 0]),
     ],
 )
 def test_targets_may_be_texts_as_on_the_hub(
@@ -213,7 +215,8 @@ def test_a_changed_file_has_another_stamp(data: Path) -> None:
         ({"options": [str(n) for n in range(27)]}, "it has 27 options"),
         ({"target": [2]}, "none of its 2 options"),
         ({"target": [-1]}, "none of its 2 options"),
-        ({"target": [0, 1]}, "none of its 2 options"),
+        ({"target": [2, 0]}, "none of its 2 options"),
+        ({"target": []}, "a list with at least one answer"),
         ({"target": ["A"]}, "none of its 2 options"),
         ({"target": [True]}, "none of its 2 options"),
         ({"target": []}, "`target` must be a list"),

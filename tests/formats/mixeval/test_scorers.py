@@ -31,6 +31,12 @@ def score(
     return scorer.get(name)(item, Response(item_id="x", response=text), **params)
 
 
+@pytest.mark.parametrize("parser", ["rule", "rule-compat"])
+def test_of_a_target_with_two_options_the_first_is_right(parser: str) -> None:
+    for text, right in (("C", True), ("B", False)):
+        assert score("mixeval.choice", text, truth=[2, 1], parser=parser).passed is right
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -188,11 +188,15 @@ def test_an_answer_may_have_any_of_these_shapes(given: Any, text: str, tmp_path:
 )
 def test_what_is_no_answer_is_an_error_of_its_row(given: Any, tmp_path: Path) -> None:
     result = evaluator(Agent(answers={**WORKED, MOON: given}), tmp_path).evaluate()
-    rows = written(tmp_path, "gemma_2b_baseline_predictions.json")["predictions"]
-    assert rows[0]["outcome"] == "errored"
-    assert rows[0]["metrics"] == {"exact_match": None, "f1": None}
+    found = written(tmp_path, "gemma_2b_baseline_predictions.json")
+    (failed,) = found["failed"]
+    assert (failed["question_id"], failed["outcome"]) == ("0", "errored")
+    assert failed["error"]
+    assert failed["metrics"] == {"exact_match": None, "f1": None}
     assert (result["num_examples"], result["num_errors"], result["f1"]) == (3, 1, 0.5)
-    assert rows[2]["metrics"] == {"exact_match": 1, "f1": 1}, "later rows keep their own scores"
+    last = found["predictions"][1]
+    assert last["question_id"] == "2"
+    assert last["metrics"] == {"exact_match": 1, "f1": 1}, "later rows keep their own scores"
 
 
 def test_metadata_goes_to_the_predictions_and_to_metrics_that_need_it(tmp_path: Path) -> None:
@@ -202,10 +206,8 @@ def test_metadata_goes_to_the_predictions_and_to_metrics_that_need_it(tmp_path: 
     result = evaluator(agent, tmp_path, metrics=["answer_in_context"]).evaluate()
     row = written(tmp_path, "gemma_2b_baseline_predictions.json")["predictions"][2]
     assert row["metadata"]["retrieved_docs"] == documents
-    assert (row["metadata"]["agent_model_id"], row["metadata"]["model_id"]) == (
-        "theirs",
-        "gemma_2b_baseline",
-    )
+    assert row["metadata"]["agent_model_id"] == "theirs"
+    assert "model_id" not in row["metadata"], "which is the engine's"
     assert result["answer_in_context"] == pytest.approx(1 / 3)
 
 
@@ -214,7 +216,7 @@ def test_an_agent_that_raises_leaves_an_error_and_the_rest(tmp_path: Path) -> No
     result = evaluator(agent, tmp_path).evaluate()
     assert (result["num_errors"], result["f1"]) == (2, 1)
     summary = written(tmp_path, "gemma_2b_baseline_summary.json")
-    assert (summary["num_errors"], summary["metric_statistics"]["f1"]["errors"]) == (2, 2)
+    assert (summary["num_failed"], summary["metric_statistics"]["f1"]["errors"]) == (2, 2)
     assert "out of memory" in (tmp_path / "gemma_2b_baseline_predictions.json").read_text()
 
 
@@ -250,8 +252,8 @@ def test_a_batch_that_fails_is_asked_one_by_one(tmp_path: Path) -> None:
     agent = BatchAgent(answers={**answers, "5": ValueError("this one")})
     result = evaluator(agent, tmp_path, dataset=Numbers(), batch_size=4).evaluate()
     assert (result["num_errors"], result["exact_match"]) == (1, 1)
-    rows = written(tmp_path, "gemma_2b_baseline_predictions.json")["predictions"]
-    assert [row["question_id"] for row in rows if row.get("error")] == ["5"]
+    found = written(tmp_path, "gemma_2b_baseline_predictions.json")
+    assert [row["question_id"] for row in found["failed"]] == ["5"]
 
 
 def test_only_batches_of_the_wrong_length_are_errors(tmp_path: Path) -> None:
@@ -407,10 +409,14 @@ def test_a_metric_object_gives_values_for_each_and_for_all(tmp_path: Path) -> No
         "overlap_references": 2,
     }
     assert "scores" not in result
-    rows = written(tmp_path, "gemma_2b_baseline_predictions.json")["predictions"]
+    found = written(tmp_path, "gemma_2b_baseline_predictions.json")
+    rows, (failed,) = found["predictions"], found["failed"]
     assert rows[0]["metrics"] == {"f1": pytest.approx(0.8), "overlap": 19, "overlap_references": 3}
-    assert rows[1]["metrics"] == {"f1": 0, "overlap": None}
-    assert rows[2]["metrics"] == {"f1": 1, "overlap": 6, "overlap_references": 1}
+    assert rows[1]["metrics"] == {"f1": 1, "overlap": 6, "overlap_references": 1}
+    assert failed["metrics"] == {"f1": 0, "overlap": None}
+    assert (failed["prediction"], failed["outcome"]) == (WORKED[OTHER], "ok")
+    assert failed["error"].startswith("overlap: ")
+    assert "on this one" in failed["error"]
     summary = written(tmp_path, "gemma_2b_baseline_summary.json")
     assert summary["overall_metrics"]["overlap"] == 19
     assert summary["metric_statistics"]["overlap"]["mean"] == 12.5

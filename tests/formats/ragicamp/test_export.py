@@ -86,9 +86,9 @@ def test_two_models_two_templates_three_samples(lab: Lab) -> None:
     for row in lab.read("evaluation_results.jsonl"):
         labels.setdefault(row["responses"][0], {})[row["label"]] = row["score"]
     for found in predictions.values():
-        assert (found["dataset_name"], found["num_examples"], found["num_errors"]) == ("sums", 5, 1)
-        assert [row["question_id"] for row in found["predictions"]] == [f"q{n}" for n in range(5)]
-        for row in found["predictions"]:
+        assert (found["dataset_name"], found["num_examples"], found["num_failed"]) == ("sums", 4, 1)
+        assert [row["question_id"] for row in found["predictions"]] == ["q0", "q1", "q2", "q4"]
+        for row in (*found["predictions"], *found["failed"]):
             place = (
                 found["model_name"],
                 found["prompt_template"],
@@ -97,7 +97,7 @@ def test_two_models_two_templates_three_samples(lab: Lab) -> None:
             )
             response = by_place[place]
             if row["question_id"] == "q3":
-                assert row["prediction"].startswith("[ERROR: ")
+                assert (row["prediction"], row["error"]) == ("", response["error"])
                 assert set(row["metrics"].values()) == {None}
             else:
                 assert row["prediction"] == response["response"]
@@ -116,7 +116,6 @@ def test_the_statistics_are_those_of_the_predictions(lab: Lab) -> None:
             summary = load(path.with_name(path.name.replace("predictions", "summary")))
             for metric, found in summary["metric_statistics"].items():
                 values = [row["metrics"][metric] for row in load(path)["predictions"]]
-                values = [value for value in values if value is not None]
                 assert (
                     found["mean"]
                     == summary["overall_metrics"][metric]
@@ -137,8 +136,9 @@ def test_the_mean_of_samples(lab: Lab) -> None:
         "one_plain_predictions.json", "one_polite_predictions.json", "org-two_plain", "org-two_polite",
     ]  # fmt: skip
     found = load(out / "one_plain_predictions.json")
-    assert (found["num_examples"], found["num_errors"]) == (5, 3)
-    for row in found["predictions"]:
+    assert (found["num_examples"], found["num_failed"]) == (4, 1)
+    assert found["failed"][0]["error"]
+    for row in (*found["predictions"], *found["failed"]):
         assert row["num_samples"] == len(row["predictions"]) == 3
         own = [
             evaluation["score"]
@@ -278,7 +278,8 @@ def test_labels_of_two_scorers_and_answers_without_a_verdict(tmp_path: Path) -> 
         "".join(json.dumps(row) + "\n" for row in rows)
     )
     notes = export(folder, tmp_path / "rc")
-    (row,) = load(tmp_path / "rc/m_predictions.json")["predictions"]
+    (row,) = load(tmp_path / "rc/m_predictions.json")["failed"]
+    assert row["error"] == "errored: ?"
     assert row["metrics"] == {"errored": None, "one.good": 0.5, "two.good": 1.0, "unparsed": 0.0}
     assert load(tmp_path / "rc/out_questions.json")["questions"][0] == {
         "id": "a", "question": "what?", "expected_answer": None, "all_acceptable_answers": [],
@@ -287,13 +288,16 @@ def test_labels_of_two_scorers_and_answers_without_a_verdict(tmp_path: Path) -> 
     assert "1 evaluations are of matches" in notes[0]
 
 
-def test_without_extras_only_the_seeds_fields(tmp_path: Path) -> None:
+def test_only_the_seeds_fields_unless_more_is_asked_for(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     lab.config["sample_params"] = {}
     lab.run()
-    export(tmp_path / "out", tmp_path / "rc", extras=False)
-    row = load(tmp_path / "rc/calculator_predictions.json")["predictions"][0]
-    assert list(row) == ["question_id", "question", "prediction", "metrics", "metadata"]
+    fields = ["question_id", "question", "prediction", "metrics", "metadata"]
+    for extras, wanted in ((False, fields), (True, [*fields, "response", "evaluations"])):
+        export(tmp_path / "out", tmp_path / "rc", extras=extras)
+        row = load(tmp_path / "rc/calculator_predictions.json")["predictions"][0]
+        assert list(row) == wanted
+        assert row["metadata"] == {}
 
 
 def test_outputs_of_a_config(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_three_files_from_the_embedded_model_then_from_a_server(tmp_path: Path) 
     with running(Options(skill=1.0)) as url:
         run(tmp_path, GEMMA_ENDPOINT=url, GEMMA_API_KEY="any")
     better = written(outputs, "gemma_2b_baseline_summary.json")
-    assert better["num_errors"] == 0
+    assert better["num_failed"] == 0
     assert better["overall_metrics"]["exact_match"] == 0.7, (
         "the mock server knows 14 of the 20 answers"
     )

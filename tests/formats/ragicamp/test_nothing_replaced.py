@@ -66,8 +66,8 @@ def test_the_experiments_policy_and_level(
     export(tmp_path / "out", tmp_path / "rc")
     statistics = load(tmp_path / "rc/calculator_summary.json")["metric_statistics"]["exact_match"]
     assert (statistics["mean"], statistics["ci_level"], statistics["errors"]) == (mean, 0.8, 1)
-    last = load(tmp_path / "rc/calculator_predictions.json")["predictions"][-1]
-    assert last["metrics"]["exact_match"] == shown
+    (failed,) = load(tmp_path / "rc/calculator_predictions.json")["failed"]
+    assert failed["metrics"]["exact_match"] == shown
 
 
 def test_a_changed_question_is_a_conflict_that_is_named(tmp_path: Path) -> None:
@@ -105,10 +105,8 @@ def test_an_error_is_marked_once(tmp_path: Path, text: str) -> None:
     ]
     assert rows[1]["error"] == "boom [1]"
     export(tmp_path / "out", tmp_path / "rc")
-    assert (
-        load(tmp_path / f"rc/{AGENT}_predictions.json")["predictions"][1]["prediction"]
-        == "[ERROR: boom [1]]"
-    )
+    (failed,) = load(tmp_path / f"rc/{AGENT}_predictions.json")["failed"]
+    assert (failed["prediction"], failed["error"]) == ("", "boom [1]")
 
 
 def test_the_documents_loops_over_a_summary_survive_null(tmp_path: Path) -> None:

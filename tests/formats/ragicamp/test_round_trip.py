@@ -123,7 +123,7 @@ def test_export_then_import_is_the_same(
             ("evaluation_results.jsonl", evaluations),
         ):
             (source / name).write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
-        export(source, files)
+        export(source, files, extras=True)
         (found,) = import_results(files, back)
         assert [note for note in found.notes if "no prediction" not in note] == []
         for name in ("items.jsonl", "responses.jsonl", "evaluation_results.jsonl"):

@@ -191,7 +191,8 @@ class _Conversion(NamedTuple):
             made, tables = work / target.name, Tables(_rows(read, work))
             export = Export(tables, "responses" if whole else SAMPLES, made, whole=whole)
             with failing(write, f"the format {self.format!r}", "--to"):
-                notes: list[str] = list(write(export, **self.params) or ())
+                made_by = write(export, **{**marks.get("converting", {}), **self.params})
+                notes: list[str] = list(made_by or ())
             holds = marks.get("holds", {} if whole else HOLDS)
             if not holds or self.params.get("extras") is False:
                 notes.append(f"{self.format} does not say which fields it holds")

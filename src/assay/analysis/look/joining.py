@@ -30,7 +30,7 @@ Row = dict[str, Any]
 Ints = npt.NDArray[np.int64]
 _LOST = 1 << 62  # above every position: responses whose item is not in the dataset come last
 _PLACE = ("item_id", "sample_index", "model_name")
-_ADDRESS = ("key", *_PLACE, "task", "total_samples", "timestamp", "outcome")
+_ADDRESS = ("key", *_PLACE, "task", "total_samples", "timestamp")
 _TEMPLATE = "metadata.prompt_template"
 _LABEL = ("responses", "label", "scorer", *_PLACE)
 
@@ -80,18 +80,14 @@ class _Of(msgspec.Struct):
     rows: int = 0
     total_samples: int = 1
     timestamp: float = 0.0
-    errors: int = 0
 
 
 class Series(msgspec.Struct):
-    """The answers of one address: `rows` are numbers of responses in the order of their items, `count` that of what is
-    written for them."""
+    """The answers of one address: `rows` are numbers of responses in the order of their items."""
 
     name: str
     address: SeriesKey
     rows: Ints | range
-    count: int
-    errors: int
     total_samples: int
     timestamp: float
 
@@ -117,8 +113,6 @@ class Joining:
                 name=names[cell],
                 address=cell,
                 rows=range(begin, end) if self._order is None else self._order[begin:end],
-                count=self._counts[of.code],
-                errors=of.errors,
                 total_samples=1 if self._means else of.total_samples,
                 timestamp=of.timestamp,
             )
@@ -145,7 +139,7 @@ class Joining:
         cells, samples, items, keys = array("i"), array("i"), array("q"), array("Q")
         for own, (templates,) in read_columns(self._runs.logs, "responses", _ADDRESS, (_TEMPLATE,)):
             items.frombytes(self._places([str(id) for id in own[1]]).tobytes())
-            for key, item, sample, model, task, total, when, outcome, template in zip(
+            for key, item, sample, model, task, total, when, template in zip(
                 *own, templates, strict=True
             ):
                 keys.append(response_key(key, (item, sample, model or "")))
@@ -160,7 +154,6 @@ class Joining:
                 of.rows += 1
                 of.total_samples = max(of.total_samples, int(total) or 1)
                 of.timestamp = max(of.timestamp, when)
-                of.errors += outcome == "errored"
                 cells.append(of.code)
                 if self._means:  # else it is the same for a whole series
                     samples.append(int(sample))
@@ -184,13 +177,7 @@ class Joining:
     def _sort(self, item: Ints, cell: npt.NDArray[np.int32], sample: npt.NDArray[np.int32]) -> None:
         keys = (sample, item, cell) if self._means else (item, cell)
         self._order = None if _in_order(*keys) else np.lexsort(keys)
-        self._counts = [of.rows for of in self._cells.values()]
-        self._begins = [0, *accumulate(self._counts)]
-        if self._means and len(cell):
-            if self._order is not None:
-                item, cell = item[self._order], cell[self._order]
-            begins = np.append(True, (item[1:] != item[:-1]) | (cell[1:] != cell[:-1]))
-            self._counts = np.bincount(cell[begins], minlength=len(self._cells)).tolist()
+        self._begins = [0, *accumulate(of.rows for of in self._cells.values())]
 
 
 class _Logs:

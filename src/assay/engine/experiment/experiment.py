@@ -281,7 +281,11 @@ class Experiment:
 
     def preflight(self, bound: Bound, store: FlatStore | None = None) -> None:
         """Refuse what the stored items cannot give; see `preflight.py`."""
-        log = (store or self.store).log("dataset", self.id)
+        own = store or self.store
+        for output in bind.bind_outputs(self.config):
+            if check := getattr(output.write, "__assay__", {}).get("check"):
+                check(output, own, self.id)
+        log = own.log("dataset", self.id)
         items = (decode_item(line) for _, line in log.scan() if line.strip())
         try:
             preflight.check(bound.tasks, bound.scorers, bound.metrics, items)

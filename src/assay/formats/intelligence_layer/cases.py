@@ -7,7 +7,7 @@ own rows beside the original's fields.
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, cast
@@ -16,7 +16,7 @@ import msgspec
 
 from assay import reading
 from assay.engine.experiment.imports.foreign import ForeignCase, key_of
-from assay.engine.experiment.imports.kept import KEPT, restored
+from assay.engine.experiment.imports.kept import KEPT, labelled, restored
 from assay.formats.intelligence_layer import evaluation_rows, run_rows
 from assay.formats.intelligence_layer.aggregations import FileAggregationRepository
 from assay.formats.intelligence_layer.dataset_files import FileDatasetRepository
@@ -185,6 +185,7 @@ class Cases:
     def __init__(self, repository: Repository, broken: Callable[[str], None]) -> None:
         self._repository, self._broken = repository, broken
         self._whole = Seen()  # answers that were read with their labels
+        self._failed: dict[str, dict[str, Response]] = {}  # by run and example
 
     def items(self, dataset: str) -> Iterator[ForeignCase]:
         for item in FileDatasetRepository(self._repository.root)._items(dataset):
@@ -207,6 +208,8 @@ class Cases:
                 response, evaluations = restored(FORMAT, read, response, str(row))
                 if evaluations is not None:
                     self._whole.add(id_hash(answer_key(run.id, str(read["example_id"]))))
+                elif response.outcome == "errored":
+                    self._failed.setdefault(run.id, {})[response.item_id] = response
                 yield ForeignCase(None, response, evaluations or ())
 
     def _read(self, file: Path, *needed: str) -> Row | None:
@@ -229,6 +232,7 @@ class Cases:
         for overview in evaluations:
             runs = [run.id for run in in_order(overview.run_overviews)]
             authors = {run.id: author_of(run) for run in overview.run_overviews}
+            failed = {**self._failed.get(runs[0], {})} if len(runs) == 1 else {}
             for row in self._repository.results(overview):
                 rows = [row] if isinstance(row, Evaluation) else self._results(row, overview, runs)
                 for made in rows:
@@ -239,8 +243,10 @@ class Cases:
                     else:
                         made.responses = []
                     made.label = _labelled(names[overview.id], made)
+                    failed.pop(made.item_id, None)
                 if rows:
                     yield ForeignCase(evaluations=rows)
+            yield from map(partial(_skipped, names[overview.id] or LABEL), failed.values())
 
     def _results(
         self, file: Path, overview: EvaluationOverview, runs: Sequence[str]
@@ -269,6 +275,13 @@ class Cases:
             if own
             else [answer_key(run, row.item_id)]
         )
+
+
+def _skipped(label: str, response: Response) -> ForeignCase:
+    """Return the label of an answer that failed: the original leaves none, and it would not be counted."""
+    row = labelled(FORMAT, response, label)
+    row.outcome = "skipped"
+    return ForeignCase(evaluations=[row])
 
 
 def _by_number(rows: list[Evaluation], evaluation_id: str) -> list[Evaluation]:

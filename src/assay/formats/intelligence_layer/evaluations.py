@@ -286,4 +286,13 @@ class InMemoryEvaluationRepository(StoredEvaluationRepository):
 class FileEvaluationRepository(StoredEvaluationRepository):
     def __init__(self, root_directory: Path) -> None:
         original = OriginalStore(Path(root_directory), "evaluation", read=rows_of_original)
-        super().__init__(FileStore(root_directory, original))
+        self.files = FileStore(root_directory, original)
+        super().__init__(self.files)
+
+    def store_evaluation_overview(self, evaluation_overview: EvaluationOverview) -> None:
+        super().store_evaluation_overview(evaluation_overview)
+        from assay.engine.experiment.imports.rows import means_config
+
+        means_config(
+            self.files.directory("evaluation", evaluation_overview.id), evaluation_overview.id
+        )

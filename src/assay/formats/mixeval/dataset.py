@@ -252,7 +252,7 @@ def problem_of(entry: Mapping[str, Any], kind: str) -> str | None:
         count = len(options) if isinstance(options, list) else 0
         what = "1 option" if count == 1 else f"{count} options"
         return f"it has {what}, two to {_MOST_OPTIONS} are needed; leave it out with a corrections file"
-    if len(target) != 1 or type(target[0]) is not int or not 0 <= target[0] < len(options):
+    if type(target[0]) is not int or not 0 <= target[0] < len(options):
         return f"its target {target!r} is none of its {len(options)} options (counted from 0)"
     return None
 

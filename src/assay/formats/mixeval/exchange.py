@@ -64,9 +64,11 @@ def entry_of(item: Item, benchmark: str) -> tuple[str, Row]:
 
 
 def _number(truth: Any, count: int) -> int | None:
-    """The number of the right option, which a ground truth gives as such or as a letter."""
-    if isinstance(truth, list) and len(cast("list[Any]", truth)) == 1:
-        truth = cast("list[Any]", truth)[0]
+    """Return the number of the right option, which a ground truth gives as such or as a letter;
+    of several numbers the first, as the protocol does."""
+    listed = cast("list[Any]", truth) if isinstance(truth, list) else []
+    if len(listed) == 1 or (listed and type(listed[0]) is int):
+        truth = listed[0]
     if isinstance(truth, str) and len(truth) == 1 and truth in compat.letters(min(count, 26)):
         truth = ord(truth) - ord("A")
     return truth if type(truth) is int and 0 <= truth < count else None

@@ -23,7 +23,7 @@ ASYNC_CONCURRENCY = 16
 BATCH_METHODS = ("batch_answer", "answer_batch", "batch")
 _LINGER = 0.02  # seconds without a further question after which a batch goes out as it is
 _TEXTS = ("answer", "text", "prediction", "response")
-_OURS = ("model_id", "prompt_template", "finish_reason", "response_id")
+OURS = ("model_id", "prompt_template", "finish_reason", "response_id")
 
 
 def name_of(thing: Any) -> str:
@@ -84,20 +84,14 @@ class AgentTask:
         """An answer, or an exception, for each. Where a batch fails as a whole its questions are asked one by one."""
         try:
             found = await self._ask(self._batch, questions, context)
-            if (
-                not isinstance(found, Sequence)
-                or isinstance(found, str)
-                or len(cast("Any", found)) != len(questions)
-            ):
-                given = (
-                    f"{len(cast('Any', found))}"
-                    if isinstance(found, (list, tuple))
-                    else type(found).__name__
-                )
+            several = isinstance(found, Sequence) and not isinstance(found, str)
+            answers = cast("Sequence[Any]", found) if several else ()
+            if len(answers) != len(questions):
+                given = len(answers) or type(found).__name__
                 raise PermanentError(
                     f"a batch of {len(questions)} questions got {given} for answers"
                 )
-            return cast("Sequence[Any]", found)
+            return answers
         except (Exception, SystemExit) as error:
             if self._single is None:
                 return [error] * len(questions)
@@ -190,7 +184,7 @@ def _metadata(given: Any) -> dict[str, Any]:
         fields = cast("dict[str, Any]", plain) if isinstance(plain, dict) else {"metadata": plain}
         return msgspec.json.decode(
             msgspec.json.encode(
-                {f"agent_{key}" if key in _OURS else key: value for key, value in fields.items()}
+                {f"agent_{key}" if key in OURS else key: value for key, value in fields.items()}
             )
         )
     except (TypeError, ValueError, OverflowError, RecursionError) as error:

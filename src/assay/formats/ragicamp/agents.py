@@ -129,6 +129,7 @@ def _agent(told: Row, document: Document) -> Agent:
         sample_index=_whole(head.get("sample_index"), 0),
         total_samples=_whole(head.get("total_samples"), 1),
         timestamp=timestamp_of(told.get("timestamp"), path),
+        template=str(head.get("prompt_template") or ""),
     )
 
 

@@ -25,6 +25,7 @@ from assay.engine.run.run import Runner
 from assay.errors import UserError
 from assay.formats.ragicamp.agent_task import AgentTask, name_of
 from assay.formats.ragicamp.dataset import Examples, examples_of
+from assay.formats.ragicamp.merging import check_questions, places_of, shared
 from assay.formats.ragicamp.metric_scorers import Metrics
 from assay.formats.ragicamp.rows import OVERALL
 from assay.formats.ragicamp.writer import ragicamp as write_files
@@ -155,6 +156,8 @@ class _Job:
             ingest(
                 self.store, self.id, self.examples.rows, limit=num_examples, name=self.examples.name
             )
+            if target is not None:
+                await asyncio.to_thread(self._check_target, target)
             run = await self._answer()
             found = await self._score()
             if target is not None:
@@ -175,9 +178,12 @@ class _Job:
             datasets=self.datasets,
             fresh=not self.settings.resume,
         )
-        again = self.settings.retry_errors
         return await runner.run_async(
-            self.id, [self.task], id=self.id, name=self.agent_name, retry_errors=again
+            self.id,
+            [self.task],
+            id=self.id,
+            name=self.agent_name,
+            retry_errors=self.settings.retry_errors,
         )
 
     async def _score(self) -> dict[str, float | None]:
@@ -185,9 +191,12 @@ class _Job:
         if not self.metrics.scorers:
             return {}
         step = ScoringStep(self.store, models=self.metrics.models, datasets=self.datasets)
-        again = self.settings.retry_errors
         await step.evaluate_async(
-            [self.id], self.metrics.scorers, id=self.id, name=self.agent_name, retry_errors=again
+            [self.id],
+            self.metrics.scorers,
+            id=self.id,
+            name=self.agent_name,
+            retry_errors=self.settings.retry_errors,
         )
         means_config(self.store.folder, self.agent_name)
         metrics = [
@@ -209,6 +218,13 @@ class _Job:
                     f"{row['metric_name']} failed, its mean stands: {row['error']}"
                 )
         return found
+
+    def _check_target(self, folder: Path) -> None:
+        """Refuse what the files cannot be written over, before the agent is asked."""
+        name, plain_names = self.examples.name, self.settings.plain_names
+        with shared(folder):
+            places_of(folder, self.agent_name, name, plain_names=plain_names, force=False)
+            check_questions(folder, name, self.store.log("dataset", self.id))
 
     def _write(self, folder: Path) -> None:
         export = Export(Tables(find_source(self.store.folder)), "responses", folder)

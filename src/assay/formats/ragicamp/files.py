@@ -31,6 +31,7 @@ _FACTS = {"overall_metrics", "metrics", "metric_statistics"}
 _ROWS = ("questions.json", "predictions.json")  # how the names of files with rows end
 _FACT_FILES = ("_summary.json", "_metrics.json", "_per_question.json", "results.json")
 _PER_QUESTION = "_per_question"
+_FAILED = "failed"  # the list beside `predictions` of answers that failed
 _NO_ROWS = "there is no list of questions or predictions in it"
 _START = 64  # bytes that tell a list from an object
 
@@ -55,12 +56,12 @@ class Document(msgspec.Struct):
         try:
             with reading.opened(self.path) as file:
                 for key, number, row in json_parts(file):
-                    if key != self.list_name:
+                    if key not in (self.list_name, _FAILED):
                         self._keep(key, number, row)
                     elif number is None:
                         continue
                     elif isinstance(row, dict):
-                        yield f"{self.path} [{number}]", number, clean(cast("Row", row))
+                        yield f"{self.path} {key} [{number}]", number, clean(cast("Row", row))
                     else:
                         broken(f"{self.path} [{number}] is not an object and is left out")
         except BrokenJson as error:

@@ -6,7 +6,7 @@ gets its name.
 
 import fcntl
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -20,7 +20,6 @@ from assay.formats.ragicamp.rows import Row, answers_in, id_of, question_row
 from assay.interfaces import Log
 from assay.store.files import make_folder, open_own, safe_name, store_error, sweep, write_file
 from assay.store.index import ItemIndex
-from assay.store.items import decode_item
 from assay.store.keys import id_hash
 from assay.store.keyset import Seen
 from assay.store.written import check_replaceable, remember
@@ -58,19 +57,34 @@ def shared(folder: Path) -> Generator[None]:
         os.close(fd)
 
 
-def document(head: Mapping[str, Any], list_name: str, rows: Iterable[Row]) -> Iterator[bytes]:
-    """An object with a list as its last field, indented as RAGiCamp does, row by row."""
+class RowList:
+    """Rows written aside, indented as RAGiCamp does: a file has their number before them."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.count = 0
+        self._file = file
+
+    def add(self, row: Row) -> None:
+        text = msgspec.json.format(msgspec.json.encode(row), indent=2)
+        self._file.write(b",\n    " if self.count else b"\n    ")
+        self._file.write(text.replace(b"\n", b"\n    "))
+        self.count += 1
+
+    def blocks(self) -> Iterator[bytes]:
+        self._file.seek(0)
+        while block := self._file.read(_BLOCK):
+            yield block
+        yield b"\n  ]" if self.count else b"]"
+
+
+def document(head: Mapping[str, Any], **lists: RowList) -> Iterator[bytes]:
+    """Return an object with lists as its last fields, in parts."""
     fields = msgspec.json.format(msgspec.json.encode(dict(head)), indent=2)
-    yield fields[: fields.rindex(b"\n}")] + b',\n  "%b": [' % list_name.encode()
-    between = b"\n    "
-    for row in rows:
-        yield between + _indented(row)
-        between = b",\n    "
-    yield b"]\n}\n" if between[:1] == b"\n" else b"\n  ]\n}\n"
-
-
-def _indented(row: Row) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(row), indent=2).replace(b"\n", b"\n    ")
+    yield fields[: fields.rindex(b"\n}")]
+    for name, rows in lists.items():
+        yield b',\n  "%b": [' % name.encode()
+        yield from rows.blocks()
+    yield b"\n}\n"
 
 
 # ---- questions
@@ -81,53 +95,47 @@ def merge_questions(folder: Path, dataset: str, items: Log, note: Note) -> Path:
     otherwise than ours of the same id is a conflict; other answers are replaced, and named. Call it within `shared`."""
     path = questions_file(folder, dataset)
     broken: list[str] = []
-    old = look(path) if path.exists() else None
-    if old is not None and old.kind != "questions":
-        old = None
+    answers: list[str] = []
+    old = _questions_in(path)
     if old is None and path.exists():
         broken.append(f"{path} holds no questions")
-    head: Row = {"dataset_name": dataset, "num_questions": 0, **({} if old is None else old.head)}
-    answers: list[str] = []
     with TemporaryFile(prefix="assay-") as spool:
-        head["num_questions"] = _spool(spool, old, items, broken.append, answers.append)
+        questions = RowList(spool)
+        for row in _merged(old, ItemIndex(items), broken.append, answers.append):
+            questions.add(row)
+        said = {} if old is None else {**old.tail, **old.head}
+        head = {"dataset_name": dataset, "num_questions": 0, **said}
+        head["num_questions"] = questions.count
         if answers:
             others = f", and {len(answers) - 1:,} more" if len(answers) > 1 else ""
             note(
                 f"{path.name} had other answers to {answers[0]!r}{others}: they are those of this dataset now"
             )
-        head |= (
-            {}
-            if old is None
-            else {key: value for key, value in old.tail.items() if key not in head}
-        )
         if broken:
             aside = path.with_name(f"{path.name}.broken")
             os.replace(path, aside)
             note(
                 f"{broken[0]}; its questions up to there are kept, and the old file is now {aside.name}"
             )
-        write_file(path, _framed(head, spool))
+        write_file(path, document(head, questions=questions))
     return path
 
 
-def _spool(spool: IO[bytes], old: Document | None, items: Log, broken: Note, answered: Note) -> int:
-    """Write the questions aside, for the file has their number before them; returns it."""
-    count = 0
-    for row in _asked(items) if old is None else _merged(old, ItemIndex(items), broken, answered):
-        spool.write((b",\n    " if count else b"\n    ") + _indented(row))
-        count += 1
-    return count
+def check_questions(folder: Path, dataset: str, items: Log) -> None:
+    """Refuse items that ask otherwise than the questions file does, before an agent is asked."""
+    old, ignored = _questions_in(questions_file(folder, dataset)), list[str]()
+    for _ in _merged(old, ItemIndex(items), ignored.append, ignored.append):
+        pass
 
 
-def _asked(items: Log) -> Iterator[Row]:
-    for _, line in items.scan():
-        if line and not line.isspace():
-            yield question_row(decode_item(line, "items.jsonl"))
+def _questions_in(path: Path) -> Document | None:
+    old = look(path)
+    return old if old is not None and old.kind == "questions" else None
 
 
-def _merged(old: Document, items: ItemIndex, broken: Note, answered: Note) -> Iterator[Row]:
+def _merged(old: Document | None, items: ItemIndex, broken: Note, answered: Note) -> Iterator[Row]:
     taken = Seen()
-    for place, number, row in old.rows(broken):
+    for place, number, row in () if old is None else old.rows(broken):
         id = id_of(row, number)
         item = items.get(id)
         if item is None:
@@ -145,19 +153,10 @@ def _merged(old: Document, items: ItemIndex, broken: Note, answered: Note) -> It
 
 def _check_same(id: str, theirs: str, ours: str, place: str) -> None:
     if theirs.split() and theirs.split() != ours.split():
-        fix = "export to another folder, or under another name: --set dataset=NAME"
+        fix = "write to another folder, or name the dataset otherwise (export: --set dataset=NAME)"
         raise UserError(
             f"question {id!r} is {theirs!r} in the file and {ours!r} here", where=place, fix=fix
         )
-
-
-def _framed(head: Row, spool: IO[bytes]) -> Iterator[bytes]:
-    begin, end = document(head, "questions", [])
-    yield begin
-    spool.seek(0)
-    while block := spool.read(_BLOCK):
-        yield block
-    yield b"\n  " + end if head["num_questions"] else end
 
 
 # ---- predictions and summaries

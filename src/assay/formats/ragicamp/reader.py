@@ -115,10 +115,10 @@ class Results:
                 file.document.head.get("results"),
                 (file.agent.name, file.agent.sample_index),
             )
-            count = (results if isinstance(results, dict) else file.document.head).get(
-                "num_examples"
-            )
-            said[address] = max(said.get(address, 0), count if isinstance(count, int) else 0)
+            told = results if isinstance(results, dict) else file.document.head
+            counts = (told.get("num_examples"), told.get("num_failed"))
+            count = sum(number for number in counts if isinstance(number, int))
+            said[address] = max(said.get(address, 0), count)
         return sum(said.values()) if all(said.values()) else None
 
     def items(self) -> Iterator[tuple[str, Row]]:

@@ -1,12 +1,12 @@
 """One question ⇄ one item, one prediction ⇄ one response with its evaluations.
 
-RAGiCamp's fields hold less than our rows. What reading them back would not give again is written beside them, under
-`item`, `response` and `evaluations`: nothing is lost, and readers of the old fields need not care.
+RAGiCamp's fields hold less than our rows. On request, what reading them back would not give again is written beside
+them, under `item`, `response` and `evaluations`: nothing is lost, and readers of the old fields need not care.
 """
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -14,6 +14,7 @@ import msgspec
 from assay.engine.aggregate.bind import Policy
 from assay.engine.experiment.imports.kept import completed, difference
 from assay.errors import UserError
+from assay.formats.ragicamp.agent_task import OURS
 from assay.records import OUTCOMES, Evaluation, EvaluationOutcome, Item, Response
 from assay.store.items import encode_item, normalise
 from assay.store.keys import canonical, digest
@@ -30,6 +31,7 @@ _QUESTION_FIELDS = {*IDS, *_ANSWERS, "expected_answer", "question", "item", "met
 _PREDICTION_FIELDS = {
     *_QUESTION_FIELDS, "prediction", "metrics", "prompt", "outcome", "error", "response", "evaluations",
 }  # fmt: skip
+_VERDICT = ("score", "outcome", "error", "error_kind")
 _NO_NUMBER = "the stored score is not a number"
 _NOT_THERE = "the files have no prediction for this question"
 
@@ -43,6 +45,12 @@ class Agent(msgspec.Struct, frozen=True):
     sample_index: int = 0
     total_samples: int = 1
     timestamp: float = 0.0
+    template: str = ""
+
+    def facets(self) -> Row:
+        """Return what the rows of a run have, for configs that group by it."""
+        template = {"prompt_template": self.template} if self.template else {}
+        return {"model_id": self.model_name or self.name, **template}
 
 
 def id_of(row: Mapping[str, Any], number: int) -> str:
@@ -140,12 +148,7 @@ def read_prediction(
 def _plain_response(row: Row, item_id: str, agent: Agent) -> Response:
     said = row.get("prediction")
     text = said if isinstance(said, str) else "" if said is None else json.dumps(said)
-    error = row.get("error") or (_unmarked(text) if text.startswith(ERROR_MARK) else None)
-    outcome = row.get("outcome")
-    if outcome not in ("ok", "refused", "errored", "skipped"):
-        outcome = "errored" if error else "skipped" if said is None else "ok"
-    if outcome == "skipped":
-        error = error or _NOT_THERE
+    outcome, error = _outcome_in(row, text)
     own = row.get("metadata")
     others = {key: value for key, value in row.items() if key not in _PREDICTION_FIELDS}
     content = (
@@ -164,8 +167,7 @@ def _plain_response(row: Row, item_id: str, agent: Agent) -> Response:
         response="" if outcome == "errored" and text.startswith(ERROR_MARK) else text,
         timestamp=agent.timestamp,
         metadata={
-            "model_id": agent.model_name
-            or agent.name,  # what the rows of a run have, for configs that group by it
+            **agent.facets(),
             **others,
             **(cast("Row", own) if isinstance(own, dict) else {}),
         },
@@ -175,6 +177,18 @@ def _plain_response(row: Row, item_id: str, agent: Agent) -> Response:
         outcome=outcome,
         error_kind="permanent" if outcome == "errored" else None,
     )
+
+
+def _outcome_in(row: Row, text: str) -> tuple[Any, Any]:
+    """Return how a prediction came out, and its error."""
+    error = row.get("error") or (_unmarked(text) if text.startswith(ERROR_MARK) else None)
+    outcome = row.get("outcome")
+    if outcome == "ok":
+        return outcome, None  # the error is of a score
+    if outcome not in ("refused", "errored", "skipped"):
+        missing = "ok" if row.get("prediction") is not None else "skipped"
+        outcome = "errored" if error else missing
+    return outcome, error or (_NOT_THERE if outcome == "skipped" else None)
 
 
 def _unmarked(text: str) -> str:
@@ -188,17 +202,18 @@ def _evaluations(row: Row, response: Response, place: str) -> Iterable[Evaluatio
     found = row.get("metrics")
     metrics = cast("Row", found) if isinstance(found, dict) else {}
     kept = row.get("evaluations")
-    if not isinstance(kept, list):
-        for name, value in metrics.items():
-            yield _plain_evaluation(name, value, response)
-        return
-    for entry in cast("list[Any]", kept):
+    told: set[str] = set()
+    for entry in cast("list[Any]", kept) if isinstance(kept, list) else ():
         if isinstance(entry, dict):
             fields = dict(cast("Row", entry))
             name = str(fields.pop("metric", fields.get("label", "")))
+            told.add(name)
             yield completed(_plain_evaluation(name, metrics.get(name), response), fields, place)
         else:
             yield _plain_evaluation("unknown", entry, response)
+    for name, value in metrics.items():
+        if name not in told:
+            yield _plain_evaluation(name, value, response)
 
 
 def _plain_evaluation(name: str, value: Any, response: Response) -> Evaluation:
@@ -235,47 +250,69 @@ def prediction_row(
     asks: str,
     agent: Agent,
     evaluations: Sequence[tuple[str, Row]],
+    metrics: Row,
     *,
-    policy: Policy,
-    extras: bool = True,
+    extras: bool = False,
 ) -> Row:
-    """A response (a row as it stands on disk) as a prediction, with its evaluations, each under its metric's name.
-    Without `extras` there is nothing beside RAGiCamp's fields but the outcome of an answer that failed."""
+    """Return a response (a row as it stands on disk) as a prediction with these metrics, and why
+    something failed; with `extras`, with all that a reader of these fields would not know."""
     if "item_id" not in response:
         raise UserError(
             "a response has no item_id", fix="remove its line, or run the experiment again"
         )
-    text, error = str(response.get("response") or ""), response.get("error")
     metadata = response.get("metadata")
-    outcome = response.get("outcome") or ("errored" if error else "ok")
     row: Row = {
         "question_id": str(response["item_id"]),
         "question": asks,
-        "prediction": f"{ERROR_MARK}: {_unmarked(str(error))}]"
-        if outcome == "errored" and not text
-        else text,
-        "metrics": {name: counted(evaluation, policy) for name, evaluation in evaluations},
-        "metadata": metadata if isinstance(metadata, dict) else {},
+        "prediction": str(response.get("response") or ""),
+        "metrics": metrics,
+        "metadata": _agents_own(cast("Row", metadata)) if isinstance(metadata, dict) else {},
+        **_failure(response, evaluations, metrics),
     }
-    if outcome != "ok":
-        row |= {"outcome": outcome, "error": error}
-    if not extras:
-        return row
     plain = _plain_response(row, row["question_id"], agent)
-    kept = difference(response, plain)
-    if kept:
+    if extras and (kept := difference(response, plain)):
         row["response"] = kept
         plain = completed(plain, kept, "")
-    entries = [
-        {
-            "metric": name,
-            **difference(evaluation, _plain_evaluation(name, row["metrics"][name], plain)),
-        }
-        for name, evaluation in evaluations
-    ]
-    if entries:
+    if entries := list(_evaluation_entries(evaluations, metrics, plain, extras)):
         row["evaluations"] = entries
     return row
+
+
+def _failure(response: Row, evaluations: Sequence[tuple[str, Row]], metrics: Row) -> Row:
+    """Return why the answer, or a score of it, is missing; nothing if none is."""
+    error = response.get("error")
+    outcome = response.get("outcome") or ("errored" if error else "ok")
+    if outcome == "ok":
+        reasons = {
+            name: f"{name}: {evaluation.get('error') or outcome_of(evaluation)}"
+            for name, evaluation in evaluations
+            if metrics.get(name, 0) is None
+        }
+        error = "; ".join(reasons.values())
+    return {"outcome": outcome, "error": error or outcome} if error or outcome != "ok" else {}
+
+
+def is_failed(row: Row) -> bool:
+    """Return whether a prediction's answer, or a score of it, is missing."""
+    return row.get("outcome") in ("errored", "skipped") or None in row["metrics"].values()
+
+
+def _agents_own(metadata: Row) -> Row:
+    """Return the metadata without what the engine adds to every row."""
+    ours = (*OURS, "sampling") if "prompt_template" in metadata else OURS
+    return {name: value for name, value in metadata.items() if name not in ours}
+
+
+def _evaluation_entries(
+    evaluations: Sequence[tuple[str, Row]], metrics: Row, response: Response, extras: bool
+) -> Iterator[Row]:
+    """Yield how evaluations failed; with `extras`, all that the metrics do not tell of each."""
+    for name, evaluation in evaluations:
+        if extras or outcome_of(evaluation) != "scored":
+            plain = _plain_evaluation(name, metrics.get(name), response)
+            changed = difference(evaluation, plain)
+            kept = (field for field in changed if extras or field in _VERDICT)
+            yield {"metric": name, **{field: changed[field] for field in kept}}
 
 
 def outcome_of(evaluation: Mapping[str, Any]) -> EvaluationOutcome:

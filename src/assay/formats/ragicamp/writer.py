@@ -4,9 +4,10 @@ Files are written beside their place and get their names one by one under the fo
 write to one folder at the same time.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any, Literal, cast
 
 import msgspec
@@ -15,6 +16,7 @@ from assay.analysis.look.export import WHOLE_ROWS, Export, Tables
 from assay.analysis.look.joining import Joining, Series
 from assay.engine.aggregate.aggregate import Aggregator
 from assay.engine.aggregate.bind import Policy, bind_metric
+from assay.engine.experiment.bind import BoundOutput
 from assay.engine.experiment.sources import Source
 from assay.engine.experiment.trust import CONFIG, stored_config
 from assay.errors import UserError
@@ -22,6 +24,8 @@ from assay.formats.ragicamp.files import date_of, timestamp_of
 from assay.formats.ragicamp.merging import (
     FileKind,
     Note,
+    RowList,
+    check_questions,
     document,
     merge_questions,
     places_of,
@@ -33,12 +37,13 @@ from assay.formats.ragicamp.rows import (
     Agent,
     Row,
     counted,
+    is_failed,
     outcome_of,
     prediction_row,
     question_of,
 )
 from assay.interfaces import Store
-from assay.records import Evaluation, EvaluationOutcome
+from assay.records import Evaluation, EvaluationOutcome, Manifest
 from assay.registry import writer
 from assay.store.files import make_folder, store_error, temporary_suffix, write_file
 from assay.store.stores import FlatStore
@@ -51,14 +56,26 @@ Samples = Literal["separate", "mean"]
 Scored = tuple[str, str, float | None, EvaluationOutcome]  # metric, scorer, score, outcome
 
 
-@writer(name="ragicamp", whole="ragicamp", holds=WHOLE_ROWS)
+def check(output: BoundOutput, store: Store, id: str) -> None:
+    """Refuse a dataset where the folder has other questions, before a model is asked."""
+    name = output.params.get("dataset") or dataset_name(store.manifest("dataset", id), id)
+    check_questions(Path(output.path), name, store.log("dataset", id))
+
+
+@writer(
+    name="ragicamp",
+    whole="ragicamp",
+    holds=WHOLE_ROWS,
+    converting={"extras": True},
+    check=check,
+)
 def ragicamp(
     export: Export,
     *,
     samples: Samples = "separate",
     plain_names: bool = False,
     dataset: str = "",
-    extras: bool = True,
+    extras: bool = False,
 ) -> list[str]:
     """RAGiCamp's three files in a folder: a dataset's questions, an agent's predictions and its summary.
 
@@ -70,7 +87,8 @@ def ragicamp(
     """
     if export.path is None:
         raise UserError("ragicamp writes several files", fix="name a folder with -o")
-    name = dataset or dataset_name(export.tables)
+    source = export.tables.source
+    name = dataset or dataset_name(source.manifest("dataset"), source.name)
     notes: list[str] = []
     folder = export.path
     try:
@@ -78,13 +96,15 @@ def ragicamp(
     except OSError as error:
         raise store_error(error, folder) from error
     with TemporaryDirectory(prefix=".assay-", suffix=temporary_suffix(), dir=folder) as temporary:
-        policy, level = _counting(export.tables.source)
+        policy, level = _counting(source)
         files = _Agents(Path(temporary), name, samples, extras, policy, level).write(
             export.tables, notes.append
         )
         with shared(folder):
-            options = {"plain_names": plain_names, "force": export.force}
-            places = {agent: places_of(folder, agent, name, **options) for agent in files}
+            places = {
+                agent: places_of(folder, agent, name, plain_names=plain_names, force=export.force)
+                for agent in files
+            }
             merge_questions(folder, name, export.tables.log("items"), notes.append)
             for agent, own in files.items():
                 put_in_place(own, places[agent])
@@ -100,15 +120,14 @@ def _counting(source: Source) -> tuple[Policy, float]:
     return msgspec.convert(msgspec.to_builtins(config.policy), Policy), config.ci_level
 
 
-def dataset_name(tables: Tables) -> str:
-    """What the dataset of an experiment is called."""
-    manifest = tables.source.manifest("dataset")
+def dataset_name(manifest: Manifest | None, experiment: str) -> str:
+    """Return what the dataset of an experiment is called."""
     named: Any = manifest.plan.get("dataset") if manifest else None
     given = cast("Row", named) if isinstance(named, dict) else {}
     path = given.get("path")
     stem = Path(path).name.partition(".")[0] if isinstance(path, str) else ""
     own = manifest.name if manifest else ""
-    return own or str(given.get("name") or "") or stem or tables.source.name
+    return own or str(given.get("name") or "") or stem or experiment
 
 
 # ---- statistics: the engine's metrics over the scores that the predictions show
@@ -122,7 +141,6 @@ class Scores:
         self._policy = policy
         self._level = level
         self._log = self._store.log("evaluation", _ID)
-        self._encode = msgspec.json.Encoder().encode
         self._lines: list[bytes] = []
 
     def add(self, agent: str, item_id: str, metrics: Iterable[Scored]) -> None:
@@ -136,7 +154,7 @@ class Scores:
                 scorer=scorer,
                 outcome=outcome,
             )
-            self._lines.append(self._encode(row) + b"\n")
+            self._lines.append(msgspec.json.encode(row) + b"\n")
         if len(self._lines) > 1000:
             self._flush()
 
@@ -191,24 +209,19 @@ def _statistic(row: Row) -> Iterator[tuple[str, Any]]:
 # ---- predictions and summaries
 
 
+@dataclass
 class _Agents:
     """Writes the files of all agents, not yet under their names."""
 
-    def __init__(
-        self,
-        folder: Path,
-        dataset: str,
-        samples: Samples,
-        extras: bool,
-        policy: Policy,
-        level: float,
-    ) -> None:
-        self._folder = folder
-        self._dataset = dataset
-        self._samples: Samples = samples
-        self._extras = extras
-        self._policy = policy
-        self._scores = Scores(folder / "scores", policy, level)
+    folder: Path
+    dataset: str
+    samples: Samples
+    extras: bool
+    policy: Policy
+    level: float
+
+    def __post_init__(self) -> None:
+        self._scores = Scores(self.folder / "scores", self.policy, self.level)
         self._heads: dict[str, Row] = {}
 
     def write(self, tables: Tables, note: Note) -> dict[str, dict[FileKind, Path]]:
@@ -231,7 +244,7 @@ class _Agents:
         return files
 
     def _write_predictions(self, tables: Tables, note: Note) -> dict[str, dict[FileKind, Path]]:
-        joining = Joining(tables, means=self._samples == "mean")
+        joining = Joining(tables, means=self.samples == "mean")
         if joining.matches:
             note(
                 f"{joining.matches:,} evaluations are of matches and have no place in RAGiCamp's files"
@@ -241,28 +254,38 @@ class _Agents:
             name, agent = series.name, _agent(series)
             head = self._heads[name] = self._head(series, agent)
             files[name] = {
-                kind: self._folder / f"{number}_{kind}.json" for kind in ("predictions", "summary")
+                kind: self.folder / f"{number}_{kind}.json" for kind in ("predictions", "summary")
             }
-            if self._samples == "mean":
-                rows = _mean_rows(joining, series, agent, self._scores, self._policy)
+            if self.samples == "mean":
+                rows = _mean_rows(joining, series, agent, self._scores, self.policy)
             else:
-                rows = _rows(joining, series, agent, self._scores, self._policy, self._extras)
-            write_file(files[name]["predictions"], document(head, "predictions", rows))
+                rows = _rows(joining, series, agent, self._scores, self.policy, self.extras)
+            _write_lists(files[name]["predictions"], head, rows)
         return files
 
     def _head(self, series: Series, agent: Agent) -> Row:
         return {
             "agent_name": agent.name,
-            "dataset_name": self._dataset,
+            "dataset_name": self.dataset,
             "timestamp": date_of(agent.timestamp),
-            "num_examples": series.count,
-            "num_errors": series.errors,
+            "num_examples": 0,
+            "num_failed": 0,
             "model_name": agent.model_name,
             "prompt_template": series.address.template or None,
             "task": agent.task,
-            "sample_index": agent.sample_index if self._samples == "separate" else None,
+            "sample_index": agent.sample_index if self.samples == "separate" else None,
             "total_samples": agent.total_samples,
         }
+
+
+def _write_lists(path: Path, head: Row, rows: Iterable[Row]) -> None:
+    """Write the predictions, and beside them those that failed; the head gets their numbers."""
+    with TemporaryFile(prefix="assay-") as good, TemporaryFile(prefix="assay-") as bad:
+        predictions, failed = RowList(good), RowList(bad)
+        for row in rows:
+            (failed if is_failed(row) else predictions).add(row)
+        head |= {"num_examples": predictions.count, "num_failed": failed.count}
+        write_file(path, document(head, predictions=predictions, failed=failed))
 
 
 def _agent(series: Series) -> Agent:
@@ -273,6 +296,7 @@ def _agent(series: Series) -> Agent:
         sample_index=max(series.address.sample, 0),
         total_samples=series.total_samples,
         timestamp=timestamp_of(date_of(series.timestamp)),  # as a reader will find it
+        template=series.address.template,
     )
 
 
@@ -302,7 +326,12 @@ def _rows(
 ) -> Iterator[Row]:
     for response, evaluations in joining.cases(series):
         asks = _question(joining, response)
-        row = prediction_row(response, asks, agent, evaluations, policy=policy, extras=extras)
+        metrics = {
+            name: counted(evaluation, policy)
+            for name, evaluation in evaluations
+            if outcome_of(evaluation) != "skipped"  # the scorer said nothing, which is no failure
+        }
+        row = prediction_row(response, asks, agent, evaluations, metrics, extras=extras)
         scores.add(
             agent.name,
             row["question_id"],
@@ -326,29 +355,34 @@ def _scored(name: str, evaluation: Row, policy: Policy) -> Scored:
 def _mean_rows(
     joining: Joining, series: Series, agent: Agent, scores: Scores, policy: Policy
 ) -> Iterator[Row]:
-    """One row an item: its first sample's prediction, all of them as a list, and the means of their scores."""
+    """Yield a row for an item: its first answer, all of them as a list, the means of their scores."""
     for cases in joining.by_item(series):
-        by_metric: dict[str, list[float | None]] = {}
-        for name, evaluation in (pair for _, evaluations in cases for pair in evaluations):
-            by_metric.setdefault(name, []).append(counted(evaluation, policy))
         responses = [response for response, _ in cases]
-        asks = _question(joining, responses[0])
-        first = prediction_row(responses[0], asks, agent, [], policy=policy, extras=False)
-        means = {name: _mean(values) for name, values in sorted(by_metric.items())}
+        evaluations = [pair for _, several in cases for pair in several]
+        means = _means(evaluations, policy)
+        first = next((row for row in responses if not row.get("error")), responses[0])
+        row = prediction_row(first, _question(joining, first), agent, evaluations, means)
+        row.pop("evaluations", None)  # which are of several answers
         scored: list[Scored] = [
             (name, name, score, "errored" if score is None else "scored")
             for name, score in means.items()
         ]
-        scores.add(agent.name, first["question_id"], scored)
+        scores.add(agent.name, row["question_id"], scored)
         yield {
-            **{name: first[name] for name in ("question_id", "question", "prediction")},
-            "metrics": means,
-            "metadata": first["metadata"],
+            **row,
             "predictions": [str(response.get("response") or "") for response in responses],
             "num_samples": len(responses),
         }
 
 
-def _mean(values: list[float | None]) -> float | None:
-    there = [value for value in values if value is not None]
-    return sum(there) / len(there) if there else None
+def _means(evaluations: Sequence[tuple[str, Row]], policy: Policy) -> dict[str, float | None]:
+    """Return the mean of each metric's scores; none where all of them failed."""
+    found: dict[str, list[float]] = {}
+    for name, evaluation in evaluations:
+        if outcome_of(evaluation) != "skipped":
+            score = counted(evaluation, policy)
+            found.setdefault(name, []).extend(() if score is None else (score,))
+    return {
+        name: sum(scores) / len(scores) if scores else None
+        for name, scores in sorted(found.items())
+    }
