@@ -57,4 +57,4 @@ def test_what_is_not_an_experiment_is_an_error(shell: Shell) -> None:
     shell.save()
     missing = shell.call("verify", "nowhere")
     assert missing.code == 2
-    assert "there is no folder" in missing.err
+    assert "there is no file or folder" in missing.err

@@ -1,6 +1,7 @@
 """`assay verify`: what was stored follows from the rows, or is named; nobody is asked and nothing is written."""
 
 import json
+import re
 import shutil
 import socket
 from collections.abc import Callable
@@ -93,6 +94,17 @@ def test_any_flipped_bit_is_found_and_its_file_named(made: Path, data: st.DataOb
     name = str(file.relative_to(made))
     assert name in {fault.file for fault in found.faults if fault.kind == "damaged"}
     assert part(found, "seals").differ == 1, "and no other file is"
+
+
+def test_a_damaged_name_in_the_manifest_is_no_traceback(out: Path) -> None:
+    """The parts of a plan, whose names everything else relies on."""
+    file = out / "manifest.json"
+    before = file.read_bytes()
+    for match in re.finditer(rb'"(name|identity|params|type)":', before):
+        flipped = bytearray(before)
+        flipped[match.start(1)] ^= 1
+        file.write_bytes(flipped)
+        assert not verified(out).ok
 
 
 def test_damage_is_named_with_block_and_lines(out: Path) -> None:

@@ -84,7 +84,7 @@ def verify_labels(
     if manifest is None:
         return Found()
     planned: list[dict[str, Any]] = manifest.plan.get("scorers") or []
-    names = [str(scorer["name"]) for scorer in planned]
+    names = [str(scorer.get("name")) for scorer in planned]
     if ADOPTED in manifest.plan:
         return _unverified(manifest, "foreign scorers", "labels of another program's scorers")
     try:
@@ -93,7 +93,7 @@ def verify_labels(
         store = bench.store()
     except Exception as error:  # the config, its code and the rows are anybody's
         return _unverified(manifest, ", ".join(names), reason_of(error))
-    identities = {str(scorer["name"]): scorer["identity"] for scorer in planned}
+    identities = {str(scorer.get("name")): scorer.get("identity") for scorer in planned}
     changed = [
         scorer.name for scorer in scorers if scorer.identity.hex() != identities[scorer.name]
     ]

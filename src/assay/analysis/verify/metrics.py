@@ -71,7 +71,7 @@ def _bind(
         one = bound.get(_asked(entry))
         if one is None:
             failed.setdefault(
-                str(entry["name"]), "the config has no such metric: name one that has with -c"
+                str(entry.get("name")), "the config has no such metric: name one that has with -c"
             )
             continue
         metrics.append(one)

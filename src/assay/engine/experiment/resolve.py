@@ -14,7 +14,7 @@ from typing import Any, cast
 import msgspec
 
 from assay.engine.experiment.sources import MADE, Source, source_in
-from assay.errors import StoreError, UserError, shown
+from assay.errors import AssayError, UserError, shown
 from assay.records import ROWS_FILE, Kind
 from assay.store.files import walk_folders
 from assay.store.log import FileLog
@@ -117,7 +117,7 @@ def _is_ours(folder: Path, *kinds: Kind) -> bool:
     """Return whether there is a manifest of ours, or one that is damaged beside rows."""
     try:
         return bool(read_manifests(folder, *kinds))
-    except StoreError:
+    except AssayError:
         return any(FileLog(folder / name).segments() for name in ROWS_FILE.values())
 
 
