@@ -35,7 +35,7 @@ def verify_metrics(
     stored: list[MetricRow] = [
         row for _, row in read_rows(FileLog(folder / ROWS_FILE["aggregation"]), MetricRow)
     ]
-    names = [str(metric["name"]) for metric in manifest.plan.get("metrics") or []]
+    names = [str(metric.get("name")) for metric in manifest.plan.get("metrics") or []]
     if bad & {ROWS_FILE["evaluation"]}:
         return _unverified(stored, names, "the labels are damaged")
     if ROWS_FILE["evaluation"] not in {file.name for file in folder.glob("evaluation_results.*")}:
