@@ -213,10 +213,15 @@ def open_store(folder: str | Path) -> FlatStore | FolderStore:
 
 
 def is_repository(folder: Path) -> bool:
-    """Return whether the folders below one hold an artefact each, as those of a repository do."""
+    """Return whether the folders below one hold artefacts, as those of a repository do: not whole
+    experiments, which have their items."""
     kinds = [folder / name for name in _FOLDERS.values()]
-    artefacts = [file.parent for kind in kinds for file in kind.glob(f"*/{MANIFEST}")]
-    return bool(artefacts) and all(len(read_manifests(each)) == 1 for each in artefacts)
+    held = [
+        (kind.name, read_manifests(file.parent))
+        for kind in kinds
+        for file in kind.glob(f"*/{MANIFEST}")
+    ]
+    return bool(held) and not any("dataset" in own for name, own in held if name != "datasets")
 
 
 def directory_of(store: Store, kind: Kind, id: str) -> Path | None:

@@ -12,7 +12,6 @@ from assay import reading
 from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline, head_of
 from assay.errors import UserError
 from assay.registry import reader
-from assay.store.stores import MANIFEST
 
 if TYPE_CHECKING:
     from assay.formats.intelligence_layer.domain import EvaluationOverview, RunOverview
@@ -33,7 +32,9 @@ def intelligence_layer(path: Path, *, dataset: str = "") -> list[Foreign]:
     """
     place = (path.with_suffix("") if path.suffix == ".json" else path).absolute()
     root, kind, name = path, "", ""
-    if is_artefact(place):
+    if place.parent.name in _KINDS and is_overview(
+        place.with_name(f"{place.name}.json"), place.parent.name
+    ):
         root, kind, name = place.parents[1], place.parent.name, place.name
     elif not path.is_dir() or not is_repository(path):
         return []
@@ -47,15 +48,6 @@ def intelligence_layer(path: Path, *, dataset: str = "") -> list[Foreign]:
         raise UserError(
             f"an overview in this folder cannot be read: {error}", where=str(root), fix=fix
         ) from None
-
-
-def is_artefact(place: Path) -> bool:
-    """Return whether this is the folder of a run or an evaluation. A run of the library is an
-    experiment as it stands, and no other format."""
-    kind = place.parent.name
-    if kind == "evaluations" and (place / MANIFEST).is_file():
-        return True
-    return kind in _KINDS and is_overview(place.with_name(f"{place.name}.json"), kind)
 
 
 def is_overview(file: Path, kind: str) -> bool:
@@ -80,7 +72,7 @@ def is_repository(folder: Path) -> bool:
         for entry in (folder / kind).glob("*"):
             if entry.suffix == ".json" and is_overview(entry, kind):
                 return True
-            if entry.suffix == ".partial_json" or (entry / MANIFEST).is_file():
+            if entry.suffix == ".partial_json" or (entry / "manifest.json").is_file():
                 return True
     return False
 
