@@ -154,6 +154,25 @@ class FlatStore(_DiskStore):
             (directory / "metrics.json").unlink(missing_ok=True)
 
 
+class View(FlatStore):
+    """An experiment folder that shows some artefacts from elsewhere; nothing is ever written to those."""
+
+    def __init__(self, folder: str | Path) -> None:
+        super().__init__(folder)
+        self._shown: dict[tuple[Kind, str], tuple[Log, Manifest | None]] = {}
+
+    def show(self, kind: Kind, id: str, log: Log, manifest: Manifest | None) -> None:
+        self._shown[kind, id] = log, manifest
+
+    def manifest(self, kind: Kind, id: str) -> Manifest | None:
+        shown = self._shown.get((kind, id))
+        return super().manifest(kind, id) if shown is None else shown[1]
+
+    def log(self, kind: Kind, id: str, name: str = "") -> Log:
+        shown = self._shown.get((kind, id))
+        return super().log(kind, id, name) if shown is None or name else shown[0]
+
+
 class FolderStore(_DiskStore):
     """A repository root: `datasets/<id>/`, `runs/<id>/`, `evaluations/<id>/`, `aggregations/<id>/`."""
 

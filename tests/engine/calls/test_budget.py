@@ -8,8 +8,8 @@ import pytest
 
 from assay.config import load
 from assay.config.providers import providers, table
-from assay.engine.calls.budget import Budget, Spent, cost_of, spent_before
-from assay.engine.calls.lanes import Lane
+from assay.engine.calls.budget import Budget, Spent, spent_before
+from assay.engine.calls.lanes import Lane, cost_of
 from assay.engine.calls.progress import LaneProgress
 from assay.engine.experiment.models import price_of
 from assay.engine.experiment.plan import plan

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from assay.engine.calls.usage import cost_of
 from assay.errors import BudgetError
 from assay.interfaces import Completion, Likelihood, Message, Price, Request, Store
 from assay.store.repair import read_rows
@@ -163,19 +164,6 @@ class Budget:
 def _digits(usd: float) -> int:
     """How many a small budget needs to be told from what was spent of it."""
     return 4 if usd >= 0.01 or usd <= 0 else 3 - floor(log10(usd))
-
-
-def cost_of(price: Price | None, completion: Completion) -> float | None:
-    """What a call cost in US dollars; what the server itself says wins, and without token counts nobody knows."""
-    if completion.cost is not None:
-        return completion.cost
-    if price is None:
-        return None
-    if price.is_free():
-        return 0.0
-    if completion.prompt_tokens is None or completion.completion_tokens is None:
-        return None
-    return price.cost(completion.prompt_tokens, completion.completion_tokens)
 
 
 def text_tokens(messages: Iterable[Message]) -> int:

@@ -11,9 +11,10 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
 from assay.engine.calls.adaptive import Adaptive
-from assay.engine.calls.budget import Budget, cost_of, expected_tokens
+from assay.engine.calls.budget import Budget, expected_tokens
 from assay.engine.calls.pace import Pace
 from assay.engine.calls.progress import LaneProgress
+from assay.engine.calls.usage import cost_of
 from assay.errors import CallError, LaneError, PermanentError, RunFailed, TransientError
 from assay.interfaces import Completion, Limits, Model, Request
 from assay.text.likelihoods import WHO_HAS_THEM

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from assay.interfaces import Log
+from assay.interfaces import Completion, Log, Price
 from assay.store.repair import read_rows
 
 USAGE, CALLS = "usage", "calls"  # where a manifest's metadata has what its rows and its calls used
@@ -73,3 +73,16 @@ def _add(usage: Usage, row: _Used) -> None:
         usage.cost += row.cost
     elif row.error is None:
         usage.unpriced += 1
+
+
+def cost_of(price: Price | None, completion: Completion) -> float | None:
+    """What a call cost in US dollars; what the server itself says wins, and without token counts nobody knows."""
+    if completion.cost is not None:
+        return completion.cost
+    if price is None:
+        return None
+    if price.is_free():
+        return 0.0
+    if completion.prompt_tokens is None or completion.completion_tokens is None:
+        return None
+    return price.cost(completion.prompt_tokens, completion.completion_tokens)

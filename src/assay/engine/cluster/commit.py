@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from pathlib import Path
 
-from assay.engine.experiment.runs import View
 from assay.errors import StoreError
 from assay.records import ROWS_FILE, Manifest
 from assay.store.log import FileLog
 from assay.store.shared.generations import STEMS, Generation
 from assay.store.shared.objects import Objects
 from assay.store.shared.segments import ClosedError, Segments
+from assay.store.stores import View
 
 GROUP = 256  # rows that a dead worker may take with it,
 # or this many bytes for each: of labels, which are quick to make again; calls to judges are rows

@@ -35,7 +35,6 @@ from assay.engine.experiment.models import (
     default_limits,
 )
 from assay.engine.experiment.responses import Bound, Mode, Responses, Tasks, check_error_rate
-from assay.engine.experiment.runs import View
 from assay.engine.experiment.status import log_to
 from assay.engine.run.evidence import DamagedError
 from assay.engine.run.plan import Selection
@@ -48,7 +47,7 @@ from assay.store.repositories import DatasetRepository
 from assay.store.sealed import seal_files
 from assay.store.shared.generations import make_ordinary
 from assay.store.shared.mirror import named, push, remembered
-from assay.store.stores import FlatStore
+from assay.store.stores import FlatStore, View
 
 
 class Options(msgspec.Struct, kw_only=True):

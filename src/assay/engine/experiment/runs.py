@@ -14,7 +14,7 @@ from assay.engine.experiment.resolve import find_source, name_apart
 from assay.engine.experiment.sources import Source, elsewhere
 from assay.errors import UserError
 from assay.interfaces import Log, Store
-from assay.records import Item, Kind, Manifest
+from assay.records import Item, Manifest
 from assay.store.index import content_hash
 from assay.store.items import decode_item, encode_item
 from assay.store.keys import canonical, digest, short
@@ -156,25 +156,6 @@ def _rows(log: Log) -> Iterator[tuple[_EvaluationRow, bytes]]:
 
 
 # ---- rows of other places
-
-
-class View(FlatStore):
-    """An experiment folder that shows some artefacts from elsewhere; nothing is ever written to those."""
-
-    def __init__(self, folder: str | Path) -> None:
-        super().__init__(folder)
-        self._shown: dict[tuple[Kind, str], tuple[Log, Manifest | None]] = {}
-
-    def show(self, kind: Kind, id: str, log: Log, manifest: Manifest | None) -> None:
-        self._shown[kind, id] = log, manifest
-
-    def manifest(self, kind: Kind, id: str) -> Manifest | None:
-        shown = self._shown.get((kind, id))
-        return super().manifest(kind, id) if shown is None else shown[1]
-
-    def log(self, kind: Kind, id: str, name: str = "") -> Log:
-        shown = self._shown.get((kind, id))
-        return super().log(kind, id, name) if shown is None or name else shown[0]
 
 
 class _WithField(FileLog, ABC):
