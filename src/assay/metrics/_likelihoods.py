@@ -34,6 +34,7 @@ def mean_of(group: Group, name: str, scorers: str) -> Values:
         per_item=item_contributions(items, values),
         weights=item_weights(items),
         items=items,
+        rows=rows,
     )
 
 

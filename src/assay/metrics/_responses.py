@@ -13,15 +13,15 @@ def columns(*names: str) -> list[str]:
     return ["response", *(f"response.{name}" for name in names)]
 
 
-def once(group: Group, name: str) -> tuple[Any, Any]:
-    """Items and values of the responses that have a number in this field."""
+def once(group: Group, name: str) -> tuple[list[int], Any]:
+    """Return a row and the value of each response that has a number in this field."""
     numbers, given = group.columns["response"], group.columns[f"response.{name}"]
     seen: dict[Any, int] = {}
     for at, value in enumerate(given):
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             seen.setdefault(at if numbers[at] is None else ("response", numbers[at]), at)
     rows = list(seen.values())
-    return group.item[rows], np.array([given[at] for at in rows], dtype=np.float64)
+    return rows, np.array([given[at] for at in rows], dtype=np.float64)
 
 
 STREAM = "metadata.stream"
@@ -48,7 +48,8 @@ def statistics(
     group: Group, name: str, fields: dict[str, Any], statistic: Statistic = "mean"
 ) -> Values:
     """A statistic of a field with its spread, and the intervals of its quantiles; null where no response has it."""
-    items, values = once(group, name)
+    rows, values = once(group, name)
+    items = group.item[rows]
     if not len(values):
         return Values(
             value=None, fields=fields, reason=f"no response behind these rows has {name!r}"
@@ -71,12 +72,15 @@ def statistics(
         **fields,
     }
     if statistic != "mean":
-        return with_interval(fields[statistic], fields, intervals[statistic])
+        made = with_interval(fields[statistic], fields, intervals[statistic])
+        made.rows = rows
+        return made
     return Values(
         value=float(values.mean()),
         fields=fields,
         per_item=item_contributions(items, values),
         items=items,
+        rows=rows,
     )
 
 

@@ -58,6 +58,7 @@ def agreement(
             "missing_votes": result.missing,
         },
         interval=None if low is None or high is None else (low, high, method),
+        rows=rows,
         reason=result.reason if result.value is None else method.removeprefix("none: "),
     )
 

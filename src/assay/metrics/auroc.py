@@ -57,9 +57,9 @@ def auroc(
         return Values(
             value=None, fields=counts, reason=f"it needs cases of both classes in {actual!r}"
         )
+    rows = [case[0] for case in cases]
     items, place = cast(
-        "tuple[Any, npt.NDArray[np.int64]]",
-        np.unique(group.item[[case[0] for case in cases]], return_inverse=True),
+        "tuple[Any, npt.NDArray[np.int64]]", np.unique(group.item[rows], return_inverse=True)
     )
     statistic = _areas(np.array([case[1] for case in cases]), sought, place)
     each = np.ones(len(items), np.int64)
@@ -67,6 +67,7 @@ def auroc(
         value=float(statistic(each[None, :])[0]),
         fields=counts,
         resampled=Resampled(each, statistic),
+        rows=rows,
     )
 
 

@@ -11,7 +11,7 @@ from assay.metrics._likelihoods import DETAILS, numbers, per_item_sums
 from assay.registry import metric
 
 
-@metric(columns=[f"{DETAILS}confidence"], lower_is_better=True)
+@metric(columns=[f"{DETAILS}confidence"], passes=True, lower_is_better=True)
 def calibration_error(group: Group, *, bins: Annotated[int, Meta(ge=1, le=100)] = 10) -> Values:
     """Σ (n_b / n) · |share that is right - mean confidence| over bins of equal width (Naeini et al. 2015).
 
@@ -50,6 +50,7 @@ def calibration_error(group: Group, *, bins: Annotated[int, Meta(ge=1, le=100)] 
         value=float(statistic(each[None, :])[0]),
         fields=fields,
         resampled=Resampled(each, statistic),
+        rows=rows,
     )
 
 

@@ -59,4 +59,5 @@ def corpus_score(group: Group) -> Values:
         value=float(statistic(each[None, :])[0]),
         fields={**counts, "measure": measure, **named},
         resampled=Resampled(each, statistic),
+        rows=rows,
     )

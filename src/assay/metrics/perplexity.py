@@ -40,4 +40,4 @@ def perplexity(group: Group, *, per: Per = "word") -> Values:
     value = float(statistic(each[None, :])[0])
     if not np.isfinite(value):
         return Values(value=None, fields=counts, reason="it is beyond the range of numbers")
-    return Values(value=value, fields=counts, resampled=Resampled(each, statistic))
+    return Values(value=value, fields=counts, resampled=Resampled(each, statistic), rows=rows)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from assay.interfaces import Group, Values
-from assay.metrics._matches import COLUMNS, NO_MATCH, pairs_of, seats_of
+from assay.metrics._matches import COLUMNS, NO_MATCH, pairs_of, rows_of, seats_of
 from assay.registry import metric
 from assay.stats.intervals import item_contributions, item_weights
 
@@ -50,6 +50,7 @@ def win_rate(group: Group, *, player: str = "") -> Values:
             "disagreements": sum(len(set(pair.payoffs.values())) > 1 for pair in judged),
             "unread": sum(pair.unread for pair in played),
         },
+        rows=rows_of(judged),
         per_item=item_contributions(items, payoffs),
         weights=item_weights(items),
     )

@@ -84,9 +84,11 @@ def test_a_response_counts_once_and_a_failed_one_does_not() -> None:
     )
     assert (found["ci_method"], found["used_sample_count"]) == (
         "cluster_t; weak: fewer than 30 items",
-        5,
+        3,
     )
-    assert found["value_if_missing_wrong"] == found["value"]
+    assert (
+        found["value_if_missing_wrong"] is None
+    )  # nobody knows how long the failed one would have taken
     tokens = measured(store, "tokens")
     assert (tokens["value"], tokens["sum"], tokens["prompt_tokens"]) == (15.0, 30.0, 4)
     cost = measured(store, "cost")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assay.engine.evaluate.bind import Case, bind_scorer
+from assay.engine.evaluate.bind import Case, Form, bind_scorer
 from assay.engine.evaluate.cases import Call, failed
 from assay.engine.evaluate.rows import labels_of, rows_of
 from assay.errors import TransientError, UserError
@@ -16,8 +16,18 @@ from assay.records import Evaluation, Item, Response
 SEED_RESULT = {"passed": True, "score": 0.8, "custom_fields": {"confidence": 0.9}, "note": "n"}
 
 
-def short(result: Any) -> list[tuple[str, bool | None, float | None]]:
-    return [(score.label, score.passed, score.score) for score in labels_of(result, "mine")[0]]
+def short(result: Any, form: Form) -> list[tuple[str, bool | None, float | None]]:
+    labels = labels_of(result, "mine", form)[0]
+    return [(score.label, score.passed, score.score) for score in labels]
+
+
+def says_passed(result: Any) -> bool:
+    """Whether a scorer's result has a verdict of its own, be it in one label of several."""
+    if isinstance(result, dict):
+        return "passed" in result or any(
+            map(says_passed, [*result.get("labels", []), result.get("result")])
+        )
+    return isinstance(result, (bool, np.bool_)) or getattr(result, "passed", None) is not None
 
 
 @pytest.mark.parametrize(
@@ -53,7 +63,16 @@ def short(result: Any) -> list[tuple[str, bool | None, float | None]]:
     ],
 )
 def test_every_shape(result: Any, expected: list[Any]) -> None:
-    assert short(result) == expected
+    """A bare score of an EEN function passes above 0; that of any other scorer has no verdict."""
+    assert short(result, "een") == expected
+    entries = result if isinstance(result, list) else [result]
+    if isinstance(result, dict) and "labels" in result:
+        entries = result["labels"]
+    said = [says_passed(entry) for entry in entries]
+    assert short(result, "item") == [
+        (label, passed if says else None, score)
+        for says, (label, passed, score) in zip(said, expected, strict=True)
+    ]
 
 
 @pytest.mark.parametrize(

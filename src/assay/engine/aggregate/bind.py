@@ -55,7 +55,8 @@ class BoundMetric(msgspec.Struct, kw_only=True):
     `rows_name` is the parameter that takes a group as a list of dicts (EEN's form), None for functions of
     a Group. `together` is the label under which the rows of all included labels are one group. `columns` are further
     fields that a Group shall have. `ordered`: the order of samples matters to it. With `verdicts` false
-    it is not about right and wrong: every row counts, and its values have no natural ends. `lower_is_better`
+    it is not about right and wrong: every row counts, and its values have no natural ends; with `passes` it counts
+    verdicts, and has no value where a label is only a score. `lower_is_better`
     is None where the value is better as the label's scores are.
     """
 
@@ -74,6 +75,7 @@ class BoundMetric(msgspec.Struct, kw_only=True):
     columns: list[str] = []
     ordered: bool = True
     verdicts: bool = True
+    passes: bool = False
     lower_is_better: bool | None = None
     level: float = 0.95
     interval: Literal["auto", "bootstrap"] = "auto"
@@ -149,6 +151,7 @@ def bind_metric(
         columns=list(cast("Sequence[str]", columns(checked) if callable(columns) else columns)),
         ordered=bool(ordered(checked) if callable(ordered) else ordered),
         verdicts=bool(marks.get("verdicts", True)),
+        passes=bool(marks.get("passes")),
         lower_is_better=marks.get("lower_is_better"),
         level=level,
         interval=interval,

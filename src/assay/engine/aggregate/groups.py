@@ -88,7 +88,8 @@ def _place(one: Combination) -> tuple[str, bytes]:
 def verdicts(columns: Columns) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.bool_], FloatArray]:
     """Outcome (its place in OUTCOMES), passed and score of every row.
 
-    A missing score is 1 or 0 by `passed`, a missing `passed` is score > 0; a scored row with neither has only a value.
+    A missing score is 1 or 0 by `passed`, a missing `passed` is a score of 1, see `only_scores`; a scored row with
+    neither has only a value.
     """
     given = columns.combinations
     outcome = np.array([OUTCOMES.index(one.outcome) for one in given], dtype=np.int8)[
@@ -102,7 +103,19 @@ def verdicts(columns: Columns) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.boo
     if unscored.any():
         outcome[unscored & (verdict < 0) & (outcome == 0)] = VALUED
         score = np.where(unscored, verdict == 1, score)
-    return outcome, np.where(verdict < 0, score > 0, verdict == 1), score
+    return outcome, np.where(verdict < 0, score == 1, verdict == 1), score
+
+
+def only_scores(columns: Columns) -> npt.NDArray[np.bool_]:
+    """Return which combinations are of a label that is only a score: a row of it has no verdict, and a score that is
+    not 1 or 0, which any threshold would read alike."""
+    given, score = columns.combinations, columns.score
+    bare = np.array([one.passed is None and one.outcome == "scored" for one in given], np.bool_)
+    if not bare.any():
+        return bare
+    graded = bare[columns.combination] & ~np.isnan(score) & (score != 0) & (score != 1)
+    labels = {given[code].label for code in np.unique(columns.combination[graded]).tolist()}
+    return np.array([one.label in labels for one in given])
 
 
 class _TiesError(Exception):
@@ -139,6 +152,7 @@ class Grouping:
         self.judges = judges
         self.directions = directions
         self.outcome, self.passed, self.score = verdicts(columns)
+        self._only_scores = only_scores(columns)
         self._tie_breakers: Ties | None = None
         self._process, self._processes = os.getpid(), Processes()
 
@@ -223,6 +237,7 @@ class Grouping:
         ends = np.cumsum(np.bincount(group, minlength=len(shared.groups)))
         del group
         sorted_columns = self._arranged(rows, last)
+        graded = set(shared.ranks[self._only_scores].tolist())
         for number in sorted(chosen):
             part = slice(ends[number - 1] if number else 0, ends[number])
             at = rows[part]
@@ -245,6 +260,7 @@ class Grouping:
                 calibration=self.judges.calibration(label),
                 warning=self.judges.warning(scorers, facets),
                 lower_is_better=self.directions.lower(scorers),
+                only_scores=number in graded,
             )
             yield number, made
 

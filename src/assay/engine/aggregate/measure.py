@@ -23,13 +23,14 @@ from assay.usercode import raised
 __all__ = ["BoundMetric", "Policy", "Sample", "bind_metric", "measure"]
 
 Mask = npt.NDArray[np.bool_]
+NO_VERDICT = "the label is only a score: give its scorer a threshold, or use `mean`"
 
 
 class Sample(msgspec.Struct, kw_only=True):
     """All rows of one group before the policy, sorted by (item, sample). `load` reads them as dicts in that order,
     `take` gives the values of a declared column; `planned` is how many rows there should be, where that is known;
     `calibration` and `warning` are what is known about the judge that gave the label; `lower_is_better`: a lower score
-    is the better one."""
+    is the better one; `only_scores`: rows have a score without a verdict."""
 
     label: str
     facets: dict[str, Any]
@@ -44,6 +45,7 @@ class Sample(msgspec.Struct, kw_only=True):
     calibration: dict[str, Any] | None = None
     warning: str | None = None
     lower_is_better: bool = False
+    only_scores: bool = False
 
 
 class _Loaded(msgspec.Struct):
@@ -65,6 +67,7 @@ def measure(bound: BoundMetric, sample: Sample) -> list[MetricRow]:
     )
     found, error = _called(bound, sample, loaded, used, excluded, None)
     bounds = _bounds(bound, sample, loaded, used, excluded, found)
+    places = np.flatnonzero(used)
     made: list[MetricRow] = []
     for values in found:
         interval = _interval(bound, sample, used, values)
@@ -82,7 +85,10 @@ def measure(bound: BoundMetric, sample: Sample) -> list[MetricRow]:
             ci_level=bound.level,
             ci_method=interval.method,
         )
-        row.update(_counts(sample, used, values))
+        counted = used
+        if values.rows is not None:
+            counted = np.isin(np.arange(len(used)), places[values.rows])
+        row.update(_counts(sample, counted, values))
         row.setdefault("sample_count", row["used_sample_count"])
         row["policy"] = msgspec.to_builtins(bound.policy)
         row.update(bounds)
@@ -144,13 +150,29 @@ def _bounds(
     found: list[Values],
 ) -> dict[str, float | None]:
     """The value if every excluded row were wrong, and if it were right; the value itself where none is excluded."""
-    wrong = right = found[0].value if len(found) == 1 else None
+    wrong = right = found
     if excluded.any() and len(found) == 1:
-        (low, _), (high, _) = (
+        (wrong, _), (right, _) = (
             _called(bound, sample, loaded, used, excluded, right) for right in (False, True)
         )
-        wrong, right = (each[0].value if len(each) == 1 else None for each in (low, high))
-    return {"value_if_missing_wrong": wrong, "value_if_missing_right": right}
+    kept = used | excluded
+    return {
+        "value_if_missing_wrong": _value_of_all(sample, kept, wrong),
+        "value_if_missing_right": _value_of_all(sample, kept, right),
+    }
+
+
+def _value_of_all(sample: Sample, kept: Mask, found: list[Values]) -> float | None:
+    """Return the only value; None if no row of a failed answer is among those that the value is made of."""
+    if len(found) != 1:
+        return None
+    rows = found[0].rows
+    if rows is not None:
+        answer = sample.item.astype(np.int64) << 32 | sample.sample
+        failed = kept & (sample.outcome > 0) & (sample.outcome < SKIPPED)
+        if not np.isin(answer[failed], answer[kept][rows]).all():
+            return None
+    return found[0].value
 
 
 def _interval(bound: BoundMetric, sample: Sample, used: Mask, values: Values) -> Interval:
@@ -195,6 +217,8 @@ def _called(
         return [
             Values(value=None, reason=f"none of {len(kept)} rows counts under this policy")
         ], None
+    if bound.passes and sample.only_scores:
+        return [Values(value=None, reason=NO_VERDICT)], None
     group = _group(bound, sample, loaded, kept, excluded & bool(excluded_as))
     out = excluded & ~kept
     group.left_out = sample.item[out]
@@ -234,7 +258,8 @@ def _group(bound: BoundMetric, sample: Sample, loaded: _Loaded, kept: Mask, righ
         for at in np.flatnonzero(kept).tolist():
             row = {**loaded.rows[at], "label": sample.label}
             if sample.outcome[at] != VALUED:
-                row |= {"passed": bool(passed[at]), "score": float(score[at])}
+                judged = not sample.only_scores or row.get("passed") is not None or not scored[at]
+                row |= {"passed": bool(passed[at]) if judged else None, "score": float(score[at])}
             dicts.append(row)
     columns, chosen = loaded.columns, slice(None)
     if not kept.all():
@@ -252,6 +277,7 @@ def _group(bound: BoundMetric, sample: Sample, loaded: _Loaded, kept: Mask, righ
         level=bound.level,
         calibration=sample.calibration,
         lower_is_better=sample.lower_is_better,
+        only_scores=sample.only_scores,
     )
 
 

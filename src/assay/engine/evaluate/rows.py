@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from assay.engine.evaluate.bind import Form
 from assay.engine.evaluate.cases import Call, has_reasoning
 from assay.errors import CallError
 from assay.interfaces import Score
@@ -40,7 +41,7 @@ def rows_of(call: Call, result: Result | None, seconds: float) -> list[Evaluatio
         scores: list[Score] = []
         if failure is None:
             try:
-                scores, further = _storable(*labels_of(value, call.scorer.name))
+                scores, further = _storable(*labels_of(value, call.scorer.name, call.scorer.form))
                 more = {**more, **further} if further else more
             except (
                 Exception
@@ -82,7 +83,8 @@ def _row(
     kind: str | None,
 ) -> Evaluation:
     response, responses = call.case.responses[0], call.case.responses
-    payoff, passed, players, names = score.score, score.passed, call.players, call.sides
+    payoff, players, names = score.score, call.players, call.sides
+    passed = score.passed if call.scorer.verdicts else None
     if players is not None and payoff is not None:
         payoff = 1.0 - payoff if call.seat else payoff
         passed = payoff > 0.5
@@ -156,8 +158,9 @@ def _described(error: BaseException) -> tuple[str, str]:
 # ---- what scorers return
 
 
-def labels_of(result: Any, name: str) -> tuple[list[Score], dict[str, Any]]:
-    """The labels in whatever a scorer returned, and its further fields; ValueError says what was wrong with it."""
+def labels_of(result: Any, name: str, form: Form = "item") -> tuple[list[Score], dict[str, Any]]:
+    """The labels in whatever a scorer returned, and its further fields; ValueError says what was wrong with it. A bare
+    score of a function in EEN's form passes above 0."""
     entries, more = [result], {}
     if isinstance(result, (list, tuple)):
         entries = list(result)
@@ -168,6 +171,9 @@ def labels_of(result: Any, name: str) -> tuple[list[Score], dict[str, Any]]:
     elif isinstance(result, dict) and "result" in result:
         more = _further(result, "label", "result")
     labels = [_complete(_entry(entry, name), name) for entry in entries]
+    for score in labels if form == "een" else ():
+        if score.passed is None and score.score is not None:
+            score.passed = score.score > 0
     if len(labels) > 1:
         _refuse_repeated(labels)
     return labels, more
@@ -253,5 +259,5 @@ def _complete(score: Score, name: str) -> Score:
             raise ValueError("the scorer gave neither `passed` nor `score`")
         return score
     score.score = float(number) if number is not None else 1.0 if passed else 0.0
-    score.passed = bool(passed) if passed is not None else score.score > 0
+    score.passed = None if passed is None else bool(passed)
     return score

@@ -141,7 +141,7 @@ class Index:
 
     def verdicts(self, label: str) -> tuple[Any, Any, Any]:
         """Outcome (its place in OUTCOMES, -1: not judged), passed and score of every row under a label, as the engine
-        counts them: a missing score is 1 or 0 by `passed`, a missing `passed` is score > 0, failures have neither. A
+        counts them: a missing score is 1 or 0 by `passed`, a missing `passed` is the score if all are 0 or 1, failures have neither. A
         failure before a label was named counts under all labels of its scorer."""
         own = self.labels_of_scorers()
         scorers = {scorer for scorer, labels in own.items() if label in labels}
@@ -177,7 +177,9 @@ class Index:
         outcome, passed, score = outcome[same], passed[same], score[same]
         scored = outcome == 0
         score = np.where(np.isnan(score) & (passed >= 0), passed, score)
-        passed = np.where((passed < 0) & ~np.isnan(score), score > 0, passed).astype(np.int8)
+        bare = (passed < 0) & ~np.isnan(score)
+        if np.isin(score[bare], (0, 1)).all():
+            passed = np.where(bare, score, passed).astype(np.int8)
         return outcome, np.where(scored, passed, np.int8(-1)), np.where(scored, score, np.nan)
 
     def save(self, path: Path) -> None:
