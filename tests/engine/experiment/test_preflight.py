@@ -11,6 +11,7 @@ from assay.config.providers import providers
 from assay.errors import ConfigError
 from assay.registry import scorer as scorers
 from assay.store.items import normalise
+from assay.store.stores import MemoryStore
 from assay.text.expected import NoExpectation
 
 VERBS: list[Callable[..., Any]] = [assay.validate, assay.plan, assay.run]
@@ -266,7 +267,7 @@ def test_every_scorer_that_compares_says_what_it_lacks(config: dict[str, Any], n
         )
     except NoExpectation:
         with pytest.raises(ConfigError, match="1 problem"):
-            check([], [bound], [], [item])
+            check([], [bound], [], [item], MemoryStore().log("evaluation", "x"))
     except LookupError:
         return  # of the response, such as the passages that were retrieved
     else:

@@ -245,6 +245,28 @@ class Reader:
         return self._codes[key]
 
 
+def labels_apart(
+    given: Sequence[tuple[str, str, bool]], codes: Codes, *answer: npt.NDArray[Any]
+) -> list[str]:
+    """Return the label of each combination, which is a label, a scorer, and whether its rows are scored. A label that
+    several scorers gave to the same answer is `label (scorer)`: as one it would be read as samples of that answer."""
+    labels = [label for label, _, _ in given]
+    scorers: dict[str, dict[str, list[int]]] = {}
+    for code, (label, scorer, scored) in enumerate(given):
+        if scored:
+            scorers.setdefault(label, {}).setdefault(scorer, []).append(code)
+    for label, by in scorers.items():
+        sets: list[set[Any]] = []
+        for own in by.values() if len(by) > 1 else ():
+            rows = np.isin(codes, own)
+            sets.append(set(zip(*(part[rows].tolist() for part in answer), strict=True)))
+        if len(set[Any]().union(*sets)) < sum(map(len, sets)):
+            for code, (named, scorer, _) in enumerate(given):
+                if named == label and scorer and scorer in by:
+                    labels[code] = f"{label} ({scorer})"
+    return labels
+
+
 def _numbered(
     hashes: npt.NDArray[np.uint64],
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:

@@ -22,6 +22,7 @@ from assay.engine.aggregate.columns import (
     Combination,
     Ints,
     decode_row,
+    labels_apart,
 )
 from assay.engine.aggregate.facets import order, typed
 from assay.engine.aggregate.join import Joined
@@ -46,7 +47,8 @@ _FAILED = {"errored", "unparsed", "refused"}
 def under_every_label(columns: Columns) -> Columns:
     """Rows of scorer calls that failed before they could name a label count under every label that the scorer gave
     where facets are the same, else under all of its labels: otherwise a failure would be missing from the very
-    denominators that it belongs to."""
+    denominators that it belongs to. Labels that several scorers gave are told apart."""
+    _tell_labels_apart(columns)
     labels: dict[tuple[str, bytes], dict[str, None]] = {}
     for one in columns.combinations:
         if one.scorer and one.outcome == "scored":
@@ -78,6 +80,21 @@ def under_every_label(columns: Columns) -> Columns:
         positions=columns.positions[row] if len(columns.positions) else columns.positions,
         row=row,
     )
+
+
+def _tell_labels_apart(columns: Columns) -> None:
+    places: dict[bytes, int] = {}
+    place = [places.setdefault(_place(one)[1], len(places)) for one in columns.combinations]
+    labels = labels_apart(
+        [(one.label, one.scorer, one.outcome == "scored") for one in columns.combinations],
+        columns.combination,
+        columns.item,
+        columns.sample,
+        np.array(place, np.int32)[columns.combination],
+    )
+    columns.combinations = [
+        one._replace(label=label) for one, label in zip(columns.combinations, labels, strict=True)
+    ]
 
 
 def _place(one: Combination) -> tuple[str, bytes]:

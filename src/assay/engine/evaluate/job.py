@@ -18,7 +18,7 @@ from assay.engine.evaluate.matches import Matches
 from assay.engine.evaluate.rounds import Rounds
 from assay.engine.evaluate.rows import rows_of
 from assay.engine.run.existing import Existing
-from assay.errors import BudgetError, Interrupted, LaneError
+from assay.errors import BudgetError, Interrupted, LaneError, UserError
 from assay.records import Evaluation, Manifest
 from assay.store.index import ItemIndex
 from assay.store.seal import seal
@@ -58,6 +58,7 @@ class EvaluationJob:
             self.progress[scorer.name].total = rows if rows and not scorer.of_several else None
         self.matches: list[Matches] = []
         self.rounds: list[Rounds] = []
+        self.labels: dict[str, Evaluation] = {}  # the first row of each
         self.unfinished = 0  # calls that a worker has taken and not yet committed
         self.chunk_size = {scorer.name: scorer.batch or 1 for scorer in scorers}
 
@@ -153,6 +154,8 @@ class EvaluationJob:
             for call, scored in zip(chunk, can_score, strict=True):
                 rows = rows_of(call, next(answers) if scored else None, seconds)
                 written += rows
+                if len(self.scorers) > 1:
+                    self._refuse_shared_labels(rows)
                 self._count(call, rows)
             self.sync.append(self.log, self.encode(written))
             self.unfinished -= len(chunk)
@@ -163,6 +166,17 @@ class EvaluationJob:
         if scorer.mode != "async" and not scorer.batch:
             fitting = int(CHUNK_SECONDS / seconds) if seconds else LARGEST_CHUNK
             self.chunk_size[scorer.name] = max(1, min(2 * size, fitting, LARGEST_CHUNK))
+
+    def _refuse_shared_labels(self, rows: list[Evaluation]) -> None:
+        """Two scorers that give an answer the same label would be read as two samples of it."""
+        for row in rows:
+            first = self.labels.setdefault(row.label, row) if row.outcome == "scored" else row
+            if first.scorer != row.scorer and first.responses == row.responses:
+                raise UserError(
+                    f"the scorers {first.scorer!r} and {row.scorer!r} both give the label {row.label!r}",
+                    where=f"item {row.item_id}",
+                    fix="let one of them give its label another name; what is scored is kept",
+                )
 
     def _count(self, call: Call, rows: list[Evaluation]) -> None:
         for row in rows:

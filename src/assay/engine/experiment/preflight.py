@@ -2,6 +2,7 @@
 facets and labels that no row can have, more samples than there are."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from itertools import islice
 from typing import Any
@@ -12,15 +13,17 @@ from msgspec import UNSET
 from assay.engine.aggregate.bind import BoundMetric
 from assay.engine.aggregate.facets import find_in_item
 from assay.engine.evaluate.bind import BoundScorer
+from assay.engine.evaluate.rows import labels_of
 from assay.errors import ConfigError, UserError
-from assay.interfaces import Task
+from assay.interfaces import Log, Task
 from assay.records import Evaluation, Item, Response
-from assay.registry import nearest
+from assay.registry import nearest, parameters
+from assay.store.repair import read_rows
 from assay.tasks.prompt import PromptTask
 from assay.text.expected import NoExpectation, answer_fields
 
 FEW, LOOKED_AT = 10, 1000  # items: most configs are right, and the first ones show it
-DATASET = "dataset"  # the key of the config that such a problem is at
+DATASET, METHODS = "dataset", "evaluation_methods"  # keys of the config that problems are at
 _OF_ROWS = {*Evaluation.__struct_fields__, *Response.__struct_fields__, "evaluation", "source"}
 _OF_ANSWERS = {"finish_reason", "response_id"}
 
@@ -30,8 +33,9 @@ def check(
     scorers: Sequence[BoundScorer],
     metrics: Sequence[BoundMetric],
     items: Iterable[Item],
+    log: Log,
 ) -> None:
-    """Raise a ConfigError with all problems."""
+    """Raise a ConfigError with all problems. `log` has the labels that there are already."""
     remaining, looked_at = iter(items), list[Item]()
     for count in (FEW, LOOKED_AT - FEW):
         looked_at += islice(remaining, count)
@@ -39,6 +43,7 @@ def check(
             *(problem for scorer in scorers if (problem := _expectation(scorer, looked_at))),
             *(problem for metric in metrics for problem in _facets(metric, tasks, looked_at)),
             *(problem for metric in metrics for problem in _labels(metric, scorers)),
+            *label_problems(scorers, metrics, looked_at, log),
         ]
         if not problems:
             return
@@ -61,15 +66,75 @@ def warnings(metrics: Sequence[BoundMetric], samples: int) -> list[str]:
     return shortages
 
 
+def label_problems(
+    scorers: Sequence[BoundScorer],
+    metrics: Sequence[BoundMetric],
+    items: Sequence[Item],
+    log: Log,
+) -> list[UserError]:
+    """Return what is wrong with the labels to come: two scorers give the same, or a metric counts passes of one that
+    is only a score. Rows that are there already count as they are."""
+    labels = {scorer.name: _labels_given(scorer, items[:1]) for scorer in scorers}
+    first: dict[str, str] = {}
+    problems: list[UserError] = []
+    for name, label in ((name, label) for name, given in labels.items() for label in given):
+        other = first.setdefault(label, name)
+        if other != name and not (_has_rows(log, name) and _has_rows(log, other)):
+            problems.append(
+                UserError(
+                    f"the evaluation methods {other!r} and {name!r} both give the label {label!r}",
+                    where=METHODS,
+                    fix="give one of them another `name:`",
+                )
+            )
+    unjudged = [scorer for scorer in scorers if not scorer.verdicts]
+    for metric in (metric for metric in metrics if metric.passes):
+        for scorer in unjudged:
+            named = [label for label in metric.include if label.startswith(f"{scorer.name}.")]
+            over = any(map(metric.takes, [*labels[scorer.name], *named]))
+            if over and not _has_rows(log, scorer.name, verdicts=True):
+                problems.append(_no_verdict(metric, scorer))
+    return problems
+
+
+def _no_verdict(metric: BoundMetric, scorer: BoundScorer) -> UserError:
+    own = f"add `threshold:` to the params of {scorer.name}, or "
+    fix = f"use `mean`, or `labels: {{exclude: [{scorer.name}*]}}`"
+    return UserError(
+        f"{metric.name} counts passes, and the labels of {scorer.name} are only scores",
+        where=f"metric {metric.name}",
+        fix=(own if "threshold" in parameters(scorer.function) else "") + fix,
+    )
+
+
+class _Labelled(msgspec.Struct):
+    scorer: str = ""
+    passed: bool | None = None
+
+
+def _has_rows(log: Log, scorer: str, *, verdicts: bool = False) -> bool:
+    rows = (row for _, row in read_rows(log, _Labelled) if row.scorer == scorer)
+    return any(row.passed is not None or not verdicts for row in rows)
+
+
+def _labels_given(scorer: BoundScorer, items: Sequence[Item]) -> list[str]:
+    """Return the labels that a built-in scorer gives to an empty answer; of any other, its name."""
+    if _is_plain(scorer) and items:
+        with suppress(Exception):  # the rows will say it
+            result = scorer.function(items[0], Response(item_id=items[0].id), **scorer.params)
+            return [score.label for score in labels_of(result, scorer.name)[0]]
+    return [scorer.name]
+
+
+def _is_plain(scorer: BoundScorer) -> bool:
+    """Return whether it is built in, and looks at one answer by itself."""
+    plain = scorer.form == "item" and scorer.mode == "inline"
+    return plain and not scorer.batch and not scorer.takes_context
+
+
 def _expectation(scorer: BoundScorer, items: Sequence[Item]) -> UserError | None:
     """What a built-in scorer says that compares one answer with an item's, if it says it of every item."""
-    built_in = (
-        scorer.form == "item"
-        and scorer.mode == "inline"
-        and not scorer.batch
-        and not scorer.takes_context
-    )
-    if not built_in or not items:
+    if not _is_plain(scorer) or not items:
         return None
     what = ""
     for item in items:

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from xxhash import xxh3_64
 
+from assay.engine.aggregate.columns import labels_apart
 from assay.errors import StoreError
 from assay.records import OUTCOMES, Kind
 from assay.store.files import sweep, write_file
@@ -121,7 +122,7 @@ class Index:
         order = {scorer: number for number, scorer in enumerate(self.plan[0])}
         labels: dict[str, int] = {}
         own = self.labels_of_scorers()
-        for label, scorer, outcome, _, match in self.coded.combinations:
+        for label, scorer, outcome, _, match in self._combinations:
             stands_for_others = (
                 label == scorer
                 and outcome in _FAILED
@@ -132,9 +133,20 @@ class Index:
                 labels.setdefault(label, order.get(scorer, len(order)))
         return sorted(labels, key=lambda label: labels[label])
 
+    @cached_property
+    def _combinations(self) -> list[tuple[str, str, int, int, bool]]:
+        """Those of the rows, with labels that several scorers gave told apart."""
+        entries, arrays = self.coded.combinations, self.arrays
+        labels = labels_apart(
+            [(label, scorer, outcome == 0) for label, scorer, outcome, _, _ in entries],
+            arrays["evaluation.combination"],
+            arrays["evaluation.response"],
+        )
+        return [(label, *entry[1:]) for label, entry in zip(labels, entries, strict=True)]
+
     def labels_of_scorers(self) -> dict[str, set[str]]:
         own: dict[str, set[str]] = {}
-        for label, scorer, outcome, _, _ in self.coded.combinations:
+        for label, scorer, outcome, _, _ in self._combinations:
             if scorer and outcome == 0:
                 own.setdefault(scorer, set()).add(label)
         return own
@@ -145,7 +157,7 @@ class Index:
         failure before a label was named counts under all labels of its scorer."""
         own = self.labels_of_scorers()
         scorers = {scorer for scorer, labels in own.items() if label in labels}
-        entries = self.coded.combinations
+        entries = self._combinations
         chosen = np.array(
             [
                 not match
