@@ -52,7 +52,7 @@ def test_a_label_that_is_only_a_score_has_no_passes(name: str) -> None:
     made, mean, count = aggregate(
         rows, bind_metric(type=name), bind_metric(type="mean"), bind_metric(type="count")
     )
-    assert (made["value"], made["reason"], made["scored_count"]) == (None, NO_VERDICT, 8)
+    assert (made["value"], made["reason"], made["scored_count"]) == (None, f"l {NO_VERDICT}", 8)
     assert (made["value_if_missing_wrong"], made["value_if_missing_right"]) == (None, None)
     assert (mean["value"], count["value"], count["passed_count"]) == (1.5, 8, None)
 

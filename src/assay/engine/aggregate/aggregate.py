@@ -32,6 +32,7 @@ from assay.store.seal import seal
 
 # bytes: about a second; a thread has a heap of its aggregation, which costs memory
 WORTH_A_THREAD = 200 << 20
+NUMBERS = ".2"  # changes with what numbers mean: stored ones are computed again
 
 
 class Settings(TypedDict, total=False):
@@ -76,6 +77,7 @@ class Aggregator:
         plan = {"metrics": [bound.plan() for bound in metrics]}
         wanted = digest("aggregation", canonical((plan, inputs))).hex()
         aggregation = id or wanted[:16]
+        wanted += NUMBERS
         repository = AggregationRepository(self.store)
         with self.store.lock("aggregation", aggregation):
             old = self.store.manifest("aggregation", aggregation)

@@ -23,7 +23,7 @@ from assay.usercode import raised
 __all__ = ["BoundMetric", "Policy", "Sample", "bind_metric", "measure"]
 
 Mask = npt.NDArray[np.bool_]
-NO_VERDICT = "the label is only a score: give its scorer a threshold, or use `mean`"
+NO_VERDICT = "is only a score: let its scorer say what passes (`threshold`, `passed`), or use `mean`"
 
 
 class Sample(msgspec.Struct, kw_only=True):
@@ -218,7 +218,7 @@ def _called(
             Values(value=None, reason=f"none of {len(kept)} rows counts under this policy")
         ], None
     if bound.passes and sample.only_scores:
-        return [Values(value=None, reason=NO_VERDICT)], None
+        return [Values(value=None, reason=f"{sample.label} {NO_VERDICT}")], None
     group = _group(bound, sample, loaded, kept, excluded & bool(excluded_as))
     out = excluded & ~kept
     group.left_out = sample.item[out]

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, compress
+from itertools import chain, compress, islice
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,6 +21,7 @@ from assay.engine.run.existing import Existing
 from assay.errors import BudgetError, Interrupted, LaneError, UserError
 from assay.records import Evaluation, Manifest
 from assay.store.index import ItemIndex
+from assay.store.repair import read_rows
 from assay.store.seal import seal
 from assay.store.sync import GroupSync
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 LARGEST_CHUNK = 256  # calls that a worker takes at a time and commits together,
 CHUNK_SECONDS = 0.02  # but no more than fit into this time, so that a crash costs little
+
+FIRST_ROWS = 1000  # of an earlier run: they show which scorer gives which label
 
 
 class EvaluationJob:
@@ -69,6 +72,9 @@ class EvaluationJob:
         single = calls_of(self.scorers, self.runs, self.items)
         planned = ((call.key, True) for call in chain(single, self._match_calls()))
         self.existing.settle(planned, retry_errors=retry_errors, note=progress.note)
+        for _, row in islice(read_rows(self.log, Evaluation), FIRST_ROWS):
+            if row.outcome == "scored":
+                self.labels.setdefault(row.label, row)
         if budget is not None:
             playing = [matches for matches in self.matches if matches.scorer.form == "match"]
             self.rounds = [
