@@ -16,9 +16,8 @@ Rows = Sequence[Mapping[str, Any]]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def on_rows(function: F, name: str, columns: Any, passes: bool = False) -> F:
-    """The metric called `name`, of a Group or of rows; `columns` are the further fields that its groups have. If it counts
-    `passes`, labels that are only scores have no value."""
+def on_rows(function: F, name: str, columns: Any) -> F:
+    """The metric called `name`, of a Group or of rows; `columns` are the further fields that its groups have."""
 
     @wraps(function)
     def metric(
@@ -35,8 +34,6 @@ def on_rows(function: F, name: str, columns: Any, passes: bool = False) -> F:
         made = _group_of(rows, names, facets)
         if not len(made.item):
             return {"value": None, name: None, "reason": f"none of {len(rows)} rows counts"}
-        if passes and made.only_scores:
-            return {"value": None, name: None, "reason": "these rows are only scores"}
         found = function(made, **params)
         if isinstance(found, Values):
             return _as_dict(found, name)
@@ -63,25 +60,24 @@ def _group_of(rows: Rows, columns: Iterable[str], facets: Iterable[str]) -> Grou
     return Group(
         item=np.array([numbers[id] for id in ids], dtype=np.int32),
         sample=np.array([row.get("sample_index") or 0 for row, _, _ in counted], dtype=np.int32),
-        passed=np.array([bool(passed) for _, passed, _ in counted], dtype=np.bool_),
+        passed=np.array([passed for _, passed, _ in counted], dtype=np.bool_),
         score=np.array([score for _, _, score in counted], dtype=np.float64),
         columns={name: [_column(row, name) for row, _, _ in counted] for name in columns},
         rows=[dict(row) for row, _, _ in counted],
         label=str(first.get("label") or ""),
         facets={facet: _column(first, facet) for facet in facets},
-        only_scores=any(passed is None for _, passed, _ in counted),
     )
 
 
-def _counted(row: Mapping[str, Any]) -> tuple[bool | None, float] | None:
-    """Passed (None: it is not said) and score; None for rows that do not count."""
+def _counted(row: Mapping[str, Any]) -> tuple[bool, float] | None:
+    """Passed and score; None for rows that do not count."""
     outcome, passed, score = verdict_of(row)
     if outcome in ("unparsed", "refused"):
         return False, 0.0
     if outcome != "scored":
         return None
     score = float(bool(passed)) if score != score else score
-    return score == 1 if passed is None and score in (0, 1) else passed, score
+    return score > 0 if passed is None else passed, score
 
 
 def _column(row: Mapping[str, Any], name: str) -> Any:

@@ -63,9 +63,7 @@ class Registry:
             if self.kind == "metric" and "group" in inspect.signature(function).parameters:
                 from assay.on_rows import on_rows
 
-                function = on_rows(
-                    function, key, marks.get("columns", ()), bool(marks.get("passes"))
-                )
+                function = on_rows(function, key, marks.get("columns", ()))
             taken = self._found.get(key)
             if taken is not None and _defined_as(taken) != _defined_as(function):
                 raise UserError(

@@ -60,7 +60,7 @@ def rows_of(pairs: list[Pair]) -> list[int]:
 def in_both_seats(
     pairs: list[Pair],
 ) -> tuple[npt.NDArray[np.int64], FloatArray, FloatArray, list[int]]:
-    """Item, payoff in the first and payoff in the second seat of the pairs that have both, and their rows."""
+    """Return item, payoff in the first and in the second seat of pairs that have both, and rows."""
     both = [pair for pair in pairs if len(pair.payoffs) == 2]
     return (
         np.array([pair.item for pair in both], dtype=np.int64),

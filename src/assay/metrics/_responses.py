@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from assay.interfaces import Group, Values
+from assay.interfaces import FloatArray, Group, Values
 from assay.stats.intervals import Interval, item_contributions, quantile_interval
 
 
@@ -50,16 +50,28 @@ def statistics(
     """A statistic of a field with its spread, and the intervals of its quantiles; null where no response has it."""
     rows, values = once(group, name)
     items = group.item[rows]
-    if not len(values):
+    if not rows:
         return Values(
             value=None, fields=fields, reason=f"no response behind these rows has {name!r}"
         )
-    low, median, p95, p99, high = np.percentile(values, (0, 50, 95, 99, 100)).tolist()
     intervals = {
         each: quantile_interval(items, values, share, group.level)
         for each, share in _SHARES.items()
     }
-    fields = {
+    ends = {each: interval[:2] for each, interval in intervals.items()}
+    fields = {**_summary(values), "intervals": ends, **fields}
+    if statistic == "mean":
+        found = Values(value=float(values.mean()), fields=fields, items=items)
+        found.per_item = item_contributions(items, values)
+    else:
+        found = with_interval(fields[statistic], fields, intervals[statistic])
+    found.rows = rows
+    return found
+
+
+def _summary(values: FloatArray) -> dict[str, Any]:
+    low, median, p95, p99, high = np.percentile(values, (0, 50, 95, 99, 100)).tolist()
+    return {
         "response_count": len(values),
         "sum": float(values.sum()),
         "min": low,
@@ -68,20 +80,7 @@ def statistics(
         "p99": p99,
         "max": high,
         "std": float(values.std(ddof=1)) if len(values) > 1 else None,
-        "intervals": {each: interval[:2] for each, interval in intervals.items()},
-        **fields,
     }
-    if statistic != "mean":
-        made = with_interval(fields[statistic], fields, intervals[statistic])
-        made.rows = rows
-        return made
-    return Values(
-        value=float(values.mean()),
-        fields=fields,
-        per_item=item_contributions(items, values),
-        items=items,
-        rows=rows,
-    )
 
 
 def streamed(group: Group, name: str, statistic: Statistic) -> Values:

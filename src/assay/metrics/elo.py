@@ -3,7 +3,7 @@
 import numpy as np
 
 from assay.interfaces import Group, Values
-from assay.metrics._matches import COLUMNS, NO_MATCH, pairs_of, rows_of, seats_of
+from assay.metrics._matches import COLUMNS, NO_MATCH, pairs_of, seats_of
 from assay.registry import metric
 from assay.stats.elo import elo as ratings
 from assay.stats.matches import Matches, counted, pieces
@@ -53,7 +53,6 @@ def elo(
         Values(
             value=float(ranked.value[at]),
             facets={"player": name},
-            rows=rows_of(judged),
             fields={
                 "elo_standard_error": float(shuffled.standard_error[at]),
                 "win_rate": float((table.wins[at].sum() + table.ties[at].sum() / 2) / played[at]),

@@ -51,7 +51,7 @@ def _columns(params: Mapping[str, Any]) -> list[str]:
     return [params.get("predicted", PREDICTED), params.get("actual", ACTUAL)]
 
 
-@metric(columns=_columns, passes=True, lower_is_better=False)
+@metric(columns=_columns, verdicts="needed", lower_is_better=False)
 def label_scores(
     group: Group,
     *,
@@ -73,7 +73,6 @@ def label_scores(
     """
     counts = LabelCounts()
     labels = [*map(_label, group.columns[predicted])], [*map(_label, group.columns[actual])]
-    rows = [at for at, pair in enumerate(zip(*labels, strict=True)) if pair != (None, None)]
     for guess, true, right in zip(*labels, group.passed.tolist(), strict=True):
         counts.add(guess, true, right)
     scores = {"precision": counts.precision(), "recall": counts.recall(), "f1": counts.f1()}
@@ -83,7 +82,9 @@ def label_scores(
     if not (counts.predicted or counts.actual):
         return Values(value=None, fields=fields, reason=f"no row has {predicted!r} or {actual!r}")
     resampled = _resampled(group, *labels, statistic)
-    return Values(value=scores[statistic][0], fields=fields, resampled=resampled, rows=rows)
+    return Values(
+        value=scores[statistic][0], fields=fields, resampled=resampled, rows=_with_labels(*labels)
+    )
 
 
 def _resampled(group: Group, predicted: list[Any], actual: list[Any], statistic: str) -> Resampled:
@@ -113,6 +114,12 @@ def _resampled(group: Group, predicted: list[Any], actual: list[Any], statistic:
         ]
 
     return Resampled(counts, value)
+
+
+def _with_labels(predicted: list[str | None], actual: list[str | None]) -> list[int]:
+    """Return the rows that have a label on one of the sides."""
+    pairs = zip(predicted, actual, strict=True)
+    return [at for at, pair in enumerate(pairs) if pair != (None, None)]
 
 
 def _label(value: Any) -> str | None:

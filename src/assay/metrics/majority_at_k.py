@@ -22,7 +22,7 @@ def _answer(params: Mapping[str, Any]) -> list[str]:
 @metric(
     columns=_answer,
     ordered=lambda params: bool(params.get("answer")),
-    passes=True,
+    verdicts="needed",
     lower_is_better=False,
 )
 def majority_at_k(group: Group, *, k: Positive | None = None, answer: str = "") -> Values:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from assay.interfaces import Group, Values
+from assay.interfaces import FloatArray, Group, Values
 from assay.metrics._matches import COLUMNS, NO_MATCH, pairs_of, rows_of, seats_of
 from assay.registry import metric
 from assay.stats.intervals import item_contributions, item_weights
@@ -44,9 +44,7 @@ def win_rate(group: Group, *, player: str = "") -> Values:
         value=float(payoffs.mean()),
         fields={
             "player": player,
-            "wins": int((payoffs == 1).sum()),
-            "ties": int((payoffs == 0.5).sum()),
-            "losses": int((payoffs == 0).sum()),
+            **_results(payoffs),
             "disagreements": sum(len(set(pair.payoffs.values())) > 1 for pair in judged),
             "unread": sum(pair.unread for pair in played),
         },
@@ -54,3 +52,8 @@ def win_rate(group: Group, *, player: str = "") -> Values:
         per_item=item_contributions(items, payoffs),
         weights=item_weights(items),
     )
+
+
+def _results(payoffs: FloatArray) -> dict[str, int]:
+    worth = {"wins": 1, "ties": 0.5, "losses": 0}
+    return {name: int((payoffs == each).sum()) for name, each in worth.items()}

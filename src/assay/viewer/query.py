@@ -110,8 +110,8 @@ class View:
 
     @cached_property
     def _by_task(self) -> tuple[Rows, npt.NDArray[np.float64], Mask, Mask]:
-        """Of each item and task with scored samples: the item, the mean score, whether samples have verdicts, and
-        whether one passed."""
+        """Return of each item and task with scored samples the item, the mean score, whether
+        samples have verdicts, and whether one passed."""
         _, passed, score = self.verdicts
         rows = np.flatnonzero(~np.isnan(score))
         cells, inverse, counts = np.unique(

@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
+from assay import registry
 from assay.engine.evaluate.bind import Case, Form, bind_scorer
 from assay.engine.evaluate.cases import Call, failed
 from assay.engine.evaluate.rows import labels_of, rows_of
@@ -14,10 +16,11 @@ from assay.interfaces import Score
 from assay.records import Evaluation, Item, Response
 
 SEED_RESULT = {"passed": True, "score": 0.8, "custom_fields": {"confidence": 0.9}, "note": "n"}
+MINE = bind_scorer(lambda item, response: True, name="mine")
 
 
 def short(result: Any, form: Form) -> list[tuple[str, bool | None, float | None]]:
-    labels = labels_of(result, "mine", form)[0]
+    labels = labels_of(result, replace(MINE, form=form))[0]
     return [(score.label, score.passed, score.score) for score in labels]
 
 
@@ -103,25 +106,64 @@ def test_every_shape(result: Any, expected: list[Any]) -> None:
 )
 def test_nonsense_is_a_value_error(result: Any) -> None:
     with pytest.raises(ValueError):
-        labels_of(result, "mine")
+        labels_of(result, MINE)
 
 
 def test_details_of_the_seeds_result() -> None:
     label = {"name": "x", "description": "what x means"}
     (score,), more = labels_of(
-        {"label": label, "result": SEED_RESULT, "custom_fields": {"time": 3}, "by": "me"}, "m"
+        {"label": label, "result": SEED_RESULT, "custom_fields": {"time": 3}, "by": "me"}, MINE
     )
     assert score.details == {"confidence": 0.9, "note": "n", "label_description": "what x means"}
     assert more == {"by": "me", "time": 3}
-    _, more = labels_of({"labels": [True], "custom_fields": {"time": 3}, "by": "me"}, "m")
+    _, more = labels_of({"labels": [True], "custom_fields": {"time": 3}, "by": "me"}, MINE)
     assert more == {"by": "me", "time": 3}
 
 
 def test_a_score_that_is_returned_again_and_again_stays_as_it_is() -> None:
     constant = Score(passed=True)
-    assert labels_of(constant, "one")[0][0].label == "one"
-    assert labels_of(constant, "two")[0][0].label == "two"
+    assert labels_of(constant, MINE)[0][0].label == "mine"
+    assert labels_of(constant, replace(MINE, name="two"))[0][0].label == "two"
     assert constant == Score(passed=True)
+
+
+@pytest.mark.parametrize(
+    ("scorer", "params", "passed"),
+    [
+        ("f1", {}, None),
+        ("f1", {"threshold": 0}, True),
+        ("f1", {"threshold": 0.9}, False),
+        ("squad.f1", {}, None),
+        ("edit_similarity", {}, False),
+        ("wer", {}, False),
+    ],
+)
+def test_a_scorer_without_a_threshold_gives_no_verdict(
+    scorer: str, params: dict[str, Any], passed: bool | None
+) -> None:
+    """Its identity is the same as ever, and so is the score."""
+    bound = bind_scorer(registry.scorer.get(scorer), params=params)
+    item, response = Item(id="a", ground_truth="red blue"), Response(item_id="a", response="red")
+    (row,) = rows_of(
+        Call(bound, Case(item, [response]), b"k"),
+        (bound.function(item, response, **params), None),
+        0.0,
+    )
+    assert (row.passed, row.outcome) == (passed, "scored")
+    assert 0 < (row.score or 0) < 1
+
+
+def test_a_function_can_declare_that_it_only_scores() -> None:
+    @registry.scorer(verdicts=False)
+    def shortness(item: Item, response: Response) -> Score:
+        return Score(passed=True, score=0.5)
+
+    assert (
+        labels_of(shortness(Item(id="a"), Response(item_id="a")), bind_scorer(shortness))[0][
+            0
+        ].passed
+        is None
+    )
 
 
 # ---- what is written

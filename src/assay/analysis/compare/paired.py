@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from assay.engine.aggregate.columns import Columns, Ints, Reader, decode_row
 from assay.engine.aggregate.facets import order, text_of, typed, unknown
-from assay.engine.aggregate.groups import only_scores, under_every_label, verdicts
+from assay.engine.aggregate.groups import under_every_label, verdicts
 from assay.engine.aggregate.join import Sources, declared, join_items, join_responses, missing
 from assay.engine.aggregate.measure import BoundMetric, Sample
 from assay.engine.evaluate.directions import Directions
@@ -110,7 +110,6 @@ class Side(msgspec.Struct, kw_only=True):
             load=lambda: [self.row(int(place)) for place in at],
             take=lambda name: joined[name].take(rows),
             lower_is_better=self.lower_is_better(label, scorer),
-            only_scores=bool(only_scores(columns)[columns.combination[at]].any()),
         )
 
     def _rows_together(self, bound: BoundMetric) -> Ints:

@@ -246,25 +246,26 @@ class Reader:
 
 
 def labels_apart(
-    given: Sequence[tuple[str, str, bool]], codes: Codes, *answer: npt.NDArray[Any]
+    given: Sequence[tuple[Any, ...]], codes: Codes, *answer: npt.NDArray[Any]
 ) -> list[str]:
-    """Return the label of each combination, which is a label, a scorer, and whether its rows are scored. A label that
-    several scorers gave to the same answer is `label (scorer)`: as one it would be read as samples of that answer."""
-    labels = [label for label, _, _ in given]
-    scorers: dict[str, dict[str, list[int]]] = {}
-    for code, (label, scorer, scored) in enumerate(given):
-        if scored:
-            scorers.setdefault(label, {}).setdefault(scorer, []).append(code)
-    for label, by in scorers.items():
-        sets: list[set[Any]] = []
-        for own in by.values() if len(by) > 1 else ():
-            rows = np.isin(codes, own)
-            sets.append(set(zip(*(part[rows].tolist() for part in answer), strict=True)))
-        if len(set[Any]().union(*sets)) < sum(map(len, sets)):
-            for code, (named, scorer, _) in enumerate(given):
-                if named == label and scorer and scorer in by:
-                    labels[code] = f"{label} ({scorer})"
-    return labels
+    """Return the label of each combination, which begins with a label, a scorer and an outcome.
+
+    A label that several scorers gave to the same answer is `label (scorer)`: as one it would be
+    read as samples of that answer.
+    """
+    gave = {(label, scorer) for label, scorer, outcome, *_ in given if outcome in ("scored", 0)}
+    names = [label for label, _ in gave]
+    shared: set[str] = set()
+    if len(set(names)) < len(names):
+        seen: dict[tuple[Any, ...], str] = {}
+        for code, *place in zip(codes.tolist(), *(part.tolist() for part in answer), strict=True):
+            label, scorer = own = given[code][:2]
+            if own in gave and seen.setdefault((label, *place), scorer) != scorer:
+                shared.add(label)
+    return [
+        f"{label} ({scorer})" if label in shared and (label, scorer) in gave else label
+        for label, scorer, *_ in given
+    ]
 
 
 def _numbered(

@@ -47,23 +47,24 @@ _FAILED = {"errored", "unparsed", "refused"}
 def under_every_label(columns: Columns) -> Columns:
     """Rows of scorer calls that failed before they could name a label count under every label that the scorer gave
     where facets are the same, else under all of its labels: otherwise a failure would be missing from the very
-    denominators that it belongs to. Labels that several scorers gave are told apart."""
-    _tell_labels_apart(columns)
+    denominators that it belongs to."""
+    columns.combinations = given = _with_labels_apart(columns)
     labels: dict[tuple[str, bytes], dict[str, None]] = {}
-    for one in columns.combinations:
+    for one in given:
         if one.scorer and one.outcome == "scored":
             for place in (_place(one), (one.scorer, b"")):
                 labels.setdefault(place, {})[one.label] = None
     spread: dict[int, list[int]] = {}
-    combinations = list(columns.combinations)
-    for number, one in enumerate(columns.combinations):
+    combinations = list(given)
+    for number, one in enumerate(given):
         own = labels.get(_place(one)) or labels.get((one.scorer, b""), {})
         if own and one.outcome in _FAILED and one.label == one.scorer and one.label not in own:
-            spread[number] = list(range(len(combinations), len(combinations) + len(own)))
+            start = len(combinations)
             combinations += [one._replace(label=label) for label in own]
+            spread[number] = list(range(start, len(combinations)))
     if not spread:
         return columns
-    copies = np.array([len(spread.get(number, "1")) for number in range(len(columns.combinations))])
+    copies = np.array([len(spread.get(number, "1")) for number in range(len(given))])
     row = np.repeat(np.arange(len(columns.item)), copies[columns.combination])
     combination = columns.combination[row]
     for number, codes in spread.items():
@@ -82,19 +83,13 @@ def under_every_label(columns: Columns) -> Columns:
     )
 
 
-def _tell_labels_apart(columns: Columns) -> None:
+def _with_labels_apart(columns: Columns) -> list[Combination]:
+    """Return the combinations; labels that several scorers gave to an answer are told apart."""
+    given, code = columns.combinations, columns.combination
     places: dict[bytes, int] = {}
-    place = [places.setdefault(_place(one)[1], len(places)) for one in columns.combinations]
-    labels = labels_apart(
-        [(one.label, one.scorer, one.outcome == "scored") for one in columns.combinations],
-        columns.combination,
-        columns.item,
-        columns.sample,
-        np.array(place, np.int32)[columns.combination],
-    )
-    columns.combinations = [
-        one._replace(label=label) for one, label in zip(columns.combinations, labels, strict=True)
-    ]
+    place = np.array([places.setdefault(_place(one)[1], len(places)) for one in given], np.int32)
+    labels = labels_apart(given, code, columns.item, columns.sample, place[code])
+    return [one._replace(label=label) for one, label in zip(given, labels, strict=True)]
 
 
 def _place(one: Combination) -> tuple[str, bytes]:
@@ -102,37 +97,24 @@ def _place(one: Combination) -> tuple[str, bytes]:
     return one.scorer, typed([None if value is UNSET else [value] for value in one.values])
 
 
-def verdicts(columns: Columns) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.bool_], FloatArray]:
-    """Outcome (its place in OUTCOMES), passed and score of every row.
+def verdicts(columns: Columns) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8], FloatArray]:
+    """Return outcome (its place in OUTCOMES), passed (-1: none) and score of every row.
 
-    A missing score is 1 or 0 by `passed`, a missing `passed` is a score of 1, see `only_scores`; a scored row with
-    neither has only a value.
+    A missing score is 1 or 0 by `passed`. A missing `passed` is a score of 1 or 0, which any
+    threshold reads alike. A scored row with neither has only a value.
     """
-    given = columns.combinations
-    outcome = np.array([OUTCOMES.index(one.outcome) for one in given], dtype=np.int8)[
-        columns.combination
-    ]
-    passed = np.array(
-        [-1 if one.passed is None else int(one.passed) for one in given], dtype=np.int8
-    )
-    verdict = passed[columns.combination]
+    given, code = columns.combinations, columns.combination
+    outcome = np.array([OUTCOMES.index(one.outcome) for one in given], dtype=np.int8)[code]
+    said = [-1 if one.passed is None else int(one.passed) for one in given]
+    verdict = np.array(said, dtype=np.int8)[code]
     score, unscored = columns.score, np.isnan(columns.score)
     if unscored.any():
         outcome[unscored & (verdict < 0) & (outcome == 0)] = VALUED
         score = np.where(unscored, verdict == 1, score)
-    return outcome, np.where(verdict < 0, score == 1, verdict == 1), score
-
-
-def only_scores(columns: Columns) -> npt.NDArray[np.bool_]:
-    """Return which combinations are of a label that is only a score: a row of it has no verdict, and a score that is
-    not 1 or 0, which any threshold would read alike."""
-    given, score = columns.combinations, columns.score
-    bare = np.array([one.passed is None and one.outcome == "scored" for one in given], np.bool_)
-    if not bare.any():
-        return bare
-    graded = bare[columns.combination] & ~np.isnan(score) & (score != 0) & (score != 1)
-    labels = {given[code].label for code in np.unique(columns.combination[graded]).tolist()}
-    return np.array([one.label in labels for one in given])
+    bare = (verdict < 0) & (outcome == 0)
+    passed = np.where(bare, score == 1, verdict == 1).astype(np.int8)
+    passed[bare & (score != 0) & (score != 1)] = -1
+    return outcome, passed, score
 
 
 class _TiesError(Exception):
@@ -169,7 +151,6 @@ class Grouping:
         self.judges = judges
         self.directions = directions
         self.outcome, self.passed, self.score = verdicts(columns)
-        self._only_scores = only_scores(columns)
         self._tie_breakers: Ties | None = None
         self._process, self._processes = os.getpid(), Processes()
 
@@ -254,7 +235,6 @@ class Grouping:
         ends = np.cumsum(np.bincount(group, minlength=len(shared.groups)))
         del group
         sorted_columns = self._arranged(rows, last)
-        graded = set(shared.ranks[self._only_scores].tolist())
         for number in sorted(chosen):
             part = slice(ends[number - 1] if number else 0, ends[number])
             at = rows[part]
@@ -277,7 +257,6 @@ class Grouping:
                 calibration=self.judges.calibration(label),
                 warning=self.judges.warning(scorers, facets),
                 lower_is_better=self.directions.lower(scorers),
-                only_scores=number in graded,
             )
             yield number, made
 

@@ -39,8 +39,7 @@ class Case(msgspec.Struct, gc=False):
 
 class BoundScorer(msgspec.Struct, kw_only=True, dict=True):
     """A scorer with its parameters. `reads` says which part of an item its identity depends on; `batch` is how many
-    cases one call takes (0: one, unbatched); `judges` are the identities of the models that it asks, by name; without
-    `verdicts` its labels are only scores.
+    cases one call takes (0: one, unbatched); `judges` are the identities of the models that it asks, by name.
 
     Of a scorer of several responses, `player` is the field that names their sides (`run`: in the order of the runs),
     `same_items` refuses players that answer different items, `skip_failures` leaves out what a failed response takes
@@ -66,7 +65,6 @@ class BoundScorer(msgspec.Struct, kw_only=True, dict=True):
     people: PeoplesVerdicts | None = None
     judges: dict[str, Any] = {}
     lower_is_better: bool = False
-    verdicts: bool = True
 
     @cached_property
     def shown(self) -> dict[str, Any]:
@@ -78,6 +76,12 @@ class BoundScorer(msgspec.Struct, kw_only=True, dict=True):
         """Whether it has the parameter `strip_reasoning`, and it is on."""
         settable = inspect.signature(self.function).parameters.get("strip_reasoning")
         return bool(settable and self.params.get("strip_reasoning", settable.default))
+
+    @cached_property
+    def verdicts(self) -> bool:
+        """Return whether its labels have verdicts; a mark may name the parameter that it takes."""
+        mark = getattr(self.function, "__assay__", {}).get("verdicts", True)
+        return self.params.get(mark) is not None if isinstance(mark, str) else mark
 
     @property
     def of_several(self) -> bool:
@@ -163,13 +167,7 @@ def bind_scorer(
         both_seats=bool(marks.get("both_seats", True)),
         judges=judges,
         lower_is_better=bool(marks.get(LOWER)),
-        verdicts=_gives_verdicts(marks.get("verdicts", True), checked),
     )
-
-
-def _gives_verdicts(mark: bool | str, params: Mapping[str, Any]) -> bool:
-    """Return whether labels have a verdict; a mark may name the parameter that must be set for it."""
-    return params.get(mark) is not None if isinstance(mark, str) else mark
 
 
 def _mode(function: Callable[..., Any], timeout: float | None) -> Mode:

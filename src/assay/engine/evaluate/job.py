@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import chain, compress, islice
 from typing import TYPE_CHECKING
 
@@ -61,7 +62,6 @@ class EvaluationJob:
             self.progress[scorer.name].total = rows if rows and not scorer.of_several else None
         self.matches: list[Matches] = []
         self.rounds: list[Rounds] = []
-        self.labels: dict[str, Evaluation] = {}  # the first row of each
         self.unfinished = 0  # calls that a worker has taken and not yet committed
         self.chunk_size = {scorer.name: scorer.batch or 1 for scorer in scorers}
 
@@ -72,9 +72,6 @@ class EvaluationJob:
         single = calls_of(self.scorers, self.runs, self.items)
         planned = ((call.key, True) for call in chain(single, self._match_calls()))
         self.existing.settle(planned, retry_errors=retry_errors, note=progress.note)
-        for _, row in islice(read_rows(self.log, Evaluation), FIRST_ROWS):
-            if row.outcome == "scored":
-                self.labels.setdefault(row.label, row)
         if budget is not None:
             playing = [matches for matches in self.matches if matches.scorer.form == "match"]
             self.rounds = [
@@ -160,8 +157,6 @@ class EvaluationJob:
             for call, scored in zip(chunk, can_score, strict=True):
                 rows = rows_of(call, next(answers) if scored else None, seconds)
                 written += rows
-                if len(self.scorers) > 1:
-                    self._refuse_shared_labels(rows)
                 self._count(call, rows)
             self.sync.append(self.log, self.encode(written))
             self.unfinished -= len(chunk)
@@ -173,18 +168,27 @@ class EvaluationJob:
             fitting = int(CHUNK_SECONDS / seconds) if seconds else LARGEST_CHUNK
             self.chunk_size[scorer.name] = max(1, min(2 * size, fitting, LARGEST_CHUNK))
 
+    @cached_property
+    def _labels(self) -> dict[str, Evaluation]:
+        """Return the first row of each label, from an earlier run."""
+        stored = [row for _, row in islice(read_rows(self.log, Evaluation), FIRST_ROWS)]
+        return {row.label: row for row in reversed(stored) if row.outcome == "scored"}
+
     def _refuse_shared_labels(self, rows: list[Evaluation]) -> None:
-        """Two scorers that give an answer the same label would be read as two samples of it."""
+        """Refuse two scorers that give an answer one label: it would be read as two samples."""
         for row in rows:
-            first = self.labels.setdefault(row.label, row) if row.outcome == "scored" else row
+            first = self._labels.setdefault(row.label, row) if row.outcome == "scored" else row
             if first.scorer != row.scorer and first.responses == row.responses:
+                both = f"{first.scorer!r} and {row.scorer!r}"
                 raise UserError(
-                    f"the scorers {first.scorer!r} and {row.scorer!r} both give the label {row.label!r}",
+                    f"the scorers {both} both give the label {row.label!r}",
                     where=f"item {row.item_id}",
                     fix="let one of them give its label another name; what is scored is kept",
                 )
 
     def _count(self, call: Call, rows: list[Evaluation]) -> None:
+        if len(self.scorers) > 1:
+            self._refuse_shared_labels(rows)
         for row in rows:
             self.existing.count(row.outcome, row.error_kind, first=row.part[0] == 0)
         for rounds in self.rounds:

@@ -1,16 +1,16 @@
 """What a config asks for and its data cannot give, found before anything is spent: expected answers that no item has,
 facets and labels that no row can have, more samples than there are."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
-from assay.engine.aggregate.bind import BoundMetric
+from assay.engine.aggregate.bind import NEEDED, BoundMetric
 from assay.engine.aggregate.facets import find_in_item
 from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.evaluate.rows import labels_of
@@ -24,6 +24,7 @@ from assay.text.expected import NoExpectation, answer_fields
 
 FEW, LOOKED_AT = 10, 1000  # items: most configs are right, and the first ones show it
 DATASET, METHODS = "dataset", "evaluation_methods"  # keys of the config that problems are at
+_Problem = tuple[tuple[str, ...], UserError]  # the scorers that it is about
 _OF_ROWS = {*Evaluation.__struct_fields__, *Response.__struct_fields__, "evaluation", "source"}
 _OF_ANSWERS = {"finish_reason", "response_id"}
 
@@ -67,44 +68,14 @@ def warnings(metrics: Sequence[BoundMetric], samples: int) -> list[str]:
 
 
 def label_problems(
-    scorers: Sequence[BoundScorer],
-    metrics: Sequence[BoundMetric],
-    items: Sequence[Item],
-    log: Log,
+    scorers: Sequence[BoundScorer], metrics: Sequence[BoundMetric], items: Sequence[Item], log: Log
 ) -> list[UserError]:
-    """Return what is wrong with the labels to come: two scorers give the same, or a metric counts passes of one that
-    is only a score. Rows that are there already count as they are."""
-    labels = {scorer.name: _labels_given(scorer, items[:1]) for scorer in scorers}
-    first: dict[str, str] = {}
-    problems: list[UserError] = []
-    for name, label in ((name, label) for name, given in labels.items() for label in given):
-        other = first.setdefault(label, name)
-        if other != name and not (_has_rows(log, name) and _has_rows(log, other)):
-            problems.append(
-                UserError(
-                    f"the evaluation methods {other!r} and {name!r} both give the label {label!r}",
-                    where=METHODS,
-                    fix="give one of them another `name:`",
-                )
-            )
-    unjudged = [scorer for scorer in scorers if not scorer.verdicts]
-    for metric in (metric for metric in metrics if metric.passes):
-        for scorer in unjudged:
-            named = [label for label in metric.include if label.startswith(f"{scorer.name}.")]
-            over = any(map(metric.takes, [*labels[scorer.name], *named]))
-            if over and not _has_rows(log, scorer.name, verdicts=True):
-                problems.append(_no_verdict(metric, scorer))
-    return problems
-
-
-def _no_verdict(metric: BoundMetric, scorer: BoundScorer) -> UserError:
-    own = f"add `threshold:` to the params of {scorer.name}, or "
-    fix = f"use `mean`, or `labels: {{exclude: [{scorer.name}*]}}`"
-    return UserError(
-        f"{metric.name} counts passes, and the labels of {scorer.name} are only scores",
-        where=f"metric {metric.name}",
-        fix=(own if "threshold" in parameters(scorer.function) else "") + fix,
-    )
+    """Return what is wrong with labels to come; scorers whose verdicts are stored go on."""
+    labels = {scorer.name: _labels_given(scorer, items) for scorer in scorers}
+    found = [*_shared_labels(labels), *_passes_of_scores(scorers, metrics, labels)]
+    rows = read_rows(log, _Labelled) if found else ()
+    stored = {row.scorer for _, row in rows if row.passed is not None}
+    return [problem for names, problem in found if not stored.issuperset(names)]
 
 
 class _Labelled(msgspec.Struct):
@@ -112,9 +83,33 @@ class _Labelled(msgspec.Struct):
     passed: bool | None = None
 
 
-def _has_rows(log: Log, scorer: str, *, verdicts: bool = False) -> bool:
-    rows = (row for _, row in read_rows(log, _Labelled) if row.scorer == scorer)
-    return any(row.passed is not None or not verdicts for row in rows)
+def _shared_labels(labels: Mapping[str, list[str]]) -> Iterator[_Problem]:
+    owners: dict[str, str] = {}
+    for name, label in ((name, label) for name, given in labels.items() for label in given):
+        both = owners.setdefault(label, name), name
+        if both[0] != name:
+            what = f"the evaluation methods {both[0]!r} and {name!r} both give the label {label!r}"
+            yield both, UserError(what, where=METHODS, fix="give one of them another `name:`")
+
+
+def _passes_of_scores(
+    scorers: Sequence[BoundScorer],
+    metrics: Sequence[BoundMetric],
+    labels: Mapping[str, list[str]],
+) -> Iterator[_Problem]:
+    """Yield metrics that count verdicts over labels that are only scores."""
+    for scorer in (scorer for scorer in scorers if not scorer.verdicts):
+        own = f"{scorer.name}."
+        settable = "threshold" in parameters(scorer.function)
+        fix = f"add `threshold:` to the params of {scorer.name}, or " if settable else ""
+        fix += f"use `mean`, or `labels: {{exclude: [{scorer.name}*]}}`"
+        for metric in (metric for metric in metrics if metric.verdicts == NEEDED):
+            named = (pattern for pattern in metric.include if pattern.startswith(own))
+            if any(map(metric.takes, chain(labels[scorer.name], named))):
+                what = (
+                    f"{metric.name} counts passes, and the labels of {scorer.name} are only scores"
+                )
+                yield (scorer.name,), UserError(what, where=f"metric {metric.name}", fix=fix)
 
 
 def _labels_given(scorer: BoundScorer, items: Sequence[Item]) -> list[str]:
@@ -122,7 +117,7 @@ def _labels_given(scorer: BoundScorer, items: Sequence[Item]) -> list[str]:
     if _is_plain(scorer) and items:
         with suppress(Exception):  # the rows will say it
             result = scorer.function(items[0], Response(item_id=items[0].id), **scorer.params)
-            return [score.label for score in labels_of(result, scorer.name)[0]]
+            return [score.label for score in labels_of(result, scorer)[0]]
     return [scorer.name]
 
 

@@ -135,13 +135,10 @@ class Index:
 
     @cached_property
     def _combinations(self) -> list[tuple[str, str, int, int, bool]]:
-        """Those of the rows, with labels that several scorers gave told apart."""
+        """Return those of the rows, with labels that several scorers gave told apart."""
         entries, arrays = self.coded.combinations, self.arrays
-        labels = labels_apart(
-            [(label, scorer, outcome == 0) for label, scorer, outcome, _, _ in entries],
-            arrays["evaluation.combination"],
-            arrays["evaluation.response"],
-        )
+        codes, answer = arrays["evaluation.combination"], arrays["evaluation.response"]
+        labels = labels_apart(entries, codes[answer >= 0], answer[answer >= 0])
         return [(label, *entry[1:]) for label, entry in zip(labels, entries, strict=True)]
 
     def labels_of_scorers(self) -> dict[str, set[str]]:
@@ -153,7 +150,8 @@ class Index:
 
     def verdicts(self, label: str) -> tuple[Any, Any, Any]:
         """Outcome (its place in OUTCOMES, -1: not judged), passed and score of every row under a label, as the engine
-        counts them: a missing score is 1 or 0 by `passed`, a missing `passed` is the score if all are 0 or 1, failures have neither. A
+        counts them: a missing score is 1 or 0 by `passed`, a missing `passed` is the score if all are 0 or 1, failures
+        have neither. A
         failure before a label was named counts under all labels of its scorer."""
         own = self.labels_of_scorers()
         scorers = {scorer for scorer, labels in own.items() if label in labels}
@@ -189,9 +187,7 @@ class Index:
         outcome, passed, score = outcome[same], passed[same], score[same]
         scored = outcome == 0
         score = np.where(np.isnan(score) & (passed >= 0), passed, score)
-        bare = (passed < 0) & ~np.isnan(score)
-        if np.isin(score[bare], (0, 1)).all():
-            passed = np.where(bare, score, passed).astype(np.int8)
+        passed = _with_binary_scores(passed, score)
         return outcome, np.where(scored, passed, np.int8(-1)), np.where(scored, score, np.nan)
 
     def save(self, path: Path) -> None:
@@ -214,6 +210,13 @@ class Index:
             for start in range(0, len(content), 1 << 20):
                 yield content[start : start + (1 << 20)].tobytes()
             yield bytes(-len(content) % 8)
+
+
+def _with_binary_scores(passed: Any, score: Any) -> Any:
+    """Return `passed`; where it is missing, the score if all such are 0 or 1."""
+    bare = (passed < 0) & ~np.isnan(score)
+    binary = np.isin(score[bare], (0, 1)).all()
+    return np.where(bare, score, passed).astype(np.int8) if binary else passed
 
 
 def _sweep(folder: Path) -> None:

@@ -297,7 +297,7 @@ def _pass_at_k(experiments: Experiments, query: Query) -> Chart:
             bind_metric(name=f"pass@{k}", type="pass_at_k", params={"k": k}, facets=facets)
             for k in ks
         ]
-        rows = [row for row in measured(source, bound) if row["value"] is not None]
+        rows = measured(source, bound)
         labels |= dict.fromkeys(str(row["label"]) for row in rows)
         label = query.label or next(iter(labels), "")
         groups: dict[str, list[Point]] = {}
