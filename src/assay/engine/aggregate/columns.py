@@ -259,7 +259,8 @@ def labels_apart(
     if len(set(names)) < len(names):
         seen: dict[tuple[Any, ...], str] = {}
         for code, *place in zip(codes.tolist(), *(part.tolist() for part in answer), strict=True):
-            label, scorer = own = given[code][:2]
+            label, scorer, *_ = given[code]
+            own = (label, scorer)
             if own in gave and seen.setdefault((label, *place), scorer) != scorer:
                 shared.add(label)
     return [
