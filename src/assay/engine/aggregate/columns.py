@@ -259,7 +259,7 @@ def labels_apart(
     if len(set(names)) < len(names):
         seen: dict[tuple[Any, ...], str] = {}
         for code, *place in zip(codes.tolist(), *(part.tolist() for part in answer), strict=True):
-            label, scorer, *_ = given[code]
+            label, scorer, *_ = given[int(code)]
             own = (label, scorer)
             if own in gave and seen.setdefault((label, *place), scorer) != scorer:
                 shared.add(label)
