@@ -32,7 +32,11 @@ def write_folder(folder: str) -> None:
         "models": [{"name": "small", **model}],
         "prompt_template": "{{question}}",
         "num_samples": SAMPLES,
-        "evaluation_methods": ["exact_match", "contains", "f1"],
+        "evaluation_methods": [
+            "exact_match",
+            "contains",
+            {"name": "f1", "params": {"threshold": 0}},
+        ],
         "metrics": [
             {"name": "pass@1", "facets": ["model_name"]},
             {"name": "mean", "facets": ["model_name"]},

@@ -104,12 +104,15 @@ def squad(folder: Path) -> None:
     phrases(
         folder,
         15_000,
-        [{"name": "exact", "type": "exact_match", "params": {"normalize": "squad"}}, "f1"],
+        [
+            {"name": "exact", "type": "exact_match", "params": {"normalize": "squad"}},
+            {"name": "f1", "params": {"threshold": 0}},
+        ],
     )
 
 
 def rouge(folder: Path) -> None:
-    phrases(folder, 12_000, ["rouge"])
+    phrases(folder, 12_000, [{"name": "rouge", "params": {"threshold": 0}}])
 
 
 def evaluations(path: Path, count: int, bias: int = 40) -> None:

@@ -246,7 +246,7 @@ class Task(Protocol):
 
 
 class Score(msgspec.Struct, kw_only=True, gc=False):
-    """One label. A missing score comes from `passed` (1 or 0), a missing `passed` from the score (> 0). A label that
+    """One label. A missing score comes from `passed` (1 or 0); without `passed` the label is only a score. One that
     begins with a dot is the scorer's name and what follows it. `players`: a match among responses that are scored
     together, where the score is the payoff of the first."""
 
@@ -265,7 +265,8 @@ class Group(msgspec.Struct, kw_only=True):
     `item` holds item numbers that depend on the item ids alone, and rows are sorted by (item, sample): equal rows give
     an equal group, whatever their order on disk. `columns` has what the metric declared, `rows` only if it asked.
     `calibration` is what `assay judge calibrate` found about the judge of this label, where it did. `lower_is_better`:
-    the label's scorer declares that a lower score is the better one. `left_out` has the item of each row that the
+    the label's scorer declares that a lower score is the better one. `only_scores`: rows have no verdict, and `passed`
+    is false where the score is not 1. `left_out` has the item of each row that the
     policy leaves out, `left_out_columns` what the metric declared of them."""
 
     item: "npt.NDArray[np.int32]"
@@ -279,6 +280,7 @@ class Group(msgspec.Struct, kw_only=True):
     level: float = 0.95
     calibration: dict[str, Any] | None = None
     lower_is_better: bool = False
+    only_scores: bool = False
     left_out: "npt.NDArray[np.int32] | None" = None
     left_out_columns: dict[str, list[Any]] = {}
 
@@ -305,7 +307,8 @@ class Resampled(msgspec.Struct, frozen=True):
 class Values(msgspec.Struct, kw_only=True):
     """What a metric found. The engine makes the interval: from `per_item` where the value is their mean, else from
     `resampled`. `weights` are those of `stats.intervals.item_weights`, where items weigh differently in the mean;
-    `items` are those of the rows that count, where not all do; of a value with `facets`, all that it is about. A
+    `items` are those of the rows that count, where not all do; of a value with `facets`, all that it is about. `rows`
+    are the places of those rows in the group: the others, failed ones among them, are not in the value. A
     metric that knows more than its group brings `interval`: low, high and method. `reason` says why the value is null.
     A metric with several values for a group tells them apart by `facets` of its own."""
 
@@ -314,6 +317,7 @@ class Values(msgspec.Struct, kw_only=True):
     per_item: "FloatArray | None" = None
     weights: "FloatArray | None" = None
     items: "npt.NDArray[np.int32] | None" = None
+    rows: list[int] | None = None
     resampled: Resampled | None = None
     interval: tuple[float, float, str] | None = None
     reason: str | None = None

@@ -176,7 +176,11 @@ def _config(folder: Path) -> None:
         "dataset": "items.jsonl",
         "models": [{"name": name, **model} for name in MODELS],
         "prompt_templates": list(PROMPTS),
-        "evaluation_methods": ["exact_match", "contains", "f1"],
+        "evaluation_methods": [
+            "exact_match",
+            "contains",
+            {"name": "f1", "params": {"threshold": 0}},
+        ],
         "metrics": metrics,
         "output_dir": "output/run",
     }

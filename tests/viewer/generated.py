@@ -143,13 +143,7 @@ def samples(folder: Path, label: str, name: str = "") -> list[Row]:
         verdict = next((entry for entry in judged if _judges(entry, row)), None)
         scored = verdict is not None and verdict["outcome"] == "scored"
         score = verdict["score"] if scored else None
-        passed = (
-            None
-            if score is None
-            else verdict["passed"]
-            if verdict["passed"] is not None
-            else score > 0
-        )
+        passed = verdict["passed"] if scored else None
         facets = {**{name: value for name, value in row["metadata"].items() if name != "nested"}}
         facets |= {"kind": kinds[row["item_id"]], "model_name": row["model_name"]}
         facets["task"] = row.get("task") or row["model_name"]

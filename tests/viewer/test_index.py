@@ -13,7 +13,7 @@ import pytest
 
 import assay
 from assay.engine.experiment.resolve import find_source
-from assay.errors import StoreError
+from assay.errors import StoreError, UserError
 from assay.viewer.experiments import Experiments
 from assay.viewer.index import opening
 from assay.viewer.index.index import Index, load
@@ -548,3 +548,35 @@ def test_of_several_labels_of_an_answer_the_first_counts(tmp_path: Path) -> None
     assert rows_of(Experiments([tmp_path / "runs"]), "grade") == expected(
         tmp_path / "runs/e", "grade"
     )
+
+
+def test_a_label_of_two_scorers_is_two_labels(tmp_path: Path) -> None:
+    rows = responses(24, 3)
+    judged = evaluations(rows, 25, labels=("match",))
+    other = [
+        {**row, "scorer": "other", "passed": None, "score": None, "outcome": "unparsed"}
+        for row in judged
+    ]
+    other[0] |= {"passed": True, "score": 1.0, "outcome": "scored"}
+    folder = tmp_path / "runs/e"
+    write(folder / "responses.jsonl", rows)
+    write(folder / "items.jsonl", items(3))
+    (folder / "manifest.json").write_text("{}")
+    write(folder / "evaluation_results.jsonl", judged)
+    experiments = Experiments([tmp_path / "runs"])
+    alone = rows_of(experiments, "match")
+    write(folder / "evaluation_results.jsonl", [*judged, *other])
+    answer = page(experiments, "samples", {"label": ["match (match)"], "limit": ["500"]})
+    assert answer["labels"] == ["match (match)", "match (other)"]
+    assert rows_of(experiments, "match (match)") == alone
+    assert {
+        row["verdict"] for row in page(experiments, "samples", {"label": ["match (other)"]})["rows"]
+    } <= {
+        "",
+        "scored",
+        "unparsed",
+    }
+    compared = assay.compare([folder], facet="model_name", label="match (match)")
+    assert len(compared.standings) == len({row["model_name"] for row in rows})
+    with pytest.raises(UserError, match="has no label 'match'"):
+        assay.compare([folder], facet="model_name", label="match")

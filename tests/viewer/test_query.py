@@ -68,8 +68,8 @@ def disagreements(rows: list[Row]) -> dict[str, float]:
 
 
 def passing_tasks(rows: list[Row], item: str) -> tuple[int, int]:
-    """How many tasks of an item have scored samples, and how many have one that passed."""
-    own = [row for row in rows if row["item"] == item and row["score"] is not None]
+    """How many tasks of an item have samples with a verdict, and how many have one that passed."""
+    own = [row for row in rows if row["item"] == item and row["passed"] is not None]
     tasks = {(row["experiment"], row["task"]) for row in own}
     return len(tasks), len({(row["experiment"], row["task"]) for row in own if row["passed"]})
 

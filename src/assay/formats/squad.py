@@ -40,7 +40,7 @@ def exact_match(
     )
 
 
-@scorer(name="squad.f1", reads="ground_truth", version=1)
+@scorer(name="squad.f1", reads="ground_truth", verdicts=False, version=1)
 def f1(
     item: Item,
     response: Response,

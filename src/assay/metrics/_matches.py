@@ -13,11 +13,12 @@ _UNREAD = ("unparsed", "refused")  # no verdict: neither player is wrong because
 
 class Pair(msgspec.Struct):
     """Two players' answers to one item. `payoffs` has the first player's by seat, 0 where it had the first one: 1 won,
-    0 lost, 0.5 tie; `unread` counts the verdicts that could not be read."""
+    0 lost, 0.5 tie; `rows` are the places of these verdicts, `unread` counts those that could not be read."""
 
     item: int
     players: tuple[str, str]
     payoffs: dict[int, float]
+    rows: list[int] = []
     unread: int = 0
 
     def decision(self, seats: int) -> float:
@@ -32,7 +33,8 @@ def pairs_of(group: Group) -> list[Pair]:
     pairs: dict[tuple[int, int, str, str], Pair] = {}
     places = zip(group.item.tolist(), group.sample.tolist(), group.score.tolist(), strict=True)
     verdicts = zip(*(group.columns[name] for name in COLUMNS), strict=True)
-    for (item, sample, score), (players, seat, outcome) in zip(places, verdicts, strict=True):
+    for at, (place, verdict) in enumerate(zip(places, verdicts, strict=True)):
+        (item, sample, score), (players, seat, outcome) = place, verdict
         if not players:
             continue
         first, second = map(str, players)
@@ -40,6 +42,7 @@ def pairs_of(group: Group) -> list[Pair]:
         if outcome in _UNREAD:
             pair.unread += 1
         else:
+            pair.rows.append(at)
             pair.payoffs[seat or 0] = 1.0 if score > 0.5 else 0.0 if score < 0.5 else 0.5
     return list(pairs.values())
 
@@ -49,11 +52,19 @@ def seats_of(pairs: list[Pair]) -> int:
     return 2 if any(1 in pair.payoffs for pair in pairs) else 1
 
 
-def in_both_seats(pairs: list[Pair]) -> tuple[npt.NDArray[np.int64], FloatArray, FloatArray]:
-    """Item, payoff in the first and payoff in the second seat of the pairs that have both."""
+def rows_of(pairs: list[Pair]) -> list[int]:
+    """Return the places of the rows whose verdicts the pairs have."""
+    return [at for pair in pairs for at in pair.rows]
+
+
+def in_both_seats(
+    pairs: list[Pair],
+) -> tuple[npt.NDArray[np.int64], FloatArray, FloatArray, list[int]]:
+    """Return item, payoff in the first and in the second seat of pairs that have both, and rows."""
     both = [pair for pair in pairs if len(pair.payoffs) == 2]
     return (
         np.array([pair.item for pair in both], dtype=np.int64),
         np.array([pair.payoffs[0] for pair in both], dtype=np.float64),
         np.array([pair.payoffs[1] for pair in both], dtype=np.float64),
+        rows_of(both),
     )

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from assay.interfaces import Group, Values
+from assay.interfaces import FloatArray, Group, Values
 from assay.stats.intervals import Interval, item_contributions, quantile_interval
 
 
@@ -13,15 +13,15 @@ def columns(*names: str) -> list[str]:
     return ["response", *(f"response.{name}" for name in names)]
 
 
-def once(group: Group, name: str) -> tuple[Any, Any]:
-    """Items and values of the responses that have a number in this field."""
+def once(group: Group, name: str) -> tuple[list[int], Any]:
+    """Return a row and the value of each response that has a number in this field."""
     numbers, given = group.columns["response"], group.columns[f"response.{name}"]
     seen: dict[Any, int] = {}
     for at, value in enumerate(given):
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             seen.setdefault(at if numbers[at] is None else ("response", numbers[at]), at)
     rows = list(seen.values())
-    return group.item[rows], np.array([given[at] for at in rows], dtype=np.float64)
+    return rows, np.array([given[at] for at in rows], dtype=np.float64)
 
 
 STREAM = "metadata.stream"
@@ -48,17 +48,30 @@ def statistics(
     group: Group, name: str, fields: dict[str, Any], statistic: Statistic = "mean"
 ) -> Values:
     """A statistic of a field with its spread, and the intervals of its quantiles; null where no response has it."""
-    items, values = once(group, name)
-    if not len(values):
+    rows, values = once(group, name)
+    items = group.item[rows]
+    if not rows:
         return Values(
             value=None, fields=fields, reason=f"no response behind these rows has {name!r}"
         )
-    low, median, p95, p99, high = np.percentile(values, (0, 50, 95, 99, 100)).tolist()
     intervals = {
         each: quantile_interval(items, values, share, group.level)
         for each, share in _SHARES.items()
     }
-    fields = {
+    ends = {each: interval[:2] for each, interval in intervals.items()}
+    fields = {**_summary(values), "intervals": ends, **fields}
+    if statistic == "mean":
+        found = Values(value=float(values.mean()), fields=fields, items=items)
+        found.per_item = item_contributions(items, values)
+    else:
+        found = with_interval(fields[statistic], fields, intervals[statistic])
+    found.rows = rows
+    return found
+
+
+def _summary(values: FloatArray) -> dict[str, Any]:
+    low, median, p95, p99, high = np.percentile(values, (0, 50, 95, 99, 100)).tolist()
+    return {
         "response_count": len(values),
         "sum": float(values.sum()),
         "min": low,
@@ -67,17 +80,7 @@ def statistics(
         "p99": p99,
         "max": high,
         "std": float(values.std(ddof=1)) if len(values) > 1 else None,
-        "intervals": {each: interval[:2] for each, interval in intervals.items()},
-        **fields,
     }
-    if statistic != "mean":
-        return with_interval(fields[statistic], fields, intervals[statistic])
-    return Values(
-        value=float(values.mean()),
-        fields=fields,
-        per_item=item_contributions(items, values),
-        items=items,
-    )
 
 
 def streamed(group: Group, name: str, statistic: Statistic) -> Values:

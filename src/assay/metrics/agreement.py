@@ -42,10 +42,13 @@ def agreement(
     rows = [at for at, votes in enumerate(group.columns[VOTES]) if isinstance(votes, dict)]
     votes, names = _votes([group.columns[VOTES][at] for at in rows], members, of)
     if len(names) < 2:
-        reason = f"agreement needs the votes of two raters, found {', '.join(names) or 'none'}"
-        return Values(value=None, fields={"raters": len(names)}, reason=reason)
-    swapped = np.array([group.columns["seat"][at] == 1 for at in rows])
-    votes = np.where(swapped[:, None], 1 - votes, votes)
+        return Values(
+            value=None,
+            fields={"raters": len(names)},
+            reason=f"agreement needs the votes of two raters, found {', '.join(names) or 'none'}",
+        )
+    swapped = np.array([[group.columns["seat"][at] == 1] for at in rows])
+    votes = np.where(swapped, 1 - votes, votes)
     result = agreement_of(votes, group.item[rows], coefficient=coefficient, level=level)
     low, high, method = result.interval(group.level)
     return Values(
@@ -58,6 +61,7 @@ def agreement(
             "missing_votes": result.missing,
         },
         interval=None if low is None or high is None else (low, high, method),
+        rows=rows,
         reason=result.reason if result.value is None else method.removeprefix("none: "),
     )
 

@@ -6,7 +6,8 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from assay.interfaces import FloatArray, Group, Resampled, Values
+from assay.interfaces import FloatArray, Group, Values
+from assay.metrics._likelihoods import value_of
 from assay.registry import metric
 
 ACTUAL = "detailed_results.expected"
@@ -57,17 +58,12 @@ def auroc(
         return Values(
             value=None, fields=counts, reason=f"it needs cases of both classes in {actual!r}"
         )
+    rows = [case[0] for case in cases]
     items, place = cast(
-        "tuple[Any, npt.NDArray[np.int64]]",
-        np.unique(group.item[[case[0] for case in cases]], return_inverse=True),
+        "tuple[Any, npt.NDArray[np.int64]]", np.unique(group.item[rows], return_inverse=True)
     )
     statistic = _areas(np.array([case[1] for case in cases]), sought, place)
-    each = np.ones(len(items), np.int64)
-    return Values(
-        value=float(statistic(each[None, :])[0]),
-        fields=counts,
-        resampled=Resampled(each, statistic),
-    )
+    return value_of(statistic, len(items), rows, counts)
 
 
 def _areas(score: FloatArray, sought: FloatArray, place: npt.NDArray[np.int64]) -> Any:

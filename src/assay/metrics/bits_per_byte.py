@@ -23,4 +23,5 @@ def bits_per_byte(group: Group) -> Values:
     bits, sizes = per_item_sums(group, rows, -logprobs / math.log(2), lengths)
     ratio = float(bits.sum() / sizes.sum())
     per_item = ratio + (bits - ratio * sizes) / sizes.mean()
-    return Values(value=ratio, fields=counts, per_item=per_item, items=group.item[rows])
+    items = group.item[rows]
+    return Values(value=ratio, fields=counts, per_item=per_item, items=items, rows=rows)

@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
-from assay.interfaces import FloatArray, Group, Resampled, Values
-from assay.metrics._likelihoods import DETAILS, numbers, per_item_sums
+from assay.interfaces import FloatArray, Group, Values
+from assay.metrics._likelihoods import DETAILS, numbers, per_item_sums, value_of
 from assay.registry import metric
 
 
-@metric(columns=[f"{DETAILS}confidence"], lower_is_better=True)
+@metric(columns=[f"{DETAILS}confidence"], verdicts="needed", lower_is_better=True)
 def calibration_error(group: Group, *, bins: Annotated[int, Meta(ge=1, le=100)] = 10) -> Values:
     """Σ (n_b / n) · |share that is right - mean confidence| over bins of equal width (Naeini et al. 2015).
 
@@ -40,17 +40,12 @@ def calibration_error(group: Group, *, bins: Annotated[int, Meta(ge=1, le=100)] 
         totals = weights @ sums
         return np.abs(totals[:, bins:]).sum(axis=1) / totals[:, :bins].sum(axis=1)
 
-    each = np.ones(len(sums), np.int64)
     shown = [
         _bin(at / bins, (at + 1) / bins, place == at, confidence, group.passed[rows])
         for at in range(bins)
     ]
     fields = {**counts, "bins": [entry for entry in shown if entry["count"]]}
-    return Values(
-        value=float(statistic(each[None, :])[0]),
-        fields=fields,
-        resampled=Resampled(each, statistic),
-    )
+    return value_of(statistic, len(sums), rows, fields)
 
 
 def _bin(

@@ -96,13 +96,16 @@ def classification(
         return Values(
             value=None, fields=fields, reason=f"{statistic} needs the parameter `positive`"
         )
-    items = group.item[[case.at for case in cases]]
+    rows = [case.at for case in cases]
+    items = group.item[rows]
+    found = Values(value=fields[statistic], fields=fields, rows=rows)
     if statistic == "accuracy":
         right = np.equal(true, guess).astype(np.float64)
-        per_item, weights = item_contributions(items, right), item_weights(items)
-        return Values(value=fields[statistic], fields=fields, per_item=per_item, weights=weights)
-    drawn = resampled(matrix, items, true, guess, statistic, numbers.get(_sortable(positive), -1))
-    return Values(value=fields[statistic], fields=fields, resampled=drawn)
+        found.per_item, found.weights = item_contributions(items, right), item_weights(items)
+        return found
+    sought = numbers.get(_sortable(positive), -1)
+    found.resampled = resampled(matrix, items, true, guess, statistic, sought)
+    return found
 
 
 class _Case(NamedTuple):

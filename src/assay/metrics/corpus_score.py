@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from assay.interfaces import FloatArray, Group, Resampled, Values
+from assay.interfaces import FloatArray, Group, Values
+from assay.metrics._likelihoods import value_of
 from assay.registry import metric
 from assay.text.translation import corpus, signature
 
@@ -54,9 +55,4 @@ def corpus_score(group: Group) -> Values:
             return edits / np.maximum(1.0, lengths)
         return np.array([corpus(measure, options, row) for row in (weights @ sums).tolist()])
 
-    each = np.ones(len(items), np.int64)
-    return Values(
-        value=float(statistic(each[None, :])[0]),
-        fields={**counts, "measure": measure, **named},
-        resampled=Resampled(each, statistic),
-    )
+    return value_of(statistic, len(items), rows, {**counts, "measure": measure, **named})

@@ -13,7 +13,7 @@ from assay.stats.intervals import effective_samples, item_contributions
 JUDGE = "detailed_results.judge"
 
 
-@metric(columns=[JUDGE, "players"], lower_is_better=False)
+@metric(columns=[JUDGE, "players"], verdicts="needed", lower_is_better=False)
 def corrected_pass_rate(group: Group) -> Values:
     """The share of answers that people would pass, estimated from how many the judge passes and how often it errs:
     (pass rate + specificity - 1) / (sensitivity + specificity - 1) (Rogan and Gladen 1978).

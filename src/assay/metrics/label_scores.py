@@ -51,7 +51,7 @@ def _columns(params: Mapping[str, Any]) -> list[str]:
     return [params.get("predicted", PREDICTED), params.get("actual", ACTUAL)]
 
 
-@metric(columns=_columns, lower_is_better=False)
+@metric(columns=_columns, verdicts="needed", lower_is_better=False)
 def label_scores(
     group: Group,
     *,
@@ -72,24 +72,25 @@ def label_scores(
     statistic: which average is the value
     """
     counts = LabelCounts()
-    for guess, true, right in zip(
-        group.columns[predicted], group.columns[actual], group.passed.tolist(), strict=True
-    ):
-        counts.add(_label(guess), _label(true), right)
+    labels = [*map(_label, group.columns[predicted])], [*map(_label, group.columns[actual])]
+    for guess, true, right in zip(*labels, group.passed.tolist(), strict=True):
+        counts.add(guess, true, right)
     scores = {"precision": counts.precision(), "recall": counts.recall(), "f1": counts.f1()}
     fields: dict[str, Any] = {}
     for name, (average, each) in scores.items():
         fields |= {f"average_{name}": average, f"{name}_per_label": each}
     if not (counts.predicted or counts.actual):
         return Values(value=None, fields=fields, reason=f"no row has {predicted!r} or {actual!r}")
-    resampled = _resampled(group, group.columns[predicted], group.columns[actual], statistic)
-    return Values(value=scores[statistic][0], fields=fields, resampled=resampled)
+    resampled = _resampled(group, *labels, statistic)
+    return Values(
+        value=scores[statistic][0], fields=fields, resampled=resampled, rows=_with_labels(*labels)
+    )
 
 
 def _resampled(group: Group, predicted: list[Any], actual: list[Any], statistic: str) -> Resampled:
     """How the averages change with the items."""
     cells: dict[tuple[str | None, str | None, bool], int] = {}
-    rows = zip(map(_label, predicted), map(_label, actual), group.passed.tolist(), strict=True)
+    rows = zip(predicted, actual, group.passed.tolist(), strict=True)
     kinds, counts = kinds_of_items(
         group.item, np.array([cells.setdefault(row, len(cells)) for row in rows])
     )
@@ -113,6 +114,12 @@ def _resampled(group: Group, predicted: list[Any], actual: list[Any], statistic:
         ]
 
     return Resampled(counts, value)
+
+
+def _with_labels(predicted: list[str | None], actual: list[str | None]) -> list[int]:
+    """Return the rows that have a label on one of the sides."""
+    pairs = zip(predicted, actual, strict=True)
+    return [at for at, pair in enumerate(pairs) if pair != (None, None)]
 
 
 def _label(value: Any) -> str | None:

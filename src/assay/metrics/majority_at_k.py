@@ -19,7 +19,12 @@ def _answer(params: Mapping[str, Any]) -> list[str]:
     return [params["answer"]] if params.get("answer") else []
 
 
-@metric(columns=_answer, ordered=lambda params: bool(params.get("answer")), lower_is_better=False)
+@metric(
+    columns=_answer,
+    ordered=lambda params: bool(params.get("answer")),
+    verdicts="needed",
+    lower_is_better=False,
+)
 def majority_at_k(group: Group, *, k: Positive | None = None, answer: str = "") -> Values:
     """The chance that a majority of k samples is right, averaged over items.
 

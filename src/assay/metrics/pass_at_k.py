@@ -17,7 +17,7 @@ def _needs_order(params: Mapping[str, Any]) -> bool:
     return params.get("num_trials", 1) > 1 or params.get("estimator") == "trials"
 
 
-@metric(ordered=_needs_order, lower_is_better=False)
+@metric(ordered=_needs_order, verdicts="needed", lower_is_better=False)
 def pass_at_k(
     group: Group,
     *,

@@ -6,7 +6,7 @@ from assay.registry import metric
 from assay.stats.subsets import expected_pass_at_k
 
 
-@metric(lower_is_better=False)
+@metric(verdicts="needed", lower_is_better=False)
 def pass_hat_k(group: Group, *, k: Positive = 1) -> Values:
     """The chance that all of k samples pass, averaged over items: reliability, where pass@k is reach.
 

@@ -5,8 +5,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from assay.interfaces import FloatArray, Group, Resampled, Values
-from assay.metrics._likelihoods import DETAILS, numbers, per_item_sums
+from assay.interfaces import FloatArray, Group, Values
+from assay.metrics._likelihoods import DETAILS, numbers, per_item_sums, value_of
 from assay.registry import metric
 
 Per = Literal["word", "byte", "character", "token", "text"]
@@ -36,8 +36,7 @@ def perplexity(group: Group, *, per: Per = "word") -> Values:
         with np.errstate(over="ignore"):
             return np.exp(-(weights @ sums) / (weights @ sizes))
 
-    each = np.ones(len(sums), np.int64)
-    value = float(statistic(each[None, :])[0])
-    if not np.isfinite(value):
+    found = value_of(statistic, len(sums), rows, counts)
+    if not np.isfinite(found.value or 0.0):
         return Values(value=None, fields=counts, reason="it is beyond the range of numbers")
-    return Values(value=value, fields=counts, resampled=Resampled(each, statistic))
+    return found

@@ -24,7 +24,7 @@ def position_bias(group: Group) -> Values:
     Only pairs with a verdict in both orders of the seats count: there, each answer has had each seat. Ties do not.
     """
     pairs = pairs_of(group)
-    item, seated, swapped = in_both_seats(pairs)
+    item, seated, swapped, rows = in_both_seats(pairs)
     payoff = np.concatenate([seated, 1 - swapped])  # of the first seat, above 0.5: it won
     decided = payoff != 0.5
     won = (payoff[decided] > 0.5).astype(np.float64)
@@ -43,6 +43,7 @@ def position_bias(group: Group) -> Values:
     rate = float(won.mean())
     low, high, method = _interval(np.concatenate([item, item])[decided], won, group.level)
     fields = {"first_seat_rate": rate, **counts}
-    if low is None or high is None:
-        return Values(value=rate - 0.5, fields=fields, reason=method.removeprefix("none: "))
-    return Values(value=rate - 0.5, fields=fields, interval=(low - 0.5, high - 0.5, method))
+    found = Values(value=rate - 0.5, fields=fields, rows=rows, reason=method.removeprefix("none: "))
+    if low is not None and high is not None:
+        found.interval = (low - 0.5, high - 0.5, method)
+    return found

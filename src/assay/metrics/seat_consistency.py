@@ -15,7 +15,7 @@ def seat_consistency(group: Group) -> Values:
     Pairs with a verdict in only one order are left out.
     """
     pairs = pairs_of(group)
-    item, seated, swapped = in_both_seats(pairs)
+    item, seated, swapped, rows = in_both_seats(pairs)
     counts = {"pairs": len(item), "unread": sum(pair.unread for pair in pairs)}
     if not len(item):
         reason = "no pair has a verdict in both orders of the seats" if pairs else NO_MATCH
@@ -26,4 +26,5 @@ def seat_consistency(group: Group) -> Values:
         fields={"consistent": int(same.sum()), **counts},
         per_item=item_contributions(item, same),
         weights=item_weights(item),
+        rows=rows,
     )

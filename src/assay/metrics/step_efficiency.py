@@ -15,7 +15,7 @@ def _retry(params: Mapping[str, Any]) -> list[str]:
     return [params["retry"]] if params.get("retry") else []
 
 
-@metric(columns=_retry, lower_is_better=False)
+@metric(columns=_retry, verdicts="needed", lower_is_better=False)
 def step_efficiency(
     group: Group, *, penalty: Annotated[float, Meta(ge=0, le=1)] = 0.2, retry: str = ""
 ) -> Values:

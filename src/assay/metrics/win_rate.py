@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from assay.interfaces import Group, Values
-from assay.metrics._matches import COLUMNS, NO_MATCH, pairs_of, seats_of
+from assay.interfaces import FloatArray, Group, Values
+from assay.metrics._matches import COLUMNS, NO_MATCH, pairs_of, rows_of, seats_of
 from assay.registry import metric
 from assay.stats.intervals import item_contributions, item_weights
 
@@ -44,12 +44,16 @@ def win_rate(group: Group, *, player: str = "") -> Values:
         value=float(payoffs.mean()),
         fields={
             "player": player,
-            "wins": int((payoffs == 1).sum()),
-            "ties": int((payoffs == 0.5).sum()),
-            "losses": int((payoffs == 0).sum()),
+            **_results(payoffs),
             "disagreements": sum(len(set(pair.payoffs.values())) > 1 for pair in judged),
             "unread": sum(pair.unread for pair in played),
         },
+        rows=rows_of(judged),
         per_item=item_contributions(items, payoffs),
         weights=item_weights(items),
     )
+
+
+def _results(payoffs: FloatArray) -> dict[str, int]:
+    worth = {"wins": 1, "ties": 0.5, "losses": 0}
+    return {name: int((payoffs == each).sum()) for name, each in worth.items()}

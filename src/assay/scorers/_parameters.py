@@ -49,7 +49,7 @@ class Texts(Answered, frozen=True, kw_only=True):
     case_sensitive: with `none`, whether case counts
     strip_whitespace: with `none`, whether whitespace around the text is dropped
     stemming: compare the stems of English words (Porter 1980); `nltk` with the changes of the NLTK package
-    threshold: the least score that passes; 0 stands for any score above 0
+    threshold: the least score that passes, 0 for any above 0; without it a label is only a score
     """
 
     expected: str | None = None
@@ -110,7 +110,7 @@ class Ranked(Struct, frozen=True, kw_only=True):
     documents: the field that has the ranked documents, such as `response.output.docs`; by default a usual one
     relevant: the field of the ground truth that has the relevant ids, or ids and grades; by default a usual one
     k: how many documents count
-    threshold: the least score that passes; 0 stands for any score above 0
+    threshold: the least score that passes, 0 for any above 0; without it a label is only a score
     """
 
     documents: str | None = None

@@ -22,7 +22,14 @@ _LAYERS = {  # those that agree best with people, as the authors of the measure 
 }  # fmt: skip
 
 
-@scorer(batch=256, reads="ground_truth", check=check_model, params=Encoded, version=1)
+@scorer(
+    batch=256,
+    reads="ground_truth",
+    check=check_model,
+    params=Encoded,
+    verdicts="threshold",
+    version=1,
+)
 def bertscore(
     cases: Sequence[Case],
     *,
@@ -34,8 +41,8 @@ def bertscore(
     Score: precision is the mean over the answer's tokens of the greatest cosine with a token of the accepted answer,
     recall the other way round, F1 their harmonic mean 2·P·R / (P + R). Tokens are the hidden states of one layer of a
     model. Zhang et al. 2020, without idf weights and without rescaling; what a model adds at the ends of a text can be
-    matched but is not counted, as in the `bert-score` package. An answer without tokens scores 0. Passes above 0, or
-    from `threshold` on. `detailed_results` names the model, its weights and the layer: scores of different models
+    matched but is not counted, as in the `bert-score` package. An answer without tokens scores 0. Passes from
+    `threshold` on, if it is set. `detailed_results` names the model, its weights and the layer: scores of different models
     cannot be compared. Needs `pip install 'assay-eval[neural]'`.
 
     Parameters:

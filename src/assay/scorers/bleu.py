@@ -32,7 +32,7 @@ def measured(
     return texts.scored(result.score, corpus=counted)
 
 
-@scorer(reads="ground_truth", check=check, params=Measured, version=1)
+@scorer(reads="ground_truth", check=check, params=Measured, verdicts="threshold", version=1)
 def bleu(
     item: Item,
     response: Response,

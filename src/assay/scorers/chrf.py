@@ -11,7 +11,7 @@ from assay.scorers._parameters import Measured
 from assay.scorers.bleu import check, measured
 
 
-@scorer(reads="ground_truth", check=check, params=Measured, version=1)
+@scorer(reads="ground_truth", check=check, params=Measured, verdicts="threshold", version=1)
 def chrf(
     item: Item,
     response: Response,

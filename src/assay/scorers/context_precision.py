@@ -17,7 +17,7 @@ from assay.scorers._retrieved import (
 from assay.text.expected import accepted
 
 
-@scorer(params=Texts, version=1)
+@scorer(params=Texts, verdicts="threshold", version=1)
 def context_precision(
     item: Item,
     response: Response,
@@ -34,7 +34,7 @@ def context_precision(
     Score: the mean, over the places of useful passages, of the share of useful ones up to there (average precision, as
     in RAGAS, Es et al. 2024); with `ranked: false` the plain share of useful ones. A passage is useful if it holds an
     accepted answer, or at least the share `overlap` of its different words; with `relevant_ids`, if it is one of those.
-    Nothing retrieved scores 0. Passes above 0, or from `threshold` on. Where passages come from is on
+    Nothing retrieved scores 0. Passes from `threshold` on, if it is set. Where passages come from is on
     [the page about text metrics](text-metrics.md#retrieved-documents).
 
     Parameters:

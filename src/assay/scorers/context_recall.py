@@ -10,7 +10,7 @@ from assay.text.expected import accepted
 _MOST_COMPARED = 10**10  # letters that sentences are looked for in
 
 
-@scorer(params=Texts, version=1)
+@scorer(params=Texts, verdicts="threshold", version=1)
 def context_recall(
     item: Item,
     response: Response,
@@ -25,8 +25,8 @@ def context_recall(
     """The share of an accepted answer's sentences that the retrieved passages hold, the best over the accepted answers.
 
     Score: sentences found / sentences. A sentence is found if the passages, all in lower case and without punctuation,
-    contain it, or if they have at least the share `overlap` of its different words. Passes above 0, or from
-    `threshold` on. After the context recall of RAGAS (Es et al. 2024), by words instead of a model. Where passages come
+    contain it, or if they have at least the share `overlap` of its different words. Passes from `threshold`
+    on, if it is set. After the context recall of RAGAS (Es et al. 2024), by words instead of a model. Where passages come
     from is on [the page about text metrics](text-metrics.md#retrieved-documents).
 
     Parameters:

@@ -10,7 +10,7 @@ from assay.text.normalise import Normalisation, Stemming, normaliser
 from assay.text.rouge import overlap
 
 
-@scorer(reads="ground_truth", params=Compared, version=1)
+@scorer(reads="ground_truth", params=Compared, verdicts="threshold", version=1)
 def f1(
     item: Item,
     response: Response,
@@ -24,7 +24,7 @@ def f1(
 
     Score: 2·p·r / (p + r), where p and r are the shared words (counted as often as both have them) divided by the
     words of the answer, and by those of the accepted answer: 2·shared / (words + words). Both empty: 1. One empty: 0.
-    Rajpurkar et al. 2016 (SQuAD). Passes above 0, or from `threshold` on. Precision and recall are in
+    Rajpurkar et al. 2016 (SQuAD). Passes from `threshold` on, if it is set. Precision and recall are in
     `detailed_results`.
     """
     compared = Compared(normalize=normalize, **texts)

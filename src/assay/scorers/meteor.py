@@ -53,7 +53,7 @@ def _aligned(words: Sequence[str], reference: Sequence[str]) -> list[tuple[int, 
     return sorted(pairs)
 
 
-@scorer(reads="ground_truth", params=Measured, version=1)
+@scorer(reads="ground_truth", params=Measured, verdicts="threshold", version=1)
 def meteor(
     item: Item,
     response: Response,

@@ -9,7 +9,7 @@ from assay.scorers._parameters import Ranked, passing
 from assay.scorers._retrieved import Cutoff, Gain, ndcg
 
 
-@scorer(params=Ranked, version=1)
+@scorer(params=Ranked, verdicts="threshold", version=1)
 def ndcg_at_k(
     item: Item,
     response: Response,
@@ -23,7 +23,7 @@ def ndcg_at_k(
 
     Score: DCG / the DCG of the best possible ranking, where DCG is the sum of gain / log2(rank + 1) over the first k.
     The gain is the grade of a document (1 where relevance has no grades), as in Järvelin and Kekäläinen 2002 and in
-    scikit-learn, or 2^grade − 1 with `exponential` (Burges et al. 2005). Passes above 0, or from `threshold` on. Where
+    scikit-learn, or 2^grade − 1 with `exponential` (Burges et al. 2005). Passes from `threshold` on, if it is set. Where
     documents and relevance come from is on [the page about text metrics](text-metrics.md#retrieved-documents).
 
     Parameters:

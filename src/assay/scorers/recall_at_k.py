@@ -9,13 +9,13 @@ from assay.scorers._parameters import Ranked, passing
 from assay.scorers._retrieved import Cutoff
 
 
-@scorer(params=Ranked, version=1)
+@scorer(params=Ranked, verdicts="threshold", version=1)
 def recall_at_k(
     item: Item, response: Response, *, k: Cutoff = 10, threshold: float = 0.0, **ranked: Any
 ) -> Score:
     """The share of the relevant documents that are among the first k retrieved ones.
 
-    Score: relevant documents among the first k / all relevant documents. Passes above 0, or from `threshold` on. Where
+    Score: relevant documents among the first k / all relevant documents. Passes from `threshold` on, if it is set. Where
     documents and relevance come from is on [the page about text metrics](text-metrics.md#retrieved-documents).
     """
     ranks, wanted = Ranked(**ranked).grades(item, response, k)

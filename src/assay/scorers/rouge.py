@@ -25,7 +25,7 @@ def check(params: Mapping[str, Any], where: str) -> None:
         )
 
 
-@scorer(reads="ground_truth", check=check, params=Measured, version=1)
+@scorer(reads="ground_truth", check=check, params=Measured, verdicts="threshold", version=1)
 def rouge(
     item: Item,
     response: Response,

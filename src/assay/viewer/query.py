@@ -109,8 +109,9 @@ class View:
         return outcome, passed, score
 
     @cached_property
-    def _by_task(self) -> tuple[Rows, npt.NDArray[np.float64], Mask]:
-        """Of each item and task with scored samples: the item, the mean score, and whether a sample passed."""
+    def _by_task(self) -> tuple[Rows, npt.NDArray[np.float64], Mask, Mask]:
+        """Return of each item and task with scored samples the item, the mean score, whether
+        samples have verdicts, and whether one passed."""
         _, passed, score = self.verdicts
         rows = np.flatnonzero(~np.isnan(score))
         cells, inverse, counts = np.unique(
@@ -119,13 +120,16 @@ class View:
             return_counts=True,
         )
         means = np.bincount(inverse, weights=score[rows], minlength=len(cells)) / counts
-        won = np.bincount(inverse, weights=passed[rows] == 1, minlength=len(cells)) > 0
-        return cells // max(1, len(self.columns)), np.round(means, 12), won
+        judged, won = (
+            np.bincount(inverse, weights=passed[rows] >= least, minlength=len(cells)) > 0
+            for least in (0, 1)
+        )
+        return cells // max(1, len(self.columns)), np.round(means, 12), judged, won
 
     @cached_property
     def disagreement(self) -> npt.NDArray[np.float64]:
         """By item: the largest difference of two tasks' mean scores, at most 1."""
-        items, means, _ = self._by_task
+        items, means, *_ = self._by_task
         high, low = np.full(self.items, -np.inf), np.full(self.items, np.inf)
         np.maximum.at(high, items, means)
         np.minimum.at(low, items, means)
@@ -136,9 +140,9 @@ class View:
         """The items of a kind, by number."""
         if name == "disagree":
             return self.disagreement > 0
-        items, _, won = self._by_task
+        items, _, judged, won = self._by_task
         tasks, passes = (
-            np.bincount(items, minlength=self.items),
+            np.bincount(items[judged], minlength=self.items),
             np.bincount(items[won], minlength=self.items),
         )
         return (tasks > 0) & (passes == 0) if name == "failed_by_all" else passes == 1

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import assay
 from assay.analysis.verify.replay import NOT_LOGGED
 from assay.analysis.verify.verify import Tally, Verified
+from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.experiment.trust import stored_config
 from assay.errors import UserError
 from tests.analysis.verify.lab import config_of, rows_of, run, save_rows
@@ -481,3 +482,21 @@ def test_a_folder_of_an_earlier_assay_says_what_is_not_sealed(out: Path) -> None
     assert found.ok
     assert {"manifest.json", "calls.jsonl", "config.yaml"} <= {fault.file for fault in found.faults}
     assert all(fault.kind == "unsealed" for fault in found.faults)
+
+
+def test_verdicts_that_earlier_versions_gave_to_scores_are_verified(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They passed above 0; another verdict is a change."""
+    with monkeypatch.context() as earlier:
+        earlier.setattr(BoundScorer, "verdicts", True)
+        out = run(tmp_path, evaluation_methods=["f1"], metrics=["mean"])
+    found = numbers(part(verified(out), "f1", "labels"))
+    assert found[0] > 0
+    assert found[1:] == (0, 0)
+
+    def turn(rows: list[dict[str, Any]]) -> None:
+        rows[0]["passed"] = not rows[0]["passed"]
+
+    edit(out / "evaluation_results.jsonl", turn)
+    assert part(verified(out), "f1", "labels").differ == 1

@@ -140,7 +140,9 @@ def test_a_scorer_that_is_added_to_a_finished_run(tmp_path: Path) -> None:
     lab, _, many = begun(tmp_path)
     sharded(lab, 1, 2)
     paid = lab.calls()
-    lab.config["evaluation_methods"].append({"name": "f1", "type": "f1"})
+    lab.config["evaluation_methods"].append(
+        {"name": "f1", "type": "f1", "params": {"threshold": 0.5}}
+    )
     assert sharded(lab, 1, 2).evaluation.counts == {"scored": 72}
     assert lab.calls() == paid
     assert len(rows(many, "responses")) == 24

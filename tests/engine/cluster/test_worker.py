@@ -103,7 +103,7 @@ def test_failures_are_tried_again_by_the_next_run_only(tmp_path: Path) -> None:
 
 def test_existing_responses_are_scored_by_shards(tmp_path: Path) -> None:
     lab, one, many = begun(tmp_path)
-    lab.config["evaluation_methods"].append({"name": "f1", "type": "f1"})
+    lab.config["evaluation_methods"].append({"name": "f1", "params": {"threshold": 0.5}})
     config = lab.write("again.json", json.dumps(lab.config))
     assay.evaluate(one, config, output_dir=str(tmp_path / "alone"))
     result = assay.evaluate(one, config, output_dir=str(many), shard="1/2")

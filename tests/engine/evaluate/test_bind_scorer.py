@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from assay.engine.evaluate.bind import Case, bind_scorer
+from assay import registry
+from assay.engine.evaluate.bind import Case, Form, bind_scorer
 from assay.engine.evaluate.cases import Call, failed
 from assay.engine.evaluate.rows import labels_of, rows_of
 from assay.errors import TransientError, UserError
@@ -14,10 +16,21 @@ from assay.interfaces import Score
 from assay.records import Evaluation, Item, Response
 
 SEED_RESULT = {"passed": True, "score": 0.8, "custom_fields": {"confidence": 0.9}, "note": "n"}
+MINE = bind_scorer(lambda item, response: True, name="mine")
 
 
-def short(result: Any) -> list[tuple[str, bool | None, float | None]]:
-    return [(score.label, score.passed, score.score) for score in labels_of(result, "mine")[0]]
+def short(result: Any, form: Form) -> list[tuple[str, bool | None, float | None]]:
+    labels = labels_of(result, replace(MINE, form=form))[0]
+    return [(score.label, score.passed, score.score) for score in labels]
+
+
+def says_passed(result: Any) -> bool:
+    """Whether a scorer's result has a verdict of its own, be it in one label of several."""
+    if isinstance(result, dict):
+        return "passed" in result or any(
+            map(says_passed, [*result.get("labels", []), result.get("result")])
+        )
+    return isinstance(result, (bool, np.bool_)) or getattr(result, "passed", None) is not None
 
 
 @pytest.mark.parametrize(
@@ -53,7 +66,16 @@ def short(result: Any) -> list[tuple[str, bool | None, float | None]]:
     ],
 )
 def test_every_shape(result: Any, expected: list[Any]) -> None:
-    assert short(result) == expected
+    """A bare score of an EEN function passes above 0; that of any other scorer has no verdict."""
+    assert short(result, "een") == expected
+    entries = result if isinstance(result, list) else [result]
+    if isinstance(result, dict) and "labels" in result:
+        entries = result["labels"]
+    said = [says_passed(entry) for entry in entries]
+    assert short(result, "item") == [
+        (label, passed if says else None, score)
+        for says, (label, passed, score) in zip(said, expected, strict=True)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -84,25 +106,64 @@ def test_every_shape(result: Any, expected: list[Any]) -> None:
 )
 def test_nonsense_is_a_value_error(result: Any) -> None:
     with pytest.raises(ValueError):
-        labels_of(result, "mine")
+        labels_of(result, MINE)
 
 
 def test_details_of_the_seeds_result() -> None:
     label = {"name": "x", "description": "what x means"}
     (score,), more = labels_of(
-        {"label": label, "result": SEED_RESULT, "custom_fields": {"time": 3}, "by": "me"}, "m"
+        {"label": label, "result": SEED_RESULT, "custom_fields": {"time": 3}, "by": "me"}, MINE
     )
     assert score.details == {"confidence": 0.9, "note": "n", "label_description": "what x means"}
     assert more == {"by": "me", "time": 3}
-    _, more = labels_of({"labels": [True], "custom_fields": {"time": 3}, "by": "me"}, "m")
+    _, more = labels_of({"labels": [True], "custom_fields": {"time": 3}, "by": "me"}, MINE)
     assert more == {"by": "me", "time": 3}
 
 
 def test_a_score_that_is_returned_again_and_again_stays_as_it_is() -> None:
     constant = Score(passed=True)
-    assert labels_of(constant, "one")[0][0].label == "one"
-    assert labels_of(constant, "two")[0][0].label == "two"
+    assert labels_of(constant, MINE)[0][0].label == "mine"
+    assert labels_of(constant, replace(MINE, name="two"))[0][0].label == "two"
     assert constant == Score(passed=True)
+
+
+@pytest.mark.parametrize(
+    ("scorer", "params", "passed"),
+    [
+        ("f1", {}, None),
+        ("f1", {"threshold": 0}, True),
+        ("f1", {"threshold": 0.9}, False),
+        ("squad.f1", {}, None),
+        ("edit_similarity", {}, False),
+        ("wer", {}, False),
+    ],
+)
+def test_a_scorer_without_a_threshold_gives_no_verdict(
+    scorer: str, params: dict[str, Any], passed: bool | None
+) -> None:
+    """Its identity is the same as ever, and so is the score."""
+    bound = bind_scorer(registry.scorer.get(scorer), params=params)
+    item, response = Item(id="a", ground_truth="red blue"), Response(item_id="a", response="red")
+    (row,) = rows_of(
+        Call(bound, Case(item, [response]), b"k"),
+        (bound.function(item, response, **params), None),
+        0.0,
+    )
+    assert (row.passed, row.outcome) == (passed, "scored")
+    assert 0 < (row.score or 0) < 1
+
+
+def test_a_function_can_declare_that_it_only_scores() -> None:
+    @registry.scorer(verdicts=False)
+    def shortness(item: Item, response: Response) -> Score:
+        return Score(passed=True, score=0.5)
+
+    assert (
+        labels_of(shortness(Item(id="a"), Response(item_id="a")), bind_scorer(shortness))[0][
+            0
+        ].passed
+        is None
+    )
 
 
 # ---- what is written

@@ -8,9 +8,11 @@ import pytest
 
 import assay
 from assay.config.providers import providers
+from assay.engine.evaluate.bind import BoundScorer
 from assay.errors import ConfigError
 from assay.registry import scorer as scorers
 from assay.store.items import normalise
+from assay.store.stores import MemoryStore
 from assay.text.expected import NoExpectation
 
 VERBS: list[Callable[..., Any]] = [assay.validate, assay.plan, assay.run]
@@ -266,11 +268,137 @@ def test_every_scorer_that_compares_says_what_it_lacks(config: dict[str, Any], n
         )
     except NoExpectation:
         with pytest.raises(ConfigError, match="1 problem"):
-            check([], [bound], [], [item])
+            check([], [bound], [], [item], MemoryStore().log("evaluation", "x"))
     except LookupError:
         return  # of the response, such as the passages that were retrieved
     else:
         labels = row if isinstance(row, list) else [row]
         assert all(label.outcome != "errored" for label in labels), (
             "what is missing is NoExpectation"
+        )
+
+
+# ---- labels
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize(
+    "metric",
+    [
+        "pass_rate",
+        "pass@1",
+        {"name": "p", "type": "pass_hat_k", "labels": ["rouge.L"]},
+        {"name": "majority_at_k"},
+    ],
+)
+def test_passes_of_a_label_that_is_only_a_score(
+    config: dict[str, Any], verb: Callable[..., Any], metric: Any
+) -> None:
+    config |= {"scorers": ["exact_match", "rouge"], "metrics": [metric, "mean"]}
+    (problem,) = problems(verb, config)
+    assert "counts passes, and the labels of rouge are only scores" in problem
+    assert (
+        "add `threshold:` to the params of rouge, or use `mean`, or `labels: {exclude: [rouge*]}`"
+        in problem
+    )
+
+
+@pytest.mark.parametrize(
+    ("scorer", "metric"),
+    [
+        ({"name": "rouge", "params": {"threshold": 0.5}}, "pass_rate"),
+        ("rouge", "mean"),
+        ("rouge", {"name": "pass_rate", "labels": {"exclude": ["rouge.?"]}}),
+        ("rouge", {"name": "pass_rate", "labels": {"exclude": ["rouge.1", "rouge.2", "rouge.L"]}}),
+        ("rouge", {"name": "pass_rate", "labels": ["exact_match"]}),
+        ("wer", "pass_rate"),
+        ("edit_similarity", "pass_rate"),
+    ],
+)
+def test_ways_out(config: dict[str, Any], scorer: Any, metric: Any) -> None:
+    config |= {"scorers": ["exact_match", scorer], "metrics": [metric]}
+    assert all(row["value"] is not None for row in assay.run(**config).metrics)
+
+
+def test_a_scorer_without_a_threshold_leaves_the_mean(config: dict[str, Any]) -> None:
+    config["scorers"] = ["squad.f1"]
+    (problem,) = problems(assay.run, config)
+    assert problem.endswith("| use `mean`, or `labels: {exclude: [squad.f1*]}`")
+
+
+def test_stored_verdicts_count_as_stored_and_nothing_is_scored_again(
+    config: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An earlier version gave f1 verdicts: any score above 0 passed."""
+    config |= {"scorers": ["f1"], "metrics": ["pass_rate"]}
+    with monkeypatch.context() as earlier:
+        earlier.setattr(BoundScorer, "verdicts", True)
+        result = assay.run(**config)
+    labels = Path(result.folder) / "evaluation_results.jsonl"
+    before = labels.read_bytes()
+    assert b'"passed":true' in before
+    again = assay.run(**config | {"metrics": ["pass_rate", "mean"]})
+    assert again.metrics[0]["value"] == result.metrics[0]["value"]
+    assert labels.read_bytes() == before
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_two_methods_of_one_label(config: dict[str, Any], verb: Callable[..., Any]) -> None:
+    config |= {
+        "scorers": [{"name": "rouge.1", "type": "exact_match"}, "rouge"],
+        "metrics": ["mean"],
+    }
+    (problem,) = problems(verb, config)
+    assert problem == (
+        "the evaluation methods 'rouge.1' and 'rouge' both give the label 'rouge.1' | give one of them another `name:`"
+    )
+
+
+def good(item: Any, response: Any) -> dict[str, Any]:
+    return {"label": "good", "passed": True}
+
+
+def fine(item: Any, response: Any) -> dict[str, Any]:
+    return {"label": "good", "passed": False}
+
+
+def part(item: Any, response: Any) -> float:
+    return 0.5
+
+
+def test_two_functions_that_give_one_label_are_refused_each_time(config: dict[str, Any]) -> None:
+    """What was scored is kept, and is no way around it: pass@2 would be 1 from one sample."""
+    config |= {"scorers": [good, fine], "metrics": ["pass@2"]}
+    for _ in range(2):
+        with pytest.raises(
+            assay.errors.UserError, match="'good' and 'fine' both give the label 'good'"
+        ):
+            assay.run(**config)
+
+
+def test_of_a_function_it_is_known_at_the_first_label(config: dict[str, Any]) -> None:
+    result = assay.run(
+        **(config | {"scorers": ["exact_match", part], "metrics": ["pass_rate", "mean"]})
+    )
+    found = {(row["metric_name"], row["label"]): row for row in result.metrics}
+    assert found["pass_rate", "exact_match"]["value"] is not None
+    assert found["mean", "part"]["value"] == 0.5
+    assert found["pass_rate", "part"]["value"] is None
+    assert found["pass_rate", "part"]["reason"].startswith("part is only a score: ")
+    gated = assay.gate(result.folder, metric="pass_rate", label="part", min=0.1)
+    assert (gated.outcome, gated.checks[0].why) == (
+        "inconclusive",
+        found["pass_rate", "part"]["reason"],
+    )
+    assert (
+        assay.gate(result.folder, metric="mean", label="part", min=0.1, point=True).outcome
+        == "passed"
+    )
+
+
+def test_existing_responses_are_refused_too(config: dict[str, Any], tmp_path: Path) -> None:
+    folder = assay.run(**config).folder
+    with pytest.raises(ConfigError, match="the labels of f1 are only scores"):
+        assay.evaluate(
+            folder, scorers=["f1"], metrics=["pass_rate"], output_dir=str(tmp_path / "again")
         )

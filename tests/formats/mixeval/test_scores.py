@@ -238,6 +238,61 @@ def test_models_and_parsers_are_apart() -> None:
     ]
 
 
+def bounds(entries: Sequence[Row], verdicts: Sequence[Row], **options: Any) -> tuple[Any, ...]:
+    """The value, how many rows it rests on, and its bounds."""
+    store = MemoryStore()
+    for kind, rows in (("dataset", entries), ("evaluation", verdicts)):
+        store.log(kind, "x").append(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
+    bound = bind_metric(type=SCORE, **options)
+    (row,) = Aggregator(store).aggregate(["x"], [bound], runs=[], datasets=["x"])
+    names = ("value", "used_sample_count", "value_if_missing_wrong", "value_if_missing_right")
+    return tuple(row[name] for name in names)
+
+
+def test_bounds_say_what_failed_entries_might_change() -> None:
+    """Ten entries, two errored, six right of eight: 6/8, between 6/10 and 8/10."""
+    entries = free(10)
+    verdicts = [verdict(row["id"], float(n < 6)) for n, row in enumerate(entries[:8])]
+    verdicts += [verdict(row["id"], None, "errored") for row in entries[8:]]
+    assert bounds(entries, verdicts) == (0.75, 8, 0.6, 0.8)
+    assert bounds(entries, verdicts, policy={"on_error": "wrong"}) == (0.6, 10, 0.6, 0.6)
+    assert bounds(entries[:8], verdicts[:8]) == (0.75, 8, 0.75, 0.75)
+
+
+def test_bounds_where_two_scorers_share_the_entries() -> None:
+    """An answer that failed has a row of each, and one of the two counts; refused ones are wrong."""
+    entries = [*free(5), *multiple(5)]
+    verdicts: list[Row] = []
+    for n, row in enumerate(entries):
+        own, other = ("f", "m") if n < 5 else ("m", "f")
+        outcome = {4: "errored", 9: "refused"}.get(n, "scored")
+        score = float(n % 2) if outcome == "scored" else None
+        verdicts.append(verdict(row["id"], score, outcome, label=own))
+        verdicts.append(
+            verdict(row["id"], None, "skipped" if score is not None else outcome, label=other)
+        )
+    params = {"free_form": "f", "multiple_choice": "m"}
+    found = bounds(entries, verdicts, params=params, include=["*"], together="judge")
+    assert found == (4 / 9, 9, 0.4, 0.5)
+
+
+@given(
+    st.lists(st.sampled_from(["right", "wrong", "unparsed", "errored"]), min_size=1, max_size=20)
+)
+@settings(max_examples=60, deadline=None)
+def test_bounds_are_the_scores_of_both_ends(outcomes: list[str]) -> None:
+    entries = free(len(outcomes))
+    verdicts = [
+        verdict(row["id"], float(said == "right"), "scored" if said in ("right", "wrong") else said)
+        for row, said in zip(entries, outcomes, strict=True)
+    ]
+    value, used, low, high = bounds(entries, verdicts)
+    right, errors, count = outcomes.count("right"), outcomes.count("errored"), len(outcomes)
+    assert used == count - errors
+    assert value == (pytest.approx(right / used) if used else None)
+    assert (low, high) == (pytest.approx(right / count), pytest.approx((right + errors) / count))
+
+
 # ---- letters drawn at random
 
 

@@ -196,6 +196,8 @@ def _excused(stored: Evaluation, computed: Evaluation) -> str:
 def _differences(stored: Evaluation, computed: Evaluation) -> Iterator[tuple[str, Any, Any]]:
     if stored.outcome == computed.outcome == "errored":
         return  # texts of errors name lines and places
+    if computed.passed is None and stored.passed == ((computed.score or 0) > 0):
+        computed.passed = stored.passed  # earlier versions gave every score a verdict
     for field in _FIELDS:
         yield from differing(getattr(stored, field), getattr(computed, field), field)
 

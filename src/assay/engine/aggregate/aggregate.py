@@ -32,6 +32,7 @@ from assay.store.seal import seal
 
 # bytes: about a second; a thread has a heap of its aggregation, which costs memory
 WORTH_A_THREAD = 200 << 20
+NUMBERS = ".2"  # changes with what numbers mean: stored ones are computed again
 
 
 class Settings(TypedDict, total=False):
@@ -70,12 +71,13 @@ class Aggregator:
         **settings: Unpack[Settings],
     ) -> list[MetricRow]:
         """The metric rows of these evaluations taken together, in order of metric, facet values and label."""
-        id, name = settings.get("id", ""), settings.get("name", "")
+        name = settings.get("name", "")
         started = time.time()
         inputs = self._inputs(evaluations)
         plan = {"metrics": [bound.plan() for bound in metrics]}
         wanted = digest("aggregation", canonical((plan, inputs))).hex()
-        aggregation = id or wanted[:16]
+        aggregation = settings.get("id") or wanted[:16]
+        wanted += NUMBERS
         repository = AggregationRepository(self.store)
         with self.store.lock("aggregation", aggregation):
             old = self.store.manifest("aggregation", aggregation)

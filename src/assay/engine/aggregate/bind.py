@@ -38,6 +38,7 @@ OWN_KEYS = {
     "errored_count",
     "skipped_count",
 }
+NEEDED = "needed"
 _ROWS_NAMES = ("evaluation_results", "results")
 
 
@@ -55,7 +56,8 @@ class BoundMetric(msgspec.Struct, kw_only=True):
     `rows_name` is the parameter that takes a group as a list of dicts (EEN's form), None for functions of
     a Group. `together` is the label under which the rows of all included labels are one group. `columns` are further
     fields that a Group shall have. `ordered`: the order of samples matters to it. With `verdicts` false
-    it is not about right and wrong: every row counts, and its values have no natural ends. `lower_is_better`
+    it is not about right and wrong: every row counts, and its values have no natural ends; where they are
+    NEEDED, it has no value for a label that is only a score. `lower_is_better`
     is None where the value is better as the label's scores are.
     """
 
@@ -73,7 +75,7 @@ class BoundMetric(msgspec.Struct, kw_only=True):
     wants_rows: bool = False
     columns: list[str] = []
     ordered: bool = True
-    verdicts: bool = True
+    verdicts: bool | Literal["needed"] = True
     lower_is_better: bool | None = None
     level: float = 0.95
     interval: Literal["auto", "bootstrap"] = "auto"
@@ -148,7 +150,7 @@ def bind_metric(
         wants_rows=rows_name is not None or bool(marks.get("rows")),
         columns=list(cast("Sequence[str]", columns(checked) if callable(columns) else columns)),
         ordered=bool(ordered(checked) if callable(ordered) else ordered),
-        verdicts=bool(marks.get("verdicts", True)),
+        verdicts=marks.get("verdicts", True),
         lower_is_better=marks.get("lower_is_better"),
         level=level,
         interval=interval,

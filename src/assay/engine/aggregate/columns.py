@@ -245,6 +245,30 @@ class Reader:
         return self._codes[key]
 
 
+def labels_apart(
+    given: Sequence[tuple[Any, ...]], codes: Codes, *answer: npt.NDArray[Any]
+) -> list[str]:
+    """Return the label of each combination, which begins with a label, a scorer and an outcome.
+
+    A label that several scorers gave to the same answer is `label (scorer)`: as one it would be
+    read as samples of that answer.
+    """
+    gave = {(label, scorer) for label, scorer, outcome, *_ in given if outcome in ("scored", 0)}
+    names = [label for label, _ in gave]
+    shared: set[str] = set()
+    if len(set(names)) < len(names):
+        seen: dict[tuple[Any, ...], str] = {}
+        for code, *place in zip(codes.tolist(), *(part.tolist() for part in answer), strict=True):
+            label, scorer, *_ = given[int(code)]
+            own = (label, scorer)
+            if own in gave and seen.setdefault((label, *place), scorer) != scorer:
+                shared.add(label)
+    return [
+        f"{label} ({scorer})" if label in shared and (label, scorer) in gave else label
+        for label, scorer, *_ in given
+    ]
+
+
 def _numbered(
     hashes: npt.NDArray[np.uint64],
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:

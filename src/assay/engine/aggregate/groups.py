@@ -22,6 +22,7 @@ from assay.engine.aggregate.columns import (
     Combination,
     Ints,
     decode_row,
+    labels_apart,
 )
 from assay.engine.aggregate.facets import order, typed
 from assay.engine.aggregate.join import Joined
@@ -47,21 +48,23 @@ def under_every_label(columns: Columns) -> Columns:
     """Rows of scorer calls that failed before they could name a label count under every label that the scorer gave
     where facets are the same, else under all of its labels: otherwise a failure would be missing from the very
     denominators that it belongs to."""
+    columns.combinations = given = _with_labels_apart(columns)
     labels: dict[tuple[str, bytes], dict[str, None]] = {}
-    for one in columns.combinations:
+    for one in given:
         if one.scorer and one.outcome == "scored":
             for place in (_place(one), (one.scorer, b"")):
                 labels.setdefault(place, {})[one.label] = None
     spread: dict[int, list[int]] = {}
-    combinations = list(columns.combinations)
-    for number, one in enumerate(columns.combinations):
+    combinations = list(given)
+    for number, one in enumerate(given):
         own = labels.get(_place(one)) or labels.get((one.scorer, b""), {})
         if own and one.outcome in _FAILED and one.label == one.scorer and one.label not in own:
-            spread[number] = list(range(len(combinations), len(combinations) + len(own)))
+            start = len(combinations)
             combinations += [one._replace(label=label) for label in own]
+            spread[number] = list(range(start, len(combinations)))
     if not spread:
         return columns
-    copies = np.array([len(spread.get(number, "1")) for number in range(len(columns.combinations))])
+    copies = np.array([len(spread.get(number, "1")) for number in range(len(given))])
     row = np.repeat(np.arange(len(columns.item)), copies[columns.combination])
     combination = columns.combination[row]
     for number, codes in spread.items():
@@ -80,29 +83,38 @@ def under_every_label(columns: Columns) -> Columns:
     )
 
 
+def _with_labels_apart(columns: Columns) -> list[Combination]:
+    """Return the combinations; labels that several scorers gave to an answer are told apart."""
+    given, code = columns.combinations, columns.combination
+    places: dict[bytes, int] = {}
+    place = np.array([places.setdefault(_place(one)[1], len(places)) for one in given], np.int32)
+    labels = labels_apart(given, code, columns.item, columns.sample, place[code])
+    return [one._replace(label=label) for one, label in zip(given, labels, strict=True)]
+
+
 def _place(one: Combination) -> tuple[str, bytes]:
     """A scorer, and the facets of a row."""
     return one.scorer, typed([None if value is UNSET else [value] for value in one.values])
 
 
-def verdicts(columns: Columns) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.bool_], FloatArray]:
-    """Outcome (its place in OUTCOMES), passed and score of every row.
+def verdicts(columns: Columns) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8], FloatArray]:
+    """Return outcome (its place in OUTCOMES), passed (-1: none) and score of every row.
 
-    A missing score is 1 or 0 by `passed`, a missing `passed` is score > 0; a scored row with neither has only a value.
+    A missing score is 1 or 0 by `passed`. A missing `passed` is a score of 1 or 0, which any
+    threshold reads alike. A scored row with neither has only a value.
     """
-    given = columns.combinations
-    outcome = np.array([OUTCOMES.index(one.outcome) for one in given], dtype=np.int8)[
-        columns.combination
-    ]
-    passed = np.array(
-        [-1 if one.passed is None else int(one.passed) for one in given], dtype=np.int8
-    )
-    verdict = passed[columns.combination]
+    given, code = columns.combinations, columns.combination
+    outcome = np.array([OUTCOMES.index(one.outcome) for one in given], dtype=np.int8)[code]
+    said = [-1 if one.passed is None else int(one.passed) for one in given]
+    verdict = np.array(said, dtype=np.int8)[code]
     score, unscored = columns.score, np.isnan(columns.score)
     if unscored.any():
         outcome[unscored & (verdict < 0) & (outcome == 0)] = VALUED
         score = np.where(unscored, verdict == 1, score)
-    return outcome, np.where(verdict < 0, score > 0, verdict == 1), score
+    bare = (verdict < 0) & (outcome == 0)
+    passed = np.where(bare, score == 1, verdict == 1).astype(np.int8)
+    passed[bare & (score != 0) & (score != 1)] = -1
+    return outcome, passed, score
 
 
 class _TiesError(Exception):

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from assay.engine.aggregate.bind import OWN_KEYS, BoundMetric, Policy, bind_metric
+from assay.engine.aggregate.bind import NEEDED, OWN_KEYS, BoundMetric, Policy, bind_metric
 from assay.engine.aggregate.columns import OUTCOMES, SKIPPED, VALUED
 from assay.errors import AssayError
 from assay.interfaces import FloatArray, Group, Values
@@ -23,19 +23,22 @@ from assay.usercode import raised
 __all__ = ["BoundMetric", "Policy", "Sample", "bind_metric", "measure"]
 
 Mask = npt.NDArray[np.bool_]
+NO_VERDICT = (
+    "is only a score: let its scorer say what passes (`threshold`, `passed`), or use `mean`"
+)
 
 
 class Sample(msgspec.Struct, kw_only=True):
     """All rows of one group before the policy, sorted by (item, sample). `load` reads them as dicts in that order,
     `take` gives the values of a declared column; `planned` is how many rows there should be, where that is known;
     `calibration` and `warning` are what is known about the judge that gave the label; `lower_is_better`: a lower score
-    is the better one."""
+    is the better one. `passed` is -1 where the label is only a score."""
 
     label: str
     facets: dict[str, Any]
     item: npt.NDArray[np.int32]
     sample: npt.NDArray[np.int32]
-    passed: Mask
+    passed: Mask | npt.NDArray[np.int8]
     score: FloatArray
     outcome: npt.NDArray[np.int8]
     load: Callable[[], list[dict[str, Any]]]
@@ -115,6 +118,8 @@ def _by_policy(policy: Policy, outcome: npt.NDArray[np.int8], values: bool) -> t
 def _counts(sample: Sample, used: Mask, values: Values) -> dict[str, Any]:
     """Of the whole group, or, of a value with facets of its own, of the items that it is made of."""
     item, outcome, planned = sample.item, sample.outcome, sample.planned
+    if values.rows is not None:
+        used = np.isin(np.arange(len(used)), np.flatnonzero(used)[values.rows])
     if values.facets and values.items is not None:
         own = np.isin(item, values.items)
         item, outcome, used, planned = item[own], outcome[own], used[own], None
@@ -144,13 +149,29 @@ def _bounds(
     found: list[Values],
 ) -> dict[str, float | None]:
     """The value if every excluded row were wrong, and if it were right; the value itself where none is excluded."""
-    wrong = right = found[0].value if len(found) == 1 else None
+    wrong = right = found
     if excluded.any() and len(found) == 1:
-        (low, _), (high, _) = (
+        (wrong, _), (right, _) = (
             _called(bound, sample, loaded, used, excluded, right) for right in (False, True)
         )
-        wrong, right = (each[0].value if len(each) == 1 else None for each in (low, high))
-    return {"value_if_missing_wrong": wrong, "value_if_missing_right": right}
+    kept = used | excluded
+    return {
+        "value_if_missing_wrong": _value_of_all(sample, kept, wrong),
+        "value_if_missing_right": _value_of_all(sample, kept, right),
+    }
+
+
+def _value_of_all(sample: Sample, kept: Mask, found: list[Values]) -> float | None:
+    """Return the only value; None if a failed answer has no row among those that it is made of."""
+    if len(found) != 1:
+        return None
+    rows = found[0].rows
+    if rows is not None:
+        answer = sample.item.astype(np.int64) << 32 | sample.sample
+        failed = kept & (sample.outcome > 0) & (sample.outcome < SKIPPED)
+        if not np.isin(answer[failed], answer[kept][rows]).all():
+            return None
+    return found[0].value
 
 
 def _interval(bound: BoundMetric, sample: Sample, used: Mask, values: Values) -> Interval:
@@ -191,10 +212,8 @@ def _called(
 ) -> tuple[list[Values], str | None]:
     """What the metric says and, should it raise, why; excluded rows are left out (None) or count as given."""
     kept = used if excluded_as is None else used | excluded
-    if not kept.any():
-        return [
-            Values(value=None, reason=f"none of {len(kept)} rows counts under this policy")
-        ], None
+    if none := _no_value(bound, sample, kept):
+        return none, None
     group = _group(bound, sample, loaded, kept, excluded & bool(excluded_as))
     out = excluded & ~kept
     group.left_out = sample.item[out]
@@ -218,23 +237,26 @@ def _called(
         return [Values(value=None)], text
 
 
+def _no_value(bound: BoundMetric, sample: Sample, kept: Mask) -> list[Values]:
+    """Return why the metric cannot be called, as its values, if that is so."""
+    reason = ""
+    if not kept.any():
+        reason = f"none of {len(kept)} rows counts under this policy"
+    elif bound.verdicts == NEEDED and (sample.passed < 0).any():
+        reason = f"{sample.label} {NO_VERDICT}"
+    return [Values(value=None, fields=dict(bound.params), reason=reason)] if reason else []
+
+
 def _group(bound: BoundMetric, sample: Sample, loaded: _Loaded, kept: Mask, right: Mask) -> Group:
-    """The rows that count. One without a verdict is wrong unless it is in `right`; its score is then the worst or the
-    best end of the scale: 0 and 1, or the lowest and highest score of the group where those lie further out."""
-    scored = sample.outcome == 0
-    passed, score = sample.passed, sample.score
-    if not scored.all():
-        seen = score[scored]
-        low, high = min(0.0, float(seen.min(initial=0.0))), max(1.0, float(seen.max(initial=1.0)))
-        passed = np.where(scored, passed, right)
-        best, worst = (low, high) if sample.lower_is_better else (high, low)
-        score = np.where(scored, score, np.where(right, best, worst))
+    """The rows that count."""
+    passed, score = _with_failures(sample, right)
     dicts: list[dict[str, Any]] = []
     if bound.wants_rows:
         for at in np.flatnonzero(kept).tolist():
             row = {**loaded.rows[at], "label": sample.label}
             if sample.outcome[at] != VALUED:
-                row |= {"passed": bool(passed[at]), "score": float(score[at])}
+                verdict = None if passed[at] < 0 else bool(passed[at])
+                row |= {"passed": verdict, "score": float(score[at])}
             dicts.append(row)
     columns, chosen = loaded.columns, slice(None)
     if not kept.all():
@@ -243,7 +265,7 @@ def _group(bound: BoundMetric, sample: Sample, loaded: _Loaded, kept: Mask, righ
     return Group(
         item=sample.item[chosen],
         sample=sample.sample[chosen],
-        passed=passed[chosen],
+        passed=passed[chosen] > 0,
         score=score[chosen],
         columns=columns,
         rows=dicts,
@@ -252,7 +274,24 @@ def _group(bound: BoundMetric, sample: Sample, loaded: _Loaded, kept: Mask, righ
         level=bound.level,
         calibration=sample.calibration,
         lower_is_better=sample.lower_is_better,
+        only_scores=bool((passed < 0).any()),
     )
+
+
+def _with_failures(sample: Sample, right: Mask) -> tuple[npt.NDArray[Any], FloatArray]:
+    """Return passed and score; a row without a verdict is wrong unless it is in `right`.
+
+    Its score is then the worst or the best end of the scale: 0 and 1, or the lowest and highest
+    score of the group where those lie further out.
+    """
+    passed, score, scored = sample.passed, sample.score, sample.outcome == 0
+    if not scored.all():
+        seen = score[scored]
+        low, high = min(0.0, float(seen.min(initial=0.0))), max(1.0, float(seen.max(initial=1.0)))
+        passed = np.where(scored, passed, right)
+        best, worst = (low, high) if sample.lower_is_better else (high, low)
+        score = np.where(scored, score, np.where(right, best, worst))
+    return passed, score
 
 
 # ---- what metrics return

@@ -77,6 +77,12 @@ class BoundScorer(msgspec.Struct, kw_only=True, dict=True):
         settable = inspect.signature(self.function).parameters.get("strip_reasoning")
         return bool(settable and self.params.get("strip_reasoning", settable.default))
 
+    @cached_property
+    def verdicts(self) -> bool:
+        """Return whether its labels have verdicts; a mark may name the parameter that it takes."""
+        mark = getattr(self.function, "__assay__", {}).get("verdicts", True)
+        return self.params.get(mark) is not None if isinstance(mark, str) else mark
+
     @property
     def of_several(self) -> bool:
         """Whether a call takes several responses."""

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.evaluate.cases import Call, has_reasoning
 from assay.errors import CallError
 from assay.interfaces import Score
@@ -20,9 +21,9 @@ Result = tuple[Any, BaseException | None]
 
 def rows_of(call: Call, result: Result | None, seconds: float) -> list[Evaluation]:
     """The rows of one call; a call without labels still leaves one, so that it is not made again."""
-    kind = None
-    more: dict[str, Any] = call.scorer.shown
-    if call.scorer.strips_reasoning and has_reasoning(call.case.responses[0]):
+    kind, scorer = None, call.scorer
+    more: dict[str, Any] = scorer.shown
+    if scorer.strips_reasoning and has_reasoning(call.case.responses[0]):
         more = {**more, "reasoning_stripped": True}
     if call.settled is not None:
         scores = [call.settled]
@@ -30,7 +31,7 @@ def rows_of(call: Call, result: Result | None, seconds: float) -> list[Evaluatio
     else:
         assert result is not None
         value, failure = result
-        if _is_ready(value):
+        if _is_ready(value, scorer):
             row = _row(call, value, (0, 1), more, seconds, kind)
             try:
                 row.detailed_results = _json_value(value.details)
@@ -40,7 +41,7 @@ def rows_of(call: Call, result: Result | None, seconds: float) -> list[Evaluatio
         scores: list[Score] = []
         if failure is None:
             try:
-                scores, further = _storable(*labels_of(value, call.scorer.name))
+                scores, further = _storable(*labels_of(value, scorer))
                 more = {**more, **further} if further else more
             except (
                 Exception
@@ -48,18 +49,16 @@ def rows_of(call: Call, result: Result | None, seconds: float) -> list[Evaluatio
                 failure = raised
         if failure is not None:
             error, kind = _described(failure)
-            scores = [Score(label=call.scorer.name, outcome="errored", error=error)]
+            scores = [Score(label=scorer.name, outcome="errored", error=error)]
     if not scores:
         return [
-            _row(
-                call, Score(label=call.scorer.name, outcome="skipped"), (0, 0), more, seconds, kind
-            )
+            _row(call, Score(label=scorer.name, outcome="skipped"), (0, 0), more, seconds, kind)
         ]
     count = len(scores)
     return [_row(call, score, (i, count), more, seconds, kind) for i, score in enumerate(scores)]
 
 
-def _is_ready(value: Any) -> bool:
+def _is_ready(value: Any, scorer: BoundScorer) -> bool:
     """Whether a scorer's result is what it would be completed to: most are, and a million of them are to be written."""
     return (
         type(value) is Score
@@ -70,6 +69,7 @@ def _is_ready(value: Any) -> bool:
         and not value.label
         and not value.value
         and value.players is None
+        and scorer.verdicts
     )
 
 
@@ -156,7 +156,7 @@ def _described(error: BaseException) -> tuple[str, str]:
 # ---- what scorers return
 
 
-def labels_of(result: Any, name: str) -> tuple[list[Score], dict[str, Any]]:
+def labels_of(result: Any, scorer: BoundScorer) -> tuple[list[Score], dict[str, Any]]:
     """The labels in whatever a scorer returned, and its further fields; ValueError says what was wrong with it."""
     entries, more = [result], {}
     if isinstance(result, (list, tuple)):
@@ -167,7 +167,7 @@ def labels_of(result: Any, name: str) -> tuple[list[Score], dict[str, Any]]:
             raise ValueError(f"`labels` must be a list, found {type(entries).__name__}")
     elif isinstance(result, dict) and "result" in result:
         more = _further(result, "label", "result")
-    labels = [_complete(_entry(entry, name), name) for entry in entries]
+    labels = [_complete(_entry(entry, scorer.name), scorer) for entry in entries]
     if len(labels) > 1:
         _refuse_repeated(labels)
     return labels, more
@@ -234,10 +234,10 @@ def _score(fields: dict[str, Any], label: str) -> Score:
     )
 
 
-def _complete(score: Score, name: str) -> Score:
+def _complete(score: Score, scorer: BoundScorer) -> Score:
     """Fill in what follows from what is there; refuse what cannot be a score."""
     if not score.label or score.label[0] == ".":
-        score.label = name + score.label
+        score.label = scorer.name + score.label
     if score.outcome != "scored":
         return score
     passed: Any = score.passed
@@ -253,5 +253,11 @@ def _complete(score: Score, name: str) -> Score:
             raise ValueError("the scorer gave neither `passed` nor `score`")
         return score
     score.score = float(number) if number is not None else 1.0 if passed else 0.0
-    score.passed = bool(passed) if passed is not None else score.score > 0
+    score.passed = _verdict(passed, score.score, scorer)
     return score
+
+
+def _verdict(passed: Any, score: float, scorer: BoundScorer) -> bool | None:
+    if passed is None and scorer.form == "een":
+        passed = score > 0
+    return bool(passed) if passed is not None and scorer.verdicts else None

@@ -16,6 +16,7 @@ from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.experiment import bind
 from assay.engine.experiment.experiment import Experiment, Options
 from assay.engine.experiment.models import bind_usable
+from assay.engine.experiment.preflight import label_problems
 from assay.engine.experiment.resolve import find_each
 from assay.engine.experiment.responses import Bound, Measured, Responses
 from assay.engine.experiment.runs import (
@@ -28,7 +29,7 @@ from assay.engine.experiment.runs import (
 )
 from assay.engine.experiment.sources import ELSEWHERE, ConfigSource, Source, config_of, keep_config
 from assay.engine.experiment.trust import vouch_rows
-from assay.errors import UserError
+from assay.errors import ConfigError, UserError
 from assay.records import ROWS_FILE, Manifest
 from assay.store.index import content_hash
 from assay.store.log import FileLog
@@ -98,6 +99,9 @@ class ExistingResponses(Responses):
             if partial := run.evidence("run").partial:
                 experiment.progress.note(f"the responses of {run.name} are partial: {partial}")
         self._find_items(experiment)
+        stored = experiment.store.log("evaluation", experiment.id)
+        if problems := label_problems(bound.scorers, bound.metrics, (), stored):
+            raise ConfigError(problems, source=experiment.config.source)
         if note := keep_config(experiment.folder, experiment.config):
             experiment.progress.note(note)
 

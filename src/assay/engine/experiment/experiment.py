@@ -286,11 +286,12 @@ class Experiment:
                 check(output, own, self.id)
         log = own.log("dataset", self.id)
         items = (decode_item(line) for _, line in log.scan() if line.strip())
+        stored = self.store.log("evaluation", self.id)
         try:
-            preflight.check(bound.tasks, bound.scorers, bound.metrics, items)
+            preflight.check(bound.tasks, bound.scorers, bound.metrics, items, stored)
         except ConfigError as error:
             for problem in error.problems:
-                if problem.where == preflight.DATASET:
+                if problem.where in (preflight.DATASET, preflight.METHODS):
                     problem.where = where(self.config, problem.where)
             raise ConfigError(error.problems, source=self.config.source) from None
 

@@ -1,26 +1,30 @@
 """What a config asks for and its data cannot give, found before anything is spent: expected answers that no item has,
 facets and labels that no row can have, more samples than there are."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
-from assay.engine.aggregate.bind import BoundMetric
+from assay.engine.aggregate.bind import NEEDED, BoundMetric
 from assay.engine.aggregate.facets import find_in_item
 from assay.engine.evaluate.bind import BoundScorer
+from assay.engine.evaluate.rows import labels_of
 from assay.errors import ConfigError, UserError
-from assay.interfaces import Task
+from assay.interfaces import Log, Task
 from assay.records import Evaluation, Item, Response
-from assay.registry import nearest
+from assay.registry import nearest, parameters
+from assay.store.repair import read_rows
 from assay.tasks.prompt import PromptTask
 from assay.text.expected import NoExpectation, answer_fields
 
 FEW, LOOKED_AT = 10, 1000  # items: most configs are right, and the first ones show it
-DATASET = "dataset"  # the key of the config that such a problem is at
+DATASET, METHODS = "dataset", "evaluation_methods"  # keys of the config that problems are at
+_Problem = tuple[tuple[str, ...], UserError]  # the scorers that it is about
 _OF_ROWS = {*Evaluation.__struct_fields__, *Response.__struct_fields__, "evaluation", "source"}
 _OF_ANSWERS = {"finish_reason", "response_id"}
 
@@ -30,8 +34,9 @@ def check(
     scorers: Sequence[BoundScorer],
     metrics: Sequence[BoundMetric],
     items: Iterable[Item],
+    log: Log,
 ) -> None:
-    """Raise a ConfigError with all problems."""
+    """Raise a ConfigError with all problems. `log` has the labels that there are already."""
     remaining, looked_at = iter(items), list[Item]()
     for count in (FEW, LOOKED_AT - FEW):
         looked_at += islice(remaining, count)
@@ -39,6 +44,7 @@ def check(
             *(problem for scorer in scorers if (problem := _expectation(scorer, looked_at))),
             *(problem for metric in metrics for problem in _facets(metric, tasks, looked_at)),
             *(problem for metric in metrics for problem in _labels(metric, scorers)),
+            *label_problems(scorers, metrics, looked_at, log),
         ]
         if not problems:
             return
@@ -61,15 +67,69 @@ def warnings(metrics: Sequence[BoundMetric], samples: int) -> list[str]:
     return shortages
 
 
+def label_problems(
+    scorers: Sequence[BoundScorer], metrics: Sequence[BoundMetric], items: Sequence[Item], log: Log
+) -> list[UserError]:
+    """Return what is wrong with labels to come; scorers whose verdicts are stored go on."""
+    labels = {scorer.name: _labels_given(scorer, items) for scorer in scorers}
+    found = [*_shared_labels(labels), *_passes_of_scores(scorers, metrics, labels)]
+    rows = read_rows(log, _Labelled) if found else ()
+    stored = {row.scorer for _, row in rows if row.passed is not None}
+    return [problem for names, problem in found if not stored.issuperset(names)]
+
+
+class _Labelled(msgspec.Struct):
+    scorer: str = ""
+    passed: bool | None = None
+
+
+def _shared_labels(labels: Mapping[str, list[str]]) -> Iterator[_Problem]:
+    owners: dict[str, str] = {}
+    for name, label in ((name, label) for name, given in labels.items() for label in given):
+        both = owners.setdefault(label, name), name
+        if both[0] != name:
+            what = f"the evaluation methods {both[0]!r} and {name!r} both give the label {label!r}"
+            yield both, UserError(what, where=METHODS, fix="give one of them another `name:`")
+
+
+def _passes_of_scores(
+    scorers: Sequence[BoundScorer],
+    metrics: Sequence[BoundMetric],
+    labels: Mapping[str, list[str]],
+) -> Iterator[_Problem]:
+    """Yield metrics that count verdicts over labels that are only scores."""
+    for scorer in (scorer for scorer in scorers if not scorer.verdicts):
+        own = f"{scorer.name}."
+        settable = "threshold" in parameters(scorer.function)
+        fix = f"add `threshold:` to the params of {scorer.name}, or " if settable else ""
+        fix += f"use `mean`, or `labels: {{exclude: [{scorer.name}*]}}`"
+        for metric in (metric for metric in metrics if metric.verdicts == NEEDED):
+            named = (pattern for pattern in metric.include if pattern.startswith(own))
+            if any(map(metric.takes, chain(labels[scorer.name], named))):
+                what = (
+                    f"{metric.name} counts passes, and the labels of {scorer.name} are only scores"
+                )
+                yield (scorer.name,), UserError(what, where=f"metric {metric.name}", fix=fix)
+
+
+def _labels_given(scorer: BoundScorer, items: Sequence[Item]) -> list[str]:
+    """Return the labels that a built-in scorer gives to an empty answer; of any other, its name."""
+    if _is_plain(scorer) and items:
+        with suppress(Exception):  # the rows will say it
+            result = scorer.function(items[0], Response(item_id=items[0].id), **scorer.params)
+            return [score.label for score in labels_of(result, scorer)[0]]
+    return [scorer.name]
+
+
+def _is_plain(scorer: BoundScorer) -> bool:
+    """Return whether it is built in, and looks at one answer by itself."""
+    plain = scorer.form == "item" and scorer.mode == "inline"
+    return plain and not scorer.batch and not scorer.takes_context
+
+
 def _expectation(scorer: BoundScorer, items: Sequence[Item]) -> UserError | None:
     """What a built-in scorer says that compares one answer with an item's, if it says it of every item."""
-    built_in = (
-        scorer.form == "item"
-        and scorer.mode == "inline"
-        and not scorer.batch
-        and not scorer.takes_context
-    )
-    if not built_in or not items:
+    if not _is_plain(scorer) or not items:
         return None
     what = ""
     for item in items:

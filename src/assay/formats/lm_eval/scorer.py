@@ -61,5 +61,5 @@ def _answers(response: Response) -> list[Any]:
 def _score(label: str, value: Any) -> Score:
     """A number is a score; what else a metric keeps of a document is a value for its aggregation."""
     if isinstance(value, bool | int | float) and math.isfinite(value):
-        return Score(label=label, score=float(value))
+        return Score(label=label, score=float(value), passed=value > 0)
     return Score(label=label, value=value)

@@ -20,7 +20,6 @@ from assay.stats.intervals import item_contributions, item_weights, mean_interva
 
 SCORE = "mixeval.score"
 OVERALL = "overall"
-COUNTED = ("scored", "unparsed", "refused")
 _KIND, _BENCHMARK, _CONTENT = (
     f"item.metadata.{name}" for name in ("problem_type", "benchmark_name", "content")
 )
@@ -65,7 +64,7 @@ def _columns(params: Mapping[str, Any]) -> list[str]:
     return names + ([_OPTIONS, _TARGET] if params.get("draw") else [])
 
 
-@metric(name=SCORE, columns=_columns, verdicts=False, ordered=False, version=2)
+@metric(name=SCORE, columns=_columns, ordered=False, version=2)
 def score(
     group: Group,
     *,
@@ -74,8 +73,9 @@ def score(
     draw: bool = False,
     order: Literal["entries", "responses"] = "entries",
 ) -> Values:
-    """The share of right answers over all entries; unparsed and refused ones are wrong, errors are left out. `cells`
-    has the score and the counts of each benchmark, `compatible` what the original's `score.json` has.
+    """The share of right answers over all entries; unparsed and refused ones are wrong, errors are left out, unless the
+    policy says otherwise. `cells` has the score and the counts of each benchmark, `compatible` what the original's
+    `score.json` has.
 
     Parameters:
     free_form: the scorer whose verdicts count for free-form entries, where two scorers share the entries
@@ -99,26 +99,24 @@ def score(
         "compatible": {name: value for name, value in rounded.items() if value is not None},
     }
     whole, method = measured[OVERALL]
+    found = Values(value=whole.value, fields=fields, rows=rows.places)
     if whole.low is None or whole.high is None:
-        return Values(value=whole.value, fields=fields, reason=method.removeprefix("none: "))
-    return Values(value=whole.value, fields=fields, interval=(whole.low, whole.high, method))
+        found.reason = method.removeprefix("none: ")
+    else:
+        found.interval = (whole.low, whole.high, method)
+    return found
 
 
 class _Rows:
-    """The verdicts of a group in the order of the data, as columns; `order` is that in which they are added up."""
+    """The verdicts of a group in the order of the data, as columns; `order` is that in which they are added up.
+
+    Those that the policy leaves out are not `counted`; `places` are those of the others.
+    """
 
     def __init__(self, group: Group, scorers: Mapping[str, str]) -> None:
-        columns = group.columns
-        kinds = columns[_KIND]
-        # others are of entries that are gone
-        chosen = [at for at, kind in enumerate(kinds) if kind is not None]
-        if "scorer" in columns:
-            chosen = [
-                at
-                for at in chosen
-                if columns["scorer"][at] == scorers.get(kinds[at]) and _leads(columns, at)
-            ]
-        chosen.sort(key=columns["item"].__getitem__)
+        left_out, size = group.left_out_columns, len(group.item)
+        columns = {name: [*own, *left_out.get(name, ())] for name, own in group.columns.items()}
+        chosen = _rows_of_scorers(columns, scorers)
         self._columns = {name: [values[at] for at in chosen] for name, values in columns.items()}
         self.benchmark: list[str] = [str(name) for name in self._columns[_BENCHMARK]]
         self.multiple: Mask = np.array(
@@ -126,8 +124,10 @@ class _Rows:
         )
         self.outcome = np.array(self._columns["outcome"], np.str_)
         self.content = np.array([int(text, 16) for text in self._columns[_CONTENT]], np.uint64)
-        self.counted: Mask = np.isin(self.outcome, COUNTED)
-        self.values: FloatArray = np.where(self.outcome == "scored", group.score[chosen], 0.0)
+        self.counted: Mask = np.array(chosen, np.int64) < size
+        self.places = [at for at in chosen if at < size]
+        self.values: FloatArray = np.zeros(len(chosen))
+        self.values[self.counted] = group.score[self.places]
         self.guessed: Mask = np.zeros(len(chosen), np.bool_)
         self.order: Numbers = np.arange(len(chosen))
         if "response" in columns:
@@ -140,7 +140,7 @@ class _Rows:
     def draw_letters(self) -> None:
         """For each multiple-choice answer that names no letter, in the order of the rows."""
         chance = Guesses()
-        self.guessed = self.multiple & (self.outcome == "unparsed")
+        self.guessed = self.counted & self.multiple & (self.outcome == "unparsed")
         options, targets = self._columns[_OPTIONS], self._columns[_TARGET]
         for at in self.order[self.guessed[self.order]].tolist():
             self.values[at] = chance.draw(len(options[at])) == letters(26)[targets[at][0]]
@@ -185,6 +185,17 @@ class _Rows:
         """Added up one by one in the order of the rows: the last bit decides how a mean such as 0.5375 is rounded."""
         added = self.values[self.order[part[self.order]]]
         return float(np.cumsum(added)[-1]) / len(added)
+
+
+def _rows_of_scorers(columns: Mapping[str, list[Any]], scorers: Mapping[str, str]) -> list[int]:
+    """Return the rows of each kind's scorer in the order of the data; entries that are gone have
+    no kind."""
+    kinds = columns[_KIND]
+    chosen = [at for at, kind in enumerate(kinds) if kind is not None]
+    if "scorer" in columns:
+        own = columns["scorer"]
+        chosen = [at for at in chosen if own[at] == scorers.get(kinds[at]) and _leads(columns, at)]
+    return sorted(chosen, key=columns["item"].__getitem__)
 
 
 def _leads(columns: Mapping[str, list[Any]], at: int) -> bool:

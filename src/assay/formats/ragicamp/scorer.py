@@ -60,7 +60,7 @@ def exact_match(
     )
 
 
-@scorer(name="ragicamp.f1", reads="ground_truth", version=1)
+@scorer(name="ragicamp.f1", reads="ground_truth", verdicts=False, version=1)
 def f1(
     item: Item, response: Response, *, normalize: bool = True, use_stemming: bool = False
 ) -> Score:
@@ -81,7 +81,14 @@ def f1(
     return score
 
 
-@scorer(name="ragicamp.bertscore", batch=256, reads="ground_truth", check=check_model, version=1)
+@scorer(
+    name="ragicamp.bertscore",
+    batch=256,
+    reads="ground_truth",
+    check=check_model,
+    verdicts=False,
+    version=1,
+)
 def bertscore(
     cases: Sequence[Case], *, model: str = "microsoft/deberta-xlarge-mnli", batch_size: int = 64
 ) -> list[list[Score]]:
@@ -212,7 +219,7 @@ def answer_in_context(item: Item, response: Response, *, min_answer_len: int = 2
     return core_answer_in_context(item, response, whole_words=False, shortest=min_answer_len)
 
 
-@scorer(name="ragicamp.context_recall", version=1)
+@scorer(name="ragicamp.context_recall", verdicts=False, version=1)
 def context_recall(
     item: Item, response: Response, *, min_sentence_words: int = 3, overlap_threshold: float = 0.8
 ) -> Score:

@@ -55,14 +55,14 @@ def _register(name: str, kind: type[Counting]) -> None:
     measure.__doc__ = (
         f"{kind.about.description}, by SyGra's formula; `sound` has the number to quote."
     )
-    metric(name=f"sygra.{name}", columns=columns, params=optional)(measure)
+    metric(name=f"sygra.{name}", columns=columns, params=optional, verdicts="needed")(measure)
 
 
 for _name, _kind in OURS.items():
     _register(_name, _kind)
 
 
-@metric(name="sygra.aggregator", columns=(*SIDES, PROBLEM, "outcome"))
+@metric(name="sygra.aggregator", columns=(*SIDES, PROBLEM, "outcome"), verdicts="needed")
 def aggregator(
     group: Group,
     *,

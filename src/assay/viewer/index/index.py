@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from xxhash import xxh3_64
 
+from assay.engine.aggregate.columns import labels_apart
 from assay.errors import StoreError
 from assay.records import OUTCOMES, Kind
 from assay.store.files import sweep, write_file
@@ -121,7 +122,7 @@ class Index:
         order = {scorer: number for number, scorer in enumerate(self.plan[0])}
         labels: dict[str, int] = {}
         own = self.labels_of_scorers()
-        for label, scorer, outcome, _, match in self.coded.combinations:
+        for label, scorer, outcome, _, match in self._combinations:
             stands_for_others = (
                 label == scorer
                 and outcome in _FAILED
@@ -132,20 +133,29 @@ class Index:
                 labels.setdefault(label, order.get(scorer, len(order)))
         return sorted(labels, key=lambda label: labels[label])
 
+    @cached_property
+    def _combinations(self) -> list[tuple[str, str, int, int, bool]]:
+        """Return those of the rows, with labels that several scorers gave told apart."""
+        entries, arrays = self.coded.combinations, self.arrays
+        codes, answer = arrays["evaluation.combination"], arrays["evaluation.response"]
+        labels = labels_apart(entries, codes[answer >= 0], answer[answer >= 0])
+        return [(label, *entry[1:]) for label, entry in zip(labels, entries, strict=True)]
+
     def labels_of_scorers(self) -> dict[str, set[str]]:
         own: dict[str, set[str]] = {}
-        for label, scorer, outcome, _, _ in self.coded.combinations:
+        for label, scorer, outcome, _, _ in self._combinations:
             if scorer and outcome == 0:
                 own.setdefault(scorer, set()).add(label)
         return own
 
     def verdicts(self, label: str) -> tuple[Any, Any, Any]:
         """Outcome (its place in OUTCOMES, -1: not judged), passed and score of every row under a label, as the engine
-        counts them: a missing score is 1 or 0 by `passed`, a missing `passed` is score > 0, failures have neither. A
+        counts them: a missing score is 1 or 0 by `passed`, a missing `passed` is the score if all are 0 or 1, failures
+        have neither. A
         failure before a label was named counts under all labels of its scorer."""
         own = self.labels_of_scorers()
         scorers = {scorer for scorer, labels in own.items() if label in labels}
-        entries = self.coded.combinations
+        entries = self._combinations
         chosen = np.array(
             [
                 not match
@@ -177,7 +187,7 @@ class Index:
         outcome, passed, score = outcome[same], passed[same], score[same]
         scored = outcome == 0
         score = np.where(np.isnan(score) & (passed >= 0), passed, score)
-        passed = np.where((passed < 0) & ~np.isnan(score), score > 0, passed).astype(np.int8)
+        passed = _with_binary_scores(passed, score)
         return outcome, np.where(scored, passed, np.int8(-1)), np.where(scored, score, np.nan)
 
     def save(self, path: Path) -> None:
@@ -200,6 +210,13 @@ class Index:
             for start in range(0, len(content), 1 << 20):
                 yield content[start : start + (1 << 20)].tobytes()
             yield bytes(-len(content) % 8)
+
+
+def _with_binary_scores(passed: Any, score: Any) -> Any:
+    """Return `passed`; where it is missing, the score if all such are 0 or 1."""
+    bare = (passed < 0) & ~np.isnan(score)
+    binary = np.isin(score[bare], (0, 1)).all()
+    return np.where(bare, score, passed).astype(np.int8) if binary else passed
 
 
 def _sweep(folder: Path) -> None:

@@ -48,7 +48,7 @@ def check_headlines(headlines: Sequence[Headline], log: Log, where: str) -> list
     columns = under_every_label(reader.columns())
     outcome, passed, score = verdicts(columns)
     return [
-        _check(headline, _chosen(headline, columns, facets), columns, outcome, passed, score)
+        _check(headline, _chosen(headline, columns, facets), columns, outcome, passed > 0, score)
         for headline in headlines
     ]
 
