@@ -24,6 +24,8 @@ ADDRESSES: dict[
     str, str
 ] = {}  # folders that are copies of a bucket's objects, and the addresses that people know
 
+COMMAND: list[str] = []  # the words of the command line that is run, for errors that tell another
+
 
 def shown(text: str) -> str:
     """A text with addresses in place of the folders that are copies of what is there."""

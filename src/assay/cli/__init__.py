@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from assay.errors import COMMAND
+
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
@@ -63,8 +65,6 @@ GONE = {
     "run --load": "run -j 1 -o ONE, run -j 8 -o EIGHT, then assay compare ONE EIGHT --metric ttft",
     "label --summary": "the review of assay view shows how far people agree",
 }
-
-_MOST_COMMANDS = 20
 
 
 def _files() -> dict[str, Path]:
@@ -251,38 +251,24 @@ def _show_mistake(mistake: click.ClickException) -> None:
     click.echo(api.plain(text.getvalue()), err=True, nl=False)
 
 
-def _explained_error(error: Any, words: Sequence[str]) -> Exception:
-    """Return what the system has against a file as an error of ours, and several experiments at
-    a path with the command for each; other errors as they are."""
+def _explained_error(error: Exception) -> Exception:
+    """Return what the system has against a file as an error of ours; other errors as they are."""
     from assay.errors import StoreError, UserError
 
-    code = getattr(error, "errno", 0)
+    code, name = getattr(error, "errno", 0), str(getattr(error, "filename", None) or "")
     if code == errno.ENAMETOOLONG:
-        where = str(error.filename)[:200]
-        return UserError("this name is too long for a file", where=where, fix="name a file")
+        what = "this name is too long for a file"
+        return UserError(what, where=name[:200], fix="name a file")
     if code in (errno.ENOSPC, errno.EDQUOT):
-        where, fix = str(error.filename or ""), "free some space and run again"
-        return StoreError("the disk is full", where=where, fix=fix)
-    if getattr(error, "places", ()) and error.path in words:
-        error.fix = _commands(words, error.path, error.places)
+        return StoreError("the disk is full", where=name, fix="free some space and run again")
     return error
-
-
-def _commands(words: Sequence[str], path: str, places: Sequence[str]) -> str:
-    import shlex
-
-    at = [*words].index(path)
-    listed = places[:_MOST_COMMANDS]
-    lines = [shlex.join(["assay", *words[:at], place, *words[at + 1 :]]) for place in listed]
-    if len(places) > len(listed):
-        lines.append(f"… and {len(places) - len(listed):,} more: assay ls {path}")
-    return "\n         ".join(["name one of them:", *lines])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command; a user's mistake is a message and an exit code, with a traceback only for --debug."""
     # `list` is a command's module here
     words = [*(sys.argv[1:] if arguments is None else arguments)]
+    COMMAND[:] = ["assay", *words]
     debug = _wants_tracebacks(words)
     if debug:
         _show_tracebacks_of_user_code()
@@ -310,7 +296,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             import traceback
 
             click.echo(api.plain(traceback.format_exc()), err=True, nl=False)
-        error = _explained_error(error, words)
+        error = _explained_error(error)
         if isinstance(error, AssayError):
             click.echo(f"error: {api.plain(str(error))}", err=True)
             sys.exit(error.exit_code)

@@ -19,16 +19,10 @@ from assay.config.normalise import LIFTED, WITHOUT_EFFECT, normalise
 from assay.config.paths import resolve_paths
 from assay.config.prompts import read_prompts
 from assay.config.rules import Need, check_rules
-from assay.config.source import Document, Key, copied, flag_value, read, walked
+from assay.config.source import Document, Key, copied, flag_value, read
 from assay.config.types import NOT_WRITTEN, Config, ModelConfig
 from assay.errors import UserError
 from assay.registry import formats, nearest
-
-# of configs that a format's `dialect.py` knows to translate
-_KEY_OF_OTHERS = re.compile(
-    "config|docker(_image|_params)?|expected_output_field|file_path|filter_condition|function"
-    "|ground_truth_field|inference|input_field|output|required_keys|sample_size|save"
-)
 
 
 def load(
@@ -135,9 +129,8 @@ def _long_forms(
 
 def _translate(data: dict[str, Any]) -> None:
     """Write what another tool calls otherwise as we do."""
-    if any(_KEY_OF_OTHERS.fullmatch(str(key[-1])) for key, _ in walked(data)):
-        for name in formats("dialect"):
-            import_module(f"assay.formats.{name}.dialect").translate(data)
+    for name in formats("dialect"):
+        import_module(f"assay.formats.{name}.dialect").translate(data)
 
 
 # ---- single values set from outside the file: `--set a.b=value`, arguments and `EVAL_*`

@@ -68,10 +68,11 @@ def _worker_table(status: "RunStatus") -> Iterator[Line | Table]:
     alive = [line for line in status.workers if line.state != "ended"]
     shown = sorted(alive, key=lambda line: line.state != "dead") + ended[-_MOST_ENDED:]
     if shown:
-        columns = columns_of(*_COLUMNS)
         data = fields_of(shown, ["worker", "host", "state", "since", "silent", "status"])
         yield Line("")
-        yield Table(columns, [_worker(line) for line in shown], compact=True, data=data)
+        yield Table(
+            columns_of(*_COLUMNS), [_worker(line) for line in shown], compact=True, data=data
+        )
     if len(ended) > _MOST_ENDED:
         earlier = count(len(ended) - _MOST_ENDED, "worker")
         yield Line(f"and {earlier} that ended earlier", "quiet")

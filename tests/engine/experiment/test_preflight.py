@@ -366,14 +366,18 @@ def part(item: Any, response: Any) -> float:
     return 0.5
 
 
-def test_two_functions_that_give_one_label_are_refused_each_time(config: dict[str, Any]) -> None:
-    """What was scored is kept, and is no way around it: pass@2 would be 1 from one sample."""
-    config |= {"scorers": [good, fine], "metrics": ["pass@2"]}
-    for _ in range(2):
-        with pytest.raises(
-            assay.errors.UserError, match="'good' and 'fine' both give the label 'good'"
-        ):
-            assay.run(**config)
+def test_two_functions_that_give_one_label_are_told_apart(config: dict[str, Any]) -> None:
+    """What they give is known when it is there: pass@2 would be 1 from one sample."""
+    config |= {"scorers": [good, fine], "metrics": ["pass@2", "pass_rate"]}
+    found = {
+        (row["metric_name"], row["label"]): row["value"] for row in assay.run(**config).metrics
+    }
+    assert found == {
+        ("pass@2", "good (fine)"): None,
+        ("pass@2", "good (good)"): None,
+        ("pass_rate", "good (fine)"): 0.0,
+        ("pass_rate", "good (good)"): 1.0,
+    }
 
 
 def test_of_a_function_it_is_known_at_the_first_label(config: dict[str, Any]) -> None:

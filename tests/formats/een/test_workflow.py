@@ -9,7 +9,6 @@ import pytest
 import assay
 from assay.errors import ConfigError
 from assay.formats.een import (
-    Dataset,
     EvaluationMethod,
     EvalWorkflow,
     Metric,
@@ -97,11 +96,11 @@ def test_the_chain_of_setters(folder: Path, url: str) -> None:
     workflow = (
         EvalWorkflow()
         .add_models([small(url)])
-        .load_dataset(Dataset.from_list(ROWS))
+        .load_dataset(ROWS)
         .add_evaluation_method("exact_match")
         .add_evaluation_method("half", "own.py", share=0.25)
         .add_metric("pass_rate")
-        .add_metric(Metric.from_file("most", "own.py"))
+        .add_metric("most", "own.py")
         .add_metric(Metric.built_in("middle", "median"))
         .set_sample_params(temperature=0.5)
         .set_sample_params(num_samples=2)
@@ -145,7 +144,7 @@ def test_a_config_file_below_what_the_program_says(folder: Path, url: str) -> No
 def test_a_loader_and_functions_without_names(folder: Path, url: str) -> None:
     workflow = EvalWorkflow(
         models=[small(url)],
-        dataset=Dataset.from_function(lambda count: ROWS[:count], count=2),
+        dataset={"type": lambda count: ROWS[:count], "params": {"count": 2}},
         evaluation_methods=[
             EvaluationMethod.from_function("any", lambda response, ground_truth: 1)
         ],

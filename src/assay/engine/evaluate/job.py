@@ -3,8 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
-from itertools import chain, compress, islice
+from itertools import chain, compress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,10 +18,9 @@ from assay.engine.evaluate.matches import Matches
 from assay.engine.evaluate.rounds import Rounds
 from assay.engine.evaluate.rows import rows_of
 from assay.engine.run.existing import Existing
-from assay.errors import BudgetError, Interrupted, LaneError, UserError
+from assay.errors import BudgetError, Interrupted, LaneError
 from assay.records import Evaluation, Manifest
 from assay.store.index import ItemIndex
-from assay.store.repair import read_rows
 from assay.store.seal import seal
 from assay.store.sync import GroupSync
 
@@ -31,8 +29,6 @@ if TYPE_CHECKING:
 
 LARGEST_CHUNK = 256  # calls that a worker takes at a time and commits together,
 CHUNK_SECONDS = 0.02  # but no more than fit into this time, so that a crash costs little
-
-FIRST_ROWS = 1000  # of an earlier run: they show which scorer gives which label
 
 
 class EvaluationJob:
@@ -168,27 +164,7 @@ class EvaluationJob:
             fitting = int(CHUNK_SECONDS / seconds) if seconds else LARGEST_CHUNK
             self.chunk_size[scorer.name] = max(1, min(2 * size, fitting, LARGEST_CHUNK))
 
-    @cached_property
-    def _labels(self) -> dict[str, Evaluation]:
-        """Return the first row of each label, from an earlier run."""
-        stored = [row for _, row in islice(read_rows(self.log, Evaluation), FIRST_ROWS)]
-        return {row.label: row for row in reversed(stored) if row.outcome == "scored"}
-
-    def _refuse_shared_labels(self, rows: list[Evaluation]) -> None:
-        """Refuse two scorers that give an answer one label: it would be read as two samples."""
-        for row in rows:
-            first = self._labels.setdefault(row.label, row) if row.outcome == "scored" else row
-            if first.scorer != row.scorer and first.responses == row.responses:
-                both = f"{first.scorer!r} and {row.scorer!r}"
-                raise UserError(
-                    f"the scorers {both} both give the label {row.label!r}",
-                    where=f"item {row.item_id}",
-                    fix="let one of them give its label another name; what is scored is kept",
-                )
-
     def _count(self, call: Call, rows: list[Evaluation]) -> None:
-        if len(self.scorers) > 1:
-            self._refuse_shared_labels(rows)
         for row in rows:
             self.existing.count(row.outcome, row.error_kind, first=row.part[0] == 0)
         for rounds in self.rounds:

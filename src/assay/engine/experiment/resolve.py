@@ -6,15 +6,17 @@ name them; verbs about many take them all.
 """
 
 import os
+import shlex
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 
-from assay.engine.experiment.sources import MADE, Source, source_in
-from assay.errors import AssayError, UserError, shown
+from assay.engine.experiment.sources import Source, source_in
+from assay.errors import COMMAND, AssayError, UserError, shown
 from assay.records import ROWS_FILE, Kind
 from assay.store.files import walk_folders
 from assay.store.log import FileLog
@@ -29,15 +31,22 @@ class SeveralExperiments(UserError):
     name instead of the path: none where one file holds them all."""
 
     def __init__(self, path: str | Path, sources: list[Source]) -> None:
-        self.path = str(path)
         named = [source.place for source in sources]
         self.places = [shown(place) for place in named if os.path.exists(place)]
         fix = [f"make a folder of each: assay import {path} -o FOLDER"]
         if self.places:
-            fix = ["name one of them:", *self.places[:_MOST_LISTED]]
-        super().__init__(
-            f"there are {len(named):,} experiments at {self.path!r}", fix="\n         ".join(fix)
-        )
+            more = "…" if len(named) > _MOST_LISTED else ""
+            listed = [_command(str(path), place) for place in self.places[:_MOST_LISTED]]
+            fix = ["name one of them:", *listed, *more]
+        what = f"there are {len(named):,} experiments at {str(path)!r}"
+        super().__init__(what, fix="\n         ".join(fix))
+
+
+def _command(path: str, place: str) -> str:
+    """Return the command for a place below a path; the place itself where there is no command."""
+    if path not in COMMAND:
+        return place
+    return shlex.join([place if word == path else word for word in COMMAND])
 
 
 def find_source(path: str | Path, kind: Kind | None = None, *, foreign: bool = True) -> Source:
@@ -79,8 +88,9 @@ def _sources_at(path: Path, kind: Kind | None, *, foreign: bool = True) -> list[
         raise _nothing_at(path)
     own: Kind | None = next((known for known, name in ROWS_FILE.items() if name == path.name), None)
     if own is None or (kind is not None and own != kind):
-        imported = _imported(path) if foreign else []
-        return imported or [Source(path=path, name=path.stem, files={kind or _kind_of(path): path})]
+        return (foreign and _imported(path)) or [
+            Source(path=path, name=path.stem, files={kind or _kind_of(path): path})
+        ]
     ours = bool(FlatStore(path.parent).ids(own))
     beside = source_in(path.parent)
     return [msgspec.structs.replace(beside, path=path, folder=path.parent if ours else None)]
@@ -105,18 +115,17 @@ def sources_below(folder: Path) -> list[Source]:
     """Return the experiment of ours that a folder is, or those below it. One whose rows another
     one shows, such as a run in a repository beside its evaluation, is a part of that; items and
     metrics alone are none."""
-    found = [source_in(each) for each in experiment_folders(folder) if _is_ours(each, *MADE)]
+    found = [(each, each.row_files()) for each in map(source_in, experiment_folders(folder))]
     parts: set[Path] = set()
-    for source in found:
-        own = source.path.resolve()
-        parts |= {file for file in source.row_files() if file.parent != own}
-    return [source for source in found if not (rows := source.row_files()) or not rows <= parts]
+    for source, rows in found:
+        parts |= {file for file in rows if file.parent != source.path.resolve()}
+    return [source for source, rows in found if rows - parts]
 
 
-def _is_ours(folder: Path, *kinds: Kind) -> bool:
+def _is_ours(folder: Path) -> bool:
     """Return whether there is a manifest of ours, or one that is damaged beside rows."""
     try:
-        return bool(read_manifests(folder, *kinds))
+        return bool(read_manifests(folder))
     except AssayError:
         return any(FileLog(folder / name).segments() for name in ROWS_FILE.values())
 
@@ -168,14 +177,10 @@ def name_apart(sources: list[Source]) -> list[Source]:
 
 def _kind_of(path: Path) -> Kind:
     """The kind of a file's rows, by the fields of its first one."""
-    fields: dict[str, Any] = {}
-    for _, line in FileLog(path).scan():
-        try:
-            row = msgspec.json.decode(line)
-        except msgspec.DecodeError:
-            break
-        fields = cast("dict[str, Any]", row) if isinstance(row, dict) else {}
-        break
+    row: Any = None
+    with suppress(msgspec.DecodeError):
+        row = msgspec.json.decode(next((line for _, line in FileLog(path).scan()), b"{}"))
+    fields = cast("dict[str, Any]", row) if isinstance(row, dict) else {}
     for kind, marks in _MARKS.items():
         if any(mark in fields for mark in marks):
             return kind

@@ -19,7 +19,7 @@ from assay.store.shared.mirror import placed, refresh
 from assay.store.stores import FlatStore, FolderStore
 
 ConfigSource = str | Path | Mapping[str, Any] | Config
-MADE: tuple[Kind, ...] = ("run", "evaluation")
+_ANSWERS: tuple[Kind, ...] = ("run", "evaluation")
 # the key of an evaluation's metadata under which the files are that it was made from
 ELSEWHERE = "rows"
 
@@ -50,8 +50,8 @@ class Source(msgspec.Struct, kw_only=True):
 
     def row_files(self) -> set[Path]:
         """Return the files of its responses and labels, wherever they are."""
-        own = [self.files[kind] for kind in MADE if kind in self.files]
-        more = [file for kind in MADE for file in self.more.get(kind, ())]
+        own = [file for kind, file in self.files.items() if kind in _ANSWERS]
+        more = [file for kind in _ANSWERS for file in self.more.get(kind, ())]
         return {file.resolve() for file in (*own, *more)}
 
     def log(self, kind: Kind, missing: str) -> FileLog:

@@ -38,37 +38,11 @@ class Entry(dict[str, Any]):
         return cls.built_in(name, function, **params)
 
     @classmethod
-    def from_file(
-        cls, name: str, file_path: str, function_name: str | None = None, **params: Any
-    ) -> Self:
-        return cls.built_in(name, f"{file_path}:{function_name or name}", **params)
-
-    @classmethod
     def built_in(cls, name: str, type: Any = None, **params: Any) -> Self:
         """Return an entry with its own keys, and `params` by that name or each as a keyword."""
         own = {key: params.pop(key) for key in ("facets", "labels") if key in params}
         given = params.pop("params", {})
         return cls(name=name, type=type or name, params={**given, **params}, **own)
-
-    create = built_in
-
-
-class DatasetEntry(Entry):
-    """The dataset of a config: a file, rows, or a function that gives them."""
-
-    @classmethod
-    def from_file(cls, file_path: str) -> Self:  # type: ignore[override]
-        return cls(path=file_path)
-
-    @classmethod
-    def from_function(  # type: ignore[override]
-        cls, function: Callable[..., Any], **params: Any
-    ) -> Self:
-        return cls(type=function, params=params)
-
-    @classmethod
-    def from_list(cls, data: Sequence[Any]) -> Self:
-        return cls(type=data)
 
 
 class ModelType:
@@ -182,5 +156,4 @@ class EvalWorkflow:
         return self._with(key, [*self._keys[key], name])
 
 
-Model = ModelConfig = EvaluationMethod = Metric = BuiltInEvaluationMethod = BuiltInMetric = Entry
-Dataset = DatasetEntry
+Model = ModelConfig = EvaluationMethod = Metric = Entry
