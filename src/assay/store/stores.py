@@ -234,13 +234,13 @@ def open_store(folder: str | Path) -> FlatStore | FolderStore:
 def is_repository(folder: Path) -> bool:
     """Return whether the folders below one hold artefacts, as those of a repository do: not whole
     experiments, which have their items."""
-    kinds = [folder / name for name in _FOLDERS.values()]
-    held = [
-        (kind.name, read_manifests(file.parent))
-        for kind in kinds
-        for file in kind.glob(f"*/{MANIFEST}")
-    ]
-    return bool(held) and not any("dataset" in own for name, own in held if name != "datasets")
+    found = False
+    for name in _FOLDERS.values():
+        for file in (folder / name).glob(f"*/{MANIFEST}"):
+            found = True
+            if name != "datasets" and "dataset" in read_manifests(file.parent):
+                return False
+    return found
 
 
 def directory_of(store: Store, kind: Kind, id: str) -> Path | None:

@@ -121,7 +121,9 @@ def matched(candidate: Measured, baseline: Measured) -> Matched:
         candidate=first,
         baseline=second,
         differences=Differences(
-            first.values - second.values, scale, bounded=scale == 1 and candidate.bound.verdicts
+            first.values - second.values,
+            scale,
+            bounded=scale == 1 and bool(candidate.bound.verdicts),
         ),
         changes=np.round(first.own - second.own, 12),
         binary=first.one_each and second.one_each and bool(np.isin(both, (0.0, 1.0)).all()),

@@ -83,8 +83,8 @@ def verify_labels(
     manifest = manifests.get("evaluation")
     if manifest is None:
         return Found()
-    planned: list[dict[str, Any]] = manifest.plan.get("scorers") or []
-    names = [str(scorer.get("name")) for scorer in planned]
+    identities = _planned(manifest)
+    names = [*identities]
     if ADOPTED in manifest.plan:
         return _unverified(manifest, "foreign scorers", "labels of another program's scorers")
     try:
@@ -93,7 +93,6 @@ def verify_labels(
         store = bench.store()
     except Exception as error:  # the config, its code and the rows are anybody's
         return _unverified(manifest, ", ".join(names), reason_of(error))
-    identities = {str(scorer.get("name")): scorer.get("identity") for scorer in planned}
     changed = [
         scorer.name for scorer in scorers if scorer.identity.hex() != identities[scorer.name]
     ]
@@ -114,6 +113,12 @@ def verify_labels(
         for name in changed
     ]
     return Found(verdicts, notes)
+
+
+def _planned(manifest: Manifest) -> dict[str, Any]:
+    """Return the scorers of the plan and their identities; a damaged plan may lack either."""
+    planned: list[dict[str, Any]] = manifest.plan.get("scorers") or []
+    return {str(scorer.get("name")): scorer.get("identity") for scorer in planned}
 
 
 def _unverified(manifest: Manifest, name: str, reason: str) -> Found:

@@ -2,12 +2,15 @@
 alone."""
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
+from zlib import crc32
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 from msgspec import UNSET
@@ -27,7 +30,6 @@ from assay.engine.aggregate.columns import (
 from assay.engine.aggregate.facets import order, typed
 from assay.engine.aggregate.join import Joined
 from assay.engine.aggregate.measure import Sample, measure
-from assay.engine.aggregate.order import Ties, sorted_rows, tie_breakers
 from assay.engine.aggregate.planned import Planned
 from assay.engine.aggregate.processes import Processes
 from assay.engine.evaluate.directions import Directions
@@ -36,6 +38,54 @@ from assay.errors import UserError
 from assay.interfaces import FloatArray, Log
 from assay.records import MetricRow
 from assay.registry import nearest
+from assay.store.keys import short
+
+Ties = tuple[npt.NDArray[np.uint64], ...]
+
+
+def sorted_rows(
+    group: Codes, item: Codes, sample: Codes, ties: Callable[[], list[npt.NDArray[Any]]]
+) -> Ints:
+    """The order of rows by group, item and sample.
+
+    Rows may tie, as those of two models without a facet for the model. Then `ties` decides: their keys where their
+    order matters, otherwise their scores, so that sums are equal to the last bit; never their place in a file.
+    """
+    lowest = int(sample.min())
+    items, samples = int(item.max()) + 1, int(sample.max()) - lowest + 1
+    if (int(group.max()) + 1) * items * samples < 2**62:
+        joint = group.astype(np.int64)
+        joint *= items
+        joint += item
+        joint *= samples
+        joint += sample - lowest
+        found = np.argsort(joint)
+        joint.sort()
+        if not (joint[1:] == joint[:-1]).any():
+            return found
+    return np.lexsort((*ties(), sample, item, group))
+
+
+class _RowKey(msgspec.Struct):
+    key: str = ""
+
+
+def tie_breakers(logs: Iterable[Log]) -> Ties:
+    """Columns, the last one first to sort by, that depend on nothing but the row: its text and its key."""
+    decode = msgspec.json.Decoder(_RowKey).decode
+    texts, keys = array("Q"), array("Q")
+    for log in logs:
+        for _, line in log.scan():
+            if not line.strip():
+                continue
+            try:
+                key = decode(line).key
+            except msgspec.DecodeError:
+                key = ""
+            keys.append(short(key) if key else 0)
+            texts.append(crc32(line))
+    return np.frombuffer(texts, dtype=np.uint64), np.frombuffer(keys, dtype=np.uint64)
+
 
 Unit = tuple[int, int, int]  # a set of metrics, a group, a metric
 _Group = tuple[tuple[Any, ...], str | None, set[str]]

@@ -52,8 +52,10 @@ def _experiment(
 def _place_of(paths: Sequence[str | Path], output_dir: str | None) -> str:
     """Return where evaluations go: to the folder named, or to that of the one experiment; empty
     if there are several."""
-    if output_dir or len(paths) != 1 or is_remote(paths[0]):
-        return str(output_dir or (paths[0] if len(paths) == 1 else ""))
+    if output_dir or len(paths) != 1:
+        return output_dir or ""
+    if is_remote(paths[0]):
+        return str(paths[0])
     source = find_source(paths[0], "run")
     return str(source.folder or source.path)
 

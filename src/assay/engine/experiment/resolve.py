@@ -88,9 +88,9 @@ def _sources_at(path: Path, kind: Kind | None, *, foreign: bool = True) -> list[
         raise _nothing_at(path)
     own: Kind | None = next((known for known, name in ROWS_FILE.items() if name == path.name), None)
     if own is None or (kind is not None and own != kind):
-        return (foreign and _imported(path)) or [
-            Source(path=path, name=path.stem, files={kind or _kind_of(path): path})
-        ]
+        if foreign and (imported := _imported(path)):
+            return imported
+        return [Source(path=path, name=path.stem, files={kind or _kind_of(path): path})]
     ours = bool(FlatStore(path.parent).ids(own))
     beside = source_in(path.parent)
     return [msgspec.structs.replace(beside, path=path, folder=path.parent if ours else None)]
@@ -154,9 +154,8 @@ def folders_at(path: str | Path, *, rows: bool = True) -> list[tuple[Path, str]]
     """Return the folders of all experiments at a path, ours or copies of another program's, and
     what the user calls each; none is an error. `rows` are fetched from a bucket."""
     named = local(path, rows=rows)
-    place = named.parent if os.path.isfile(named) else named
-    is_ours = place == named or (place / MANIFEST).is_file()
-    if folders := experiment_folders(place) if is_ours else []:
+    beside = os.path.isfile(named) and (named.parent / MANIFEST).is_file()
+    if folders := experiment_folders(named.parent if beside else named):
         return [(folder, shown(str(folder))) for folder in folders]
     if not os.path.exists(named):
         raise _nothing_at(named)

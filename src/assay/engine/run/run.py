@@ -6,7 +6,8 @@ cell; rows leave the file only when the whole plan, not the part that runs now, 
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Unpack
 
 from assay.engine.calls.context import RowContext, Surroundings
@@ -26,7 +27,6 @@ from assay.engine.run.plan import (
     marked,
     plan_digest,
 )
-from assay.engine.run.probe import probed
 from assay.engine.run.rows import response_of, set_total_samples, written
 from assay.errors import (
     BudgetError,
@@ -37,7 +37,7 @@ from assay.errors import (
     StoreError,
     UserError,
 )
-from assay.interfaces import Answer, Model, Store, Task
+from assay.interfaces import Answer, Model, Request, Store, Task
 from assay.records import Item, Manifest, Response
 from assay.store.index import ItemIndex
 from assay.store.keys import address, seed_of
@@ -45,6 +45,36 @@ from assay.store.seal import seal
 from assay.store.sync import GroupSync
 from assay.threads import blocking
 from assay.usercode import raised
+
+
+async def probed(
+    lane: Lane,
+    missing: Iterator[Cell],
+    total: int,
+    models: Mapping[str, Model],
+    tasks: Sequence[Task],
+    manifest: Manifest,
+) -> tuple[Lane, Iterator[Cell], int]:
+    """A lane's cells, once the probes of its tasks are answered; the manifest keeps how. A model that cannot answer
+    stops its lane; where no cell is missing nobody is asked."""
+    probes: list[Request | None] = [
+        getattr(task, "probe", None) for task in tasks if task.lane == lane.name
+    ]
+    requests = [
+        probe for at, probe in enumerate(probes) if probe is not None and probe not in probes[:at]
+    ]
+    if not requests or (first := next(missing, None)) is None:
+        return lane, missing, total
+    for request in requests:
+        try:
+            answer = await lane.send(models[lane.name], request)
+        except CallError as error:
+            lane.stop(LaneError(error.what, where=error.where, fix=error.fix))
+            raise lane.stopped or error from None
+        way = {"way": getattr(answer, "way", ""), "served_model": answer.served_model}
+        manifest.metadata.setdefault("probes", {})[lane.name] = way
+    return lane, chain([first], missing), total
+
 
 # a lane, its missing cells, and how many there are at most
 Group = tuple[Lane, Iterator[Cell], int]
