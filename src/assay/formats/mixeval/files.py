@@ -216,16 +216,13 @@ def scores_of(
         for label, scorers in shown.items():
             row = found.get((model, label), {})
             cells = msgspec.convert(row.get("cells", {}), dict[str, Cell])
-            whole = cells.setdefault(OVERALL, Cell())
+            whole = cells.setdefault(OVERALL, Cell(errored=row.get("errored_count", 0)))
             if whole.entries + whole.errored < entries:
                 missing = joined.missing(model, scorers)
                 whole.missing = missing.total()
                 for name in joined.benchmarks:
                     cells.setdefault(name, Cell()).missing = missing[name]
-                cells = {
-                    OVERALL: whole,
-                    **{name: cells[name] for name in sorted(cells) if name != OVERALL},
-                }
+                cells = {OVERALL: whole, **dict(sorted(cells.items()))}
             scores.append(
                 ModelScores(
                     model=model, label=label, cells=cells, compatible=row.get("compatible", {})
