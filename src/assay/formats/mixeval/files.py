@@ -222,7 +222,7 @@ def scores_of(
                 whole.missing = missing.total()
                 for name in joined.benchmarks:
                     cells.setdefault(name, Cell()).missing = missing[name]
-                cells = {OVERALL: whole, **dict(sorted(cells.items()))}
+                cells = {OVERALL: whole} | dict(sorted(cells.items()))
             scores.append(
                 ModelScores(
                     model=model, label=label, cells=cells, compatible=row.get("compatible", {})
