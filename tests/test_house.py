@@ -7,6 +7,7 @@ import pytest
 
 from tools.house import (
     HOMES,
+    OF_CORE,
     Bounds,
     House,
     parse_functions,
@@ -130,6 +131,8 @@ def test_grants_and_moves_raise_rooms_and_only_grants_the_whole(tmp_path: Path) 
     assert (moved.rooms["assay/text"], sum(moved.rooms.values())) == (1, 3)
     both = bounds_of(empty, end=grant + move)
     assert both.rooms == {"assay": 0, "assay/text": 3, "assay/store": 2}
+    granted = bounds_of(empty, end=grant.replace("assay/text", "assay/store"))
+    assert [each.counts[OF_CORE] for each in (moved, both, granted)] == [2, 2, 5]
 
 
 def test_a_known_function_may_stay_and_not_grow(tmp_path: Path) -> None:
