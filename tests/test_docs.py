@@ -72,6 +72,7 @@ FROM_NOTHING = (
     "docs/sql.md",
     "docs/view.md",
 )
+LEAVES_PROCESSES = re.compile(r"&$|\bkill\b|command: assay", re.MULTILINE)
 CHECKED_ONLY = re.compile(r"(?:make|pip install|assay view output/demo)\b.*")
 ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("EVAL_")},
@@ -118,7 +119,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_block_runs(name: str, folder: Path, forked: dict[str, str]) -> None:
     text = (ROOT / name).read_text()
-    starts_from_nothing = name in FROM_NOTHING or re.search(r"&$|\bkill\b", text, re.MULTILINE)
+    starts_from_nothing = name in FROM_NOTHING or LEAVES_PROCESSES.search(text)
     run_blocks(name, folder, environ=ENVIRONMENT if starts_from_nothing else forked)
 
 
