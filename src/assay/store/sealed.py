@@ -34,6 +34,7 @@ _BESIDE = ("labels.jsonl", LEDGER)  # what people and verbs add to
 _ASIDE = ("superseded", "rejected", "calls.d", "traces.d")
 _OPEN = ("config.yaml", "status.json", "metrics.json")
 _WIDTH = 8
+_DOUBTFUL = "it is not as the manifest has it, which is damaged itself"
 
 
 class Fault(msgspec.Struct):
@@ -152,8 +153,9 @@ def _manifests(sections: Mapping[str, Any]) -> Iterator[Manifest]:
 def check_folder(folder: Path) -> tuple[int, list[Fault]]:
     """How many files are as they were sealed, and what is wrong with the others. Files that are not Assay's are none
     of its business."""
-    faults = [*_check_manifest(folder), *_check_lock(folder)]
-    intact = 2 - len(faults) if (folder / LOCK).is_file() else 1 - len(faults)
+    doubtful = _check_manifest(folder)
+    faults = [*doubtful, *_check_lock(folder)]
+    intact = 1 + (folder / LOCK).is_file() - len(faults)
     try:
         sections = manifest_sections(reading.content(folder / MANIFEST), folder / MANIFEST)
         manifests = [*_manifests(sections)]
@@ -169,19 +171,20 @@ def check_folder(folder: Path) -> tuple[int, list[Fault]]:
                 files[segment.name] = _File(
                     segment.size, manifest.checksums[segment.name].partition(" ")[0]
                 )
-                growing |= set() if manifest.complete else {segment.name}
+                if not manifest.complete:
+                    growing.add(segment.name)
     for name in _OPEN if files and _is_running(folder) else ():
         files.pop(name, None)
     for name, sealed in files.items():
-        found = _check_file(folder, name, sealed, name in growing)
+        if found := _check_file(folder, name, sealed, name in growing):
+            faults += [Fault(name, _DOUBTFUL, "unsealed")] if doubtful else found
         intact += not found
-        faults += found
-    others = [
-        name for name in _own_files(folder) if name not in files and (folder / name).stat().st_size
-    ]
-    told = [name for name in others if was_written(folder / name)]  # by the ledger
-    intact, others = intact + len(told), [name for name in others if name not in told]
-    return intact, faults + [Fault(name, "nothing has sealed it", "unsealed") for name in others]
+    for name in _own_files(folder):
+        if name not in files and (folder / name).stat().st_size:
+            is_told = was_written(folder / name)  # by the ledger
+            intact += is_told
+            faults += [] if is_told else [Fault(name, "nothing has sealed it", "unsealed")]
+    return intact, faults
 
 
 def _is_running(folder: Path) -> bool:

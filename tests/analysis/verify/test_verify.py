@@ -108,6 +108,23 @@ def test_a_damaged_name_in_the_manifest_is_no_traceback(out: Path) -> None:
         assert not verified(out).ok
 
 
+def test_a_damaged_seal_says_nothing_about_its_file(out: Path) -> None:
+    file = out / "manifest.json"
+    before = file.read_bytes()
+    places = [
+        match.start(1) for match in re.finditer(rb'"checksums": ?{\s*"[^"]+": ?"([^"]+)', before)
+    ]
+    assert places
+    for place in places:
+        flipped = bytearray(before)
+        flipped[place] ^= 1
+        file.write_bytes(flipped)
+        found = verified(out)
+        assert not found.ok
+        assert {fault.file for fault in found.faults if fault.kind == "damaged"} == {file.name}
+        assert any("which is damaged itself" in fault.what for fault in found.faults)
+
+
 def test_damage_is_named_with_block_and_lines(out: Path) -> None:
     file = out / "calls.jsonl"
     content = bytearray(file.read_bytes())
