@@ -273,6 +273,17 @@ def test_a_damaged_experiment_is_named_not_left_out(tmp_path: Path) -> None:
     assert "one/manifest.json" in raised.value.where
 
 
+def test_a_run_without_a_row_yet_is_one_of_several(tmp_path: Path) -> None:
+    """Its manifest and items are there from the start on: it is listed, and so it is named."""
+    parent_of_two(tmp_path)
+    for name in ("responses.jsonl", "evaluation_results.jsonl", "metrics.jsonl"):
+        (tmp_path / "one" / name).unlink()
+    assert len(assay.ls(tmp_path)) == 2
+    with pytest.raises(SeveralExperiments) as raised:
+        assay.gate(tmp_path, min=0.5)
+    assert raised.value.places == [str(tmp_path / "deep/two"), str(tmp_path / "one")]
+
+
 def test_a_manifest_of_another_program_is_no_experiment(tmp_path: Path) -> None:
     parent(tmp_path)
     (tmp_path / "manifest.json").write_text('{"name": "an app"}')

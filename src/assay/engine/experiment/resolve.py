@@ -21,7 +21,7 @@ from assay.records import ROWS_FILE, Kind
 from assay.store.files import walk_folders
 from assay.store.log import FileLog
 from assay.store.shared.mirror import local
-from assay.store.stores import MANIFEST, FlatStore, read_manifests
+from assay.store.stores import MANIFEST, read_manifests
 
 _MOST_LISTED = 20
 
@@ -91,9 +91,8 @@ def _sources_at(path: Path, kind: Kind | None, *, foreign: bool = True) -> list[
         if foreign and (imported := _imported(path)):
             return imported
         return [Source(path=path, name=path.stem, files={kind or _kind_of(path): path})]
-    ours = bool(FlatStore(path.parent).ids(own))
-    beside = source_in(path.parent)
-    return [msgspec.structs.replace(beside, path=path, folder=path.parent if ours else None)]
+    folder = path.parent if read_manifests(path.parent, own) else None
+    return [msgspec.structs.replace(source_in(path.parent), path=path, folder=folder)]
 
 
 def _nothing_at(path: Path) -> UserError:

@@ -16,7 +16,7 @@ from assay.errors import UserError
 from assay.records import ROWS_FILE, Kind, Manifest
 from assay.store.log import FileLog
 from assay.store.shared.mirror import placed, refresh
-from assay.store.stores import FlatStore, FolderStore
+from assay.store.stores import FlatStore, FolderStore, read_manifests
 
 ConfigSource = str | Path | Mapping[str, Any] | Config
 _ANSWERS: tuple[Kind, ...] = ("run", "evaluation")
@@ -49,10 +49,12 @@ class Source(msgspec.Struct, kw_only=True):
         return [self._examined(kind, file).log for file in (*first, *self.more.get(kind, ()))]
 
     def row_files(self) -> set[Path]:
-        """Return the files of its responses and labels, wherever they are."""
+        """Return the files of its responses and labels, wherever they are, and those to come of a
+        run that has begun."""
+        begun = [self.path / ROWS_FILE[kind] for kind in read_manifests(self.path, *_ANSWERS)]
         own = [file for kind, file in self.files.items() if kind in _ANSWERS]
         more = [file for kind in _ANSWERS for file in self.more.get(kind, ())]
-        return {file.resolve() for file in (*own, *more)}
+        return {file.resolve() for file in (*begun, *own, *more)}
 
     def log(self, kind: Kind, missing: str) -> FileLog:
         """The rows of a kind that count; `missing` says what to do where there are none."""
@@ -89,12 +91,7 @@ class Source(msgspec.Struct, kw_only=True):
 
 
 def _manifest(kind: Kind, file: Path) -> Manifest | None:
-    store = FlatStore(file.parent)
-    return (
-        next((store.manifest(kind, id) for id in store.ids(kind)), None)
-        if file.name == ROWS_FILE[kind]
-        else None
-    )
+    return read_manifests(file.parent, kind).get(kind) if file.name == ROWS_FILE[kind] else None
 
 
 def source_in(folder: Path) -> Source:
