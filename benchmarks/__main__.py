@@ -16,6 +16,7 @@ GROUPS = (
     "matches",
     "comparison",
     "coverage",
+    "gates",
     "ranking",
     "aggregation",
     "verify",

@@ -27,7 +27,7 @@ def _ours(differences: np.ndarray) -> float:
     began = time.perf_counter()
     found = Differences(differences)
     interval(found)
-    significance(found, binary=False)
+    significance(found)
     return time.perf_counter() - began
 
 

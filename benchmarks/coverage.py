@@ -1,64 +1,128 @@
-"""How often 95 % intervals hold the truth, over kinds of scores: the table in docs/statistics.md.
+"""How often 95 % intervals hold the truth, and how wide they are: the tables in docs/statistics.md.
 
-`python -m benchmarks.coverage` prints it, with 4,000 experiments for each cell; tests run the grid with fewer.
+`python -m benchmarks.coverage [NAME …]` prints them, with 4,000 experiments for each cell (of the lists of these names);
+`make bench` and the tests run them with fewer. A list of cells is all that a new kind of number needs.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from statistics import NormalDist
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from assay.interfaces import FloatArray
-from assay.stats.intervals import item_contributions, item_weights, mean_interval, t_interval
+from assay.engine.aggregate.measure import Sample, bind_metric, measure
+from assay.interfaces import FloatArray, Group, Resampled
+from assay.metrics.classification import ACTUAL, PREDICTED, classification
+from assay.metrics.corpus_score import CORPUS, corpus_score
+from assay.stats.agreement import agreement
+from assay.stats.intervals import (
+    Interval,
+    item_contributions,
+    item_weights,
+    mean_interval,
+    wilson,
+)
+from assay.stats.student import t_quantile
 from benchmarks.measure import Line
 
-# values of the items, their weights, and how many samples they had
-Drawn = tuple[FloatArray, FloatArray | None, int]
+Random = np.random.Generator
+Ends = tuple[float, float]
+Drawn = tuple[FloatArray, FloatArray | None, int]  # values of the items, weights, samples
+LEAST = 0.93
 
 
-class Kind(NamedTuple):
-    """A kind of scores: its true mean, and how an experiment with n items is drawn."""
+class Cell(NamedTuple):
+    """Experiments with n items: the truth, how one is drawn, and the interval that Assay makes of it. `rivals` are
+    other intervals of the same experiment; `slow` ones are made of only a part of the experiments."""
 
     name: str
     truth: float
-    draw: Callable[[np.random.Generator, int], Drawn]
+    draw: Callable[[Random, int], Any]
+    interval: Callable[[Any], Interval]
+    rivals: Mapping[str, Callable[[Any], Ends]] = {}
+    sizes: Sequence[int] = (20, 50, 100)
+    slow: frozenset[str] = frozenset()
 
 
 class Covered(NamedTuple):
-    """The share of intervals that hold the truth, and their width against that of the plain t interval."""
+    """The share of intervals that hold the truth, their mean width, the share that is marked weak, the share that there
+    is; and share and mean width of each rival."""
 
     share: float
-    width_to_t: float
+    width: float
+    weak: float
+    made: float
+    rivals: dict[str, tuple[float, float]]
+
+    @property
+    def width_to_t(self) -> float:
+        return self.width / self.rivals["t"][1]
+
+    def to_narrowest(self, least: float) -> float | None:
+        """Return the width against that of the narrowest rival that holds the truth this often; None without one."""
+        widths = [width for share, width in self.rivals.values() if share >= least]
+        return self.width / min(widths) if widths else None
 
 
-def covered(kind: Kind, n: int, repeats: int) -> Covered:
+def covered(cell: Cell, n: int, repeats: int, part: float = 1.0) -> Covered:
+    """Draw experiments; those without an interval do not count. `part`: of how many slow rivals are made."""
     random = np.random.default_rng(n)
-    held, widths, plain = 0, 0.0, 0.0
-    for _ in range(repeats):
-        values, weights, samples = kind.draw(random, n)
-        low, high, _ = mean_interval(
-            values, weights=weights, samples=samples, bounded=kind.truth < 1 or None
-        )
+    found: list[tuple[float, float, bool]] = []
+    rivals: dict[str, list[Ends]] = {name: [] for name in cell.rivals}
+    for at in range(repeats):
+        data = cell.draw(random, n)
+        low, high, method = cell.interval(data)
         if low is None or high is None:
             continue
-        held += low <= kind.truth <= high
-        widths += high - low
-        usual = t_interval(values)
-        plain += usual[1] - usual[0]
-    return Covered(held / repeats, widths / plain if plain else float("inf"))
+        found.append((low, high, "; weak" in method))
+        for name, rival in cell.rivals.items():
+            if name not in cell.slow or at < repeats * part:
+                rivals[name].append(rival(data))
+
+    def of(ends: Sequence[Sequence[float]]) -> tuple[float, float]:
+        held = [end[0] - 1e-9 <= cell.truth <= end[1] + 1e-9 for end in ends]
+        widths = [end[1] - end[0] for end in ends]
+        return (float(np.mean(held)), float(np.mean(widths))) if ends else (float("nan"),) * 2
+
+    weak = sum(end[2] for end in found) / max(len(found), 1)
+    others = {name: of(ends) for name, ends in rivals.items()}
+    return Covered(*of(found), weak, len(found) / repeats, others)
+
+
+# ---- means
+
+
+def _of_mean(truth: float) -> Callable[[Drawn], Interval]:
+    return lambda data: mean_interval(
+        data[0], weights=data[1], samples=data[2], scale=(0.0, 1.0) if truth < 1 else None
+    )
+
+
+def t_interval(values: FloatArray, level: float = 0.95) -> Ends:
+    """Return Student's interval of the mean."""
+    n, mean = len(values), float(values.mean())
+    half = t_quantile((1 + level) / 2, n - 1) * float(values.std(ddof=1)) / n**0.5
+    return mean - half, mean + half
+
+
+def Kind(name: str, truth: float, draw: Callable[[Random, int], Drawn]) -> Cell:
+    """Return the cell of a mean of scores, beside the plain t interval."""
+    return Cell(name, truth, draw, _of_mean(truth), {"t": lambda data: t_interval(data[0])})
 
 
 def _plain(
-    draw: Callable[[np.random.Generator, int], FloatArray],
-) -> Callable[[np.random.Generator, int], Drawn]:
+    draw: Callable[[Random, int], FloatArray],
+) -> Callable[[Random, int], Drawn]:
     return lambda random, n: (draw(random, n), None, n)
 
 
-def _verdicts(p: float, samples: int, alike: float) -> Kind:
+def _verdicts(p: float, samples: int, alike: float) -> Cell:
     """Items with `samples` verdicts each, or with 1 to 20 if that is 0, whose correlation is `alike`."""
 
-    def draw(random: np.random.Generator, n: int) -> Drawn:
+    def draw(random: Random, n: int) -> Drawn:
         counts: npt.NDArray[np.int64] = (
             np.full(n, samples) if samples else random.integers(1, 21, n)
         )
@@ -71,11 +135,11 @@ def _verdicts(p: float, samples: int, alike: float) -> Kind:
     return Kind(f"verdicts at {p:.0%}, {samples or '1–20'} each, alike {alike:g}", p, draw)
 
 
-def _beta(a: float, b: float) -> Kind:
+def _beta(a: float, b: float) -> Cell:
     return Kind(f"Beta({a:g}, {b:g})", a / (a + b), _plain(lambda random, n: random.beta(a, b, n)))
 
 
-def _ordinal(*shares: float) -> Kind:
+def _ordinal(*shares: float) -> Cell:
     grades = np.linspace(0, 1, len(shares))
     name = f"grades of {' '.join(f'{share:.0%}' for share in shares)}"
     return Kind(
@@ -83,8 +147,8 @@ def _ordinal(*shares: float) -> Kind:
     )
 
 
-def _sparse(share: float) -> Kind:
-    def draw(random: np.random.Generator, n: int) -> FloatArray:
+def _sparse(share: float) -> Cell:
+    def draw(random: Random, n: int) -> FloatArray:
         return np.where(random.random(n) < share, random.beta(2, 2, n), 0.0)
 
     return Kind(f"0 but for {share:.0%}", share / 2, _plain(draw))
@@ -107,19 +171,484 @@ WEAK = [
 ]
 
 
+# ---- statistics that are not means
+
+
+@lru_cache
+def _bound(type: str, *params: tuple[str, Any]) -> Any:
+    return bind_metric(type=type, params=dict(params))
+
+
+def measured(
+    type: str, columns: Mapping[str, list[Any]], passed: Any = None, **params: Any
+) -> Interval:
+    """Return the interval of a metric over items with one row each, as the engine makes it."""
+    n = len(next(iter(columns.values())))
+    right = np.ones(n, np.bool_) if passed is None else np.asarray(passed, np.bool_)
+    sample = Sample(
+        label="label",
+        facets={},
+        item=np.arange(n, dtype=np.int32),
+        sample=np.zeros(n, np.int32),
+        passed=right,
+        score=right.astype(np.float64),
+        outcome=np.zeros(n, np.int8),
+        load=list,
+        take=lambda name: columns.get(name) or [None] * n,
+    )
+    row = measure(_bound(type, *params.items()), sample)[0]
+    return Interval(row["ci_low"], row["ci_high"], row["ci_method"])
+
+
+def group_of(columns: Mapping[str, list[Any]]) -> Group:
+    n = len(next(iter(columns.values())))
+    flags = {f"detailed_results.{flag}": [None] * n for flag in ("tp", "tn", "fp", "fn")}
+    return Group(
+        item=np.arange(n, dtype=np.int32),
+        sample=np.zeros(n, np.int32),
+        passed=np.ones(n, np.bool_),
+        score=np.ones(n),
+        columns={**flags, **columns},
+    )
+
+
+def _resampled(made: Resampled | None) -> tuple[FloatArray, FloatArray, Resampled]:
+    """Return the counts of kinds, those with one right and one wrong item of each class more, and the statistic."""
+    assert made is not None
+    counts = made.counts.astype(np.float64)
+    more = np.bincount(np.asarray(made.unseen, np.int64), minlength=len(counts))
+    return counts, counts + more, made
+
+
+def _influence(made: Resampled, counts: FloatArray) -> tuple[float, FloatArray]:
+    here = counts > 0
+    less = counts - np.diag(np.minimum(counts, 1.0))
+    value = float(made.statistic(counts[None, :])[0])
+    changes = np.zeros(len(counts))
+    changes[here] = np.nan_to_num(value - made.statistic(less[here]))
+    return value, changes - counts @ changes / counts.sum()
+
+
+def percentile(made: Resampled | None, draws: int = 400) -> Ends:
+    """Return the percentile bootstrap (Koehn 2004)."""
+    counts, _, made = _resampled(made)
+    n = int(counts.sum())
+    drawn = made.statistic(np.random.default_rng(0).multinomial(n, counts / n, draws))
+    low, high = np.nanquantile(drawn, (0.025, 0.975))
+    return float(low), float(high)
+
+
+def bca(made: Resampled | None, draws: int = 400) -> Ends:
+    """Return Efron's (1987) bias-corrected and accelerated bootstrap, with the pseudo-counts."""
+    counts, more, made = _resampled(made)
+    value, changes = _influence(made, more)
+    drawn = made.statistic(
+        np.random.default_rng(0).multinomial(int(counts.sum()), more / more.sum(), draws)
+    )
+    drawn = drawn[np.isfinite(drawn)]
+    normal, below = NormalDist(), float(np.mean(drawn < value) + np.mean(drawn == value) / 2)
+    shift = normal.inv_cdf(min(max(below, 0.002), 0.998))
+    third, second = float(more @ changes**3), float(more @ changes**2)
+    bend = third / (6 * second**1.5) if second > 0 else 0.0
+    ends: list[float] = []
+    for share in (0.025, 0.975):
+        at = shift + normal.inv_cdf(share)
+        ends.append(float(np.quantile(drawn, normal.cdf(shift + at / (1 - bend * at)))))
+    own = float(made.statistic(counts[None, :])[0])
+    return min(ends[0], own), max(ends[1], own)
+
+
+def bootstrap_t(made: Resampled | None, draws: int = 100) -> Ends:
+    """Return the studentised bootstrap, with the pseudo-counts."""
+    counts, more, made = _resampled(made)
+    value, changes = _influence(made, more)
+    error = float(more @ changes**2) ** 0.5
+    ratios: list[float] = []
+    for drawn in np.random.default_rng(0).multinomial(int(counts.sum()), more / more.sum(), draws):
+        weights = drawn + more - counts
+        other, changed = _influence(made, weights)
+        if np.isfinite(other) and weights @ changed**2 > 0:
+            ratios.append((other - value) / float(weights @ changed**2) ** 0.5)
+    low, high = np.quantile(ratios, (0.025, 0.975))
+    own = float(made.statistic(counts[None, :])[0])
+    bottom, top = made.scale
+    ends = min(value - high * error, own), max(value - low * error, own)
+    return max(ends[0], -np.inf if bottom is None else bottom), min(
+        ends[1], np.inf if top is None else top
+    )
+
+
+SLOW = frozenset(("percentile", "bca", "bootstrap_t"))
+
+
+def _slow(made: Callable[[Any], Resampled | None]) -> dict[str, Callable[[Any], Ends]]:
+    return {
+        "percentile": lambda data: percentile(made(data)),
+        "bca": lambda data: bca(made(data)),
+        "bootstrap_t": lambda data: bootstrap_t(made(data)),
+    }
+
+
+Columns = dict[str, list[Any]]
+
+
+def _confusion(shares: Sequence[float], right: Sequence[float], to_common: bool) -> FloatArray:
+    """Return the probability of each true and predicted class; errors go to all others alike, or by their share."""
+    classes = len(shares)
+    table = np.zeros((classes, classes))
+    for true in range(classes):
+        others = np.array(shares if to_common else np.ones(classes), np.float64)
+        others[true] = 0
+        table[true] = others / others.sum() * (1 - right[true])
+        table[true, true] = right[true]
+    return table * np.array(shares)[:, None]
+
+
+def _truth(table: FloatArray, statistic: str) -> float:
+    hits, support, guessed = np.diag(table), table.sum(axis=1), table.sum(axis=0)
+    f1 = 2 * hits / (support + guessed)
+    by_chance = float(support @ guessed)
+    spread = (1 - float(guessed @ guessed)) * (1 - float(support @ support))
+    return {
+        "recall": hits[0] / support[0],
+        "precision": hits[0] / guessed[0],
+        "specificity": 1 - (guessed[0] - hits[0]) / (1 - support[0]),
+        "f1": f1[0],
+        "micro_f1": hits.sum(),
+        "macro_f1": f1.mean(),
+        "weighted_f1": f1 @ support,
+        "balanced_accuracy": (hits / support).mean(),
+        "kappa": (hits.sum() - by_chance) / (1 - by_chance),
+        "mcc": (hits.sum() - by_chance) / spread**0.5,
+    }[statistic]
+
+
+def _classes(
+    name: str,
+    statistic: str,
+    shares: Sequence[float],
+    right: Sequence[float],
+    sizes: Sequence[int] = (30, 100, 500),
+    to_common: bool = False,
+) -> Cell:
+    table = _confusion(shares, right, to_common)
+    classes, cumulated = len(shares), np.cumsum(table.ravel())
+    params: dict[str, Any] = {"statistic": statistic, "positive": 0}
+
+    def draw(random: Random, n: int) -> Columns:
+        cells = np.minimum(np.searchsorted(cumulated, random.random(n)), classes**2 - 1)
+        true, guess = np.divmod(cells, classes)
+        return {ACTUAL: true.tolist(), PREDICTED: guess.tolist()}
+
+    def of_support(data: Columns) -> Ends:
+        true, guess = np.array(data[ACTUAL]), np.array(data[PREDICTED])
+        rows = {
+            "recall": true == 0,
+            "precision": guess == 0,
+            "specificity": true != 0,
+            "f1": (true == 0) | (guess == 0),
+        }[statistic]
+        right = (guess != 0) if statistic == "specificity" else true == guess
+        low, high = wilson(float(right[rows].sum()), float(rows.sum()))
+        return (2 * low / (1 + low), 2 * high / (1 + high)) if statistic == "f1" else (low, high)
+
+    rivals: dict[str, Callable[[Any], Ends]] = {"wilson": of_support}
+    if statistic not in ("recall", "precision", "specificity", "f1"):
+        rivals = {}
+        if statistic != "micro_f1":
+            rivals = _slow(lambda data: classification(group_of(data), **params).resampled)
+    return Cell(
+        f"{statistic}, {name}",
+        float(_truth(table, statistic)),
+        draw,
+        lambda data: measured("classification", data, **params),
+        rivals,
+        sizes,
+        SLOW,
+    )
+
+
+def _area(
+    name: str, draw_scores: Callable[[Random, Any], FloatArray], share: float, fixed: bool
+) -> Cell:
+    half = np.arange(400_000) % 2 == 1
+    score = draw_scores(np.random.default_rng(0), half)
+    truth = _delong(score, half)[0]
+
+    def draw(random: Random, n: int) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+        positive = np.arange(n) < round(n * share) if fixed else random.random(n) < share
+        return draw_scores(random, positive), positive
+
+    def interval(data: tuple[FloatArray, npt.NDArray[np.bool_]]) -> Interval:
+        columns = {"detailed_results.value": data[0].tolist(), ACTUAL: data[1].tolist()}
+        return measured("auroc", columns, predicted="detailed_results.value")
+
+    rivals = {"logit DeLong": _logit_delong, "Newcombe": _newcombe}
+    return Cell(f"AUROC, {name}", truth, draw, interval, rivals, (20, 50, 200))
+
+
+def _delong(score: FloatArray, positive: Any) -> tuple[float, float]:
+    """Return the area and its variance, by the sorted scores of the other class."""
+    above, below = score[positive], np.sort(score[~positive])
+    ahead = (np.searchsorted(below, above) + np.searchsorted(below, above, "right")) / 2
+    above, rest = np.sort(above), score[~positive]
+    behind = (np.searchsorted(above, rest) + np.searchsorted(above, rest, "right")) / 2
+    first, second = ahead / len(rest), behind / len(above)
+    variance = sum(
+        float(each.var(ddof=1)) / len(each) if len(each) > 1 else np.inf for each in (first, second)
+    )
+    return float(first.mean()), variance
+
+
+def _logit_delong(data: tuple[FloatArray, Any]) -> Ends:
+    area, variance = _delong(*data)
+    if not 0 < area < 1:
+        return area, area
+    centre = np.log(area / (1 - area))
+    half = 1.96 * variance**0.5 / (area * (1 - area))
+    low, high = (1 / (1 + np.exp(-(centre + sign * half))) for sign in (-1, 1))
+    return float(low), float(high)
+
+
+def _newcombe(data: tuple[FloatArray, Any]) -> Ends:
+    area, positives = _delong(*data)[0], int(data[1].sum())
+    negatives = len(data[1]) - positives
+    areas = np.linspace(0, 1, 4001)
+    mean = (positives + negatives) / 2 - 1
+    variance = (
+        areas
+        * (1 - areas)
+        * (1 + mean * ((1 - areas) / (2 - areas) + areas / (1 + areas)))
+        / (positives * negatives)
+    )
+    inside = areas[(areas - area) ** 2 <= 1.96**2 * variance]
+    return (float(inside[0]), float(inside[-1])) if len(inside) else (area, area)
+
+
+def _normal(apart: float, spread: float = 1.0) -> Callable[[Random, Any], FloatArray]:
+    return lambda random, positive: np.where(
+        positive, random.normal(apart, spread, len(positive)), random.normal(0, 1, len(positive))
+    )
+
+
+def _grades(apart: float) -> Callable[[Random, Any], FloatArray]:
+    return lambda random, positive: np.searchsorted(
+        [-0.5, 0.5, 1.5, 2.5], _normal(apart)(random, positive)
+    ).astype(np.float64)
+
+
+def _votes(rare: float, right: float, raters: int) -> Cell:
+    """Raters who each see the truth with the same chance."""
+    agree = right**2 + (1 - right) ** 2
+    share = rare * right + (1 - rare) * (1 - right)
+    truth = 1 - (1 - agree) / (2 * share * (1 - share))
+
+    def draw(random: Random, n: int) -> FloatArray:
+        kind = (random.random(n) < rare)[:, None]
+        return np.where(random.random((n, raters)) < right, kind, ~kind).astype(np.float64)
+
+    def interval(votes: FloatArray) -> Interval:
+        names = [f"judge.{rater}" for rater in range(raters)]
+        rows = [dict(zip(names, row, strict=True)) for row in votes.tolist()]
+        return measured("agreement", {"detailed_results.votes": rows})
+
+    rivals = _slow(lambda votes: agreement(votes).resampled)
+    name = f"Krippendorff's α, {raters} raters, votes {agree:.0%} alike"
+    return Cell(name, truth, draw, interval, rivals, (20, 50, 150), SLOW)
+
+
+def _word_errors(rate: float, alike: float, words: int) -> Cell:
+    """Answers of about so many words, whose error rates differ."""
+    odds = (1 - alike) / alike
+
+    def draw(random: Random, n: int) -> Columns:
+        lengths = random.integers(words // 2, words * 3 // 2 + 1, n)
+        wrong = random.binomial(lengths, random.beta(rate * odds, (1 - rate) * odds, n))
+        pairs = zip(wrong.tolist(), lengths.tolist(), strict=True)
+        return _corpus("wer", [[one, other] for one, other in pairs])
+
+    return _of_corpus(f"word errors {rate:.0%}, alike {alike:g}", rate, draw, (20, 50, 150))
+
+
+def _bleu(quality: float) -> Cell:
+    """Answers that differ in how many of their n-grams are right; the brevity penalty is 1 but for chance."""
+
+    def draw(random: Random, n: int) -> Columns:
+        lengths = random.integers(8, 31, n)
+        level = random.beta(quality * 6, (1 - quality) * 6, n)
+        total = np.maximum(lengths[:, None] - np.arange(4), 1)
+        right = random.binomial(total, level[:, None] ** (1 + 0.5 * np.arange(4)))
+        counts = np.hstack([(lengths + 1)[:, None], lengths[:, None], right, total])
+        return _corpus("bleu", counts.tolist())
+
+    large = draw(np.random.default_rng(1), 400_000)
+    truth = corpus_score(group_of(large)).value
+    assert truth is not None
+    return _of_corpus(f"corpus BLEU {truth:.2f}", truth, draw, (10, 30, 100))
+
+
+def _corpus(measure: str, counts: list[Any]) -> Columns:
+    entries = (
+        {"measure": measure, "options": {}, "references": 1, "counts": row} for row in counts
+    )
+    return {CORPUS: list(entries)}
+
+
+def _of_corpus(name: str, truth: float, draw: Any, sizes: Sequence[int]) -> Cell:
+    rivals = _slow(lambda data: corpus_score(group_of(data)).resampled)
+    del rivals["bootstrap_t"]
+    return Cell(name, truth, draw, lambda data: measured("corpus_score", data), rivals, sizes, SLOW)
+
+
+def _calibration(over: float, low: float, high: float) -> Cell:
+    """Confidences of which each is too high by the same."""
+
+    def draw(random: Random, n: int) -> tuple[list[float], FloatArray]:
+        sure = random.uniform(low, high, n)
+        return sure.tolist(), random.random(n) < sure - over
+
+    def interval(data: tuple[list[float], FloatArray]) -> Interval:
+        return measured("calibration_error", {"detailed_results.confidence": data[0]}, data[1])
+
+    return Cell(
+        f"calibration error {over:g}, confidence {low:g}–{high:g}",
+        over,
+        draw,
+        interval,
+        sizes=(50, 200, 1000),
+    )
+
+
+def _perplexity() -> Cell:
+    def draw(random: Random, n: int) -> Columns:
+        lengths = random.integers(20, 200, n)
+        logprobs = -lengths * random.gamma(9, 3 / 9, n)
+        return {
+            "detailed_results.logprob": logprobs.tolist(),
+            "detailed_results.words": lengths.tolist(),
+        }
+
+    return Cell(
+        "perplexity 20",
+        float(np.exp(3)),
+        draw,
+        lambda data: measured("perplexity", data),
+        sizes=(30, 100, 500),
+    )
+
+
+RARE_ROWS = [
+    cell
+    for statistic in ("recall", "precision", "f1")
+    for cell in (
+        _classes("10 % positive, recall 95 %", statistic, (0.1, 0.9), (0.95, 0.98)),
+        _classes("10 % positive, specificity 95 %", statistic, (0.1, 0.9), (0.95, 0.95)),
+        _classes("5 % positive, recall 70 %", statistic, (0.05, 0.95), (0.7, 0.98)),
+    )
+]
+EVEN = [0.1] * 10
+RARE = {
+    "3 classes, 8 % and 12 % rare": ((0.8, 0.12, 0.08), (0.95, 0.7, 0.6), False),
+    "4 classes, 8 % and 12 % rare": ((0.6, 0.2, 0.12, 0.08), (0.9, 0.9, 0.9, 0.9), True),
+    "3 classes, 5 % and 10 % rare": ((0.85, 0.1, 0.05), (0.95, 0.95, 0.95), False),
+}
+AVERAGES = [
+    *(
+        _classes(f"10 even classes, {right:.0%} right", "macro_f1", EVEN, [right] * 10)
+        for right in (0.6, 0.8, 0.95)
+    ),
+    *(
+        _classes(name, statistic, shares, right, to_common=common)
+        for statistic in ("macro_f1", "balanced_accuracy", "weighted_f1", "mcc", "kappa")
+        for name, (shares, right, common) in RARE.items()
+    ),
+    _classes("10 even classes, 80 % right", "micro_f1", EVEN, [0.8] * 10),
+]
+AREAS = [
+    _area("10 % positive, 1 apart", _normal(1), 0.1, True),
+    _area("10 % positive, 3 apart", _normal(3), 0.1, True),
+    _area("10 % positive at random, 1 apart", _normal(1), 0.1, False),
+    _area("10 % positive at random, 3 apart", _normal(3), 0.1, False),
+    _area("half positive, 1 apart", _normal(1), 0.5, False),
+    _area("half positive, 3 apart", _normal(3), 0.5, False),
+    _area("10 % positive, 5 grades", _grades(1.1), 0.1, True),
+]
+OTHERS = [
+    _votes(0.07, 0.975, 2),
+    _votes(0.06, 0.98, 3),
+    _votes(0.3, 0.9, 3),
+    *(_word_errors(rate, alike, 12) for rate, alike in ((0.05, 0.05), (0.1, 0.2), (0.3, 0.1))),
+    *(_bleu(quality) for quality in (0.5, 0.75)),
+    _perplexity(),
+]
+CALIBRATION = [
+    _calibration(over, low, high)
+    for over in (0.0, 0.1, 0.2)
+    for low, high in ((0.5, 1.0), (0.2, 1.0))
+]
+LISTS = {
+    "means": [*GRID, *WEAK],
+    "ratios": RARE_ROWS,
+    "averages": AVERAGES,
+    "areas": AREAS,
+    "others": OTHERS,
+    "calibration": CALIBRATION,
+}
+
+
 def grid() -> list[Line]:
     """The least and the mean share of intervals of 50 items that hold the truth."""
-    shares = [covered(kind, 50, repeats=400).share for kind in GRID]
+    shares = [covered(cell, 50, repeats=400).share for cell in GRID]
     detail = f"mean {np.mean(shares):.3f} of {len(shares)} kinds of scores"
     return [
         Line("coverage of 95 % intervals, the worst kind of scores", min(shares), ">=", 0.9, detail)
     ]
 
 
-BENCHMARKS = [grid]
+def statistics() -> list[Line]:
+    """The worst coverage, width and share of marks over statistics that are not means."""
+    repeats, found = 150, list[tuple[float, str]]()
+    ratios, weak = list[tuple[float, str]](), list[tuple[float, str]]()
+    for name in ("ratios", "averages", "areas", "others", "calibration"):
+        for cell in LISTS[name]:
+            n = cell.sizes[1]
+            made = covered(cell, n, repeats, part=0.2)
+            found.append((made.share, cell.name))
+            ratio = made.to_narrowest(LEAST)
+            if ratio is not None:
+                ratios.append((ratio, cell.name))
+            if n >= 50 and name != "areas":
+                weak.append((made.weak, cell.name))
+    least, widest, marked = min(found), max(ratios), max(weak)
+    mean = float(np.mean([share for share, _ in found]))
+    error = (LEAST * (1 - LEAST) / repeats) ** 0.5
+    return [
+        Line("coverage of statistics, mean", mean, ">=", 0.94, f"{len(found)} cells"),
+        Line("coverage of statistics, the worst", least[0], ">=", LEAST - 3 * error, least[1]),
+        Line("width to the narrowest that covers", widest[0], "<=", 1.3, widest[1]),
+        Line("share of marks", marked[0], "<=", 0.1, marked[1]),
+    ]
+
+
+BENCHMARKS = [grid, statistics]
+
+
+def _printed(cell: Cell, repeats: int) -> str:
+    """Return a row of a table: coverage / width of each size, and width to the narrowest rival that covers."""
+    error = 2 * (LEAST * (1 - LEAST) / repeats) ** 0.5
+    parts: list[str] = []
+    for n in cell.sizes:
+        made = covered(cell, n, repeats, part=0.1)
+        ratio = made.to_narrowest(LEAST - error)
+        beside = "–" if ratio is None else f"{ratio:.2f}"
+        marks = f", weak {made.weak:.0%}" if made.weak else ""
+        parts.append(f"{n}: {made.share:.3f} / {made.width:.3f} ({beside}){marks}")
+    return f"| {cell.name} | {cell.truth:.3f} | {' | '.join(parts)} |"
+
 
 if __name__ == "__main__":
-    for kind in (*GRID, *WEAK):
-        cells = [covered(kind, n, repeats=4000) for n in (20, 50, 100)]
-        shares = " | ".join(f"{cell.share:.3f}" for cell in cells)
-        print(f"| {kind.name} | {shares} | {cells[1].width_to_t:.2f} |", flush=True)
+    count = int(sys.argv.pop(1)) if sys.argv[1:] and sys.argv[1].isdigit() else 4000
+    for name in sys.argv[1:] or LISTS:
+        print(f"\n{name}\n")
+        for cell in LISTS[name]:
+            print(_printed(cell, count), flush=True)

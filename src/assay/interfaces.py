@@ -26,14 +26,22 @@ from assay.records import Log as Log
 from assay.records import Store as Store
 
 Message = dict[str, Any]
+Scale = tuple[
+    float | None, float | None
+]  # the lowest and the highest value there can be; None: no end
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     FloatArray = npt.NDArray[np.float64]
+    IntArray = npt.NDArray[np.int64]
+    Codes = npt.NDArray[np.int32]
+    Hashes = npt.NDArray[np.uint64]
+    Integers = npt.NDArray[np.integer]
+    Mask = npt.NDArray[np.bool_]
 else:  # commands that only look at files should not wait for numpy
-    FloatArray = Any
+    FloatArray = IntArray = Codes = Hashes = Integers = Mask = Any
 
 
 class Request(msgspec.Struct, gc=False):
@@ -267,11 +275,12 @@ class Group(msgspec.Struct, kw_only=True):
     `calibration` is what `assay judge calibrate` found about the judge of this label, where it did. `lower_is_better`:
     the label's scorer declares that a lower score is the better one. `only_scores`: rows have no verdict, and `passed`
     is false where the score is not 1. `left_out` has the item of each row that the
-    policy leaves out, `left_out_columns` what the metric declared of them."""
+    policy leaves out, `left_out_columns` what the metric declared of them. `cluster` has the number of each row's
+    cluster where items that share something (`cluster_by`) are drawn together; `scale` is that of the scores."""
 
-    item: "npt.NDArray[np.int32]"
-    sample: "npt.NDArray[np.int32]"
-    passed: "npt.NDArray[np.bool_]"
+    item: "Codes"
+    sample: "Codes"
+    passed: "Mask"
     score: "FloatArray"
     columns: dict[str, list[Any]] = {}
     rows: list[dict[str, Any]] = []
@@ -281,10 +290,17 @@ class Group(msgspec.Struct, kw_only=True):
     calibration: dict[str, Any] | None = None
     lower_is_better: bool = False
     only_scores: bool = False
-    left_out: "npt.NDArray[np.int32] | None" = None
+    left_out: "Codes | None" = None
     left_out_columns: dict[str, list[Any]] = {}
+    cluster: "IntArray | None" = None
+    scale: "Scale | None" = None
 
-    def per_item(self) -> "tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]":
+    @property
+    def unit(self) -> "Integers":
+        """Return what is drawn at random, for each row: its cluster, or its item."""
+        return self.item if self.cluster is None else self.cluster
+
+    def per_item(self) -> "tuple[IntArray, IntArray]":
         """Samples and passes of each item: (n, c)."""
         import numpy as np
 
@@ -297,11 +313,18 @@ class Group(msgspec.Struct, kw_only=True):
 
 
 class Resampled(msgspec.Struct, frozen=True):
-    """How a value that is not a mean over items changes with the items: `statistic` gives the value for each row of a
-    matrix of weights (resamples x kinds of items), where `counts` items are of each kind."""
+    """How a value that is not a mean over items changes with the items: `statistic` gives the value
+    for each row of a matrix of weights (resamples x kinds of items), where `counts` items are of
+    each kind. `unseen` are the kinds of items that stand for what did not happen and might have:
+    one right and one wrong answer of each class. `scale` is the least and the greatest value that
+    there can be, None where there is none. `kind` has the kind of each item, in the order of their
+    numbers; without it, items are in the order of the kinds."""
 
-    counts: "npt.NDArray[np.int64]"
-    statistic: "Callable[[npt.NDArray[np.int64]], FloatArray]"
+    counts: "IntArray"
+    statistic: "Callable[[npt.NDArray[Any]], FloatArray]"
+    unseen: "IntArray | tuple[()]" = ()
+    scale: tuple[float | None, float | None] = (None, None)
+    kind: "IntArray | None" = None
 
 
 class Values(msgspec.Struct, kw_only=True):
@@ -309,16 +332,20 @@ class Values(msgspec.Struct, kw_only=True):
     `resampled`. `weights` are those of `stats.intervals.item_weights`, where items weigh differently in the mean;
     `items` are those of the rows that count, where not all do; of a value with `facets`, all that it is about. `rows`
     are the places of those rows in the group: the others, failed ones among them, are not in the value. A
-    metric that knows more than its group brings `interval`: low, high and method. `reason` says why the value is null.
+    metric that knows more than its group brings `interval`: low, high (None: open) and method. With `transform` the
+    value is that of the mean of `per_item`, and so are the ends of its interval; `scale` has the ends of `per_item`
+    where they are not those of the value. `reason` says why the value is null.
     A metric with several values for a group tells them apart by `facets` of its own."""
 
     value: float | None
     fields: dict[str, Any] = {}
     per_item: "FloatArray | None" = None
     weights: "FloatArray | None" = None
-    items: "npt.NDArray[np.int32] | None" = None
+    items: "Integers | None" = None
     rows: list[int] | None = None
     resampled: Resampled | None = None
-    interval: tuple[float, float, str] | None = None
+    interval: tuple[float | None, float | None, str] | None = None
+    transform: "Callable[[float], float] | None" = None
+    scale: Scale | None = None
     reason: str | None = None
     facets: dict[str, Any] = {}

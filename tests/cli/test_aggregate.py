@@ -184,3 +184,38 @@ def test_bad_input(tmp_path: Path) -> None:
     rows.write_text('{"id": "an item"}\n')
     with pytest.raises(UserError, match="without item_id"):
         assay.aggregate(rows, mean_by())
+
+
+def test_items_that_belong_together(shell: Shell) -> None:
+    for at, row in enumerate(shell.rows):
+        row["metadata"] = {"passage": f"p{at // 2}"}
+    shell.config["metrics"] = ["mean"]
+    assert shell.run().code == 0
+    alone = shell.read("metrics.jsonl")
+    named = shell.call("aggregate", str(shell.out), "--cluster-by", "passage")
+    assert named.code == 0
+    assert "clusters: passage (2)" in named.out
+    (row,) = shell.read("metrics.jsonl")
+    assert (row["cluster_by"], row["cluster_count"], row["value"]) == (
+        "passage",
+        2,
+        alone[0]["value"],
+    )
+    shell.config["cluster_by"] = "item.metadata.passage"
+    assert shell.run().code == 0
+    (row,) = shell.read("metrics.jsonl")
+    assert (row["cluster_by"], row["cluster_count"]) == ("item.metadata.passage", 2)
+    missing = shell.call("gate", str(shell.out), "--min", "0.1", "--cluster-by", "pasage")
+    assert missing.code == 2
+    assert "the facet 'pasage' exists in no row" in missing.err
+    del shell.config["cluster_by"]
+    assert shell.run().code == 0
+    assert shell.read("metrics.jsonl") == alone
+
+
+def test_a_cluster_that_no_item_has_is_refused_before_a_call(shell: Shell) -> None:
+    shell.config["cluster_by"] = "item.metadata.passage"
+    refused = shell.run()
+    assert refused.code == 2
+    assert "no row can have the facet 'metadata.passage'" in refused.err
+    assert not (shell.out / "responses.jsonl").exists()

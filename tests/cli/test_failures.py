@@ -56,12 +56,24 @@ def test_debug_shows_the_traceback_of_user_code_once(broken: Shell) -> None:
     assert ended.err.count("line 3, in mine\n") == 1
 
 
-def test_some_failures_are_told_and_are_no_total_failure(broken: Shell) -> None:
+def test_some_failures_are_told_and_more_than_a_tenth_exits_1(broken: Shell) -> None:
     broken.config["evaluation_methods"] = [{"name": "sometimes", "path": "mine.py"}]
+    assert broken.run().code == 0  # by itself, only errors of responses count
+    broken.config["max_error_rate"] = 0.1
     ended = broken.run()
-    assert ended.code == 0
+    assert ended.code == 1
+    assert (
+        "1 of 4 labels are errors, more than the allowed share of 0.1 (`max_error_rate`)"
+        in ended.err
+    )
+    assert "if missing" in ended.out  # it is measured all the same
     assert "errors: 1 of 4 rows of sometimes: ValueError: no q2 (mine.py, line 6" in ended.words
     assert f"assay trace {broken.out} q2" in ended.out
+    again = broken.run("--json")
+    assert (again.code, again.result["ok"], again.result["failed"]) == (1, False, [])
+    assert again.result["too_many_errors"].startswith("1 of 4 labels are errors")
+    broken.config["max_error_rate"] = 1
+    assert broken.run().code == 0
 
 
 def test_max_error_rate_counts_labels(broken: Shell) -> None:

@@ -5,10 +5,13 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
+from assay.analysis.compare.gate_calibration import Check
+from assay.reports.compare import value_text
 from tests.analysis.rows import counted, rows_of, save
 from tests.cli.shell import Shell
 
@@ -62,7 +65,12 @@ def test_reports(shell: Shell) -> None:
         "errors": "1",
         "skipped": "0",
     }
-    assert [len(case) for case in suite] == [0, 1, 1]
+    assert [[each.tag for each in case] for case in suite] == [
+        ["system-out"],
+        ["failure", "system-out"],
+        ["error", "system-out"],
+    ]
+    assert suite[0][0].text == "0.700 (≥ 0.631), 200 items"
     summary = (shell.folder / "summary.md").read_text()
     assert summary.startswith("before\n### assay gate: failed\n")
     assert "| mean match | at least 0.9 | 0.700 |" in summary
@@ -122,3 +130,32 @@ def test_the_pytest_plugin(shell: Shell) -> None:
 def test_pytest_finds_the_plugin_by_its_entry_point() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["entry-points"]["pytest11"] == {"assay": "assay.pytest_plugin"}
+
+
+@pytest.mark.parametrize(
+    ("bound", "outcome", "shown"),
+    [
+        ("min", "passed", "0.900 (≥ 0.832~), weak: fewer than 30 items, 20 items"),
+        ("min", "failed", "0.900 (≤ 0.832~), weak: fewer than 30 items, 20 items"),
+        ("max", "passed", "0.900 (≤ 0.832~), weak: fewer than 30 items, 20 items"),
+    ],
+)
+def test_the_bound_that_decided_is_shown(bound: Any, outcome: Any, shown: str) -> None:
+    class Decided(Check, kw_only=True):
+        bound_used: float | None = None
+
+    check = Decided(
+        name="mean",
+        bound=bound,
+        threshold=0.5,
+        outcome=outcome,
+        why="",
+        value=0.9,
+        low=0.7,
+        high=0.97,
+        items=20,
+        label="x",
+        ci_method="wilson_of_items; weak: fewer than 30 items",
+        bound_used=0.832,
+    )
+    assert value_text(check) == shown

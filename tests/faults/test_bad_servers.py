@@ -85,7 +85,8 @@ def test_rubbish_becomes_rows_that_say_what_it_was(shell: Shell) -> None:
 def test_permanent_errors_are_counted_and_can_fail_the_run(shell: Shell) -> None:
     shell.config["models"] = [shell.model("half-bad")]
     result = shell.run()
-    assert result.code == 0
+    assert result.code == 1
+    assert "1 of 4 responses are errors, more than the allowed share of 0.1" in result.err
     assert "errors 1" in result.err
     assert "1 errored" in result.out
     refused = shell.run("--max-error-rate", "0")
@@ -94,7 +95,7 @@ def test_permanent_errors_are_counted_and_can_fail_the_run(shell: Shell) -> None
     assert "--retry-errors" in refused.err
     assert shell.run("--max-error-rate", "0.25").code == 0
     with shell.counted() as calls:
-        assert shell.run("--retry-errors").code == 0
+        assert shell.run("--retry-errors", "--max-error-rate", "1").code == 0
     assert calls["requests"] == 1
     assert len(shell.keys()) == len(shell.lines()) == 4
 

@@ -18,8 +18,9 @@ from assay.metrics.position_bias import position_bias
 from assay.metrics.seat_consistency import seat_consistency
 from assay.metrics.win_rate import win_rate
 from assay.records import Manifest
-from assay.stats.correction import Confusion, rogan_gladen
+from assay.stats.correction import Confusion, prediction_powered, rogan_gladen
 from assay.stats.elo import elo
+from assay.stats.intervals import wilson
 from assay.stats.matches import Matches
 from assay.store.stores import MemoryStore
 
@@ -76,7 +77,7 @@ def test_a_panels_agreement_is_scikit_learns() -> None:
         0,
     )
     assert found["ci_low"] < found["value"] < found["ci_high"]
-    assert found["ci_method"] == "bootstrap"
+    assert found["ci_method"] == "jackknife"
     assert found["value_if_missing_wrong"] == found["value_if_missing_right"] == found["value"]
     percent = measured(rows, "agreement", coefficient="percent", members=["a", "b"])
     assert percent["value"] == (one == other).mean()
@@ -115,8 +116,8 @@ def test_agreement_without_votes_says_so() -> None:
     same = measured(panel([{"a": 1.0, "b": 1.0}] * 4), "agreement")
     assert "all votes are the same" in same["reason"]
     perfect = measured(panel([{"a": 1.0, "b": 1.0}, {"a": 0.0, "b": 0.0}]), "agreement")
-    assert (perfect["value"], perfect["ci_low"]) == (1.0, None)
-    assert perfect["ci_method"].startswith("none: all votes agree")
+    assert (perfect["value"], perfect["ci_high"]) == (1.0, 1.0)
+    assert -1 < perfect["ci_low"] < 0.5
 
 
 def test_votes_on_a_match_are_about_the_players() -> None:
@@ -429,3 +430,48 @@ def test_no_correction_without_a_fitting_calibration() -> None:
     assert lone["specificity"] is None
     match = measured(duel([1, 1]), "corrected_pass_rate", calibrations={"duel": CALIBRATION})
     assert "win_rate" in match["reason"]
+
+
+def with_keys(rows: Sequence[Row]) -> list[Row]:
+    return [{**row, "responses": [f"{at:016x}{0:016x}"]} for at, row in enumerate(rows)]
+
+
+def labelled(rows: Sequence[Row], truth: Mapping[int, int], weight: float = 1.0) -> Row:
+    """The labels of rows as a calibration stores them."""
+    return {rows[at]["responses"][0][:16]: (verdict, weight) for at, verdict in truth.items()}
+
+
+def test_labels_of_the_very_answers_are_used_themselves() -> None:
+    rows = with_keys(judged(120, 200))
+    truth = {at: int(at < 120 or at % 3 == 0) for at in range(0, 200, 2)}
+    found = corrected(rows, labelled=labelled(rows, truth))
+    known = np.array([truth.get(at, np.nan) for at in range(200)])
+    expected = prediction_powered((np.arange(200) < 120).astype(float), known)
+    assert (found["value"], found["ci_method"]) == (pytest.approx(expected.value), "ppi")
+    assert (found["ci_low"], found["ci_high"]) == pytest.approx((expected.low, expected.high))
+    by_errors = corrected(rows)
+    assert by_errors["ci_method"] == "rogan_gladen"
+    assert found["ci_high"] - found["ci_low"] < by_errors["ci_high"] - by_errors["ci_low"]
+    assert set(found) == set(by_errors)
+
+
+def test_labels_of_other_answers_leave_what_was_known_before() -> None:
+    rows = with_keys(judged(120, 200))
+    others = with_keys(judged(150, 500))[300:]
+    before = corrected(rows)
+    assert corrected(rows, labelled=labelled(others, {at: at % 2 for at in range(200)})) == before
+    assert corrected(judged(120, 200), labelled=labelled(rows, {0: 1, 1: 0})) == before
+    assert corrected(rows, labelled=labelled(rows, {0: 1})) == before
+
+
+def test_a_useless_judge_and_complete_labels() -> None:
+    rows = with_keys(judged(20, 40))
+    useless = {"tp": 5, "fp": 6, "fn": 5, "tn": 4}
+    some = corrected(rows, confusion=useless, labelled=labelled(rows, dict.fromkeys(range(30), 1)))
+    assert some["value"] == 1.0
+    assert 0.8 < some["ci_low"] < some["ci_high"] == 1.0
+    every = corrected(
+        rows, confusion=useless, labelled=labelled(rows, {at: int(at % 4 > 0) for at in range(40)})
+    )
+    assert (every["value"], every["ci_method"]) == (0.75, "labels_wilson")
+    assert (every["ci_low"], every["ci_high"]) == pytest.approx(wilson(30, 40))

@@ -84,7 +84,7 @@ def test_a_field_can_count_the_retries() -> None:
 
 @pytest.mark.parametrize("statistic", ["precision", "recall", "f1"])
 def test_the_averages_have_intervals(statistic: str) -> None:
-    from assay.stats.intervals import bootstrap_statistic
+    from assay.stats.resampling import statistic_interval
 
     random = np.random.default_rng(3)
     true, guess = (random.choice(["a", "b", "c"], 90).tolist() for _ in range(2))
@@ -95,7 +95,8 @@ def test_the_averages_have_intervals(statistic: str) -> None:
     assert found.resampled.statistic(found.resampled.counts[None, :])[0] == pytest.approx(
         found.value
     )
-    low, high, method = bootstrap_statistic(found.resampled.counts, found.resampled.statistic)
+    low, high, method = statistic_interval(found.resampled)
     assert low is not None
+    assert high is not None
     assert low < found.value < high
-    assert (high - low, method) == (pytest.approx(0.2, abs=0.08), "bootstrap")
+    assert (high - low, method) == (pytest.approx(0.2, abs=0.08), "jackknife")

@@ -108,8 +108,10 @@ def test_metrics_of_streams(tmp_path: Path, url: str) -> None:
     )
     assert found["slow"]["value"] == pytest.approx(np.quantile([row["ttft"] for row in rows], 0.95))
     for row in found.values():
-        assert row["ci_low"] <= row["value"] <= row["ci_high"]
-        assert math.isfinite(row["ci_high"])
+        assert row["ci_low"] <= row["value"]
+        if row is not found["slow"]:  # of so few rows none need lie above the true p95
+            assert row["value"] <= row["ci_high"] < math.inf
+    assert found["slow"]["ci_high"] is None
     demo = assay.run(
         config(
             tmp_path, "", models=["demo:d"], metrics=names[:1], output_dir=str(tmp_path / "demo")

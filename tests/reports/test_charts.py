@@ -219,3 +219,26 @@ def test_long_names_are_cut_and_told_in_full(text: str) -> None:
     titles = [each.text for each in marks(chart, "title")]
     assert text in titles or shown == text
     assert all(float(each.get("x") or 0) <= WIDTH for each in marks(chart, "text"))
+
+
+def test_an_open_end_is_drawn_to_the_edge_and_a_weak_interval_is_marked() -> None:
+    weak = "order_statistics; weak: fewer than 30 items"
+    dots = [
+        Dot(name="open", value=3.0, low=2.0, method=weak),
+        Dot(name="below", value=3.0, high=4.0),
+        Dot(name="closed", value=3.0, low=0.0, high=4.0),
+    ]
+    chart = intervals("t", dots)
+    strokes = [
+        each
+        for each in elements(chart)
+        if each.tag == f"{SVG}line" and each.get("y1") == each.get("y2") and len(each)
+    ]
+    assert len(strokes) == 3
+    assert float(strokes[0].get("x2", "")) > float(strokes[1].get("x2", ""))
+    assert "open: 3.000 (≥ 2.000~)" in chart.svg
+    assert "below: 3.000 (≤ 4.000)" in chart.svg
+    assert chart.about == "~ weak: fewer than 30 items"
+    for each in (scatter, reliability):
+        points = [Point(x=0.5, y=0.5, low=0.2, name="a", method=weak)]
+        assert "0.500 (≥ 0.200~)" in each("t", points, across="x", upwards="y").svg

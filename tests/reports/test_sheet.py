@@ -12,8 +12,19 @@ from hypothesis import strategies as st
 
 import assay
 from assay.errors import UserError
-from assay.reports.run import _metrics
-from assay.reports.sheet import Cell, Column, Line, Sheet, Table, one_line
+from assay.records import Manifest
+from assay.reports.run import averaged_over, metrics_table, passed_text
+from assay.reports.sheet import (
+    Cell,
+    Column,
+    Line,
+    Sheet,
+    Table,
+    decimals,
+    figures,
+    number_text,
+    one_line,
+)
 from assay.reports.wrapping import cells, wrapped
 
 EVIL = "\x1b[2J\x9b31m\u202e<b>|*_[x](y)&amp;\\end{tabular}%\n=1+1"
@@ -198,5 +209,93 @@ def test_facets_that_begin_alike_are_not_cut_to_one() -> None:
         {"metric_name": "mean", "label": "x", "facets": ["prompt"], "prompt": text, "value": 1.0}
         for text in texts
     ]
-    shown = Sheet([_metrics(rows)]).form(width=200)
+    shown = Sheet([metrics_table(rows)]).form(width=200)
     assert all(text in shown for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "shown", "span"),
+    [
+        ((0.9995, 0.9972, 0.99991), "0.9995", "0.9972–0.9999"),  # 1,999 of 2,000
+        ((0.00042, 0.00032, 0.00052), "0.00042", "0.00032–0.00052"),
+        ((0.00042, None, None), "0.00042", "–"),
+        ((0.9995, None, None), "0.9995", "–"),
+        ((99195.2, 94296.409, 104094.745), "99,195", "94,296–104,095"),
+        ((0.88, 0.812, 0.926), "0.880", "0.812–0.926"),
+        ((1.0, 0.919, 1.0), "1.000", "0.919–1.000"),
+        ((4.99983, 4.9, 5.0), "4.9998", "4.9000–5.0000"),
+        ((12.345, 10.1, 15.3), "12.3", "10.1–15.3"),
+        ((3.1, 2.2, None), "3.100", "≥ 2.200"),
+        ((3.1, None, 4.5), "3.100", "≤ 4.500"),
+        ((-1e-17, -0.02, 0.02), "0.000", "-0.020–0.020"),
+        ((None, None, None), "–", "–"),
+    ],
+)
+def test_digits_come_from_the_width(
+    numbers: tuple[float | None, float | None, float | None], shown: str, span: str
+) -> None:
+    assert figures(*numbers) == (shown, Cell(span))
+
+
+@given(st.floats(-10, 10), st.floats(0, 5), st.floats(0, 5))
+def test_only_a_whole_number_is_shown_as_one(value: float, below: float, above: float) -> None:
+    ends = value - below, value + above
+    places = decimals(value, *ends)
+    for number in (value, *ends):
+        text = number_text(number, places)
+        if abs(number) < 10 and abs(number - round(number)) > 1e-9:
+            assert not float(text.replace(",", "")).is_integer()
+        assert not text.startswith("-") or float(text.replace(",", "")) < 0
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "latex", "html"])
+def test_a_weak_interval_is_marked_and_explained_once(form: str) -> None:
+    _, span = figures(0.5, 0.2, 0.8, "wilson; weak: fewer than 30 items")
+    table = Table([Column("value"), Column("interval")], [["0.5", span], ["0.6", "0.5–0.7"]])
+    shown = Sheet([table, table] if form != "latex" else [table]).form(form)
+    mark = {"latex": r"\textasciitilde{}", "markdown": r"\~"}.get(form, "~")
+    assert f"0.8{'00'}{mark}" in shown
+    assert shown.count(f"{mark} weak: fewer than 30 items") == 1
+
+
+def test_verdicts_have_their_counts() -> None:
+    row = {"metric_type": "mean", "value": 0.9995, "used_sample_count": 2000}
+    assert passed_text({**row, "ci_method": "wilson"}) == "1,999/2,000"
+    assert passed_text({**row, "ci_method": "wilson_of_items"}) == ""
+    assert passed_text({**row, "ci_method": "wilson", "metric_type": "recall"}) == ""
+    assert passed_text({"passed_count": 0, "total_count": 7}) == "0/7"
+
+
+def test_missing_rows_are_seen_with_their_bounds() -> None:
+    row = {
+        "metric_name": "mean",
+        "value": 0.8,
+        "planned_sample_count": 46,
+        "total_sample_count": 46,
+        "used_sample_count": 31,
+        "errored_count": 6,
+        "skipped_count": 9,
+        "value_if_missing_wrong": 0.615,
+        "value_if_missing_right": 0.96,
+    }
+    shown = Sheet([metrics_table([row])]).form(width=80)
+    assert "0.615 … 0.960" in shown
+    assert "31/46" in shown
+    assert "6 errored, 9 skipped" in " ".join(shown.split())
+
+
+def test_facets_that_are_pooled_are_named() -> None:
+    tasks = [
+        {
+            "name": f"{model}/{prompt}",
+            "facets": {"model_id": model, "prompt_template": prompt, "t": t},
+        }
+        for model, t in (("a", 0), ("b", 1))
+        for prompt in ("short", "polite")
+    ]
+    run = Manifest(id="r", kind="run", plan={"tasks": tasks})
+    assert averaged_over([["model_name"]], run) == ["averaged over prompt_template (2)"]
+    assert averaged_over([["metadata.model_id", "prompt_template"]], run) == []
+    assert averaged_over([["task"]], run) == []
+    assert averaged_over([["prompt_template"]], run) == ["averaged over model_id (2), t (2)"]
+    assert averaged_over([["model_name"]], None) == []

@@ -13,7 +13,6 @@ from assay.metrics.auroc import ACTUAL, auroc
 from assay.metrics.corpus_score import CORPUS, corpus_score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.stats.intervals import bootstrap_statistic
 from assay.text.error_rate import without_punctuation
 from tests.metrics.rows import group
 from tests.support import Lab
@@ -128,10 +127,6 @@ def test_the_area_is_scikit_learns(pairs: list[tuple[float, bool]]) -> None:
         assert made.reason == "it needs cases of both classes in 'detailed_results.expected'"
         return
     assert made.value == pytest.approx(roc_auc_score(actual, scores), abs=1e-12)
-    assert made.resampled is not None
-    weights = np.arange(len(pairs))[None, :] % 3 + 1
-    weighted = roc_auc_score(actual, scores, sample_weight=weights[0])
-    assert made.resampled.statistic(weights)[0] == pytest.approx(weighted, abs=1e-12)
 
 
 def test_the_interval_draws_whole_items() -> None:
@@ -139,23 +134,16 @@ def test_the_interval_draws_whole_items() -> None:
     actual = [bool(value) for value in random.integers(0, 2, 200)]
     scores = [[float(random.normal(true)), float(random.normal(true))] for true in actual]
     made = auroc(group(*scores, columns={ACTUAL: [true for true in actual for _ in range(2)]}))
-    assert made.resampled is not None
-    assert len(made.resampled.counts) == 200
-    interval = bootstrap_statistic(made.resampled.counts, made.resampled.statistic)
-    assert interval.low is not None
-    assert interval.high is not None
+    assert made.interval is not None
     assert made.value is not None
-    assert interval.low < made.value < interval.high
-    assert 0.5 < interval.low < interval.high < 0.9
-
-
-def test_many_samples_are_measured_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = auroc(group([0.1, 0.9, 0.4], [0.8, 0.3], [0.6], columns={ACTUAL: [0, 1, 0, 1, 0, 1]}))
-    assert made.resampled is not None
-    weights = np.array([[1, 1, 1], [2, 0, 1], [0, 3, 1], [1, 2, 0], [3, 0, 0]])
-    at_once = made.resampled.statistic(weights)
-    monkeypatch.setattr("assay.metrics.auroc._MOST_CELLS", 8)
-    assert made.resampled.statistic(weights).tolist() == at_once.tolist()
+    low, high, method = made.interval
+    assert method == "newcombe"
+    assert 0.5 < low < made.value < high < 0.9
+    twice = group(
+        *[[one, one] for one, _ in scores], columns={ACTUAL: [t for t in actual for _ in "ab"]}
+    )
+    once = group(*[[one] for one, _ in scores], columns={ACTUAL: actual})
+    assert auroc(twice).interval == pytest.approx(auroc(once).interval, abs=0.01)
 
 
 def test_classes_and_fields() -> None:
@@ -185,4 +173,4 @@ def test_fields_of_rows_and_items(lab: Lab) -> None:
     lab.run()
     rows = {row["metric_name"]: row for row in lab.read("metrics.jsonl")}
     assert {name: row["value"] for name, row in rows.items()} == {"passed": 1.0, "item": 0.75}
-    assert rows["item"]["ci_method"].startswith("bootstrap")
+    assert rows["item"]["ci_method"].startswith("newcombe")

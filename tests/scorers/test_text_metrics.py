@@ -118,7 +118,7 @@ def test_a_corpus_through_the_engine(tmp_path: Path) -> None:
     assert found["value"] == pytest.approx(expected, abs=1e-12)
     assert found["value"] != pytest.approx(rows["chrf", "mean"]["value"], abs=0.01)
     assert (found["answer_count"], found["measure"]) == (24, "chrf")
-    assert found["ci_method"] == "bootstrap; weak: fewer than 30 items"
+    assert found["ci_method"] == "jackknife; weak: fewer than 30 items"
     assert found["ci_low"] < found["value"] < found["ci_high"]
     assert rows["exact_match", "corpus_score"]["value"] is None
 

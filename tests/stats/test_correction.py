@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
-from assay.stats.correction import Confusion, Estimate, prediction_powered, rogan_gladen
+from assay.stats.correction import (
+    Confusion,
+    Estimate,
+    from_labels,
+    prediction_powered,
+    rogan_gladen,
+    weighted_interval,
+)
+from assay.stats.intervals import item_contributions, item_weights, mean_interval
 
 rates = st.floats(0.55, 0.99)
 PASS_RATES = (0.03, 0.1, 0.3, 0.5, 0.7, 0.9, 0.97)
@@ -203,3 +211,94 @@ def test_chosen_labels_need_their_weights(rate: float) -> None:
         plain.append(holds(prediction_powered(said, known), rate))
     assert np.mean(weighted) > 0.92
     assert np.mean(plain) < np.mean(weighted)
+
+
+# ---- never wider than the labels alone
+
+
+def width(found: Any) -> float:
+    return found.high - found.low
+
+
+@pytest.mark.parametrize(
+    ("sensitivity", "specificity", "labels", "widest"),
+    [(0.8, 0.6, 100, 0.18), (0.6, 0.55, 200, 0.135)],
+)
+def test_a_poor_judge_costs_nothing(
+    sensitivity: float, specificity: float, labels: int, widest: float
+) -> None:
+    """Where Rogan-Gladen intervals are 0.49 and 0.81 wide."""
+    random = np.random.default_rng(labels)
+    item, ones = np.arange(500), np.ones(500)
+    truth = (random.random((600, 500)) < 0.7).astype(float)
+    said = judgements(random, truth, sensitivity, specificity)
+    known = np.where(item < labels, truth, np.nan)
+    pairs = list(zip(said, known, strict=True))
+    found = [from_labels(judged, own, item, ones) for judged, own in pairs]
+    alone = [weighted_interval(item[:labels], own[:labels], ones[:labels], 0.95) for own in known]
+    assert np.mean([holds(one, 0.7) for one in found]) >= 0.93
+    assert np.mean([width(one) for one in found]) < widest
+    assert all(width(a) <= width(b) + 1e-12 for a, b in zip(found, alone, strict=True))
+    assert {one.method for one in found} == {"ppi", "labels_wilson"}
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 8),
+            st.booleans(),
+            st.sampled_from([0.0, 1.0, np.nan]),
+            st.sampled_from([1.0, 4.0]),
+        ),
+        min_size=1,
+        max_size=40,
+    )
+)
+def test_an_estimate_from_labels_has_a_width_within_0_and_1(rows: list[tuple[Any, ...]]) -> None:
+    item, said, truth, weights = (np.array(column) for column in zip(*rows, strict=True))
+    found = from_labels(said.astype(float), truth, item, weights)
+    if len(np.unique(item[np.isfinite(truth)])) < 2:
+        assert (found.value, found.low) == (None, None)
+        return
+    assert found.value is not None
+    assert holds(found, found.value)
+    assert 0 <= found.low < found.high <= 1  # type: ignore[operator]
+    own = np.isfinite(truth)
+    shares = np.ones(len(own)) if own.all() else weights
+    alone = weighted_interval(item[own], truth[own], shares[own], 0.95)
+    assert width(found) <= width(alone) + 1e-12
+
+
+def test_where_every_answer_is_labelled_the_judge_does_not_matter() -> None:
+    truth = np.array([1.0] * 15 + [0.0] * 5)
+    item, weights = np.arange(20), np.linspace(1, 3, 20)
+    found = from_labels(1 - truth, truth, item, weights)
+    expected = mean_interval(truth, samples=20)
+    assert (found.value, found.low, found.high) == (0.75, expected.low, expected.high)
+    assert found.method == "labels_wilson"
+
+
+def test_unequal_weights_are_no_variance() -> None:
+    """Rows that weigh as their numbers give the interval that those rows have."""
+    item = np.array([0, 1, 1, 2, 2, 2, 3, 4, 5, 5, 6, 7])
+    values = np.array([1.0, 1, 1, 0, 0, 0, 1, 1, 1, 1, 0, 1])
+    found = weighted_interval(
+        np.arange(8), values[[0, 1, 3, 6, 7, 8, 10, 11]], np.bincount(item), 0.95
+    )
+    per_item, weights = item_contributions(item, values), item_weights(item)
+    expected = mean_interval(per_item, samples=12, scale=(0.0, 1.0), weights=weights)
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+    unweighted = mean_interval(per_item, samples=12, scale=(0.0, 1.0))
+    assert width(found) != pytest.approx(width(unweighted), rel=0.01)
+
+
+def test_weighted_labels_hold_the_truth() -> None:
+    random = np.random.default_rng(5)
+    hits: list[bool] = []
+    for _ in range(500):
+        truth = (random.random(60) < 0.9).astype(float)
+        chance = np.where(random.random(60) < 0.3, 0.9, 0.2)
+        own = random.random(60) < chance
+        found = weighted_interval(np.arange(60)[own], truth[own], 1 / chance[own], 0.95)
+        hits.append(found.low <= 0.9 <= found.high)  # type: ignore[operator]
+    assert np.mean(hits) > 0.91

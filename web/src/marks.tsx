@@ -34,7 +34,7 @@ export function Interval({ mark, scale, zero, tone = "", width = 130 }: { mark: 
     <svg class={`interval ${tone}`} width={width} height={HEIGHT} viewBox={`0 0 ${width} ${HEIGHT}`} aria-hidden="true">
       {zero && <line class="zero" x1={x(0)} x2={x(0)} y1={0} y2={HEIGHT} />}
       {bounded && <line class="bounds" x1={x(Math.min(wrong, right))} x2={x(Math.max(wrong, right))} y1={middle} y2={middle} />}
-      {low !== null && high !== null && <line class="range" x1={x(low)} x2={x(high)} y1={middle} y2={middle} />}
+      {(low !== null || high !== null) && <line class="range" x1={x(low ?? scale[0])} x2={x(high ?? scale[1])} y1={middle} y2={middle} />}
       <circle cx={x(mark.value)} cy={middle} r={3.5} />
     </svg>
   );

@@ -48,6 +48,8 @@ export interface LeaderRow {
   items: number;
   samples: number;
   planned: number;
+  used: number; // samples that the value is made of
+  passed: string; // "1999/2000" where the value is a share of verdicts
   counts: Record<string, number>; // scored, unparsed, refused, errored, skipped
   if_wrong: number | null; // the value if all that is missing were wrong
   if_right: number | null;
@@ -189,11 +191,13 @@ export interface Comparison {
   label: string;
   lower_is_better: boolean;
   level: number;
+  pairs_level: number;
   standings: {
     name: string;
     value: number;
     ci_low: number | null;
     ci_high: number | null;
+    ci_method: string;
     ranks: [number, number];
     items: number;
     samples: number;
@@ -206,14 +210,17 @@ export interface Comparison {
     items: number;
     only_candidate: number;
     only_baseline: number;
+    failed: number;
     difference: number;
     ci_low: number;
     ci_high: number;
     p: number;
     p_corrected: number;
+    test: string;
     smallest_difference: number;
     verdict: "better" | "worse" | "equivalent" | "inconclusive" | "incomplete";
-    items_needed: number | null;
+    items_needed: [number, number | null] | null;
+    reason: string;
     gained: number;
     lost: number;
   }[];

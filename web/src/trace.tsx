@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import type { Trace } from "./pages";
 import { oneLine } from "./line";
 import { Chat, Fold, Raw, Reasoning, Some, ToolCalls, Turn, Value, type Message } from "./text";
-import { count, money, number, seconds as duration } from "./ui";
+import { count, money, number, seconds as duration, spanText, valueText } from "./ui";
 import { Mark } from "./views/samples";
 
 const LONGEST_QUOTE = 100_000; // characters of an answer that is looked for
@@ -197,9 +197,10 @@ function Why({ row }: { row: Row }): JSX.Element {
 
 function metricText(metric: Row): string {
   const group = (metric.facets ?? []).map((facet: string) => `${facet}=${metric[facet]}`).join(", ");
-  const interval = typeof metric.ci_low === "number" ? ` [${number(metric.ci_low)}, ${number(metric.ci_high)}]` : "";
+  const shown = { value: metric.value ?? null, ci_low: metric.ci_low ?? null, ci_high: metric.ci_high ?? null, ci_method: String(metric.ci_method) };
+  const interval = shown.ci_low === null && shown.ci_high === null ? "" : ` (${spanText(shown)})`;
   const missing = typeof metric.total_sample_count === "number" ? ` · ${count(metric.used_sample_count)} of ${count(metric.planned_sample_count ?? metric.total_sample_count)} samples used` : "";
-  return oneLine(`${metric.metric_name}${group ? ` (${group})` : ""}: ${number(metric.value)}${interval}${missing}${metric.reason ? ` · ${metric.reason}` : ""}`, 400);
+  return oneLine(`${metric.metric_name}${group ? ` (${group})` : ""}: ${valueText(shown)}${interval}${missing}${metric.reason ? ` · ${metric.reason}` : ""}`, 400);
 }
 
 export function Matches({ trace }: { trace: Trace }): JSX.Element {

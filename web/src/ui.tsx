@@ -255,9 +255,55 @@ export function ChartOf({ query }: { query: Query & { name: string } }): JSX.Ele
   );
 }
 
-export const number = (value: number | null | undefined, digits = 3): string => (value === null || value === undefined ? "–" : value.toFixed(digits));
-export const range = (low: number | null, high: number | null, digits = 3): string => (low === null || high === null ? "–" : `${number(low, digits)} to ${number(high, digits)}`);
+// How many places a value and the ends of its interval are shown with: the rule of `decimals` in reports/sheet.py.
+type Maybe = number | null | undefined;
+const NOISE = 1e-9;
+const magnitude = (value: number): number => (value ? Math.floor(Math.log10(value)) : 0);
+export function decimals(value: Maybe, low: Maybe = null, high: Maybe = null): number {
+  const numbers = [value, low, high].filter((each): each is number => typeof each === "number" && Math.abs(each) < 1e9);
+  if (!numbers.length) return 3;
+  let size = Math.abs(numbers[0]!);
+  let [least, digits]: [number, number] = size < 10 ? [3, 2] : [0, 4];
+  const half = (Math.max(...numbers) - Math.min(...numbers)) / 2;
+  if (half > NOISE) [size, digits] = [half, 2];
+  let places = Math.max(digits - 1 - magnitude(size), least);
+  for (const each of numbers.filter((each) => Math.abs(each) < 10)) {
+    const off = Math.abs(each - Math.round(each));
+    if (off > NOISE && Number.isInteger(Number(each.toFixed(places)))) places = -magnitude(off);
+  }
+  return Math.min(places, 12);
+}
+
 const GROUPED = new Intl.NumberFormat("en-US"); // made once: that is what takes long
+export const number = (value: Maybe, digits = decimals(value)): string => {
+  if (value === null || value === undefined) return "–";
+  if (Math.abs(value) >= 1e9) return value.toPrecision(4);
+  const text = value.toFixed(digits);
+  const [whole, rest] = text.split(".") as [string, string?];
+  if (Math.abs(value) >= 1e4) return GROUPED.format(Number(whole)) + (rest ? `.${rest}` : "");
+  return Number(text) === 0 ? text.replace("-", "") : text;
+};
+type Shown = (value: number, digits: number) => string;
+export const range = (low: Maybe, high: Maybe, digits = decimals(null, low, high), show: Shown = number): string => {
+  const [from, to] = [low, high].map((end) => (typeof end === "number" ? show(end, digits) : ""));
+  return from && to ? `${from} to ${to}` : from ? `≥ ${from}` : to ? `≤ ${to}` : "–";
+};
+
+// A value and its interval with the same digits, and a mark where the interval is weak.
+export interface Estimate {
+  value: number | null;
+  ci_low: number | null;
+  ci_high: number | null;
+  ci_method?: string;
+}
+const digitsOf = (each: Estimate): number => decimals(each.value, each.ci_low, each.ci_high);
+const weakReason = (each: Estimate): string => each.ci_method?.split("; weak: ")[1] ?? "";
+export const valueText = (each: Estimate): string => number(each.value, digitsOf(each));
+export const spanText = (each: Estimate, show: Shown = number): string => range(each.ci_low, each.ci_high, digitsOf(each), show) + (weakReason(each) && "~");
+export function Weak({ rows }: { rows: Estimate[] }): JSX.Element | null {
+  const reasons = [...new Set(rows.map(weakReason).filter(Boolean))];
+  return reasons.length ? <p class="quiet">~ weak: {reasons.join("; ")}</p> : null;
+}
 export const count = (value: number | null | undefined): string => (value === null || value === undefined ? "–" : GROUPED.format(value));
 export const money = (value: number | null | undefined): string =>
   value === null || value === undefined ? "–" : `$${value >= 1 || value === 0 ? value.toFixed(2) : value.toPrecision(2)}`;

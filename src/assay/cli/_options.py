@@ -11,6 +11,12 @@ from assay.errors import UserError
 F = TypeVar("F", bound=Callable[..., Any])
 LEVEL = click.FloatRange(0, 1, min_open=True, max_open=True)
 
+cluster_option = click.option(
+    "--cluster-by",
+    default="",
+    metavar="NAME",
+    help="The field that items share which belong together.",
+)
 settings_option = click.option(
     "--set",
     "settings",
@@ -172,6 +178,7 @@ row_options = _all_of(  # of `compare` and `gate`: which rows, which number, how
         click.option("--label", default="", help="The label to look at, if there are several."),
         click.option("--metric", help="mean (the default), pass_rate, pass@k, or another metric."),
         click.option("--partial", is_flag=True, help="Judge unfinished or damaged evidence, too."),
+        cluster_option,
         click.option(
             "--seed",
             hidden=True,

@@ -10,8 +10,8 @@ from assay.cli._output import print_notes, show
 from assay.errors import RunFailed
 
 
-class TotalFailure(RunFailed):
-    """A result was shown, and there is nothing in it."""
+class FailedResult(RunFailed):
+    """A result was shown, and there is nothing in it, or too little."""
 
 
 def run_and_show(step: Any, form: str = "table", *, as_json: bool, no_progress: bool) -> None:
@@ -38,12 +38,18 @@ def show_result(result: Any, form: str = "table", *, as_json: bool, notes: bool)
     if as_json:
         import msgspec
 
-        api.emit({"event": "result", "ok": not result.failed, **msgspec.to_builtins(result)})
+        ok = not (result.failed or result.too_many_errors)
+        api.emit({"event": "result", "ok": ok, **msgspec.to_builtins(result)})
     else:
         print_notes(result.notes if notes else ())
         show(result, form)
     if result.failed:
-        raise TotalFailure(f"every row of {', '.join(map(repr, result.failed))} is an error")
+        raise FailedResult(f"every row of {', '.join(map(repr, result.failed))} is an error")
+    if result.too_many_errors:
+        raise FailedResult(
+            result.too_many_errors,
+            fix="--retry-errors runs them again; `max_error_rate: 1` in the config allows any share",
+        )
 
 
 @contextmanager
@@ -53,7 +59,7 @@ def failure_as_event() -> Generator[None]:
         with api.for_programs():
             yield
     except Exception as error:
-        if not isinstance(error, TotalFailure):
+        if not isinstance(error, FailedResult):
             api.emit(
                 {
                     "event": "result",

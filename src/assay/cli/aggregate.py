@@ -6,7 +6,7 @@ import click
 
 from assay import api
 from assay.cli import Command
-from assay.cli._options import existing_rows_options, on_option, overrides
+from assay.cli._options import cluster_option, existing_rows_options, on_option, overrides
 from assay.cli._output import format_option
 from assay.cli._running import show_result
 
@@ -19,15 +19,22 @@ from assay.cli._running import show_result
     default=1,
     help="Up to this many processes, for many rows.",
 )
+@cluster_option
 @on_option
 @existing_rows_options
 @format_option
 def command(
-    paths: tuple[str, ...], form: str, as_json: bool, settings: tuple[str, ...], **options: Any
+    paths: tuple[str, ...],
+    form: str,
+    as_json: bool,
+    settings: tuple[str, ...],
+    cluster_by: str,
+    **options: Any,
 ) -> None:
     """Compute metrics from the evaluations in each PATH, an experiment's folder or any evaluation_results.jsonl.
 
     Several are taken together; the facet `source` tells them apart.
     """
-    result = api.aggregate(paths, overrides=overrides(settings), **options)
+    named = {"cluster_by": cluster_by} if cluster_by else {}
+    result = api.aggregate(paths, overrides=overrides(settings) | named, **options)
     show_result(result, form, as_json=as_json, notes=True)

@@ -31,6 +31,11 @@ from assay.errors import StoreError, UserError
 @row_options
 @click.option("--point", is_flag=True, help="Let the plain number decide, not its interval.")
 @click.option(
+    "--allow-weak",
+    is_flag=True,
+    help="Let weak evidence decide, which is inconclusive otherwise.",
+)
+@click.option(
     "--max-error-rate",
     type=click.FloatRange(0, 1),
     help="More errored rows are inconclusive; default 0.",

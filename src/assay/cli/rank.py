@@ -7,7 +7,7 @@ import click
 
 from assay import api
 from assay.cli import Command
-from assay.cli._options import LEVEL, force_option, trust_option
+from assay.cli._options import LEVEL, cluster_option, force_option, trust_option
 from assay.cli._output import format_option, show
 
 
@@ -46,6 +46,7 @@ from assay.cli._output import format_option, show
     type=click.Path(path_type=Path),
     help="Write it to a file, too: .json, .csv, .md, .tex or .html; may be repeated.",
 )
+@cluster_option
 @trust_option
 @force_option
 @format_option

@@ -33,7 +33,7 @@ from assay.cli.local import offer
 @click.option(
     "--max-error-rate",
     type=click.FloatRange(0, 1),
-    help="Fail if a larger share of responses are errors.",
+    help="Fail if a larger share of responses or labels are errors; default 0.1, told at the end.",
 )
 @click.option(
     "--locked", is_flag=True, help="Refuse to run anything but what `assay lock` wrote down."

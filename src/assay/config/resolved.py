@@ -26,7 +26,7 @@ def resolved(config: Config) -> dict[str, Any]:
     written = {
         name: _plain(getattr(config, name))
         for name in config.__struct_fields__
-        if name not in NOT_WRITTEN
+        if name not in NOT_WRITTEN and (config.cluster_by or name != "cluster_by")
     }
     written["models"] = mapped(
         written["models"], lambda leaf, _: without_user(leaf) if isinstance(leaf, str) else leaf

@@ -123,7 +123,9 @@ class PromptConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class MethodConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An evaluation method: a plug-in by its name in `type`, or, as `custom`, a function of `path` or of `module`."""
+    """An evaluation method: a plug-in by its name in `type`, or, as `custom`, a function of `path` or
+    of `module`. `scale` has the lowest and the highest score, `lower_is_better` says which is the best;
+    null: as the function declares."""
 
     name: Text
     type: Text
@@ -132,6 +134,8 @@ class MethodConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     function_name: str = ""
     params: Annotated[dict[str, Any], ParamsMark(method_paths)] = {}
     timeout: Positive | None = None
+    scale: list[float | None] | None = None
+    lower_is_better: bool | None = None
 
 
 class LabelFilter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -145,7 +149,8 @@ class LabelFilter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 class MetricConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A metric, found like an evaluation method; one value for each combination of its facets' values and
-    each label. The policies that are null are the config's; `interval` is how the confidence interval is made."""
+    each label. The policies that are null are the config's; `interval` is how the confidence
+    interval is made; `scale` has the lowest and the highest value there can be."""
 
     name: Text
     type: Text
@@ -159,6 +164,7 @@ class MetricConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     on_unparsed: Policy | None = None
     on_refused: Policy | None = None
     interval: Literal["auto", "bootstrap"] = "auto"
+    scale: list[float | None] | None = None
 
 
 class CalibrationConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -294,6 +300,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     prices: dict[str, PriceConfig] = {}
     policy: PolicyConfig = PolicyConfig()
     ci_level: Level = 0.95
+    cluster_by: str = ""
     logging: LoggingConfig = LoggingConfig()
     env_vars: dict[str, str] = {}
     on: OnConfig | None = None

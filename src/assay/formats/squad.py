@@ -50,7 +50,7 @@ def f1(
     stemming: bool = False,
     strip_reasoning: bool = True,
 ) -> Score:
-    """The F1 of the words that the answer shares with an accepted one, the best over the accepted ones.
+    """Word overlap: the F1 of the words shared with an accepted answer, the best over the accepted ones.
 
     Parameters:
     expected: the field of the ground truth that has the accepted answers

@@ -1,12 +1,10 @@
 """What metrics of likelihoods share: values that the scorers keep in `detailed_results`, added up over items."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from assay.interfaces import FloatArray, Group, Resampled, Values
+from assay.interfaces import FloatArray, Group, Values
 from assay.stats.intervals import item_contributions, item_weights
 
 DETAILS = "detailed_results."
@@ -38,18 +36,6 @@ def mean_of(group: Group, name: str, scorers: str) -> Values:
         items=items,
         rows=rows,
     )
-
-
-def value_of(
-    statistic: Callable[[npt.NDArray[np.int64]], FloatArray],
-    items: int,
-    rows: list[int],
-    fields: dict[str, Any],
-) -> Values:
-    """Return the value of a statistic of items made of these rows, and how it changes with them."""
-    each = np.ones(items, np.int64)
-    value = float(statistic(each[None, :])[0])
-    return Values(value=value, fields=fields, resampled=Resampled(each, statistic), rows=rows)
 
 
 def per_item_sums(group: Group, rows: list[int], *columns: FloatArray) -> list[FloatArray]:

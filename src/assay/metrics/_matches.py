@@ -2,9 +2,8 @@
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from assay.interfaces import FloatArray, Group
+from assay.interfaces import FloatArray, Group, IntArray
 
 COLUMNS = ["players", "seat", "outcome"]
 NO_MATCH = "these rows are not matches: they have no `players`"
@@ -59,7 +58,7 @@ def rows_of(pairs: list[Pair]) -> list[int]:
 
 def in_both_seats(
     pairs: list[Pair],
-) -> tuple[npt.NDArray[np.int64], FloatArray, FloatArray, list[int]]:
+) -> tuple[IntArray, FloatArray, FloatArray, list[int]]:
     """Return item, payoff in the first and in the second seat of pairs that have both, and rows."""
     both = [pair for pair in pairs if len(pair.payoffs) == 2]
     return (

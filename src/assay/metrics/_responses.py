@@ -33,15 +33,12 @@ def quantile(group: Group, share: float, fields: dict[str, Any]) -> Values:
     """The quantile of the scores."""
     value = float(np.quantile(group.score, share))
     return with_interval(
-        value, fields, quantile_interval(group.item, group.score, share, group.level)
+        value, fields, quantile_interval(group.unit, group.score, share, group.level)
     )
 
 
 def with_interval(value: float, fields: dict[str, Any], interval: Interval) -> Values:
-    low, high, method = interval
-    if low is None or high is None:
-        return Values(value=value, fields=fields, reason=method.removeprefix("none: "))
-    return Values(value=value, fields=fields, interval=(low, high, method))
+    return Values(value=value, fields=fields, interval=interval)
 
 
 def statistics(
@@ -55,7 +52,7 @@ def statistics(
             value=None, fields=fields, reason=f"no response behind these rows has {name!r}"
         )
     intervals = {
-        each: quantile_interval(items, values, share, group.level)
+        each: quantile_interval(group.unit[rows], values, share, group.level)
         for each, share in _SHARES.items()
     }
     ends = {each: interval[:2] for each, interval in intervals.items()}

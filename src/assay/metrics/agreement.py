@@ -13,7 +13,11 @@ from assay.stats.agreement import agreement as agreement_of
 VOTES = "detailed_results.votes"
 
 
-@metric(columns=[VOTES, "seat"], verdicts=False)
+@metric(
+    columns=[VOTES, "seat"],
+    verdicts=False,
+    scale=lambda params: (0 if params.get("coefficient") == "percent" else -1, 1),
+)
 def agreement(
     group: Group,
     *,
@@ -24,10 +28,11 @@ def agreement(
 ) -> Values:
     """How far several votes on the same answers agree: of a panel's members, or of one judge that was asked repeatedly.
 
-    `percent` is the share of pairs of votes that are equal, averaged over answers. The other coefficients are 1 if all
-    agree and 0 if they agree as often as by chance. `cohen_kappa` (1960) is for two raters; of more, the mean over all
-    pairs (Light 1971). `fleiss_kappa` (1971) is for any number, which may differ between answers (Gwet 2014).
-    `krippendorff_alpha` (2004) also takes votes on a scale. Intervals are made by the bootstrap over items.
+    `percent` is the share of pairs of votes that are equal, averaged over answers. The other
+    coefficients are 1 if all agree and 0 if they agree as often as by chance. `cohen_kappa` (1960)
+    is for two raters; of more, the mean over all pairs (Light 1971). `fleiss_kappa` (1971) is for
+    any number, which may differ between answers (Gwet 2014). `krippendorff_alpha` (2004) also takes
+    votes on a scale. Intervals are made by the jackknife over items.
 
     The votes are those that the label of a panel, or of a judge with `repeats`, keeps in `detailed_results.votes`. What
     is missing there is left out. In a match a vote is the payoff of the first player, whatever its seat.

@@ -1,17 +1,15 @@
 """How well a score tells two classes apart."""
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from assay.interfaces import FloatArray, Group, Values
-from assay.metrics._likelihoods import value_of
+from assay.interfaces import Group, Values
 from assay.registry import metric
+from assay.stats.classification import area
 
 ACTUAL = "detailed_results.expected"
-_MOST_CELLS = 1 << 22
 _USUAL = {
     **dict.fromkeys(("true", "yes", "1", "positive"), True),
     **dict.fromkeys(("false", "no", "0", "negative"), False),
@@ -22,16 +20,17 @@ def _columns(params: Mapping[str, Any]) -> list[str]:
     return [name for name in (params.get("predicted"), params.get("actual", ACTUAL)) if name]
 
 
-@metric(columns=_columns, lower_is_better=False)
+@metric(columns=_columns, lower_is_better=False, scale=(0, 1))
 def auroc(
     group: Group, *, predicted: str | None = None, actual: str = ACTUAL, positive: Any = None
 ) -> Values:
     """The area under the ROC curve: the chance that a positive case has a higher score than a negative one, ties
     counting half (Hanley and McNeil 1982).
 
-    0.5 is chance, 1 a score that separates the classes. With `predicted: detailed_results.confidence` and
-    `actual: passed` it says whether a model is surer where it is right. Rows without a score or a class are ignored. It
-    is null where only one class occurs. Intervals are made by the bootstrap over items.
+    0.5 is chance, 1 a score that separates the classes. With `predicted:
+    detailed_results.confidence` and `actual: passed` it says whether a model is surer where it is
+    right. Rows without a score or a class are ignored. It is null where only one class occurs. The
+    interval is Newcombe's (2006), with DeLong's (1988) variance over items.
 
     Parameters:
     predicted: the field of the score, in the row, as `response.…` or as `item.…`; the label's own score if null
@@ -59,34 +58,9 @@ def auroc(
             value=None, fields=counts, reason=f"it needs cases of both classes in {actual!r}"
         )
     rows = [case[0] for case in cases]
-    items, place = cast(
-        "tuple[Any, npt.NDArray[np.int64]]", np.unique(group.item[rows], return_inverse=True)
-    )
-    statistic = _areas(np.array([case[1] for case in cases]), sought, place)
-    return value_of(statistic, len(items), rows, counts)
-
-
-def _areas(score: FloatArray, sought: FloatArray, place: npt.NDArray[np.int64]) -> Any:
-    """The area for each row of weights of the items; not a number where a class has no weight."""
-    order = np.argsort(score, kind="stable")
-    score, sought, place = score[order], sought[order], place[order]
-    starts = np.flatnonzero(np.append(True, score[1:] != score[:-1]))
-
-    def statistic(weights: npt.NDArray[np.int64]) -> FloatArray:
-        # items may have many samples
-        if len(weights) > 1 and len(weights) * len(place) > _MOST_CELLS:
-            half = len(weights) // 2
-            return np.concatenate([statistic(weights[:half]), statistic(weights[half:])])
-        counts = weights[:, place].astype(np.float64)
-        positives = np.add.reduceat(counts * sought, starts, axis=1)
-        negatives = np.add.reduceat(counts * (1 - sought), starts, axis=1)
-        below = np.cumsum(negatives, axis=1) - negatives / 2
-        pairs = positives.sum(axis=1) * negatives.sum(axis=1)
-        return np.divide(
-            (positives * below).sum(axis=1), pairs, out=np.full(len(pairs), np.nan), where=pairs > 0
-        )
-
-    return statistic
+    score = np.array([case[1] for case in cases])
+    value, interval = area(score, sought > 0, group.item[rows], group.level)
+    return Values(value=value, fields=counts, rows=rows, interval=interval)
 
 
 def _is_positive(value: Any, positive: Any) -> bool | None:

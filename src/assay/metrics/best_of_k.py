@@ -1,9 +1,8 @@
 """The best of k samples by score."""
 
 from assay.interfaces import Group, Values
-from assay.metrics._samples import Positive, over_items, too_few
+from assay.metrics._samples import Positive, expected_best, over_items, too_few
 from assay.registry import metric
-from assay.stats.subsets import expected_best
 
 
 @metric
@@ -22,5 +21,6 @@ def best_of_k(group: Group, *, k: Positive = 1) -> Values:
         return few
     sign = -1 if group.lower_is_better else 1
     scores = sign * group.score
-    highest = max(float(scores.max()), 0.0 if group.lower_is_better else 1.0)
+    end = (group.scale or (0.0, 1.0))[not group.lower_is_better]
+    highest = float(scores.max() if end is None else max(scores.max(), sign * end))
     return over_items(sign * expected_best(scores, samples, k, highest), k, samples)

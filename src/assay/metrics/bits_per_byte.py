@@ -8,7 +8,7 @@ from assay.metrics.perplexity import COLUMNS
 from assay.registry import metric
 
 
-@metric(columns=COLUMNS, verdicts=False, lower_is_better=True)
+@metric(columns=COLUMNS, verdicts=False, lower_is_better=True, scale=(0, None))
 def bits_per_byte(group: Group) -> Values:
     """-Σ log₂ p / Σ bytes over all texts of a group: the size of the texts as the model could compress them.
 

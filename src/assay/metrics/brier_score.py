@@ -5,7 +5,7 @@ from assay.metrics._likelihoods import DETAILS, mean_of
 from assay.registry import metric
 
 
-@metric(columns=[f"{DETAILS}brier"], verdicts=False, lower_is_better=True)
+@metric(columns=[f"{DETAILS}brier"], verdicts=False, lower_is_better=True, scale=(0, 2))
 def brier_score(group: Group) -> Values:
     """The mean of Σ(p - o)² over the choices, where o is 1 for the right one and 0 for the others (Brier 1950): 0 for a
     model that is sure and right, 2 for one that is sure and wrong.

@@ -3,21 +3,24 @@
 from typing import Annotated
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Meta
 
-from assay.interfaces import FloatArray, Group, Values
-from assay.metrics._likelihoods import DETAILS, numbers, per_item_sums, value_of
+from assay.interfaces import FloatArray, Group, Mask, Values
+from assay.metrics._likelihoods import DETAILS, numbers, per_item_sums
 from assay.registry import metric
+from assay.stats.classification import binned_error
 
 
-@metric(columns=[f"{DETAILS}confidence"], verdicts="needed", lower_is_better=True)
+@metric(columns=[f"{DETAILS}confidence"], verdicts="needed", lower_is_better=True, scale=(0, 1))
 def calibration_error(group: Group, *, bins: Annotated[int, Meta(ge=1, le=100)] = 10) -> Values:
     """Σ (n_b / n) · |share that is right - mean confidence| over bins of equal width (Naeini et al. 2015).
 
     The confidence of a row is in its `detailed_results`: `likelihood_choice` and `letter_likelihood` put that of the
     choice there, your own scorer any number from 0 to 1. The row has `bins` for a reliability plot.
-    Intervals are made by the bootstrap over items. Of few rows the error is too high: no bin is exact by chance.
+
+    Of few rows the value is too high: no bin is exact by chance. The interval is that of the error
+    without this chance part, and may begin at 0 and end below the value. `ci_method` says what a
+    model that is calibrated would have.
 
     Parameters:
     bins: how many there are from 0 to 1
@@ -27,33 +30,32 @@ def calibration_error(group: Group, *, bins: Annotated[int, Meta(ge=1, le=100)] 
     if not rows:
         return Values(value=None, fields=counts, reason="no label has a confidence in its details")
     place = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)
-    gaps = group.passed[rows].astype(float) - confidence
+    passed = group.passed[rows]
     # for each item and bin: how many rows, and by how much more often right than sure
     columns = [
         np.where(place == at, part, 0.0)
-        for part in (np.ones(len(rows)), gaps)
+        for part in (np.ones(len(rows)), passed - confidence)
         for at in range(bins)
     ]
     sums = np.array(per_item_sums(group, rows, *columns)).T
-
-    def statistic(weights: npt.NDArray[np.int64]) -> FloatArray:
-        totals = weights @ sums
-        return np.abs(totals[:, bins:]).sum(axis=1) / totals[:, :bins].sum(axis=1)
-
+    gaps = (np.ones((1, len(sums)), np.int64) @ sums)[0, bins:]
     shown = [
-        _bin(at / bins, (at + 1) / bins, place == at, confidence, group.passed[rows])
-        for at in range(bins)
+        _bin(at / bins, (at + 1) / bins, place == at, confidence, passed) for at in range(bins)
     ]
-    fields = {**counts, "bins": [entry for entry in shown if entry["count"]]}
-    return value_of(statistic, len(sums), rows, fields)
+    return Values(
+        value=float(np.abs(gaps).sum() / len(rows)),
+        fields={**counts, "bins": [entry for entry in shown if entry["count"]]},
+        rows=rows,
+        interval=binned_error(passed, confidence, place, group.item[rows], group.level),
+    )
 
 
 def _bin(
     low: float,
     high: float,
-    here: npt.NDArray[np.bool_],
+    here: Mask,
     confidence: FloatArray,
-    passed: npt.NDArray[np.bool_],
+    passed: Mask,
 ) -> dict[str, float | int | None]:
     count = int(here.sum())
     means = [float(values[here].mean()) if count else None for values in (confidence, passed)]

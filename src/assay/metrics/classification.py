@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from assay.interfaces import Group, Values
+from assay.interfaces import Codes, Group, Scale, Values
 from assay.metrics._samples import Positive
 from assay.registry import metric
 from assay.stats.classification import NONE, Matrix, Scores, confusion, resampled, scores
@@ -38,10 +38,15 @@ def _columns(params: Mapping[str, Any]) -> list[str]:
     return [params.get("predicted", PREDICTED), params.get("actual", ACTUAL), *flags]
 
 
+def _scale(params: Mapping[str, Any]) -> Scale:
+    return -1 if params.get("statistic") in ("mcc", "kappa") else 0, 1
+
+
 @metric(
     columns=_columns,
     ordered=lambda params: params.get("num_trials") is not None,
     lower_is_better=False,
+    scale=_scale,
 )
 def classification(
     group: Group,
@@ -82,10 +87,10 @@ def classification(
         {_sortable(name): name for case in cases for name in case[1:] if name is not None}.items()
     )
     numbers = {key: number for number, (key, _) in enumerate(names)}
-    true = [numbers[_sortable(case.actual)] for case in cases]
-    guess = [
-        NONE if case.predicted is None else numbers[_sortable(case.predicted)] for case in cases
-    ]
+    true = np.array([numbers[_sortable(case.actual)] for case in cases])
+    guess = np.array(
+        [NONE if case.predicted is None else numbers[_sortable(case.predicted)] for case in cases]
+    )
     matrix = confusion(true, guess, len(names))
     fields = fields_of([_shown(name) for _, name in names], matrix, scores(matrix)) | counts
     if positive is None and set(map(_sortable, ("negative", "positive"))) >= numbers.keys():
@@ -97,15 +102,51 @@ def classification(
             value=None, fields=fields, reason=f"{statistic} needs the parameter `positive`"
         )
     rows = [case.at for case in cases]
-    items = group.item[rows]
     found = Values(value=fields[statistic], fields=fields, rows=rows)
-    if statistic == "accuracy":
-        right = np.equal(true, guess).astype(np.float64)
-        found.per_item, found.weights = item_contributions(items, right), item_weights(items)
-        return found
-    sought = numbers.get(_sortable(positive), -1)
-    found.resampled = resampled(matrix, items, true, guess, statistic, sought)
+    ratio = _ratio(statistic, true, guess, numbers.get(_sortable(positive), -2))
+    if ratio is None:
+        found.resampled = resampled(matrix, group.item[rows], true, guess, statistic)
+    else:
+        _mean(found, group.item[rows], ratio, statistic)
     return found
+
+
+def _mean(found: Values, items: Codes, ratio: tuple[Matrix, Matrix], statistic: Statistic) -> None:
+    """Give the value the mean over rows that it is, or follows from."""
+    times, right = ratio
+    items = np.repeat(items, times)
+    if len(items):
+        found.per_item = item_contributions(items, np.repeat(right, times).astype(np.float64))
+        found.weights, found.items = item_weights(items), items
+        found.transform = _f1 if statistic.endswith("f1") else None
+
+
+def _ratio(
+    statistic: Statistic, true: Matrix, guess: Matrix, sought: int
+) -> tuple[Matrix, Matrix] | None:
+    """Return how often each row is in the ratio that the statistic is, and whether it is right
+    there.
+
+    F1 follows from hits over hits, misses and false alarms; a wrong prediction can be both of
+    these. None if the statistic is no ratio.
+    """
+    is_true, is_guessed, right = true == sought, guess == sought, true == guess
+    times = {
+        "accuracy": true >= 0,
+        "recall": is_true,
+        "precision": is_guessed,
+        "specificity": ~is_true,
+        "f1": is_true | is_guessed,
+        "micro_f1": 1 + (~right & (guess != NONE)),
+    }.get(statistic)
+    if times is None:
+        return None
+    right = ~is_guessed if statistic == "specificity" else right
+    return times.astype(np.int64), right.astype(np.int64)
+
+
+def _f1(jaccard: float) -> float:
+    return 2 * jaccard / (1 + jaccard)
 
 
 class _Case(NamedTuple):

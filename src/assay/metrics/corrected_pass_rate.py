@@ -1,26 +1,37 @@
 """The pass rate that people would have found, from a judge's verdicts and its calibration."""
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from assay.interfaces import Group, Values
 from assay.registry import metric
-from assay.stats.correction import Confusion, rogan_gladen
-from assay.stats.intervals import effective_samples, item_contributions
+from assay.stats.correction import Confusion, Estimate, from_labels, rogan_gladen, worth
+from assay.store.keys import short
 
 JUDGE = "detailed_results.judge"
 
 
-@metric(columns=[JUDGE, "players"], verdicts="needed", lower_is_better=False)
+@metric(
+    columns=[JUDGE, "players", "responses"],
+    verdicts="needed",
+    lower_is_better=False,
+    scale=(0, 1),
+)
 def corrected_pass_rate(group: Group) -> Values:
-    """The share of answers that people would pass, estimated from how many the judge passes and how often it errs:
-    (pass rate + specificity - 1) / (sensitivity + specificity - 1) (Rogan and Gladen 1978).
+    """The share of answers that people would pass, estimated from a judge's verdicts and the labels
+    of `assay judge calibrate`.
 
-    How often it errs comes from `assay judge calibrate`. The interval (Lang and Reiczigel 2014) carries the uncertainty
-    of that too. Null where there is no calibration, where it is another judge's, or where the judge is no better than
-    chance. The row has `raw_pass_rate`, `sensitivity` and `specificity`.
+    Where people labelled some of these very answers: the rate of the labels, with the judge's
+    verdicts on all answers as help (prediction-powered inference, Angelopoulos et al. 2023), or
+    without that help where the interval of the labels alone is shorter. Where all labels are of
+    other answers: (pass rate + specificity - 1) / (sensitivity + specificity - 1) (Rogan and Gladen
+    1978; interval of Lang and Reiczigel 2014, which carries the uncertainty of all three rates).
+    Null where there is no calibration, where it is another judge's, or where a judge known from
+    other answers is no better than chance. The row has `raw_pass_rate`, `sensitivity` and
+    `specificity`.
     """
     raw = float(group.passed.mean())
     fields: dict[str, Any] = {"raw_pass_rate": raw, "sensitivity": None, "specificity": None}
@@ -30,19 +41,17 @@ def corrected_pass_rate(group: Group) -> Values:
     if calibration is None:
         reason = "the judge is not calibrated; label some answers, then run `assay judge calibrate`"
         return Values(value=None, fields=fields, reason=reason)
-    errors = Confusion(
-        **{cell: float(calibration["confusion"][cell]) for cell in ("tp", "fp", "fn", "tn")}
-    )
+    errors = Confusion(**calibration["confusion"])
     rates = {"sensitivity": errors.sensitivity, "specificity": errors.specificity}
     fields |= {name: rate for name, rate in rates.items() if math.isfinite(rate)}
     fields["calibration_labels"] = calibration.get("labels")
     if _judges(group.columns[JUDGE]) != {calibration.get("judge")}:
         reason = "the calibration is of another judge: run `assay judge calibrate` again"
         return Values(value=None, fields=fields, reason=reason)
-    per_item, n = item_contributions(group.item, group.passed.astype(np.float64)), len(group.item)
-    found = rogan_gladen(
-        raw, n if len(per_item) == n else effective_samples(per_item, n), errors, group.level
-    )
+    found = _from_own_labels(group, calibration.get("labelled") or {})
+    if found.value is None:
+        size = worth(group.item, group.passed.astype(np.float64), np.ones(len(group.item)))
+        found = rogan_gladen(raw, size, errors, group.level)
     if found.value is None or found.low is None or found.high is None:
         return Values(value=None, fields=fields, reason=found.reason)
     return Values(value=found.value, fields=fields, interval=(found.low, found.high, found.method))
@@ -51,3 +60,13 @@ def corrected_pass_rate(group: Group) -> Values:
 def _judges(column: list[Any]) -> set[str]:
     """The identities of those who gave the verdicts; a row that has none was not judged."""
     return {str(judge.get("id")) for judge in column if isinstance(judge, dict)}
+
+
+def _from_own_labels(group: Group, labelled: Mapping[str, Sequence[float]]) -> Estimate:
+    """Return the estimate from people's verdicts on answers of this group, if there are enough."""
+    known = np.tile((math.nan, 1.0), (len(group.item), 1))
+    for at, keys in enumerate(group.columns["responses"] if labelled else ()):
+        if keys:
+            known[at] = labelled.get(f"{short(str(keys[0])):016x}", known[at])
+    truth, weights = known.T
+    return from_labels(group.passed.astype(np.float64), truth, group.item, weights, group.level)

@@ -5,7 +5,7 @@ from assay.metrics._responses import columns, once, statistics
 from assay.registry import metric
 
 
-@metric(columns=columns("cost"), verdicts=False, lower_is_better=True)
+@metric(columns=columns("cost"), verdicts=False, lower_is_better=True, scale=(0, None))
 def cost(group: Group) -> Values:
     """The mean cost of a response, with its sum, min, median, p95, p99, max, std, and the cost of one pass.
 

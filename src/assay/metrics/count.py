@@ -4,7 +4,7 @@ from assay.interfaces import Group, Values
 from assay.registry import metric
 
 
-@metric
+@metric(scale=(0, None))
 def count(group: Group) -> Values:
     """The number of rows that count under the policy, and how many of them passed."""
     fields = {"passed_count": None if group.only_scores else int(group.passed.sum())}

@@ -5,7 +5,7 @@ from assay.metrics._likelihoods import DETAILS, mean_of
 from assay.registry import metric
 
 
-@metric(columns=[f"{DETAILS}entropy"], verdicts=False)
+@metric(columns=[f"{DETAILS}entropy"], verdicts=False, scale=(0, None))
 def entropy(group: Group) -> Values:
     """The mean of -Σ p ln p over the choices, in nats: 0 for a model that is sure, ln n for one that finds all n equal.
 

@@ -5,7 +5,12 @@ from assay.metrics._responses import STREAM, Statistic, columns, streamed
 from assay.registry import metric
 
 
-@metric(columns=columns(f"{STREAM}.generation_speed"), verdicts=False, lower_is_better=False)
+@metric(
+    columns=columns(f"{STREAM}.generation_speed"),
+    verdicts=False,
+    lower_is_better=False,
+    scale=(0, None),
+)
 def generation_speed(group: Group, *, statistic: Statistic = "median") -> Values:
     """The tokens per second of a response, from the first to the last: the median, with mean, sum, min, p95, p99, max
     and std, and `intervals` of the quantiles. The time to the first token is not in it. A proxy that holds tokens back

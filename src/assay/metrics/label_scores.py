@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from assay.interfaces import FloatArray, Group, Resampled, Values
 from assay.registry import metric
-from assay.stats.classification import harmonic_mean, kinds_of_items, mean_ratio
+from assay.stats.classification import harmonic_mean, mean_ratio, of_cells
 
 PREDICTED, ACTUAL = "detailed_results.predicted", "detailed_results.expected"
 
@@ -51,7 +50,7 @@ def _columns(params: Mapping[str, Any]) -> list[str]:
     return [params.get("predicted", PREDICTED), params.get("actual", ACTUAL)]
 
 
-@metric(columns=_columns, verdicts="needed", lower_is_better=False)
+@metric(columns=_columns, verdicts="needed", lower_is_better=False, scale=(0, 1))
 def label_scores(
     group: Group,
     *,
@@ -88,16 +87,16 @@ def label_scores(
 
 
 def _resampled(group: Group, predicted: list[Any], actual: list[Any], statistic: str) -> Resampled:
-    """How the averages change with the items."""
-    cells: dict[tuple[str | None, str | None, bool], int] = {}
-    rows = zip(predicted, actual, group.passed.tolist(), strict=True)
-    kinds, counts = kinds_of_items(
-        group.item, np.array([cells.setdefault(row, len(cells)) for row in rows])
-    )
+    """How the averages change with the items. What was not seen is a right and a wrong row of each
+    label."""
+    cells: dict[tuple[Any, Any, bool], int] = {}
+    labels = sorted({*predicted, *actual} - {None})
+    unseen = [(label, label, right) for label in labels for right in (False, True)]
+    rows = [*zip(predicted, actual, group.passed.tolist(), strict=True), *unseen]
+    numbers = np.array([cells.setdefault(row, len(cells)) for row in rows])
     right = np.array([cell[2] for cell in cells])
 
     def average(weights: FloatArray, side: int) -> FloatArray:
-        labels = sorted({str(cell[side]) for cell in cells if cell[side] is not None})
         has = np.array([[cell[side] == label for label in labels] for cell in cells], np.float64)
         occurs = weights @ has
         ratios = np.divide(
@@ -105,15 +104,14 @@ def _resampled(group: Group, predicted: list[Any], actual: list[Any], statistic:
         )
         return ratios.sum(axis=1) / np.maximum((occurs > 0).sum(axis=1), 1)
 
-    def value(weights: npt.NDArray[np.int64]) -> FloatArray:
-        made = (weights @ kinds).astype(np.float64)
-        precision, recall = average(made, 0), average(made, 1)
+    def value(weights: FloatArray) -> FloatArray:
+        precision, recall = average(weights, 0), average(weights, 1)
         both = np.maximum(precision + recall, 1e-300)
         return {"precision": precision, "recall": recall, "f1": 2 * precision * recall / both}[
             statistic
         ]
 
-    return Resampled(counts, value)
+    return of_cells(group.item, numbers, len(unseen), value, (0.0, 1.0))
 
 
 def _with_labels(predicted: list[str | None], actual: list[str | None]) -> list[int]:

@@ -5,7 +5,7 @@ from assay.metrics._responses import Statistic, columns, statistics
 from assay.registry import metric
 
 
-@metric(columns=columns("inference_time"), verdicts=False, lower_is_better=True)
+@metric(columns=columns("inference_time"), verdicts=False, lower_is_better=True, scale=(0, None))
 def latency(group: Group, *, statistic: Statistic = "mean") -> Values:
     """The time of a response in seconds (`inference_time`): mean, sum, min, median, p95, p99, max and std, and
     `intervals` of the quantiles.

@@ -8,9 +8,8 @@ import numpy as np
 from msgspec.json import Encoder
 
 from assay.interfaces import FloatArray, Group, Values
-from assay.metrics._samples import Counts, Positive, over_items, too_few
+from assay.metrics._samples import Counts, Positive, majority, over_items, too_few
 from assay.registry import metric
-from assay.stats.subsets import majority
 
 _text = Encoder(order="sorted").encode
 
@@ -20,6 +19,7 @@ def _answer(params: Mapping[str, Any]) -> list[str]:
 
 
 @metric(
+    scale=(0, 1),
     columns=_answer,
     ordered=lambda params: bool(params.get("answer")),
     verdicts="needed",

@@ -6,9 +6,15 @@ from typing import Any, Literal
 import numpy as np
 
 from assay.interfaces import FloatArray, Group, Values
-from assay.metrics._samples import Counts, Positive, short_fields, too_few, with_k
+from assay.metrics._samples import (
+    Counts,
+    Positive,
+    expected_pass_at_k,
+    short_fields,
+    too_few,
+    with_k,
+)
 from assay.registry import metric
-from assay.stats.subsets import expected_pass_at_k
 
 AGGREGATE = {"mean": np.mean, "median": np.median, "max": np.max, "min": np.min}
 
@@ -17,7 +23,7 @@ def _needs_order(params: Mapping[str, Any]) -> bool:
     return params.get("num_trials", 1) > 1 or params.get("estimator") == "trials"
 
 
-@metric(ordered=_needs_order, verdicts="needed", lower_is_better=False)
+@metric(ordered=_needs_order, verdicts="needed", lower_is_better=False, scale=(0, 1))
 def pass_at_k(
     group: Group,
     *,

@@ -1,12 +1,16 @@
 """Pass^k: how often all of k samples pass."""
 
 from assay.interfaces import Group, Values
-from assay.metrics._samples import Positive, over_items, too_few
+from assay.metrics._samples import (
+    Positive,
+    expected_pass_at_k,
+    over_items,
+    too_few,
+)
 from assay.registry import metric
-from assay.stats.subsets import expected_pass_at_k
 
 
-@metric(verdicts="needed", lower_is_better=False)
+@metric(verdicts="needed", lower_is_better=False, scale=(0, 1))
 def pass_hat_k(group: Group, *, k: Positive = 1) -> Values:
     """The chance that all of k samples pass, averaged over items: reliability, where pass@k is reach.
 

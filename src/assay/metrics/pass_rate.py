@@ -7,7 +7,7 @@ from assay.registry import metric
 from assay.stats.intervals import item_contributions, item_weights
 
 
-@metric(verdicts="needed", lower_is_better=False)
+@metric(verdicts="needed", lower_is_better=False, scale=(0, 1))
 def pass_rate(group: Group) -> Values:
     """The share of rows that passed: passed_count / total_count."""
     passed = group.passed.astype(np.float64)

@@ -1,22 +1,14 @@
 """Whether a judge of pairs favours a seat."""
 
 import numpy as np
-import numpy.typing as npt
 
-from assay.interfaces import FloatArray, Group, Values
+from assay.interfaces import Group, Values
 from assay.metrics._matches import COLUMNS, NO_MATCH, in_both_seats, pairs_of
 from assay.registry import metric
-from assay.stats.intervals import Interval, item_contributions, item_weights, mean_interval
+from assay.stats.intervals import item_contributions, item_weights
 
 
-def _interval(item: npt.NDArray[np.integer], won: FloatArray, level: float) -> Interval:
-    weights = item_weights(item)
-    return mean_interval(
-        item_contributions(item, won), samples=len(won), bounded=True, level=level, weights=weights
-    )
-
-
-@metric(columns=COLUMNS)
+@metric(columns=COLUMNS, scale=(-0.5, 0.5))
 def position_bias(group: Group) -> Values:
     """The share of decided verdicts that the first seat won, less 0.5: above 0 the judge favours the answer that it
     reads first, below 0 the second; ±0.5 if it looks at nothing else.
@@ -40,10 +32,14 @@ def position_bias(group: Group) -> Values:
             fields={"first_seat_rate": None, **counts},
             reason=missing if pairs else NO_MATCH,
         )
-    rate = float(won.mean())
-    low, high, method = _interval(np.concatenate([item, item])[decided], won, group.level)
-    fields = {"first_seat_rate": rate, **counts}
-    found = Values(value=rate - 0.5, fields=fields, rows=rows, reason=method.removeprefix("none: "))
-    if low is not None and high is not None:
-        found.interval = (low - 0.5, high - 0.5, method)
-    return found
+    rate, items = float(won.mean()), np.concatenate([item, item])[decided]
+    return Values(
+        value=rate - 0.5,
+        fields={"first_seat_rate": rate, **counts},
+        rows=rows,
+        per_item=item_contributions(items, won),
+        weights=item_weights(items),
+        items=items,
+        scale=(0.0, 1.0),
+        transform=lambda share: share - 0.5,
+    )

@@ -8,7 +8,7 @@ from assay.registry import metric
 from assay.stats.intervals import item_contributions, item_weights
 
 
-@metric(columns=COLUMNS, lower_is_better=False)
+@metric(columns=COLUMNS, lower_is_better=False, scale=(0, 1))
 def seat_consistency(group: Group) -> Values:
     """The share of pairs on which the judge says the same in both orders of the seats: the same winner, or twice a tie.
 

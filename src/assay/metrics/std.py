@@ -8,7 +8,7 @@ from assay.interfaces import Group, Values
 from assay.registry import metric
 
 
-@metric
+@metric(scale=(0, None))
 def std(group: Group, *, ddof: Annotated[int, Meta(ge=0)] = 1) -> Values:
     """How far the scores of all rows lie from their mean: √(Σ(x - x̄)² / (n - ddof)).
 

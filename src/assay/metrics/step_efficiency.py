@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Meta
 
-from assay.interfaces import FloatArray, Group, Values
+from assay.interfaces import FloatArray, Group, Integers, Mask, Values
 from assay.registry import metric
 
 
@@ -15,7 +14,7 @@ def _retry(params: Mapping[str, Any]) -> list[str]:
     return [params["retry"]] if params.get("retry") else []
 
 
-@metric(columns=_retry, verdicts="needed", lower_is_better=False)
+@metric(columns=_retry, verdicts="needed", lower_is_better=False, scale=(0, 1))
 def step_efficiency(
     group: Group, *, penalty: Annotated[float, Meta(ge=0, le=1)] = 0.2, retry: str = ""
 ) -> Values:
@@ -36,9 +35,7 @@ def step_efficiency(
     return Values(value=float(per_item.mean()), fields=attempt_counts(first), per_item=per_item)
 
 
-def first_passes(
-    step: npt.NDArray[np.integer], attempt: FloatArray, passed: npt.NDArray[np.bool_]
-) -> FloatArray:
+def first_passes(step: Integers, attempt: FloatArray, passed: Mask) -> FloatArray:
     """The least attempt that passed of each step, in the order of the steps' numbers; infinity where none did."""
     _, steps = np.unique(step, return_inverse=True)
     first = np.full(int(steps.max(initial=-1)) + 1, np.inf)

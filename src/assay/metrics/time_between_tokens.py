@@ -5,7 +5,12 @@ from assay.metrics._responses import STREAM, Statistic, columns, streamed
 from assay.registry import metric
 
 
-@metric(columns=columns(f"{STREAM}.time_between_tokens"), verdicts=False, lower_is_better=True)
+@metric(
+    columns=columns(f"{STREAM}.time_between_tokens"),
+    verdicts=False,
+    lower_is_better=True,
+    scale=(0, None),
+)
 def time_between_tokens(group: Group, *, statistic: Statistic = "mean") -> Values:
     """The mean time between the tokens of a response in seconds, from the first to the last; over the responses mean,
     sum, min, median, p95, p99, max and std, and `intervals` of the quantiles.

@@ -9,7 +9,7 @@ from assay.registry import metric
 KINDS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
-@metric(columns=columns(*KINDS), verdicts=False, lower_is_better=True)
+@metric(columns=columns(*KINDS), verdicts=False, lower_is_better=True, scale=(0, None))
 def tokens(
     group: Group,
     *,

@@ -5,7 +5,7 @@ from assay.metrics._responses import STREAM, Statistic, columns, streamed
 from assay.registry import metric
 
 
-@metric(columns=columns(f"{STREAM}.ttft"), verdicts=False, lower_is_better=True)
+@metric(columns=columns(f"{STREAM}.ttft"), verdicts=False, lower_is_better=True, scale=(0, None))
 def ttft(group: Group, *, statistic: Statistic = "mean") -> Values:
     """The time to the first token of a response in seconds, from sending the request: mean, sum, min, median, p95, p99,
     max and std, and `intervals` of the quantiles.

@@ -8,7 +8,7 @@ from assay.registry import metric
 from assay.stats.intervals import item_contributions, item_weights
 
 
-@metric(columns=COLUMNS, lower_is_better=False)
+@metric(columns=COLUMNS, lower_is_better=False, scale=(0, 1))
 def win_rate(group: Group, *, player: str = "") -> Values:
     """The share of matches that a player wins, a tie counting half: (wins + ties / 2) / pairs.
 

@@ -19,10 +19,11 @@ from assay.reports.sheet import (
     columns_of,
     failed_text,
     fields_of,
+    figures,
+    number_text,
     one_line,
     ranks_text,
     shortened,
-    span_text,
 )
 
 _STYLES: dict[str, Style] = {
@@ -41,7 +42,7 @@ def compare_view(comparison: Comparison | Across) -> Sheet:
 
 
 def _comparison(comparison: Comparison) -> Sheet:
-    interval = f"{comparison.level:.0%} interval"
+    interval = interval_text(comparison.level)
     columns = [
         "rank",
         "<side",
@@ -61,7 +62,13 @@ def _comparison(comparison: Comparison) -> Sheet:
     standings = Table(columns=columns_of(*columns), rows=rows)
     pairs = Table(
         columns=columns_of(
-            "<pair", "difference", interval, "p", "?could show", "?items", "<verdict"
+            "<pair",
+            "difference",
+            interval_text(comparison.pairs_level),
+            "p",
+            "?could show",
+            "?items",
+            "<verdict",
         ),
         rows=[_pair(pair) for pair in comparison.pairs],
         data=fields_of(
@@ -73,27 +80,31 @@ def _comparison(comparison: Comparison) -> Sheet:
     return Sheet(parts=[lead, standings, pairs, *_flip_lines(comparison)], notes=comparison.notes)
 
 
+def interval_text(level: float) -> str:
+    """Return a heading with as many digits of the level as tell it from 100 %."""
+    return f"{100 - float(f'{100 - 100 * level:.2g}'):g}% interval"
+
+
 def _explained(comparison: Comparison) -> str:
     """What the columns of the pairs mean, with this comparison's numbers."""
     count = len(comparison.pairs)
-    corrected = f"corrected for {count} pairs (Holm)" if count > 1 else "of one pair"
+    tested = f"p and interval corrected for {count} pairs (Holm)" if count > 1 else "p of one pair"
     margin = "" if comparison.margin is None else f"; equivalent: within ±{comparison.margin:g}"
-    return f"p {corrected}; could show: the smallest difference found 4 times in 5{margin}"
+    return f"{tested}; could show: the smallest difference found 4 times in 5{margin}"
 
 
-def _standing(standing: SideStanding) -> list[str]:
-    span = span_text(standing.ci_low, standing.ci_high)
+def _standing(standing: SideStanding) -> list[str | Cell]:
+    shown = figures(standing.value, standing.ci_low, standing.ci_high, standing.ci_method)
     counts = (f"{standing.items:,}", f"{standing.samples:,}", failed_text(standing.counts))
-    return [ranks_text(standing.ranks), standing.name, f"{standing.value:.3f}", span, *counts]
+    return [ranks_text(standing.ranks), standing.name, *shown, *counts]
 
 
 def _pair(pair: Pair) -> list[str | Cell]:
     return [
         f"{pair.candidate} − {pair.baseline}",
-        f"{pair.difference:+.3f}",
-        span_text(pair.ci_low, pair.ci_high, "+.3f", " … "),
+        *figures(pair.difference, pair.ci_low, pair.ci_high, pair.test, "+", " … "),
         p_text(pair.p_corrected),
-        f"{pair.smallest_difference:.3f}",
+        number_text(pair.smallest_difference),
         f"{pair.items:,}",
         verdict_cell(pair, "no difference seen"),
     ]
@@ -107,10 +118,20 @@ def verdict_cell(pair: Pair | Agreement, otherwise: str) -> Cell:
     """The word, and what would settle what is open; `otherwise` is said where no number of items would."""
     verdict: str = pair.verdict
     if verdict == "inconclusive":
-        verdict += f", needs {pair.items_needed:,} items" if pair.items_needed else f", {otherwise}"
+        verdict += f", {pair.reason or items_text(pair.items_needed) or otherwise}"
     if verdict == "incomplete":
         verdict += "; --partial judges what there is"
     return Cell(verdict, _STYLES.get(pair.verdict, "open"))
+
+
+def items_text(needed: tuple[int, int | None] | None) -> str:
+    """Return how many items it needs, as far as that is known."""
+    if needed is None:
+        return ""
+    fewest, most = needed
+    if most is None:
+        return f"needs {fewest:,} or more items"
+    return f"needs {fewest:,} to {most:,} items"
 
 
 def reference_view(result: Referenced) -> Sheet:
@@ -121,7 +142,7 @@ def reference_view(result: Referenced) -> Sheet:
         "ours",
         "published",
         "difference",
-        f"{result.level:.0%} interval",
+        interval_text(result.level),
     ]
     columns = columns_of(*names, "?p", "?could show", "<verdict")
     rows = [_agreement(agreement) for agreement in result.agreements]
@@ -148,12 +169,11 @@ def _agreement(agreement: Agreement) -> list[str | Cell]:
     return [
         agreement.side,
         f"{agreement.benchmark} {agreement.label}",
-        f"{agreement.value:.3f}",
-        f"{agreement.reference_value:.3f}",
-        f"{agreement.difference:+.3f}",
-        span_text(agreement.low, agreement.high, "+.3f", " … "),
+        number_text(agreement.value),
+        number_text(agreement.reference_value),
+        *figures(agreement.difference, agreement.low, agreement.high, "", "+", " … "),
         p_text(agreement.p_corrected),
-        f"{agreement.could_show:.3f}",
+        number_text(agreement.could_show),
         verdict_cell(agreement, "the published score is too uncertain"),
     ]
 
@@ -185,20 +205,13 @@ def _across(table: Across) -> Sheet:
     rows: list[list[str]] = []
     exact: list[list[Any]] = []
     for name, values in table.sides.items():
-        shown = [
-            f"{values[label].value:.3f}{_BEST if values[label].best else ''}"
-            for label in table.labels
-        ]
-        most = [
-            max(value.items for value in values.values()),
-            max(value.failed for value in values.values()),
-        ]
-        rows.append([name, *shown, *(f"{number:,}" for number in most)])
+        shown = [_across_value(values, label) for label in table.labels]
+        rows.append([name, *shown, *_across_most(list(values.values()))])
         exact += [[name, label, *msgspec.structs.astuple(value)] for label, value in values.items()]
     corrected = f"corrected for {table.tests} pairs (Holm)" if table.tests > 1 else "of one pair"
     lead = f"{table.metric}; {_BEST} differs from every other side, p {corrected} below {1 - table.level:.2g}"
     names = ["side", "label", *AcrossValue.__struct_fields__]
-    cells = Table(
+    body = Table(
         columns=columns_of("<side", *labels, "?items", "failed"), rows=rows, data=(names, exact)
     )
     texts = {
@@ -208,7 +221,19 @@ def _across(table: Across) -> Sheet:
         if value.partial
     }
     partial = [Line(f"partial: {name}: {text}", "open") for name, text in texts.items()]
-    return Sheet(parts=[Line(lead, "quiet"), cells, *partial], notes=table.notes)
+    return Sheet(parts=[Line(lead, "quiet"), body, *partial], notes=table.notes)
+
+
+def _across_value(values: dict[str, AcrossValue], label: str) -> str:
+    if label not in values:
+        return "–"
+    return f"{values[label].value:.3f}{_BEST if values[label].best else ''}"
+
+
+def _across_most(cells: list[AcrossValue]) -> list[str]:
+    items = max((cell.items for cell in cells), default=0)
+    failed = max((cell.failed for cell in cells), default=0)
+    return [f"{items:,}", f"{failed:,}"]
 
 
 def gate_view(gated: Gated) -> Sheet:
@@ -265,25 +290,24 @@ def bound_text(check: Check) -> str:
 
 
 def value_text(check: Check) -> str:
-    """The value with its interval."""
+    """The value with its interval, or with the bound that decided, and what it is made of."""
+    value, span = _check_figures(check)
+    weak = f", weak: {span.weak}" if span.weak else ""
+    return f"{value} ({span.text}){weak}, {check.items:,} items".replace(" (–)", "")
+
+
+def _check_figures(check: Check) -> tuple[str, Cell]:
+    """Return value and interval; a difference carries its sign, an age its unit."""
     if check.value is None:
-        return "no value"
-    return _check_number(check, check.value) + (
-        f" ({_check_span(check)})" if check.low is not None else ""
-    )
-
-
-def _check_number(check: Check, value: float) -> str:
-    """A difference carries its sign, an age its unit."""
+        return "no value", Cell("–")
     if check.bound == "fresh":
-        return f"{value:.1f} days"
-    return f"{value:+.3f}" if check.bound == "max_drop" else f"{value:.3f}"
-
-
-def _check_span(check: Check) -> str:
-    if check.low is None or check.high is None:
-        return "–"
-    return f"{_check_number(check, check.low)} … {_check_number(check, check.high)}"
+        return f"{check.value:.1f} days", Cell("–")
+    ends, decided = (check.low, check.high), getattr(check, "bound_used", None)
+    if decided is not None:  # a check fails by the end by which it cannot pass
+        upper = (check.bound == "max" or check.lower_is_better) is not (check.outcome == "failed")
+        ends = (None, decided) if upper else (decided, None)
+    sign = "+" if check.bound == "max_drop" else ""
+    return figures(check.value, *ends, check.ci_method, sign, " … ")
 
 
 def _check_title(check: Check) -> str:
@@ -291,13 +315,11 @@ def _check_title(check: Check) -> str:
 
 
 def _check(check: Check) -> list[str | Cell]:
-    value = "–" if check.value is None else _check_number(check, check.value)
     outcome = Cell(check.outcome, _OUTCOMES.get(check.outcome, "open"))
     return [
         check.name,
         bound_text(check),
-        value,
-        _check_span(check),
+        *_check_figures(check),
         f"{check.items:,}",
         failed_text(check.counts),
         outcome,

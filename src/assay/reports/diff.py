@@ -20,9 +20,10 @@ from assay.reports.sheet import (
     cost_text,
     count,
     counts_text,
+    figures,
+    number_text,
     one_line,
     shortened,
-    span_text,
 )
 
 _MOST_CHANGES = 20
@@ -184,10 +185,9 @@ def _score(label: LabelDiff) -> list[str | Cell]:
     assert pair is not None
     return [
         f"{label.label}{' (less is better)' if label.lower_is_better else ''}",
-        f"{label.a:.3f}",
-        f"{label.b:.3f}",
-        f"{pair.difference:+.3f}",
-        span_text(pair.ci_low, pair.ci_high, "+.3f", " … "),
+        number_text(label.a),
+        number_text(label.b),
+        *figures(pair.difference, pair.ci_low, pair.ci_high, pair.test, "+", " … "),
         p_text(pair.p),
         f"{pair.items:,}",
         verdict_cell(pair, "no difference seen"),

@@ -26,7 +26,7 @@ def markdown_escaped(text: str) -> str:
 def _markdown(sheet: Sheet) -> str:
     blocks: list[str] = []
     listed: list[str] = []
-    for part in (*sheet.parts, *sheet.noted()):
+    for part in sheet.body():
         if isinstance(part, Line) and part.style not in ("head", "quiet"):
             listed += (
                 [f"{'  ' * part.depth}- {markdown_escaped(part.text.strip())}"] if part.text else []
@@ -68,6 +68,7 @@ _LATEX = {
     "…": r"\ldots{}",
     "−": "$-$",
     "≥": r"$\geq$",
+    "≤": r"$\leq$",
     "\n": " ",
     "\t": " ",
     **{character: f"\\{character}" for character in "&%$#_{}"},
@@ -99,7 +100,11 @@ def _latex_table(table: Table) -> str:
         " & ".join(_latex_escaped(text_of(cell)) for cell in row) + r" \\"
         for row in (head, *table.rows)
     ]
-    body = "\n".join([r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"])
+    lines = [r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"]
+    if weak := table.footnote():
+        note = rf"\footnotesize {_latex_escaped(weak)}"
+        lines.append(rf"\multicolumn{{{len(head)}}}{{l}}{{{note}}} \\")
+    body = "\n".join(lines)
     return f"\\begin{{tabular}}{{{sides}}}\n{body}\n\\end{{tabular}}"
 
 
@@ -184,7 +189,7 @@ def _html(sheet: Sheet) -> str:
     title, *about = sheet.title.splitlines() if sheet.title else [""]
     blocks = [f"<h3>{_html_text(title)}</h3>"] if title else []
     blocks += [f"<p><code>{_html_text(line)}</code></p>" for line in about]
-    for part in (*sheet.parts, *sheet.noted()):
+    for part in sheet.body():
         blocks.append(_html_table(part) if isinstance(part, Table) else _html_line(part))
     return "\n".join(['<div class="assay">', *blocks, "</div>"])
 

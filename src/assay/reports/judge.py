@@ -2,9 +2,21 @@
 
 from assay.analysis.judge.accuracy import Estimate
 from assay.analysis.judge.calibrate import Calibrated, Calibration
-from assay.reports.sheet import Column, Line, Sheet, Table, columns_of, count, one_line
+from assay.reports.sheet import (
+    Cell,
+    Column,
+    Line,
+    Sheet,
+    Table,
+    columns_of,
+    count,
+    figures,
+    number_text,
+    one_line,
+)
 
 _EXACT = ["label", "judge", "measure", "value", "low", "high", "answers", "method"]
+_SIGNED = ("first seat's gain", "self-preference")
 _FIELDS = ["value", "low", "high", "n", "method"]
 
 
@@ -45,52 +57,43 @@ def _labelled(calibration: Calibration) -> str:
 def measures(calibration: Calibration) -> Table:
     """All that was estimated, with its interval."""
     people, passed = calibration.people, words(calibration)[0]
-    estimates: list[tuple[str, Estimate, str]] = [
-        (f"people say {passed}", calibration.base_rate, ".3f"),
-        (f"the judge says {passed}", calibration.judge_rate, ".3f"),
-        ("agreement", calibration.agreement.percent, ".3f"),
-        ("Cohen's kappa", calibration.agreement.kappa, ".3f"),
-        ("sensitivity", calibration.sensitivity, ".3f"),
-        ("specificity", calibration.specificity, ".3f"),
+    estimates: list[tuple[str, Estimate]] = [
+        (f"people say {passed}", calibration.base_rate),
+        (f"the judge says {passed}", calibration.judge_rate),
+        ("agreement", calibration.agreement.percent),
+        ("Cohen's kappa", calibration.agreement.kappa),
+        ("sensitivity", calibration.sensitivity),
+        ("specificity", calibration.specificity),
         *(
-            [("people agree", people.percent, ".3f"), ("people's alpha", people.alpha, ".3f")]
+            [("people agree", people.percent), ("people's alpha", people.alpha)]
             if people.shared
             else []
         ),
-        ("first seat's gain", calibration.position_bias, "+.3f"),
-        ("self-preference", calibration.self_preference, "+.3f"),
-        ("odds if twice as long", calibration.length_bias, ".2f"),
+        ("first seat's gain", calibration.position_bias),
+        ("self-preference", calibration.self_preference),
+        ("odds if twice as long", calibration.length_bias),
     ]
     rows = [
-        [name, _value(estimate, form), _span(estimate, form), f"{estimate.n:,}"]
-        for name, estimate, form in estimates
+        [name, *_estimate(estimate, "+" if name in _SIGNED else "", " … "), f"{estimate.n:,}"]
+        for name, estimate in estimates
     ]
-    rows.insert(3, ["  with one label for all", f"{calibration.agreement.by_majority:.3f}", "", ""])
+    rows.insert(
+        3, ["  with one label for all", number_text(calibration.agreement.by_majority), "", ""]
+    )
     judge = (calibration.label, calibration.judge)
     exact = [
         [*judge, name, *(getattr(estimate, field) for field in _FIELDS)]
-        for name, estimate, _ in estimates
+        for name, estimate in estimates
     ]
     return Table(
         columns=columns_of("<measure", "value", f"{calibration.level:.0%} interval", "answers"),
-        rows=[row for row in rows if row[1]],
+        rows=[row for row in rows if row[1] != "–"],
         data=(_EXACT, exact),
     )
 
 
-def _value(estimate: Estimate, form: str) -> str:
-    return "" if estimate.value is None else format(estimate.value, form)
-
-
-def _span(estimate: Estimate, form: str) -> str:
-    if estimate.low is None or estimate.high is None:
-        return "–"
-    return f"{_number(estimate.low, form)} … {_number(estimate.high, form)}"
-
-
-def _number(value: float, form: str) -> str:
-    """Odds can be beyond all measure."""
-    return format(value, form) if value < 10_000 else ">10000"
+def _estimate(estimate: Estimate, sign: str = "", between: str = "–") -> tuple[str, Cell]:
+    return figures(estimate.value, estimate.low, estimate.high, estimate.method, sign, between)
 
 
 def _confusion(calibration: Calibration) -> Table:
@@ -125,11 +128,9 @@ def _corrected(calibration: Calibration) -> Table:
     )
 
 
-def _rate(estimate: Estimate) -> str:
-    if estimate.value is None:
-        return "–"
-    bounds = f" ({estimate.low:.3f}–{estimate.high:.3f})" if estimate.low is not None else ""
-    return f"{estimate.value:.3f}{bounds}"
+def _rate(estimate: Estimate) -> Cell:
+    value, span = _estimate(estimate)
+    return span._replace(text=f"{value} ({span.text})".removesuffix(" (–)"))
 
 
 def missing(calibration: Calibration) -> list[tuple[str, str]]:

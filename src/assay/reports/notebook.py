@@ -8,6 +8,7 @@ from assay.analysis.rank.rank import Ranking
 from assay.engine.experiment.experiment import Result
 from assay.records import MetricRow
 from assay.reports.charts import Cell, Chart, Dot, Point, heat, intervals, reliability
+from assay.reports.compare import interval_text
 from assay.reports.judge import words
 from assay.reports.sheet import sheet
 from assay.stats.intervals import wilson
@@ -48,6 +49,7 @@ def _of_metrics(rows: list[MetricRow]) -> list[Chart]:
             value=row["value"],
             low=row["ci_low"],
             high=row["ci_high"],
+            method=row["ci_method"],
             wrong=row.get("value_if_missing_wrong"),
             right=row.get("value_if_missing_right"),
             group=row["label"],
@@ -99,11 +101,12 @@ def _of_comparison(comparison: Comparison) -> list[Chart]:
             value=pair.difference,
             low=pair.ci_low,
             high=pair.ci_high,
+            method=pair.test,
             note=f"{pair.verdict}, {pair.items:,} items",
         )
         for pair in comparison.pairs[:_MOST_DOTS]
     ]
-    about = f"{comparison.level:.0%} intervals of the paired differences; the dashed line is no difference."
+    about = f"{interval_text(comparison.pairs_level)}s of the paired differences; the dashed line is no difference."
     return [
         intervals(
             f"differences in {comparison.metric}", dots, axis="difference", aim=0.0, about=about
@@ -119,6 +122,7 @@ def _of_ranking(ranking: Ranking) -> list[Chart]:
             value=standing.value,
             low=standing.ci_low,
             high=standing.ci_high,
+            method=ranking.ci_method,
             note=f"{standing.matches:,} matches, {standing.failed:,} verdicts missing",
         )
         for standing in ranking.standings[:_MOST_DOTS]
@@ -174,6 +178,7 @@ def judge_pictures(calibration: Calibration) -> list[Chart]:
                 y=each.passed.value,
                 low=each.passed.low,
                 high=each.passed.high,
+                method=each.passed.method,
                 note=f"{each.passed.n:,} answers",
             )
             for each in calibration.curve

@@ -3,7 +3,18 @@
 import msgspec
 
 from assay.analysis.rank.rank import PlayerStanding, Ranking
-from assay.reports.sheet import Column, Line, Sheet, Table, columns_of, count, ranks_text, span_text
+from assay.reports.sheet import (
+    Cell,
+    Column,
+    Line,
+    Sheet,
+    Table,
+    columns_of,
+    count,
+    figures,
+    number_text,
+    ranks_text,
+)
 
 
 def view(ranking: Ranking) -> Sheet:
@@ -30,14 +41,12 @@ def _exact(ranking: Ranking) -> tuple[list[str], list[list[object]]]:
     return list(rows[0]), [list(row.values()) for row in rows]
 
 
-def _standing(standing: PlayerStanding, ranking: Ranking) -> list[str]:
-    form = ".3f" if ranking.method == "win-rate" else ".0f"
+def _standing(standing: PlayerStanding, ranking: Ranking) -> list[str | Cell]:
     return [
         ranks_text(standing.ranks),
         standing.player,
-        f"{standing.value:{form}}",
-        span_text(standing.ci_low, standing.ci_high, form),
-        f"{standing.win_rate:.3f}",
+        *figures(standing.value, standing.ci_low, standing.ci_high, ranking.ci_method),
+        number_text(standing.win_rate),
         f"{standing.matches:,}",
         f"{standing.wins:,}/{standing.ties:,}/{standing.losses:,}",
         f"{standing.failed:,}",

@@ -1,18 +1,20 @@
 """What a run would cost, and what it came to: metrics with their intervals, what is missing, what was used."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from shlex import quote
 from typing import Any
 
 import msgspec
 
 from assay.config.providers import table
+from assay.engine.aggregate.measure import cluster_lines
 from assay.engine.calls.failures import Failures
 from assay.engine.calls.usage import CALLS, USAGE
 from assay.engine.experiment.experiment import Result
 from assay.engine.experiment.plan import CallPlan, Plan
 from assay.engine.run.evidence import PARTIAL
-from assay.records import MetricRow
+from assay.records import Manifest, MetricRow, find_in_row
 from assay.reports.sheet import (
     Cell,
     Column,
@@ -22,26 +24,31 @@ from assay.reports.sheet import (
     columns_of,
     cost_text,
     counts_text,
+    failed_text,
+    figures,
     one_line,
     shortened,
     span_text,
+    text_of,
 )
 from assay.text.plain import plain
 
 _LONGEST_FACET = 40
 _LONGEST_REASON = 300
 _MOST_REASONS = 3
-_FAILURES = {"errored_count": "errored", "unparsed_count": "unparsed", "refused_count": "refused"}
+_FAILURES = ("errored", "unparsed", "refused", "skipped")
+_VERDICTS = ("pass_rate", "mean", "pass_at_k")  # metrics whose value may be passed / used
 
 
 def result_view(result: Result) -> Sheet:
     parts: list[Line | Table] = []
     if result.metrics:
-        parts.append(_metrics(result.metrics))
+        parts.append(metrics_table(result.metrics))
         partial = dict.fromkeys(row[PARTIAL] for row in result.metrics if row.get(PARTIAL))
         # more than the table says
         parts += [Line(f"partial: {text}", "open") for text in partial if ";" in text]
-        parts += [Line(f"note: {reason}", "open") for reason in _reasons(result.metrics)]
+        parts += [Line(line) for line in cluster_lines(result.metrics)]
+        parts += [Line(f"note: {reason}", "open") for reason in _reasons(result)]
     else:
         for name, manifest in (("responses", result.run), ("evaluations", result.evaluation)):
             if manifest is not None:
@@ -55,13 +62,13 @@ def result_view(result: Result) -> Sheet:
     return Sheet(parts=parts)
 
 
-def _metrics(rows: Sequence[MetricRow]) -> Table:
+def metrics_table(rows: Sequence[MetricRow]) -> Table:
     """One table; where it does not fit, one for each set of facets."""
     by_facets: dict[tuple[str, ...], list[MetricRow]] = {}
     for row in rows:
         by_facets.setdefault(tuple(row.get("facets", [])), []).append(row)
     names = list(dict.fromkeys(name for row in rows for name in row))
-    exact = (names, [[row.get(name) for name in names] for row in rows])
+    exact = (names, [list(map(row.get, names)) for row in rows])
     return _table(rows)._replace(instead=[_table(part) for part in by_facets.values()], data=exact)
 
 
@@ -77,11 +84,11 @@ def _table(rows: Sequence[MetricRow]) -> Table:
         texts[PARTIAL] = [str(row.get(PARTIAL, "")).partition(";")[0] for row in rows]
     shared = [key for key in left if len(rows) > 1 and len(set(texts[key])) == 1]
     keys = [key for key in left if key not in shared]
-    numbers = columns_of("value", _level(rows), "?items", "?samples", "~failed")
+    numbers = _numbers(rows)
     return Table(
         title=", ".join(f"{left[key]}: {texts[key][0]}" for key in shared),
-        columns=[*(Column(left[key], text=True) for key in keys), *numbers],
-        rows=[[*(texts[key][at] for key in keys), *_numbers(row)] for at, row in enumerate(rows)],
+        columns=[*(Column(left[key], text=True) for key in keys), *columns_of(*numbers)],
+        rows=[*zip(*map(texts.get, keys), *numbers.values(), strict=True)],
     )
 
 
@@ -97,31 +104,68 @@ def _level(rows: Sequence[MetricRow]) -> str:
     return f"{levels.pop():.0%} interval" if len(levels) == 1 else "interval"
 
 
-def _numbers(row: MetricRow) -> list[str | Cell]:
-    value, low, high = row.get("value"), row.get("ci_low"), row.get("ci_high")
-    shown: str | Cell = Cell("null", "quiet")
-    if value is not None:
-        shown = f"{value:.4g}" if abs(value) >= 1000 else f"{value:.3f}"
-    counts = [row.get(name) for name in ("total_item_count", "total_sample_count")]
-    failures = [f"{row[name]:,} {word}" for name, word in _FAILURES.items() if row.get(name)]
-    # 0 where every row has a verdict
-    failed = Cell(", ".join(failures), "open") if failures else "0"
+def _numbers(rows: Sequence[MetricRow]) -> dict[str, Sequence[str | Cell]]:
+    """Return the columns of numbers that have any."""
+    names = ["value", _level(rows), "?passed", "~if missing", "?items", "samples", "~failed"]
+    cells = zip(names, zip(*map(_row_numbers, rows), strict=True), strict=True)
+    return {name: texts for name, texts in cells if any(map(text_of, texts))}
+
+
+def _row_numbers(row: MetricRow) -> list[str | Cell]:
+    value, low, high = map(row.get, ("value", "ci_low", "ci_high"))
+    shown, span = figures(value, low, high, str(row.get("ci_method")))
+    items, total = row.get("total_item_count"), row.get("total_sample_count") or 0
+    planned = max(row.get("planned_sample_count") or 0, total)
+    used = row.get("used_sample_count", planned)
+    failed = failed_text({name: row.get(f"{name}_count") or 0 for name in _FAILURES})
     return [
-        shown,
-        span_text(low, high),
-        *("–" if count is None else f"{count:,}" for count in counts),
-        failed,
+        Cell("null", "quiet") if value is None else shown,
+        span,
+        row.get("passed") or passed_text(row),
+        _if_missing(row),
+        "–" if items is None else f"{items:,}",
+        f"{total:,}" if used == planned else f"{used:,}/{planned:,}",
+        failed if failed == "0" else Cell(failed, "open"),
     ]
 
 
-def _reasons(rows: Sequence[MetricRow]) -> list[str]:
-    """Why values are null and what the rows warn of, each once."""
+def passed_text(row: MetricRow) -> str:
+    """Return `1999/2000` where a value is a share of verdicts."""
+    passed, total = row.get("passed_count"), row.get("total_count")
+    method = str(row.get("ci_method")).partition(";")[0]
+    if method == "wilson" and row.get("metric_type") in _VERDICTS:
+        total = row["used_sample_count"]
+        passed = round(row["value"] * total)
+    return "" if passed is None or total is None else f"{passed:,}/{total:,}"
+
+
+def _if_missing(row: MetricRow) -> str:
+    wrong, right = map(row.get, ("value_if_missing_wrong", "value_if_missing_right"))
+    return "" if wrong == right else span_text(wrong, right, " … ")
+
+
+def averaged_over(facets: Iterable[Sequence[str]], run: Manifest | None) -> list[str]:
+    """Return a line about the facets of tasks of which a value by these facets pools several."""
+    tasks = run.plan.get("tasks") if run else None
+    values: dict[tuple[str, str], set[str]] = {}
+    for names, task in product(set(map(tuple, facets)), tasks or []):
+        own = task["facets"]
+        row = {"task": task["name"], "model_name": own.get("model_id"), "metadata": own}
+        group = str([names, *(find_in_row(row, name) for name in names)])
+        for name, value in own.items():
+            values.setdefault((name, group), set()).add(str(value))
+    most = dict(sorted((name, len(each)) for (name, _), each in values.items()))
+    pooled = ", ".join(f"{name} ({number})" for name, number in most.items() if number > 1)
+    return [f"averaged over {pooled}"] if pooled else []
+
+
+def _reasons(result: Result) -> Iterable[str]:
+    """Over what values are averages, why they are null and what the rows warn of, each once."""
+    rows = result.metrics
     fields = ((row, field) for row in rows for field in ("error", "reason", "warning"))
-    return list(
-        dict.fromkeys(
-            f"{row.get('metric_name')}: {row[field]}" for row, field in fields if row.get(field)
-        )
-    )
+    told = (f"{row.get('metric_name')}: {row[field]}" for row, field in fields if row.get(field))
+    pooled = averaged_over((row.get("facets", []) for row in rows), result.run)
+    return dict.fromkeys([*pooled, *told])
 
 
 def failure_lines(failures: Sequence[Failures], folder: str) -> list[Line | Table]:

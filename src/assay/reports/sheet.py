@@ -4,7 +4,8 @@ A view (`reports/<verb>.py`) turns a result into a Sheet and puts texts in as th
 control characters are shown as their codes, and whatever a form would obey is escaped.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from assay.errors import UserError
@@ -18,10 +19,11 @@ Style = Literal["", "good", "bad", "alike", "open", "quiet", "head"]
 
 
 class Cell(NamedTuple):
-    """A text of a table that has a meaning of its own."""
+    """A text of a table that has a meaning of its own; `weak` is why its interval is weak."""
 
     text: str
     style: Style = ""
+    weak: str = ""
 
 
 class Column(NamedTuple):
@@ -60,6 +62,10 @@ class Table(NamedTuple):
     depth: int = 0
     data: tuple[Sequence[str], Sequence[Sequence[Any]]] | None = None
 
+    def footnote(self) -> str:
+        """Return why intervals are weak, if any is."""
+        return weak_text(getattr(cell, "weak", "") for row in self.rows for cell in row)
+
 
 class Sheet(NamedTuple):
     """What there is to see of a result, from top to bottom. `title` is for documents: a terminal shows the command."""
@@ -90,6 +96,17 @@ class Sheet(NamedTuple):
 
     def noted(self) -> Iterator[Line]:
         return (Line(f"note: {note}", "open") for note in self.notes)
+
+    def body(self) -> Iterator[Line | Table]:
+        """Yield parts and notes, and below its table why an interval is weak, once."""
+        told = {""}
+        for part in self.parts:
+            yield part
+            text = part.footnote() if isinstance(part, Table) else ""
+            if text not in told:
+                yield Line(text, "quiet")
+            told.add(text)
+        yield from self.noted()
 
     def __str__(self) -> str:
         return self.form()
@@ -128,9 +145,77 @@ def cost_text(cost: float, unpriced: int) -> str:
     return f"{text} + unknown" if unpriced else text
 
 
-def span_text(low: float | None, high: float | None, form: str = ".3f", between: str = "–") -> str:
-    """An interval, or a dash where there is none."""
-    return "–" if low is None or high is None else f"{low:{form}}{between}{high:{form}}"
+_NOISE = 1e-9  # of sums of floats; the smallest distance that is shown
+_SMALL = 10
+_GROUPED, _LARGE = 1e4, 1e9
+_MOST_PLACES = 12
+WEAK = "~"  # stands behind an interval that is wrong more often than it says
+
+
+def weak_reason(method: str) -> str:
+    """Return why an interval or a test is weak, which is the end of its method's name."""
+    return method.partition("; weak: ")[2]
+
+
+def weak_text(reasons: Iterable[str]) -> str:
+    """Return the footnote of weak intervals; some may have no reason."""
+    told = "; ".join(filter(None, dict.fromkeys(reasons)))
+    return f"{WEAK} weak: {told}" if told else ""
+
+
+def decimals(*figures: float | None) -> int:
+    """Return how many places a value and the ends of its interval are shown with.
+
+    Two significant digits of half the width, or of a value without an interval, but four of one from
+    10 on; three places at least below 10, and as many more as tell a number from the whole one that
+    it rounds to.
+    """
+    numbers = [each for each in figures if each is not None and abs(each) < _LARGE] or [0.0]
+    size, half = abs(numbers[0]), (max(numbers) - min(numbers)) / 2
+    least, digits = (3, 2) if size < _SMALL else (0, 4)
+    if half > _NOISE:
+        size, digits = half, 2
+    places = max(digits - 1 - math.floor(math.log10(size or 1)), least)
+    for each in numbers:
+        off = abs(each - round(each))
+        if off > _NOISE and abs(each) < _SMALL and float(f"{each:.{places}f}").is_integer():
+            places = -math.floor(math.log10(off))
+    return min(places, _MOST_PLACES)
+
+
+def number_text(value: float | None, places: int | None = None, sign: str = "") -> str:
+    """Return a number as people read it, a dash for none; with `+` as its `sign` a difference."""
+    if value is None:
+        return "–"
+    if not abs(value) < _LARGE:  # nor is what is no number
+        return f"{value:{sign}.4g}"
+    places = decimals(value) if places is None else places
+    comma = "," if abs(value) >= _GROUPED else ""
+    return f"{round(value, places) + 0.0:{sign}{comma}.{places}f}"  # + 0.0: never -0.000
+
+
+def figures(
+    value: float | None,
+    low: float | None,
+    high: float | None,
+    method: str = "",
+    sign: str = "",
+    between: str = "–",
+) -> tuple[str, Cell]:
+    """Return a value and its interval with the same digits: dashes for what is missing, one bound where
+    the other end is open, and a mark where `method` says that it is weak."""
+    places = decimals(value, low, high)
+    shown, start, end = (number_text(each, places, sign) for each in (value, low, high))
+    if low is None and high is None:
+        return shown, Cell("–")
+    span = f"≥ {start}" if high is None else f"{start}{between}{end}"
+    span = f"≤ {end}" if low is None else span
+    weak = weak_reason(method)
+    return shown, Cell(f"{span}{WEAK if weak else ''}", weak=weak)
+
+
+def span_text(low: float | None, high: float | None, between: str = "–") -> str:
+    return figures(None, low, high, between=between)[1].text
 
 
 def ranks_text(ranks: tuple[int, int]) -> str:
@@ -143,10 +228,8 @@ def counts_text(counts: Mapping[str, int], none: str) -> str:
 
 
 def failed_text(counts: Mapping[str, int]) -> str:
-    """The rows without a verdict; those that were skipped need none."""
-    return counts_text(
-        {what: number for what, number in counts.items() if number and what != "skipped"}, "0"
-    )
+    """The rows without a verdict."""
+    return counts_text({what: number for what, number in counts.items() if number}, "0")
 
 
 def columns_of(*names: str | Column) -> list[Column]:

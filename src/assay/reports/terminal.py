@@ -54,7 +54,7 @@ def terminal_width() -> int:
 def terminal_text(sheet: Sheet, width: int, colour: bool = False) -> str:
     """The sheet as lines of at most `width` columns; with `colour`, in what its styles look like."""
     lines: list[str] = []
-    for part in (*sheet.parts, *sheet.noted()):
+    for part in sheet.body():
         lines += (
             _table(part, width, colour) if isinstance(part, Table) else _line(part, width, colour)
         )

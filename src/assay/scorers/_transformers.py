@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import UserError, install_command
+from assay.interfaces import Mask
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     Vectors = npt.NDArray[np.float32]
-    Mask = npt.NDArray[np.bool_]
+    Mask = Mask
 
 _WEIGHTS = ("*.safetensors", "*.bin", "config.json", "tokenizer.json", "vocab.txt")
 _LONGEST = 512  # tokens, where neither the tokenizer nor the model says it

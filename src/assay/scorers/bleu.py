@@ -43,7 +43,7 @@ def bleu(
     order: Annotated[int, Meta(ge=1)] = 4,
     **texts: Any,
 ) -> Score:
-    """BLEU of the answer against all accepted answers together, by sacreBLEU (the extra `text`).
+    """Word overlap by BLEU with all accepted answers together, by sacreBLEU (the extra `text`).
 
     Score: min(1, e^(1 − r/c)) · (p₁ · … · p₄)^¼, where p_n is the share of the answer's n-grams that an accepted answer
     has (each counted no more often than there), c the answer's length and r that of the accepted answer closest to it.

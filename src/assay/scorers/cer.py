@@ -9,7 +9,7 @@ from assay.scorers._parameters import Measured
 from assay.scorers.wer import rated
 
 
-@scorer(reads="ground_truth", params=Measured, lower_is_better=True, version=1)
+@scorer(reads="ground_truth", params=Measured, lower_is_better=True, scale=(0, None), version=1)
 def cer(
     item: Item,
     response: Response,

@@ -23,7 +23,7 @@ def chrf(
     whitespace: bool = False,
     **texts: Any,
 ) -> Score:
-    """chrF of the answer, the best over the accepted answers, by sacreBLEU (the extra `text`).
+    """Character overlap by chrF, the best over the accepted answers, by sacreBLEU (the extra `text`).
 
     Score: (1 + β²) · P · R / (β² · P + R), averaged over the orders, where P and R are the shares of the answer's and
     of the accepted answer's runs of n letters that the other has. Popović 2015; with `word_order: 2` it is chrF++

@@ -20,7 +20,7 @@ def f1(
     threshold: float = 0.0,
     **texts: Any,
 ) -> Score:
-    """The F1 of the words that the answer shares with an accepted answer, the best over the accepted answers.
+    """Word overlap: the F1 of the words shared with an accepted answer, the best over the accepted answers.
 
     Score: 2·p·r / (p + r), where p and r are the shared words (counted as often as both have them) divided by the
     words of the answer, and by those of the accepted answer: 2·shared / (words + words). Both empty: 1. One empty: 0.

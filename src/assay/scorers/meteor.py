@@ -63,7 +63,7 @@ def meteor(
     gamma: float = 0.5,
     **texts: Any,
 ) -> Score:
-    """METEOR of the answer by equal words and equal stems, the best over the accepted answers. English.
+    """Word overlap by METEOR, of equal words and equal stems, the best over the accepted answers. English.
 
     Score: (1 − γ · (chunks / m)^β) · P·R / (α·P + (1 − α)·R), where m words match, P = m / words of the answer, R = m /
     words of the accepted answer, and chunks are the runs of matches in the same order. Lavie and Agarwal 2007, matched

@@ -34,7 +34,7 @@ def rouge(
     stemming: bool = False,
     **texts: Any,
 ) -> list[Score]:
-    """ROUGE of the answer: labels NAME.1, NAME.2 and NAME.L, each the best over the accepted answers by its F1.
+    """Word overlap by ROUGE: labels NAME.1, NAME.2 and NAME.L, each the best over the accepted answers by its F1.
 
     Score: 2·m / (words + words), where m counts, for a number n, the n-grams that both have, for L the words of their
     longest common subsequence, and for Lsum those of the union of its lines' subsequences. Lin 2004, with the words

@@ -9,7 +9,14 @@ from assay.scorers._parameters import Measured
 from assay.scorers.bleu import check, measured
 
 
-@scorer(reads="ground_truth", check=check, params=Measured, lower_is_better=True, version=1)
+@scorer(
+    reads="ground_truth",
+    check=check,
+    params=Measured,
+    lower_is_better=True,
+    scale=(0, None),
+    version=1,
+)
 def ter(
     item: Item,
     response: Response,

@@ -10,7 +10,7 @@ from assay.scorers._likelihoods import choices_in
 _WORDS = re.compile(r"\s+")
 
 
-@scorer(reads="ground_truth", version=1)
+@scorer(reads="ground_truth", scale=(None, 0), version=1)
 def text_likelihood(item: Item, response: Response) -> Score:
     """The log-probability of the text, or of the only choice, of a [likelihood](likelihoods.md) task.
 

@@ -38,7 +38,7 @@ def rated(
     )
 
 
-@scorer(reads="ground_truth", params=Measured, lower_is_better=True, version=1)
+@scorer(reads="ground_truth", params=Measured, lower_is_better=True, scale=(0, None), version=1)
 def wer(
     item: Item,
     response: Response,

@@ -10,14 +10,14 @@ from typing import Literal, NamedTuple, cast
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from assay.interfaces import FloatArray, Resampled
-from assay.stats.intervals import Interval, bootstrap_statistic, item_contributions, mean_interval
+from assay.interfaces import FloatArray, IntArray, Integers, Resampled
+from assay.stats.intervals import Interval, item_contributions, mean_interval
+from assay.stats.resampling import statistic_interval
 
 Coefficient = Literal["percent", "cohen_kappa", "fleiss_kappa", "krippendorff_alpha"]
 Level = Literal["nominal", "ordinal", "interval"]
-Ints = npt.NDArray[np.int64]
+Ints = IntArray
 MISSING = -1
 MOST_VALUES = 256
 _ONE_VALUE = "all votes are the same, so that agreement by chance would be complete too"
@@ -42,15 +42,15 @@ class Agreement(msgspec.Struct, kw_only=True):
         if self.value is None:
             return Interval(None, None, "none: there is no value")
         if self.per_item is not None:
-            return mean_interval(self.per_item, samples=self.answers, bounded=True, level=level)
+            return mean_interval(self.per_item, samples=self.answers, scale=(0.0, 1.0), level=level)
         if self.resampled is None:
             return Interval(None, None, f"none: {self.reason}")
-        return bootstrap_statistic(self.resampled.counts, self.resampled.statistic, level)
+        return statistic_interval(self.resampled, level)
 
 
 def agreement(
     votes: FloatArray,
-    item: npt.NDArray[np.integer] | None = None,
+    item: Integers | None = None,
     *,
     coefficient: Coefficient = "krippendorff_alpha",
     level: Level = "nominal",
@@ -83,25 +83,45 @@ def agreement(
             item_contributions(item[counted], shares),
         )
         return found
-    table, counts = _kinds(votes, item)
-    if len(table.values) > MOST_VALUES and (level != "interval" or coefficient == "fleiss_kappa"):
-        number = len(table.values)
+    number = len(np.unique(votes[given]))
+    if number > MOST_VALUES and (level != "interval" or coefficient == "fleiss_kappa"):
         found.reason = f"{number} different votes are too many for classes; use krippendorff_alpha at the interval level"
         return found
+    resampled = _statistic(votes, item, coefficient, level)
+    value = float(resampled.statistic(resampled.counts[None, :])[0])
+    if np.isfinite(value):
+        found.value, found.resampled = value, resampled
+    else:
+        found.reason = _ONE_VALUE
+    return found
+
+
+def _statistic(
+    votes: FloatArray, item: Integers, coefficient: Coefficient, level: Level
+) -> Resampled:
+    unseen = _unseen(votes, level)
+    own = np.append(item, item.max() + 1 + np.arange(len(unseen)))
+    table, kind = _kinds(np.vstack([votes, unseen]), own)
     statistic = {
         "cohen_kappa": _Cohen,
         "fleiss_kappa": _Fleiss,
         "krippendorff_alpha": _Krippendorff,
-    }[coefficient]
-    resampled = Resampled(counts, statistic(table, level))
-    value = float(resampled.statistic(counts[None, :])[0])
-    if not np.isfinite(value):
-        found.reason = _ONE_VALUE
-    elif value == 1.0:
-        found.value, found.reason = value, "all votes agree, in every resample too"
-    else:
-        found.value, found.resampled = value, resampled
-    return found
+    }[coefficient](table, level)
+    seen, more = np.split(kind, [-len(unseen)])
+    counts = np.bincount(seen, minlength=table.kind[-1] + 1)
+    return Resampled(counts, statistic, unseen=more, scale=(-1.0, 1.0), kind=seen)
+
+
+def _unseen(votes: FloatArray, level: Level) -> FloatArray:
+    """Return answers that stand for what did not happen: of each value, or of the lowest and the
+    highest where votes are graded, one on which all agree and one on which the last rater does
+    not."""
+    values = np.unique(votes[np.isfinite(votes)])
+    places = np.arange(len(values)) if level == "nominal" else np.array([0, len(values) - 1])
+    agreed = np.repeat(values[places, None], votes.shape[1], axis=1)
+    apart = agreed.copy()
+    apart[:, -1] = values[np.where(places > 0, places - 1, min(1, len(values) - 1))]
+    return np.vstack([agreed, apart])
 
 
 # ---- kinds of items
@@ -142,24 +162,21 @@ def _coded(votes: FloatArray) -> tuple[Ints, FloatArray]:
     ), values
 
 
-def _kinds(votes: FloatArray, item: npt.NDArray[np.integer]) -> tuple[_Table, Ints]:
-    """The kinds of items, and how many items are of each; neither depends on the order of rows or on item numbers."""
+def _kinds(votes: FloatArray, item: Integers) -> tuple[_Table, Ints]:
+    """The kinds of items, which do not depend on the order of rows or on item numbers, and the kind
+    of each item."""
     codes, values = _coded(votes)
     patterns, pattern = cast("tuple[Ints, Ints]", np.unique(codes, axis=0, return_inverse=True))
     pattern = pattern.reshape(-1)
     order = np.lexsort((pattern, item))
     starts = np.flatnonzero(np.diff(item[order], prepend=item[order[0]] - 1))
-    counted: dict[tuple[int, ...], int] = {}
-    for answers in np.split(pattern[order], starts[1:]):
-        kind = tuple(answers.tolist())
-        counted[kind] = counted.get(kind, 0) + 1
-    kinds = sorted(counted)
+    items = [tuple(answers.tolist()) for answers in np.split(pattern[order], starts[1:])]
+    kinds = sorted(set(items))
+    places = {kind: place for place, kind in enumerate(kinds)}
     numbers = np.repeat(np.arange(len(kinds)), [len(kind) for kind in kinds])
     flat = np.array([number for kind in kinds for number in kind], dtype=np.int64)
     stretched = (values - values[0]) / max(values[-1] - values[0], 1e-300)
-    return _Table(patterns[flat], numbers, stretched), np.array(
-        [counted[kind] for kind in kinds], dtype=np.int64
-    )
+    return _Table(patterns[flat], numbers, stretched), np.array([*map(places.get, items)], np.int64)
 
 
 # ---- disagreement

@@ -4,17 +4,23 @@ The matrix has a row for each true class and a column for each predicted one; a 
 prediction, which are wrong and belong to no class.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import cast
+import math
+from collections.abc import Callable, Mapping
+from statistics import NormalDist
+from typing import NamedTuple, cast
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from assay.interfaces import FloatArray, Resampled
+from assay.interfaces import FloatArray, IntArray, Integers, Mask, Resampled
+from assay.stats.intervals import Interval
+from assay.stats.resampling import invert
+from assay.stats.student import t_quantile
 
-Matrix = npt.NDArray[np.int64]
+Matrix = IntArray
 NONE = -1
+_FEW = 5
 
 
 class Scores(msgspec.Struct, kw_only=True):
@@ -31,7 +37,7 @@ class Scores(msgspec.Struct, kw_only=True):
     kappa: float
 
 
-def confusion(actual: Sequence[int], predicted: Sequence[int], classes: int) -> Matrix:
+def confusion(actual: npt.ArrayLike, predicted: npt.ArrayLike, classes: int) -> Matrix:
     """Counts by (true class, predicted class); classes are numbers from 0, and NONE is a missing prediction."""
     true, guessed = np.asarray(actual, dtype=np.int64), np.asarray(predicted, dtype=np.int64)
     guessed = np.where(guessed == NONE, classes, guessed)
@@ -83,83 +89,180 @@ def _ratio(part: Matrix, whole: Matrix) -> FloatArray:
     return np.where(whole > 0, part / np.maximum(whole, 1), 0.0)
 
 
-def macro_f1s(true: Matrix, guessed: Matrix, weights: Matrix) -> FloatArray:
-    """The mean F1 of the classes that occur, for each row of weights of the cells (true class, predicted class)."""
-    classes = np.eye(int(max(true.max(), guessed.max())) + 1)
-    is_true, is_predicted = classes[true], classes[guessed] * (guessed != NONE)[:, None]
-    counts = weights.astype(np.float64)
-    both = counts @ (is_true + is_predicted)
-    f1 = np.divide(
-        2 * (counts @ (is_true * is_predicted)), both, out=np.zeros_like(both), where=both > 0
+def resampled(matrix: Matrix, item: Integers, true: Matrix, guess: Matrix, name: str) -> Resampled:
+    """How a score of these cases, which belong to items, changes with the items. What was not seen
+    is one right answer to each class and one without a prediction."""
+    classes, columns = matrix.shape
+    codes = true * columns + np.where(guess == NONE, classes, guess)
+    right = np.arange(classes) * (columns + 1)
+    wrong = np.arange(classes) * columns + classes
+    cells, cell = cast(
+        "tuple[Matrix, Matrix]",
+        np.unique(np.concatenate([codes, right, wrong]), return_inverse=True),
     )
-    return f1.sum(axis=1) / np.count_nonzero(both, axis=1)
 
-
-def resampled(
-    matrix: Matrix,
-    item: npt.NDArray[np.integer],
-    true: Sequence[int],
-    guess: Sequence[int],
-    name: str,
-    sought: int,
-) -> Resampled:
-    """How a score of these cases, which belong to items, changes with the items; `sought` is the positive class."""
-    columns = matrix.shape[1]
-    codes = np.asarray(true) * columns + np.where(np.equal(guess, NONE), columns - 1, guess)
-    cells, cell = cast("tuple[Matrix, Matrix]", np.unique(codes, return_inverse=True))
-    kinds, counts = kinds_of_items(item, cell)
-
-    def statistic(weights: Matrix) -> FloatArray:
+    def statistic(weights: FloatArray) -> FloatArray:
         made = np.zeros((len(weights), matrix.size))
-        made[:, cells] = weights @ kinds
-        return _score_of_each(made.reshape(-1, *matrix.shape), name, sought)
+        made[:, cells] = weights
+        return _score_of_each(made.reshape(-1, *matrix.shape), name)
 
-    return Resampled(counts, statistic)
+    scale = (-1.0 if name in ("mcc", "kappa") else 0.0), 1.0
+    return of_cells(item, cell, 2 * classes, statistic, scale)
 
 
-def kinds_of_items(item: npt.NDArray[np.integer], cell: Matrix) -> tuple[Matrix, Matrix]:
-    """How often each kind of item has each cell, and how many items are of each kind."""
+def of_cells(
+    item: Integers,
+    cell: Matrix,
+    unseen: int,
+    statistic: Callable[[FloatArray], FloatArray],
+    scale: tuple[float, float],
+) -> Resampled:
+    """Return how a statistic of the number of rows in each cell changes with the items of the rows.
+    The last `unseen` cells belong to no row: an item each that was not seen."""
     _, place = cast("tuple[object, Matrix]", np.unique(item, return_inverse=True))
-    if int(place.max()) + 1 == len(place):
-        return np.eye(int(cell.max()) + 1, dtype=np.int64), np.bincount(cell)
-    profiles = np.zeros((int(place.max()) + 1, int(cell.max()) + 1), np.int64)
-    np.add.at(profiles, (place, cell), 1)
-    return np.unique(profiles, axis=0, return_counts=True)
+    items = int(place.max()) + 1
+    kind, made = cell.copy(), statistic
+    if items + unseen == len(cell):
+        kind[place] = cell[:items]
+    else:
+        profiles = np.zeros((items + unseen, cell.max() + 1))
+        np.add.at(profiles, (np.append(place, items + np.arange(unseen)), cell), 1)
+        kinds, kind = np.unique(profiles, axis=0, return_inverse=True)
+        kind, made = kind.reshape(-1), lambda weights: statistic(weights @ kinds)
+    counts = np.bincount(kind[:items], minlength=kind.max() + 1)
+    return Resampled(counts, made, unseen=kind[items:], scale=scale, kind=kind[:items])
 
 
-def _score_of_each(matrices: FloatArray, name: str, sought: int) -> FloatArray:
+def _score_of_each(matrices: FloatArray, name: str) -> FloatArray:
     """One score of each of many confusion matrices; averages are over the classes that occur in it."""
     classes = matrices.shape[1]
     hits, support = matrices.diagonal(axis1=1, axis2=2), matrices.sum(axis=2)
     guessed = matrices.sum(axis=1)
-    total, answered = support.sum(axis=1), guessed[:, :classes].sum(axis=1)
-    correct, agreed = hits.sum(axis=1), (support * guessed[:, :classes]).sum(axis=1)
-    f1 = _over(2 * hits, guessed[:, :classes] + support)
+    both = guessed[:, :classes] + support
+    total, f1 = support.sum(axis=1), _over(2 * hits, both)
+    if name == "balanced_accuracy":
+        return _over(_over(hits, support).sum(axis=1), (support > 0).sum(axis=1))
+    if name == "macro_f1":
+        return _over(f1.sum(axis=1), (both > 0).sum(axis=1))
+    if name == "weighted_f1":
+        return _over((f1 * support).sum(axis=1), total)
+    agreed = (support * guessed[:, :classes]).sum(axis=1)
+    beyond = hits.sum(axis=1) * total - agreed
+    if name == "kappa":
+        return _over(beyond, total**2 - agreed)
     spread = (total**2 - (guessed**2).sum(axis=1)) * (total**2 - (support**2).sum(axis=1))
-    made: dict[str, FloatArray] = {
-        "balanced_accuracy": _over(_over(hits, support).sum(axis=1), (support > 0).sum(axis=1)),
-        "macro_f1": _over(f1.sum(axis=1), (guessed[:, :classes] + support > 0).sum(axis=1)),
-        "micro_f1": _over(2 * correct, answered + total),
-        "weighted_f1": _over((f1 * support).sum(axis=1), total),
-        "mcc": _over(correct * total - agreed, np.sqrt(spread)),
-        "kappa": _over(correct * total - agreed, total**2 - agreed),
-    }
-    if name in made:
-        return made[name]
-    if sought < 0:
-        return np.zeros(len(matrices))
-    tp, fn, fp = (
-        hits[:, sought],
-        (support - hits)[:, sought],
-        (guessed[:, :classes] - hits)[:, sought],
+    return _over(beyond, np.sqrt(spread))
+
+
+def area(score: FloatArray, positive: Mask, item: Integers, level: float) -> tuple[float, Interval]:
+    """Return the area under the ROC curve of these rows, and its interval.
+
+    It is Newcombe's (2006, method 5): all areas from which the one that was found is not too far,
+    measured by the variance that Hanley and McNeil (1982) give for that area. Items with several
+    rows, ties and scores of other shapes make another variance than theirs. How much more is told
+    by DeLong's (1988) over items, drawn towards 1 with the weight of two items of the rarer class,
+    which was chosen by simulation.
+    """
+    value, variance = _delong(score, positive, item)
+    sizes = len(np.unique(item[positive])), len(np.unique(item[~positive]))
+    areas = np.linspace(0.0, 1.0, 4001)
+    usual, telling = float(_area_variance(np.array(value), *sizes)), min(sizes) - 1
+    effect = (telling * variance / usual + 2) / (telling + 2) if usual > 0 else 1.0
+    expected = np.maximum(effect * _area_variance(areas, *sizes), 1e-300)
+    quantile = t_quantile((1 + level) / 2, max(len(np.unique(item)) - 2, 1))
+    low, high = invert(areas, (value - areas) / np.sqrt(expected), quantile)
+    weak = f"; weak: fewer than {_FEW} items of a class" if min(sizes) < _FEW else ""
+    return value, Interval(min(low, value), max(high, value), f"newcombe{weak}")
+
+
+def _delong(score: FloatArray, positive: Mask, item: Integers) -> tuple[float, float]:
+    """Return the area, and its variance over items."""
+    ranks, own = _midranks(score), np.zeros(len(score))
+    for here, sign in ((positive, 1), (~positive, -1)):
+        ahead = sign * (ranks[here] - _midranks(score[here])) / np.sum(~here)
+        own[here] = (ahead - ahead.mean()) / max(len(ahead) * (len(ahead) - 1), 1) ** 0.5
+    _, place = cast("tuple[object, Matrix]", np.unique(item, return_inverse=True))
+    number, others = int(positive.sum()), int((~positive).sum())
+    ahead = float(ranks[positive].sum()) - number * (number + 1) / 2
+    return ahead / (number * others), float((np.bincount(place, own) ** 2).sum())
+
+
+def _midranks(values: FloatArray) -> FloatArray:
+    """Return the rank of each value from 1, the mean rank where several are equal."""
+    _, place, counts = cast(
+        "tuple[object, Matrix, Matrix]",
+        np.unique(values, return_inverse=True, return_counts=True),
     )
-    positive = {
-        "precision": (tp, tp + fp),
-        "recall": (tp, tp + fn),
-        "f1": (2 * tp, 2 * tp + fp + fn),
-    }
-    part, whole = positive.get(name) or (total - tp - fn - fp, total - tp - fn)
-    return _over(part, whole)
+    return (np.cumsum(counts) - (counts - 1) / 2)[place]
+
+
+def _area_variance(area: FloatArray, positives: int, negatives: int) -> FloatArray:
+    """Hanley and McNeil's (1982), of scores that are distributed exponentially."""
+    first, second = area / (2 - area), 2 * area**2 / (1 + area)
+    rest = (positives - 1) * (first - area**2) + (negatives - 1) * (second - area**2)
+    return (area * (1 - area) + rest) / (positives * negatives)
+
+
+class _Bins(NamedTuple):
+    """Of each bin: the number of independent rows, their mean confidence, and how much more of them
+    are right."""
+
+    number: FloatArray
+    sure: FloatArray
+    gaps: FloatArray
+
+    def moments(self, errors: FloatArray, found: float) -> tuple[FloatArray, FloatArray]:
+        """Return mean and standard deviation of what is found where the true sums of gaps are
+        `errors`."""
+        total, share = self.number.sum(), self.number / self.number.sum()
+        rates = self.sure + np.minimum(errors / max(found, 1e-300), 1)[:, None] * self.gaps
+        rates = (self.number * rates + 0.5) / (self.number + 1)
+        spread = np.sqrt(rates * (1 - rates) / self.number)
+        sizes = np.hypot(self.gaps, spread[-1])
+        true = errors[:, None] * sizes / (share @ sizes)
+        folded = _folded_mean(true, spread)
+        within = (true**2 + spread**2 - folded**2) @ share**2
+        between = (true - errors[:, None]) ** 2 @ share / total
+        return folded @ share, np.sqrt(np.maximum(within + between, 1e-300))
+
+
+def binned_error(
+    right: Mask, sure: FloatArray, place: Matrix, item: Integers, level: float
+) -> tuple[float, float, str]:
+    """Return the interval of Σ (n_b / n) · |share that is right - mean confidence| over bins of
+    infinitely many rows.
+
+    Chance makes every gap larger, so that the sum of a calibrated model is not 0. The interval has
+    all errors at which the sum that was found would not be surprising. The gaps are then taken to
+    have the relative sizes that were found, evened out by their standard errors, and those that are
+    found to be |normal| in each bin (the folded normal).
+    """
+    number = np.bincount(place)
+    mean, gaps = (np.bincount(place, each) / np.maximum(number, 1) for each in (sure, right - sure))
+    found = float(number @ np.abs(gaps)) / len(place)
+    effect = _effect(np.sign(gaps)[place] * (right - sure) - found, item)
+    some = number > 0
+    bins = _Bins(number[some] / effect, mean[some], gaps[some])
+    (centre,), (error,) = bins.moments(np.zeros(1), found)
+    errors = np.linspace(0.0, found + centre + 6 * error, 400)
+    means, deviations = bins.moments(errors, found)
+    quantile = NormalDist().inv_cdf((1 + level) / 2)
+    low, high = invert(errors, (found - means) / deviations, quantile)
+    band = f"{max(centre - quantile * error, 0):.2g}–{centre + quantile * error:.2g}"
+    return low, min(high, 1.0), f"debiased; a calibrated model would have {band}"
+
+
+def _effect(values: FloatArray, item: Integers) -> float:
+    """Return how much more the sums of items vary than those of as many independent rows."""
+    sums = np.bincount(np.unique(item, return_inverse=True)[1], values)
+    return max(1.0, float(sums @ sums) / max(float(values @ values), 1e-300))
+
+
+def _folded_mean(mean: FloatArray, deviation: FloatArray) -> FloatArray:
+    """The mean of |x| for normal x."""
+    ratio = mean / deviation / 2**0.5
+    erf = np.array([*map(math.erf, ratio.ravel())]).reshape(ratio.shape)
+    return deviation * (2 / math.pi) ** 0.5 * np.exp(-(ratio**2)) + mean * erf
 
 
 def _over(part: FloatArray, whole: FloatArray) -> FloatArray:

@@ -2,9 +2,9 @@
 
 `rogan_gladen` needs only how often the judge errs, which may come from another set of answers of the same kind.
 `prediction_powered` needs the labels themselves, on a part of the very answers that the judge saw, and is then the
-sharper one. Both assume that labelled answers were chosen at random. Where they were chosen by how much they promised
-to tell, each must count with one over the chance that it had: as `weights` here, in the cells of the Confusion there.
-What had no chance at all is beyond help.
+sharper one; `from_labels` is never wider than the labels alone. All assume that labelled answers were chosen at random.
+Where they were chosen by how much they promised to tell, each must count with one over the chance that it had: as
+`weights` here, in the cells of the Confusion there. What had no chance at all is beyond help.
 """
 
 import math
@@ -13,12 +13,19 @@ from typing import cast
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from assay.interfaces import FloatArray
+from assay.interfaces import FloatArray, IntArray, Integers
+from assay.stats.intervals import (
+    Interval,
+    effective_samples,
+    item_contributions,
+    item_weights,
+    mean_interval,
+)
 from assay.stats.student import t_quantile
 
-Items = npt.NDArray[np.integer]
+Items = Integers
+_LITTLE = 0.1  # tuning: of a judge that helps less, one would only choose the shorter of two alike
 
 
 class Confusion(msgspec.Struct, frozen=True):
@@ -127,7 +134,7 @@ def prediction_powered(
     """
     labelled = np.isfinite(truth)
     item = np.arange(len(truth)) if item is None else item
-    _, place = cast("tuple[object, npt.NDArray[np.int64]]", np.unique(item, return_inverse=True))
+    _, place = cast("tuple[object, IntArray]", np.unique(item, return_inverse=True))
     items = len(np.unique(place[labelled]))
     if items < 2:
         return Estimate(None, reason="labels of at least two items are needed")
@@ -145,3 +152,56 @@ def prediction_powered(
     half = t_quantile((1 + level) / 2, items - 1) * math.sqrt(variance)
     value = min(max(value, 0.0), 1.0)
     return Estimate(value, max(0.0, value - half), min(1.0, value + half), "ppi", tuning=tuning)
+
+
+def from_labels(
+    judged: FloatArray, truth: FloatArray, item: Items, weights: FloatArray, level: float = 0.95
+) -> Estimate:
+    """Return the mean of `truth` by `prediction_powered`, or by the labels alone where their
+    interval is shorter, where the judge hardly helps (to choose the shorter one there would hold
+    the truth 90 % of the time), and where every answer has a label: then all count alike."""
+    found = prediction_powered(judged, truth, item, weights, level)
+    labelled = np.isfinite(truth)
+    complete = bool(labelled.all())
+    own, weights = truth[labelled], np.ones(len(truth)) if complete else weights[labelled]
+    if found.low is None or found.high is None:
+        return found
+    low, high, method = weighted_interval(item[labelled], own, weights, level)
+    helped = not complete and (found.tuning or 0.0) > _LITTLE
+    if low is None or high is None or (helped and found.high - found.low <= high - low):
+        return found
+    return Estimate(float(np.average(own, weights=weights)), low, high, f"labels_{method}")
+
+
+def weighted_interval(
+    item: Items, values: FloatArray, weight: FloatArray, level: float
+) -> Interval:
+    """Return the interval of the weighted mean of values from 0 to 1."""
+    per_item, shares = weighted_contributions(item, values, weight)
+    return mean_interval(per_item, samples=len(item), scale=(0.0, 1.0), level=level, weights=shares)
+
+
+def weighted_contributions(
+    item: Items, values: FloatArray, weight: FloatArray
+) -> tuple[FloatArray, FloatArray | None]:
+    """Return per-item values whose mean is the weighted mean, and how much each item weighs in it,
+    as `item_contributions` and `item_weights` have them for rows that weigh the same."""
+    weight = weight / weight.mean()
+    if np.allclose(weight, 1):
+        return item_contributions(item, values), item_weights(item)
+    mean = float((weight * values).mean())
+    return item_contributions(item, mean + weight * (values - mean)), item_weights(item, weight)
+
+
+def worth(item: Items, values: FloatArray, weight: FloatArray) -> float:
+    """How many independent answers would tell as much about the mean of these."""
+    if not len(values):
+        return 0.0
+    (per_item, _), size = weighted_contributions(item, values, weight), equal_samples(weight)
+    return float(size) if len(per_item) == size else effective_samples(per_item, size)
+
+
+def equal_samples(weight: FloatArray) -> int:
+    """The number of answers, or of equally weighted ones that would tell as much (Kish 1965)."""
+    alike = np.allclose(weight, weight[0])
+    return len(weight) if alike else int(weight.sum() ** 2 / (weight**2).sum())

@@ -9,9 +9,8 @@ all arrays have a first axis for them.
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from assay.interfaces import FloatArray
+from assay.interfaces import FloatArray, IntArray
 
 _MOST_STEPS = 200
 
@@ -174,7 +173,7 @@ PRIOR_VARIANCE = 1.0  # of a strength, in log odds: two players of the field dif
 
 
 def choose_pairs(
-    payoffs: FloatArray, available: npt.NDArray[np.int64], count: int, random: "np.random.Generator"
+    payoffs: FloatArray, available: IntArray, count: int, random: "np.random.Generator"
 ) -> list[tuple[int, int]]:
     """This many pairs (i < j), fewer if no more are `available`. `payoffs[i, j]` is what i won against j, ties half.
 

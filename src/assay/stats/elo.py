@@ -8,9 +8,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from assay.interfaces import FloatArray
+from assay.interfaces import Codes, FloatArray, Integers
 from assay.stats.matches import Matches
 from assay.stats.ranking import ONE_ITEM, Ranked, open_ranks, unranged
 from assay.stats.student import t_quantile
@@ -21,7 +20,7 @@ MOST_RESAMPLED = 20_000
 _RESHUFFLES = 10  # of each resample
 _AT_ONCE = 1 << 23  # matches that are played side by side: 100 MB
 
-Orders = npt.NDArray[np.int32]
+Orders = Codes
 
 
 def k_factor(
@@ -159,9 +158,7 @@ def _shuffles(matches: Matches, orders: list[Orders], random: np.random.Generato
     return np.concatenate(found)
 
 
-def _played(
-    table: npt.NDArray[np.integer], payoff: FloatArray, orders: Orders, players: int
-) -> FloatArray:
+def _played(table: Integers, payoff: FloatArray, orders: Orders, players: int) -> FloatArray:
     """Play the matches (steps x shuffles), one step after another, all shuffles side by side."""
     steps, width = orders.shape
     ratings, played = np.full(width * players, START), np.zeros(width * players, np.int64)

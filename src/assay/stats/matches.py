@@ -5,8 +5,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+from assay.interfaces import IntArray, Integers, Mask
+
+Ints = IntArray
+Flags = Mask
 _PIECE = 1 << 16  # matches at once: what is made of them stays in the processor's cache
 
 
@@ -14,10 +16,10 @@ class Matches(NamedTuple):
     """Columns of equal length: the number of the item and of both players, and the half points of the first: 2 for a
     win, 1 for a tie, 0 for a loss. Numbers begin at 0, and each item has a match."""
 
-    item: npt.NDArray[np.integer]
-    first: npt.NDArray[np.integer]
-    second: npt.NDArray[np.integer]
-    half_points: npt.NDArray[np.integer]
+    item: Integers
+    first: Integers
+    second: Integers
+    half_points: Integers
     players: int
 
     @property
@@ -68,7 +70,7 @@ def cells_of(matches: Matches) -> tuple[Ints, Ints]:
     return cells, sums.reshape(3, -1)
 
 
-def move(cells: Ints, item: npt.NDArray[np.integer], row: Ints, column: Ints) -> None:
+def move(cells: Ints, item: Integers, row: Ints, column: Ints) -> None:
     """Turn each cell into the place in a table where its match counts: the row of its item plus the cell's column."""
     # half the size, quicker to look up
     short_row, short_column = (row.astype(np.int32), column.astype(np.int32))
@@ -82,13 +84,11 @@ class Reconciled(NamedTuple):
     orders disagreed, and whether only one of them was read."""
 
     half_points: npt.NDArray[np.int8]
-    disagreed: npt.NDArray[np.bool_]
-    one_sided: npt.NDArray[np.bool_]
+    disagreed: Mask
+    one_sided: Mask
 
 
-def reconciled(
-    starts: Ints, half_points: npt.NDArray[np.int8], seats: npt.NDArray[np.integer]
-) -> Reconciled:
+def reconciled(starts: Ints, half_points: npt.NDArray[np.int8], seats: Integers) -> Reconciled:
     """What the verdicts on each pair of answers come to: rows from one of `starts` to the next are of one pair.
 
     `seats` is how many orders of the seats a row's pair was to be judged in. Who does not win in each of them does not

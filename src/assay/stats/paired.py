@@ -5,21 +5,24 @@ random.
 """
 
 import math
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 
-from assay.interfaces import FloatArray
-from assay.stats.intervals import weakness
-from assay.stats.student import mcnemar, t_quantile, t_tail
+from assay.interfaces import FloatArray, IntArray, Integers
+from assay.stats.intervals import item_contributions, straightened
+from assay.stats.student import POWER, t_quantile, t_tail
 
-Counts = npt.NDArray[np.int64]
+Counts = IntArray
+_FEW_ITEMS = 30  # below, skewed differences are held less often than the level says
+_FEW_CLUSTERS = 10
+_FEW_CHANGED = 5  # items: below, the size of changes that differ is not known
 
 
 class Differences:
-    """A histogram of differences. `scale` is how far two values can lie apart: 1 for scores from 0 to 1; they may lie
-    further where they are not `bounded`.
+    """A histogram of differences of items, or with `clusters` of what clusters of items contribute.
+    `scale` is how far two values can lie apart: 1 for scores from 0 to 1; they may lie further where
+    they are not `bounded`.
 
     A few changed items say little about how many would change: four gains among a hundred items make the plain
     standard error too small. So the spread is that of the items and up to two more around their mean: one like it, and
@@ -29,64 +32,89 @@ class Differences:
     """
 
     def __init__(
-        self, differences: FloatArray, scale: float = 1.0, *, bounded: bool = True
+        self,
+        differences: FloatArray,
+        scale: float = 1.0,
+        *,
+        bounded: bool = True,
+        clusters: Integers | None = None,
     ) -> None:
+        self.items = len(differences)
+        self.few = f"{_FEW_ITEMS} items" if self.items < _FEW_ITEMS else ""
+        if clusters is not None:
+            differences = item_contributions(clusters, differences)
+            few = len(differences) < _FEW_CLUSTERS
+            self.few = f"{_FEW_CLUSTERS} clusters" if few else self.few
         # Sums of decimals differ in their last bits; without rounding, equal differences would look distinct.
-        rounded = np.round(differences, 12) + 0.0
         self.values, self.counts = cast(
-            "tuple[FloatArray, Counts]", np.unique(rounded, return_counts=True)
+            "tuple[FloatArray, Counts]",
+            np.unique(np.round(differences, 12) + 0.0, return_counts=True),
         )
         self.n = len(differences)
+        self.scale = scale
         self.mean = float(self.values @ self.counts) / self.n
-        changed = int(self.counts[self.values != 0].sum())
-        self.usual = float(np.sqrt((self.values**2) @ self.counts / changed)) if changed else scale
+        self.changed = int(self.counts @ (self.values != 0))
+        squares = self.values**2 @ self.counts
+        self.usual = math.sqrt(squares / self.changed) if self.changed else scale
         self.limit = scale if bounded else math.inf
         more = int(self.counts.max()) / self.n
         total = self.n + 2 * more
-        around = self.mean + self.usual * np.array([-1.0, 0.0, 1.0])
-        off = np.concatenate([self.values, around]) - self.mean
-        weights = np.concatenate([self.counts, more * np.array([0.5, 1.0, 0.5])]) / total
+        off = np.concatenate([self.values - self.mean, [-self.usual, 0.0, self.usual]])
+        weights = np.concatenate([self.counts, [more / 2, more, more / 2]]) / total
         variance = float(off**2 @ weights)
-        self.skew = float(off**3 @ weights) / variance**1.5 if variance else 0.0
-        self.deviation = float(np.sqrt(variance * total / max(total - 1, 1)))
-        self.error = self.deviation / float(np.sqrt(self.n))
+        self.skew = float(off**3 @ weights) / variance**1.5
+        self.deviation = math.sqrt(variance * total / (total - 1))
+        self.error = self.deviation / math.sqrt(self.n)
         self.freedom = max(self.n - 1, 1)
+        self.lightness = more / (12 * max(self.changed, 1))
+
+    def like(self, differences: FloatArray, clusters: Integers | None) -> "Differences":
+        """Return other differences on the same scale."""
+        bounded = self.limit < math.inf
+        return Differences(differences, self.scale, bounded=bounded, clusters=clusters)
 
     @property
-    def gained(self) -> int:
-        return int(self.counts[self.values > 0].sum())
-
-    @property
-    def lost(self) -> int:
-        return int(self.counts[self.values < 0].sum())
+    def weakness(self) -> str:
+        """Return what the interval suffers from, if anything, in the words that end its method.
+        Where changes go over the whole scale, even a few of them tell how large they can be."""
+        if self.few:
+            return f"; weak: fewer than {self.few}"
+        few = self.changed < _FEW_CHANGED and self.usual < self.limit
+        return f"; weak: fewer than {_FEW_CHANGED} items changed" if few else ""
 
 
 def interval(differences: Differences, level: float = 0.95) -> tuple[float, float]:
     """The interval of the mean difference over items: Student's, as far as it must be moved for skewed differences
     (Hall 1992), and as far as Wilson's would go for changes of the usual size: where nothing changed, the spread says
-    nothing about changes that are rare."""
+    nothing about changes that are rare. `significance` is its inverse."""
+    low, high = _ends(differences, t_quantile((1 + level) / 2, differences.freedom))
+    return max(low, -differences.limit), min(high, differences.limit)
+
+
+def _ends(differences: Differences, t: float) -> tuple[float, float]:
     n, mean = differences.n, differences.mean
-    t = t_quantile((1 + level) / 2, differences.freedom)
+    half = _shorten(t, differences.lightness) * differences.error
     reach = t / math.sqrt(n)
     moved = [
-        mean - differences.deviation * _straightened(end, differences.skew, n)
+        mean - differences.deviation * straightened(end, differences.skew, n)
         for end in (reach, -reach)
     ]
-    low = min(mean - t * differences.error, moved[0], -_rare(differences, -mean, t))
-    high = max(mean + t * differences.error, moved[1], _rare(differences, mean, t))
-    return max(low, -differences.limit), min(high, differences.limit)
+    low = min(mean - half, moved[0], -_rare(differences, -mean, t))
+    return low, max(mean + half, moved[1], _rare(differences, mean, t))
+
+
+def detectable_difference(differences: Differences, alpha: float) -> float:
+    """Return the true difference that items like these find 4 times in 5: how far the end of the
+    interval that is nearer to zero lies off if t is that of the test and of the power together."""
+    freedom = differences.freedom
+    mean = differences.mean
+    low, high = _ends(differences, t_quantile(1 - alpha / 2, freedom) + t_quantile(POWER, freedom))
+    return mean - low if mean > 0 else high - mean
 
 
 def _bent(deviations: float, skew: float, n: int) -> float:
     """Hall's transformation of (mean - true mean) / s, which takes the skewness out of its distribution."""
     return deviations + skew * deviations**2 / 3 + skew**2 * deviations**3 / 27 + skew / (6 * n)
-
-
-def _straightened(bent: float, skew: float, n: int) -> float:
-    """The inverse of `_bent`."""
-    if abs(skew) < 1e-6:
-        return bent
-    return 3 / skew * (math.cbrt(1 + skew * (bent - skew / (6 * n))) - 1)
 
 
 def _rare(differences: Differences, mean: float, t: float) -> float:
@@ -96,6 +124,31 @@ def _rare(differences: Differences, mean: float, t: float) -> float:
     half = 2 * mean * n + t * t * usual
     root = half**2 - 4 * (n + t * t) * mean**2 * n
     return max(mean, (half + math.sqrt(root)) / (2 * (n + t * t))) if root > 0 else mean
+
+
+def strict_interval(differences: Differences, level: float = 0.95) -> tuple[float, float]:
+    """Return the interval for gates, which errs at most (1 - level) / 2 of the time on each side.
+
+    Beyond Student's, Hall's and the rare changes of `interval` it has half a usual change more, because the mean of a
+    few changes moves in steps; up to twice the skewness, of which a sample shows too little; and, on a scale with
+    ends, changes as large as the scale in a share of items so small that none of them need be seen."""
+    n, mean, limit = differences.n, differences.mean, differences.limit
+    t = t_quantile((1 + level) / 2, differences.freedom)
+    alike = int(differences.counts.max()) / n
+    unseen = 1 - ((1 - level) / 2) ** (1 / n)
+    ends: list[float] = []
+    for side in (1, -1):
+        bent = (
+            side * straightened(side * t / math.sqrt(n), differences.skew * more, n)
+            for more in (1, 2 - alike)
+        )
+        rare = side * mean + _rare(differences, -side * mean, t)
+        off = max(t * differences.error, differences.deviation * max(bent), rare)
+        off += alike * differences.usual / (2 * n)
+        if limit < math.inf:
+            off = min(max(off, unseen * (limit + side * mean)), limit + side * mean)
+        ends.append(mean - side * off)
+    return ends[0], ends[1]
 
 
 def equivalent(differences: Differences, margin: float) -> float:
@@ -115,98 +168,25 @@ def equivalent(differences: Differences, margin: float) -> float:
     return max(beyond)
 
 
-class Tested(NamedTuple):
-    """A p-value and the name of the test that it came from, which ends in `; weak:` and why where it is known to err
-    more often than it says."""
-
-    p: float
-    method: str
+def significance(differences: Differences) -> float:
+    """Return the p-value of no difference: 1 - the highest level at which `interval` excludes zero."""
+    return min(1.0, 2 * t_tail(_reach(differences), differences.freedom))
 
 
-def significance(differences: Differences, *, binary: bool) -> Tested:
-    """Whether the mean difference is zero: `binary` differences (one verdict an item on both sides) by McNemar's
-    exact test, others by flipping their signs at random, which is the same test for graded values. It takes
-    differences as likely to be above as below their mean; lopsided ones of few items mislead it."""
-    if binary:
-        return Tested(mcnemar(differences.gained, differences.lost), "mcnemar")
-    sizes, inverse = cast(
-        "tuple[FloatArray, Counts]", np.unique(np.abs(differences.values), return_inverse=True)
-    )
-    counts = np.bincount(inverse, weights=differences.counts).astype(np.int64)
-    sizes, counts = sizes[sizes > 0], counts[sizes > 0]
-    observed = abs(differences.mean) * differences.n
-    p = flipped_tail(sizes, counts, observed) if len(sizes) and observed > 0 else 1.0
-    return Tested(min(1.0, p), f"sign_flips{weakness(differences.values, differences.counts)}")
+def _reach(differences: Differences) -> float:
+    """Return the t at which the first of the three ends of `interval` arrives at zero."""
+    n, mean, usual = differences.n, abs(differences.mean), differences.usual
+    skew = differences.skew * math.copysign(1, differences.mean)
+    bent = _bent(mean / differences.deviation, skew, n)
+    # from there on `_rare` has a solution, which is never on this side of zero
+    rare = 2 * math.sqrt(n * mean * (usual + mean)) / usual
+    student = mean / differences.error
+    student += differences.lightness * (student**3 - 3 * student)
+    return min(student, bent * math.sqrt(n), rare)
 
 
-Counts = npt.NDArray[np.int64]
-_EXACT = 15  # parts: up to this many, all sign patterns are listed
-_FINEST = 1000  # steps of a lattice in the largest size; a finer one is as good as none
-
-
-class _Tilted(NamedTuple):
-    """The cumulant generating function at θ with its first two derivatives."""
-
-    value: float
-    slope: float
-    curve: float
-
-
-def flipped_tail(sizes: FloatArray, counts: Counts, observed: float) -> float:
-    """P(|Σ ± sizes| >= observed), where each of `counts` parts of each size above 0 has either sign by chance: the
-    saddlepoint approximation (Daniels 1987; Barndorff-Nielsen 1986), whose relative error is small even far out."""
-    parts, most = int(counts.sum()), float(sizes @ counts)
-    if observed >= most * (1 - 1e-9):
-        return 2.0 ** (1 - parts)
-    if parts <= _EXACT:
-        sums = np.zeros(1)
-        for size in np.repeat(sizes, counts):
-            sums = np.concatenate([sums + size, sums - size])
-        return float(np.mean(np.abs(sums) >= observed * (1 - 1e-9)))
-    unit = _unit(sizes)
-    sought = observed - unit  # sums lie two units apart: the correction for continuity
-    if sought <= 0:
-        return 1.0
-    theta = 0.0
-    for _ in range(200):  # the slope is concave, so Newton's steps from below never go too far
-        at = _signs(sizes, counts, theta)
-        step = (sought - at.slope) / at.curve
-        theta += step
-        if step <= 1e-12 * theta:
-            break
-    at = _signs(sizes, counts, theta)
-    wide = math.sinh(theta * unit) / unit if 0 < theta * unit < 300 else theta
-    tail = math.erfc(
-        _modified_root(theta * sought - at.value, wide * math.sqrt(at.curve)) / math.sqrt(2)
-    )
-    return min(1.0, max(tail, 2.0 ** (1 - parts)))
-
-
-def _signs(sizes: FloatArray, counts: Counts, theta: float) -> _Tilted:
-    bent = np.tanh(theta * sizes)
-    cosh = np.logaddexp(theta * sizes, -theta * sizes) - math.log(2)
-    return _Tilted(
-        float(cosh @ counts), float(sizes * bent @ counts), float(sizes**2 * (1 - bent**2) @ counts)
-    )
-
-
-def _unit(sizes: FloatArray) -> float:
-    """The largest number that all sizes are multiples of; 0 where it would be too small to matter."""
-    largest = float(sizes.max())
-    unit = largest
-    for size in sizes.tolist():
-        while size > 1e-9 * largest:
-            unit, size = size, math.fmod(unit, size)
-            if size > unit - 1e-9 * largest:
-                size = 0.0
-        if unit < largest / _FINEST:
-            return 0.0
-    return unit
-
-
-def _modified_root(distance: float, width: float) -> float:
-    """r* = r + log(u / r) / r, where r² is twice the `distance` and u the `width`."""
-    root = math.sqrt(max(2 * distance, 0.0))
-    if root < 1e-4 or width <= 0:
-        return root
-    return root + math.log(width / root) / root
+def _shorten(t: float, lightness: float) -> float:
+    """Return what Student's statistic must reach, as x + lightness (x³ - 3x) is t (Cornish and Fisher
+    1938): if chance decides which way each of k equal changes goes, its kurtosis is -2 / k."""
+    unit = math.sqrt(1 / (3 * lightness) - 1)
+    return 2 * unit * math.sinh(math.asinh(t / (2 * lightness * unit**3)) / 3)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from assay.interfaces import FloatArray
+from assay.interfaces import FloatArray, Mask
 from assay.stats.davidson import (
     Fitted,
     Tally,
@@ -120,7 +120,7 @@ def _rate_interval(
     values = item_contributions(matches.item[own], payoffs)
     weights = item_weights(matches.item[own])
     low, high, _ = mean_interval(
-        values, samples=len(own), bounded=True, level=level, weights=weights
+        values, samples=len(own), scale=(0.0, 1.0), level=level, weights=weights
     )
     return low, high
 
@@ -287,7 +287,7 @@ def _ranked(value: FloatArray, drawn: FloatArray, items: int, level: float) -> R
     return Ranked(value, np.minimum(low, value), np.maximum(high, value), best, worst, "bootstrap")
 
 
-def _behind(value: FloatArray, drawn: FloatArray, tail: float) -> npt.NDArray[np.bool_]:
+def _behind(value: FloatArray, drawn: FloatArray, tail: float) -> Mask:
     """Whether each player surely stands behind each other one: it is ahead in less than a `tail` of the rounds, and
     they lie apart by more than the largest of all pairs' distances goes astray but in a share of two `tail`s of the
     rounds, in standard errors (`drawn`: players x rounds).
@@ -310,7 +310,7 @@ def _behind(value: FloatArray, drawn: FloatArray, tail: float) -> npt.NDArray[np
     return apart & (ahead < tail * rounds)
 
 
-def open_ranks(behind: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
+def open_ranks(behind: Mask) -> tuple[Ints, Ints]:
     """The best and the worst rank of each player; `behind`: whether it surely stands behind each other one."""
     return 1 + behind.sum(axis=1), len(behind) - behind.sum(axis=0)
 

@@ -1,5 +1,5 @@
-"""Student's t distribution without scipy, which costs more to import than a whole aggregation; and hypothesis tests as
-pure functions: p-values of small, exact pieces, and Holm's correction for asking often."""
+"""Student's t distribution without scipy, which costs more to import than a whole aggregation; Holm's correction for
+asking often; and what a number of items can show."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -68,15 +68,36 @@ def _fraction(a: float, b: float, x: float) -> float:
     return result
 
 
+def f_tail(ratio: float, above: float, below: float) -> float:
+    """Return the probability that Fisher's F with these degrees of freedom is at least so large."""
+    return _incomplete_beta(below / 2, above / 2, below / (below + above * ratio))
+
+
+def beta_quantile(probability: float, a: float, b: float) -> float:
+    """Return the x with P(X <= x) = probability for the beta distribution."""
+    low, high = 0.0, 1.0
+    while high - low > 1e-14:
+        middle = (low + high) / 2
+        if _incomplete_beta(a, b, middle) < probability:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def binomial_quantile(probability: float, n: int, share: float) -> int:
+    """Return the fewest k with P(K <= k) >= probability, of n trials."""
+    low, high = -1, n
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _incomplete_beta(n - middle, middle + 1, 1 - share) < probability:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
 # ---- tests
-
-
-def mcnemar(gained: int, lost: int) -> float:
-    """The exact two-sided p-value of McNemar's test: only items that changed tell, and each way is as likely."""
-    changed, fewer = gained + lost, min(gained, lost)
-    if 2 * fewer >= changed - 1:
-        return 1.0
-    return min(1.0, 2 * _incomplete_beta(changed - fewer, fewer + 1, 0.5))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -87,6 +108,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[at]))
         adjusted[at] = largest
     return adjusted
+
+
+def alpha_left(adjusted: Sequence[float], alpha: float) -> float:
+    """Return what Holm's method compares plain p-values with in the end: it rejects those below."""
+    return alpha / max(sum(p >= alpha for p in adjusted), 1)
 
 
 def t_tail(t: float, freedom: float) -> float:
@@ -100,42 +126,16 @@ def t_tail(t: float, freedom: float) -> float:
 # Student's quantiles stand in for the noncentral t distribution; from 20 items on they agree within two percent.
 
 
-def smallest_difference(
-    deviation: float, n: int, alpha: float = 0.05, power: float = POWER
-) -> float:
-    """The true mean difference that a two-sided paired test of n items finds with this power."""
+def smallest_difference(deviation: float, n: int, alpha: float = 0.05) -> float:
+    """The true mean difference that a two-sided paired test of n items finds 4 times in 5."""
     freedom = max(n - 1, 1)
-    return (
-        (t_quantile(1 - alpha / 2, freedom) + t_quantile(power, freedom)) * deviation / math.sqrt(n)
-    )
+    reach = t_quantile(1 - alpha / 2, freedom) + t_quantile(POWER, freedom)
+    return reach * deviation / math.sqrt(n)
 
 
-def items_for_difference(
-    deviation: float, difference: float, alpha: float = 0.05, power: float = POWER
-) -> int | None:
+def items_for_difference(deviation: float, difference: float, alpha: float = 0.05) -> int | None:
     """How many items find a true `difference`; None if none would."""
-    if difference == 0:
-        return None
-    return _fewest(lambda n: smallest_difference(deviation, n, alpha, power) <= abs(difference))
-
-
-def items_for_equivalence(
-    deviation: float, difference: float, margin: float, alpha: float = 0.05, power: float = POWER
-) -> int | None:
-    """How many items show that a true `difference` lies within ±margin; None if none would."""
-    room = margin - abs(difference)
-    if room <= 0:
-        return None
-    # at zero both of the one-sided tests must succeed
-    needed = (1 + power) / 2 if difference == 0 else power
-
-    def enough(n: int) -> bool:
-        freedom = max(n - 1, 1)
-        return (
-            t_quantile(1 - alpha, freedom) + t_quantile(needed, freedom)
-        ) * deviation / math.sqrt(n) <= room
-
-    return _fewest(enough)
+    return _fewest(lambda n: smallest_difference(deviation, n, alpha) <= abs(difference))
 
 
 def _fewest(enough: Callable[[int], bool]) -> int | None:

@@ -9,7 +9,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-import numpy.typing as npt
+
+from assay.interfaces import Hashes, Mask
 
 _PER_BUCKET = 8
 _BUFFER = 20_000
@@ -51,7 +52,7 @@ class KeySet:
     def __contains__(self, key: bytes | int) -> bool:
         return self.find(key) >= 0
 
-    def among(self, keys: list[int]) -> npt.NDArray[np.bool_]:
+    def among(self, keys: list[int]) -> Mask:
         """Which of many keys are in the set."""
         ordered = _as_numpy(self._keys)
         if not len(ordered):
@@ -106,5 +107,5 @@ class Seen:
         self._room = max(_BUFFER, len(self._old) // _PER_NEW)
 
 
-def _as_numpy(keys: "array[int]") -> npt.NDArray[np.uint64]:
+def _as_numpy(keys: "array[int]") -> Hashes:
     return np.frombuffer(keys, dtype=np.uint64) if len(keys) else np.zeros(0, np.uint64)

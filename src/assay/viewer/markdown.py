@@ -2,14 +2,17 @@
 
 import re
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from assay.errors import AssayError
+from assay.records import MetricRow
 from assay.reports.documents import markdown_escaped
-from assay.reports.sheet import Cell, Sheet, Table, clean, columns_of, counts_text, span_text
+from assay.reports.run import metrics_table
+from assay.reports.sheet import Cell, Sheet, Table, clean, columns_of, figures
 from assay.store.files import make_folder
 from assay.store.written import check_replaceable, write_named
 from assay.viewer.experiments import Experiments
@@ -39,20 +42,19 @@ def _blocks(
 ) -> Iterator[str]:
     yield f"# {markdown_escaped(title)}"
     board = msgspec.to_builtins(page(experiments, "leaderboard", {}))
-    for metric, label in dict.fromkeys((row["metric"], row["label"]) for row in board["rows"]):
-        rows = [row for row in board["rows"] if (row["metric"], row["label"]) == (metric, label)]
+    place = itemgetter("metric", "label")
+    for metric, label in dict.fromkeys(map(place, board["rows"])):
+        rows = [_metric_row(row) for row in board["rows"] if place(row) == (metric, label)]
         yield f"## {markdown_escaped(f'{metric}, {label}' if label else metric)}"
-        yield _leaderboard(rows, board["facets"])
+        yield Sheet([metrics_table(rows)]).form("markdown")
         for name in _CHARTS:
             chart = _chart(experiments, name, metric, label)
             if chart is not None:
-                place = folder / f"{len(pictures) + 1}-{name}.svg"
-                pictures[place] = chart["svg"].encode()
-                yield f"![{markdown_escaped(chart['title'])}]({folder.name}/{place.name})"
+                file_name = f"{len(pictures) + 1}-{name}.svg"
+                pictures[folder / file_name] = chart["svg"].encode()
+                yield f"![{markdown_escaped(chart['title'])}]({folder.name}/{file_name})"
     pairs = compared(experiments, board)
-    rows = [
-        row for (a, b), content in pairs.items() for row in _compared(a, b, content["comparison"])
-    ]
+    rows = [row for sides, page in pairs.items() for row in _compared(sides, page["comparison"])]
     if rows:
         columns = columns_of(
             "<label", "<a", "<b", "b − a", "interval", "p", "gained", "lost", "<verdict"
@@ -64,38 +66,31 @@ def _blocks(
     yield "```sh\n" + "\n".join(reproduce(experiments, file)) + "\n```"
     for id, entry in experiments.list().items():
         if text := clean(config_text(Path(entry.folder))):
-            summary = f"<summary>{markdown_escaped(id)}: config</summary>"
             fence = "~" * (3 + max(map(len, re.findall("~+", text)), default=0))
-            yield f"<details>{summary}\n\n{fence}yaml\n{text}\n{fence}\n\n</details>"
+            yield (
+                f"<details><summary>{markdown_escaped(id)}: config</summary>\n\n"
+                f"{fence}yaml\n{text}\n{fence}\n\n</details>"
+            )
 
 
-def _leaderboard(rows: list[dict[str, Any]], facets: list[str]) -> str:
-    several = len({row["experiment"] for row in rows}) > 1
-    heads = ["<experiment"] if several else []
-    columns = columns_of(
-        *heads, *(f"<{name.removeprefix('metadata.')}" for name in facets), "value", "interval"
-    )
-    columns += columns_of("if missing is wrong … right", "items", "samples", "failed", "<partial")
-    return Sheet([Table(columns, [_cells(row, facets, several) for row in rows])]).form("markdown")
+# of the leaderboard's rows, what a metric row calls it
+_FIELDS = {
+    "metric": "metric_name",
+    "items": "total_item_count",
+    "samples": "total_sample_count",
+    "planned": "planned_sample_count",
+    "used": "used_sample_count",
+    "if_wrong": "value_if_missing_wrong",
+    "if_right": "value_if_missing_right",
+}
 
 
-def _cells(row: dict[str, Any], facets: list[str], several: bool) -> list[str | Cell]:
-    failed = {
-        name: number
-        for name, number in row["counts"].items()
-        if number and name not in ("scored", "skipped")
-    }
-    return [
-        *([row["experiment"]] if several else []),
-        *(row["facets"].get(name, "–") for name in facets),
-        "–" if row["value"] is None else f"{row['value']:.3f}",
-        span_text(row["ci_low"], row["ci_high"]),
-        span_text(row["if_wrong"], row["if_right"]) if failed else "–",
-        f"{row['items']:,}",
-        f"{row['samples']:,}",
-        counts_text(failed, "0"),
-        row["partial"],
-    ]
+def _metric_row(row: dict[str, Any]) -> MetricRow:
+    """Return a row of the leaderboard as a metric row, with its experiment as a facet."""
+    facets = {"experiment": row["experiment"], **row["facets"]}
+    counts = {f"{name}_count": number for name, number in row["counts"].items()}
+    named = {_FIELDS.get(name, name): value for name, value in row.items()}
+    return {**named, **counts, **facets, "facets": list(facets)}
 
 
 def _chart(experiments: Experiments, name: str, metric: str, label: str) -> dict[str, Any] | None:
@@ -108,9 +103,10 @@ def _chart(experiments: Experiments, name: str, metric: str, label: str) -> dict
         return None
 
 
-def _compared(a: str, b: str, comparison: dict[str, Any]) -> Iterator[list[str | Cell]]:
+def _compared(sides: tuple[str, str], comparison: dict[str, Any]) -> Iterator[list[str | Cell]]:
     for pair in comparison["pairs"]:
-        span = span_text(pair["ci_low"], pair["ci_high"], "+.3f", " … ")
+        ends = (pair["ci_low"], pair["ci_high"])
+        shown = figures(pair["difference"], *ends, pair["test"], "+", " … ")
         changed = [f"{pair['gained']:,}", f"{pair['lost']:,}"]
-        numbers = [f"{pair['difference']:+.3f}", span, f"{pair['p_corrected']:.2g}", *changed]
-        yield [comparison["label"], a, b, *numbers, pair["verdict"]]
+        numbers = [*shown, f"{pair['p_corrected']:.2g}", *changed]
+        yield [comparison["label"], *sides, *numbers, pair["verdict"]]

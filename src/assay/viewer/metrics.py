@@ -18,6 +18,7 @@ from assay.engine.run.evidence import partial_of
 from assay.errors import AssayError, UserError
 from assay.interfaces import Log
 from assay.records import ROWS_FILE, Kind, Manifest, MetricRow, Segment
+from assay.reports.run import averaged_over
 from assay.store.log import FileLog
 from assay.store.repair import read_rows, row_decoder
 from assay.store.stores import MemoryStore, read_manifests
@@ -199,6 +200,8 @@ def board(experiments: Experiments, ids: Sequence[str], facets: Sequence[str] = 
         made.notes += entry.notes
         rows, notes = _by_facets(experiments, entry, facets) if facets else (entry.rows, [])
         made.rows += [(entry, row) for row in rows]
+        for run in entry.runs:
+            notes += averaged_over(map(facet_names, rows), run)
         made.notes += [f"{id}: {note}" for note in notes]
     return made
 

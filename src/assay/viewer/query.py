@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from assay.engine.aggregate.facets import text_of
 from assay.errors import AssayError, UserError
+from assay.interfaces import FloatArray, IntArray, Mask
 from assay.records import OUTCOMES
 from assay.registry import nearest
 from assay.viewer.experiments import Experiments
@@ -19,8 +20,7 @@ from assay.viewer.index.opening import open_index
 from assay.viewer.index.search import found_by
 from assay.viewer.tags import tagged, tags_of
 
-Mask = npt.NDArray[np.bool_]
-Rows = npt.NDArray[np.int64]
+Rows = IntArray
 MOST_ROWS = 500
 _MOST_SHOWN = 100  # values of a facet
 _MOST_LABELS = 1000
@@ -99,7 +99,7 @@ class View:
     @cached_property
     def verdicts(
         self,
-    ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8], npt.NDArray[np.float64]]:
+    ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8], FloatArray]:
         """Outcome, passed and score of every row under the label: see `Index.verdicts`."""
         own = [index.verdicts(self.label) for _, index in self.parts]
         empty = np.zeros(0, np.int8), np.zeros(0, np.int8), np.zeros(0)
@@ -109,7 +109,7 @@ class View:
         return outcome, passed, score
 
     @cached_property
-    def _by_task(self) -> tuple[Rows, npt.NDArray[np.float64], Mask, Mask]:
+    def _by_task(self) -> tuple[Rows, FloatArray, Mask, Mask]:
         """Return of each item and task with scored samples the item, the mean score, whether
         samples have verdicts, and whether one passed."""
         _, passed, score = self.verdicts
@@ -127,7 +127,7 @@ class View:
         return cells // max(1, len(self.columns)), np.round(means, 12), judged, won
 
     @cached_property
-    def disagreement(self) -> npt.NDArray[np.float64]:
+    def disagreement(self) -> FloatArray:
         """By item: the largest difference of two tasks' mean scores, at most 1."""
         items, means, *_ = self._by_task
         high, low = np.full(self.items, -np.inf), np.full(self.items, np.inf)
@@ -160,7 +160,7 @@ class View:
         return np.where(judged >= 0, by_label[judged], by_response[self.column("outcome")])
 
     @cached_property
-    def ranks(self) -> npt.NDArray[np.int64]:
+    def ranks(self) -> IntArray:
         """By item: its place among all ids."""
         ids: list[str] = [""] * self.items
         for (_, index), numbers in zip(self.parts, self.numbers, strict=True):

@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from assay.datasets._labels import FILE
 from assay.engine.experiment.sources import Source
+from assay.interfaces import Mask
 from assay.store.keys import short
 from assay.store.log import FileLog
 from assay.store.repair import read_rows
@@ -53,9 +53,7 @@ def _tags_of(source: Source) -> list[Tagged]:
     return [record for record in latest.values() if record.tags or record.note]
 
 
-def tagged(
-    experiments: Experiments, id: str, index: Index, tags: Collection[str]
-) -> npt.NDArray[np.bool_]:
+def tagged(experiments: Experiments, id: str, index: Index, tags: Collection[str]) -> Mask:
     """The rows that have one of these tags."""
     mask = np.zeros(len(index), np.bool_)
     for record in tags_of(experiments, id):
@@ -64,7 +62,7 @@ def tagged(
     return mask
 
 
-def rows_at(index: Index, record: Tagged) -> npt.NDArray[np.bool_]:
+def rows_at(index: Index, record: Tagged) -> Mask:
     """The answer that a record is about: by its key, or, where there is none, by where it stands."""
     arrays, models = index.arrays, index.coded.models
     number = index.number(record.item)

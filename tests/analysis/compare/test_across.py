@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import binom
 from statsmodels.stats.multitest import multipletests
 
 from assay.analysis.compare.across import Across, across
 from assay.errors import UserError
+from assay.reports.sheet import sheet
 from tests.analysis.rows import counted, rows_of, save
 
 
@@ -60,8 +61,8 @@ def test_less_can_be_better(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_marks_are_those_of_exact_tests_with_holms_correction(seed: int, tmp_path: Path) -> None:
-    """Oracle: McNemar's exact test by scipy, Holm's correction over all pairs and labels by statsmodels."""
+def test_marks_are_those_of_mid_p_tests_with_holms_correction(seed: int, tmp_path: Path) -> None:
+    """Oracle: McNemar's mid-p test by scipy, Holm's correction over all pairs and labels by statsmodels."""
     draw = random.Random(seed)
     skills = {name: {label: draw.choice([0.3, 0.5, 0.8]) for label in "ab"} for name in "xyz"}
     verdicts = {
@@ -84,7 +85,9 @@ def test_marks_are_those_of_exact_tests_with_holms_correction(seed: int, tmp_pat
     for label, first, second in tests:
         pairs = list(zip(verdicts[first][label], verdicts[second][label], strict=True))
         gained, lost = pairs.count((True, False)), pairs.count((False, True))
-        p_values.append(binomtest(gained, gained + lost).pvalue if gained + lost else 1.0)
+        most = max(gained, lost)
+        half = binom.pmf(most, gained + lost, 0.5)  # of the outcome itself
+        p_values.append(min(1.0, 2 * binom.sf(most - 1, gained + lost, 0.5) - half))
         winners.append(first if gained > lost else second)
     real = multipletests(p_values, alpha=0.05, method="holm")[0]
     wins = [
@@ -114,3 +117,27 @@ def test_what_cannot_be_compared_is_said(tmp_path: Path) -> None:
         across(paths, lower=["c"])
     with pytest.raises(UserError, match="no label is common to all: x has a, b; z has q"):
         across([paths[0], save(tmp_path / "z", counted(3, 10, label="q"))])
+
+
+def test_a_side_without_a_value_leaves_its_cell_open(tmp_path: Path) -> None:
+    for name, number in (("a", 20), ("b", 39)):
+        save(tmp_path / name, counted(number, 40))
+    save(tmp_path / "bad", rows_of({f"q{n:05}": "errored" for n in range(40)}))
+    table = across([tmp_path / name for name in ("a", "b", "bad")])
+    assert {name: list(of) for name, of in table.sides.items()} == {
+        "a": ["match"],
+        "b": ["match"],
+        "bad": [],
+    }
+    assert "–" in sheet(table).form("markdown")
+    assert not any(cell.best for of in table.sides.values() for cell in of.values())
+    assert any(note.startswith("left out: mean of 'bad'") for note in table.notes)
+
+
+def test_missing_rows_that_could_reverse_it_take_the_mark(tmp_path: Path) -> None:
+    old = {f"q{n:03}": n >= 40 for n in range(200)}
+    for failed in (0, 5, 100):
+        new = {f"q{n:03}": "errored" if n >= 200 - failed else True for n in range(200)}
+        paths = [save(tmp_path / "old", rows_of(old)), save(tmp_path / f"n{failed}", rows_of(new))]
+        (cell,) = across(paths).sides[f"n{failed}"].values()
+        assert cell.best == (failed < 100)

@@ -2,16 +2,19 @@
 
 import random
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from assay.analysis.compare.compare import Comparison, Pair, compare
 from assay.errors import UserError
 from assay.stats.intervals import wilson
-from assay.stats.student import mcnemar
+from assay.stats.paired import Differences, significance
 from tests.analysis.rows import counted, evaluation, rows_of, save
 from tests.support import Lab
 
@@ -21,6 +24,10 @@ def pair_of(tmp_path: Path, baseline: Any, candidate: Any, **options: Any) -> Pa
         [save(tmp_path / "old", baseline), save(tmp_path / "new", candidate)], **options
     ).pairs
     return pair
+
+
+def p_of(gained: int, lost: int, n: int) -> float:
+    return significance(Differences(np.repeat([1.0, -1.0, 0.0], [gained, lost, n - gained - lost])))
 
 
 def test_two_experiments_of_one_sample_an_item(tmp_path: Path) -> None:
@@ -35,8 +42,8 @@ def test_two_experiments_of_one_sample_an_item(tmp_path: Path) -> None:
     (pair,) = found.pairs
     assert (pair.candidate, pair.baseline, pair.items) == ("new", "old", 100)
     assert pair.difference == pytest.approx(0.2)
-    assert (pair.gained, pair.lost, pair.test) == (20, 0, "mcnemar")
-    assert pair.p == pair.p_corrected == mcnemar(20, 0)
+    assert (pair.gained, pair.lost, pair.test) == (20, 0, "interval")
+    assert pair.p == pair.p_corrected == pair.p_missing == p_of(20, 0, 100)
     assert 0.1 < pair.ci_low < 0.2 < pair.ci_high < 0.32
     assert pair.verdict == "better"
     assert pair.items_needed is None
@@ -53,7 +60,11 @@ def test_a_small_difference_is_inconclusive_and_says_what_would_settle_it(tmp_pa
     assert pair.verdict == "inconclusive"
     assert pair.smallest_difference > 0.03
     assert pair.items_needed is not None
-    assert 200 < pair.items_needed < 500
+    fewest, most = pair.items_needed
+    assert 100 < fewest < 200
+    assert (
+        most is None
+    )  # the interval holds 0, which no number of items would tell from no difference
     larger = pair_of(tmp_path, counted(600, 1000), counted(630, 1000))
     assert larger.verdict == "better"
 
@@ -67,7 +78,9 @@ def test_equal_sides_are_equivalent_within_a_margin(tmp_path: Path) -> None:
     few = pair_of(tmp_path, counted(6, 10), counted(6, 10), margin=0.02)  # ten items cannot tell
     assert few.verdict == "inconclusive"
     assert few.items_needed is not None
-    assert few.items_needed > 100
+    fewest, most = few.items_needed
+    assert most is not None
+    assert 100 < fewest < most
 
 
 def test_several_samples_are_one_difference_an_item(tmp_path: Path) -> None:
@@ -77,7 +90,7 @@ def test_several_samples_are_one_difference_an_item(tmp_path: Path) -> None:
     pair = pair_of(tmp_path, rows_of(old), rows_of(new))
     means = [np.mean(new[item]) - np.mean(old[item]) for item in old]
     assert pair.difference == pytest.approx(np.mean(means))
-    assert (pair.test, pair.verdict) == ("sign_flips", "better")
+    assert (pair.test, pair.verdict) == ("interval", "better")
     assert pair.gained == sum(mean > 1e-9 for mean in means)
     assert pair.lost == sum(mean < -1e-9 for mean in means)
 
@@ -90,7 +103,7 @@ def test_graded_scores_and_metrics(tmp_path: Path) -> None:
 
 
 def test_holm_corrects_over_all_pairs_and_ranks_overlap(tmp_path: Path) -> None:
-    sides = {"a": 500, "b": 505, "c": 600}
+    sides = {"a": 500, "b": 504, "c": 600}
     found = compare(
         [save(tmp_path / name, counted(passes, 1000)) for name, passes in sides.items()]
     )
@@ -102,9 +115,9 @@ def test_holm_corrects_over_all_pairs_and_ranks_overlap(tmp_path: Path) -> None:
     by_name = {(pair.candidate, pair.baseline): pair for pair in found.pairs}
     alone = by_name["b", "a"]
     # the largest of three is not multiplied
-    assert alone.p_corrected == alone.p == mcnemar(5, 0) > 0.05
-    assert by_name["c", "a"].p_corrected == pytest.approx(3 * mcnemar(100, 0))
-    assert by_name["c", "b"].p_corrected == pytest.approx(2 * mcnemar(95, 0))
+    assert alone.p_corrected == alone.p == p_of(4, 0, 1000) > 0.05
+    assert by_name["c", "a"].p_corrected == pytest.approx(3 * p_of(100, 0, 1000))
+    assert by_name["c", "b"].p_corrected == pytest.approx(2 * p_of(96, 0, 1000))
 
 
 def test_values_of_a_facet_within_one_experiment(tmp_path: Path) -> None:
@@ -138,7 +151,14 @@ def test_only_common_items_count_and_the_rest_is_said(tmp_path: Path) -> None:
     (pair,) = found.pairs
     assert (pair.items, pair.only_candidate, pair.only_baseline) == (3, 2, 1)
     assert pair.difference == pytest.approx(1 / 3)
-    assert "new and old share 3 items; 2 are only in new, 1 only in old" in found.notes
+    assert found.notes == [
+        "new and old share 3 items; 0 failed or were skipped on one side; 2 are only in new, 1 only in old",
+        "the standings are over the items that all sides share, if there are any",
+    ]
+    assert {one.name: (one.value, one.items) for one in found.standings} == {
+        "new": (1.0, 3),
+        "old": (pytest.approx(2 / 3), 3),
+    }
 
 
 def test_failures_follow_the_policy_and_are_counted(tmp_path: Path) -> None:
@@ -244,6 +264,123 @@ def test_false_alarms_stay_below_alpha(tmp_path: Path) -> None:
     assert alarms / repeats <= 0.05 + 3 * (0.05 * 0.95 / repeats) ** 0.5
 
 
+# ---- the verdict and the interval are one thing
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(30, 60), min_size=2, max_size=6), st.sampled_from([0.8, 0.95, 0.99]))
+def test_rejected_is_zero_outside_the_printed_interval(passes: list[int], level: float) -> None:
+    with TemporaryDirectory() as folder:
+        paths = [
+            save(Path(folder) / f"s{at}", counted(number, 60)) for at, number in enumerate(passes)
+        ]
+        found = compare(paths, level=level, flips=0)
+    rejected = 0
+    for pair in found.pairs:
+        outside = pair.ci_low > 0 or pair.ci_high < 0
+        assert (pair.verdict in ("better", "worse")) == outside == (pair.p_corrected < 1 - level)
+        assert (pair.items_needed is None) == (outside or pair.gained == pair.lost == 0)
+        rejected += outside
+    left = max(len(found.pairs) - rejected, 1)
+    assert found.pairs_level == pytest.approx(1 - (1 - level) / left)
+
+
+# ---- missing rows
+
+
+def missing_of(
+    tmp_path: Path, gained: int, failed: int, lost: int = 0, **options: Any
+) -> Comparison:
+    """90 items that both sides answered, and more on which the candidate failed and the baseline was right."""
+    old = {f"q{i:03}": i >= gained for i in range(90)} | {f"x{i:03}": True for i in range(failed)}
+    new = {f"q{i:03}": i < 90 - lost for i in range(90)}
+    new |= {f"x{i:03}": "errored" for i in range(failed)}
+    paths = [save(tmp_path / "old", rows_of(old)), save(tmp_path / "new", rows_of(new))]
+    return compare(paths, **options)
+
+
+@pytest.mark.parametrize(("gained", "failed"), [(20, 30), (20, 11), (40, 200)])
+def test_a_verdict_that_missing_rows_could_reverse_is_not_given(
+    tmp_path: Path, gained: int, failed: int
+) -> None:
+    found = missing_of(tmp_path, gained, failed)
+    (pair,) = found.pairs
+    assert pair.p == p_of(gained, 0, 90) < 0.001
+    assert pair.ci_low > 0
+    assert (pair.verdict, pair.items_needed) == ("inconclusive", None)
+    # each missing row is a loss at worst
+    would = next(lost for lost in range(200) if p_of(gained, lost, 90 + lost) >= 0.05)
+    assert pair.reason == f"{failed} missing rows could reverse it; {would} would"
+    assert [one.ranks for one in found.standings] == [(1, 2), (1, 2)]
+    assert {one.name: (one.items, one.counts["errored"]) for one in found.standings} == {
+        "new": (90, failed),
+        "old": (90, 0),
+    }
+    assert found.notes == [
+        f"new and old share 90 items; {failed} failed or were skipped on one side; "
+        "0 are only in new, 0 only in old",
+        "the standings are over the items that all sides share, if there are any",
+    ]
+
+
+def test_a_verdict_that_survives_the_missing_rows_is_given(tmp_path: Path) -> None:
+    (pair,) = missing_of(tmp_path, 20, 5).pairs
+    assert (pair.verdict, pair.reason) == ("better", "")
+    assert pair.p < pair.p_missing == p_of(20, 5, 95) < 0.05
+    (pair,) = missing_of(
+        tmp_path, 0, 60, lost=20
+    ).pairs  # the worse side failed: as right, it wins nothing
+    assert (pair.verdict, pair.reason) == ("worse", "")
+
+
+def test_equal_sides_with_missing_rows_are_not_equivalent(tmp_path: Path) -> None:
+    (pair,) = missing_of(tmp_path, 0, 0, margin=0.1).pairs
+    assert pair.verdict == "equivalent"
+    (pair,) = missing_of(tmp_path, 0, 40, margin=0.1).pairs
+    assert pair.verdict == "inconclusive"
+    assert pair.reason.startswith("40 missing rows could reverse it; ")
+
+
+def test_the_first_rows_to_be_missed_are_the_most_damaging(tmp_path: Path) -> None:
+    """Where the baseline was wrong, too, a missing row does no harm; so it takes those where it was right."""
+    old = {f"q{i:03}": i >= 20 for i in range(90)} | {f"x{i:03}": i < 15 for i in range(60)}
+    new = {f"q{i:03}": True for i in range(90)} | {f"x{i:03}": "errored" for i in range(60)}
+    paths = [save(tmp_path / "old", rows_of(old)), save(tmp_path / "new", rows_of(new))]
+    would = next(lost for lost in range(60) if p_of(20, lost, 90 + lost) >= 0.05)
+    assert compare(paths).pairs[0].reason == f"60 missing rows could reverse it; {would} would"
+
+
+def test_missing_samples_of_answered_items(tmp_path: Path) -> None:
+    """Four samples an item: the candidate is better by half on what it answered, and failed on most."""
+    old = {f"q{i:02}": [True, True, False, False] for i in range(40)}
+    new = {f"q{i:02}": [True, "errored", "errored", "errored"] for i in range(40)}
+    (pair,) = compare(
+        [save(tmp_path / "old", rows_of(old)), save(tmp_path / "new", rows_of(new))]
+    ).pairs
+    assert pair.difference == pytest.approx(0.5)
+    assert pair.verdict == "inconclusive"
+    assert pair.reason.startswith("120 missing rows could reverse it; ")
+    by_policy = rows_of({item: [True, False, False, False] for item in new})
+    (pair,) = compare([tmp_path / "old", save(tmp_path / "wrong", by_policy)]).pairs
+    assert (pair.difference, pair.verdict) == (pytest.approx(-0.25), "worse")
+
+
+def test_missing_rows_where_less_is_better(tmp_path: Path) -> None:
+    old = {f"q{i:03}": 0.6 if i < 40 else 0.1 for i in range(90)} | {"x": 0.1}
+    new = {f"q{i:03}": 0.1 for i in range(90)} | {"x": "errored"}
+    paths = [save(tmp_path / "old", rows_of(old)), save(tmp_path / "new", rows_of(new))]
+    assert compare(paths, lower=["match"]).pairs[0].verdict == "better"
+    more = {f"y{i:03}": 0.1 for i in range(60)}
+    paths = [
+        save(tmp_path / "old", rows_of(old | more)),
+        save(tmp_path / "new", rows_of(new | dict.fromkeys(more, "errored"))),
+    ]
+    (pair,) = compare(paths, lower=["match"]).pairs
+    assert pair.verdict == "inconclusive"
+    assert pair.reason.startswith("61 missing rows could reverse it; ")
+    assert pair.difference < 0 < 0.05 < pair.p_missing
+
+
 # ---- bad input
 
 
@@ -300,6 +437,17 @@ def test_all_rows_errored(tmp_path: Path) -> None:
     bad = save(tmp_path / "bad", rows_of({f"q{i:05}": "errored" for i in range(3)}))
     assert "3 errored" in refused("mean of 'bad' cannot be computed", good, bad).fix
     refused("no row has a verdict", bad, save(tmp_path / "worse", rows_of({"q00000": "errored"})))
+
+
+def test_a_side_without_a_value_does_not_stop_the_others(tmp_path: Path) -> None:
+    paths = [save(tmp_path / name, counted(number, 40)) for name, number in (("a", 20), ("b", 39))]
+    bad = save(tmp_path / "bad", rows_of({f"q{i:05}": "errored" for i in range(40)}))
+    found = compare([*paths, bad])
+    assert [one.name for one in found.standings] == ["b", "a"]
+    assert [(pair.candidate, pair.verdict) for pair in found.pairs] == [("b", "better")]
+    (note,) = found.notes
+    assert note.startswith("left out: mean of 'bad' cannot be computed: none of 40 rows counts")
+    assert note.endswith("its rows: 0 scored, 40 errored, 0 unparsed, 0 refused")
 
 
 def test_a_metric_that_is_no_mean_over_items(tmp_path: Path) -> None:

@@ -9,10 +9,12 @@ import pytest
 
 import assay
 from assay.analysis.judge.calibrate import Calibrated, Calibration, calibrate
+from assay.engine.aggregate.aggregate import Aggregator
+from assay.engine.aggregate.measure import bind_metric
 from assay.errors import LockedError, UserError
 from assay.stats.intervals import item_contributions, mean_interval, wilson
 from assay.store.stores import FlatStore
-from tests.analysis.judges import JUDGE, label, match, response, save, verdict
+from tests.analysis.judges import JUDGE, key_of, label, match, response, save, verdict
 from tests.support import Lab
 
 
@@ -71,7 +73,7 @@ def test_samples_of_an_item_are_one_cluster(tmp_path: Path) -> None:
     labels = [label(f"q{n}", 1, sample) for n in range(30) for sample in range(4)]
     one = only(calibrate(save(tmp_path / "e", rows), labels))
     item, passed = np.repeat(np.arange(30), 4), np.repeat(judge, 4).astype(float)
-    expected = mean_interval(item_contributions(item, passed), samples=120, bounded=True)
+    expected = mean_interval(item_contributions(item, passed), samples=120, scale=(0.0, 1.0))
     assert (one.sensitivity.low, one.sensitivity.high) == pytest.approx(
         (expected.low, expected.high)
     )
@@ -400,3 +402,43 @@ def test_whose_answers_are_its_own(
     manifest.plan = {"scorers": [{"name": "right", "params": {"model": models}}]}
     store.put_manifest(manifest)
     assert said in only(calibrate(folder, labels)).self_preference.method
+
+
+def test_stored_labels_reach_the_metric_of_each_model(tmp_path: Path) -> None:
+    rows = [
+        verdict(f"q{n:03}", n % 5 < 3, model=model) for n in range(60) for model in ("a", "b", "c")
+    ]
+    labels = [
+        label(f"q{n:03}", int(n % 7 < 4), model=model, probability=0.5)
+        for n in range(0, 60, 2)
+        for model in ("a", "b")
+    ]
+    folder = save(tmp_path / "e", rows)
+    found = only(calibrate(folder, labels))
+    kept = stored(folder)["right"]["labelled"]
+    assert {key: [truth, 2.0] for key, (truth, _) in kept.items()} == kept
+    assert kept[key_of("q004", 0, "b")[:16]] == [0.0, 2.0]
+    assert len(kept) == 60
+    metric = bind_metric(type="corrected_pass_rate", facets=["model_name"])
+    a, b, c = Aggregator(FlatStore(folder)).aggregate([folder.name], [metric])
+    for row in (a, b):
+        of_model = found.corrected[row["model_name"]].ppi
+        assert (row["value"], row["ci_low"], row["ci_high"], row["ci_method"]) == (
+            pytest.approx(of_model.value),
+            pytest.approx(of_model.low),
+            pytest.approx(of_model.high),
+            of_model.method,
+        )
+    assert c["ci_method"] == "rogan_gladen"
+    assert c["value"] == found.corrected["c"].rogan_gladen.value
+    assert (c["ci_low"], c["ci_high"]) == pytest.approx(
+        (found.corrected["c"].rogan_gladen.low, found.corrected["c"].rogan_gladen.high)
+    )
+    assert found.corrected["c"].ppi.method == "none: labels of at least two items are needed"
+
+
+def test_labels_of_matches_are_not_stored(tmp_path: Path) -> None:
+    rows = [match(f"q{n}", float(n % 2), seat) for n in range(8) for seat in (0, 1)]
+    folder = save(tmp_path / "e", rows)
+    calibrate(folder, [label(f"q{n}", int(n % 3 > 0)) for n in range(8)], label="right")
+    assert stored(folder)["right"]["labelled"] == {}

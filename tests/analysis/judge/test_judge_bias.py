@@ -207,9 +207,7 @@ def test_kappa_covers_the_truth() -> None:
     truth = (float(np.trace(table)) - by_chance) / (1 - by_chance)
     for labelled in (25, 100):
         share = coverage(
-            lambda random, n=labelled: kappa(
-                verdicts_of(erring(random, 0.5, n, n).answers), LEVEL, 0
-            ),
+            lambda random, n=labelled: kappa(verdicts_of(erring(random, 0.5, n, n).answers), LEVEL),
             truth,
         )
         assert fine(share)

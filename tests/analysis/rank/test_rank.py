@@ -242,3 +242,30 @@ def test_players_by_a_field_need_the_responses(tmp_path: Path) -> None:
 def test_options_out_of_range(tmp_path: Path, options: dict[str, Any], said: str) -> None:
     with pytest.raises(UserError, match=said):
         rank([save(tmp_path, won("a", "b", 2, 2))], **options)
+
+
+def clustered(folder: Path, passages: int, questions: int) -> Path:
+    """Of each passage the same player mostly wins all matches."""
+    random = np.random.default_rng(3)
+    rows: list[dict[str, Any]] = []
+    for passage, chance in enumerate(random.beta(0.4, 0.3, passages).tolist()):
+        for number in range(questions):
+            payoff = float(random.random() < chance)
+            about = {"passage": passage}
+            rows += match(f"{passage}-{number}", ("a", "b"), payoff, payoff, metadata=about)
+    return save(folder, rows)
+
+
+@pytest.mark.parametrize("method", ["bradley-terry", "elo", "win-rate"])
+def test_rounds_draw_clusters(tmp_path: Path, method: str) -> None:
+    folder = clustered(tmp_path / "m", 15, 6)
+    plain, named = (rank([folder], method=method, cluster_by=name) for name in ("", "passage"))
+    assert (plain.items, plain.notes, named.items) == (90, [], 90)
+    assert named.notes == ["clusters: passage (15)"]
+    for one, other in zip(plain.standings, named.standings, strict=True):
+        assert one.value == pytest.approx(other.value, abs=2)
+        assert other.ci_high - other.ci_low > 1.4 * (one.ci_high - one.ci_low)  # type: ignore[operator]
+    each = rank([folder], method=method, cluster_by="item_id")
+    assert each.standings == plain.standings, "one item each"
+    with pytest.raises(UserError, match="'pasage' exists in no row"):
+        rank([folder], cluster_by="pasage")

@@ -267,7 +267,7 @@ def test_scores_outside_the_unit_interval() -> None:
         row("d", None, outcome="errored"),
     ]
     (found,) = aggregate(rows, bind_metric(type="mean"))
-    assert (found["value"], found["ci_method"]) == (2.0, "cluster_t; weak: fewer than 30 items")
+    assert (found["value"], found["ci_method"]) == (2.0, "hall; weak: fewer than 30 items")
     assert found["ci_low"] < -3
     assert (found["value_if_missing_wrong"], found["value_if_missing_right"]) == (0.75, 2.75)
 

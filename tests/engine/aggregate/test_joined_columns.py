@@ -84,7 +84,7 @@ def test_a_response_counts_once_and_a_failed_one_does_not() -> None:
         pytest.approx(0.725),
     )
     assert (found["ci_method"], found["used_sample_count"]) == (
-        "cluster_t; weak: fewer than 30 items",
+        "hall; weak: fewer than 30 items",
         3,
     )
     assert (
@@ -141,7 +141,7 @@ def test_true_classes_from_the_items() -> None:
     assert (found["value"], found["precision"], found["ci_method"]) == (
         pytest.approx(1 / 3),
         0.5,
-        "wilson",
+        "wilson; weak: fewer than 5 items",
     )
 
 

@@ -8,10 +8,9 @@ import sacrebleu
 
 from assay.errors import UserError
 from assay.formats.lm_eval.scoring.aggregations import aggregate
-from assay.formats.lm_eval.scoring.groups import Numbers, group_numbers
 from assay.formats.lm_eval.scoring.results import results
 from assay.formats.lm_eval.scoring.stderr import stderr
-from assay.formats.lm_eval.tasks.definition import Definition, Member
+from assay.formats.lm_eval.tasks.definition import Definition
 from tests.formats.lm_eval.test_results import FOLDER, real
 
 
@@ -113,18 +112,6 @@ def test_a_standard_error_of_a_mean_of_the_tasks_own() -> None:
     assert stderr(task, "overlap", numbers) is None
     error = statistics.stdev(numbers) / len(numbers) ** 0.5
     assert stderr(task, "overlap", numbers, sound=True) == pytest.approx(error, rel=0.1)
-
-
-def test_a_group_weighs_by_each_metrics_own_count() -> None:
-    key = ("acc", "none")
-    tasks = {
-        "a": Numbers(size=10, counts={key: 1}, values={key: 1.0}),
-        "b": Numbers(size=10, counts={key: 9}, values={key: 0.0}),
-    }
-    leaves = [Member(name=name, definition=Definition(task=name)) for name in "ab"]
-    group = Member(name="g", members=leaves, aggregate=[{"metric": "acc"}])
-    assert group_numbers(group, tasks).values == {key: 0.5}
-    assert group_numbers(group, tasks, sound=True).values == {key: 0.1}
 
 
 def test_code_needs_consent() -> None:

@@ -361,7 +361,7 @@ def test_repeated_entries_are_one_cluster() -> None:
     values = [float(n % 5 < 3) for n in range(40)]
     cell = one(entries, values).cells["overall"]
     assert (cell.value, cell.entries, cell.unique) == (0.6, 40, 5)
-    by_hand = mean_interval(np.array([1.0, 1.0, 1.0, 0.0, 0.0]), samples=40, bounded=True)
+    by_hand = mean_interval(np.array([1.0, 1.0, 1.0, 0.0, 0.0]), samples=40, scale=(0.0, 1.0))
     assert (cell.low, cell.high) == (by_hand.low, by_hand.high)
     assert cell.high is not None
     assert cell.low is not None
@@ -381,7 +381,7 @@ def test_clusters_of_unequal_size_by_hand() -> None:
     mean = sum(values) / 12
     contributions = [mean + sum(v - mean for v in cluster) / (12 / 4) for cluster in answers]
     weights = np.array(sizes) * 4 / 12
-    by_hand = mean_interval(np.array(contributions), samples=12, bounded=True, weights=weights)
+    by_hand = mean_interval(np.array(contributions), samples=12, scale=(0.0, 1.0), weights=weights)
     assert (cell.low, cell.high) == pytest.approx((by_hand.low, by_hand.high))
 
 

@@ -109,7 +109,8 @@ def test_the_score_can_be_gated(shell: Shell, label: str, parsers: list[str]) ->
         label,
         "--json",
     ]
-    ended = shell.call(*words, "--min", "0.05")
+    assert "weak" in shell.call(*words, "--min", "0.05").result["checks"][0]["why"]
+    ended = shell.call(*words, "--min", "0.05", "--allow-weak")
     check = ended.result["checks"][0]
     whole = cells["overall"]
     assert (check["value"], check["low"], check["high"]) == (

@@ -462,7 +462,7 @@ def test_the_interval_of_the_mean_f1_needs_independent_records() -> None:
         "classification"
     ]
     interval = sound["macro_f1_interval"]
-    assert interval["ci_method"] == "bootstrap"
+    assert interval["ci_method"] == "jackknife"
     assert 0.55 < interval["ci_low"] < sound["macro_f1"] < interval["ci_high"] < 0.75
 
 

@@ -4,7 +4,7 @@ import { Line, oneLine } from "../line";
 import { Interval, markOf, scaleOf, type Mark } from "../marks";
 import type { Compare as Page, Comparison, Leaderboard, Report } from "../pages";
 import { change, chosen, href, route } from "../router";
-import { Choice, Notes, Show, Table, count, number, range, usePage, useSource, type Column } from "../ui";
+import { Choice, Notes, Show, Table, Weak, count, decimals, number, spanText, usePage, useSource, valueText, type Column, type Estimate } from "../ui";
 import { Flips } from "./flips";
 import { Missing, missingText } from "./leaderboard";
 import { pairOf, partsOf, sidesOf } from "./sides";
@@ -104,15 +104,25 @@ function Result({ a, b, metrics = [] }: { a: string; b: string; metrics?: string
   );
 }
 
-const signed = (value: number): string => `${value > 0 ? "+" : value < 0 ? "−" : ""}${Math.abs(value).toFixed(3)}`;
+const estimateOf = (pair: Pair): Estimate => ({ ...pair, value: pair.difference, ci_method: pair.test });
+const signed = (value: number, digits: number): string => `${value > 0 ? "+" : value < 0 ? "−" : ""}${number(Math.abs(value), digits)}`;
+const digitsOf = (pair: Pair): number => decimals(pair.difference, pair.ci_low, pair.ci_high);
+const differenceText = (pair: Pair): string => signed(pair.difference, digitsOf(pair));
 const pText = (p: number): string => (p < 0.001 ? "p < 0.001" : `p = ${p.toPrecision(2)}`);
-const rangeText = (pair: Pair): string => `${signed(pair.ci_low)} to ${signed(pair.ci_high)}`;
+const rangeText = (pair: Pair): string => spanText(estimateOf(pair), signed);
+
+const itemsText = ([fewest, most]: [number, number | null]): string =>
+  most === null ? `${count(fewest)} or more` : `${count(fewest)} to ${count(most)}`;
+// As many digits of a level as tell it from 100 %.
+const levelText = (level: number): string => String(+(100 - +(100 - 100 * level).toPrecision(2)).toPrecision(6));
 
 // "Worse by 0.2" needs no signs, unless the interval has both.
-function sizeText({ difference, ci_low, ci_high }: Pair): string {
-  if (ci_low * ci_high < 0) return `${signed(difference)} (${signed(ci_low)} to ${signed(ci_high)})`;
+function sizeText(pair: Pair): string {
+  const { difference, ci_low, ci_high } = pair;
+  if (ci_low * ci_high < 0) return `${differenceText(pair)} (${rangeText(pair)})`;
   const [low, high] = [Math.abs(ci_low), Math.abs(ci_high)].sort((a, b) => a - b) as [number, number];
-  return `${number(Math.abs(difference))} (${number(low)} to ${number(high)})`;
+  const without = { value: Math.abs(difference), ci_low: low, ci_high: high, ci_method: pair.test };
+  return `${valueText(without)} (${spanText(without)})`;
 }
 
 function verdictText(pair: Pair): string {
@@ -121,11 +131,11 @@ function verdictText(pair: Pair): string {
     case "worse":
       return `b is ${pair.verdict} by ${sizeText(pair)}, ${pText(pair.p_corrected)}`;
     case "equivalent":
-      return `a and b are equivalent: ${signed(pair.difference)} (${rangeText(pair)}) is within the margin`;
+      return `a and b are equivalent: ${differenceText(pair)} (${rangeText(pair)}) is within the margin`;
     case "inconclusive":
-      return `No difference can be told: ${signed(pair.difference)} (${rangeText(pair)}), ${pText(pair.p_corrected)}`;
+      return `No difference can be told: ${differenceText(pair)} (${rangeText(pair)}), ${pText(pair.p_corrected)}`;
     case "incomplete":
-      return `Incomplete: the evidence is unfinished; so far ${signed(pair.difference)} (${rangeText(pair)})`;
+      return `Incomplete: the evidence is unfinished; so far ${differenceText(pair)} (${rangeText(pair)})`;
   }
 }
 
@@ -138,13 +148,16 @@ export function Verdicts({ comparison }: { comparison: Comparison }) {
           <WideInterval pair={pair} lower={comparison.lower_is_better} />
           <p class="quiet">
             {oneLine(comparison.metric)} of {oneLine(comparison.label)}
-            {comparison.lower_is_better && " (lower is better)"}; b − a on {count(pair.items)} items that both have, {Math.round(100 * comparison.level)} % interval
+            {comparison.lower_is_better && " (lower is better)"}; b − a on {count(pair.items)} items that both have, {levelText(comparison.pairs_level)} % interval
+            {pair.failed > 0 && `; ${count(pair.failed)} more failed or were skipped on one side`}
             {pair.only_candidate > 0 && `; ${count(pair.only_candidate)} only in b`}
             {pair.only_baseline > 0 && `; ${count(pair.only_baseline)} only in a`}
             {pair.p_corrected !== pair.p && `; ${pText(pair.p)} before correction for several comparisons`}
-            {pair.verdict === "inconclusive" && `; with so many items a difference of ${pair.smallest_difference.toFixed(3)} would be seen`}
-            {pair.items_needed !== null && `; about ${count(pair.items_needed)} items would be needed`}.
+            {pair.verdict === "inconclusive" && `; with so many items a difference of ${number(pair.smallest_difference)} would be seen`}
+            {pair.items_needed !== null && `; ${itemsText(pair.items_needed)} items would be needed`}
+            {pair.reason && `; ${pair.reason}`}.
           </p>
+          <Weak rows={[estimateOf(pair)]} />
           <FlipCounts pair={pair} />
         </section>
       ))}
@@ -165,7 +178,7 @@ function WideInterval({ pair, lower }: { pair: Pair; lower: boolean }) {
         <span>0</span>
         <span>{right} →</span>
       </div>
-      <svg viewBox={`0 0 ${WIDE} 24`} role="img" aria-label={`difference ${signed(pair.difference)}, interval ${rangeText(pair)}`}>
+      <svg viewBox={`0 0 ${WIDE} 24`} role="img" aria-label={`difference ${differenceText(pair)}, interval ${rangeText(pair)}`}>
         <line class="zero" x1={x(0)} x2={x(0)} y1={0} y2={24} />
         <line class="range" x1={x(pair.ci_low)} x2={x(pair.ci_high)} y1={12} y2={12} />
         <circle cx={x(pair.difference)} cy={12} r={5} />
@@ -198,18 +211,23 @@ function FlipCounts({ pair }: { pair: Pair }) {
 function Standings({ comparison, a }: { comparison: Comparison; a: string }) {
   type Standing = Comparison["standings"][number];
   const scale = scaleOf(comparison.standings.map(markOf));
-  const interval = (each: Standing) => range(each.ci_low, each.ci_high);
+  const interval = (each: Standing) => spanText(each);
   const columns: Column<Standing>[] = [
     { name: "side", text: (each) => (each.name === a ? "a" : "b") },
     { name: "what", text: (each) => each.name },
-    { name: "value", text: (each) => number(each.value), number: true, cell: (each) => <b>{number(each.value)}</b> },
+    { name: "value", text: valueText, number: true, cell: (each) => <b>{valueText(each)}</b> },
     { name: "interval", text: interval, cell: (each) => <Interval mark={markOf(each)} scale={scale} /> },
     { name: "from – to", text: interval },
     { name: "items", text: (each) => count(each.items), number: true },
     { name: "samples", text: (each) => count(each.samples), number: true },
     { name: "missing", text: (each) => missingText(each), cell: (each) => <Missing counts={each.counts} partial={each.partial} /> },
   ];
-  return <Table caption="Both on all their own items" columns={columns} rows={comparison.standings} />;
+  return (
+    <>
+      <Table caption="Both on all their own items" columns={columns} rows={comparison.standings} />
+      <Weak rows={comparison.standings} />
+    </>
+  );
 }
 
 type Part = Page["by"][number];
@@ -225,7 +243,7 @@ function ByFacet({ page, facet }: { page: Page; facet: string }) {
   };
   const columns: Column<Part>[] = [
     { name: facet || "value", text: (part) => part.value, cell: (part) => <Line text={part.value} longest={60} /> },
-    { name: "b − a", text: text((pair) => signed(pair.difference)), number: true },
+    { name: "b − a", text: text(differenceText), number: true },
     { name: "interval", text: text(rangeText), cell: (part) => <DifferenceMark pair={pairOfPart(part)} scale={scale} /> },
     { name: "from – to", text: text(rangeText), cell: (part) => <span class="missing">{text(rangeText)(part)}</span> },
     { name: "verdict", text: (part) => pairOfPart(part)?.verdict ?? part.reason },
@@ -241,6 +259,7 @@ function ByFacet({ page, facet }: { page: Page; facet: string }) {
         <Choice name="split by" value={facet} options={[{ value: "", text: "nothing" }, ...page.facets]} onChange={(name) => change({ facet: name })} />
       </div>
       {facet && <Table caption={`b − a for each ${oneLine(facet)}`} columns={columns} rows={page.by} />}
+      {facet && <Weak rows={pairs.map(estimateOf)} />}
     </section>
   );
 }

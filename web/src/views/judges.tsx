@@ -4,7 +4,7 @@ import { Interval, markOf, scaleOf } from "../marks";
 import type { Judges as JudgesPage, Ranking as RankingPage } from "../pages";
 import { change, chosen, route } from "../router";
 import { Line, Prose, oneLine } from "../line";
-import { Choice, Notes, Picture, Show, Table, count, number, range, usePage, useSource, type Column } from "../ui";
+import { Choice, Notes, Picture, Show, Table, count, number, spanText, usePage, useSource, valueText, type Column } from "../ui";
 
 // Both are of one experiment: the first that was chosen, else the first there is.
 export function Judges() {
@@ -123,12 +123,11 @@ type Player = RankingPage["standings"][number];
 
 function Players({ ranking }: { ranking: RankingPage }) {
   const scale = scaleOf(ranking.standings.map(markOf));
-  const digits = Math.abs(scale[1]) >= 100 ? 0 : 3;
-  const interval = (each: Player) => range(each.ci_low, each.ci_high, digits);
+  const interval = (each: Player) => spanText(each);
   const columns: Column<Player>[] = [
     { name: "rank", text: ({ ranks: [from, to] }) => (from === to ? String(from) : `${from}–${to}`) },
     { name: "player", text: (each) => each.player, cell: (each) => <Line text={each.player} longest={60} /> },
-    { name: "strength", text: (each) => number(each.value, digits), number: true, cell: (each) => <b>{number(each.value, digits)}</b> },
+    { name: "strength", text: valueText, number: true, cell: (each) => <b>{valueText(each)}</b> },
     { name: "interval", text: interval, cell: (each) => <Interval mark={markOf(each)} scale={scale} /> },
     { name: "from – to", text: interval },
     { name: "win rate", text: (each) => number(each.win_rate), number: true },

@@ -3,7 +3,7 @@ import { Line, oneLine } from "../line";
 import { Interval, markOf, scaleOf, type Mark, type Scale } from "../marks";
 import type { Leaderboard as Page, LeaderRow, Standing, Usage } from "../pages";
 import { change, chosen, href, route } from "../router";
-import { ChartOf, Notes, Show, Table, count, money, number, range, scope, seconds, usePage, useSource, type Column, type Loaded } from "../ui";
+import { ChartOf, Notes, Show, Table, count, money, number, range, scope, seconds, spanText, usePage, useSource, valueText, Weak, type Column, type Loaded } from "../ui";
 import { GridChoice, Measures, currentMeasure, facetOf, facetsOf, measureName, measuresOf, useGrid, type Measure } from "./measures";
 
 export function Leaderboard() {
@@ -95,6 +95,7 @@ function Section({ board, rows, measure, standing }: { board: Page; rows: Leader
         onSort={(sort) => change({ sort })}
       />
       <Legend standing={standing} scale={scale} bounded={own.some(isBounded)} />
+      <Weak rows={own} />
       {own.some((each) => missing(each.counts).length > 0) && <p class="quiet">{policyText(own)}</p>}
       <Notes notes={standing?.value?.notes ?? []} />
     </section>
@@ -173,7 +174,7 @@ function Legend({ standing, scale, bounded }: { standing?: Loaded<Standing>; sca
   );
 }
 
-const samplesText = (row: LeaderRow): string => (row.samples === row.planned ? count(row.samples) : `${count(row.samples)} of ${count(row.planned)}`);
+const samplesText = (row: LeaderRow): string => (row.used === row.planned ? count(row.samples) : `${count(row.used)}/${count(row.planned)}`);
 const boundsText = (row: LeaderRow): string => (isBounded(row) ? `bounds ${range(row.if_wrong, row.if_right)}` : "");
 export const missingText = ({ partial, counts }: { partial: string; counts: Record<string, number> }, bounds = ""): string => [partial, ...missing(counts).map(([kind, many]) => `${many} ${kind}`), bounds].filter(Boolean).join(", ");
 const samplesOf = (row: LeaderRow): string => href("samples", { experiment: [row.experiment], label: row.label, where: Object.entries(row.facets).map(([name, value]) => `${name}=${value}`) });
@@ -186,10 +187,11 @@ function columns(board: Page, rows: LeaderRow[], scale: Scale, ranks?: Ranks): C
     list.push({ name: facet, text: (row) => facetOf(row, facet), sort: (row) => facetOf(row, facet), cell: (row) => <Line text={facetOf(row, facet)} longest={60} /> });
   const rankOf = (row: LeaderRow) => ranks?.get(keyOf(row));
   list.push(
-    { name: "value", text: (row) => number(row.value), number: true, sort: (row) => row.value, cell: (row) => <b>{number(row.value)}</b> },
-    { name: "interval", text: (row) => range(row.ci_low, row.ci_high), sort: (row) => row.ci_low, cell: (row) => <IntervalCell row={row} scale={scale} /> },
+    { name: "value", text: valueText, number: true, sort: (row) => row.value, cell: (row) => <b>{valueText(row)}</b> },
+    { name: "interval", text: (row) => spanText(row), sort: (row) => row.ci_low, cell: (row) => <IntervalCell row={row} scale={scale} /> },
     { name: "missing", text: (row) => missingText(row, boundsText(row)), sort: (row) => missing(row.counts).reduce((sum, [, many]) => sum + many, 0), cell: (row) => <Missing counts={row.counts} partial={row.partial} bounds={boundsText(row)} /> },
   );
+  if (rows.some((row) => row.passed)) list.push({ name: "passed", text: (row) => row.passed, number: true });
   if (ranks)
     list.push({
       name: "rank",
@@ -209,7 +211,7 @@ function columns(board: Page, rows: LeaderRow[], scale: Scale, ranks?: Ranks): C
 const IntervalCell = ({ row, scale }: { row: LeaderRow; scale: Scale }) => (
   <span class="with-numbers" title={row.ci_method}>
     <Interval mark={boundedMark(row)} scale={scale} width={200} />
-    <span class="quiet">{range(row.ci_low, row.ci_high)}</span>
+    <span class="quiet">{spanText(row)}</span>
   </span>
 );
 

@@ -1,7 +1,7 @@
 """Several sides under several labels: one table, where a best value is marked only if it is one.
 
-A side is the best under a label if it differs from every other side, by the paired test of `compare`, corrected by
-Holm's method for all pairs under all labels of the table.
+A side is the best under a label if it differs from every other side, by the paired test of `compare`, whatever its
+missing rows are, corrected by Holm's method for all pairs under all labels of the table.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from assay.analysis.compare.compare import CompareOptions, Comparison, Pair, checked, compare_sides
+from assay.analysis.compare.compare import CompareOptions, Comparison, checked, compare_sides
 from assay.analysis.compare.matching import match_items
 from assay.analysis.compare.paired import Side, find_sides
 from assay.errors import UserError
@@ -32,8 +32,8 @@ class AcrossValue(msgspec.Struct, kw_only=True):
 
 
 class Across(Shown, kw_only=True):
-    """`sides` in the order in which they were named, each with its cells by label. `lower`: labels where less is
-    better. `tests` is how many pairs were tested."""
+    """`sides` in the order in which they were named, each with its cells by label as far as there is
+    a value. `lower`: labels where less is better. `tests` is how many pairs were tested."""
 
     metric: str
     level: float
@@ -73,7 +73,7 @@ def across(
         labels=[comparison.label for comparison in comparisons],
         lower=[comparison.label for comparison in comparisons if comparison.lower_is_better],
         tests=sum(len(comparison.pairs) for comparison in comparisons),
-        sides={side.name: _cells(side.name, comparisons) for side in sides},
+        sides=_cells(sides, comparisons),
         notes=[
             *notes,
             *dict.fromkeys(note for comparison in comparisons for note in comparison.notes),
@@ -84,8 +84,9 @@ def across(
 
 
 def _shared(sides: Sequence[Side], wanted: Sequence[str]) -> list[str]:
-    labels_of = [side.labels() for side in sides]
-    shared = [label for label in labels_of[0] if all(label in labels for labels in labels_of)]
+    """Return the labels to look at: of sides where every call failed nothing is known."""
+    labels_of = {side.name: labels for side in sides if (labels := side.labels())}
+    shared = sorted(set[str]().union(*labels_of.values()).intersection(*labels_of.values()))
     for label in wanted:
         if label not in shared:
             raise UserError(
@@ -95,47 +96,38 @@ def _shared(sides: Sequence[Side], wanted: Sequence[str]) -> list[str]:
             )
     if not shared:
         have = "; ".join(
-            f"{side.name} has {', '.join(labels) or 'none'}"
-            for side, labels in zip(sides, labels_of, strict=True)
+            f"{side.name} has {', '.join(labels_of.get(side.name, ())) or 'none'}" for side in sides
         )
         raise UserError(
             f"no label is common to all: {have}", fix="score them with the same methods"
         )
-    return list(wanted) or sorted(shared)
+    return list(wanted) or shared
 
 
-def _cells(name: str, comparisons: Sequence[Comparison]) -> dict[str, AcrossValue]:
-    standings = {
-        comparison.label: next(
-            standing for standing in comparison.standings if standing.name == name
-        )
-        for comparison in comparisons
-    }
-    return {
-        label: AcrossValue(
-            value=comparison.value,
-            ci_low=comparison.ci_low,
-            ci_high=comparison.ci_high,
-            items=comparison.items,
-            failed=sum(
-                count for outcome, count in comparison.counts.items() if outcome != "skipped"
-            ),
-            partial=comparison.partial,
-        )
-        for label, comparison in standings.items()
-    }
+def _cells(
+    sides: Sequence[Side], comparisons: Sequence[Comparison]
+) -> dict[str, dict[str, AcrossValue]]:
+    cells: dict[str, dict[str, AcrossValue]] = {side.name: {} for side in sides}
+    for comparison in comparisons:
+        for standing in comparison.standings:
+            cells[standing.name][comparison.label] = AcrossValue(
+                value=standing.value,
+                ci_low=standing.ci_low,
+                ci_high=standing.ci_high,
+                items=standing.items,
+                failed=sum(standing.counts.values()) - standing.counts["skipped"],
+                partial=standing.partial,
+            )
+    return cells
 
 
 def _mark(table: Across, comparisons: Sequence[Comparison]) -> None:
     pairs = [(comparison.label, pair) for comparison in comparisons for pair in comparison.pairs]
     wins: dict[tuple[str, str], int] = {}
-    for (label, pair), p in zip(pairs, holm([pair.p for _, pair in pairs]), strict=True):
-        if p < 1 - table.level and pair.difference and pair.verdict != "incomplete":
-            winner = _winner(pair, less=label in table.lower)
+    for (label, pair), p in zip(pairs, holm([pair.p_missing for _, pair in pairs]), strict=True):
+        if p < 1 - table.level and pair.verdict != "incomplete":
+            rose = (pair.difference > 0) is not (label in table.lower)
+            winner = pair.candidate if rose else pair.baseline
             wins[label, winner] = wins.get((label, winner), 0) + 1
     for (label, name), count in wins.items():
         table.sides[name][label].best = count == len(table.sides) - 1
-
-
-def _winner(pair: Pair, *, less: bool) -> str:
-    return pair.candidate if (pair.difference > 0) is not less else pair.baseline

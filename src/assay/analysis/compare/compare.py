@@ -1,16 +1,21 @@
 """Do experiments, models or prompts differ? A standing for each side, and for each pair one word.
 
-Pairs are matched by item. `better` and `worse` come from a test corrected for the number of pairs, `equivalent` from
-two one-sided tests against a margin; everything else is `inconclusive`, with the number of items that would settle it.
-Unfinished or damaged evidence is `incomplete`, unless the caller wants to compare what there is.
+Pairs are matched by item. `better` and `worse` say that the interval of the difference excludes
+zero, at a level corrected for the number of pairs; `equivalent` comes from two one-sided tests against
+a margin. Each is said only if missing rows could not undo it. Everything else is `inconclusive`, with
+the number of items that would settle it. Unfinished or damaged evidence is `incomplete`, unless the
+caller wants to compare what there is.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, reduce
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import msgspec
+import numpy as np
 
 from assay.analysis.compare.matching import match_items, match_labels
 from assay.analysis.compare.measured import (
@@ -22,17 +27,25 @@ from assay.analysis.compare.measured import (
     shared_policy,
 )
 from assay.analysis.compare.notes import Flip, find_flips, notes, unmatched
-from assay.analysis.compare.paired import Side, checked_level, find_sides, shared_label
+from assay.analysis.compare.paired import (
+    Hashes,
+    Side,
+    checked_level,
+    find_sides,
+    shared_cluster_by,
+    shared_label,
+)
 from assay.engine.aggregate.measure import BoundMetric, Policy
 from assay.errors import UserError
 from assay.shown import Shown
-from assay.stats.paired import equivalent, interval, significance
-from assay.stats.student import (
-    holm,
-    items_for_difference,
-    items_for_equivalence,
-    smallest_difference,
+from assay.stats.paired import (
+    Differences,
+    detectable_difference,
+    equivalent,
+    interval,
+    significance,
 )
+from assay.stats.student import alpha_left, holm, items_for_difference
 
 if TYPE_CHECKING:
     from assay.analysis.compare.across import Across
@@ -42,7 +55,8 @@ Word = Literal["better", "worse", "equivalent", "inconclusive", "incomplete"]
 
 
 class SideStanding(msgspec.Struct, kw_only=True):
-    """One side. `ranks` is the best and the worst place that the pairs leave open to it."""
+    """One side, over the items that all sides share; `counts` are of all its rows. `ranks` is the
+    best and the worst place that the pairs leave open to it."""
 
     name: str
     value: float
@@ -57,23 +71,29 @@ class SideStanding(msgspec.Struct, kw_only=True):
 
 
 class Pair(msgspec.Struct, kw_only=True):
-    """A candidate against a baseline: the difference is candidate - baseline, over the items that both have."""
+    """A candidate against a baseline: the difference is candidate - baseline, over the items that
+    both have. Others have rows on one side only, or no value on one side (`failed`).
+    `p_missing` is the p-value if missing rows were those that speak most against the difference;
+    `reason` says how they leave it open."""
 
     candidate: str
     baseline: str
     items: int
-    only_candidate: int
-    only_baseline: int
+    only_candidate: int = 0
+    only_baseline: int = 0
+    failed: int = 0
     difference: float
-    ci_low: float
-    ci_high: float
+    ci_low: float = 0.0
+    ci_high: float = 0.0
     p: float
     p_corrected: float
+    p_missing: float
     test: str
     p_equivalent: float | None
     smallest_difference: float
     verdict: Word = "inconclusive"
-    items_needed: int | None = None
+    items_needed: tuple[int, int | None] | None = None
+    reason: str = ""
     gained: int = 0
     lost: int = 0
     partial: str = ""
@@ -81,12 +101,14 @@ class Pair(msgspec.Struct, kw_only=True):
 
 
 class Comparison(Shown, kw_only=True):
-    """`standings` from the best to the worst; `pairs` in the order in which the sides were named."""
+    """`standings` from the best to the worst; `pairs` in the order in which the sides were named.
+    `pairs_level` is the level of their intervals: `level`, corrected for their number."""
 
     metric: str
     label: str
     lower_is_better: bool = False
     level: float
+    pairs_level: float
     margin: float | None
     policy: Policy
     standings: list[SideStanding]
@@ -96,7 +118,8 @@ class Comparison(Shown, kw_only=True):
 
 class CompareOptions(msgspec.Struct, kw_only=True, frozen=True):
     """How to compare. `where`: only rows with these facet values; `flips`: how many changed items to list for each
-    pair, by default five if there is one pair and none otherwise; `partial`: judge unfinished evidence, too."""
+    pair, by default five if there is one pair and none otherwise; `partial`: judge unfinished evidence, too;
+    `cluster_by`: what items share that belong together, by default that of their own metrics."""
 
     metric: str = "mean"
     label: str = ""
@@ -105,6 +128,7 @@ class CompareOptions(msgspec.Struct, kw_only=True, frozen=True):
     margin: float | None = None
     flips: int | None = None
     partial: bool = False
+    cluster_by: str = ""
 
 
 @overload
@@ -182,20 +206,44 @@ def compare_sides(
     policy, differing = shared_policy([side.source for side in sides])
     if bound is None:
         bound = bound_metric(chosen.metric, policy, chosen.level)
+    own = chosen.cluster_by or bound.cluster_by or shared_cluster_by(side.source for side in sides)
+    bound = msgspec.structs.replace(bound, cluster_by=own)
     label, scorer = shared_label(sides, chosen.label, bound)
-    values = [_with_value(measured(bound, side, label, scorer)) for side in sides]
-    pairs = _pairs(values, chosen)
+    values, left_out = _measures(sides, bound, label, scorer)
+    pairs, alpha = _pairs(values, chosen)
     return Comparison(
         metric=chosen.metric,
         label=label,
         lower_is_better=values[0].lower_is_better,
         level=chosen.level,
+        pairs_level=1 - alpha,
         margin=chosen.margin,
         policy=bound.policy,
-        standings=_standings(values, pairs, 1 - chosen.level),
+        standings=_standings(values, pairs, alpha),
         pairs=pairs,
-        notes=[*differing, *(notes(sides, scorer) if noting else ()), *unmatched(pairs)],
+        notes=[
+            *differing,
+            *(notes(sides, scorer, values) if noting else ()),
+            *left_out,
+            *unmatched(pairs),
+        ],
     )
+
+
+def _measures(
+    sides: Sequence[Side], bound: BoundMetric, label: str, scorer: str
+) -> tuple[list[Measured], list[str]]:
+    """Return at least two sides with a value, and a note about each that has none."""
+    values: list[Measured] = []
+    errors: list[UserError] = []
+    for side in sides:
+        try:
+            values.append(_with_value(measured(bound, side, label, scorer)))
+        except UserError as error:
+            errors.append(error)
+    if len(values) < 2:
+        raise errors[0]
+    return values, [f"left out: {error.what}; {error.fix}" for error in errors]
 
 
 def _with_value(measure: Measured) -> Measured:
@@ -219,108 +267,144 @@ def _with_value(measure: Measured) -> Measured:
     return measure
 
 
-def _pairs(values: Sequence[Measured], options: CompareOptions) -> list[Pair]:
+def _pairs(values: Sequence[Measured], options: CompareOptions) -> tuple[list[Pair], float]:
+    """Return each pair with its verdict, and the alpha of the interval that says the same."""
     both = list(combinations(values, 2))
     matches = [matched(later, earlier) for earlier, later in both]
     pairs: list[Pair] = []
-    count = options.flips if options.flips is not None else 5 if len(both) == 1 else 0
+    count = options.flips
+    if count is None:
+        count = 5 if len(both) == 1 else 0
     for (earlier, later), match in zip(both, matches, strict=True):
         pair = _pair(match, options, len(both))
-        pair.only_candidate = len(later.items) - len(match.items)
-        pair.only_baseline = len(earlier.items) - len(match.items)
+        pair.only_candidate = len(np.setdiff1d(later.items, earlier.present, assume_unique=True))
+        pair.only_baseline = len(np.setdiff1d(earlier.items, later.present, assume_unique=True))
+        unpaired = len(later.items) + len(earlier.items) - 2 * pair.items
+        pair.failed = unpaired - pair.only_candidate - pair.only_baseline
         if count:
             pair.flips = find_flips(match, count)
         pairs.append(pair)
-    _judge(pairs, matches, options)
-    return pairs
+    return pairs, _judge(pairs, matches, options)
 
 
 def _pair(match: Matched, options: CompareOptions, pairs: int) -> Pair:
     differences = match.differences
-    alpha = 1 - options.level
-    low, high = interval(differences, options.level)
-    p, test = significance(differences, binary=match.binary)
-    margin = options.margin
-    same = None if margin is None else equivalent(differences, margin)
+    p = significance(differences)
+    sides = (match.candidate.side, match.baseline.side)
+    against = [_significance_beside(differences, each) for each in match.bounds or ()]
     return Pair(
-        candidate=match.candidate.side.name,
-        baseline=match.baseline.side.name,
+        candidate=sides[0].name,
+        baseline=sides[1].name,
         items=differences.n,
-        only_candidate=0,
-        only_baseline=0,
         difference=differences.mean,
-        ci_low=low,
-        ci_high=high,
         p=p,
         p_corrected=p,
-        test=test,
-        p_equivalent=same,
-        smallest_difference=smallest_difference(
-            differences.deviation, differences.n, alpha / pairs
-        ),
+        p_missing=max([p, *against]),
+        test=f"interval{differences.weakness}",
+        p_equivalent=None if options.margin is None else equivalent(differences, options.margin),
+        smallest_difference=detectable_difference(differences, (1 - options.level) / pairs),
         gained=int((match.gains > 0).sum()),
         lost=int((match.gains < 0).sum()),
+        partial="; ".join(f"{side.name}: {side.partial}" for side in sides if side.partial),
     )
 
 
-def _judge(pairs: Sequence[Pair], matches: Sequence[Matched], options: CompareOptions) -> None:
-    """One word for each pair, after Holm's correction over all of them."""
-    alpha, margin = 1 - options.level, options.margin
-    alike = holm([1.0 if pair.p_equivalent is None else pair.p_equivalent for pair in pairs])
-    for pair, match, p, same in zip(
-        pairs, matches, holm([pair.p for pair in pairs]), alike, strict=True
-    ):
-        pair.p_corrected = p
-        if margin is not None:
-            pair.p_equivalent = same
-        sides = (match.candidate.side, match.baseline.side)
-        pair.partial = "; ".join(f"{side.name}: {side.partial}" for side in sides if side.partial)
+def correct(tests: Sequence[Any], alpha: float) -> tuple[float, float]:
+    """Correct the p-values of pairs or agreements for their number, by Holm's method; return what
+    plain ones of differences and of equivalence are below if they are rejected."""
+    differs = holm([test.p for test in tests])
+    alike = holm([1.0 if test.p_equivalent is None else test.p_equivalent for test in tests])
+    for test, p, same in zip(tests, differs, alike, strict=True):
+        test.p_corrected = p
+        test.p_equivalent = test.p_equivalent and same
+    return alpha_left(differs, alpha), alpha_left(alike, alpha)
+
+
+def _judge(pairs: Sequence[Pair], matches: Sequence[Matched], options: CompareOptions) -> float:
+    """Set one word for each pair, and the interval that says the same; return the alpha of that."""
+    alpha = 1 - options.level
+    margin = options.margin
+    left, alike_left = correct(pairs, alpha)
+    for pair, match in zip(pairs, matches, strict=True):
+        pair.ci_low, pair.ci_high = interval(match.differences, 1 - left)
         if pair.partial and not options.partial:
             pair.verdict = "incomplete"
-        elif margin is not None and same < alpha:
-            pair.verdict = "equivalent"
-        elif p < alpha:
-            pair.verdict = (
-                "better"
-                if (pair.difference > 0) is not match.candidate.lower_is_better
-                else "worse"
+            continue
+        if margin is not None and (pair.p_equivalent or 0.0) < alpha:
+            _conclude(pair, match, "equivalent", partial(equivalent, margin=margin), alike_left)
+        if pair.p_corrected < alpha and pair.verdict == "inconclusive":
+            rose = (pair.difference > 0) is not match.candidate.lower_is_better
+            beside = partial(_significance_beside, match.differences)
+            _conclude(pair, match, "better" if rose else "worse", beside, left)
+        if pair.verdict == "inconclusive" and not pair.reason:
+            pair.items_needed = _items_needed(
+                pair, match.differences, margin or 0.0, alpha / len(pairs)
             )
-        else:
-            spread, mean = match.differences.deviation, match.differences.mean
-            needed = [items_for_difference(spread, mean, alpha / len(pairs))]
-            if margin is not None:
-                needed.append(items_for_equivalence(spread, mean, margin, alpha / len(pairs)))
-            pair.items_needed = min((n for n in needed if n is not None), default=None)
+    return left
+
+
+def _significance_beside(differences: Differences, others: Differences) -> float:
+    """Return the p-value of others, 1 if they do not lie on the same side of zero."""
+    return significance(others) if others.mean * differences.mean > 0 else 1.0
+
+
+def _conclude(
+    pair: Pair, match: Matched, word: Word, test: Callable[[Differences], float], alpha: float
+) -> None:
+    """Say the word if missing rows cannot undo it, or else why it is open."""
+    pair.reason = match.missing_text(lambda differences: test(differences) < alpha)
+    if not pair.reason:
+        pair.verdict = word
+
+
+def _items_needed(
+    pair: Pair, differences: Differences, margin: float, alpha: float
+) -> tuple[int, int | None] | None:
+    """Return the fewest items, which find the largest difference that the interval leaves possible,
+    and with a margin the most: they find half of it, or show that the difference is smaller. Those
+    that there are did not settle it."""
+    farthest = max(-pair.ci_low, pair.ci_high) if differences.changed else 0.0
+    sizes = max(farthest, margin), margin / 2
+    more = differences.n + 1
+    fewest, most = (items_for_difference(differences.deviation, size, alpha) for size in sizes)
+    return None if fewest is None else (max(fewest, more), most and max(most, more))
 
 
 def _standings(
     values: Sequence[Measured], pairs: Sequence[Pair], alpha: float
 ) -> list[SideStanding]:
-    above = dict.fromkeys((measure.side.name for measure in values), 0)
-    below = dict(above)
+    """Return the sides over the items that they share, best first."""
     sign = -1 if values[0].lower_is_better else 1
-    for pair in pairs:
-        if pair.p_corrected < alpha and pair.difference and pair.verdict != "incomplete":
-            sides = (pair.candidate, pair.baseline)
-            winner, loser = sides if sign * pair.difference > 0 else sides[::-1]
-            above[loser] += 1
-            below[winner] += 1
-    standings = [
-        SideStanding(
-            name=measure.side.name,
-            value=measure.row["value"],
-            ci_low=measure.row["ci_low"],
-            ci_high=measure.row["ci_high"],
-            ci_method=measure.row["ci_method"],
-            ranks=(1 + above[measure.side.name], len(values) - below[measure.side.name]),
-            items=measure.row["total_item_count"],
-            samples=measure.row["total_sample_count"],
-            counts={
-                name: measure.row[f"{name}_count"]
-                for name in ("errored", "unparsed", "refused", "skipped")
-            },
-            partial=measure.side.partial,
-        )
-        for measure in values
+    decided = [
+        (pair.candidate, pair.baseline)[:: 1 if sign * pair.difference > 0 else -1]
+        for pair in pairs
+        if pair.p_missing < alpha and pair.verdict != "incomplete"
     ]
+    below, above = (Counter(sides[at] for sides in decided) for at in (0, 1))
+    shared = reduce(
+        partial(np.intersect1d, assume_unique=True), [measure.items for measure in values]
+    )
+    standings: list[SideStanding] = []
+    for measure in values:
+        name = measure.side.name
+        ranks = 1 + above[name], len(values) - below[name]
+        standings.append(_standing(measure, shared, ranks))
     return sorted(standings, key=lambda standing: (-sign * standing.value, standing.name))
+
+
+def _standing(whole: Measured, shared: Hashes, ranks: tuple[int, int]) -> SideStanding:
+    measure = whole.among(shared)
+    row = measure.row
+    outcomes = ("errored", "unparsed", "refused", "skipped")
+    return SideStanding(
+        name=whole.side.name,
+        value=row["value"],
+        ci_low=row["ci_low"],
+        ci_high=row["ci_high"],
+        ci_method=row["ci_method"],
+        ranks=ranks,
+        items=len(measure.items),
+        samples=row["used_sample_count"],
+        counts={name: whole.row[f"{name}_count"] for name in outcomes},
+        partial=whole.side.partial,
+    )

@@ -1,20 +1,32 @@
 """Pass or fail an experiment against bounds and a baseline, with two honest other answers: inconclusive, incomplete.
 
-A bound passes only when the whole interval keeps it and fails only when the whole interval breaks it. With `point`
-the plain number decides.
+A bound passes only when the whole interval keeps it and fails only when the whole interval breaks it. The interval is
+the strict one, which errs as rarely as it says on each side. With `point` the plain number decides.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
-import numpy as np
 
-from assay.analysis.compare.gate_calibration import Check, Outcome, calibration_checks, decided
-from assay.analysis.compare.measured import Measured, bound_metric, matched, measured
-from assay.analysis.compare.paired import Side, checked_level, read_side, shared_label
+from assay.analysis.compare.gate_calibration import (
+    Check,
+    Manner,
+    Outcome,
+    calibration_checks,
+    decided,
+)
+from assay.analysis.compare.measured import bound_metric, matched, measured
+from assay.analysis.compare.paired import (
+    Side,
+    checked_level,
+    read_side,
+    shared_cluster_by,
+    shared_label,
+)
 from assay.config import Config, GateConfig, load
 from assay.engine.aggregate.facets import text_of
 from assay.engine.aggregate.measure import BoundMetric, Policy
@@ -26,14 +38,13 @@ from assay.errors import UserError
 from assay.records import MetricRow
 from assay.registry import nearest
 from assay.shown import Shown
-from assay.stats.paired import interval
-from assay.stats.student import POWER, items_for_difference, t_quantile
+from assay.stats.paired import Differences, strict_interval
 
 EXIT_CODES: dict[Outcome, int] = {"passed": 0, "failed": 3, "inconclusive": 4, "incomplete": 4}
 
 
 Kind = Literal["min", "max", "max_drop"]
-Values = tuple[float | None, float | None, float | None]  # a number, and the ends of its interval
+_ALL_WRONG = Policy(on_error="wrong", on_unparsed="wrong", on_refused="wrong")
 
 
 class Gated(Shown, kw_only=True):
@@ -59,24 +70,24 @@ def gate(
     level: float | None = None,
     point: bool = False,
     partial: bool = False,
+    allow_weak: bool = False,
     baseline: str | Path = "",
     max_error_rate: float | None = None,
+    cluster_by: str = "",
     **bounds: Any,
 ) -> Gated:
     """Check an experiment. Gates are those given, or one made of `bounds` (the keys of a gate in a config), or those of
     the config: the one named, or the folder's own. `baseline` is for gates that name none. Unfinished or
-    damaged evidence is `incomplete`, unless `partial` wants to judge what there is."""
+    damaged evidence is `incomplete`, unless `partial` wants to judge what there is; weak evidence is inconclusive,
+    unless `allow_weak` lets it decide. `cluster_by` is what items share that belong together, by default that of the
+    config or of the experiment's own metrics."""
     loaded = _config(path, config)
     chosen = list(gates) or ([_of_bounds(bounds)] if bounds else loaded.gates if loaded else [])
     chosen = _completed(chosen, str(baseline), max_error_rate)
     used = checked_level(level or (loaded.ci_level if loaded else 0.95))
-    checks: list[Check] = []
-    for gate in chosen:
-        if gate.calibration is not None:
-            checks += calibration_checks(path, gate.calibration, point=point)
-        if any(bound is not None for bound in (gate.min, gate.max, gate.max_drop)):
-            side = read_side(find_source(path, "evaluation"), gate.facets)
-            checks += _Gate(side, gate, _metric(gate, loaded, used), point, partial).checks()
+    manner = Manner(level=used, point=point, partial=partial, allow_weak=allow_weak)
+    cluster_by = cluster_by or (loaded.cluster_by if loaded else "")
+    checks = _checks(path, chosen, loaded, manner, cluster_by)
     if not checks:
         raise UserError(
             "there is nothing to check",
@@ -85,6 +96,51 @@ def gate(
     outcomes: set[Outcome] = {check.outcome for check in checks}
     worst: Outcome = next(outcome for outcome in _WORST_FIRST if outcome in outcomes)
     return Gated(path=str(path), level=used, outcome=worst, checks=checks, reasons=_reasons(path))
+
+
+def _checks(
+    path: str | Path,
+    chosen: Sequence[GateConfig],
+    loaded: Config | None,
+    manner: Manner,
+    cluster_by: str,
+) -> list[Check]:
+    checks: list[Check] = []
+    gates: list[_Gate] = []
+    for gate in chosen:
+        if gate.calibration is not None:
+            checks += calibration_checks(path, gate.calibration, manner)
+        if any(bound is not None for bound in (gate.min, gate.max, gate.max_drop)):
+            side = read_side(find_source(path, "evaluation"), gate.facets)
+            bound = _metric(gate, loaded)
+            shared = cluster_by or bound.cluster_by or shared_cluster_by([side.source])
+            bound = msgspec.structs.replace(bound, cluster_by=shared)
+            gates.append(_Gate(side, gate, bound, manner))
+    return checks + _holm(gates, manner)
+
+
+def _holm(gates: Sequence["_Gate"], manner: Manner) -> list[Check]:
+    """Return the checks, of which only those fail that do so after correction for their number (Holm 1979): with m
+    checks of which r fail, the others must fail at 1 - alpha / (m - r)."""
+
+    def checks_at(level: float) -> list[Check]:
+        return [check for gate in gates for check in gate.checks(level)]
+
+    checks = final = checks_at(manner.level)
+    rejected, count = -1, 0
+    if not any(check.outcome == "failed" for check in checks) or manner.point:
+        return checks
+    while rejected < count:
+        rejected = count
+        final = checks_at(1 - (1 - manner.level) / max(len(checks) - rejected, 1))
+        count = sum(check.outcome == "failed" for check in final)
+    for check, corrected in zip(checks, final, strict=True):
+        if check.outcome == "failed":
+            check.bound_used = corrected.bound_used
+            if corrected.outcome != "failed":
+                check.outcome = "inconclusive"
+                check.why = f"fails alone, not after correction for {len(checks)} checks"
+    return checks
 
 
 def _reasons(path: str | Path) -> list[str]:
@@ -136,14 +192,38 @@ def _config(path: str | Path, config: str | Path | Config | None) -> Config | No
     )
 
 
+class _Evidence(msgspec.Struct, kw_only=True):
+    """A number with its interval, for one bound: it keeps the bound by `sign` times the number plus `offset`. `why` it
+    cannot decide, if that is known; `note` is said in any case; `missing` says what rows without a verdict could do to
+    an outcome."""
+
+    row: MetricRow
+    sign: int
+    offset: float
+    value: float | None = None
+    ends: tuple[float | None, float | None] = (None, None)
+    items: int = 0
+    method: str = ""
+    why: str = ""
+    note: str = ""
+    missing: Callable[[Outcome], str] = lambda outcome: ""
+
+    def rooms(self) -> list[float]:
+        """Return by how much the interval keeps the bound, at least and at most."""
+        low, high = self.ends
+        numbers = -math.inf if low is None else low, math.inf if high is None else high
+        return sorted(self.sign * number + self.offset for number in numbers)
+
+    def decision(self, *, point: bool) -> tuple[Outcome, str]:
+        return decided(self.sign * (self.value or 0.0) + self.offset, *self.rooms(), point=point)
+
+
 class _Gate:
     """The checks of one gate."""
 
-    def __init__(
-        self, side: Side, gate: GateConfig, bound: BoundMetric, point: bool, partial: bool
-    ) -> None:
-        self.side, self.gate, self.bound = side, gate, bound
-        self.level, self.point, self.judges_partial = bound.level, point, partial
+    def __init__(self, side: Side, gate: GateConfig, bound: BoundMetric, manner: Manner) -> None:
+        self.side, self.gate, self.manner = side, gate, manner
+        self.bound = msgspec.structs.replace(bound, facets=[], interval="strict")
         self.partial = side.partial
         if gate.max_drop is not None and not gate.baseline:
             raise UserError(
@@ -151,15 +231,21 @@ class _Gate:
                 fix="add `baseline:` to the gate, or --baseline PATH",
             )
 
-    def checks(self) -> list[Check]:
-        gate = self.gate
-        checks: list[Check] = []
-        if gate.min is not None or gate.max is not None:
-            label, scorer = self._label(self.side)
-            measure = measured(self.bound, self.side, label, scorer)
-            checks += [self._bounded("min", gate.min, measure)] if gate.min is not None else []
-            checks += [self._bounded("max", gate.max, measure)] if gate.max is not None else []
-        return checks if gate.max_drop is None else [*checks, self._dropped(gate.max_drop)]
+    def checks(self, level: float) -> list[Check]:
+        """Return the checks with intervals of this level."""
+        self.bound = msgspec.structs.replace(self.bound, level=level)
+        bounds: list[tuple[Kind, float | None]] = [("min", self.gate.min), ("max", self.gate.max)]
+        checks = [
+            self._check(kind, bound, self._bounded(1 if kind == "min" else -1, bound))
+            for kind, bound in bounds
+            if bound is not None
+        ]
+        drop = self.gate.max_drop
+        return (
+            checks
+            if drop is None
+            else [*checks, self._check("max_drop", drop, self._dropped(drop))]
+        )
 
     def _label(self, *sides: Side) -> tuple[str, str]:
         """Where all calls failed no label is known, and the gate is inconclusive about the one that was wanted."""
@@ -169,32 +255,45 @@ class _Gate:
         label = self.gate.label or min(named)
         return label, named.get(label, next(iter(named.values())))
 
-    def _bounded(self, kind: Kind, threshold: float, measure: Measured) -> Check:
-        row = measure.row
-        value, low, high = values = row["value"], row["ci_low"], row["ci_high"]
-        open_because = self._undecided(row)
-        if open_because:
-            return self._check(kind, threshold, row, "inconclusive", open_because, values)
-        ends = (value, low or 0, high or 0) if kind == "min" else (value, high or 0, low or 0)
-        sign = 1 if kind == "min" else -1
-        outcome, why = decided(*(sign * (end - threshold) for end in ends), point=self.point)
-        if outcome == "inconclusive":
-            n = row["total_item_count"]
-            deviation = (high - low) / 2 / t_quantile((1 + self.level) / 2, max(n - 1, 1)) * n**0.5
-            why += settling([measure], n, deviation, value - threshold, self.level)
-        return self._check(kind, threshold, row, outcome, why, values)
+    def _bounded(self, sign: int, threshold: float) -> _Evidence:
+        label, scorer = self._label(self.side)
+        row = measured(self.bound, self.side, label, scorer).row
+
+        def missing(outcome: Outcome) -> str:
+            """Tell what the missing rows could do: if all were wrong, and if all were right, when the interval moves as
+            far as its value does."""
+            if row["used_sample_count"] == row["total_sample_count"]:
+                return ""
+            bound = msgspec.structs.replace(self.bound, policy=_ALL_WRONG)
+            wrong = measured(bound, self.side, label, scorer).row
+            count = wrong["used_sample_count"] - row["used_sample_count"]
+            right = row["value_if_missing_right"]
+            moved = math.nan if right is None else right - row["value"]
+            extremes = _of_row(wrong, sign, threshold), _of_row(row, sign, threshold - moved)
+            if not count or all(each.decision(point=False)[0] == outcome for each in extremes):
+                return ""
+            return f"{count:,} missing row{'s' * (count > 1)} could reverse it"
+
+        found = _of_row(row, sign, threshold)
+        found.missing = missing
+        found.why = self._undecided(row) or self.manner.weakness(row["ci_method"])
+        return found
 
     def _undecided(self, row: MetricRow) -> str:
         """Why no bound can be checked on this row, if that is so."""
         if row["value"] is None:
             return str(row.get("error") or row.get("reason") or "there is no value")
         errors = self._errors(self.side, row)
-        if not errors and row["ci_low"] is None and not self.point:
+        if not errors and row["ci_low"] is row["ci_high"] is None and not self.manner.point:
             return f"there is no interval ({row['ci_method'].removeprefix('none: ')}); see --point"
         return errors
 
-    def _dropped(self, allowed: float) -> Check:
-        other = read_side(find_source(self.gate.baseline, "evaluation"), self.gate.facets)
+    @cached_property
+    def _baseline(self) -> Side:
+        return read_side(find_source(self.gate.baseline, "evaluation"), self.gate.facets)
+
+    def _dropped(self, allowed: float) -> _Evidence:
+        other = self._baseline
         if other.partial:
             self.partial = "; ".join(
                 filter(None, [self.side.partial, f"baseline: {other.partial}"])
@@ -204,35 +303,37 @@ class _Gate:
             measured(self.bound, side, label, scorer) for side in (self.side, other)
         )
         errors = self._errors(self.side, candidate.row) or self._errors(other, baseline.row)
+        base = _Evidence(
+            row=candidate.row,
+            sign=-1 if candidate.lower_is_better else 1,  # then a rise is what a drop is elsewhere
+            offset=allowed,
+        )
         if candidate.values is None or baseline.values is None:
             missing = candidate.row if candidate.values is None else baseline.row
-            why = (
+            base.why = str(
                 errors
                 or missing.get("error")
                 or missing.get("reason")
                 or f"{self.bound.name} is not a mean over items"
             )
-            return self._check(
-                "max_drop", allowed, candidate.row, "inconclusive", str(why), (None, None, None)
-            )
+            return base
         match = matched(candidate, baseline)
-        differences = match.differences
-        low, high = interval(differences, self.level)
-        rise = candidate.lower_is_better  # then a rise is what a drop is elsewhere
-        ends = (-differences.mean, -high, -low) if rise else (differences.mean, low, high)
-        outcome, why = decided(*(end + allowed for end in ends), point=self.point)
-        if errors:
-            outcome, why = "inconclusive", errors
-        elif outcome == "inconclusive":
-            room = ends[0] + allowed
-            why += settling(
-                [candidate, baseline], differences.n, differences.deviation, room, self.level
+
+        def evidence(differences: Differences) -> _Evidence:
+            ends = strict_interval(differences, self.bound.level)
+            return msgspec.structs.replace(
+                base, value=differences.mean, ends=ends, items=differences.n
             )
-        left_out = len(candidate.items) + len(baseline.items) - 2 * len(match.items)
-        why += f" ({left_out:,} items are only on one side)" if left_out else ""
-        return self._check(
-            "max_drop", allowed, candidate.row, outcome, why, (differences.mean, low, high), rise
+
+        found = evidence(match.differences)
+        found.method = match.differences.weakness
+        found.why = errors or self.manner.weakness(found.method)
+        found.missing = lambda outcome: match.missing_text(
+            lambda others: evidence(others).decision(point=False)[0] == outcome
         )
+        left_out = len(candidate.items) + len(baseline.items) - 2 * len(match.items)
+        found.note = f" ({left_out:,} items are only on one side)" if left_out else ""
+        return found
 
     def _errors(self, side: Side, row: MetricRow) -> str:
         errored, total = row["errored_count"], row["total_sample_count"]
@@ -240,29 +341,37 @@ class _Gate:
             return ""
         return f"{errored:,} of {total:,} rows of {side.name!r} are errors, more than {self.gate.max_error_rate:.3g}"
 
-    def _check(
-        self,
-        kind: Kind,
-        threshold: float,
-        row: MetricRow,
-        outcome: Outcome,
-        why: str,
-        values: Values,
-        rise: bool = False,
-    ) -> Check:
+    def _outcome(self, evidence: _Evidence) -> tuple[Outcome, str]:
+        outcome, why = evidence.decision(point=self.manner.point)
+        if evidence.why:
+            outcome, why = "inconclusive", evidence.why
+        elif outcome == "inconclusive":
+            why += _more_items(evidence)
+        elif not self.manner.point:
+            missing = evidence.missing(outcome)
+            outcome, why = ("inconclusive", missing) if missing else (outcome, why)
+        why += evidence.note
+        if not self.partial:
+            return outcome, why
+        partial = f"partial: {self.partial}"
+        return (outcome, f"{partial}; {why}") if self.manner.partial else ("incomplete", partial)
+
+    def _check(self, kind: Kind, threshold: float, evidence: _Evidence) -> Check:
         facets = "".join(f", {name} = {text_of(value)}" for name, value in self.gate.facets.items())
-        if self.partial:
-            why = f"partial: {self.partial}" + (f"; {why}" if self.judges_partial else "")
-            outcome = outcome if self.judges_partial else "incomplete"
+        outcome, why = self._outcome(evidence)
+        row, (low, high) = evidence.row, evidence.ends
+        used = low if (outcome == "failed") == (evidence.sign < 0) else high
         return Check(
             name=f"{self.bound.name} {row['label']}{facets}",
             bound=kind,
             threshold=threshold,
             outcome=outcome,
             why=why,
-            value=values[0],
-            low=values[1],
-            high=values[2],
+            value=evidence.value,
+            low=low,
+            high=high,
+            bound_used=None if self.manner.point else used,
+            ci_method=evidence.method,
             items=row["total_item_count"],
             samples=row["total_sample_count"],
             counts={
@@ -271,12 +380,25 @@ class _Gate:
             label=row["label"],
             facets=dict(self.gate.facets),
             baseline=self.gate.baseline if kind == "max_drop" else "",
-            lower_is_better=rise,
+            lower_is_better=kind == "max_drop" and evidence.sign < 0,
             partial=self.partial,
         )
 
 
-def _metric(gate: GateConfig, config: Config | None, level: float) -> BoundMetric:
+def _of_row(row: MetricRow, sign: int, threshold: float) -> _Evidence:
+    """Return the evidence that a row of a metric is."""
+    return _Evidence(
+        row=row,
+        sign=sign,
+        offset=-sign * threshold,
+        value=row["value"],
+        ends=(row["ci_low"], row["ci_high"]),
+        items=row["total_item_count"],
+        method=row["ci_method"],
+    )
+
+
+def _metric(gate: GateConfig, config: Config | None) -> BoundMetric:
     """The config's metric of this name, of several the one of the gate's label, over all rows that the gate chooses; or
     the plug-in of this name."""
     named = [
@@ -288,35 +410,16 @@ def _metric(gate: GateConfig, config: Config | None, level: float) -> BoundMetri
         if gate.label == bound.together or (not bound.together and bound.takes(gate.label))
     ]
     for bound in (of_label if gate.label else []) + named:
-        return msgspec.structs.replace(bound, facets=[], level=level)
+        return bound
     policy: Mapping[str, str] = msgspec.to_builtins(config.policy) if config else {}
-    return bound_metric(gate.metric, msgspec.convert(policy, Policy), level)
+    return bound_metric(gate.metric, msgspec.convert(policy, Policy), 0.95)
 
 
-def settling(sides: Sequence[Measured], n: int, deviation: float, room: float, level: float) -> str:
-    """A sentence about a value of `n` items that lies `room` from its bound; `deviation` is that of its items. What it
-    names finds out 4 times in 5, if the value is the true one."""
-    needed = items_for_difference(deviation, room, 1 - level)
-    if needed is None:
-        return "; the value is at the bound, and no number of items would settle it"
-    ways = [f"about {max(needed - n, 1):,} more items"]
-    more = _more_samples(sides, n, deviation, room, level)
-    if more:
-        ways.append(f"{more:,} more samples of each item")
-    return f"; {' or '.join(ways)} would settle it"
-
-
-def _more_samples(
-    sides: Sequence[Measured], n: int, deviation: float, room: float, level: float
-) -> int | None:
-    """None where samples are one each, or where items differ so much that samples do not help."""
-    within = sum(side.within for side in sides)
-    each = min(
-        side.row["total_sample_count"] / max(side.row["total_item_count"], 1) for side in sides
-    )
-    freedom = max(n - 1, 1)
-    reach = t_quantile((1 + level) / 2, freedom) + t_quantile(POWER, freedom)
-    spare = room**2 * n / reach**2 - (deviation**2 - within)
-    if not within or not np.isfinite(within) or spare <= 0:
-        return None
-    return max(math.ceil(each * within / spare - each), 1)
+def _more_items(evidence: _Evidence) -> str:
+    """Return what to say of an interval with the bound in it: how many more items it takes at least. So many do if it
+    shrinks as fast as any, to half with twice the items, and the value moves to the end farther from the bound."""
+    if None in evidence.ends:
+        return f", which is open {'below' if evidence.ends[0] is None else 'above'}"
+    shorter, longer = sorted(abs(room) for room in evidence.rooms())
+    more = math.ceil(evidence.items * shorter / longer)
+    return f"; it takes at least {more:,} more item{'s' * (more != 1)}"

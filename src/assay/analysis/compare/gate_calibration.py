@@ -19,9 +19,11 @@ _ROUNDING = 1e-9  # 0.88 - 0.90 is a little below -0.02
 
 
 class Check(msgspec.Struct, kw_only=True):
-    """One bound. `value` is the metric, or for a drop the difference to the baseline; `low` and `high` its interval.
-    Where lower is better, a drop is a rise. Of a calibration that must be `fresh`, the value is its age in days; the
-    threshold is the most allowed, or 0. `partial` is what there is of unfinished evidence."""
+    """One bound. `value` is the metric, or for a drop the difference to the baseline; `low` and
+    `high` its strict interval, None where it is open, made by `ci_method`; `bound_used` is the
+    one-sided bound that decided, or that does not let it pass. Where lower is better, a drop is a
+    rise. Of a calibration that must be `fresh`, the value is its age in days; the threshold is the
+    most allowed, or 0. `partial` is what there is of unfinished evidence."""
 
     name: str
     bound: Literal["min", "max", "max_drop", "fresh"]
@@ -31,6 +33,8 @@ class Check(msgspec.Struct, kw_only=True):
     value: float | None
     low: float | None = None
     high: float | None = None
+    bound_used: float | None = None
+    ci_method: str = ""
     items: int = 0
     samples: int = 0
     counts: dict[str, int] = {}
@@ -39,6 +43,23 @@ class Check(msgspec.Struct, kw_only=True):
     baseline: str = ""
     lower_is_better: bool = False
     partial: str = ""
+
+
+class Manner(msgspec.Struct, frozen=True, kw_only=True):
+    """How all checks of a call decide: by intervals of this level or by the plain number (`point`), on unfinished
+    evidence (`partial`), on weak evidence."""
+
+    level: float
+    point: bool = False
+    partial: bool = False
+    allow_weak: bool = False
+
+    def weakness(self, method: str) -> str:
+        """Return why an interval made in this way decides nothing, if that is so."""
+        reason = method.partition("; weak: ")[2]
+        if not reason or self.point or self.allow_weak:
+            return ""
+        return f"the evidence is weak: {reason}; see --allow-weak"
 
 
 def decided(room: float, lowest: float, highest: float, *, point: bool) -> tuple[Outcome, str]:
@@ -60,7 +81,7 @@ def decided(room: float, lowest: float, highest: float, *, point: bool) -> tuple
 _DAY = 86_400.0
 
 
-def calibration_checks(path: str | Path, wanted: CalibrationConfig, *, point: bool) -> list[Check]:
+def calibration_checks(path: str | Path, wanted: CalibrationConfig, manner: Manner) -> list[Check]:
     """Whether it is fresh, and, if it is, a check for each bound."""
     place = wanted.path or str(path)
     calibration = _stored(place, wanted.label)
@@ -83,7 +104,9 @@ def calibration_checks(path: str | Path, wanted: CalibrationConfig, *, point: bo
         **size,
     )
     return (
-        [fresh] if calibration is None or problem else [fresh, *_bounds(calibration, wanted, point)]
+        [fresh]
+        if calibration is None or problem
+        else [fresh, *_bounds(calibration, wanted, manner)]
     )
 
 
@@ -109,7 +132,7 @@ def _stale(
     return ""
 
 
-def _bounds(calibration: Calibration, wanted: CalibrationConfig, point: bool) -> Iterator[Check]:
+def _bounds(calibration: Calibration, wanted: CalibrationConfig, manner: Manner) -> Iterator[Check]:
     measures: dict[str, tuple[float | None, Estimate]] = {
         "kappa": (wanted.min_kappa, calibration.agreement.kappa),
         "sensitivity": (wanted.min_sensitivity, calibration.sensitivity),
@@ -119,12 +142,10 @@ def _bounds(calibration: Calibration, wanted: CalibrationConfig, point: bool) ->
         if threshold is None:
             continue
         value, low, high = estimate.value, estimate.low, estimate.high
-        outcome, why = "inconclusive", estimate.method.removeprefix("none: ")
-        if value is not None and (point or (low is not None and high is not None)):
-            ends = [value if end is None else end for end in (low, high)]
-            outcome, why = decided(
-                value - threshold, ends[0] - threshold, ends[1] - threshold, point=point
-            )
+        outcome, why = "inconclusive", manner.weakness(estimate.method)
+        if not why and value is not None and (manner.point or None not in (low, high)):
+            rooms = (number - threshold for number in (value, low or 0.0, high or 0.0))
+            outcome, why = decided(*rooms, point=manner.point)
             if outcome == "inconclusive":
                 why += "; more labels would settle it"
         yield Check(
@@ -132,7 +153,7 @@ def _bounds(calibration: Calibration, wanted: CalibrationConfig, point: bool) ->
             bound="min",
             threshold=threshold,
             outcome=outcome,
-            why=why,
+            why=why or estimate.method.removeprefix("none: "),
             value=value,
             low=low,
             high=high,

@@ -97,9 +97,8 @@ def _by_text(side: Side, texts: Mapping[int, int]) -> Side:
     place = np.empty(len(order), dtype=columns.item.dtype)
     place[order] = np.arange(len(order))
     hashes: Hashes = new[order]
-    return msgspec.structs.replace(
-        side, columns=msgspec.structs.replace(columns, ids=hashes, item=place[columns.item])
-    )
+    matched = msgspec.structs.replace(columns, ids=hashes, item=place[columns.item])
+    return msgspec.structs.replace(side, columns=matched, as_read=columns)
 
 
 def match_labels(sides: Sequence[Side], wanted: str) -> tuple[list[Side], str, list[str]]:

@@ -5,13 +5,15 @@ metric row.
 """
 
 import re
-from collections.abc import Sequence
-from typing import Any
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from assay.analysis.compare.paired import Hashes, Side
+from assay.engine.aggregate.columns import Ints
 from assay.engine.aggregate.measure import BoundMetric, Policy, bind_metric, measure
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
@@ -22,26 +24,36 @@ from assay.stats.paired import Differences
 _WEIGHTED = {"mean": "score", "pass_rate": "passed"}
 
 
+class SideBounds(NamedTuple):
+    """The values of a side if the `missing` rows of each item were wrong, and if they were right.
+    Missing are rows without a verdict that the policy leaves out."""
+
+    items: Hashes
+    wrong: FloatArray
+    right: FloatArray
+    missing: Ints
+
+
 class Measured(msgspec.Struct, kw_only=True):
     """A metric of a side under a label: its row, and for a mean over items the `values` whose mean it is. `items` are
     hashes of ids, sorted; `own` is what each item has by itself: where items have unequal numbers of samples, `values`
-    also carry their weight. `within` is the part of the values' variance that samples of one item make."""
+    also carry their weight. `present` are the items of all rows, failed ones too."""
 
     bound: BoundMetric
     side: Side
     label: str
     scorer: str
     row: MetricRow
+    present: Hashes
     items: Hashes = np.zeros(0, np.uint64)
     values: FloatArray | None = None
     own: FloatArray = np.zeros(0)
-    one_each: bool = False
     lower_is_better: bool = False
-    within: float = 0.0
+    bounds: SideBounds | None = None
 
     def among(self, items: Hashes) -> "Measured":
-        """Measured again if there are other items: values that carry a weight depend on each other."""
-        whole = len(items) == len(self.items)
+        """Measured again if there are other items: values that carry a weight depend on each other; none means all."""
+        whole = len(items) in (0, len(self.present)) or np.array_equal(items, self.items)
         return self if whole else measured(self.bound, self.side, self.label, self.scorer, items)
 
 
@@ -66,41 +78,119 @@ def measured(
             fix="name one of them in its parameters",
         )
     result = Measured(
-        bound=bound, side=side, label=label, scorer=scorer, row=row, lower_is_better=lower
+        bound=bound,
+        side=side,
+        label=label,
+        scorer=scorer,
+        row=row,
+        present=side.columns.ids[np.flatnonzero(np.bincount(sample.item))],
+        lower_is_better=lower,
     )
-    values = calls[0][1].per_item if calls and isinstance(calls[0][1], Values) else None
-    if values is None or row["value"] is None:
-        return result
-    # the first call is the value; further ones are bounds
-    group, items = (calls[0][0], calls[0][1].items)
-    places, inverse, counts = np.unique(
-        group.item if items is None else items, return_inverse=True, return_counts=True
-    )
-    result.items, result.values, result.own = side.columns.ids[places], values, values
-    if bound.type in _WEIGHTED and int(counts.max()) > 1:
-        rows = getattr(group, _WEIGHTED[bound.type]).astype(np.float64)
-        own = np.bincount(inverse, weights=rows) / counts
-        result.own = own if counts.min() < counts.max() else values
-        squares = np.bincount(inverse, weights=(rows - own[inverse]) ** 2)[counts > 1]
-        result.within = float((squares / (counts[counts > 1] - 1) / counts[counts > 1]).mean())
-    result.one_each = int(counts.max()) == 1
+    if calls and row["value"] is not None and isinstance(calls[0][1], Values):
+        _by_item(result, *calls[0])
+    if len(calls) == 3 and result.bounds:
+        result.bounds = _side_bounds(result, *calls) or result.bounds
     return result
 
 
+def _by_item(result: Measured, group: Group, found: Values) -> None:
+    """Set what each item has, from the call that made the value."""
+    if found.per_item is None:
+        return
+    values = found.per_item
+    places, inverse, counts = np.unique(
+        group.item if found.items is None else found.items, return_inverse=True, return_counts=True
+    )
+    result.items = result.side.columns.ids[places]
+    result.values = result.own = values
+    if result.bound.type in _WEIGHTED and int(counts.max()) > 1:
+        rows = getattr(group, _WEIGHTED[result.bound.type]).astype(np.float64)
+        own = np.bincount(inverse, weights=rows) / counts
+        result.own = own if counts.min() < counts.max() else values
+    result.bounds = SideBounds(result.items, values, values, 0 * counts)
+
+
+def _side_bounds(result: Measured, *calls: tuple[Group, Any]) -> SideBounds | None:
+    """Return what the calls that took all missing rows for wrong and for right gave after the first."""
+    (group, _), (whole, wrong), (_, right) = calls
+    if wrong.per_item is None or right.per_item is None:
+        return None
+    ids = result.side.columns.ids
+    used, rows = (np.bincount(each.item, minlength=len(ids)) for each in (group, whole))
+    places = np.flatnonzero(rows) if wrong.items is None else np.unique(wrong.items)
+    return SideBounds(ids[places], wrong.per_item, right.per_item, (rows - used)[places])
+
+
+class MissingRows(NamedTuple):
+    """By item that both sides have: how many rows are missing, its difference without them (NaN if
+    there is none), and the differences with those that are worst and best for the candidate."""
+
+    rows: Ints
+    known: FloatArray
+    extremes: tuple[FloatArray, FloatArray]
+    clusters: Hashes | None
+
+    def undoing(
+        self, extreme: FloatArray, holds: Callable[[FloatArray, Hashes | None], bool]
+    ) -> int:
+        """Return how many rows, the most damaging first, undo what holds; 0 if none do."""
+        plain = float(np.nanmean(self.known))
+        shift = extreme - np.nan_to_num(self.known, nan=plain)
+        order = np.flatnonzero(self.rows)
+        damage = np.sign(extreme.mean() - plain) * shift[order] / self.rows[order]
+        order = order[np.argsort(-damage)]
+
+        def undone(count: int) -> bool:
+            values = self.known.copy()
+            values[order[:count]] = extreme[order[:count]]
+            there = ~np.isnan(values)
+            return not holds(values[there], None if self.clusters is None else self.clusters[there])
+
+        if not undone(len(order)):
+            return 0
+        items = bisect_left(range(len(order)), True, lo=1, key=undone)
+        return int(self.rows[order[:items]].sum())
+
+
 class Matched(msgspec.Struct, kw_only=True):
-    """Two sides on the items that both have. `changes` is by how much the value of each item rose."""
+    """Two sides on the items that both have. `changes` is by how much the value of each item rose.
+    `missing` is None where no row is."""
 
     items: Hashes
     candidate: Measured
     baseline: Measured
     differences: Differences
     changes: FloatArray
-    binary: bool
+    missing: MissingRows | None = None
 
     @property
     def gains(self) -> FloatArray:
         """By how much each item became better."""
         return -self.changes if self.candidate.lower_is_better else self.changes
+
+    @property
+    def bounds(self) -> tuple[Differences, ...] | None:
+        """The differences if all missing rows were worst for the candidate, and best for it."""
+        missing = self.missing
+        return missing and tuple(
+            self.differences.like(extreme, missing.clusters) for extreme in missing.extremes
+        )
+
+    def missing_text(self, holds: Callable[[Differences], bool]) -> str:
+        """Return a sentence if what holds without the missing rows might not hold with them."""
+        missing = self.missing
+        if missing is None:
+            return ""
+        found = [
+            missing.undoing(extreme, lambda *values: holds(self.differences.like(*values)))
+            for extreme in missing.extremes
+        ]
+        if not any(found):
+            return ""
+        total = int(missing.rows.sum())
+        fewest = min(filter(None, found))
+        would = f"; {fewest:,} would" if fewest < total else ""
+        return f"{total:,} missing row{'s' if total > 1 else ''} could reverse it{would}"
 
 
 def matched(candidate: Measured, baseline: Measured) -> Matched:
@@ -116,7 +206,7 @@ def matched(candidate: Measured, baseline: Measured) -> Matched:
     assert second.values is not None
     both = np.concatenate([first.values, second.values])
     scale = max(1.0, float(both.max())) - min(0.0, float(both.min()))
-    return Matched(
+    match = Matched(
         items=common,
         candidate=first,
         baseline=second,
@@ -124,10 +214,35 @@ def matched(candidate: Measured, baseline: Measured) -> Matched:
             first.values - second.values,
             scale,
             bounded=scale == 1 and bool(candidate.bound.verdicts),
+            clusters=_clusters(candidate, common),
         ),
         changes=np.round(first.own - second.own, 12),
-        binary=first.one_each and second.one_each and bool(np.isin(both, (0.0, 1.0)).all()),
     )
+    if candidate.bounds and baseline.bounds:
+        _add_missing(match, candidate.bounds, baseline.bounds)
+    return match
+
+
+def _add_missing(match: Matched, first: SideBounds, second: SideBounds) -> None:
+    """Set what the missing rows of items that both sides have could do."""
+    if not (first.missing.any() or second.missing.any()):
+        return
+    items, at, other = np.intersect1d(
+        first.items, second.items, assume_unique=True, return_indices=True
+    )
+    known = np.full(len(items), np.nan)
+    of_both = np.isin(match.items, items, assume_unique=True)
+    known[np.isin(items, match.items, assume_unique=True)] = match.changes[of_both]
+    worst = first.wrong[at] - second.right[other]
+    best = first.right[at] - second.wrong[other]
+    rows = first.missing[at] + second.missing[other]
+    clusters = _clusters(match.candidate, items)
+    match.missing = MissingRows(rows, known, (worst, best), clusters)
+
+
+def _clusters(result: Measured, items: Hashes) -> Hashes | None:
+    name = result.bound.cluster_by
+    return result.side.cluster_of(items, name) if name else None
 
 
 def bound_metric(name: str, policy: Policy, level: float) -> BoundMetric:

@@ -6,14 +6,15 @@ from typing import Any, cast
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from assay.analysis.compare.measured import Matched, Measured
 from assay.analysis.compare.paired import Hashes, Side
 from assay.engine.aggregate.columns import decode_row
 from assay.engine.aggregate.groups import verdicts
+from assay.engine.aggregate.join import cluster_hint
+from assay.engine.aggregate.measure import cluster_lines
 from assay.engine.experiment.sources import Source
-from assay.interfaces import Log
+from assay.interfaces import Log, Mask
 from assay.store.repair import read_rows
 
 
@@ -23,10 +24,13 @@ class _Served(msgspec.Struct):
     served_fingerprint: str | None = None
 
 
-def notes(sides: Sequence[Side], scorer: str) -> list[str]:
-    """One line for each thing that differs and should not."""
+def notes(sides: Sequence[Side], scorer: str, values: Sequence[Measured]) -> list[str]:
+    """Return a line for each thing that differs and should not, and on items that belong together."""
     sources = list({id(side.source): side.source for side in sides}.values())
-    return [*_datasets(sources), *_scorers(sources, scorer), *_served(sources)]
+    first, clusters = values[0], cluster_lines([measure.row for measure in values])
+    if not first.bound.cluster_by:
+        clusters = cluster_hint(first.side.sources(), first.side.columns, first.items, first.own)
+    return [*_datasets(sources), *_scorers(sources, scorer), *_served(sources), *clusters]
 
 
 def _datasets(sources: Sequence[Source]) -> Iterable[str]:
@@ -74,13 +78,17 @@ def _served_in(log: Log) -> Iterable[tuple[str, str]]:
 
 
 def unmatched(pairs: Iterable[Any]) -> Iterable[str]:
-    """Items that only one side of a pair has."""
-    for pair in pairs:
-        if pair.only_candidate or pair.only_baseline:
-            yield (
-                f"{pair.candidate} and {pair.baseline} share {pair.items:,} items; "
-                f"{pair.only_candidate:,} are only in {pair.candidate}, {pair.only_baseline:,} only in {pair.baseline}"
-            )
+    """Items that only one side of a pair has, or has a value of."""
+    differing = [pair for pair in pairs if pair.failed or pair.only_candidate or pair.only_baseline]
+    for pair in differing:
+        yield (
+            f"{pair.candidate} and {pair.baseline} share {pair.items:,} items; "
+            f"{pair.failed:,} failed or were skipped on one side; "
+            f"{pair.only_candidate:,} are only in {pair.candidate}, "
+            f"{pair.only_baseline:,} only in {pair.baseline}"
+        )
+    if differing:
+        yield "the standings are over the items that all sides share, if there are any"
 
 
 Place = tuple[str, str, int]
@@ -122,9 +130,7 @@ def find_flips(match: Matched, count: int) -> list[Flip]:
     return [flip for flip, _, _ in shown]
 
 
-def telling_rows(
-    measure: Measured, items: Hashes, highest: npt.NDArray[np.bool_]
-) -> list[dict[str, Any]]:
+def telling_rows(measure: Measured, items: Hashes, highest: Mask) -> list[dict[str, Any]]:
     """For each item its sample with the highest or the lowest score; the first of them, if there are several."""
     side, columns = measure.side, measure.side.columns
     at = side.rows(measure.label)

@@ -1,6 +1,7 @@
 """Experiments as sides that can be compared: their evaluation rows, read by the aggregator's reader."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import compress, islice
 from pathlib import Path
 from shlex import quote
@@ -8,38 +9,48 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec import UNSET
 
 from assay.engine.aggregate.columns import Columns, Ints, Reader, decode_row
 from assay.engine.aggregate.facets import order, text_of, typed, unknown
 from assay.engine.aggregate.groups import under_every_label, verdicts
-from assay.engine.aggregate.join import Sources, declared, join_items, join_responses, missing
-from assay.engine.aggregate.measure import BoundMetric, Sample
+from assay.engine.aggregate.join import (
+    Sources,
+    cluster_column,
+    join_items,
+    join_responses,
+    joined_columns,
+    missing,
+)
+from assay.engine.aggregate.measure import BoundMetric, Sample, item_clusters
 from assay.engine.evaluate.directions import Directions
 from assay.engine.experiment.resolve import find_source, find_sources
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
-from assay.interfaces import Log
+from assay.interfaces import Hashes, Log, Mask
 from assay.registry import nearest
+from assay.store.keys import id_hash
 
-Hashes = npt.NDArray[np.uint64]
 MOST_SIDES = 100
 _FAILED = ("errored", "unparsed", "refused")
 
 
 class Side(msgspec.Struct, kw_only=True):
     """The rows of one source, or of one facet value in it: those whose combination is in `chosen`. `lower` are labels
-    under which less is better, beside those whose scorer says so; `facets` were read with the rows."""
+    under which less is better, beside those whose scorer says so; `facets` were read with the rows.
+    `as_read`: the columns with the ids of the dataset, where those are others by now; `clusters` of
+    items, by the name of what they share."""
 
     name: str
     source: Source
     log: Log
     columns: Columns
-    chosen: npt.NDArray[np.bool_]
+    chosen: Mask
     directions: Directions
     lower: Sequence[str] = ()
     facets: Sequence[str] = ()
+    as_read: Columns | None = None
+    clusters: dict[str, dict[int, int]] = {}
 
     def by(self, facet: str, values: Sequence[Any] = ()) -> "list[Side]":
         """A part for each value of a facet that was read: for those given, or for all that there are, in order."""
@@ -94,11 +105,7 @@ class Side(msgspec.Struct, kw_only=True):
             at = at[np.isin(columns.ids[columns.item[at]], only)]
         outcome, passed, score = verdicts(columns)
         at = at[np.lexsort((score[at], columns.sample[at], columns.item[at]))]
-        joined = (
-            declared(bound.columns, columns, _sources(self.source, self.log))
-            if bound.columns
-            else {}
-        )
+        joined = joined_columns([bound], self.as_read or columns, self.sources())
         rows = at if columns.row is None else columns.row[at]
         return Sample(
             label=label,
@@ -111,6 +118,7 @@ class Side(msgspec.Struct, kw_only=True):
             load=lambda: [self.row(int(place)) for place in at],
             take=lambda name: joined[name].take(rows),
             lower_is_better=self.lower_is_better(label, scorer),
+            scale=self.directions.scale([scorer]),
         )
 
     def _rows_together(self, bound: BoundMetric) -> Ints:
@@ -119,6 +127,21 @@ class Side(msgspec.Struct, kw_only=True):
             [bound.takes(combination.label) for combination in self.columns.combinations]
         )
         return np.flatnonzero((self.chosen & taken)[self.columns.combination])
+
+    def sources(self) -> Sources:
+        return _sources(self.source, self.log)
+
+    def cluster_of(self, items: Hashes, name: str) -> Hashes:
+        """Return the cluster of each item, the same on all sides; one without a value is its own."""
+        own = self.clusters.get(name)
+        if own is None:
+            columns = self.columns
+            rows = np.arange(len(columns.item)) if columns.row is None else columns.row
+            values = cluster_column(name, self.as_read or columns, self.sources()).take(rows)
+            found = item_clusters(values, columns.item, name)
+            own = {int(columns.ids[at]): id_hash(f"cluster {key}") for at, key in found.items()}
+            self.clusters[name] = own
+        return np.array([own.get(item, item) for item in items.tolist()], np.uint64)
 
     def row(self, place: int) -> dict[str, Any]:
         """A whole row, by its place among the columns."""
@@ -235,7 +258,23 @@ def find_sides(
     return sides
 
 
-def having(columns: Columns, at: int, facet: str, value: Any, where: str) -> npt.NDArray[np.bool_]:
+class _Clustered(msgspec.Struct):
+    cluster_by: str = ""
+
+
+def shared_cluster_by(sources: Iterable[Source]) -> str:
+    """Return what the experiments' own metrics are clustered by, if that is one and the same."""
+    names: set[str] = set()
+    for source in sources:
+        manifest = source.manifest("aggregation")
+        plan = manifest.plan.get("metrics") if manifest else None
+        with suppress(msgspec.ValidationError):
+            planned = msgspec.convert(plan or [{}], list[_Clustered])
+            names.update(metric.cluster_by for metric in planned)
+    return names.pop() if len(names) == 1 else ""
+
+
+def having(columns: Columns, at: int, facet: str, value: Any, where: str) -> Mask:
     """The combinations with this value of facet `at`. Where no row has it, the value that is written alike."""
     values = [
         None if combination.values[at] is UNSET else combination.values[at]
@@ -252,7 +291,7 @@ def having(columns: Columns, at: int, facet: str, value: Any, where: str) -> npt
     return exact
 
 
-def _all(columns: Columns) -> npt.NDArray[np.bool_]:
+def _all(columns: Columns) -> Mask:
     return np.ones(len(columns.combinations), dtype=np.bool_)
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from assay import reading
-from assay.analysis.compare.compare import CompareOptions, checked
+from assay.analysis.compare.compare import CompareOptions, checked, correct
 from assay.engine.aggregate.columns import decode_row
 from assay.engine.aggregate.facets import text_of
 from assay.engine.experiment.resolve import find_sources
@@ -24,7 +24,7 @@ from assay.errors import UserError
 from assay.records import MetricRow
 from assay.registry import nearest
 from assay.shown import Shown
-from assay.stats.student import POWER, holm, t_quantile, t_tail
+from assay.stats.student import POWER, t_quantile, t_tail
 
 
 class Reference(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -136,20 +136,23 @@ class Agreement(msgspec.Struct, kw_only=True):
     source: str = ""
     test: Literal["two_sample", "one_sample"]
     difference: float
-    low: float
-    high: float
+    freedom: float
+    low: float = 0.0
+    high: float = 0.0
     p: float
     p_corrected: float
     could_show: float
     p_equivalent: float | None = None
     verdict: Verdict = "inconclusive"
-    items_needed: int | None = None
+    items_needed: tuple[int, int | None] | None = None
+    reason: str = ""
     settings: list[str] = []
     partial: str = ""
 
 
 class Referenced(Shown, kw_only=True):
-    """Agreements in the order of the experiments and their rows; `telling` is what one must be able to show."""
+    """Agreements in the order of the experiments and their rows; `telling` is what one must be able
+    to show, `level` that of the intervals, corrected for their number."""
 
     reference: str
     level: float
@@ -181,15 +184,14 @@ def referenced(paths: Sequence[str | Path], reference: str | Path, **options: An
         raise UserError(
             f"no metric of these experiments is in the reference {str(reference)!r}", fix=fix
         )
-    _judge(agreements, kept, chosen)
-    cited = dict.fromkeys(f"{agreement.reference}: {agreement.source}" for agreement in agreements)
+    alpha = _judge(agreements, kept, chosen)
     return Referenced(
         reference=str(reference),
-        level=chosen.level,
+        level=1 - alpha,
         margin=chosen.margin,
         telling=chosen.margin or TELLING,
         agreements=agreements,
-        notes=[*cited],
+        notes=[*dict.fromkeys(f"{one.reference}: {one.source}" for one in agreements)],
     )
 
 
@@ -260,7 +262,6 @@ def _agreement(
     error = math.hypot(own, theirs or 0.0)
     freedom = _freedom(own, items, theirs, entry.n)
     difference = row["value"] - entry.value
-    reach = t_quantile((1 + chosen.level) / 2, freedom) * error
     p = min(1.0, 2 * t_tail(abs(difference) / error, freedom)) if error else float(difference == 0)
     same = None
     if chosen.margin is not None:
@@ -278,8 +279,7 @@ def _agreement(
         reference_items=entry.n,
         test="one_sample" if theirs is None else "two_sample",
         difference=difference,
-        low=difference - reach,
-        high=difference + reach,
+        freedom=freedom,
         p=p,
         p_corrected=p,
         p_equivalent=same,
@@ -326,37 +326,32 @@ def _settings(row: MetricRow, entry: Reference, items: int) -> list[str]:
 
 def _judge(
     agreements: Sequence[Agreement], kept: Sequence[tuple[Reference, float]], chosen: CompareOptions
-) -> None:
-    """One word each, after Holm's correction over all of them."""
+) -> float:
+    """Set one word each, and the interval that says the same; return the alpha of that."""
     alpha = 1 - chosen.level
-    sure = NormalDist().inv_cdf(1 - alpha / 2 / len(agreements)) + NormalDist().inv_cdf(POWER)
-    alike = holm(
-        [
-            1.0 if agreement.p_equivalent is None else agreement.p_equivalent
-            for agreement in agreements
-        ]
-    )
-    corrected = holm([agreement.p for agreement in agreements])
-    for agreement, (entry, own), p, same in zip(agreements, kept, corrected, alike, strict=True):
-        agreement.p_corrected = p
-        if chosen.margin is not None:
-            agreement.p_equivalent = same
+    normal = NormalDist()
+    sure = normal.inv_cdf(1 - alpha / 2 / len(agreements)) + normal.inv_cdf(POWER)
+    left, _ = correct(agreements, alpha)
+    for agreement, (entry, own) in zip(agreements, kept, strict=True):
+        same = agreement.p_equivalent
         theirs = entry.error or 0.0
-        agreement.could_show = sure * math.hypot(own, theirs)
+        error = math.hypot(own, theirs)
+        agreement.could_show = sure * error
+        reach = t_quantile(1 - left / 2, agreement.freedom) * error
+        agreement.low = agreement.difference - reach
+        agreement.high = agreement.difference + reach
         # a share of what is larger than 1
         telling = (chosen.margin or TELLING) * max(1.0, abs(entry.value))
         if agreement.partial and not chosen.partial:
             agreement.verdict = "incomplete"
-        elif chosen.margin is not None and same < alpha:
+        elif same is not None and same < alpha:
             agreement.verdict = "equivalent"
-        elif p < alpha:
+        elif agreement.p_corrected < alpha:
             agreement.verdict = (
                 "better" if (agreement.difference > 0) is not entry.lower_is_better else "worse"
             )
         elif agreement.could_show <= telling:
             agreement.verdict = "agrees"
-        else:
-            room = (telling / sure) ** 2 - theirs**2
-            agreement.items_needed = (
-                math.ceil(agreement.items * own**2 / room) if room > 0 else None
-            )
+        elif (room := (telling / sure) ** 2 - theirs**2) > 0:
+            agreement.items_needed = math.ceil(agreement.items * own**2 / room), None
+    return left

@@ -6,13 +6,12 @@ from typing import Any, Literal
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from assay.config.differences import by_name, comparable, unequal
 from assay.engine.experiment.sources import Source
 from assay.engine.experiment.trust import CONFIG
 from assay.errors import UserError
-from assay.interfaces import Log
+from assay.interfaces import Hashes, Log
 from assay.store.index import id_number
 from assay.store.items import decode_item
 from assay.store.keys import canonical, digest, short
@@ -121,8 +120,8 @@ class _Items:
                 contents.append(short(digest("item", canonical(msgspec.to_builtins(item)))))
                 positions.append(position)
         order = np.argsort(np.array(ids, np.uint64), kind="stable")
-        self.ids: npt.NDArray[np.uint64] = np.array(ids, np.uint64)[order]
-        self.contents: npt.NDArray[np.uint64] = np.array(contents, np.uint64)[order]
+        self.ids: Hashes = np.array(ids, np.uint64)[order]
+        self.contents: Hashes = np.array(contents, np.uint64)[order]
         self._positions = np.array(positions, np.uint64)[order]
 
     def item(self, at: int) -> dict[str, Any]:

@@ -8,14 +8,13 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from assay.analysis.judge.accuracy import Estimate, item_codes, none
 from assay.analysis.judge.judged import Answer, Judged
 from assay.engine.evaluate.cases import readable, response_decoder
 from assay.engine.evaluate.judges import OWN_ANSWERS
 from assay.engine.experiment.sources import Source
-from assay.interfaces import FloatArray
+from assay.interfaces import FloatArray, IntArray, Integers, Mask
 from assay.stats.intervals import item_contributions
 from assay.stats.paired import Differences, interval
 from assay.stats.student import t_quantile
@@ -23,7 +22,7 @@ from assay.store.keys import short
 
 # of the rarer kind: with fewer a regression says more about chance than about length
 FEWEST_VERDICTS = 5
-Ints = npt.NDArray[np.int64]
+Ints = IntArray
 
 
 def position_bias(judged: Judged, level: float) -> Estimate:
@@ -165,7 +164,7 @@ def self_preference(judged: Judged, own: Collection[str] | None, level: float) -
     return _mean_difference(np.asarray(per_item), 2.0, len(answers), level)
 
 
-def _mean(chosen: npt.NDArray[np.bool_], values: FloatArray, weights: FloatArray) -> float:
+def _mean(chosen: Mask, values: FloatArray, weights: FloatArray) -> float:
     return float(np.average(values[chosen], weights=weights[chosen]))
 
 
@@ -189,8 +188,8 @@ class Fitted(NamedTuple):
 
 def logistic(
     columns: FloatArray,
-    outcome: npt.NDArray[np.bool_],
-    cluster: npt.NDArray[np.integer],
+    outcome: Mask,
+    cluster: Integers,
     weights: FloatArray,
 ) -> Fitted | None:
     """Log odds of the outcome as a linear function of the columns, by Newton's method; None where no finite one fits
@@ -212,13 +211,9 @@ def logistic(
     return None
 
 
-def _robust(
-    scores: FloatArray, information: FloatArray, cluster: npt.NDArray[np.integer]
-) -> FloatArray:
+def _robust(scores: FloatArray, information: FloatArray, cluster: Integers) -> FloatArray:
     """The sandwich over clusters, with the usual factor for few of them."""
-    _, inverse = cast(
-        "tuple[object, npt.NDArray[np.int64]]", np.unique(cluster, return_inverse=True)
-    )
+    _, inverse = cast("tuple[object, IntArray]", np.unique(cluster, return_inverse=True))
     groups, (n, k) = int(inverse.max()) + 1, scores.shape
     sums = np.stack([np.bincount(inverse, weights=column) for column in scores.T], axis=1)
     bread = np.linalg.inv(information)

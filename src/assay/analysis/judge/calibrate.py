@@ -33,7 +33,7 @@ from assay.analysis.judge.bias import (
     position_bias,
     self_preference,
 )
-from assay.analysis.judge.judged import Judged, give_labels, read_judged, unused
+from assay.analysis.judge.judged import Answer, Judged, give_labels, read_judged, unused
 from assay.datasets._labels import FILE, Label, read_labels
 from assay.engine.evaluate.judges import CALIBRATIONS
 from assay.engine.experiment.resolve import find_source
@@ -73,7 +73,8 @@ class People(msgspec.Struct, kw_only=True):
 class Calibration(msgspec.Struct, kw_only=True):
     """What is known about the judge of one label. Of the answers with a label, `errored` have no verdict; `ties`, so
     called by judge or people, count for the agreement alone. In a `match` a pass is a win of the first player.
-    `confusion` has effective numbers, for corrections, `counted` plain ones."""
+    `confusion` has effective numbers, for corrections, `counted` plain ones. `labelled` has people's verdict and its
+    weight, by the beginning of the answer's key: metrics find their own answers there."""
 
     label: str
     scorer: str
@@ -100,6 +101,7 @@ class Calibration(msgspec.Struct, kw_only=True):
     self_preference: Estimate
     corrected: dict[str, Corrected]
     curve: list[CurvePoint] = []
+    labelled: dict[str, tuple[float, float]] = {}
 
 
 class Calibrated(Shown, kw_only=True):
@@ -150,10 +152,7 @@ def calibrate(
     left = [given for given in read.rows if id(given) not in used]
     why = unused(left, everything.values(), _items(source) if left else None)
     if not used:
-        fix = (
-            "; ".join(why)
-            or "name their judge with --label, or add `model` or `scorer` to the labels"
-        )
+        fix = "; ".join(why) or "name their judge with --label, or add `model` or `scorer` to them"
         raise UserError("no label is about a judged answer", where=read.source, fix=fix)
     options = _Options(threshold=threshold, level=level, seed=seed)
     lengths = answer_lengths(source, judged)
@@ -237,7 +236,7 @@ def _calibration(
     return Calibration(
         label=judged.label,
         scorer=judged.scorer,
-        judge=next(iter(judged.ids)),
+        judge=min(judged.ids),
         models=sorted(judged.models),
         match=judged.match,
         created=time.time(),
@@ -248,8 +247,8 @@ def _calibration(
         errored=len(answers) - len(verdicts.item),
         ties=len(verdicts.item) - len(decided.item),
         people=_people(judged, labels, level),
-        base_rate=mean_of(verdicts.item, verdicts.truth, verdicts.weight, level, ""),
-        judge_rate=mean_of(verdicts.item, verdicts.judge, verdicts.weight, level, ""),
+        base_rate=mean_of(verdicts.item, verdicts.truth, verdicts.weight, level),
+        judge_rate=mean_of(verdicts.item, verdicts.judge, verdicts.weight, level),
         confusion=counts,
         counted=_counted(decided),
         agreement=_agreed(verdicts, options),
@@ -264,7 +263,17 @@ def _calibration(
         self_preference=self_preference(judged, own_models(source, judged), level),
         corrected=corrected(judged, counts, level),
         curve=curve_of(answers, level),
+        labelled=_by_key(answers),
     )
+
+
+def _by_key(answers: Iterable[Answer]) -> dict[str, tuple[float, float]]:
+    """Return verdicts and weights of answers; a match has two keys, and no pass rate to correct."""
+    return {
+        f"{answer.responses[0]:016x}": (answer.truth, answer.weight)
+        for answer in answers
+        if len(answer.responses) == 1 and answer.truth is not None
+    }
 
 
 def _counted(decided: Verdicts) -> Confusion:
@@ -283,9 +292,9 @@ def _agreed(verdicts: Verdicts, options: _Options) -> Agreed:
     ]
     same = (verdicts.truth == verdicts.judge).astype(np.float64)
     return Agreed(
-        percent=mean_of(verdicts.item, same, verdicts.weight, options.level, ""),
+        percent=mean_of(verdicts.item, same, verdicts.weight, options.level),
         by_majority=max(shares),
-        kappa=kappa(verdicts, options.level, options.seed),
+        kappa=kappa(verdicts, options.level),
     )
 
 
@@ -306,8 +315,8 @@ def _people(judged: Judged, labels: Sequence[Label], level: float) -> People:
 def _of_people(agreement: Agreement, level: float) -> Estimate:
     if agreement.value is None:
         return none(agreement.reason or "there is no value", agreement.answers)
-    low, high, method = agreement.interval(level)
-    return Estimate(value=agreement.value, low=low, high=high, method=method, n=agreement.answers)
+    interval = agreement.interval(level)
+    return Estimate(value=agreement.value, n=agreement.answers, **interval._asdict())
 
 
 # ---- what stands beside the evaluations

@@ -17,10 +17,10 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from assay.analysis.judge.label_frame import Address, Frame, Unit
 from assay.engine.experiment.sources import Source
+from assay.interfaces import IntArray, Mask
 from assay.records import Item, Response
 from assay.store.items import decode_item
 from assay.store.keys import canonical, digest
@@ -81,7 +81,7 @@ def choose(frame: Frame, count: int, *, random: float, seed: int = 0) -> list[Ch
     return [answer for _, answer in sorted(turns, key=lambda turn: turn[0])]
 
 
-def _drawn(frame: Frame, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+def _drawn(frame: Frame, seed: int) -> tuple[IntArray, Mask]:
     """All answers in random order, and which of them are in the telling stratum. It is cut off by other random numbers
     than those of the order, which would else not be random within it."""
     if seed in frame.draws:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from assay.analysis.look.dataset import Duplicates
-from assay.interfaces import Log
+from assay.interfaces import Hashes, IntArray, Log
 from assay.records import Item
 from assay.store.items import decode_item
 from assay.store.keys import canonical, short
@@ -31,7 +31,7 @@ _IDEOGRAPH = "\u3040-\u30ff\u3400-\u9fff"
 _TOKEN = re.compile(rf"[{_IDEOGRAPH}]|[^\W{_IDEOGRAPH}]+|[-+*/=<>^%]")
 _PRIME = np.uint64((1 << 31) - 1)
 
-Words = npt.NDArray[np.uint64]
+Words = Hashes
 
 
 def duplicates(log: Log, *, threshold: float = THRESHOLD, examples: int = 5) -> Duplicates:
@@ -147,7 +147,7 @@ def _join_near(
     log: Log,
     positions: "array[int]",
     signatures: npt.NDArray[np.uint32],
-    firsts: npt.NDArray[np.int64],
+    firsts: IntArray,
     threshold: float,
 ) -> None:
     @lru_cache(1024)

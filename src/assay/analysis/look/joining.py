@@ -20,14 +20,14 @@ from assay.analysis.look.export import Tables
 from assay.engine.aggregate.columns import decode_row
 from assay.engine.aggregate.fields import read_columns
 from assay.engine.aggregate.join import Keys, response_key
-from assay.interfaces import Log
+from assay.interfaces import Codes, IntArray, Log
 from assay.records import Item
 from assay.store.files import safe_name
 from assay.store.index import ItemIndex, id_number
 from assay.store.keys import id_hash
 
 Row = dict[str, Any]
-Ints = npt.NDArray[np.int64]
+Ints = IntArray
 _LOST = 1 << 62  # above every position: responses whose item is not in the dataset come last
 _PLACE = ("item_id", "sample_index", "model_name")
 _ADDRESS = ("key", *_PLACE, "task", "total_samples", "timestamp")
@@ -174,7 +174,7 @@ class Joining:
             found[at] = _LOST | id_hash(ids[at]) >> 2
         return found
 
-    def _sort(self, item: Ints, cell: npt.NDArray[np.int32], sample: npt.NDArray[np.int32]) -> None:
+    def _sort(self, item: Ints, cell: Codes, sample: Codes) -> None:
         keys = (sample, item, cell) if self._means else (item, cell)
         self._order = None if _in_order(*keys) else np.lexsort(keys)
         self._begins = [0, *accumulate(of.rows for of in self._cells.values())]

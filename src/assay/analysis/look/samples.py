@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from assay.engine.aggregate.fields import read_columns
 from assay.engine.aggregate.join import response_key
+from assay.interfaces import Hashes
 from assay.records import OUTCOMES, Item, Response, tolerant_json
 from assay.store.index import ItemIndex, id_number
 from assay.store.items import normalise
@@ -197,7 +198,7 @@ class SamplesTable:
                     self._unplaced += 1
         return _named(found)
 
-    def _keys(self) -> npt.NDArray[np.uint64]:
+    def _keys(self) -> Hashes:
         """The engine's key of each response."""
         keys = array("Q")
         for (key, *place), _ in read_columns(
@@ -238,9 +239,7 @@ class SamplesTable:
             yield from zip(*cells, strict=True)
 
 
-def _positions(
-    ordered: npt.NDArray[np.uint64], order: npt.NDArray[np.intp], sought: npt.NDArray[np.uint64]
-) -> list[int]:
+def _positions(ordered: Hashes, order: npt.NDArray[np.intp], sought: Hashes) -> list[int]:
     """Return where each of these keys is in the rows, whose keys are given in order with their positions."""
     if not len(ordered):
         return []
@@ -248,7 +247,7 @@ def _positions(
     return np.where(ordered[at] == sought, order[at], _NEITHER).tolist()
 
 
-def _numbers(keys: Sequence[Any], places: Sequence[Sequence[Any]]) -> npt.NDArray[np.uint64]:
+def _numbers(keys: Sequence[Any], places: Sequence[Sequence[Any]]) -> Hashes:
     """The engine's keys of many rows (see `response_key`), at once where all are as the engine writes them."""
     try:
         digits = "".join([key[:16] for key in keys])

@@ -13,20 +13,20 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import UNSET
 
-from assay.analysis.compare.paired import rows_of
+from assay.analysis.compare.paired import read_side, rows_of
 from assay.engine.aggregate.facets import text_of
 from assay.engine.aggregate.fields import Column, read_columns
 from assay.engine.evaluate.directions import Directions
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
-from assay.interfaces import Log
+from assay.interfaces import Codes, Hashes, Log, Mask
 from assay.records import EvaluationOutcome
 from assay.registry import nearest
 from assay.stats.matches import Ints, Matches, reconciled
 from assay.store.keys import id_hash, short
 from assay.store.repair import row_decoder
 
-Flags = npt.NDArray[np.bool_]
+Flags = Mask
 
 
 class _MatchRow(msgspec.Struct, gc=False):
@@ -136,21 +136,23 @@ class Verdicts:
 class Rows(msgspec.Struct):
     """Verdicts as columns: `item` is a hash; `first` is the lower player number; `answers` the two responses' keys."""
 
-    item: npt.NDArray[np.uint64]
-    source: npt.NDArray[np.int32]
-    sample: npt.NDArray[np.int32]
-    first: npt.NDArray[np.int32]
-    second: npt.NDArray[np.int32]
-    seat: npt.NDArray[np.int32]
+    item: Hashes
+    source: Codes
+    sample: Codes
+    first: Codes
+    second: Codes
+    seat: Codes
     half_points: npt.NDArray[np.int8]
-    answers: npt.NDArray[np.uint64] | None
+    answers: Hashes | None
 
 
 class Played(msgspec.Struct):
-    """What the rows come to. `failed` has the verdicts that are missing, by player; `same` counts matches of a player
-    against itself, which are left out."""
+    """What the rows come to. `items` has the hash of each item, by its number. `failed` has the
+    verdicts that are missing, by player; `same` counts matches of a player against itself, which are
+    left out."""
 
     names: list[str]
+    items: Hashes
     matches: Matches
     verdicts: int
     failed: Ints
@@ -202,20 +204,21 @@ def played(verdicts: Verdicts, label: str, sources: Sequence[Source], by: str = 
     alphabetical = sorted(range(len(names)), key=names.__getitem__)
     rank = np.argsort(alphabetical).astype(np.int32)
     first, second = rank[first], rank[second]
-    begins = np.ones(len(order), np.bool_)
+    begins = np.zeros(len(order), np.bool_)
+    begins[:1] = True
     for column in (rows.source, rows.item, rows.sample, rows.first, rows.second):
-        begins[1:] &= column[1:] == column[:-1]
-    begins[1:] = ~begins[1:]
+        begins[1:] |= column[1:] != column[:-1]
     starts = np.flatnonzero(begins)
     swapped = np.bincount(rows.source, rows.seat == 1) > 0
     matches = reconciled(starts, rows.half_points, 1 + swapped[rows.source])
     same, unread = first[starts] == second[starts], matches.half_points < 0
     kept = ~same & ~unread
     at = starts[kept]
-    numbered = np.unique(rows.item[at], return_inverse=True)[1]
+    items, numbered = np.unique(rows.item[at], return_inverse=True)
     missing = rows.half_points < 0
     return Played(
         names=[names[number] for number in alphabetical],
+        items=items,
         matches=Matches(
             numbered.astype(np.int32), first[at], second[at], matches.half_points[kept], len(names)
         ),
@@ -228,6 +231,16 @@ def played(verdicts: Verdicts, label: str, sources: Sequence[Source], by: str = 
     )
 
 
+def drawn_together(played: Played, sources: Sequence[Source], name: str) -> Matches:
+    """Return the matches with the number of the cluster for that of the item."""
+    cluster = played.items
+    for source in sources:
+        cluster = read_side(source, {}).cluster_of(cluster, name)
+    _, first, inverse = np.unique(cluster, return_index=True, return_inverse=True)
+    numbers = np.argsort(np.argsort(first)).astype(np.int32)[inverse]  # in the order of the items
+    return played.matches._replace(item=numbers[played.matches.item])
+
+
 def _taken(rows: Rows, order: Ints) -> Rows:
     columns: dict[str, Any] = {name: getattr(rows, name) for name in rows.__struct_fields__}
     answers = columns.pop("answers")
@@ -235,16 +248,14 @@ def _taken(rows: Rows, order: Ints) -> Rows:
     return Rows(**taken, answers=None if answers is None else answers[:, order])
 
 
-def _first_of_each(keys: npt.NDArray[np.uint64]) -> Flags:
+def _first_of_each(keys: Hashes) -> Flags:
     """Where each key stands first; 0 is none."""
     chosen = keys == 0
     chosen[np.unique(keys, return_index=True)[1]] = True
     return chosen
 
 
-def _players_by(
-    field: str, rows: Rows, sources: Sequence[Source]
-) -> tuple[list[str], npt.NDArray[np.int32]]:
+def _players_by(field: str, rows: Rows, sources: Sequence[Source]) -> tuple[list[str], Codes]:
     """Names of players, and their numbers on both sides of each row."""
     assert rows.answers is not None
     keys, column = array("Q"), Column(numbers=False)

@@ -11,8 +11,8 @@ from typing import Any, Literal, get_args
 import msgspec
 import numpy as np
 
-from assay.analysis.compare.paired import checked_level
-from assay.analysis.rank.match_rows import Played, label_of, played, read_verdicts
+from assay.analysis.compare.paired import checked_level, shared_cluster_by
+from assay.analysis.rank.match_rows import Played, drawn_together, label_of, played, read_verdicts
 from assay.engine.experiment.resolve import find_sources
 from assay.errors import UserError
 from assay.registry import nearest
@@ -82,7 +82,8 @@ class Ranking(Shown, kw_only=True):
 
 class RankOptions(msgspec.Struct, kw_only=True, frozen=True):
     """How to rank. `by`: the field of the responses that names the players; `prior`: virtual matches of each player,
-    by default none unless somebody won or lost everything."""
+    by default none unless somebody won or lost everything; `cluster_by`: what items share that are
+    drawn together."""
 
     method: Method = "bradley-terry"
     label: str = ""
@@ -91,6 +92,7 @@ class RankOptions(msgspec.Struct, kw_only=True, frozen=True):
     rounds: int = ROUNDS
     seed: int = 0
     prior: float | None = None
+    cluster_by: str = ""
 
 
 def rank(paths: Sequence[str | Path], **options: Any) -> Ranking:
@@ -100,10 +102,18 @@ def rank(paths: Sequence[str | Path], **options: Any) -> Ranking:
     sources = find_sources(paths, "evaluation")
     verdicts = read_verdicts(sources, responses=bool(chosen.by))
     label = label_of(verdicts, chosen.label)
-    ranking = ranking_of(played(verdicts, label, sources, chosen.by), label, chosen)
+    cluster_by = chosen.cluster_by or shared_cluster_by(sources)
+    found = played(verdicts, label, sources, chosen.by)
+    if cluster_by:
+        found.matches = drawn_together(found, sources, cluster_by)
+    ranking = ranking_of(found, label, chosen)
     partial = {source.name: text for source in sources if (text := source.partial())}
     named = [text if len(sources) == 1 else f"{name}: {text}" for name, text in partial.items()]
-    return msgspec.structs.replace(ranking, partial="; ".join(named))
+    ranking.partial = "; ".join(named)
+    if cluster_by:
+        ranking.notes.append(f"clusters: {cluster_by} ({ranking.items:,})")
+        ranking.items = len(found.items)
+    return ranking
 
 
 def ranking_of(played: Played, label: str, options: RankOptions) -> Ranking:

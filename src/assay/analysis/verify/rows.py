@@ -12,17 +12,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from xxhash import xxh3_64_intdigest
 
 from assay.analysis.verify.replay import NOT_LOGGED
 from assay.analysis.verify.values import Difference, differing
-from assay.interfaces import Log
+from assay.interfaces import Hashes, Log, Mask
 from assay.records import Evaluation
 from assay.store.memory_log import MemoryLog
 from assay.store.repair import row_decoder
 
-Hashes = npt.NDArray[np.uint64]
 _TIMES = re.compile(rb',"evaluation_time":[^,]*,"timestamp":[^,]*,')
 _TIMES_AND_KEY = re.compile(rb',"evaluation_time":[^,]*,"timestamp":[^,]*,|"key":"[0-9a-f]{32}",')
 _FIELDS = (
@@ -64,7 +62,7 @@ class Stored:
         self.hashes: Hashes = np.array(found, np.uint64)
         self.sorted: Hashes = np.sort(self.hashes)
 
-    def lines(self, wanted: npt.NDArray[np.bool_]) -> Iterator[bytes]:
+    def lines(self, wanted: Mask) -> Iterator[bytes]:
         rows = (
             line
             for block in self.log.blocks()
@@ -108,7 +106,7 @@ class Computed(MemoryLog):
         return int((rows[1:] == rows[:-1]).sum())
 
 
-def is_among(values: Hashes, ordered: Hashes) -> npt.NDArray[np.bool_]:
+def is_among(values: Hashes, ordered: Hashes) -> Mask:
     """Which values are in a sorted array."""
     if not len(ordered):
         return np.zeros(len(values), np.bool_)

@@ -5,7 +5,7 @@ The rows are read once, as columns. The order of rows on disk changes no number 
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypedDict, Unpack
 
@@ -14,7 +14,14 @@ from msgspec import UNSET
 from assay.engine.aggregate.columns import Columns, Reader, decode_row, narrowed
 from assay.engine.aggregate.facets import unknown
 from assay.engine.aggregate.groups import Grouping, under_every_label
-from assay.engine.aggregate.join import Sources, declared, join_items, join_responses, missing
+from assay.engine.aggregate.join import (
+    Sources,
+    cluster_hint,
+    join_items,
+    join_responses,
+    joined_columns,
+    missing,
+)
 from assay.engine.aggregate.measure import BoundMetric
 from assay.engine.aggregate.planned import Planned
 from assay.engine.aggregate.processes import Processes
@@ -32,7 +39,7 @@ from assay.store.seal import seal
 
 # bytes: about a second; a thread has a heap of its aggregation, which costs memory
 WORTH_A_THREAD = 200 << 20
-NUMBERS = ".2"  # changes with what numbers mean: stored ones are computed again
+NUMBERS = ".3"  # changes with what numbers mean: stored ones are computed again
 
 
 class Settings(TypedDict, total=False):
@@ -46,11 +53,15 @@ class Settings(TypedDict, total=False):
 
 
 class Aggregator:
-    """Computes metrics from stored evaluations and stores them; with `workers` by up to this many processes."""
+    """Computes metrics from stored evaluations and stores them; with `workers` by up to this many
+    processes. `note` is told of items that belong together although no `cluster_by` says so."""
 
-    def __init__(self, store: Store, *, workers: int = 1) -> None:
+    def __init__(
+        self, store: Store, *, workers: int = 1, note: Callable[[str], None] | None = None
+    ) -> None:
         self.store = store
         self.workers = workers
+        self.note = note
 
     async def aggregate_async(
         self,
@@ -185,8 +196,7 @@ class Aggregator:
             join_responses(columns, facets, sources)
             join_items(columns, facets, sources)
             self._check(columns, facets, logs)
-        names = list(dict.fromkeys(name for bound in metrics for name in bound.columns))
-        further = declared(names, columns, sources)
+        further = joined_columns(metrics, columns, sources)
         planned = Planned([self.store.manifest("run", run) for run in behind], logs)
         count = len(columns.item)
         manifests = [self.store.manifest("evaluation", evaluation) for evaluation in evaluations]
@@ -194,7 +204,17 @@ class Aggregator:
         grouping = Grouping(
             under_every_label(columns), logs, further, planned, judges, Directions(manifests)
         )
+        self._point_out_clusters(sources, grouping, metrics)
         return grouping.measured(facets, metrics, processes), count
+
+    def _point_out_clusters(
+        self, sources: Sources, grouping: Grouping, metrics: Sequence[BoundMetric]
+    ) -> None:
+        named = any(bound.cluster_by for bound in metrics)
+        if self.note is not None and not named:
+            facets = [facet for bound in metrics for facet in bound.facets]
+            for text in cluster_hint(sources, grouping.columns, *grouping.item_means(), facets):
+                self.note(text)
 
     def _datasets(self, evaluations: Sequence[str], runs: Sequence[str]) -> list[str]:
         return self._behind("evaluation", evaluations, "dataset") or self._behind(

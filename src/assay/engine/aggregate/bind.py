@@ -9,7 +9,9 @@ from typing import Any, Literal, cast
 import msgspec
 
 from assay import registry
+from assay.engine.evaluate.directions import SCALE, checked_scale
 from assay.errors import UserError
+from assay.interfaces import Scale
 from assay.usercode import identity
 
 Treatment = Literal["wrong", "exclude"]
@@ -57,8 +59,10 @@ class BoundMetric(msgspec.Struct, kw_only=True):
     a Group. `together` is the label under which the rows of all included labels are one group. `columns` are further
     fields that a Group shall have. `ordered`: the order of samples matters to it. With `verdicts` false
     it is not about right and wrong: every row counts, and its values have no natural ends; where they are
-    NEEDED, it has no value for a label that is only a score. `lower_is_better`
-    is None where the value is better as the label's scores are.
+    NEEDED, it has no value for a label that is only a score. `lower_is_better` and `scale`
+    are None where the value is better as the label's scores are, and on their scale; `own_scale` is
+    what the function declares, whatever a config says. `cluster_by` is the column of what
+    items share that are drawn together. `strict` intervals keep the level on each side, whatever the values.
     """
 
     name: str
@@ -77,8 +81,11 @@ class BoundMetric(msgspec.Struct, kw_only=True):
     ordered: bool = True
     verdicts: bool | Literal["needed"] = True
     lower_is_better: bool | None = None
+    scale: Scale | None = None
+    own_scale: Scale | None = None
+    cluster_by: str = ""
     level: float = 0.95
-    interval: Literal["auto", "bootstrap"] = "auto"
+    interval: Literal["auto", "bootstrap", "strict"] = "auto"
 
     def takes(self, label: str) -> bool:
         """Whether rows of this label count; patterns may hold `*`, `?` and `[…]`."""
@@ -102,6 +109,8 @@ class BoundMetric(msgspec.Struct, kw_only=True):
             "policy": msgspec.to_builtins(self.policy),
             "level": self.level,
             "interval": self.interval,
+            **({"scale": self.scale} if self.scale != self.own_scale else {}),
+            **({"cluster_by": self.cluster_by} if self.cluster_by else {}),
         }
 
 
@@ -115,13 +124,15 @@ def bind_metric(
     exclude: Sequence[str] = (),
     together: str = "",
     policy: Policy | Mapping[str, str] | None = None,
-    path: str | None = None,
-    module: str | None = None,
-    function_name: str | None = None,
+    path: str = "",
+    module: str = "",
+    function_name: str = "",
     function: Callable[..., Any] | None = None,
     base: Path | None = None,
     level: float = 0.95,
     interval: Literal["auto", "bootstrap"] = "auto",
+    scale: Scale | None = None,
+    cluster_by: str = "",
     where: str = "",
 ) -> BoundMetric:
     """A metric from a config's words (`type`, or `path` or `module` with `function_name`), or from a function."""
@@ -134,6 +145,7 @@ def bind_metric(
     schema = found if rows_name is None else registry.by_keyword(found, rows_name, "facets")
     checked = registry.check_params(schema, params or {}, where=where)
     columns: Any = marks.get("columns", ())
+    own_scale = _declared_scale(marks, checked)
     ordered = marks.get("ordered", not str(found.__module__).startswith("assay."))
     return BoundMetric(
         name=name or own,
@@ -152,9 +164,17 @@ def bind_metric(
         ordered=bool(ordered(checked) if callable(ordered) else ordered),
         verdicts=marks.get("verdicts", True),
         lower_is_better=marks.get("lower_is_better"),
+        scale=scale or own_scale,
+        own_scale=own_scale,
+        cluster_by=cluster_by,
         level=level,
         interval=interval,
     )
+
+
+def _declared_scale(marks: Mapping[str, Any], params: Mapping[str, Any]) -> Scale | None:
+    scale: Any = marks.get(SCALE)
+    return checked_scale(scale(params) if callable(scale) else scale)
 
 
 def _check(
@@ -196,17 +216,17 @@ def _rows_name(function: Callable[..., Any], where: str) -> str | None:
 
 def _load(
     own: str,
-    path: str | None,
-    module: str | None,
-    function_name: str | None,
+    path: str,
+    module: str,
+    function_name: str,
     base: Path | None,
     where: str,
 ) -> Callable[..., Any]:
-    if path is not None:
+    if path:
         return registry.load_function(
             path, function_name or "calculate_metric", base=base, where=where
         )
-    if module is not None:
+    if module:
         return registry.metric.get(
             f"{module}.{function_name or 'calculate_metric'}", base=base, where=where
         )

@@ -19,13 +19,12 @@ from msgspec import UNSET
 from assay.engine.aggregate.facets import find_in_row, typed
 from assay.engine.aggregate.layouts import Layout, layouts
 from assay.errors import UserError
-from assay.interfaces import FloatArray, Log
+from assay.interfaces import Codes, FloatArray, Hashes, IntArray, Log, Mask
 from assay.records import OUTCOMES as OUTCOMES
 from assay.records import EvaluationOutcome, tolerant_json, verdict_of
 from assay.store.keys import id_hash
 
-Ints = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
+Ints = IntArray
 SKIPPED = OUTCOMES.index("skipped")
 # scored with a typed value alone: no verdict for metrics of verdicts, a row for those of values
 VALUED = len(OUTCOMES)
@@ -48,12 +47,12 @@ class Columns(msgspec.Struct):
     depend on the order of rows; `starts` has the first row of each log; `row` is the number of each among all rows
     read, where a row that counts under several labels stands there several times."""
 
-    item: npt.NDArray[np.int32]
-    sample: npt.NDArray[np.int32]
+    item: Codes
+    sample: Codes
     score: FloatArray
-    combination: npt.NDArray[np.int32]
+    combination: Codes
     combinations: list[Combination]
-    ids: npt.NDArray[np.uint64]
+    ids: Hashes
     starts: list[int]
     positions: Ints
     row: Ints | None = None
@@ -270,8 +269,8 @@ def labels_apart(
 
 
 def _numbered(
-    hashes: npt.NDArray[np.uint64],
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
+    hashes: Hashes,
+) -> tuple[Hashes, Codes]:
     """The distinct hashes, sorted, and for each row its place among them; runs of equal ones are looked up once.
     `np.unique` would need twice the memory."""
     if not len(hashes):
@@ -292,7 +291,7 @@ def _numbered(
     )
 
 
-def _begins(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+def _begins(values: Hashes) -> Mask:
     """Where a value differs from the one before."""
     begins = np.ones(len(values), np.bool_)
     np.not_equal(values[1:], values[:-1], out=begins[1:])

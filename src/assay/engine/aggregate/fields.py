@@ -12,12 +12,11 @@ from typing import Any, cast
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec import UNSET
 
 from assay.engine.aggregate.columns import Ints, decode_row, place_in_block
 from assay.engine.aggregate.facets import find_in_item, find_in_row, narrow, typed
-from assay.interfaces import FloatArray, Log
+from assay.interfaces import Codes, FloatArray, Log
 
 ABSENT, FLOAT, INT = -1, -2, -3
 _EXACT = 1 << 53  # whole numbers up to here are exact as floats
@@ -75,7 +74,7 @@ class Column:
         return code
 
     @property
-    def codes(self) -> npt.NDArray[np.int32]:
+    def codes(self) -> Codes:
         return np.frombuffer(self._codes, np.int32)
 
     @property

@@ -35,12 +35,12 @@ from assay.engine.aggregate.processes import Processes
 from assay.engine.evaluate.directions import Directions
 from assay.engine.evaluate.judges import Judges
 from assay.errors import UserError
-from assay.interfaces import FloatArray, Log
+from assay.interfaces import FloatArray, Hashes, Log
 from assay.records import MetricRow
 from assay.registry import nearest
 from assay.store.keys import short
 
-Ties = tuple[npt.NDArray[np.uint64], ...]
+Ties = tuple[Hashes, ...]
 
 
 def sorted_rows(
@@ -231,6 +231,17 @@ class Grouping:
         made = [(number, rank, rows) for part in parts for number, rank, rows in part or ()]
         return [row for _, _, rows in sorted(made, key=itemgetter(0, 1)) for row in rows]
 
+    def item_means(self) -> tuple[Hashes, FloatArray]:
+        """Return the items, as hashes, of the first label and facets, and the mean score of each."""
+        columns = self.columns
+        groups = [(one.label, *_place(one)) for one in columns.combinations]
+        first = min(groups)
+        own = np.array([group == first for group in groups])
+        at = np.flatnonzero(own[columns.combination] & (self.outcome == 0))
+        count, total = (np.bincount(columns.item[at], each) for each in (None, self.score[at]))
+        item = np.flatnonzero(count)
+        return columns.ids[item], total[item] / count[item]
+
     def _sets(self, facets: Sequence[str], metrics: Sequence[BoundMetric]) -> list["_Set"]:
         labels = {one.label for one in self.columns.combinations}
         sets: dict[Any, dict[int, BoundMetric]] = {}
@@ -307,6 +318,7 @@ class Grouping:
                 calibration=self.judges.calibration(label),
                 warning=self.judges.warning(scorers, facets),
                 lower_is_better=self.directions.lower(scorers),
+                scale=self.directions.scale(scorers),
             )
             yield number, made
 

@@ -5,25 +5,30 @@ where something is missing. Kept are a few bytes for each row, never the rows.
 """
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from hashlib import blake2b
-from itertools import compress
+from itertools import chain, compress
 from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec import UNSET
 
-from assay.engine.aggregate.columns import Columns, Combination, Ints
-from assay.engine.aggregate.fields import Column, read_columns
+from assay.engine.aggregate.bind import BoundMetric
+from assay.engine.aggregate.columns import Columns, Combination, Ints, decode_row
+from assay.engine.aggregate.facets import unknown
+from assay.engine.aggregate.fields import ABSENT, Column, read_columns
 from assay.engine.aggregate.processes import Processes
-from assay.interfaces import Log
+from assay.interfaces import FloatArray, Hashes, Log
+from assay.stats.intervals import intraclass
 from assay.store.keys import id_hash, short
 
-Keys = npt.NDArray[np.uint64]
+Keys = Hashes
 _PLACE = ("item_id", "sample_index", "model_name")
+_FEWEST, _MOST = 30, 20_000  # items that are looked at for clusters
+_FEWEST_CLUSTERS = 10  # fewer are mostly fixed kinds (language, level), which are facets
+_SURE, _ALIKE = 0.005, 0.05
 
 
 class Sources:
@@ -222,6 +227,68 @@ def declared(names: Sequence[str], columns: Columns, sources: Sources) -> dict[s
         joined, number = sources.of_items(fields, columns)
         found |= {f"item.{name}": column for name, column in joined.items()} | {"item": number}
     return found
+
+
+def joined_columns(
+    metrics: Sequence[BoundMetric], columns: Columns, sources: Sources
+) -> dict[str, Joined]:
+    """Return the columns that metrics declare, and those of their clusters."""
+    names = dict.fromkeys(name for bound in metrics for name in bound.columns)
+    clusters = {bound.cluster_by for bound in metrics} - {""}
+    found = {name: cluster_column(name, columns, sources) for name in clusters}
+    return declared(list(names), columns, sources) | found
+
+
+def cluster_column(name: str, columns: Columns, sources: Sources) -> Joined:
+    """Return the field that the items of a cluster share: a declared column, else what responses or
+    items have under this name."""
+    for place in (name, f"response.{name}", f"item.{name}"):
+        found = declared([place], columns, sources)[place]
+        if found.column is None or (found.column.codes != ABSENT).any():
+            return found
+    item = _first(sources.datasets)
+    rows = [_first(sources.evaluations), item, item.get("metadata") or {}]
+    raise unknown(name.removeprefix("item."), rows, "cluster_by")
+
+
+def _first(logs: Sequence[Log]) -> dict[str, Any]:
+    _, line = next(chain.from_iterable(log.scan() for log in logs), (0, b"{}"))
+    return decode_row(line, "")
+
+
+def cluster_hint(
+    sources: Sources, columns: Columns, ids: Keys, values: FloatArray, facets: Collection[str] = ()
+) -> list[str]:
+    """Return a note if items with the same value of a field of their metadata, other than a facet,
+    clearly have similar values; of several such fields it is about the one with the most similar.
+    """
+    if not _FEWEST <= len(ids) <= _MOST:
+        return []
+    item = np.searchsorted(columns.ids, ids)
+    fields = _fields_of_metadata(sources, columns, item, facets)
+    found = [(intraclass(clusters, values), name) for name, clusters in fields]
+    alike = [(each.correlation or 0.0, name) for each, name in found if each.p * len(found) < _SURE]
+    return [
+        f"items of one `{name[9:]}` score alike (ICC {icc:.2f}): cluster_by: item.{name}"
+        for icc, name in sorted(alike)[-1:]
+        if icc > _ALIKE
+    ]
+
+
+def _fields_of_metadata(
+    sources: Sources, columns: Columns, item: Ints, facets: Collection[str]
+) -> Iterator[tuple[str, Ints]]:
+    """Yield the fields that may be clusters, and their codes for these items."""
+    about = _first(sources.datasets).get("metadata")
+    fields = about.items() if isinstance(about, dict) else ()
+    names = [f"metadata.{name}" for name, value in fields if isinstance(value, (str, int))]
+    joined, _ = sources.of_items(names, columns, numbers=False)
+    codes = np.zeros(len(columns.ids), np.int64)
+    for name in set(names).difference(facets):
+        codes[columns.item] = joined[name].codes()
+        own = codes[item]
+        if own.min() >= 0 and _FEWEST_CLUSTERS <= len(np.unique(own)) <= len(item) / 2:
+            yield name, own
 
 
 def missing(columns: Columns, facets: Sequence[str]) -> list[int]:

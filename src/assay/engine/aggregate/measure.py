@@ -4,7 +4,7 @@ A metric computes a value and nothing else; whatever must be the same for all me
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import compress
 from typing import Any, cast
 
@@ -14,15 +14,16 @@ import numpy.typing as npt
 
 from assay.engine.aggregate.bind import NEEDED, OWN_KEYS, BoundMetric, Policy, bind_metric
 from assay.engine.aggregate.columns import OUTCOMES, SKIPPED, VALUED
-from assay.errors import AssayError
-from assay.interfaces import FloatArray, Group, Values
+from assay.engine.aggregate.facets import typed
+from assay.errors import AssayError, UserError
+from assay.interfaces import Codes, FloatArray, Group, IntArray, Integers, Mask, Scale, Values
 from assay.records import MetricRow
-from assay.stats.intervals import Interval, bootstrap_statistic, mean_interval
+from assay.stats.intervals import Interval, cluster_fields, mean_interval
+from assay.stats.resampling import statistic_interval
 from assay.usercode import raised
 
 __all__ = ["BoundMetric", "Policy", "Sample", "bind_metric", "measure"]
 
-Mask = npt.NDArray[np.bool_]
 NO_VERDICT = (
     "is only a score: let its scorer say what passes (`threshold`, `passed`), or use `mean`"
 )
@@ -32,12 +33,13 @@ class Sample(msgspec.Struct, kw_only=True):
     """All rows of one group before the policy, sorted by (item, sample). `load` reads them as dicts in that order,
     `take` gives the values of a declared column; `planned` is how many rows there should be, where that is known;
     `calibration` and `warning` are what is known about the judge that gave the label; `lower_is_better`: a lower score
-    is the better one. `passed` is -1 where the label is only a score."""
+    is the better one; `scale`: the ends of the scores, where the scorer declares them. `passed` is -1 where the label
+    is only a score."""
 
     label: str
     facets: dict[str, Any]
-    item: npt.NDArray[np.int32]
-    sample: npt.NDArray[np.int32]
+    item: Codes
+    sample: Codes
     passed: Mask | npt.NDArray[np.int8]
     score: FloatArray
     outcome: npt.NDArray[np.int8]
@@ -47,13 +49,15 @@ class Sample(msgspec.Struct, kw_only=True):
     calibration: dict[str, Any] | None = None
     warning: str | None = None
     lower_is_better: bool = False
+    scale: Scale | None = None
 
 
 class _Loaded(msgspec.Struct):
-    """What a metric asked for beside the usual columns, read once for the group."""
+    """What a metric asked for beside the usual columns, read once for the group. `cluster` numbers the clusters."""
 
     rows: list[dict[str, Any]]
     columns: dict[str, list[Any]]
+    cluster: IntArray | None = None
 
 
 def measure(bound: BoundMetric, sample: Sample) -> list[MetricRow]:
@@ -66,11 +70,14 @@ def measure(bound: BoundMetric, sample: Sample) -> list[MetricRow]:
         sample.load() if bound.wants_rows else [],
         {name: sample.take(name) for name in bound.columns},
     )
+    if bound.cluster_by:
+        loaded.cluster = _clusters(bound, sample)
     found, error = _called(bound, sample, loaded, used, excluded, None)
     bounds = _bounds(bound, sample, loaded, used, excluded, found)
     made: list[MetricRow] = []
     for values in found:
-        interval = _interval(bound, sample, used, values)
+        units = _units(sample, loaded, used, values)
+        interval = _interval(bound, sample, used, values, units)
         facets = [*bound.facets, *values.facets]
         row: MetricRow = {"metric_name": bound.name, "metric_type": bound.type, "facets": facets}
         row.update({**sample.facets, **values.facets})
@@ -85,6 +92,8 @@ def measure(bound: BoundMetric, sample: Sample) -> list[MetricRow]:
             ci_level=bound.level,
             ci_method=interval.method,
         )
+        if units is not None:
+            row.update(cluster_fields(bound.cluster_by, values.per_item, units))
         row.update(_counts(sample, used, values))
         row.setdefault("sample_count", row["used_sample_count"])
         row["policy"] = msgspec.to_builtins(bound.policy)
@@ -136,7 +145,7 @@ def _counts(sample: Sample, used: Mask, values: Values) -> dict[str, Any]:
     }
 
 
-def _distinct(ordered: npt.NDArray[np.int32]) -> int:
+def _distinct(ordered: Codes) -> int:
     return 1 + int(np.count_nonzero(np.diff(ordered))) if len(ordered) else 0
 
 
@@ -174,29 +183,97 @@ def _value_of_all(sample: Sample, kept: Mask, found: list[Values]) -> float | No
     return found[0].value
 
 
-def _interval(bound: BoundMetric, sample: Sample, used: Mask, values: Values) -> Interval:
+def item_clusters(values: Sequence[Any], item: Integers, name: str) -> dict[int, bytes]:
+    """Return the cluster of each item that has one: of its rows those with a value must agree."""
+    found: dict[int, bytes] = {}
+    for at, value in zip(item.tolist(), values, strict=True):
+        if value is not None and found.setdefault(at, typed(value)) != typed(value):
+            what = f"rows of one item have different values of {name!r}, such as {value!r}"
+            fix = "name something that items share, such as item.metadata.passage"
+            raise UserError(what, where="cluster_by", fix=fix)
+    return found
+
+
+def _clusters(bound: BoundMetric, sample: Sample) -> IntArray:
+    """Number the clusters of the rows; an item without a value is one of its own."""
+    found = item_clusters(sample.take(bound.cluster_by), sample.item, bound.cluster_by)
+    numbers: dict[Any, int] = {}
+    keys = (found.get(at, at) for at in sample.item.tolist())
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
+
+
+def cluster_lines(rows: Sequence[MetricRow]) -> list[str]:
+    """Return a line about the clusters of metric rows, and the most that they matter."""
+    own = [row for row in rows if "cluster_by" in row]
+    most = max(own, key=lambda row: row.get("design_effect") or 0.0, default={})
+    line = f"clusters: {most.get('cluster_by')} ({most.get('cluster_count')})"
+    if most.get("design_effect"):
+        many = "up to " if len(own) > 1 else ""
+        line += f"; ICC {many}{most['icc']:.2f}, design effect {many}{most['design_effect']:.1f}"
+    return [line] if own else []
+
+
+def _units(sample: Sample, loaded: _Loaded, used: Mask, values: Values) -> IntArray | None:
+    """Return the cluster of each item that the value is made of; None without clusters."""
+    if loaded.cluster is None or values.value is None:
+        return None
+    items, first = np.unique(sample.item, return_index=True)
+    own = values.items
+    if own is None:
+        own = sample.item[used] if values.rows is None else sample.item[used][values.rows]
+    return loaded.cluster[first[np.isin(items, own)]]
+
+
+def _interval(
+    bound: BoundMetric,
+    sample: Sample,
+    used: Mask,
+    values: Values,
+    units: IntArray | None,
+) -> Interval:
     if values.value is None:
         return Interval(None, None, "none: there is no value")
     if values.interval is not None:
         return Interval(*values.interval)
     if values.resampled is not None:
-        return bootstrap_statistic(values.resampled.counts, values.resampled.statistic, bound.level)
+        return statistic_interval(values.resampled, bound.level, clusters=units)
     if values.per_item is None:
         return Interval(
             None, None, f"none: {values.reason or 'the value is not a mean over items'}"
         )
-    scored = used & (sample.outcome == 0)
-    low = float(sample.score.min(where=scored, initial=0.0))
-    high = float(sample.score.max(where=scored, initial=1.0))
-    bounded = bound.verdicts and ((0 <= values.value <= 1 and low >= 0 and high <= 1) or None)
-    return mean_interval(
+    if len(values.per_item) < 2:
+        return Interval(None, None, "none: an interval needs at least two items")
+    scale, weak = _scale(bound, sample, used, values)
+    lower = sample.lower_is_better if bound.lower_is_better is None else bound.lower_is_better
+    own = values.rows if values.items is None else values.items
+    found = mean_interval(
         values.per_item,
         weights=values.weights,
-        samples=int(used.sum()),
-        bounded=bounded,
+        samples=int(used.sum()) if own is None else len(own),
+        scale=scale,
+        lower_is_better=lower,
+        clusters=units,
         level=bound.level,
-        bootstrap=bound.interval == "bootstrap",
+        way=bound.interval,
     )
+    if weak:
+        found = found._replace(method=found.method.partition(";")[0] + weak)
+    return found if values.transform is None else found.transformed(values.transform)
+
+
+def _scale(
+    bound: BoundMetric, sample: Sample, used: Mask, values: Values
+) -> tuple[Scale | None, str]:
+    """Return the declared ends, else 0 and 1, if all scores lie between, None if not: as the values
+    are; and what is then weak about the interval."""
+    declared = values.scale or bound.scale or (sample.scale if bound.verdicts else (None, None))
+    if values.scale or bound.own_scale or not bound.verdicts:
+        return declared, ""
+    scale, value = declared or (0.0, 1.0), values.value or 0.0
+    scores = np.append(sample.score[used & (sample.outcome == 0)], value)
+    if scale == (None, None) or bool((scores == np.clip(scores, *scale)).all()):
+        return scale, ""
+    return None, "; weak: some scores lie outside the declared scale" if declared else ""
 
 
 # ---- the call
@@ -274,6 +351,8 @@ def _group(bound: BoundMetric, sample: Sample, loaded: _Loaded, kept: Mask, righ
         level=bound.level,
         calibration=sample.calibration,
         lower_is_better=sample.lower_is_better,
+        scale=sample.scale,
+        cluster=None if loaded.cluster is None else loaded.cluster[chosen],
         only_scores=bool((passed < 0).any()),
     )
 
@@ -281,13 +360,14 @@ def _group(bound: BoundMetric, sample: Sample, loaded: _Loaded, kept: Mask, righ
 def _with_failures(sample: Sample, right: Mask) -> tuple[npt.NDArray[Any], FloatArray]:
     """Return passed and score; a row without a verdict is wrong unless it is in `right`.
 
-    Its score is then the worst or the best end of the scale: 0 and 1, or the lowest and highest
-    score of the group where those lie further out.
+    Its score is then the worst or the best end of the scale, which is 0 to 1 unless the scorer
+    declares another; or the lowest or highest score of the group where that lies further out.
     """
     passed, score, scored = sample.passed, sample.score, sample.outcome == 0
     if not scored.all():
-        seen = score[scored]
-        low, high = min(0.0, float(seen.min(initial=0.0))), max(1.0, float(seen.max(initial=1.0)))
+        seen, (least, most) = score[scored], sample.scale or (0.0, 1.0)
+        low = float(seen.min(initial=0.0 if least is None else least))
+        high = float(seen.max(initial=1.0 if most is None else most))
         passed = np.where(scored, passed, right)
         best, worst = (low, high) if sample.lower_is_better else (high, low)
         score = np.where(scored, score, np.where(right, best, worst))

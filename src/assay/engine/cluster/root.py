@@ -119,7 +119,7 @@ def experiment_of(
 def plan_of(experiment: Experiment, bound: Bound, dataset: Manifest | None) -> dict[str, Any]:
     """What determines the rows of an experiment: workers and drivers must agree on it."""
     options = {name: value for name in _NARROWING if (value := getattr(experiment.options, name))}
-    scorers = [planned(scorer) for scorer in bound.scorers]
+    scorers = [planned(scorer) | scorer.declared for scorer in bound.scorers]
     plan: dict[str, Any] = {"scorers": scorers, "seed": experiment.config.seed, "options": options}
     if bound.tasks:
         plan |= describe(bound.tasks, bound.samples, content_hash(dataset) if dataset else "")

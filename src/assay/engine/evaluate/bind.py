@@ -11,7 +11,7 @@ from typing import Any, Literal, TypedDict, Unpack
 import msgspec
 
 from assay import registry
-from assay.engine.evaluate.directions import LOWER
+from assay.engine.evaluate.directions import LOWER, SCALE, checked_scale
 from assay.engine.evaluate.judges import settle_judge
 from assay.engine.evaluate.people import PeoplesVerdicts, read_verdicts
 from assay.errors import UserError
@@ -44,7 +44,9 @@ class BoundScorer(msgspec.Struct, kw_only=True, dict=True):
     Of a scorer of several responses, `player` is the field that names their sides (`run`: in the order of the runs),
     `same_items` refuses players that answer different items, `skip_failures` leaves out what a failed response takes
     part in, `takes_sides` passes the players of the responses as `sides`, also where all failed and none is left, and
-    `limit` bounds how many items are scored together. `people` has what people decided in matches."""
+    `limit` bounds how many items are scored together. `people` has what people decided in matches.
+    `declared` is what its plan says of the scores: the `scale` of a function that its name does not
+    tell, and what a config says."""
 
     name: str
     function: Callable[..., Any]
@@ -65,6 +67,7 @@ class BoundScorer(msgspec.Struct, kw_only=True, dict=True):
     people: PeoplesVerdicts | None = None
     judges: dict[str, Any] = {}
     lower_is_better: bool = False
+    declared: dict[str, Any] = {}
 
     @cached_property
     def shown(self) -> dict[str, Any]:
@@ -166,29 +169,40 @@ def bind_scorer(
         player=str(marks.get("player", "model_name")),
         both_seats=bool(marks.get("both_seats", True)),
         judges=judges,
-        lower_is_better=bool(marks.get(LOWER)),
+        **_score_fields(function, label),
     )
 
 
 def _mode(function: Callable[..., Any], timeout: float | None) -> Mode:
     if inspect.iscoroutinefunction(function):
         return "async"
-    built_in = str(getattr(function, "__module__", "")).startswith("assay.")
-    return "inline" if built_in and timeout is None else "thread"
+    return "inline" if _is_built_in(function) and timeout is None else "thread"
+
+
+def _score_fields(function: Callable[..., Any], name: str) -> dict[str, Any]:
+    """Return the fields of what a function declares of its scores."""
+    marks: dict[str, Any] = getattr(function, "__assay__", {})
+    scale = checked_scale(marks.get(SCALE))
+    known = scale is None or (_is_built_in(function) and marks["name"] == name)
+    return {LOWER: bool(marks.get(LOWER)), "declared": {} if known else {SCALE: scale}}
+
+
+def _is_built_in(function: Callable[..., Any]) -> bool:
+    return str(getattr(function, "__module__", "")).startswith("assay.")
 
 
 def load_scorer(
     type: str,
     *,
-    path: str | None,
-    module: str | None,
-    function_name: str | None,
+    path: str,
+    module: str,
+    function_name: str,
     base: Path,
 ) -> Callable[..., Any]:
     """The function that a config's evaluation method names."""
-    if path is not None:
+    if path:
         return registry.load_function(path, function_name or type, base=base)
-    if module is not None:
+    if module:
         return registry.scorer.get(f"{module}.{function_name or type}", base=base)
     return registry.scorer.get(
         function_name if type == "custom" and function_name else type, base=base

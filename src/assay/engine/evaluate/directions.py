@@ -1,36 +1,64 @@
-"""Which scorers give scores where less is better: what manifests say, and for rows without one the plug-in itself."""
+"""What scorers declare of their scores: which way is better, and between which ends they lie.
+Manifests say it, and for rows without one the plug-in itself."""
 
+import math
 from collections.abc import Iterable
 from typing import Any, cast
 
+import msgspec
+
 from assay import registry
+from assay.errors import UserError
+from assay.interfaces import Scale
 from assay.records import Manifest
 
 LOWER = "lower_is_better"
+SCALE = "scale"
 
 
 class Directions:
-    """What is declared by `@scorer(lower_is_better=True)` about the scorers of some evaluations."""
+    """What `@scorer(lower_is_better=True, scale=(1, 5))` or a config declares about the scorers of
+    some evaluations."""
 
     def __init__(self, manifests: Iterable[Manifest | None]) -> None:
-        self._lower: dict[str, bool] = {}
+        self._plans: dict[str, dict[str, Any]] = {}
+        self._marks: dict[str, dict[str, Any]] = {}
         for manifest in manifests:
             plan: dict[str, Any] = manifest.plan if manifest else {}
             for entry in cast("list[dict[str, Any]]", plan.get("scorers") or []):
-                if entry.get(LOWER):
-                    self._lower[str(entry.get("name"))] = True
+                self._plans.setdefault(str(entry.get("name")), {}).update(entry)
 
     def lower(self, scorers: Iterable[str]) -> bool:
         """Whether less is better under labels that all these scorers gave."""
         names = [name for name in scorers if name]
-        return bool(names) and all(self._is_lower(name) for name in names)
+        return bool(names) and all(self._of(name).get(LOWER) for name in names)
 
-    def _is_lower(self, scorer: str) -> bool:
-        if scorer not in self._lower:
+    def scale(self, scorers: Iterable[str]) -> Scale | None:
+        """Return the ends of the scores, where all these scorers declare the same."""
+        scales = {checked_scale(self._of(name).get(SCALE)) for name in scorers if name}
+        return scales.pop() if len(scales) == 1 else None
+
+    def _of(self, scorer: str) -> dict[str, Any]:
+        if scorer not in self._marks:
             function = None
             if scorer in registry.scorer.names():
                 function = registry.scorer.get(scorer)
             elif scorer.partition(".")[0] in registry.formats():
                 function = registry.scorer.of_format(scorer)
-            self._lower[scorer] = bool(getattr(function, "__assay__", {}).get(LOWER))
-        return self._lower[scorer]
+            marks: dict[str, Any] = getattr(function, "__assay__", {})
+            self._marks[scorer] = marks | self._plans.get(scorer, {})
+        return self._marks[scorer]
+
+
+def checked_scale(scale: Any) -> Scale | None:
+    """Return the ends of a scale, one of which may be open; None where both are."""
+    try:
+        low, high = found = msgspec.convert(scale or (None, None), Scale)
+        if low is None or high is None or -math.inf < low < high < math.inf:
+            return None if low is high else found
+    except msgspec.ValidationError:
+        pass
+    raise UserError(
+        f"{scale!r} is not a scale",
+        fix="name the lowest and the highest value, `scale: [1, 5]`; null is an open end",
+    )

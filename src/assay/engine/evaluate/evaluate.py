@@ -77,8 +77,9 @@ class Evaluator(Executor):
         plan: dict[str, Any] = {"runs": inputs, "scorers": [planned(scorer) for scorer in scorers]}
         if budget is not None:
             plan["matches"] = budget
+        id = id or plan_digest(plan)[:16]  # what is declared of labels does not change them
+        plan["scorers"] = [planned(scorer) | scorer.declared for scorer in scorers]
         digest, now = plan_digest(plan), time.time()
-        id = id or digest[:16]
         return Manifest(
             kind="evaluation", id=id, started=now, digest=digest, plan=plan, inputs=inputs
         ), source

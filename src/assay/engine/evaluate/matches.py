@@ -13,12 +13,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from assay.engine.evaluate.bind import BoundScorer, Case
 from assay.engine.evaluate.cases import Call, ItemDigests, content_of, failed, response_decoder
 from assay.errors import UserError
-from assay.interfaces import Log, Score
+from assay.interfaces import Log, Mask, Score
 from assay.records import Item, Response
 from assay.store.index import ItemIndex, id_number
 from assay.store.keys import canonical, digest, evaluation_key
@@ -107,7 +106,7 @@ class Matches:
         self.places, self.samples = place[starts], sample[starts]
         self._bounds = np.append(starts, len(place))
 
-    def presence(self) -> npt.NDArray[np.bool_]:
+    def presence(self) -> Mask:
         """Which player (rows) has an answer in which group (columns)."""
         found = np.zeros((len(self.players), len(self.places)), np.bool_)
         found[self._player, np.repeat(np.arange(len(self.places)), np.diff(self._bounds))] = True
@@ -163,7 +162,7 @@ class Matches:
             for first, second in combinations(self._answers(group), 2):
                 yield from self._meeting(first, second)
 
-    def _wholes(self) -> npt.NDArray[np.bool_]:
+    def _wholes(self) -> Mask:
         """Which groups have an answer of every player."""
         return np.logical_and.reduce(self.presence(), axis=0)
 

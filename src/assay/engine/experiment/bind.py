@@ -20,6 +20,7 @@ from assay.engine.evaluate.bind import (
     is_pairwise,
     load_scorer,
 )
+from assay.engine.evaluate.directions import LOWER, SCALE, checked_scale
 from assay.engine.experiment.dataset import Checked, media_folder
 from assay.engine.experiment.dataset import open_dataset as open_dataset
 from assay.engine.experiment.models import Problems, sampling
@@ -164,9 +165,9 @@ def bind_scorers(config: Config, models: Mapping[str, Model]) -> list[BoundScore
         with problems.at("evaluation_methods", number):
             function = load_scorer(
                 entry.type,
-                path=entry.path or None,
-                module=entry.module or None,
-                function_name=entry.function_name or None,
+                path=entry.path,
+                module=entry.module,
+                function_name=entry.function_name,
                 base=Path(config.base),
             )
             binding: Binding = {
@@ -178,11 +179,12 @@ def bind_scorers(config: Config, models: Mapping[str, Model]) -> list[BoundScore
                 "base": Path(config.base),
             }
             if is_pairwise(function):
-                scorers.append(
-                    bind_pairwise(function, folder=remembered(config.output_dir), **binding)
-                )
+                bound = bind_pairwise(function, folder=remembered(config.output_dir), **binding)
             else:
-                scorers.append(bind_scorer(function, **binding))
+                bound = bind_scorer(function, **binding)
+            told = {SCALE: checked_scale(entry.scale), LOWER: entry.lower_is_better}
+            bound.declared |= {name: value for name, value in told.items() if value is not None}
+            scorers.append(bound)
     problems.raise_any()
     return scorers
 
@@ -202,16 +204,17 @@ def bind_metrics(config: Config) -> list[BoundMetric]:
                     exclude=entry.labels.exclude,
                     together=entry.labels.together,
                     policy={
-                        "on_error": entry.on_error or config.policy.on_error,
-                        "on_unparsed": entry.on_unparsed or config.policy.on_unparsed,
-                        "on_refused": entry.on_refused or config.policy.on_refused,
+                        name: getattr(entry, name) or getattr(config.policy, name)
+                        for name in config.policy.__struct_fields__
                     },
-                    path=entry.path or None,
-                    module=entry.module or None,
-                    function_name=entry.function_name or None,
+                    path=entry.path,
+                    module=entry.module,
+                    function_name=entry.function_name,
                     base=Path(config.base),
                     level=config.ci_level,
                     interval=entry.interval,
+                    scale=checked_scale(entry.scale),
+                    cluster_by=config.cluster_by,
                 )
             )
     problems.raise_any()

@@ -67,7 +67,8 @@ class Options(msgspec.Struct, kw_only=True):
 
 class Result(Shown, kw_only=True):
     """What a run left behind; `folder` is empty if nothing was stored. `failures` says why rows are errors, `failed`
-    names the tasks and scorers of which every row is one: the command line exits with 1 then."""
+    names the tasks and scorers of which every row is one, `too_many_errors` says that more than a
+    tenth of the rows are: the command line exits with 1 then."""
 
     folder: str
     run: Manifest | None = None
@@ -76,6 +77,7 @@ class Result(Shown, kw_only=True):
     notes: list[str] = []
     failures: list[Failures] = []
     failed: list[str] = []
+    too_many_errors: str = ""
 
 
 ByWorkers = Callable[["Experiment", Stop | None], Awaitable[Result]]
@@ -175,10 +177,10 @@ class Experiment:
             stack.enter_context(log_to(self.config.logging))
             shared = self.shared(bound.models, stop)
             result.run = await self.responses.make(self, bound, shared, stack)
+            check_error_rate(self, result)
             if bound.scorers:
                 result.evaluation = await self.score(bound.scorers, shared)
                 self.responses.scored(self, result.evaluation)
-                check_error_rate(self, "labels", result.evaluation)
             if bound.metrics:
                 result.metrics = await self.measure(bound.metrics)
             self.note_failures(result)
@@ -209,6 +211,7 @@ class Experiment:
         ]
         result.failed = [failures.of for failures in result.failures if failures.is_total]
         self.progress.errors = [line for failures in result.failures for line in failures.lines()]
+        check_error_rate(self, result)
 
     def shared(
         self, models: dict[str, Model], stop: Stop | None, own: Shared | None = None
@@ -247,7 +250,9 @@ class Experiment:
     async def measure(self, metrics: Sequence[BoundMetric]) -> list[MetricRow]:
         self.progress.begin("aggregate")
         measure = partial(
-            Aggregator(self.store, workers=self.options.workers).aggregate_async,
+            Aggregator(
+                self.store, workers=self.options.workers, note=self.progress.note
+            ).aggregate_async,
             metrics=metrics,
             id=self.id,
             name=self.config.name,
@@ -319,6 +324,8 @@ def _with_options(config: Config, options: Options) -> tuple[Config, set[str]]:
         changes["output_dir"] = named(options.output_dir)
     if options.max_concurrency:
         changes["max_concurrency"] = options.max_concurrency
+    if options.max_error_rate is not None:
+        changes["max_error_rate"] = options.max_error_rate
     if config.benchmarks and options.limit:
         changes |= limited(config, options.limit)
     known = list(config.models)

@@ -169,7 +169,7 @@ def _facets(metric: BoundMetric, tasks: Sequence[Task], items: Sequence[Item]) -
         return []  # functions and graphs put into `metadata` what they like
     metadata = {name for task in tasks for name in task.facets} | _OF_ANSWERS
     problems: list[UserError] = []
-    for facet in metric.facets:
+    for facet in filter(None, [*metric.facets, metric.cluster_by.removeprefix("item.")]):
         name = facet.removeprefix("metadata.")
         if {name, name.partition(".")[0]} & metadata or facet.partition(".")[0] in _OF_ROWS - {
             "metadata"

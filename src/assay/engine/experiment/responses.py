@@ -25,9 +25,10 @@ from assay.store.lock import LOCK
 from assay.store.stores import EXPERIMENT_FILES, MANIFEST
 
 if TYPE_CHECKING:
-    from assay.engine.experiment.experiment import Experiment
+    from assay.engine.experiment.experiment import Experiment, Result
 
 Mode = Literal["full", "inference", "evaluation"]
+_MOST_ERRORS = 0.1  # where neither config nor command line says
 
 
 class Bound(msgspec.Struct):
@@ -127,9 +128,7 @@ class Tasks(Responses):
         await stack.enter_async_context(StatusFile(experiment.folder, experiment.progress, mode))
         if mode == "evaluation":
             return None
-        run = await self.infer(experiment, bound, shared)
-        check_error_rate(experiment, "responses", run)
-        return run
+        return await self.infer(experiment, bound, shared)
 
     def makes_rows(self, experiment: "Experiment") -> bool:
         return _mode(experiment) != "evaluation"
@@ -178,22 +177,31 @@ def _refuse_files_of_others(experiment: "Experiment", mode: Mode) -> None:
         )
 
 
-def check_error_rate(experiment: "Experiment", what: str, rows: Manifest) -> None:
-    """Fail if more responses, or more labels of responses that are not errors themselves, are errors than allowed."""
-    allowed = experiment.options.max_error_rate
-    allowed = experiment.config.max_error_rate if allowed is None else allowed
-    if allowed is None or not rows.counts.get("errored"):
-        return
-    failures = msgspec.convert(rows.metadata.get(FAILURES, []), list[Failures])
-    unanswered = sum(entry.unanswered for entry in failures)
-    total = sum(count for name, count in rows.counts.items() if name != "transient") - unanswered
-    errored = rows.counts["errored"] - unanswered
-    if total and errored / total > allowed:
-        raise RunFailed(
-            f"{errored} of {total} {what} are errors, more than the allowed share of {allowed:g}",
-            where=str(experiment.folder / ROWS_FILE[rows.kind]),
-            fix="look at their `error` fields; --retry-errors runs them again",
-        )
+def check_error_rate(experiment: "Experiment", result: "Result") -> None:
+    """Fail if more responses, or more labels of responses that are not errors themselves, are errors
+    than config or command line allow. Where they say nothing, a run goes on, and its result tells if
+    more than a tenth of the responses are."""
+    allowed = experiment.config.max_error_rate
+    for what, rows in (("responses", result.run), ("labels", result.evaluation)):
+        if rows is None or not rows.counts.get("errored"):
+            continue
+        failures = msgspec.convert(rows.metadata.get(FAILURES, []), list[Failures])
+        unanswered = sum(entry.unanswered for entry in failures)
+        counts = {name: count for name, count in rows.counts.items() if name != "transient"}
+        total, errored = sum(counts.values()) - unanswered, counts["errored"] - unanswered
+        most = _MOST_ERRORS if allowed is None else allowed
+        if errored / max(total, 1) <= most:
+            continue
+        share = f"more than the allowed share of {most:g} (`max_error_rate`)"
+        problem = f"{errored:,} of {total:,} {what} are errors, {share}"
+        if allowed is not None:
+            raise RunFailed(
+                problem,
+                where=str(experiment.folder / ROWS_FILE[rows.kind]),
+                fix="look at their `error` fields; --retry-errors runs them again",
+            )
+        if what == "responses" and experiment.responses.kind == "run":
+            result.too_many_errors = problem
 
 
 def _mode(experiment: "Experiment") -> Mode:

@@ -10,16 +10,15 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from assay.interfaces import Log, Store
+from assay.interfaces import Hashes, Log, Mask, Store
 from assay.records import Kind
 from assay.store.keys import short
 from assay.store.keyset import KeySet
 from assay.store.repair import open_rows, row_decoder
 
-Keys = npt.NDArray[np.uint64]
-Flags = npt.NDArray[np.bool_]
+Keys = Hashes
+Flags = Mask
 
 STATES = ("ok", "scored", "refused", "skipped", "unparsed", "errored", "transient")
 _STATE = {name: number for number, name in enumerate(STATES)}

@@ -9,11 +9,10 @@ from typing import Any, Literal
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from assay.formats.mixeval.compat import Guesses, letters
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
-from assay.interfaces import FloatArray, Group, Values
+from assay.interfaces import FloatArray, Group, IntArray, Mask, Values
 from assay.registry import metric
 from assay.reports.sheet import Column, Sheet, Table
 from assay.stats.intervals import item_contributions, item_weights, mean_interval
@@ -24,8 +23,7 @@ _KIND, _BENCHMARK, _CONTENT = (
     f"item.metadata.{name}" for name in ("problem_type", "benchmark_name", "content")
 )
 _OPTIONS, _TARGET = "item.data.options", "item.ground_truth"
-Mask = npt.NDArray[np.bool_]
-Numbers = npt.NDArray[np.int64]
+Numbers = IntArray
 
 
 class Cell(msgspec.Struct, kw_only=True):
@@ -64,7 +62,7 @@ def _columns(params: Mapping[str, Any]) -> list[str]:
     return names + ([_OPTIONS, _TARGET] if params.get("draw") else [])
 
 
-@metric(name=SCORE, columns=_columns, ordered=False, version=2)
+@metric(name=SCORE, columns=_columns, ordered=False, scale=(0, 1), version=2)
 def score(
     group: Group,
     *,
@@ -167,7 +165,7 @@ class _Rows:
         interval = mean_interval(
             item_contributions(content, values),
             samples=cell.entries,
-            bounded=True,
+            scale=(0.0, 1.0),
             level=level,
             weights=item_weights(content),
         )

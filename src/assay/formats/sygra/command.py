@@ -96,7 +96,7 @@ def command(
 
     The same command resumes an earlier run.
     """
-    from assay.cli._running import TotalFailure, run_step
+    from assay.cli._running import FailedResult, run_step
     from assay.formats.sygra.experiment import Options, SygraRun
     from assay.formats.sygra.instead import not_offered
 
@@ -109,7 +109,7 @@ def command(
     result = run_step(run, as_json=as_json, no_progress=no_progress)
     _show(result, as_json, notes=no_progress)
     if not result.ok:
-        raise TotalFailure(result.problem)
+        raise FailedResult(result.problem)
 
 
 def _show(result: Any, as_json: bool, notes: bool) -> None:

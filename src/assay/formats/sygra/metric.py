@@ -55,7 +55,9 @@ def _register(name: str, kind: type[Counting]) -> None:
     measure.__doc__ = (
         f"{kind.about.description}, by SyGra's formula; `sound` has the number to quote."
     )
-    metric(name=f"sygra.{name}", columns=columns, params=optional, verdicts="needed")(measure)
+    metric(name=f"sygra.{name}", columns=columns, params=optional, verdicts="needed", scale=(0, 1))(
+        measure
+    )
 
 
 for _name, _kind in OURS.items():

@@ -23,12 +23,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from assay.errors import UserError
 from assay.formats.sygra.eval_utils import COLLATOR, MetricCollatorPostProcessor
 from assay.formats.sygra.modules import Loader
-from assay.interfaces import Log
+from assay.interfaces import Hashes, IntArray, Log
 from assay.registry import nearest
 from assay.store.files import safe_name, write_file
 from assay.store.keys import id_hash
@@ -105,7 +104,7 @@ class Records(Sequence[dict[str, Any]]):
         self._decode_row = msgspec.json.Decoder(_Row).decode
         self._decode_item = msgspec.json.Decoder(_Item).decode
 
-    def _places(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def _places(self) -> tuple[IntArray, IntArray]:
         """Where each item and its row are, in the order of the items and without those that a generator left out."""
         item_places, ids = self._scanned(self._items)
         places, row_ids = self._scanned(self._responses)
@@ -118,7 +117,7 @@ class Records(Sequence[dict[str, Any]]):
         kept = row_places != _LEFT_OUT
         return item_places[kept], row_places[kept]
 
-    def _scanned(self, log: Log) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
+    def _scanned(self, log: Log) -> tuple[IntArray, Hashes]:
         """The places of a log's lines, and hashes of the item ids in them."""
         places, hashes = array("q"), array("Q")
         for place, row in read_rows(log, _Line):

@@ -15,29 +15,32 @@ from assay.reports.charts.svg import (
     number,
     room_for,
     series,
-    span,
     width_of,
 )
+from assay.reports.sheet import WEAK, figures, span_text, weak_reason, weak_text
 
 _ROW = 22.0
 
 
 class Dot(msgspec.Struct, kw_only=True):
-    """A value with its interval. `wrong` and `right` are what it would be if all that is missing were so."""
+    """A value with its interval, made by `method`. `wrong` and `right` are what it would be if all
+    that is missing were so."""
 
     name: str
     value: float | None
     low: float | None = None
     high: float | None = None
+    method: str = ""
     wrong: float | None = None
     right: float | None = None
     group: str = ""
     note: str = ""
 
     def tip(self) -> str:
-        text = f"{self.name}: {exactly(self.value)}{span(self.low, self.high)}"
+        text = f"{self.name}: {exactly(self.value, self.low, self.high, self.method)}"
         if self.is_bounded():
-            text += f"; {exactly(self.wrong)} to {exactly(self.right)} if what is missing were wrong or right"
+            ends = span_text(self.wrong, self.right, between=" to ")
+            text += f"; {ends} if what is missing were wrong or right"
         return f"{text}; {self.note}" if self.note else text
 
     def is_bounded(self) -> bool:
@@ -60,9 +63,8 @@ def intervals(
     groups: dict[str, list[Dot]] = {}
     for dot in dots:
         groups.setdefault(dot.group, []).append(dot)
-    headed = [name for name in groups if name]
     left = 14 + room_for([dot.name for dot in dots], 170)
-    bottom = 10 + _ROW * (len(dots) + len(headed))
+    bottom = 10 + _ROW * (len(dots) + sum(map(bool, groups)))
     canvas = Canvas(bottom + 42)
     ends = [end for dot in dots for end in (dot.value, dot.low, dot.high, dot.wrong, dot.right)]
     scale = Scale([*ends, aim], left + 8, WIDTH - 60)
@@ -77,37 +79,40 @@ def intervals(
         for dot in members:
             _dot(canvas, scale, dot, y + _ROW / 2, left, series(at))
             y += _ROW
-    return canvas.chart(title, about)
+    return canvas.chart(title, _about(about, dots))
 
 
 def _dot(canvas: Canvas, scale: Scale, dot: Dot, y: float, left: float, css: str) -> None:
     canvas.text(8, y + 4, dot.name, room=left - 6)
-    value, low, high = finite(dot.value), finite(dot.low), finite(dot.high)
     tip = dot.tip()
-    if (
-        dot.is_bounded()
-        and (wrong := finite(dot.wrong)) is not None
-        and (right := finite(dot.right)) is not None
-    ):
-        canvas.line(scale.at(wrong), y, scale.at(right), y, f"faint {css}", tip)
-    if low is not None and high is not None:
-        canvas.line(scale.at(low), y, scale.at(high), y, f"stroke {css}", tip)
-        for end in (low, high):
-            canvas.line(scale.at(end), y - 4, scale.at(end), y + 4, f"stroke {css}")
-    if value is not None:
+    if dot.is_bounded():
+        wrong, right = scale.ends(dot.wrong, dot.right)
+        canvas.line(wrong, y, right, y, f"faint {css}", tip)
+    if ends := scale.ends(dot.low, dot.high):
+        canvas.line(ends[0], y, ends[1], y, f"stroke {css}", tip)
+        for end, known in zip(ends, (dot.low, dot.high), strict=True):
+            if known is not None:  # no stop where it is open
+                canvas.line(end, y - 4, end, y + 4, f"stroke {css}")
+    shown = "none"
+    if (value := finite(dot.value)) is not None:
         canvas.dot(scale.at(value), y, f"fill {css}", tip)
-    canvas.text(
-        WIDTH - 8, y + 4, exactly(value) if value is not None else "none", "ink", anchor="end"
-    )
+        shown = figures(value, dot.low, dot.high)[0] + WEAK * bool(weak_reason(dot.method))
+    canvas.text(WIDTH - 8, y + 4, shown, "ink", anchor="end")
+
+
+def _about(about: str, drawn: "Sequence[Dot | Point]") -> str:
+    """Return the words of a chart, and why intervals in it are weak."""
+    return f"{about} {weak_text(weak_reason(each.method) for each in drawn)}".strip()
 
 
 class Point(msgspec.Struct, kw_only=True):
-    """A place on a chart, with an interval of `y`."""
+    """A place on a chart, with an interval of `y` and how that was made."""
 
     x: float | None
     y: float | None
     low: float | None = None
     high: float | None = None
+    method: str = ""
     name: str = ""
     note: str = ""
 
@@ -138,10 +143,10 @@ def scatter(
     canvas.path(best, "aim")
     places = [(xs.at(point.x or 0), ys.at(point.y or 0)) for point in drawn]
     for (x, y), point in zip(places, drawn, strict=True):
-        tip = f"{point.name}: {exactly(point.y)}{span(point.low, point.high)} at {number(point.x)}"
+        tip = f"{point.name}: {_point_text(point)} at {number(point.x)}"
         tip += f"; {point.note}" if point.note else ""
-        if (low := finite(point.low)) is not None and (high := finite(point.high)) is not None:
-            canvas.line(x, ys.at(low), x, ys.at(high), "pale s0", tip)
+        if ends := ys.ends(point.low, point.high):
+            canvas.line(x, ends[0], x, ends[1], "pale s0", tip)
         canvas.dot(x, y, "fill s0", tip, 5)
     taken = [(x - 5, x + 5, y + 4) for x, y in places]
     for (x, y), point in zip(places, drawn, strict=True):
@@ -154,7 +159,11 @@ def scatter(
             "quiet",
             room=WIDTH - 16,
         )
-    return canvas.chart(title, about)
+    return canvas.chart(title, _about(about, drawn))
+
+
+def _point_text(point: Point) -> str:
+    return exactly(point.y, point.low, point.high, point.method)
 
 
 def _undominated(points: Sequence[Point], less: bool) -> list[Point]:
@@ -213,22 +222,17 @@ def curve(
     for at, line in enumerate(lines):
         for part in _unbroken(line.points):
             places = [(xs.at(point.x or 0), ys.at(point.y or 0)) for point in part]
-            if all(
-                finite(point.low) is not None and finite(point.high) is not None for point in part
-            ):
-                upper = [
-                    (x, ys.at(point.high or 0)) for (x, _), point in zip(places, part, strict=True)
-                ]
-                lower = [
-                    (x, ys.at(point.low or 0)) for (x, _), point in zip(places, part, strict=True)
-                ]
+            bands = [ys.ends(point.low, point.high) for point in part]
+            if all(bands):
+                upper = [(x, end[1]) for (x, _), end in zip(places, bands, strict=True)]
+                lower = [(x, end[0]) for (x, _), end in zip(places, bands, strict=True)]
                 canvas.path([*upper, *reversed(lower)], f"band {series(at)}", closed=True)
             canvas.path(places, f"drawn {series(at)}")
             for (x, y), point in zip(places, part, strict=True):
-                tip = f"{line.name}: {exactly(point.y)}{span(point.low, point.high)} at {number(point.x)}"
+                tip = f"{line.name}: {_point_text(point)} at {number(point.x)}"
                 canvas.dot(x, y, f"fill {series(at)}", tip, 3.5)
     canvas.legend([line.name for line in lines], 326)
-    return canvas.chart(title, about)
+    return canvas.chart(title, _about(about, everything))
 
 
 def _unbroken(points: Sequence[Point]) -> list[list[Point]]:
@@ -254,10 +258,8 @@ def reliability(
     canvas.path([(xs.at(point.x or 0), ys.at(point.y or 0)) for point in drawn], "stroke s0")
     for point in drawn:
         x, y = xs.at(point.x or 0), ys.at(point.y or 0)
-        tip = f"{number(point.x)}: {exactly(point.y)}{span(point.low, point.high)}; {point.note}".removesuffix(
-            "; "
-        )
-        if (low := finite(point.low)) is not None and (high := finite(point.high)) is not None:
-            canvas.line(x, ys.at(low), x, ys.at(high), "stroke s0", tip)
+        tip = f"{number(point.x)}: {_point_text(point)}; {point.note}".removesuffix("; ")
+        if ends := ys.ends(point.low, point.high):
+            canvas.line(x, ends[0], x, ends[1], "stroke s0", tip)
         canvas.dot(x, y, "fill s0", tip, 4.5)
     return canvas.chart(title, about)

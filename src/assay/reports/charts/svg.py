@@ -14,7 +14,7 @@ from unicodedata import east_asian_width
 
 import msgspec
 
-from assay.reports.sheet import one_line
+from assay.reports.sheet import figures, one_line
 
 WIDTH = 480.0  # what a chart is drawn for; it is shown at up to 640 pixels and is legible at 370; a wider one scrolls
 SIZE = 12.5  # of the letters
@@ -62,18 +62,12 @@ def number(value: float | None) -> str:
     return "0" if text == "-0" else text
 
 
-def exactly(value: float | None) -> str:
-    """A value in a table or a cell: three places after the point where it is small."""
-    value = finite(value)
-    return f"{value:.3f}" if value is not None and abs(value) < 10 else number(value)
-
-
-def span(low: float | None, high: float | None) -> str:
-    return (
-        ""
-        if finite(low) is None or finite(high) is None
-        else f" ({exactly(low)} to {exactly(high)})"
-    )
+def exactly(
+    value: float | None, low: float | None = None, high: float | None = None, method: str = ""
+) -> str:
+    """Return a value, and in brackets its interval, as tables have them."""
+    shown, span = figures(finite(value), finite(low), finite(high), method, between=" to ")
+    return f"{shown} ({span.text})".removesuffix(" (–)")
 
 
 def safe(text: str) -> str:
@@ -128,6 +122,13 @@ class Scale:
             value = math.log10(value) if value > 0 else self.low
         share = min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
         return self.start + share * (self.stop - self.start)
+
+    def ends(self, *interval: float | None) -> list[float]:
+        """Return where an interval begins and ends, at the edge where it is open; or nothing."""
+        known = list(map(finite, interval))
+        edges = zip(known, (self.start, self.stop), strict=True)
+        ends = [edge if end is None else self.at(end) for end, edge in edges]
+        return [] if known == [None, None] else ends
 
     def ticks(self, most: int = 5) -> list[float]:
         """Round numbers on the scale."""

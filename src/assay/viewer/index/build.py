@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from assay.interfaces import IntArray
 from assay.records import OUTCOMES, Kind
 from assay.store.items import decode_item
 from assay.store.log import FileLog
@@ -121,7 +122,7 @@ class Builder:
             file, offset = position >> OFFSET_BITS, position & (1 << OFFSET_BITS) - 1
             ends[file] = offset + size
 
-    def _take_responses(self, number: int, block: bytes, places: npt.NDArray[np.int64]) -> None:
+    def _take_responses(self, number: int, block: bytes, places: IntArray) -> None:
         known = len(self.responses["item"])
         try:
             _check_text(block)
@@ -164,7 +165,7 @@ class Builder:
             self._decoder = msgspec.json.Decoder(response_type(self._type))
         return self._decoder
 
-    def _take_evaluations(self, number: int, block: bytes, places: npt.NDArray[np.int64]) -> None:
+    def _take_evaluations(self, number: int, block: bytes, places: IntArray) -> None:
         try:
             _check_text(block)
             rows = self._evaluation.decode_lines(block)
@@ -212,7 +213,7 @@ class Builder:
             )
         return cast("list[int]", codes)
 
-    def _take_items(self, number: int, block: bytes, places: npt.NDArray[np.int64]) -> None:
+    def _take_items(self, number: int, block: bytes, places: IntArray) -> None:
         facets: list[dict[str, Any]] = []
         known = len(self.items["hash"])
         for place, line in zip(places.tolist(), block.split(b"\n"), strict=False):

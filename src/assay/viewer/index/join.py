@@ -1,11 +1,11 @@
 """The columns of one pass, after those that there were before: items numbered, labels joined to the answers."""
 
 import numpy as np
-import numpy.typing as npt
 
+from assay.interfaces import Codes, Hashes, IntArray, Mask
 from assay.viewer.index.build import Arrays, Builder
 
-Ints = npt.NDArray[np.int64]
+Ints = IntArray
 _TABLES = ("response", "evaluation")
 
 
@@ -58,9 +58,7 @@ def _numbered(builder: Builder, before: Arrays) -> Arrays:
     )
 
 
-def _place(
-    sorted_hashes: npt.NDArray[np.uint64], hashes: npt.NDArray[np.uint64]
-) -> tuple[Ints, npt.NDArray[np.bool_]]:
+def _place(sorted_hashes: Hashes, hashes: Hashes) -> tuple[Ints, Mask]:
     if not len(sorted_hashes):
         return np.zeros(len(hashes), np.int64), np.zeros(len(hashes), np.bool_)
     at = np.searchsorted(sorted_hashes, hashes).clip(max=len(sorted_hashes) - 1)
@@ -70,8 +68,8 @@ def _place(
 def _texts(
     builder: Builder,
     before: Arrays,
-    distinct: npt.NDArray[np.uint64],
-    number: npt.NDArray[np.int32],
+    distinct: Hashes,
+    number: Codes,
 ) -> Arrays:
     blob = np.frombuffer(bytes(builder.ids.texts), np.uint8)
     ends = np.frombuffer(builder.ids.ends, np.int64)
@@ -89,7 +87,7 @@ def _texts(
     return {"item.ids": np.concatenate([old, blob]), "item.start": start, "item.end": end}
 
 
-def _dataset(builder: Builder, before: Arrays, rows: npt.NDArray[np.int32], count: int) -> Arrays:
+def _dataset(builder: Builder, before: Arrays, rows: Codes, count: int) -> Arrays:
     """Where the items' own rows are, and their facets; -1 where the dataset lacks them."""
     own = {
         f"item.{name}": np.frombuffer(builder.items[name], np.int64) for name in ("log", "position")

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from assay.analysis.compare.notes import answer_of
 from assay.errors import UserError
+from assay.interfaces import Mask
 from assay.scorers._regex_child import matching
 from assay.store.items import decode_item
 from assay.store.log import FileLog
@@ -42,9 +42,9 @@ class _Text(msgspec.Struct, gc=False):
 _decode = msgspec.json.Decoder(_Text).decode
 
 
-def found_by(index: Index, text: str, *, regex: bool = False) -> npt.NDArray[np.bool_]:
+def found_by(index: Index, text: str, *, regex: bool = False) -> Mask:
     """The rows with this text, in either case, or with a match of a regular expression. The newest few are kept."""
-    latest: dict[Any, npt.NDArray[np.bool_]] = index.searches
+    latest: dict[Any, Mask] = index.searches
     mask = latest.pop((text, regex), None)
     if mask is None:
         mask = _search(
@@ -94,7 +94,7 @@ def _rarest(text: str) -> str:
     return max(parts, key=lambda part: len(part.encode()), default="")
 
 
-def _search(index: Index, matches: Matches, part: str) -> npt.NDArray[np.bool_]:
+def _search(index: Index, matches: Matches, part: str) -> Mask:
     mask = np.zeros(len(index), np.bool_)
     arrays = index.arrays
     for number, log in enumerate(index.files["run"]):

@@ -4,7 +4,7 @@
 rows of one metric and label; `scores`, `latency` and `tokens` are distributions `by` a facet; `pass_at_k` goes over k.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -25,6 +25,7 @@ from assay.reports.charts import (
     intervals,
     scatter,
 )
+from assay.reports.sheet import figures
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.index import Index
 from assay.viewer.index.opening import open_index
@@ -93,13 +94,20 @@ def _title(row: dict[str, Any]) -> str:
 
 
 def _counts(row: dict[str, Any]) -> str:
+    weak = row["ci_method"].partition("; ")[2]
     failed = [
         f"{count:,} {name}" for name, count in row["counts"].items() if count and name != "scored"
     ]
     return ", ".join(
         filter(
             None,
-            [f"{row['items']:,} items", f"{row['samples']:,} samples", *failed, row["partial"]],
+            [
+                f"{row['items']:,} items",
+                f"{row['samples']:,} samples",
+                *failed,
+                row["partial"],
+                weak,
+            ],
         )
     )
 
@@ -111,8 +119,7 @@ def _intervals(experiments: Experiments, query: Query) -> Chart:
         Dot(
             name=", ".join(row["facets"].values()) or row["experiment"],
             value=row["value"],
-            low=row["ci_low"],
-            high=row["ci_high"],
+            **_interval(row),
             wrong=row["if_wrong"],
             right=row["if_right"],
             group=row["experiment"] if several else "",
@@ -171,13 +178,12 @@ def _side(row: dict[str, Any], facet: str) -> str:
     return row["experiment"] if facet == EXPERIMENT else row["facets"].get(facet, "")
 
 
+def _interval(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {"low": row["ci_low"], "high": row["ci_high"], "method": row["ci_method"]}
+
+
 def _tip(row: dict[str, Any]) -> str:
-    interval = (
-        ""
-        if row["ci_low"] is None or row["ci_high"] is None
-        else f"{row['ci_low']:.3f} to {row['ci_high']:.3f}, "
-    )
-    return f"{interval}{_counts(row)}"
+    return f"{figures(row['value'], between=' to ', **_interval(row))[1].text}, {_counts(row)}"
 
 
 def _scatter(experiments: Experiments, query: Query) -> Chart:
@@ -202,8 +208,7 @@ def _scatter(experiments: Experiments, query: Query) -> Chart:
         Point(
             x=row[paid],
             y=row["value"],
-            low=row["ci_low"],
-            high=row["ci_high"],
+            **_interval(row),
             name=", ".join([*([row["experiment"]] if several else []), *row["facets"].values()]),
             note=_counts(row),
         )
@@ -304,7 +309,7 @@ def _pass_at_k(experiments: Experiments, query: Query) -> Chart:
         for row in rows:
             if row["label"] == label:
                 name = ", ".join([*([id] if len(ids) > 1 else []), *facets_of(row).values()])
-                point = Point(x=row["k"], y=row["value"], low=row["ci_low"], high=row["ci_high"])
+                point = Point(x=row["k"], y=row["value"], **_interval(row))
                 groups.setdefault(name, []).append(point)
         lines += [Line(name=name, points=points) for name, points in groups.items()]
     if not any(len(line.points) > 1 for line in lines):

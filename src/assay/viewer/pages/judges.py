@@ -74,8 +74,10 @@ def _calibrated(experiments: Experiments, id: str) -> Calibrated:
 
 def _facts(calibration: Calibration) -> list[tuple[str, str, str]]:
     """What, value and interval; what could not be made has the reason in place of its value."""
-    rows = [[text_of(cell) for cell in row] for row in measures(calibration).rows]
+    table = measures(calibration)
+    rows = [[text_of(cell) for cell in row] for row in table.rows]
     known = [(row[0].strip(), row[1], row[2]) for row in rows]
+    known += [(text, "", "")] if (text := table.footnote()) else []
     counts = [
         ("labelled answers", f"{calibration.labels:,}", ""),
         ("items", f"{calibration.items:,}", ""),

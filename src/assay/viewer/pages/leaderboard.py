@@ -11,6 +11,7 @@ from assay.engine.aggregate.facets import text_of
 from assay.engine.calls.usage import CALLS, USAGE
 from assay.engine.run.evidence import PARTIAL
 from assay.records import OUTCOMES, MetricRow
+from assay.reports.run import passed_text
 from assay.viewer.choices import choices
 from assay.viewer.experiments import Experiments
 from assay.viewer.metrics import Board, Stored, Ways, board, facet_names
@@ -63,8 +64,6 @@ def _group(row: MetricRow) -> str:
 def _row(entry: Stored, row: MetricRow, lower: bool, beside: Beside) -> dict[str, Any]:
     group = _group(row)
     latency, cost = (beside.get((entry.id, kind, group), {}) for kind in ("latency", "cost"))
-    total = _count(row, "total_sample_count")
-    planned = row.get("planned_sample_count")
     policy = row.get("policy")
     return {
         "experiment": entry.id,
@@ -74,10 +73,7 @@ def _row(entry: Stored, row: MetricRow, lower: bool, beside: Beside) -> dict[str
         **{name: number(row.get(name)) for name in ("value", "ci_low", "ci_high", "ci_level")},
         "ci_method": str(row.get("ci_method") or ""),
         "lower_is_better": lower,
-        "items": _count(row, "total_item_count"),
-        "samples": total,
-        "planned": planned if isinstance(planned, int) else total,
-        "counts": {name: _count(row, f"{name}_count") for name in OUTCOMES},
+        **_counts(row),
         "if_wrong": number(row.get("value_if_missing_wrong")),
         "if_right": number(row.get("value_if_missing_right")),
         "policy": {str(key): str(value) for key, value in cast("dict[Any, Any]", policy).items()}
@@ -89,14 +85,27 @@ def _row(entry: Stored, row: MetricRow, lower: bool, beside: Beside) -> dict[str
     }
 
 
+def _counts(row: MetricRow) -> dict[str, Any]:
+    """Return how many samples were planned, are there and are used."""
+    total, planned = (_count(row, f"{what}_sample_count") for what in ("total", "planned"))
+    return {
+        "items": _count(row, "total_item_count"),
+        "samples": total,
+        "planned": max(planned, total),
+        "used": _count(row, "used_sample_count", total),
+        "passed": passed_text(row),
+        "counts": {name: _count(row, f"{name}_count") for name in OUTCOMES},
+    }
+
+
 def number(value: Any) -> float | None:
     """A finite number of a row that anybody may have written."""
     return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
 
 
-def _count(row: MetricRow, name: str) -> int:
+def _count(row: MetricRow, name: str, otherwise: int = 0) -> int:
     value = row.get(name)
-    return value if isinstance(value, int) else 0
+    return value if isinstance(value, int) else otherwise
 
 
 def _whole_cost(cost: MetricRow) -> float | None:

@@ -37,7 +37,7 @@ def page(experiments: Experiments, query: Query) -> dict[str, Any]:
         if len(counted) < len(rows)
         else []
     )
-    ranks: list[tuple[int, int]] = []
+    ranks: list[Any] = []
     if len(counted) < 2:
         notes.append("there are no two rows to compare")
     elif len(counted) > MOST_SIDES:
@@ -83,7 +83,7 @@ def _is_of(row: MetricRow, query: Query) -> bool:
     return row.get("metric_name") == query.metric and row.get("label") == query.label
 
 
-def _ranks(experiments: Experiments, rows: Rows) -> tuple[list[tuple[int, int]], list[str]]:
+def _ranks(experiments: Experiments, rows: Rows) -> tuple[list[Any], list[str]]:
     """Ranks in the order of the rows, and what was noted."""
     bound = _metric(rows)
     names = [", ".join([entry.id, *facets_of(row).values()]) for entry, row in rows]
@@ -103,7 +103,7 @@ def _ranks(experiments: Experiments, rows: Rows) -> tuple[list[tuple[int, int]],
     ranks = {standing.name: standing.ranks for standing in compared.standings}
     open_ranks = any(pair.verdict == "incomplete" for pair in compared.pairs)
     more = ["ranks stay open where evidence is unfinished"] if open_ranks else []
-    return [ranks[name] for name in names], [*compared.notes, *more]
+    return [ranks.get(name) for name in names], [*compared.notes, *more]
 
 
 def _metric(rows: Rows) -> BoundMetric:

@@ -12,7 +12,7 @@ from assay.engine.aggregate.columns import OUTCOMES, Columns, Reader
 from assay.engine.aggregate.facets import text_of
 from assay.engine.aggregate.groups import under_every_label, verdicts
 from assay.engine.experiment.imports.foreign import Headline
-from assay.interfaces import FloatArray, Log
+from assay.interfaces import Codes, FloatArray, Log, Mask
 
 _SKIPPED, _SCORED = OUTCOMES.index("skipped"), OUTCOMES.index("scored")
 _CLOSE = 1e-9
@@ -53,7 +53,7 @@ def check_headlines(headlines: Sequence[Headline], log: Log, where: str) -> list
     ]
 
 
-def _chosen(headline: Headline, columns: Columns, facets: Sequence[str]) -> npt.NDArray[np.bool_]:
+def _chosen(headline: Headline, columns: Columns, facets: Sequence[str]) -> Mask:
     wanted = {facets.index(facet): text_of(value) for facet, value in headline.where.items()}
     rows = [
         combination.label == headline.label
@@ -71,10 +71,10 @@ def _text(value: Any) -> str | None:
 
 def _check(
     headline: Headline,
-    chosen: npt.NDArray[np.bool_],
+    chosen: Mask,
     columns: Columns,
     outcome: npt.NDArray[np.int8],
-    passed: npt.NDArray[np.bool_],
+    passed: Mask,
     score: FloatArray,
 ) -> HeadlineCheck:
     checked = HeadlineCheck(
@@ -109,7 +109,7 @@ def _check(
     return checked
 
 
-def _by_item(item: npt.NDArray[np.int32], values: FloatArray, reduce: str) -> FloatArray:
+def _by_item(item: Codes, values: FloatArray, reduce: str) -> FloatArray:
     """The value of each item: several samples are reduced to one."""
     if reduce == "none" or not len(item):
         return values

@@ -28,6 +28,7 @@ _AGREED = (
     "metrics",
     "policy",
     "ci_level",
+    "cluster_by",
     "seed",
 )
 _SHARED_OUT = ("models", "tasks")

@@ -12,11 +12,10 @@ from typing import Any, Literal
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from xxhash import xxh3_64_intdigest
 
 from assay.engine.run.existing import TRANSIENT, Flags, Keys, Row, Table, blocks_of
-from assay.interfaces import Log
+from assay.interfaces import Codes, IntArray, Log
 from assay.store.keys import canonical
 from assay.store.keyset import KeySet
 from assay.store.repair import row_decoder
@@ -93,14 +92,14 @@ class Rows:
                 content[at] = _meaning(line)
         self.content = np.where(commits, _sums(content, self.starts), self.content)
 
-    def flags(self, commits: npt.NDArray[np.int32]) -> Flags:
+    def flags(self, commits: Codes) -> Flags:
         """The rows of some commits."""
         chosen = np.zeros(len(self.starts), np.bool_)
         chosen[commits] = True
         return chosen[self.table.commit] if len(chosen) else chosen
 
 
-def _sums(content: Keys, starts: npt.NDArray[np.int64]) -> Keys:
+def _sums(content: Keys, starts: IntArray) -> Keys:
     return np.add.reduceat(content, starts) if len(starts) else content
 
 

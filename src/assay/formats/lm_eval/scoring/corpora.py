@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from assay.interfaces import FloatArray
 from assay.text.translation import Measure, counts, percent
 
 Items = Sequence[Any]
-Table = npt.NDArray[np.float64]
+Table = FloatArray
 
 
 class Corpus(NamedTuple):

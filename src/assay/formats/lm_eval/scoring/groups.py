@@ -1,7 +1,7 @@
 """The numbers of a group, made of those of its tasks."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,47 +13,40 @@ Key = tuple[str, str]  # metric, filter
 
 
 class Numbers(msgspec.Struct, kw_only=True):
-    """Of a task or a group. `size` of a task is the largest number of documents of any of its metrics: the harness
-    weighs all its metrics by it. `absent` has, for a group's key, the tasks that have no such number."""
+    """Of a task or a group. `size` of a task is its number of documents. `weights` has, for a group's key, how much each
+    of its tasks counts."""
 
     size: int = 0
     values: dict[Key, float] = {}
     stderrs: dict[Key, float | None] = {}
-    counts: dict[Key, int] = {}
-    higher_is_better: dict[str, bool | None] = {}
-    absent: dict[Key, list[str]] = {}
+    weights: dict[Key, dict[str, int]] = {}
 
 
-def group_numbers(group: Member, tasks: Mapping[str, Numbers], *, sound: bool = False) -> Numbers:
-    """Of one group, from all tasks below it. A group without `aggregate_metric_list` has no values. `sound` weighs each
-    metric by its own `counts`."""
-    names = [leaf.name for leaf in leaves(group)]
-    present = [tasks[name] for name in names if name in tasks]
+def group_numbers(group: Member, tasks: Mapping[str, Numbers]) -> Numbers:
+    """Return those of one group, from all tasks below it. A group without `aggregate_metric_list` has no values."""
+    names = [leaf.name for leaf in leaves(group) if leaf.name in tasks]
+    present = [tasks[name] for name in names]
     made = Numbers(size=sum(task.size for task in present) if group.aggregate else 0)
     for entry in group.aggregate:
         metric = entry["metric"]
         if entry.get("aggregation", "mean") != "mean":
             what = f"a group's aggregation can only be mean, not {entry['aggregation']!r}"
             raise UserError(what, where=f"the group {group.name}")
+        weigh = bool(entry.get("weight_by_size", True))  # a text is true, as in the harness
         for pipeline in _pipelines(entry, metric, present):
             key = (metric, pipeline)
-            having = [task for task in present if key in task.values]
-            if not having:
+            weights = {
+                name: tasks[name].size if weigh else 1
+                for name in names
+                if key in tasks[name].values
+            }
+            if not weights:
                 continue
-            weigh = bool(entry.get("weight_by_size", True))  # a text is true, as in the harness
-            sizes = [task.counts.get(key, task.size) if sound else task.size for task in having]
+            having = [tasks[name] for name in weights]
+            made.weights[key] = weights
+            made.values[key] = _mean([task.values[key] for task in having], weights.values())
             stderrs = [task.stderrs.get(key) for task in having]
-            made.values[key] = _mean(
-                [task.values[key] for task in having], sizes if weigh else [1] * len(sizes)
-            )
-            made.counts[key] = sum(sizes)
-            made.stderrs[key] = _stderr(stderrs, sizes if weigh else None)
-            made.absent[key] = [
-                name for name in names if name not in tasks or key not in tasks[name].values
-            ]
-            made.higher_is_better[metric] = _agreed(
-                [task.higher_is_better.get(metric) for task in having]
-            )
+            made.stderrs[key] = _stderr(stderrs, weights.values() if weigh else None)
     return made
 
 
@@ -83,15 +76,11 @@ def _pipelines(entry: Mapping[str, Any], metric: str, present: Sequence[Numbers]
     return [listed] if isinstance(listed, str) else listed
 
 
-def _agreed(values: Sequence[Any]) -> Any:
-    return values[0] if values and all(value == values[0] for value in values) else None
-
-
-def _mean(values: Sequence[float], weights: Sequence[int]) -> float:
+def _mean(values: Sequence[float], weights: Collection[int]) -> float:
     return sum(value * weight for value, weight in zip(values, weights, strict=True)) / sum(weights)
 
 
-def _stderr(stderrs: Sequence[float | None], sizes: Sequence[int] | None) -> float | None:
+def _stderr(stderrs: Sequence[float | None], sizes: Collection[int] | None) -> float | None:
     """With sizes, from the pooled variance; without, of the plain mean of independent means."""
     present = [error for error in stderrs if error is not None]
     if len(present) != len(stderrs):

@@ -8,20 +8,20 @@ import random
 from collections.abc import Callable, Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from assay.formats.lm_eval.scoring import aggregations
 from assay.formats.lm_eval.scoring.aggregations import Aggregation, Items, aggregation, restored
 from assay.formats.lm_eval.scoring.calls import called
 from assay.formats.lm_eval.scoring.corpora import CORPORA, Corpus, Table
 from assay.formats.lm_eval.tasks.definition import Definition
+from assay.interfaces import IntArray
 
 ITERATIONS = 100_000
 CHUNK = 1000  # draws from one state of the generator
 FEW = {"bleu", "chrf", "chrf++", "ter"}  # metrics of these names have at most FEW_ITERATIONS draws
 FEW_ITERATIONS = 100
 _BLOCK = 4_000_000  # numbers in memory at a time
-Draws = Iterator[npt.NDArray[np.int64]]
+Draws = Iterator[IntArray]
 
 
 def stderr(

@@ -11,7 +11,6 @@ from math import comb
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Meta
 
 from assay.formats.sygra.metrics import (
@@ -21,7 +20,7 @@ from assay.formats.sygra.metrics import (
     built_in,
 )
 from assay.formats.sygra.metrics.counting import Counting, LabelPairs, for_each_k, quoted
-from assay.interfaces import Group, Values
+from assay.interfaces import Codes, Group, Values
 from assay.metrics.label_scores import ACTUAL, PREDICTED, LabelCounts
 from assay.metrics.pass_at_k import pass_at_k
 from assay.metrics.pass_hat_k import pass_hat_k
@@ -208,7 +207,7 @@ class StepEfficiencyMetric(Counting):
             **attempt_counts(first),
         }
 
-    def attempts(self) -> npt.NDArray[np.int32]:
+    def attempts(self) -> Codes:
         retries = np.nan_to_num(np.frombuffer(self.retries), nan=0.0, posinf=0.0, neginf=0.0)
         return retries.clip(0, 2**31 - 1).astype(np.int32)
 

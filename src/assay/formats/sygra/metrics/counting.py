@@ -8,17 +8,17 @@ records; averages come with their classes and supports; means have an interval o
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from assay.formats.sygra.metrics import BaseAggregatorMetric, BuiltIn, UnitMetricResult
-from assay.interfaces import Group, Values
+from assay.interfaces import Codes, Group, Values
 from assay.metrics.classification import fields_of
-from assay.stats.classification import NONE, macro_f1s, scores
-from assay.stats.intervals import Interval, bootstrap_statistic, mean_interval
+from assay.stats.classification import NONE, Matrix, resampled, scores
+from assay.stats.intervals import Interval, mean_interval
+from assay.stats.resampling import statistic_interval
 from assay.store.keys import id_hash
 from assay.text.normalise import lower_spaces
 
@@ -60,7 +60,7 @@ class Counting(BuiltIn, BaseAggregatorMetric):
         """The number of the payload that is the metric's value: the first."""
         return next(iter(payload.values()), None)
 
-    def attempts(self) -> npt.NDArray[np.int32] | None:
+    def attempts(self) -> Codes | None:
         """The number of the attempt that each result is, where results tell."""
         return None
 
@@ -74,7 +74,7 @@ class Counting(BuiltIn, BaseAggregatorMetric):
 
 
 def by_problem(
-    group: Group, problems: Sequence[str | None], attempts: npt.NDArray[np.int32] | None = None
+    group: Group, problems: Sequence[str | None], attempts: Codes | None = None
 ) -> Group:
     """The attempts in the order of their problems, which are the items where `problems` says nothing else; `attempts`
     are their numbers, by default the samples'."""
@@ -100,7 +100,9 @@ def quoted(values: Values, group: Group) -> dict[str, Any]:
     if values.per_item is not None:
         samples = len(group.item)
         interval = _shown(
-            mean_interval(values.per_item, samples=samples, bounded=True, weights=values.weights)
+            mean_interval(
+                values.per_item, samples=samples, scale=(0.0, 1.0), weights=values.weights
+            )
         )
     reason = {"reason": values.reason} if values.value is None and values.reason else {}
     counts = {"problems": int(group.item[-1]) + 1, "attempts": len(group.item)}
@@ -185,5 +187,11 @@ def _classified(names: tuple[str, ...], pairs: Pairs, one_attempt: bool) -> dict
     elif len(names) > _MOST_RESAMPLED:
         interval = Interval(None, None, f"none: more than {_MOST_RESAMPLED} classes")
     else:
-        interval = bootstrap_statistic(counts, partial(macro_f1s, true, predicted))
+        interval = _interval_of_mean_f1(matrix)
     return {"macro_f1_interval": _shown(interval), **fields}
+
+
+def _interval_of_mean_f1(matrix: Matrix) -> Interval:
+    rows = np.repeat(np.arange(matrix.size), matrix.ravel())
+    pairs = np.divmod(rows, matrix.shape[1])
+    return statistic_interval(resampled(matrix, np.arange(len(rows)), *pairs, "macro_f1"))

@@ -6,7 +6,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from assay.stats.subsets import pass_at_k
+from assay.metrics._samples import pass_at_k
 
 
 def test_equals_the_share_of_all_subsets_that_hold_a_pass() -> None:
