@@ -171,8 +171,14 @@ def test_a_resample_is_the_coefficient_of_repeated_items(
         return
     counts = found.resampled.counts
     assert counts.sum() == len(set(item.tolist()))
-    by_kind = kinds_of(table, item)
+    items, kind_of = sorted(set(item.tolist())), found.resampled.kind
+    assert kind_of is not None
+    by_kind = [
+        [one for one, kind in zip(items, kind_of, strict=True) if kind == number]
+        for number in np.flatnonzero(counts)
+    ]
     assert [len(kind) for kind in by_kind] == counts[counts > 0].tolist()
+    assert sorted(by_kind) == sorted(kinds_of(table, item))
     weights = np.array(
         data.draw(st.lists(st.integers(0, 3), min_size=len(by_kind), max_size=len(by_kind)))
     )
@@ -191,14 +197,14 @@ def test_a_resample_is_the_coefficient_of_repeated_items(
 
 
 def kinds_of(table: Any, item: Any) -> list[list[int]]:
-    """The items that are equal in all their votes, kind by kind, in the order of their votes."""
+    """The items that are equal in all their votes, kind by kind."""
     given_votes = np.where(np.isnan(table), -1, table)
     found: dict[tuple[Any, ...], list[int]] = {}
     for one in sorted(set(item.tolist())):
         found.setdefault(tuple(sorted(map(tuple, given_votes[item == one].tolist()))), []).append(
             one
         )
-    return [found[key] for key in sorted(found)]
+    return list(found.values())
 
 
 def test_neither_order_nor_numbers_of_items_matter() -> None:

@@ -3,15 +3,16 @@ n samples, in closed form: no draws, no noise. Of k samples drawn at once from n
 number that passes is distributed hypergeometrically.
 """
 
+from collections.abc import Callable
 from itertools import compress
 from math import comb
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 from msgspec import Meta
 
-from assay.interfaces import FloatArray, Group, IntArray, Values
+from assay.interfaces import FloatArray, Group, IntArray, Mask, Values
 
 Positive = Annotated[int, Meta(ge=1)]
 Counts = IntArray
@@ -84,7 +85,7 @@ def pass_at_k(samples: Counts, passes: Counts, k: int) -> FloatArray:
     if width <= _TABLE:
         pairs = np.arange(width * width)
     else:
-        pairs, inverse = cast("tuple[Counts, Counts]", np.unique(inverse, return_inverse=True))
+        pairs, inverse = np.unique(inverse, return_inverse=True)
     n, c = np.divmod(pairs, width)
     none_passes = np.ones(len(pairs))
     for drawn in range(k):
@@ -92,17 +93,27 @@ def pass_at_k(samples: Counts, passes: Counts, k: int) -> FloatArray:
     return np.where(n >= k, 1 - none_passes, np.nan)[inverse]
 
 
-def expected_pass_at_k(samples: Counts, passes: Counts, k: int) -> FloatArray:
-    """`pass_at_k`, also for items with fewer than k samples, if others have k: one that has a pass has it among any k.
-    Of one that has none, its n samples failed; what k - n further ones may bring is what they bring to such others."""
-    found = pass_at_k(samples, passes, k)
+def expected(
+    at: Callable[[Mask, int], FloatArray], samples: Counts, k: int, highest: float = 1.0
+) -> FloatArray:
+    """Return what `at` gives for k samples of some items, also for items that have fewer, if others have k: further
+    samples close as much of the gap to the highest value as they do for items that have k. So one that has a pass has
+    it among any k."""
     full = samples >= k
+    found = np.empty(len(samples))
+    found[full] = at(full, k)
     for n in np.unique(samples[~full]).tolist():
-        reached = float(pass_at_k(samples[full], passes[full], n).mean())
-        further = (float(found[full].mean()) - reached) / (1 - reached) if reached < 1 else 0.0
-        short = samples == n
-        found[short] = np.where(passes[short] > 0, 1.0, further)
+        reached, short = float(at(full, n).mean()), samples == n
+        gap = highest - reached
+        closed = (float(found[full].mean()) - reached) / gap if gap > 0 else 0.0
+        own = at(short, n)
+        found[short] = own + (highest - own) * closed
     return found
+
+
+def expected_pass_at_k(samples: Counts, passes: Counts, k: int) -> FloatArray:
+    """Return `pass_at_k`, also for items with fewer than k samples, if others have k."""
+    return expected(lambda items, n: pass_at_k(samples[items], passes[items], n), samples, k)
 
 
 def majority(samples: Counts, passes: Counts, k: int) -> FloatArray:
@@ -119,24 +130,12 @@ def _majority(n: int, c: int, k: int) -> float:
 
 
 def expected_best(scores: FloatArray, samples: Counts, k: int, highest: float) -> FloatArray:
-    """`best`, also for items with fewer than k samples, as `expected_pass_at_k`: further samples close as much of the
-    gap to the highest score as they do for items that have k."""
-    full = samples >= k
-    if full.all():
-        return best(scores, samples, k)
-    found, rows = np.empty(len(samples)), np.repeat(full, samples)
-    found[full] = best(scores[rows], samples[full], k)
-    for n in np.unique(samples[~full]).tolist():
-        reached = float(best(scores[rows], samples[full], n).mean())
-        closed = (
-            (float(found[full].mean()) - reached) / (highest - reached)
-            if reached < highest
-            else 0.0
-        )
-        short = samples == n
-        own = best(scores[np.repeat(short, samples)], samples[short], n)
-        found[short] = own + (highest - own) * closed
-    return found
+    """Return `best`, also for items with fewer than k samples, if others have k."""
+
+    def at(items: Mask, n: int) -> FloatArray:
+        return best(scores[np.repeat(items, samples)], samples[items], n)
+
+    return expected(at, samples, k, highest)
 
 
 def best(scores: FloatArray, samples: Counts, k: int) -> FloatArray:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Vectors = npt.NDArray[np.float32]
-    Mask = Mask
 
 _WEIGHTS = ("*.safetensors", "*.bin", "config.json", "tokenizer.json", "vocab.txt")
 _LONGEST = 512  # tokens, where neither the tokenizer nor the model says it
@@ -123,7 +122,7 @@ class Tokens(NamedTuple):
     """A row for each token; `words` marks those that stand for text, not for its beginning and end."""
 
     vectors: "Vectors"
-    words: "Mask"
+    words: Mask
 
 
 class Encoder:

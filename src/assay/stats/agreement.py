@@ -1,19 +1,19 @@
 """How far raters agree: percent, Cohen's κ, Fleiss' κ and Krippendorff's α, with any votes missing.
 
 All four are 1 - observed / expected disagreement (percent: 1 - observed); they differ in who is expected to meet whom.
-Everything is summed from kinds of items, which are equal in all their votes, so that a resample of items costs a few
-products of small matrices. The item is the unit: several answers to one item are drawn together.
+Everything is summed from patterns of votes, so that a resample of items costs a few products of small matrices. The
+item is the unit: several answers to one item are drawn together.
 """
 
 from itertools import combinations
-from typing import Literal, NamedTuple, cast
+from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
 
 from assay.interfaces import FloatArray, IntArray, Integers, Resampled
 from assay.stats.intervals import Interval, item_contributions, mean_interval
-from assay.stats.resampling import statistic_interval
+from assay.stats.resampling import of_cells, statistic_interval
 
 Coefficient = Literal["percent", "cohen_kappa", "fleiss_kappa", "krippendorff_alpha"]
 Level = Literal["nominal", "ordinal", "interval"]
@@ -100,16 +100,15 @@ def _statistic(
     votes: FloatArray, item: Integers, coefficient: Coefficient, level: Level
 ) -> Resampled:
     unseen = _unseen(votes, level)
-    own = np.append(item, item.max() + 1 + np.arange(len(unseen)))
-    table, kind = _kinds(np.vstack([votes, unseen]), own)
+    codes, values = _coded(np.vstack([votes, unseen]))
+    patterns, pattern = np.unique(codes, axis=0, return_inverse=True)
+    stretched = (values - values[0]) / max(values[-1] - values[0], 1e-300)
     statistic = {
         "cohen_kappa": _Cohen,
         "fleiss_kappa": _Fleiss,
         "krippendorff_alpha": _Krippendorff,
-    }[coefficient](table, level)
-    seen, more = np.split(kind, [-len(unseen)])
-    counts = np.bincount(seen, minlength=table.kind[-1] + 1)
-    return Resampled(counts, statistic, unseen=more, scale=(-1.0, 1.0), kind=seen)
+    }[coefficient](_Table(patterns, stretched), level)
+    return of_cells(item, pattern.reshape(-1), len(unseen), statistic, (-1.0, 1.0))
 
 
 def _unseen(votes: FloatArray, level: Level) -> FloatArray:
@@ -124,22 +123,15 @@ def _unseen(votes: FloatArray, level: Level) -> FloatArray:
     return np.vstack([agreed, apart])
 
 
-# ---- kinds of items
+# ---- patterns of votes
 
 
 class _Table(NamedTuple):
-    """One item of each kind: `codes` has its answers as rows of places in `values`, or MISSING, and `kind` whose they
-    are. Values are stretched to 0…1, which changes no coefficient."""
+    """The patterns of votes on one answer: `codes` are places in `values`, or MISSING. Values are stretched to 0…1,
+    which changes no coefficient."""
 
     codes: Ints
-    kind: Ints
     values: FloatArray
-
-    def sums(self, features: FloatArray) -> FloatArray:
-        """What each kind has of each feature of its answers."""
-        found = np.zeros((int(self.kind[-1]) + 1, features.shape[1]))
-        np.add.at(found, self.kind, features)
-        return found
 
     def votes(self, codes: Ints, level: Level = "nominal") -> FloatArray:
         """How many of each row's votes are of each value; at the interval level their number, sum and squares."""
@@ -160,23 +152,6 @@ def _coded(votes: FloatArray) -> tuple[Ints, FloatArray]:
     return np.where(given, np.searchsorted(values, np.where(given, votes, 0)), MISSING).astype(
         np.int64
     ), values
-
-
-def _kinds(votes: FloatArray, item: Integers) -> tuple[_Table, Ints]:
-    """The kinds of items, which do not depend on the order of rows or on item numbers, and the kind
-    of each item."""
-    codes, values = _coded(votes)
-    patterns, pattern = cast("tuple[Ints, Ints]", np.unique(codes, axis=0, return_inverse=True))
-    pattern = pattern.reshape(-1)
-    order = np.lexsort((pattern, item))
-    starts = np.flatnonzero(np.diff(item[order], prepend=item[order[0]] - 1))
-    items = [tuple(answers.tolist()) for answers in np.split(pattern[order], starts[1:])]
-    kinds = sorted(set(items))
-    places = {kind: place for place, kind in enumerate(kinds)}
-    numbers = np.repeat(np.arange(len(kinds)), [len(kind) for kind in kinds])
-    flat = np.array([number for kind in kinds for number in kind], dtype=np.int64)
-    stretched = (values - values[0]) / max(values[-1] - values[0], 1e-300)
-    return _Table(patterns[flat], numbers, stretched), np.array([*map(places.get, items)], np.int64)
 
 
 # ---- disagreement
@@ -222,7 +197,7 @@ def _corrected(observed: FloatArray, expected: FloatArray) -> FloatArray:
     return np.where(possible, 1 - observed / np.where(possible, expected, 1), np.nan)
 
 
-# ---- the coefficients, as functions of how many items there are of each kind
+# ---- the coefficients, as functions of how many answers there are of each pattern
 
 
 class _Fleiss:
@@ -233,10 +208,10 @@ class _Fleiss:
         votes = table.votes(table.codes)
         number = votes.sum(axis=1, keepdims=True)
         unequal = _unequal(table.codes)[:, None]
-        self._observed = table.sums(np.hstack([unequal, number > 1]))
-        self._shares = table.sums(votes / np.maximum(number, 1))
+        self._observed = np.hstack([unequal, number > 1])
+        self._shares = votes / np.maximum(number, 1)
 
-    def __call__(self, weights: Ints) -> FloatArray:
+    def __call__(self, weights: FloatArray) -> FloatArray:
         unequal, answers = (weights @ self._observed).T
         shares = weights @ self._shares
         shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1)
@@ -257,10 +232,8 @@ class _Cohen:
             both = ((first != MISSING) & (second != MISSING)).astype(np.float64)
             if both.any():
                 apart = self._distance(first, second) * both
-                one_votes, other_votes = (
-                    table.sums(table.votes(codes, level) * both) for codes in (first, second)
-                )
-                self._pairs.append((table.sums(np.hstack([apart, both])), one_votes, other_votes))
+                votes = [table.votes(codes, level) * both for codes in (first, second)]
+                self._pairs.append((np.hstack([apart, both]), *votes))
 
     def _distance(self, first: Ints, second: Ints) -> FloatArray:
         if self._level == "nominal":
@@ -268,7 +241,7 @@ class _Cohen:
         apart = np.abs(self._values[first] - self._values[second])
         return apart if self._level == "ordinal" else apart**2
 
-    def __call__(self, weights: Ints) -> FloatArray:
+    def __call__(self, weights: FloatArray) -> FloatArray:
         total, defined = np.zeros(len(weights)), np.zeros(len(weights))
         for observed, first, second in self._pairs:
             apart, answers = (weights @ observed).T
@@ -287,35 +260,28 @@ class _Krippendorff:
         self._level: Level = level
         number = (table.codes != MISSING).sum(axis=1)
         answers = number > 1
-        self._codes, self._kind = table.codes[answers], table.kind[answers]
+        self._answers, self._codes = answers, table.codes[answers]
         self._given = (self._codes != MISSING).astype(np.float64)
         self._others = number[answers] - 1.0
         self._values = table.values
-        self._votes = table.sums(
-            np.hstack([number[:, None], table.votes(table.codes, level)]) * answers[:, None]
-        )
-        if level != "ordinal":
-            apart = np.zeros((len(answers), 1))
-            apart[answers, 0] = (
-                self._apart(table.values[self._codes]) if level == "interval" else self._differing()
-            )
-            self._observed = table.sums(apart)
-
-    def _differing(self) -> FloatArray:
-        return _unequal(self._codes) * (self._others + 1)
+        votes = table.votes(table.codes, level)
+        self._votes = np.hstack([number[:, None], votes]) * answers[:, None]
+        self._differing = _unequal(self._codes) * (self._others + 1)
+        if level == "interval":
+            self._differing = self._apart(table.values[self._codes])
 
     def _apart(self, places: FloatArray) -> FloatArray:
         return _squared(places, self._given) / self._others
 
-    def __call__(self, weights: Ints) -> FloatArray:
+    def __call__(self, weights: FloatArray) -> FloatArray:
         number, votes = np.split(weights @ self._votes, [1], axis=1)
-        number = np.maximum(number[:, 0], 2)
+        number, answers = np.maximum(number[:, 0], 2), weights[:, self._answers]
         # the distance of two values is that of their ranks among all votes
         if self._level == "ordinal":
             ranks = np.cumsum(votes, axis=1) - votes / 2
-            observed = (weights[:, self._kind] * self._apart(ranks[:, self._codes])).sum(axis=1)
+            observed = (answers * self._apart(ranks[:, self._codes])).sum(axis=1)
             expected = _squared(ranks, votes)
         else:
-            observed = (weights @ self._observed)[:, 0]
+            observed = answers @ self._differing
             expected = _expected(votes, votes, self._values, self._level)
         return _corrected(observed / number, expected / (number * (number - 1)))

@@ -5,22 +5,22 @@ prediction, which are wrong and belong to no class.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from statistics import NormalDist
-from typing import NamedTuple, cast
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from assay.interfaces import FloatArray, IntArray, Integers, Mask, Resampled
-from assay.stats.intervals import Interval
-from assay.stats.resampling import invert
+from assay.stats.intervals import Interval, numbered
+from assay.stats.resampling import of_cells
 from assay.stats.student import t_quantile
 
 Matrix = IntArray
 NONE = -1
 _FEW = 5
+_FOLDED = (2 / math.pi) ** 0.5  # the mean of |x| for standard normal x
 
 
 class Scores(msgspec.Struct, kw_only=True):
@@ -96,10 +96,7 @@ def resampled(matrix: Matrix, item: Integers, true: Matrix, guess: Matrix, name:
     codes = true * columns + np.where(guess == NONE, classes, guess)
     right = np.arange(classes) * (columns + 1)
     wrong = np.arange(classes) * columns + classes
-    cells, cell = cast(
-        "tuple[Matrix, Matrix]",
-        np.unique(np.concatenate([codes, right, wrong]), return_inverse=True),
-    )
+    cells, cell = np.unique(np.concatenate([codes, right, wrong]), return_inverse=True)
 
     def statistic(weights: FloatArray) -> FloatArray:
         made = np.zeros((len(weights), matrix.size))
@@ -108,29 +105,6 @@ def resampled(matrix: Matrix, item: Integers, true: Matrix, guess: Matrix, name:
 
     scale = (-1.0 if name in ("mcc", "kappa") else 0.0), 1.0
     return of_cells(item, cell, 2 * classes, statistic, scale)
-
-
-def of_cells(
-    item: Integers,
-    cell: Matrix,
-    unseen: int,
-    statistic: Callable[[FloatArray], FloatArray],
-    scale: tuple[float, float],
-) -> Resampled:
-    """Return how a statistic of the number of rows in each cell changes with the items of the rows.
-    The last `unseen` cells belong to no row: an item each that was not seen."""
-    _, place = cast("tuple[object, Matrix]", np.unique(item, return_inverse=True))
-    items = int(place.max()) + 1
-    kind, made = cell.copy(), statistic
-    if items + unseen == len(cell):
-        kind[place] = cell[:items]
-    else:
-        profiles = np.zeros((items + unseen, cell.max() + 1))
-        np.add.at(profiles, (np.append(place, items + np.arange(unseen)), cell), 1)
-        kinds, kind = np.unique(profiles, axis=0, return_inverse=True)
-        kind, made = kind.reshape(-1), lambda weights: statistic(weights @ kinds)
-    counts = np.bincount(kind[:items], minlength=kind.max() + 1)
-    return Resampled(counts, made, unseen=kind[items:], scale=scale, kind=kind[:items])
 
 
 def _score_of_each(matrices: FloatArray, name: str) -> FloatArray:
@@ -170,7 +144,8 @@ def area(score: FloatArray, positive: Mask, item: Integers, level: float) -> tup
     effect = (telling * variance / usual + 2) / (telling + 2) if usual > 0 else 1.0
     expected = np.maximum(effect * _area_variance(areas, *sizes), 1e-300)
     quantile = t_quantile((1 + level) / 2, max(len(np.unique(item)) - 2, 1))
-    low, high = invert(areas, (value - areas) / np.sqrt(expected), quantile)
+    distance = np.minimum.accumulate((value - areas) / np.sqrt(expected))
+    low, high = np.interp((-quantile, quantile), -distance, areas).tolist()
     weak = f"; weak: fewer than {_FEW} items of a class" if min(sizes) < _FEW else ""
     return value, Interval(min(low, value), max(high, value), f"newcombe{weak}")
 
@@ -181,7 +156,7 @@ def _delong(score: FloatArray, positive: Mask, item: Integers) -> tuple[float, f
     for here, sign in ((positive, 1), (~positive, -1)):
         ahead = sign * (ranks[here] - _midranks(score[here])) / np.sum(~here)
         own[here] = (ahead - ahead.mean()) / max(len(ahead) * (len(ahead) - 1), 1) ** 0.5
-    _, place = cast("tuple[object, Matrix]", np.unique(item, return_inverse=True))
+    place = numbered(item)
     number, others = int(positive.sum()), int((~positive).sum())
     ahead = float(ranks[positive].sum()) - number * (number + 1) / 2
     return ahead / (number * others), float((np.bincount(place, own) ** 2).sum())
@@ -189,10 +164,8 @@ def _delong(score: FloatArray, positive: Mask, item: Integers) -> tuple[float, f
 
 def _midranks(values: FloatArray) -> FloatArray:
     """Return the rank of each value from 1, the mean rank where several are equal."""
-    _, place, counts = cast(
-        "tuple[object, Matrix, Matrix]",
-        np.unique(values, return_inverse=True, return_counts=True),
-    )
+    place = numbered(values)
+    counts = np.bincount(place)
     return (np.cumsum(counts) - (counts - 1) / 2)[place]
 
 
@@ -203,66 +176,42 @@ def _area_variance(area: FloatArray, positives: int, negatives: int) -> FloatArr
     return (area * (1 - area) + rest) / (positives * negatives)
 
 
-class _Bins(NamedTuple):
-    """Of each bin: the number of independent rows, their mean confidence, and how much more of them
-    are right."""
-
-    number: FloatArray
-    sure: FloatArray
-    gaps: FloatArray
-
-    def moments(self, errors: FloatArray, found: float) -> tuple[FloatArray, FloatArray]:
-        """Return mean and standard deviation of what is found where the true sums of gaps are
-        `errors`."""
-        total, share = self.number.sum(), self.number / self.number.sum()
-        rates = self.sure + np.minimum(errors / max(found, 1e-300), 1)[:, None] * self.gaps
-        rates = (self.number * rates + 0.5) / (self.number + 1)
-        spread = np.sqrt(rates * (1 - rates) / self.number)
-        sizes = np.hypot(self.gaps, spread[-1])
-        true = errors[:, None] * sizes / (share @ sizes)
-        folded = _folded_mean(true, spread)
-        within = (true**2 + spread**2 - folded**2) @ share**2
-        between = (true - errors[:, None]) ** 2 @ share / total
-        return folded @ share, np.sqrt(np.maximum(within + between, 1e-300))
-
-
 def binned_error(
     right: Mask, sure: FloatArray, place: Matrix, item: Integers, level: float
 ) -> tuple[float, float, str]:
     """Return the interval of Σ (n_b / n) · |share that is right - mean confidence| over bins of
     infinitely many rows.
 
-    Chance makes every gap larger, so that the sum of a calibrated model is not 0. The interval has
-    all errors at which the sum that was found would not be surprising. The gaps are then taken to
-    have the relative sizes that were found, evened out by their standard errors, and those that are
-    found to be |normal| in each bin (the folded normal).
+    Chance makes every gap larger, so that the sum of a calibrated model is not 0. It adds at most
+    the sum of what it makes of gaps that are 0, which the lower end leaves out, and it takes away
+    nothing on average, so that the upper end is the usual one.
     """
     number = np.bincount(place)
-    mean, gaps = (np.bincount(place, each) / np.maximum(number, 1) for each in (sure, right - sure))
-    found = float(number @ np.abs(gaps)) / len(place)
+    number, place = number[number > 0], numbered(place)
+    mean, rate = (np.bincount(place, each) / number for each in (sure, right))
+    gaps, share = rate - mean, number / len(place)
+    found = float(share @ np.abs(gaps))
     effect = _effect(np.sign(gaps)[place] * (right - sure) - found, item)
-    some = number > 0
-    bins = _Bins(number[some] / effect, mean[some], gaps[some])
-    (centre,), (error,) = bins.moments(np.zeros(1), found)
-    errors = np.linspace(0.0, found + centre + 6 * error, 400)
-    means, deviations = bins.moments(errors, found)
-    quantile = NormalDist().inv_cdf((1 + level) / 2)
-    low, high = invert(errors, (found - means) / deviations, quantile)
-    band = f"{max(centre - quantile * error, 0):.2g}–{centre + quantile * error:.2g}"
-    return low, min(high, 1.0), f"debiased; a calibrated model would have {band}"
+    single = NormalDist().inv_cdf((3 + level) / 4)  # of |x|, for which one bin is the worst case
+
+    def by_chance(rates: FloatArray) -> tuple[float, float, float]:
+        """Return the standard error of the sum, and what it is mostly between if all gaps are 0."""
+        errors = share * np.sqrt(effect * rates * (1 - rates) / number)
+        error, centre = float(np.linalg.norm(errors)), float(errors.sum()) * _FOLDED
+        reach = (single - _FOLDED) * error
+        return error, max(centre - reach, 0.0), centre + reach
+
+    error, _, most = by_chance((number * rate + 0.5) / (number + 1))
+    low, high = found - most, found + NormalDist().inv_cdf((1 + level) / 2) * error
+    _, *band = by_chance(mean)
+    text = f"debiased; a calibrated model would have {band[0]:.2g}–{band[1]:.2g}"
+    return max(low, 0.0), min(high, 1.0), text
 
 
 def _effect(values: FloatArray, item: Integers) -> float:
     """Return how much more the sums of items vary than those of as many independent rows."""
-    sums = np.bincount(np.unique(item, return_inverse=True)[1], values)
+    sums = np.bincount(numbered(item), values)
     return max(1.0, float(sums @ sums) / max(float(values @ values), 1e-300))
-
-
-def _folded_mean(mean: FloatArray, deviation: FloatArray) -> FloatArray:
-    """The mean of |x| for normal x."""
-    ratio = mean / deviation / 2**0.5
-    erf = np.array([*map(math.erf, ratio.ravel())]).reshape(ratio.shape)
-    return deviation * (2 / math.pi) ** 0.5 * np.exp(-(ratio**2)) + mean * erf
 
 
 def _over(part: FloatArray, whole: FloatArray) -> FloatArray:

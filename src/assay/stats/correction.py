@@ -9,18 +9,18 @@ Where they were chosen by how much they promised to tell, each must count with o
 
 import math
 from statistics import NormalDist
-from typing import cast
 
 import msgspec
 import numpy as np
 
-from assay.interfaces import FloatArray, IntArray, Integers
+from assay.interfaces import FloatArray, Integers
 from assay.stats.intervals import (
     Interval,
     effective_samples,
     item_contributions,
     item_weights,
     mean_interval,
+    numbered,
 )
 from assay.stats.student import t_quantile
 
@@ -134,7 +134,7 @@ def prediction_powered(
     """
     labelled = np.isfinite(truth)
     item = np.arange(len(truth)) if item is None else item
-    _, place = cast("tuple[object, IntArray]", np.unique(item, return_inverse=True))
+    place = numbered(item)
     items = len(np.unique(place[labelled]))
     if items < 2:
         return Estimate(None, reason="labels of at least two items are needed")

@@ -7,7 +7,7 @@ every interval too narrow.
 import math
 from collections.abc import Callable
 from statistics import NormalDist
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -36,12 +36,6 @@ class Interval(NamedTuple):
         low, high = (None if end is None else change(end) for end in self[:2])
         swapped = low is not None and high is not None and low > high
         return Interval(*((high, low) if swapped else (low, high)), self.method)
-
-    def within(self, least: float | None, most: float | None) -> "Interval":
-        """Return the part of the interval that lies between two ends."""
-        low = self.low if least is None or self.low is None else max(self.low, least)
-        high = self.high if most is None or self.high is None else min(self.high, most)
-        return Interval(low, high, self.method)
 
 
 def wilson(passes: float, n: float, level: float = 0.95) -> tuple[float, float]:
@@ -106,8 +100,7 @@ def _design(values: FloatArray, p: float, weights: FloatArray | None) -> tuple[f
         own, shares = p + (values - p) / weights, weights / n
     if n < 2 or not 0 < p < 1:
         return n / alike, 1.0
-    _, kind = cast("tuple[object, IntArray]", np.unique(np.round(own, 9), return_inverse=True))
-    commonest = float(np.bincount(kind, shares).max())
+    commonest = float(np.bincount(numbered(np.round(own, 9)), shares).max())
     telling, drawn = n / alike * (1 - commonest), 1.5 * commonest
     variance = float(values.var(ddof=1)) / alike
     return n / alike, (telling * variance / (p * (1 - p)) + drawn) / (telling + drawn)
@@ -200,45 +193,50 @@ def mean_interval(
     to the last bit. A `strict` interval errs at most (1 - level) / 2 of the time on each side, as gates promise. Where
     the interval is known to be wrong more often than it says, the method ends in `; weak:` and why.
     """
-    items = len(values)
+    items, few = len(values), _few(len(values))
     if clusters is not None:
         weights = item_weights(clusters, weights)
         values = item_contributions(clusters, values)
+    n = len(values)
+    if n < min(items, _FEW_CLUSTERS):
+        few = f"; weak: fewer than {_FEW_CLUSTERS} clusters"
+    if n < 2:
+        named = "items" if clusters is None else "clusters"
+        return Interval(None, None, f"none: an interval needs at least two {named}")
     if weights is None:
         values = np.sort(values)
     else:
         order = np.lexsort((weights, values))
         values, weights = values[order], weights[order]
-    n, least, most = len(values), float(values.min()), float(values.max())
-    if n < 2:
-        named = "items" if clusters is None else "clusters"
-        return Interval(None, None, f"none: an interval needs at least two {named}")
+    least, most, mean = float(values[0]), float(values[-1]), float(values.mean())
     low, high = scale or ((0.0, 1.0) if least >= 0 and most <= 1 else (None, None))
-    few = "" if n == items or n >= _FEW_CLUSTERS else f"; weak: fewer than {_FEW_CLUSTERS} clusters"
-    few = few or _few(items)
     if least == most and low is not None and high is None:  # as if no value could be far worse
         high, few = low + 1, "; weak: all items have the same value"
-    if low is not None and high is not None and low <= float(values.mean()) <= high:
-        width = high - low
-        plain = samples == n and weights is None
-        shares = _Shares((values - low) / width, weights, plain, lower_is_better)
-        return shares.interval(level, way, few).transformed(lambda end: low + width * end)
-    if least == most:
+    if low is None or high is None or not low <= mean <= high:
+        return _open_interval(values, low, level, way, few)
+    good, bad = (low, high) if lower_is_better else (high, low)
+    shares = _Shares((values - bad) / (good - bad), weights, samples == n and weights is None)
+    return shares.interval(level, way, few).transformed(lambda end: bad + (good - bad) * end)
+
+
+def _open_interval(
+    values: FloatArray, least: float | None, level: float, way: str, few: str
+) -> Interval:
+    """Return the interval of the mean of sorted values that may lie anywhere from `least` on."""
+    if values[0] == values[-1]:
         return Interval(None, None, f"none: all items have the same value, {_UNSCALED}")
     if way == "bootstrap" and len(np.unique(values)) <= _MOST_DISTINCT:
-        found = Interval(*bootstrap_mean(values, level), f"bootstrap{few}")
-    else:
-        found = Interval(*skewed_interval(values, level, strict=way == "strict"), f"hall{few}")
-    return found.within(low, high)
+        return Interval(*bootstrap_mean(values, level), f"bootstrap{few}")
+    low, high = skewed_interval(values, level, strict=way == "strict")
+    return Interval(low if least is None else max(low, least), high, f"hall{few}")
 
 
 class _Shares(NamedTuple):
-    """Values of units from 0 to 1; `plain`: each is one verdict, if all are 0 or 1."""
+    """Values of units from 0, the bad end, to 1, the good one; `plain`: each is one verdict, if all are 0 or 1."""
 
     values: FloatArray
     weights: FloatArray | None
     plain: bool
-    lower_is_better: bool
 
     def interval(self, level: float, way: str, few: str) -> Interval:
         values, n = self.values, len(self.values)
@@ -249,15 +247,15 @@ class _Shares(NamedTuple):
                 return Interval(*clopper_pearson(passes, n, level), "clopper_pearson")
             weak = f"; weak: fewer than {_FEW_VERDICTS} items" if n < _FEW_VERDICTS else ""
             return Interval(*wilson(passes, n, level), f"wilson{weak}")
-        low, high = float(values.min()), float(values.max())
-        if way == "bootstrap" and low != high and len(np.unique(values)) <= _MOST_DISTINCT:
+        alike = values[0] == values[-1]
+        if way == "bootstrap" and not alike and len(np.unique(values)) <= _MOST_DISTINCT:
             return Interval(*bootstrap_mean(values, level), f"bootstrap{few}")
-        if low == high and 0 < low < 1:
+        if alike and 0 < values[0] < 1:
             few = "; weak: all items have the same value"
         if strict:
             return Interval(*self._strict(level), f"korn_graubard{few}")
-        ends = wilson_of_items(values, level, self.weights)
-        return Interval(*self._with_unseen(*ends, level), f"wilson_of_items{few}")
+        low, high = wilson_of_items(values, level, self.weights)
+        return Interval(min(low, self._with_unseen(level)), high, f"wilson_of_items{few}")
 
     def _strict(self, level: float) -> tuple[float, float]:
         """Return the outermost of three intervals: the exact one of the effective number of observations, Hall's of
@@ -270,24 +268,18 @@ class _Shares(NamedTuple):
         low = max(0.0, min(low, bent[0], mean - unseen * mean))
         return low, min(1.0, max(high, bent[1], mean + unseen * (1 - mean)))
 
-    def _with_unseen(self, low: float, high: float, level: float) -> tuple[float, float]:
-        """Move the bad end as far as one more item that fails wholly would, where the mean is near the good end.
+    def _with_unseen(self, level: float) -> float:
+        """Return how low the mean may be with one more item that fails wholly, where it is near the good end.
 
         Scores of 0.99 that hardly vary say nothing about the answer in a hundred that is 0. The term has its full
         weight from 0.95 on and none below 0.9: there, scores that vary little are the rule.
         """
         n, mean = len(self.values), float(self.values.mean())
-        good = 1 - mean if self.lower_is_better else mean
-        near = min(max((good - _NEAR[0]) / (_NEAR[1] - _NEAR[0]), 0.0), 1.0)
-        t, error = t_quantile((1 + level) / 2, n - 1), float(self.values.std(ddof=1)) / n**0.5
-        worst = good - t * math.hypot(error, near * good / n)
-        if not near:
-            return low, high
-        return (
-            (low, max(high, min(1 - worst, 1.0)))
-            if self.lower_is_better
-            else (min(low, max(worst, 0.0)), high)
-        )
+        near = min((mean - _NEAR[0]) / (_NEAR[1] - _NEAR[0]), 1.0)
+        if near <= 0:
+            return mean
+        error = math.hypot(float(self.values.std(ddof=1)) / n**0.5, near * mean / n)
+        return max(mean - t_quantile((1 + level) / 2, n - 1) * error, 0.0)
 
 
 def _few(items: int) -> str:
@@ -298,6 +290,11 @@ def _binary(values: FloatArray) -> bool:
     return bool(np.all((values == 0) | (values == 1)))
 
 
+def numbered(values: Any) -> IntArray:
+    """Return the number of each value among the distinct ones, in their order."""
+    return np.unique(values, return_inverse=True)[1]
+
+
 def item_contributions(item: Integers, values: FloatArray) -> FloatArray:
     """Per-item values whose mean is the plain mean of all `values`, also when items have unequal numbers of them.
 
@@ -306,7 +303,7 @@ def item_contributions(item: Integers, values: FloatArray) -> FloatArray:
     """
     if _one_each(item):  # the usual case, without a copy
         return np.asarray(values, np.float64)
-    _, inverse = cast("tuple[object, IntArray]", np.unique(item, return_inverse=True))
+    inverse = numbered(item)
     counts = np.bincount(inverse)
     means = np.bincount(inverse, weights=values) / counts
     if counts.min() == counts.max():
@@ -320,8 +317,7 @@ def item_weights(item: Integers, weights: FloatArray | None = None) -> FloatArra
     `weights` those of rows that weigh differently, as items do in clusters."""
     if _one_each(item):
         return weights
-    _, inverse = cast("tuple[object, Integers]", np.unique(item, return_inverse=True))
-    counts = np.bincount(inverse, weights=weights)
+    counts = np.bincount(numbered(item), weights=weights)
     return None if counts.min() == counts.max() else counts / counts.mean()
 
 
@@ -347,7 +343,7 @@ class Intraclass(NamedTuple):
 
 def intraclass(clusters: Integers, values: FloatArray) -> Intraclass:
     """Return how much the values of a cluster are alike (Donner 1986)."""
-    _, inverse = cast("tuple[object, Integers]", np.unique(clusters, return_inverse=True))
+    inverse = numbered(clusters)
     n, counts, off = len(values), np.bincount(inverse), values - values.mean()
     means = np.bincount(inverse, weights=off) / counts
     between = float(counts @ means**2) / (len(counts) - 1)
@@ -390,12 +386,7 @@ def quantile_interval(
         return Interval(None, None, "none: an interval needs at least two items")
     if not 0 < share < 1:
         return Interval(None, None, "none: the rows say nothing about what lies beyond them")
-    n = rows
-    if not _one_each(unit):
-        below = item_contributions(unit, (values <= np.quantile(values, share)).astype(np.float64))
-        units, effect = _design(below, share, item_weights(unit))
-        spare = NormalDist().inv_cdf((1 + level) / 2) / t_quantile((1 + level) / 2, units - 1)
-        n = min(rows, max(1, int(units / effect * spare**2)))
+    n = _effective_rows(unit, values, share, level)
     tail = (1 - level) / 2
     below, above = binomial_quantile(tail, n, share), binomial_quantile(1 - tail, n, share) + 1
     ordered, value = np.sort(values), np.quantile(values, share)
@@ -404,3 +395,14 @@ def quantile_interval(
         float(max(ordered[-(-above * rows // n) - 1], value)) if above <= n else None,
         "order_statistics",
     )
+
+
+def _effective_rows(unit: Integers, values: FloatArray, share: float, level: float) -> int:
+    """Return how many rows of units of their own would tell as much about this quantile."""
+    rows = len(values)
+    if _one_each(unit):
+        return rows
+    below = item_contributions(unit, (values <= np.quantile(values, share)).astype(np.float64))
+    units, effect = _design(below, share, item_weights(unit))
+    spare = NormalDist().inv_cdf((1 + level) / 2) / t_quantile((1 + level) / 2, units - 1)
+    return min(rows, max(1, int(units / effect * spare**2)))

@@ -40,11 +40,9 @@ class Differences:
         clusters: Integers | None = None,
     ) -> None:
         self.items = len(differences)
-        self.few = f"{_FEW_ITEMS} items" if self.items < _FEW_ITEMS else ""
+        self.clustered = clusters is not None
         if clusters is not None:
             differences = item_contributions(clusters, differences)
-            few = len(differences) < _FEW_CLUSTERS
-            self.few = f"{_FEW_CLUSTERS} clusters" if few else self.few
         # Sums of decimals differ in their last bits; without rounding, equal differences would look distinct.
         self.values, self.counts = cast(
             "tuple[FloatArray, Counts]",
@@ -52,12 +50,19 @@ class Differences:
         )
         self.n = len(differences)
         self.scale = scale
+        self.limit = scale if bounded else math.inf
         self.mean = float(self.values @ self.counts) / self.n
         self.changed = int(self.counts @ (self.values != 0))
         squares = self.values**2 @ self.counts
         self.usual = math.sqrt(squares / self.changed) if self.changed else scale
-        self.limit = scale if bounded else math.inf
-        more = int(self.counts.max()) / self.n
+        self.alike = int(self.counts.max()) / self.n
+        self.freedom = max(self.n - 1, 1)
+        self.lightness = self.alike / (12 * max(self.changed, 1))
+        self._set_spread()
+
+    def _set_spread(self) -> None:
+        """Set what is known about the mean from the items and those that are added to them."""
+        more = self.alike
         total = self.n + 2 * more
         off = np.concatenate([self.values - self.mean, [-self.usual, 0.0, self.usual]])
         weights = np.concatenate([self.counts, [more / 2, more, more / 2]]) / total
@@ -65,8 +70,6 @@ class Differences:
         self.skew = float(off**3 @ weights) / variance**1.5
         self.deviation = math.sqrt(variance * total / (total - 1))
         self.error = self.deviation / math.sqrt(self.n)
-        self.freedom = max(self.n - 1, 1)
-        self.lightness = more / (12 * max(self.changed, 1))
 
     def like(self, differences: FloatArray, clusters: Integers | None) -> "Differences":
         """Return other differences on the same scale."""
@@ -77,10 +80,13 @@ class Differences:
     def weakness(self) -> str:
         """Return what the interval suffers from, if anything, in the words that end its method.
         Where changes go over the whole scale, even a few of them tell how large they can be."""
-        if self.few:
-            return f"; weak: fewer than {self.few}"
         few = self.changed < _FEW_CHANGED and self.usual < self.limit
-        return f"; weak: fewer than {_FEW_CHANGED} items changed" if few else ""
+        reason = f"{_FEW_CHANGED} items changed" if few else ""
+        if self.items < _FEW_ITEMS:
+            reason = f"{_FEW_ITEMS} items"
+        if self.clustered and self.n < _FEW_CLUSTERS:
+            reason = f"{_FEW_CLUSTERS} clusters"
+        return f"; weak: fewer than {reason}" if reason else ""
 
 
 def interval(differences: Differences, level: float = 0.95) -> tuple[float, float]:
@@ -92,15 +98,21 @@ def interval(differences: Differences, level: float = 0.95) -> tuple[float, floa
 
 
 def _ends(differences: Differences, t: float) -> tuple[float, float]:
-    n, mean = differences.n, differences.mean
     half = _shorten(t, differences.lightness) * differences.error
-    reach = t / math.sqrt(n)
-    moved = [
-        mean - differences.deviation * straightened(end, differences.skew, n)
-        for end in (reach, -reach)
+    below, above = (max(half, off) for off in _reaches(differences, t))
+    return differences.mean - below, differences.mean + above
+
+
+def _reaches(differences: Differences, t: float, skewness: float = 1.0) -> list[float]:
+    """Return how far down and up from the mean Hall's ends and those of rare changes lie."""
+    n, mean, skew = differences.n, differences.mean, differences.skew * skewness
+    return [
+        max(
+            side * differences.deviation * straightened(side * t / math.sqrt(n), skew, n),
+            side * mean + _rare(differences, -side * mean, t),
+        )
+        for side in (1, -1)
     ]
-    low = min(mean - half, moved[0], -_rare(differences, -mean, t))
-    return low, max(mean + half, moved[1], _rare(differences, mean, t))
 
 
 def detectable_difference(differences: Differences, alpha: float) -> float:
@@ -134,19 +146,16 @@ def strict_interval(differences: Differences, level: float = 0.95) -> tuple[floa
     ends, changes as large as the scale in a share of items so small that none of them need be seen."""
     n, mean, limit = differences.n, differences.mean, differences.limit
     t = t_quantile((1 + level) / 2, differences.freedom)
-    alike = int(differences.counts.max()) / n
+    alike = differences.alike
     unseen = 1 - ((1 - level) / 2) ** (1 / n)
+    step = alike * differences.usual / (2 * n)
+    skewed = zip(_reaches(differences, t), _reaches(differences, t, 2 - alike), strict=True)
     ends: list[float] = []
-    for side in (1, -1):
-        bent = (
-            side * straightened(side * t / math.sqrt(n), differences.skew * more, n)
-            for more in (1, 2 - alike)
-        )
-        rare = side * mean + _rare(differences, -side * mean, t)
-        off = max(t * differences.error, differences.deviation * max(bent), rare)
-        off += alike * differences.usual / (2 * n)
+    for side, reaches in zip((1, -1), skewed, strict=True):
+        off = max(t * differences.error, *reaches) + step
         if limit < math.inf:
-            off = min(max(off, unseen * (limit + side * mean)), limit + side * mean)
+            room = limit + side * mean
+            off = min(max(off, unseen * room), room)
         ends.append(mean - side * off)
     return ends[0], ends[1]
 

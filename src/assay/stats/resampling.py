@@ -7,12 +7,12 @@ contradict, if its variance grows and shrinks towards the ends of its scale as t
 Wilson's interval, of any statistic.
 """
 
-from typing import cast
+from collections.abc import Callable
 
 import numpy as np
 
-from assay.interfaces import FloatArray, IntArray, Integers, Resampled
-from assay.stats.intervals import Interval
+from assay.interfaces import FloatArray, IntArray, Integers, Resampled, Scale
+from assay.stats.intervals import Interval, numbered
 from assay.stats.student import t_quantile
 
 Ints = IntArray
@@ -38,12 +38,18 @@ def statistic_interval(
     if not variance:
         return Interval(None, None, "none: no item changes the value")
     value = float(resampled.statistic(resampled.counts[None, :])[0])
-    factor = t_quantile((1 + level) / 2, freedom) ** 2 * variance
-    roots = np.roots(np.array([1.0, -2 * value, value**2]) - factor * _room(resampled.scale)).real
-    least, most = (np.nan if end is None else end for end in resampled.scale)
-    low, high = np.fmax(min(value, *roots), least), np.fmin(max(value, *roots), most)
+    t = t_quantile((1 + level) / 2, freedom)
     weak = f"; weak: fewer than {_FEW} items" if units < _FEW else ""
-    return Interval(float(low), float(high), f"jackknife{weak}")
+    return Interval(*scaled_ends(value, t * t * variance, resampled.scale), f"jackknife{weak}")
+
+
+def scaled_ends(value: float, squared: float, scale: Scale) -> tuple[float, float]:
+    """Return the ends of the values whose squared distance from this one is at most `squared` times
+    what `_room` is there."""
+    roots = np.roots(np.array([1.0, -2 * value, value**2]) - squared * _room(scale)).real
+    least, most = (np.nan if end is None else end for end in scale)
+    low, high = np.fmax(min(value, *roots), least), np.fmin(max(value, *roots), most)
+    return float(low), float(high)
 
 
 def _relative_variance(
@@ -54,7 +60,7 @@ def _relative_variance(
     contribute)."""
     centre, changes, times = influences(resampled, clusters)
     total, spread = float(times.sum()), float(times @ changes**2)
-    room = float(np.polyval(_room(resampled.scale), centre))
+    room = room_at(centre, resampled.scale)
     if not (spread > 0 and room > 0):  # as if each item were right or wrong
         return 0.0 if resampled.scale[0] is None else 1 / units, units - 1
     kurtosis = total * float(times @ changes**4) / spread**2
@@ -96,7 +102,7 @@ def _units(resampled: Resampled, clusters: Integers | None) -> tuple[Ints, Ints,
     if kind is None:
         kind = np.repeat(np.arange(len(counts)), counts)
     code = np.arange(len(kind)) if clusters is None else clusters
-    _, unit = cast("tuple[object, Ints]", np.unique(code, return_inverse=True))
+    unit = numbered(code)
     number = min(int(unit.max()) + 1, _MOST_UNITS)
     more = number + np.arange(len(unseen))
     return (
@@ -106,7 +112,12 @@ def _units(resampled: Resampled, clusters: Integers | None) -> tuple[Ints, Ints,
     )
 
 
-def _room(scale: tuple[float | None, float | None]) -> FloatArray:
+def room_at(value: float, scale: Scale) -> float:
+    """Return what the variance of a statistic with this value is taken to be proportional to."""
+    return float(np.polyval(_room(scale), value))
+
+
+def _room(scale: Scale) -> FloatArray:
     """Return the polynomial that the variance of a statistic on this scale is taken to be
     proportional to: the distance to its lower end, times that to its upper end."""
     low, high = scale
@@ -115,9 +126,24 @@ def _room(scale: tuple[float | None, float | None]) -> FloatArray:
     return np.array([0.0, 1.0, -low] if high is None else [-1.0, low + high, -low * high])
 
 
-def invert(values: FloatArray, distance: FloatArray, quantile: float) -> tuple[float, float]:
-    """Return the ends of the values whose distance from the estimate, in standard errors and
-    falling, is at most `quantile`."""
-    falling = -np.minimum.accumulate(distance)
-    low, high = np.interp((-quantile, quantile), falling, values)
-    return float(low), float(high)
+def of_cells(
+    item: Integers,
+    cell: Ints,
+    unseen: int,
+    statistic: Callable[[FloatArray], FloatArray],
+    scale: Scale,
+) -> Resampled:
+    """Return how a statistic of the number of rows in each cell changes with the items of the rows.
+    The last `unseen` cells belong to no row: an item each that was not seen."""
+    place = numbered(item)
+    items = int(place.max()) + 1
+    kind, made = cell.copy(), statistic
+    if items + unseen == len(cell):
+        kind[place] = cell[:items]
+    else:
+        profiles = np.zeros((items + unseen, cell.max() + 1))
+        np.add.at(profiles, (np.append(place, items + np.arange(unseen)), cell), 1)
+        kinds, kind = np.unique(profiles, axis=0, return_inverse=True)
+        kind, made = kind.reshape(-1), lambda weights: statistic(weights @ kinds)
+    counts = np.bincount(kind[:items], minlength=kind.max() + 1)
+    return Resampled(counts, made, unseen=kind[items:], scale=scale, kind=kind[:items])

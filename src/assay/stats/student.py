@@ -2,7 +2,8 @@
 asking often; and what a number of items can show."""
 
 import math
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
 from functools import lru_cache
 from statistics import NormalDist
 
@@ -87,14 +88,9 @@ def beta_quantile(probability: float, a: float, b: float) -> float:
 
 def binomial_quantile(probability: float, n: int, share: float) -> int:
     """Return the fewest k with P(K <= k) >= probability, of n trials."""
-    low, high = -1, n
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _incomplete_beta(n - middle, middle + 1, 1 - share) < probability:
-            low = middle
-        else:
-            high = middle
-    return high
+    return bisect_left(
+        range(n), probability, key=lambda k: _incomplete_beta(n - k, k + 1, 1 - share)
+    )
 
 
 # ---- tests
@@ -135,17 +131,9 @@ def smallest_difference(deviation: float, n: int, alpha: float = 0.05) -> float:
 
 def items_for_difference(deviation: float, difference: float, alpha: float = 0.05) -> int | None:
     """How many items find a true `difference`; None if none would."""
-    return _fewest(lambda n: smallest_difference(deviation, n, alpha) <= abs(difference))
 
+    def finds(n: int) -> bool:
+        return smallest_difference(deviation, n, alpha) <= abs(difference)
 
-def _fewest(enough: Callable[[int], bool]) -> int | None:
-    """The smallest n of at least 2 that is enough, where every larger one is, too."""
-    low, high = 1, 2
-    while not enough(high):
-        low, high = high, 2 * high
-        if high > _MOST_ITEMS:
-            return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    n = bisect_left(range(_MOST_ITEMS), True, lo=2, key=finds)
+    return n if n < _MOST_ITEMS else None

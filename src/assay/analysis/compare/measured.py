@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from assay.analysis.compare.paired import Hashes, Side
+from assay.analysis.compare.paired import Hashes, Side, planned_metrics
 from assay.engine.aggregate.columns import Ints
 from assay.engine.aggregate.measure import BoundMetric, Policy, bind_metric, measure
 from assay.engine.experiment.sources import Source
@@ -255,25 +255,9 @@ def bound_metric(name: str, policy: Policy, level: float) -> BoundMetric:
     return bind_metric(type=name, policy=policy, level=level)
 
 
-class _Planned(msgspec.Struct):
-    policy: Policy | None = None
-
-
 def shared_policy(sources: Sequence[Source]) -> tuple[Policy, list[str]]:
     """The failure policy that the experiments' own metrics have, if it is one and the same."""
-    policies: dict[Policy, None] = {}
-    for source in sources:
-        manifest = source.manifest("aggregation")
-        try:
-            planned = msgspec.convert(
-                manifest.plan.get("metrics", []) if manifest else [], list[_Planned]
-            )
-        except msgspec.ValidationError as error:
-            fix = "run `assay aggregate` on it again"
-            raise UserError(
-                f"the manifest's plan cannot be read: {error}", where=str(source.path), fix=fix
-            ) from None
-        policies.update((metric.policy or Policy(), None) for metric in planned)
+    policies = {metric.policy or Policy(): None for metric in planned_metrics(sources)}
     if len(policies) > 1:
         return Policy(), [
             "the experiments' failure policies differ; the default one is used for all"

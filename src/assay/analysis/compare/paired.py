@@ -1,7 +1,6 @@
 """Experiments as sides that can be compared: their evaluation rows, read by the aggregator's reader."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress, islice
 from pathlib import Path
 from shlex import quote
@@ -22,7 +21,7 @@ from assay.engine.aggregate.join import (
     joined_columns,
     missing,
 )
-from assay.engine.aggregate.measure import BoundMetric, Sample, item_clusters
+from assay.engine.aggregate.measure import BoundMetric, Policy, Sample, item_clusters
 from assay.engine.evaluate.directions import Directions
 from assay.engine.experiment.resolve import find_source, find_sources
 from assay.engine.experiment.sources import Source
@@ -258,19 +257,31 @@ def find_sides(
     return sides
 
 
-class _Clustered(msgspec.Struct):
+class _Planned(msgspec.Struct):
+    policy: Policy | None = None
     cluster_by: str = ""
+
+
+def planned_metrics(sources: Iterable[Source]) -> Iterator[_Planned]:
+    """Yield what the experiments' own metrics are planned with."""
+    for source in sources:
+        manifest = source.manifest("aggregation")
+        try:
+            yield from msgspec.convert(
+                manifest.plan.get("metrics", []) if manifest else [], list[_Planned]
+            )
+        except msgspec.ValidationError as error:
+            fix = "run `assay aggregate` on it again"
+            raise UserError(
+                f"the manifest's plan cannot be read: {error}", where=str(source.path), fix=fix
+            ) from None
 
 
 def shared_cluster_by(sources: Iterable[Source]) -> str:
     """Return what the experiments' own metrics are clustered by, if that is one and the same."""
     names: set[str] = set()
     for source in sources:
-        manifest = source.manifest("aggregation")
-        plan = manifest.plan.get("metrics") if manifest else None
-        with suppress(msgspec.ValidationError):
-            planned = msgspec.convert(plan or [{}], list[_Clustered])
-            names.update(metric.cluster_by for metric in planned)
+        names |= {metric.cluster_by for metric in planned_metrics([source])} or {""}
     return names.pop() if len(names) == 1 else ""
 
 

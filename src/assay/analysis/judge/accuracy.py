@@ -5,7 +5,7 @@ Answers that were more likely to be chosen for labelling count less (`Answer.wei
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -20,6 +20,7 @@ from assay.stats.correction import (
     worth,
 )
 from assay.stats.correction import Estimate as Correction
+from assay.stats.intervals import numbered
 from assay.stats.resampling import statistic_interval
 
 Ints = IntArray
@@ -92,10 +93,7 @@ def curve_of(answers: Sequence[Answer], level: float) -> list[CurvePoint]:
 
 def item_codes(answers: Sequence[Answer]) -> Ints:
     """A number for each answer's item."""
-    _, codes = cast(
-        "tuple[object, Ints]", np.unique([answer.item for answer in answers], return_inverse=True)
-    )
-    return codes
+    return numbered([answer.item for answer in answers])
 
 
 def verdicts_of(answers: Sequence[Answer]) -> Verdicts:

@@ -238,9 +238,8 @@ class Grouping:
         first = min(groups)
         own = np.array([group == first for group in groups])
         at = np.flatnonzero(own[columns.combination] & (self.outcome == 0))
-        count, total = (np.bincount(columns.item[at], each) for each in (None, self.score[at]))
-        item = np.flatnonzero(count)
-        return columns.ids[item], total[item] / count[item]
+        item, place = np.unique(columns.item[at], return_inverse=True)
+        return columns.ids[item], np.bincount(place, self.score[at]) / np.bincount(place)
 
     def _sets(self, facets: Sequence[str], metrics: Sequence[BoundMetric]) -> list["_Set"]:
         labels = {one.label for one in self.columns.combinations}

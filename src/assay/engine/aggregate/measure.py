@@ -53,7 +53,8 @@ class Sample(msgspec.Struct, kw_only=True):
 
 
 class _Loaded(msgspec.Struct):
-    """What a metric asked for beside the usual columns, read once for the group. `cluster` numbers the clusters."""
+    """What a metric asked for beside the usual columns, read once for the group. `cluster` has that of
+    each item."""
 
     rows: list[dict[str, Any]]
     columns: dict[str, list[Any]]
@@ -195,11 +196,13 @@ def item_clusters(values: Sequence[Any], item: Integers, name: str) -> dict[int,
 
 
 def _clusters(bound: BoundMetric, sample: Sample) -> IntArray:
-    """Number the clusters of the rows; an item without a value is one of its own."""
-    found = item_clusters(sample.take(bound.cluster_by), sample.item, bound.cluster_by)
-    numbers: dict[Any, int] = {}
-    keys = (found.get(at, at) for at in sample.item.tolist())
-    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
+    """Return the first item of the cluster of each item; one without a value is a cluster of its own."""
+    clusters = np.arange(int(sample.item.max(initial=0)) + 1)
+    first: dict[bytes, int] = {}
+    values = sample.take(bound.cluster_by)
+    for at, value in item_clusters(values, sample.item, bound.cluster_by).items():
+        clusters[at] = first.setdefault(value, at)
+    return clusters
 
 
 def cluster_lines(rows: Sequence[MetricRow]) -> list[str]:
@@ -217,11 +220,10 @@ def _units(sample: Sample, loaded: _Loaded, used: Mask, values: Values) -> IntAr
     """Return the cluster of each item that the value is made of; None without clusters."""
     if loaded.cluster is None or values.value is None:
         return None
-    items, first = np.unique(sample.item, return_index=True)
     own = values.items
     if own is None:
         own = sample.item[used] if values.rows is None else sample.item[used][values.rows]
-    return loaded.cluster[first[np.isin(items, own)]]
+    return loaded.cluster[np.unique(own)]
 
 
 def _interval(
@@ -352,7 +354,7 @@ def _group(bound: BoundMetric, sample: Sample, loaded: _Loaded, kept: Mask, righ
         calibration=sample.calibration,
         lower_is_better=sample.lower_is_better,
         scale=sample.scale,
-        cluster=None if loaded.cluster is None else loaded.cluster[chosen],
+        cluster=None if loaded.cluster is None else loaded.cluster[sample.item[chosen]],
         only_scores=bool((passed < 0).any()),
     )
 

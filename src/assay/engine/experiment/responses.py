@@ -178,10 +178,10 @@ def _refuse_files_of_others(experiment: "Experiment", mode: Mode) -> None:
 
 
 def check_error_rate(experiment: "Experiment", result: "Result") -> None:
-    """Fail if more responses, or more labels of responses that are not errors themselves, are errors
-    than config or command line allow. Where they say nothing, a run goes on, and its result tells if
-    more than a tenth of the responses are."""
+    """Stop if more responses are errors than config or command line allow; the result tells if more labels of
+    answered responses are, or, where they say nothing, more than a tenth of the responses."""
     allowed = experiment.config.max_error_rate
+    most = _MOST_ERRORS if allowed is None else allowed
     for what, rows in (("responses", result.run), ("labels", result.evaluation)):
         if rows is None or not rows.counts.get("errored"):
             continue
@@ -189,18 +189,17 @@ def check_error_rate(experiment: "Experiment", result: "Result") -> None:
         unanswered = sum(entry.unanswered for entry in failures)
         counts = {name: count for name, count in rows.counts.items() if name != "transient"}
         total, errored = sum(counts.values()) - unanswered, counts["errored"] - unanswered
-        most = _MOST_ERRORS if allowed is None else allowed
         if errored / max(total, 1) <= most:
             continue
         share = f"more than the allowed share of {most:g} (`max_error_rate`)"
         problem = f"{errored:,} of {total:,} {what} are errors, {share}"
-        if allowed is not None:
+        if allowed is not None and what == "responses":
             raise RunFailed(
                 problem,
                 where=str(experiment.folder / ROWS_FILE[rows.kind]),
                 fix="look at their `error` fields; --retry-errors runs them again",
             )
-        if what == "responses" and experiment.responses.kind == "run":
+        if allowed is not None or (what == "responses" and experiment.responses.kind == "run"):
             result.too_many_errors = problem
 
 

@@ -18,13 +18,13 @@ from assay.formats.lm_eval.scoring.stderr import stderr
 from assay.formats.lm_eval.tasks.definition import Definition, Member
 from assay.interfaces import Group, Values
 from assay.registry import metric
-from assay.stats.intervals import item_contributions, item_weights, wilson
+from assay.stats.intervals import item_contributions, item_weights
+from assay.stats.resampling import room_at, scaled_ends
 
 _REQUEST, _TASK, _DOCUMENT, _NAME = (
     f"item.metadata.{name}" for name in ("request", "task", "document", "benchmark")
 )
 _COLUMNS = ["value", _REQUEST, _TASK, _DOCUMENT, _NAME]
-_METHOD = ", from the harness's standard error"
 _ANY = (-math.inf, math.inf)
 _MOST: dict[Any, float] = {  # the largest value; the least is 0, or -1 of a correlation
     by.acc_all: 1,
@@ -196,18 +196,13 @@ def _from_stderr(
 ) -> dict[str, Any]:
     """Return the interval that the harness's standard error gives within the range of the value, or
     why there is none. Where the error is 0, the documents may be alike by chance."""
-    low, high = min(part.scale for part in tasks)
-    if error is None or (not error and high == math.inf):
+    scale = min(part.scale for part in tasks)
+    least, most = (None if math.isinf(end) else end for end in scale)
+    value = min(value, scale[1])  # a BLEU of 100 is a little above it
+    room = room_at(value, (least, most))
+    if error is None or (not error and most is None):
         return {"reason": "the harness has no standard error for this aggregation"}
-    size = high - low
-    if size < math.inf:
-        p = min((value - low) / size, 1.0)  # a BLEU of 100 is a little above it
-        n = p * (1 - p) * (size / (error or math.inf)) ** 2
-        n = n or sum(len(part.rows) for part in tasks)
-        ends = (low + size * end for end in wilson(p * n, n, level))
-        return {"interval": (*ends, f"wilson{_METHOD}")}
-    reach = NormalDist().inv_cdf((1 + level) / 2) * error
-    if value > low == 0:
-        factor = math.exp(reach / value)
-        return {"interval": (value / factor, value * factor, f"log{_METHOD}")}
-    return {"interval": (value - reach, value + reach, f"normal{_METHOD}")}
+    variance = error**2 / room if error and room else 1 / sum(len(part.rows) for part in tasks)
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    ends = scaled_ends(value, z * z * variance, (least, most))
+    return {"interval": (*ends, "the harness's standard error")}

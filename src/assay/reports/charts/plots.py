@@ -1,6 +1,7 @@
 """Charts of numbers with their intervals: dots in rows, quality against cost, curves, reliability."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -128,38 +129,56 @@ def scatter(
 ) -> Chart:
     """Quality upwards against what it costs; the line joins what nothing else beats on both. `less` is better upwards,
     and always better across."""
-    drawn = [
-        point for point in points if finite(point.x) is not None and finite(point.y) is not None
-    ]
+    drawn = [point for part in _unbroken(points) for point in part]
     missing = [point.name for point in points if point not in drawn]
-    canvas = Canvas(330 + (18 if missing else 0))
-    known = [point.x for point in drawn if point.x is not None]
-    log = bool(known) and min(known) > 0 and max(known) / min(known) > 20
-    xs = Scale(known, 64, WIDTH - 20, log=log)
-    ys = Scale([end for point in drawn for end in (point.y, point.low, point.high)], 272, 14)
-    canvas.across(xs, 14, 276, across)
-    canvas.upwards(ys, 60, WIDTH - 16, upwards)
-    best = [(xs.at(point.x or 0), ys.at(point.y or 0)) for point in _undominated(drawn, less)]
-    canvas.path(best, "aim")
-    places = [(xs.at(point.x or 0), ys.at(point.y or 0)) for point in drawn]
-    for (x, y), point in zip(places, drawn, strict=True):
+    plane = _Plane(
+        Canvas(330 + (18 if missing else 0)),
+        Scale([point.x for point in drawn], 64, WIDTH - 20, log=_spreads(drawn, 20)),
+        Scale(_heights(drawn), 272, 14),
+    )
+    canvas = plane.canvas
+    canvas.across(plane.xs, 14, 276, across)
+    canvas.upwards(plane.ys, 60, WIDTH - 16, upwards)
+    canvas.path([*map(plane.place, _undominated(drawn, less))], "aim")
+    for point in drawn:
         tip = f"{point.name}: {_point_text(point)} at {number(point.x)}"
-        tip += f"; {point.note}" if point.note else ""
-        if ends := ys.ends(point.low, point.high):
-            canvas.line(x, ends[0], x, ends[1], "pale s0", tip)
-        canvas.dot(x, y, "fill s0", tip, 5)
+        plane.mark(point, "pale s0", f"{tip}; {point.note}" if point.note else tip, 5)
+    places = [*map(plane.place, drawn)]
     taken = [(x - 5, x + 5, y + 4) for x, y in places]
     for (x, y), point in zip(places, drawn, strict=True):
         _label(canvas, x, y, point.name, taken)
     if missing:
-        canvas.text(
-            8,
-            342,
-            f"not drawn, one of the numbers is unknown: {', '.join(missing)}",
-            "quiet",
-            room=WIDTH - 16,
-        )
+        text = f"not drawn, one of the numbers is unknown: {', '.join(missing)}"
+        canvas.text(8, 342, text, "quiet", room=WIDTH - 16)
     return canvas.chart(title, _about(about, drawn))
+
+
+class _Plane(NamedTuple):
+    """A canvas with two scales."""
+
+    canvas: Canvas
+    xs: Scale
+    ys: Scale
+
+    def place(self, point: Point) -> tuple[float, float]:
+        return self.xs.at(point.x or 0), self.ys.at(point.y or 0)
+
+    def mark(self, point: Point, css: str, tip: str, size: float) -> None:
+        """Draw a point and its interval."""
+        x, y = self.place(point)
+        if ends := self.ys.ends(point.low, point.high):
+            self.canvas.line(x, ends[0], x, ends[1], css, tip)
+        self.canvas.dot(x, y, "fill s0", tip, size)
+
+
+def _heights(points: Sequence[Point]) -> list[float | None]:
+    return [end for point in points for end in (point.y, point.low, point.high)]
+
+
+def _spreads(points: Sequence[Point], most: float) -> bool:
+    """Return whether the largest x, all above 0, is more than so many times the smallest."""
+    known = [x for point in points if (x := finite(point.x)) is not None]
+    return min(known, default=0) > 0 and max(known) / min(known) > most
 
 
 def _point_text(point: Point) -> str:
@@ -207,11 +226,11 @@ def curve(
     """A line for each series with the band of its intervals; where a value is missing, the line is broken."""
     canvas = Canvas(324 + 18 * ((len(lines) + 1) // 2))
     everything = [point for line in lines for point in line.points]
-    known = [x for point in everything if (x := finite(point.x)) is not None]
-    log = bool(known) and min(known) > 0 and max(known) / min(known) > 4
-    xs = Scale(known, 64, WIDTH - 20, log=log)
-    ys = Scale([end for point in everything for end in (point.y, point.low, point.high)], 262, 14)
-    marks = sorted(set(known))
+    known = [point.x for point in everything]
+    xs = Scale(known, 64, WIDTH - 20, log=_spreads(everything, 4))
+    ys = Scale(_heights(everything), 262, 14)
+    plane = _Plane(canvas, xs, ys)
+    marks = sorted({x for x in map(finite, known) if x is not None})
     if len(marks) <= 10:
         for mark in marks:
             canvas.text(xs.at(mark), 284, number(mark), "quiet", anchor="middle")
@@ -221,7 +240,7 @@ def curve(
     canvas.upwards(ys, 60, WIDTH - 16, upwards)
     for at, line in enumerate(lines):
         for part in _unbroken(line.points):
-            places = [(xs.at(point.x or 0), ys.at(point.y or 0)) for point in part]
+            places = [*map(plane.place, part)]
             bands = [ys.ends(point.low, point.high) for point in part]
             if all(bands):
                 upper = [(x, end[1]) for (x, _), end in zip(places, bands, strict=True)]
@@ -255,11 +274,9 @@ def reliability(
     canvas.upwards(ys, 60, WIDTH - 16, upwards)
     canvas.line(xs.at(0), ys.at(0), xs.at(1), ys.at(1), "aim", "here both are the same")
     drawn = [point for part in _unbroken(points) for point in part]
-    canvas.path([(xs.at(point.x or 0), ys.at(point.y or 0)) for point in drawn], "stroke s0")
+    plane = _Plane(canvas, xs, ys)
+    canvas.path([*map(plane.place, drawn)], "stroke s0")
     for point in drawn:
-        x, y = xs.at(point.x or 0), ys.at(point.y or 0)
         tip = f"{number(point.x)}: {_point_text(point)}; {point.note}".removesuffix("; ")
-        if ends := ys.ends(point.low, point.high):
-            canvas.line(x, ends[0], x, ends[1], "stroke s0", tip)
-        canvas.dot(x, y, "fill s0", tip, 4.5)
+        plane.mark(point, "stroke s0", tip, 4.5)
     return canvas.chart(title, about)
