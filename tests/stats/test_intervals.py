@@ -117,7 +117,10 @@ def test_bootstrap_agrees_with_scipys_percentile_bootstrap() -> None:
 
 def test_bootstrap_of_many_distinct_values_is_halls_interval() -> None:
     values = np.random.default_rng(6).normal(0, 1, 10_000)
-    assert bootstrap_mean(values) == pytest.approx(skewed_interval(values), abs=1e-12)
+    found = mean_interval(values, samples=10_000, way="bootstrap")
+    assert found[:2] == pytest.approx(skewed_interval(values), abs=1e-12)
+    assert found.method == "hall"
+    assert mean_interval(values[:150], samples=150, way="bootstrap").method == "bootstrap"
     assert bootstrap_mean(values[:900], resamples=2000) == pytest.approx(
         skewed_interval(values[:900]), abs=0.01
     )

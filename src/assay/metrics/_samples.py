@@ -93,7 +93,7 @@ def pass_at_k(samples: Counts, passes: Counts, k: int) -> FloatArray:
     return np.where(n >= k, 1 - none_passes, np.nan)[inverse]
 
 
-def expected(
+def with_short_items(
     at: Callable[[Mask, int], FloatArray], samples: Counts, k: int, highest: float = 1.0
 ) -> FloatArray:
     """Return what `at` gives for k samples of some items, also for items that have fewer, if others have k: further
@@ -113,7 +113,9 @@ def expected(
 
 def expected_pass_at_k(samples: Counts, passes: Counts, k: int) -> FloatArray:
     """Return `pass_at_k`, also for items with fewer than k samples, if others have k."""
-    return expected(lambda items, n: pass_at_k(samples[items], passes[items], n), samples, k)
+    return with_short_items(
+        lambda items, n: pass_at_k(samples[items], passes[items], n), samples, k
+    )
 
 
 def majority(samples: Counts, passes: Counts, k: int) -> FloatArray:
@@ -135,7 +137,7 @@ def expected_best(scores: FloatArray, samples: Counts, k: int, highest: float) -
     def at(items: Mask, n: int) -> FloatArray:
         return best(scores[np.repeat(items, samples)], samples[items], n)
 
-    return expected(at, samples, k, highest)
+    return with_short_items(at, samples, k, highest)
 
 
 def best(scores: FloatArray, samples: Counts, k: int) -> FloatArray:

@@ -59,7 +59,7 @@ def auroc(
         )
     rows = [case[0] for case in cases]
     score = np.array([case[1] for case in cases])
-    value, interval = area(score, sought > 0, group.item[rows], group.level)
+    value, interval = area(score, sought > 0, group.unit[rows], group.level)
     return Values(value=value, fields=counts, rows=rows, interval=interval)
 
 

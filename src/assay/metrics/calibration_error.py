@@ -46,7 +46,7 @@ def calibration_error(group: Group, *, bins: Annotated[int, Meta(ge=1, le=100)] 
         value=float(np.abs(gaps).sum() / len(rows)),
         fields={**counts, "bins": [entry for entry in shown if entry["count"]]},
         rows=rows,
-        interval=binned_error(passed, confidence, place, group.item[rows], group.level),
+        interval=binned_error(passed, confidence, place, group.unit[rows], group.level),
     )
 
 

@@ -50,7 +50,7 @@ def corrected_pass_rate(group: Group) -> Values:
         return Values(value=None, fields=fields, reason=reason)
     found = _from_own_labels(group, calibration.get("labelled") or {})
     if found.value is None:
-        size = worth(group.item, group.passed.astype(np.float64), np.ones(len(group.item)))
+        size = worth(group.unit, group.passed.astype(np.float64), np.ones(len(group.item)))
         found = rogan_gladen(raw, size, errors, group.level)
     if found.value is None or found.low is None or found.high is None:
         return Values(value=None, fields=fields, reason=found.reason)
@@ -69,4 +69,4 @@ def _from_own_labels(group: Group, labelled: Mapping[str, Sequence[float]]) -> E
         if keys:
             known[at] = labelled.get(f"{short(str(keys[0])):016x}", known[at])
     truth, weights = known.T
-    return from_labels(group.passed.astype(np.float64), truth, group.item, weights, group.level)
+    return from_labels(group.passed.astype(np.float64), truth, group.unit, weights, group.level)

@@ -7,7 +7,8 @@ import numpy as np
 
 from assay.interfaces import FloatArray, Group, Resampled, Values
 from assay.registry import metric
-from assay.stats.classification import harmonic_mean, mean_ratio, of_cells
+from assay.stats.classification import harmonic_mean, mean_ratio
+from assay.stats.resampling import of_cells
 
 PREDICTED, ACTUAL = "detailed_results.predicted", "detailed_results.expected"
 

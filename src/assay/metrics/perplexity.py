@@ -28,7 +28,7 @@ def perplexity(group: Group, *, per: Per = "word") -> Values:
     if not rows:
         return Values(value=None, fields=counts, reason="only labels of text_likelihood have it")
     column = [1.0] * len(group.item) if per == "text" else group.columns[f"{DETAILS}{per}s"]
-    lengths = np.array([float(column[at]) for at in rows])
+    lengths = np.array(column, np.float64)[rows]
     sums, sizes = per_item_sums(group, rows, logprobs, lengths)
     each = np.ones((1, len(sums)), np.int64)
     ratio = (each @ sums) / (each @ sizes)

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from assay.interfaces import FloatArray, IntArray, Integers, Resampled
-from assay.stats.intervals import Interval, item_contributions, mean_interval
+from assay.stats.intervals import Interval, item_contributions, mean_interval, no_interval
 from assay.stats.resampling import of_cells, statistic_interval
 
 Coefficient = Literal["percent", "cohen_kappa", "fleiss_kappa", "krippendorff_alpha"]
@@ -40,11 +40,11 @@ class Agreement(msgspec.Struct, kw_only=True):
     def interval(self, level: float = 0.95) -> Interval:
         """The confidence interval over items."""
         if self.value is None:
-            return Interval(None, None, "none: there is no value")
+            return no_interval("there is no value")
         if self.per_item is not None:
             return mean_interval(self.per_item, samples=self.answers, scale=(0.0, 1.0), level=level)
         if self.resampled is None:
-            return Interval(None, None, f"none: {self.reason}")
+            return no_interval(f"{self.reason}")
         return statistic_interval(self.resampled, level)
 
 

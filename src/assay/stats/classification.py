@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from assay.interfaces import FloatArray, IntArray, Integers, Mask, Resampled
-from assay.stats.intervals import Interval, numbered
+from assay.stats.intervals import Interval, codes_of
 from assay.stats.resampling import of_cells
 from assay.stats.student import t_quantile
 
@@ -138,7 +138,7 @@ def area(score: FloatArray, positive: Mask, item: Integers, level: float) -> tup
     which was chosen by simulation.
     """
     value, variance = _delong(score, positive, item)
-    sizes = len(np.unique(item[positive])), len(np.unique(item[~positive]))
+    sizes = [len(np.unique(item[here])) for here in (positive, ~positive)]
     areas = np.linspace(0.0, 1.0, 4001)
     usual, telling = float(_area_variance(np.array(value), *sizes)), min(sizes) - 1
     effect = (telling * variance / usual + 2) / (telling + 2) if usual > 0 else 1.0
@@ -156,7 +156,7 @@ def _delong(score: FloatArray, positive: Mask, item: Integers) -> tuple[float, f
     for here, sign in ((positive, 1), (~positive, -1)):
         ahead = sign * (ranks[here] - _midranks(score[here])) / np.sum(~here)
         own[here] = (ahead - ahead.mean()) / max(len(ahead) * (len(ahead) - 1), 1) ** 0.5
-    place = numbered(item)
+    place = codes_of(item)
     number, others = int(positive.sum()), int((~positive).sum())
     ahead = float(ranks[positive].sum()) - number * (number + 1) / 2
     return ahead / (number * others), float((np.bincount(place, own) ** 2).sum())
@@ -164,7 +164,7 @@ def _delong(score: FloatArray, positive: Mask, item: Integers) -> tuple[float, f
 
 def _midranks(values: FloatArray) -> FloatArray:
     """Return the rank of each value from 1, the mean rank where several are equal."""
-    place = numbered(values)
+    place = codes_of(values)
     counts = np.bincount(place)
     return (np.cumsum(counts) - (counts - 1) / 2)[place]
 
@@ -187,30 +187,31 @@ def binned_error(
     nothing on average, so that the upper end is the usual one.
     """
     number = np.bincount(place)
-    number, place = number[number > 0], numbered(place)
+    number, place = number[number > 0], codes_of(place)
     mean, rate = (np.bincount(place, each) / number for each in (sure, right))
     gaps, share = rate - mean, number / len(place)
     found = float(share @ np.abs(gaps))
     effect = _effect(np.sign(gaps)[place] * (right - sure) - found, item)
-    single = NormalDist().inv_cdf((3 + level) / 4)  # of |x|, for which one bin is the worst case
-
-    def by_chance(rates: FloatArray) -> tuple[float, float, float]:
-        """Return the standard error of the sum, and what it is mostly between if all gaps are 0."""
-        errors = share * np.sqrt(effect * rates * (1 - rates) / number)
-        error, centre = float(np.linalg.norm(errors)), float(errors.sum()) * _FOLDED
-        reach = (single - _FOLDED) * error
-        return error, max(centre - reach, 0.0), centre + reach
-
-    error, _, most = by_chance((number * rate + 0.5) / (number + 1))
-    low, high = found - most, found + NormalDist().inv_cdf((1 + level) / 2) * error
-    _, *band = by_chance(mean)
+    errors = share * np.sqrt(effect / number)
+    rate = (number * rate + 0.5) / (number + 1)
+    error, (_, most) = _by_chance(errors * np.sqrt(rate * (1 - rate)), level)
+    high = found + NormalDist().inv_cdf((1 + level) / 2) * error
+    _, band = _by_chance(errors * np.sqrt(mean * (1 - mean)), level)
     text = f"debiased; a calibrated model would have {band[0]:.2g}–{band[1]:.2g}"
-    return max(low, 0.0), min(high, 1.0), text
+    return max(found - most, 0.0), min(high, 1.0), text
+
+
+def _by_chance(errors: FloatArray, level: float) -> tuple[float, tuple[float, float]]:
+    """Return the standard error of a sum of gaps with these errors, and what it is mostly between if
+    all gaps are 0: one gap is the worst case."""
+    error, centre = float(np.linalg.norm(errors)), float(errors.sum()) * _FOLDED
+    reach = (NormalDist().inv_cdf((3 + level) / 4) - _FOLDED) * error
+    return error, (max(centre - reach, 0.0), centre + reach)
 
 
 def _effect(values: FloatArray, item: Integers) -> float:
     """Return how much more the sums of items vary than those of as many independent rows."""
-    sums = np.bincount(numbered(item), values)
+    sums = np.bincount(codes_of(item), values)
     return max(1.0, float(sums @ sums) / max(float(values @ values), 1e-300))
 
 

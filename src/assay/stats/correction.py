@@ -16,11 +16,11 @@ import numpy as np
 from assay.interfaces import FloatArray, Integers
 from assay.stats.intervals import (
     Interval,
+    codes_of,
     effective_samples,
     item_contributions,
     item_weights,
     mean_interval,
-    numbered,
 )
 from assay.stats.student import t_quantile
 
@@ -134,7 +134,7 @@ def prediction_powered(
     """
     labelled = np.isfinite(truth)
     item = np.arange(len(truth)) if item is None else item
-    place = numbered(item)
+    place = codes_of(item)
     items = len(np.unique(place[labelled]))
     if items < 2:
         return Estimate(None, reason="labels of at least two items are needed")

@@ -14,12 +14,12 @@ import numpy as np
 from assay.interfaces import FloatArray, IntArray, Integers, Scale
 from assay.stats.student import beta_quantile, binomial_quantile, f_tail, t_quantile
 
-_DRAWS = 1 << 20  # numbers drawn at once: 8 MB
-_MOST_DISTINCT = 1000
+_MOST_DISTINCT = 200  # with more there are items enough for Hall's interval
 _FEW = 30  # items: below, intervals of skewed values are too narrow
 _FEW_VERDICTS, _FEW_CLUSTERS = 5, 10
 _FEW_EVENTS = 3.5  # passes or failures: below, the end next to them needs help
 _NEAR = (0.9, 0.95)  # where scores begin to be near their good end, and where they are
+_ALIKE = "; weak: all items have the same value"
 _UNSCALED = "and no `scale` says how far others may lie"
 
 
@@ -34,8 +34,13 @@ class Interval(NamedTuple):
     def transformed(self, change: Callable[[float], float]) -> "Interval":
         """Return the interval of a monotone function of the value."""
         low, high = (None if end is None else change(end) for end in self[:2])
-        swapped = low is not None and high is not None and low > high
-        return Interval(*((high, low) if swapped else (low, high)), self.method)
+        if low is not None and high is not None:
+            low, high = min(low, high), max(low, high)
+        return Interval(low, high, self.method)
+
+
+def no_interval(reason: str) -> Interval:
+    return Interval(None, None, f"none: {reason}")
 
 
 def wilson(passes: float, n: float, level: float = 0.95) -> tuple[float, float]:
@@ -43,7 +48,7 @@ def wilson(passes: float, n: float, level: float = 0.95) -> tuple[float, float]:
 
     With one failure of 70 its upper end is too low: a rate of 99.8 % is then held 87 % of the time. So with up to three
     passes or failures the end next to them reaches as far as the exact interval of twice the error (Brown, Cai and
-    DasGupta 2001): at 95 %, every rate is held at least 91 % of the time from 8 items on.
+    DasGupta 2001): at 95 %, every rate is held at least 90.9 % of the time from 8 items on.
     """
     return _score_interval(passes / n, n, NormalDist().inv_cdf((1 + level) / 2), level)
 
@@ -100,7 +105,7 @@ def _design(values: FloatArray, p: float, weights: FloatArray | None) -> tuple[f
         own, shares = p + (values - p) / weights, weights / n
     if n < 2 or not 0 < p < 1:
         return n / alike, 1.0
-    commonest = float(np.bincount(numbered(np.round(own, 9)), shares).max())
+    commonest = float(np.bincount(codes_of(np.round(own, 9)), shares).max())
     telling, drawn = n / alike * (1 - commonest), 1.5 * commonest
     variance = float(values.var(ddof=1)) / alike
     return n / alike, (telling * variance / (p * (1 - p)) + drawn) / (telling + drawn)
@@ -149,28 +154,16 @@ def straightened(bent: float, skew: float, n: int) -> float:
 
 
 def bootstrap_mean(
-    values: FloatArray, level: float = 0.95, resamples: int = 10_000, seed: int = 0
+    values: FloatArray, level: float = 0.95, resamples: int = 10_000
 ) -> tuple[float, float]:
     """The percentile bootstrap of the mean over items.
 
     A resample of items is a multinomial draw over the distinct values, so its cost does not depend on the number of
-    items. With more than 1,000 distinct values there are items enough for Hall's, which is returned instead.
+    items.
     """
     distinct, counts = np.unique(values, return_counts=True)
-    if len(distinct) == 1:
-        return float(distinct[0]), float(distinct[0])
-    if len(distinct) > _MOST_DISTINCT:
-        return skewed_interval(np.sort(values), level)
-    random = np.random.default_rng(seed)
-    means = np.empty(resamples)
-    piece = max(1, _DRAWS // len(distinct))
-    for start in range(0, resamples, piece):
-        part = means[start : start + piece]
-        part[:] = (
-            random.multinomial(len(values), counts / len(values), len(part))
-            @ distinct
-            / len(values)
-        )
+    drawn = np.random.default_rng(0).multinomial(len(values), counts / len(values), resamples)
+    means = drawn @ distinct / len(values)
     low, high = np.quantile(means, ((1 - level) / 2, (1 + level) / 2))
     return float(low), float(high)
 
@@ -193,65 +186,81 @@ def mean_interval(
     to the last bit. A `strict` interval errs at most (1 - level) / 2 of the time on each side, as gates promise. Where
     the interval is known to be wrong more often than it says, the method ends in `; weak:` and why.
     """
-    items, few = len(values), _few(len(values))
-    if clusters is not None:
-        weights = item_weights(clusters, weights)
-        values = item_contributions(clusters, values)
-    n = len(values)
-    if n < min(items, _FEW_CLUSTERS):
-        few = f"; weak: fewer than {_FEW_CLUSTERS} clusters"
-    if n < 2:
+    units = _Units.of(values, samples, weights, clusters)
+    values, strict = units.values, way == "strict"
+    if len(values) < 2:
         named = "items" if clusters is None else "clusters"
-        return Interval(None, None, f"none: an interval needs at least two {named}")
-    if weights is None:
-        values = np.sort(values)
-    else:
-        order = np.lexsort((weights, values))
-        values, weights = values[order], weights[order]
-    least, most, mean = float(values[0]), float(values[-1]), float(values.mean())
-    low, high = scale or ((0.0, 1.0) if least >= 0 and most <= 1 else (None, None))
-    if least == most and low is not None and high is None:  # as if no value could be far worse
-        high, few = low + 1, "; weak: all items have the same value"
-    if low is None or high is None or not low <= mean <= high:
-        return _open_interval(values, low, level, way, few)
-    good, bad = (low, high) if lower_is_better else (high, low)
-    shares = _Shares((values - bad) / (good - bad), weights, samples == n and weights is None)
-    return shares.interval(level, way, few).transformed(lambda end: bad + (good - bad) * end)
+        return no_interval(f"an interval needs at least two {named}")
+    low, high = scale or ((0.0, 1.0) if values[0] >= 0 and values[-1] <= 1 else (None, None))
+    if units.is_alike and low is not None and high is None:  # as if no value could be far worse
+        units, high = units._replace(few=_ALIKE), low + 1
+    if way == "bootstrap" and units.can_be_drawn():
+        return Interval(*bootstrap_mean(values, level), f"bootstrap{units.few}")
+    if low is None or high is None or not low <= float(values.mean()) <= high:
+        return units.open_interval(low, level, strict=strict)
+    bad, good = (high, low) if lower_is_better else (low, high)
+    return units.interval_between(bad, good, level, strict=strict)
 
 
-def _open_interval(
-    values: FloatArray, least: float | None, level: float, way: str, few: str
-) -> Interval:
-    """Return the interval of the mean of sorted values that may lie anywhere from `least` on."""
-    if values[0] == values[-1]:
-        return Interval(None, None, f"none: all items have the same value, {_UNSCALED}")
-    if way == "bootstrap" and len(np.unique(values)) <= _MOST_DISTINCT:
-        return Interval(*bootstrap_mean(values, level), f"bootstrap{few}")
-    low, high = skewed_interval(values, level, strict=way == "strict")
-    return Interval(low if least is None else max(low, least), high, f"hall{few}")
-
-
-class _Shares(NamedTuple):
-    """Values of units from 0, the bad end, to 1, the good one; `plain`: each is one verdict, if all are 0 or 1."""
+class _Units(NamedTuple):
+    """Items or clusters in the order of their values. `plain`: each is one verdict, if all are 0 or 1; `few` is what
+    is weak about their number."""
 
     values: FloatArray
     weights: FloatArray | None
     plain: bool
+    few: str
 
-    def interval(self, level: float, way: str, few: str) -> Interval:
+    @classmethod
+    def of(
+        cls,
+        values: FloatArray,
+        samples: int,
+        weights: FloatArray | None,
+        clusters: Integers | None,
+    ) -> "_Units":
+        items = len(values)
+        if clusters is not None:
+            weights = item_weights(clusters, weights)
+            values = item_contributions(clusters, values)
+        n, few = len(values), few_units(items, len(values))
+        if weights is None:
+            return cls(np.sort(values), None, samples == n, few)
+        order = np.lexsort((weights, values))
+        return cls(values[order], weights[order], False, few)
+
+    @property
+    def is_alike(self) -> bool:
+        return bool(self.values[0] == self.values[-1])
+
+    def can_be_drawn(self) -> bool:
+        """Return whether resamples of the values would tell more than a formula: not of plain verdicts."""
+        verdicts = self.plain and _binary(self.values)
+        return not verdicts and 1 < len(np.unique(self.values)) <= _MOST_DISTINCT
+
+    def open_interval(self, least: float | None, level: float, *, strict: bool) -> Interval:
+        """Return the interval of the mean of values that may lie anywhere from `least` on."""
+        if self.is_alike:
+            return no_interval(f"all items have the same value, {_UNSCALED}")
+        low, high = skewed_interval(self.values, level, strict=strict)
+        return Interval(low if least is None else max(low, least), high, f"hall{self.few}")
+
+    def interval_between(self, bad: float, good: float, level: float, *, strict: bool) -> Interval:
+        """Return the interval of the mean of values on a scale with two ends."""
+        shares = self._replace(values=(self.values - bad) / (good - bad))
+        found = shares.share_interval(level, strict=strict)
+        return found.transformed(lambda end: bad + (good - bad) * end)
+
+    def share_interval(self, level: float, *, strict: bool) -> Interval:
+        """Return the interval of the mean of values from 0, the bad end, to 1, the good one."""
         values, n = self.values, len(self.values)
-        strict = way == "strict"
         if self.plain and _binary(values):
             passes = float(values.sum())
             if strict:
                 return Interval(*clopper_pearson(passes, n, level), "clopper_pearson")
             weak = f"; weak: fewer than {_FEW_VERDICTS} items" if n < _FEW_VERDICTS else ""
             return Interval(*wilson(passes, n, level), f"wilson{weak}")
-        alike = values[0] == values[-1]
-        if way == "bootstrap" and not alike and len(np.unique(values)) <= _MOST_DISTINCT:
-            return Interval(*bootstrap_mean(values, level), f"bootstrap{few}")
-        if alike and 0 < values[0] < 1:
-            few = "; weak: all items have the same value"
+        few = _ALIKE if self.is_alike and 0 < values[0] < 1 else self.few
         if strict:
             return Interval(*self._strict(level), f"korn_graubard{few}")
         low, high = wilson_of_items(values, level, self.weights)
@@ -282,7 +291,10 @@ class _Shares(NamedTuple):
         return max(mean - t_quantile((1 + level) / 2, n - 1) * error, 0.0)
 
 
-def _few(items: int) -> str:
+def few_units(items: int, units: int) -> str:
+    """Return what is weak about an interval of so many items in so many units, which are items or clusters."""
+    if units < min(items, _FEW_CLUSTERS):
+        return f"; weak: fewer than {_FEW_CLUSTERS} clusters"
     return f"; weak: fewer than {_FEW} items" if items < _FEW else ""
 
 
@@ -290,7 +302,7 @@ def _binary(values: FloatArray) -> bool:
     return bool(np.all((values == 0) | (values == 1)))
 
 
-def numbered(values: Any) -> IntArray:
+def codes_of(values: Any) -> IntArray:
     """Return the number of each value among the distinct ones, in their order."""
     return np.unique(values, return_inverse=True)[1]
 
@@ -303,7 +315,7 @@ def item_contributions(item: Integers, values: FloatArray) -> FloatArray:
     """
     if _one_each(item):  # the usual case, without a copy
         return np.asarray(values, np.float64)
-    inverse = numbered(item)
+    inverse = codes_of(item)
     counts = np.bincount(inverse)
     means = np.bincount(inverse, weights=values) / counts
     if counts.min() == counts.max():
@@ -317,7 +329,7 @@ def item_weights(item: Integers, weights: FloatArray | None = None) -> FloatArra
     `weights` those of rows that weigh differently, as items do in clusters."""
     if _one_each(item):
         return weights
-    counts = np.bincount(numbered(item), weights=weights)
+    counts = np.bincount(codes_of(item), weights=weights)
     return None if counts.min() == counts.max() else counts / counts.mean()
 
 
@@ -343,7 +355,7 @@ class Intraclass(NamedTuple):
 
 def intraclass(clusters: Integers, values: FloatArray) -> Intraclass:
     """Return how much the values of a cluster are alike (Donner 1986)."""
-    inverse = numbered(clusters)
+    inverse = codes_of(clusters)
     n, counts, off = len(values), np.bincount(inverse), values - values.mean()
     means = np.bincount(inverse, weights=off) / counts
     between = float(counts @ means**2) / (len(counts) - 1)
@@ -353,21 +365,9 @@ def intraclass(clusters: Integers, values: FloatArray) -> Intraclass:
     if not total:
         return Intraclass(None, 1.0)
     ratio = between / within if within else math.inf
-    return Intraclass((between - within) / total, _by_chance(ratio, counts, off))
-
-
-def _by_chance(ratio: float, counts: IntArray, off: FloatArray) -> float:
-    """Return the tail of Fisher's F, with fewer degrees of freedom where rare values make clusters of
-    different sizes vary more (Box and Andersen 1955); 1 where a few items make the spread."""
-    n, above = len(off), len(counts) - 1
-    below = max(n - len(counts), 1)
-    second, fourth = float((off**2).sum()), float((off**4).sum())
-    if second**2 < _FEW_CLUSTERS * fourth:
-        return 1.0
-    shares = (1 / counts - 1 / n) / above - (1 - 1 / counts) / below
-    extra = (n * fourth / second**2 - 3) * float(counts @ shares**2)
-    fewer = max(1.0, 1 + extra / (2 / above + 2 / below))
-    return f_tail(ratio, above / fewer, below / fewer)
+    p = f_tail(ratio, len(counts) - 1, max(n - len(counts), 1))
+    few = float((off**2).sum()) ** 2 < _FEW * float((off**4).sum())  # items make the spread
+    return Intraclass((between - within) / total, 1.0 if few else p)
 
 
 def _one_each(item: Integers) -> bool:
@@ -383,9 +383,9 @@ def quantile_interval(
     """
     rows = len(values)
     if len(np.unique(unit)) < 2:
-        return Interval(None, None, "none: an interval needs at least two items")
+        return no_interval("an interval needs at least two items")
     if not 0 < share < 1:
-        return Interval(None, None, "none: the rows say nothing about what lies beyond them")
+        return no_interval("the rows say nothing about what lies beyond them")
     n = _effective_rows(unit, values, share, level)
     tail = (1 - level) / 2
     below, above = binomial_quantile(tail, n, share), binomial_quantile(1 - tail, n, share) + 1

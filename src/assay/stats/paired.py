@@ -71,11 +71,6 @@ class Differences:
         self.deviation = math.sqrt(variance * total / (total - 1))
         self.error = self.deviation / math.sqrt(self.n)
 
-    def like(self, differences: FloatArray, clusters: Integers | None) -> "Differences":
-        """Return other differences on the same scale."""
-        bounded = self.limit < math.inf
-        return Differences(differences, self.scale, bounded=bounded, clusters=clusters)
-
     @property
     def weakness(self) -> str:
         """Return what the interval suffers from, if anything, in the words that end its method.

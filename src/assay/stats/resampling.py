@@ -12,13 +12,11 @@ from collections.abc import Callable
 import numpy as np
 
 from assay.interfaces import FloatArray, IntArray, Integers, Resampled, Scale
-from assay.stats.intervals import Interval, numbered
+from assay.stats.intervals import Interval, codes_of, few_units, no_interval
 from assay.stats.student import t_quantile
 
 Ints = IntArray
-_CELLS = 1 << 20  # numbers at once: 8 MB
 _MOST_UNITS = 1000  # more are left out in groups
-_FEW = 30
 
 
 def statistic_interval(
@@ -31,16 +29,17 @@ def statistic_interval(
     right, or never, does not pass for one that always will be. The value itself is that of the
     items alone.
     """
-    units = int(resampled.counts.sum()) if clusters is None else len(np.unique(clusters))
+    items = int(resampled.counts.sum())
+    units = items if clusters is None else len(np.unique(clusters))
     if units < 2:
-        return Interval(None, None, "none: an interval needs at least two items")
+        return no_interval("an interval needs at least two items")
     variance, freedom = _relative_variance(resampled, units, clusters)
     if not variance:
-        return Interval(None, None, "none: no item changes the value")
+        return no_interval("no item changes the value")
     value = float(resampled.statistic(resampled.counts[None, :])[0])
     t = t_quantile((1 + level) / 2, freedom)
-    weak = f"; weak: fewer than {_FEW} items" if units < _FEW else ""
-    return Interval(*scaled_ends(value, t * t * variance, resampled.scale), f"jackknife{weak}")
+    ends = scaled_ends(value, t * t * variance, resampled.scale)
+    return Interval(*ends, f"jackknife{few_units(items, units)}")
 
 
 def scaled_ends(value: float, squared: float, scale: Scale) -> tuple[float, float]:
@@ -80,13 +79,9 @@ def influences(
     whole = np.bincount(kind, times[unit], len(resampled.counts)) * 1.0
     centre = float(resampled.statistic(whole[None, :])[0])
     changes = np.empty(len(times))
-    piece = max(1, _CELLS // len(whole))
-    for start in range(0, len(times), piece):
-        part = changes[start : start + piece]
-        here = (unit >= start) & (unit < start + piece)
-        weights = np.tile(whole, (len(part), 1))
-        np.subtract.at(weights, (unit[here] - start, kind[here]), 1.0)
-        part[:] = centre - resampled.statistic(weights)
+    for at in range(len(times)):
+        less = whole - np.bincount(kind[unit == at], minlength=len(whole))
+        changes[at] = centre - float(resampled.statistic(less[None, :])[0])
     changes = np.where(np.isfinite(changes), changes, 0.0)
     return centre, changes - times @ changes / times.sum(), times
 
@@ -102,7 +97,7 @@ def _units(resampled: Resampled, clusters: Integers | None) -> tuple[Ints, Ints,
     if kind is None:
         kind = np.repeat(np.arange(len(counts)), counts)
     code = np.arange(len(kind)) if clusters is None else clusters
-    unit = numbered(code)
+    unit = codes_of(code)
     number = min(int(unit.max()) + 1, _MOST_UNITS)
     more = number + np.arange(len(unseen))
     return (
@@ -135,7 +130,7 @@ def of_cells(
 ) -> Resampled:
     """Return how a statistic of the number of rows in each cell changes with the items of the rows.
     The last `unseen` cells belong to no row: an item each that was not seen."""
-    place = numbered(item)
+    place = codes_of(item)
     items = int(place.max()) + 1
     kind, made = cell.copy(), statistic
     if items + unseen == len(cell):

@@ -12,7 +12,7 @@ import msgspec
 
 from assay.analysis.compare.compare import CompareOptions, Comparison, checked, compare_sides
 from assay.analysis.compare.matching import match_items
-from assay.analysis.compare.paired import Side, find_sides
+from assay.analysis.compare.paired import Side, common_labels, find_sides
 from assay.errors import UserError
 from assay.registry import nearest
 from assay.shown import Shown
@@ -84,9 +84,8 @@ def across(
 
 
 def _shared(sides: Sequence[Side], wanted: Sequence[str]) -> list[str]:
-    """Return the labels to look at: of sides where every call failed nothing is known."""
-    labels_of = {side.name: labels for side in sides if (labels := side.labels())}
-    shared = sorted(set[str]().union(*labels_of.values()).intersection(*labels_of.values()))
+    """Return the labels to look at."""
+    shared = common_labels(sides)
     for label in wanted:
         if label not in shared:
             raise UserError(
@@ -94,13 +93,6 @@ def _shared(sides: Sequence[Side], wanted: Sequence[str]) -> list[str]:
                 where="--label",
                 fix=nearest(label, shared),
             )
-    if not shared:
-        have = "; ".join(
-            f"{side.name} has {', '.join(labels_of.get(side.name, ())) or 'none'}" for side in sides
-        )
-        raise UserError(
-            f"no label is common to all: {have}", fix="score them with the same methods"
-        )
     return list(wanted) or shared
 
 

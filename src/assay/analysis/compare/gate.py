@@ -85,9 +85,14 @@ def gate(
     chosen = list(gates) or ([_of_bounds(bounds)] if bounds else loaded.gates if loaded else [])
     chosen = _completed(chosen, str(baseline), max_error_rate)
     used = checked_level(level or (loaded.ci_level if loaded else 0.95))
-    manner = Manner(level=used, point=point, partial=partial, allow_weak=allow_weak)
-    cluster_by = cluster_by or (loaded.cluster_by if loaded else "")
-    checks = _checks(path, chosen, loaded, manner, cluster_by)
+    manner = Manner(
+        level=used,
+        point=point,
+        partial=partial,
+        allow_weak=allow_weak,
+        cluster_by=cluster_by or (loaded.cluster_by if loaded else ""),
+    )
+    checks = _checks(path, chosen, loaded, manner)
     if not checks:
         raise UserError(
             "there is nothing to check",
@@ -103,7 +108,6 @@ def _checks(
     chosen: Sequence[GateConfig],
     loaded: Config | None,
     manner: Manner,
-    cluster_by: str,
 ) -> list[Check]:
     checks: list[Check] = []
     gates: list[_Gate] = []
@@ -113,7 +117,7 @@ def _checks(
         if any(bound is not None for bound in (gate.min, gate.max, gate.max_drop)):
             side = read_side(find_source(path, "evaluation"), gate.facets)
             bound = _metric(gate, loaded)
-            shared = cluster_by or bound.cluster_by or shared_cluster_by([side.source])
+            shared = manner.cluster_by or bound.cluster_by or shared_cluster_by([side.source])
             bound = msgspec.structs.replace(bound, cluster_by=shared)
             gates.append(_Gate(side, gate, bound, manner))
     return checks + _holm(gates, manner)

@@ -47,12 +47,13 @@ class Check(msgspec.Struct, kw_only=True):
 
 class Manner(msgspec.Struct, frozen=True, kw_only=True):
     """How all checks of a call decide: by intervals of this level or by the plain number (`point`), on unfinished
-    evidence (`partial`), on weak evidence."""
+    evidence (`partial`), on weak evidence, with items drawn together that share something."""
 
     level: float
     point: bool = False
     partial: bool = False
     allow_weak: bool = False
+    cluster_by: str = ""
 
     def weakness(self, method: str) -> str:
         """Return why an interval made in this way decides nothing, if that is so."""

@@ -7,6 +7,7 @@ metric row.
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -88,8 +89,8 @@ def measured(
     )
     if calls and row["value"] is not None and isinstance(calls[0][1], Values):
         _by_item(result, *calls[0])
-    if len(calls) == 3 and result.bounds:
-        result.bounds = _side_bounds(result, *calls) or result.bounds
+        # of a side without missing rows there is one call
+        result.bounds = _side_bounds(result, *(calls if len(calls) == 3 else calls[:1] * 3))
     return result
 
 
@@ -107,7 +108,6 @@ def _by_item(result: Measured, group: Group, found: Values) -> None:
         rows = getattr(group, _WEIGHTED[result.bound.type]).astype(np.float64)
         own = np.bincount(inverse, weights=rows) / counts
         result.own = own if counts.min() < counts.max() else values
-    result.bounds = SideBounds(result.items, values, values, 0 * counts)
 
 
 def _side_bounds(result: Measured, *calls: tuple[Group, Any]) -> SideBounds | None:
@@ -153,14 +153,15 @@ class MissingRows(NamedTuple):
 
 
 class Matched(msgspec.Struct, kw_only=True):
-    """Two sides on the items that both have. `changes` is by how much the value of each item rose.
-    `missing` is None where no row is."""
+    """Two sides on the items that both have. `changes` is by how much the value of each item rose;
+    `like` makes other differences on the same scale; `missing` is None where no row is."""
 
     items: Hashes
     candidate: Measured
     baseline: Measured
     differences: Differences
     changes: FloatArray
+    like: Callable[..., Differences]
     missing: MissingRows | None = None
 
     @property
@@ -173,7 +174,7 @@ class Matched(msgspec.Struct, kw_only=True):
         """The differences if all missing rows were worst for the candidate, and best for it."""
         missing = self.missing
         return missing and tuple(
-            self.differences.like(extreme, missing.clusters) for extreme in missing.extremes
+            self.like(extreme, clusters=missing.clusters) for extreme in missing.extremes
         )
 
     def missing_text(self, holds: Callable[[Differences], bool]) -> str:
@@ -182,7 +183,7 @@ class Matched(msgspec.Struct, kw_only=True):
         if missing is None:
             return ""
         found = [
-            missing.undoing(extreme, lambda *values: holds(self.differences.like(*values)))
+            missing.undoing(extreme, lambda own, units: holds(self.like(own, clusters=units)))
             for extreme in missing.extremes
         ]
         if not any(found):
@@ -206,17 +207,15 @@ def matched(candidate: Measured, baseline: Measured) -> Matched:
     assert second.values is not None
     both = np.concatenate([first.values, second.values])
     scale = max(1.0, float(both.max())) - min(0.0, float(both.min()))
+    bounded = scale == 1 and bool(candidate.bound.verdicts)
+    like = partial(Differences, scale=scale, bounded=bounded)
     match = Matched(
         items=common,
         candidate=first,
         baseline=second,
-        differences=Differences(
-            first.values - second.values,
-            scale,
-            bounded=scale == 1 and bool(candidate.bound.verdicts),
-            clusters=_clusters(candidate, common),
-        ),
+        differences=like(first.values - second.values, clusters=_clusters(candidate, common)),
         changes=np.round(first.own - second.own, 12),
+        like=like,
     )
     if candidate.bounds and baseline.bounds:
         _add_missing(match, candidate.bounds, baseline.bounds)

@@ -11,7 +11,6 @@ from assay.analysis.compare.measured import Matched, Measured
 from assay.analysis.compare.paired import Hashes, Side
 from assay.engine.aggregate.columns import decode_row
 from assay.engine.aggregate.groups import verdicts
-from assay.engine.aggregate.join import cluster_hint
 from assay.engine.aggregate.measure import cluster_lines
 from assay.engine.experiment.sources import Source
 from assay.interfaces import Log, Mask
@@ -27,9 +26,7 @@ class _Served(msgspec.Struct):
 def notes(sides: Sequence[Side], scorer: str, values: Sequence[Measured]) -> list[str]:
     """Return a line for each thing that differs and should not, and on items that belong together."""
     sources = list({id(side.source): side.source for side in sides}.values())
-    first, clusters = values[0], cluster_lines([measure.row for measure in values])
-    if not first.bound.cluster_by:
-        clusters = cluster_hint(first.side.sources(), first.side.columns, first.items, first.own)
+    clusters = cluster_lines([measure.row for measure in values])
     return [*_datasets(sources), *_scorers(sources, scorer), *_served(sources), *clusters]
 
 
@@ -106,28 +103,31 @@ class Flip(msgspec.Struct, kw_only=True):
 
 def find_flips(match: Matched, count: int) -> list[Flip]:
     """The largest changes, losses before gains."""
-    changes = match.changes
-    changed = np.flatnonzero(changes)
-    ordered = changed[
-        np.lexsort((match.items[changed], match.gains[changed] > 0, -np.abs(changes[changed])))
-    ][:count]
-    shown: list[tuple[Flip, dict[str, Any], dict[str, Any]]] = []
-    rose = changes[ordered] > 0
-    first = telling_rows(match.candidate, match.items[ordered], highest=rose)
-    second = telling_rows(match.baseline, match.items[ordered], highest=~rose)
-    for at, one, other in zip(ordered.tolist(), first, second, strict=True):
-        values = float(match.candidate.own[at]), float(match.baseline.own[at])
-        shown.append(
-            (Flip(item_id=str(one["item_id"]), candidate=values[0], baseline=values[1]), one, other)
+    changed = np.flatnonzero(match.changes)
+    gained, size = match.gains[changed] > 0, np.abs(match.changes[changed])
+    largest = changed[np.lexsort((match.items[changed], gained, -size))[:count]]
+    rose = match.changes[largest] > 0
+    sides: list[list[tuple[str, float, str | None]]] = []
+    for measure, highest in ((match.candidate, rose), (match.baseline, ~rose)):
+        rows = telling_rows(measure, match.items[largest], highest)
+        answers = _answers(measure.side, rows)
+        values = measure.own[largest].tolist()
+        sides.append(
+            [
+                (str(row["item_id"]), value, answers.get(_place(row)))
+                for row, value in zip(rows, values, strict=True)
+            ]
         )
-    candidate = _answers(match.candidate.side, (row for _, row, _ in shown))
-    baseline = _answers(match.baseline.side, (row for *_, row in shown))
-    for flip, first, second in shown:
-        flip.candidate_answer, flip.baseline_answer = (
-            candidate.get(_place(first)),
-            baseline.get(_place(second)),
+    return [
+        Flip(
+            item_id=item,
+            candidate=value,
+            baseline=before,
+            candidate_answer=answer,
+            baseline_answer=earlier,
         )
-    return [flip for flip, _, _ in shown]
+        for (item, value, answer), (_, before, earlier) in zip(*sides, strict=True)
+    ]
 
 
 def telling_rows(measure: Measured, items: Hashes, highest: Mask) -> list[dict[str, Any]]:
@@ -139,13 +139,10 @@ def telling_rows(measure: Measured, items: Hashes, highest: Mask) -> list[dict[s
     value = np.where(outcome[at] == 0, score[at], min(0.0, float(score.min(initial=0.0))))
     owner, sample = columns.ids[columns.item[at]], columns.sample[at]
     rows: list[dict[str, Any]] = []
-    for item, high in zip(items, highest.tolist(), strict=True):
+    for item, sign in zip(items, np.where(highest, -1, 1), strict=True):
         own = np.flatnonzero(owner == item)
-        rows.append(
-            side.row(
-                int(at[own[np.lexsort((sample[own], -value[own] if high else value[own]))[0]]])
-            )
-        )
+        first = own[np.lexsort((sample[own], sign * value[own]))[0]]
+        rows.append(side.row(int(at[first])))
     return rows
 
 

@@ -108,7 +108,6 @@ class Side(msgspec.Struct, kw_only=True):
         rows = at if columns.row is None else columns.row[at]
         return Sample(
             label=label,
-            facets={},
             item=columns.item[at],
             sample=columns.sample[at],
             passed=passed[at],
@@ -321,6 +320,26 @@ def checked_level(level: float) -> float:
     return level
 
 
+def common_labels(sides: Sequence[Side], bound: BoundMetric | None = None) -> list[str]:
+    """Return the labels that a metric takes and all sides have; of sides where every call failed nothing is known."""
+    labels_of = {side.name: side.labels() for side in sides}
+    known = [labels for labels in labels_of.values() if labels]
+    shared = set[str]().union(*known).intersection(*known)
+    if bound is not None:
+        shared = set(filter(bound.takes, shared))
+    if not shared:
+        have = "; ".join(
+            f"{name} has {', '.join(sorted(labels)) or 'none'}"
+            for name, labels in labels_of.items()
+        )
+        pairs = quote("=".join(map(min, known)))
+        fix = (
+            f"score them with the same methods, or pair labels that mean the same: --label {pairs}"
+        )
+        raise UserError(f"no label is common to all: {have}", fix=fix)
+    return sorted(shared)
+
+
 def shared_label(
     sides: Sequence[Side], wanted: str = "", bound: BoundMetric | None = None
 ) -> tuple[str, str]:
@@ -344,22 +363,10 @@ def shared_label(
     for side, labels in labelled:
         if wanted and wanted not in labels:
             raise UserError(f"{side.name!r} has no label {wanted!r}", fix=nearest(wanted, labels))
-    shared = [
-        label for label in sorted(labelled[0][1]) if all(label in labels for _, labels in labelled)
-    ]
-    if wanted:
-        shared = [wanted]
-    elif bound is not None:
-        shared = [label for label in shared if bound.takes(label)]
-        if bound.columns and all(name.split(".")[0] == "response" for name in bound.columns):
-            shared = shared[:1]  # all labels are about the same responses
-    if not shared:
-        have = "; ".join(
-            f"{side.name} has {', '.join(sorted(labels))}" for side, labels in labelled
-        )
-        pairs = "=".join(min(labels) for _, labels in labelled)
-        fix = f"score them with the same methods, or pair labels that mean the same: --label {quote(pairs)}"
-        raise UserError(f"no label is common to all: {have}", fix=fix)
+    shared = [wanted] if wanted else common_labels(sides, bound)
+    columns = bound.columns if bound is not None else []
+    if columns and all(name.split(".")[0] == "response" for name in columns):
+        shared = shared[:1]  # all labels are about the same responses
     if len(shared) > 1:
         raise UserError(
             "the rows have several labels", fix=f"add --label, one of {', '.join(shared)}"

@@ -20,7 +20,7 @@ from assay.stats.correction import (
     worth,
 )
 from assay.stats.correction import Estimate as Correction
-from assay.stats.intervals import numbered
+from assay.stats.intervals import codes_of
 from assay.stats.resampling import statistic_interval
 
 Ints = IntArray
@@ -93,7 +93,7 @@ def curve_of(answers: Sequence[Answer], level: float) -> list[CurvePoint]:
 
 def item_codes(answers: Sequence[Answer]) -> Ints:
     """A number for each answer's item."""
-    return numbered([answer.item for answer in answers])
+    return codes_of([answer.item for answer in answers])
 
 
 def verdicts_of(answers: Sequence[Answer]) -> Verdicts:

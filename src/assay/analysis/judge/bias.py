@@ -15,7 +15,7 @@ from assay.engine.evaluate.cases import readable, response_decoder
 from assay.engine.evaluate.judges import OWN_ANSWERS
 from assay.engine.experiment.sources import Source
 from assay.interfaces import FloatArray, IntArray, Integers, Mask
-from assay.stats.intervals import item_contributions, numbered
+from assay.stats.intervals import codes_of, item_contributions
 from assay.stats.paired import Differences, interval
 from assay.stats.student import t_quantile
 from assay.store.keys import short
@@ -213,7 +213,7 @@ def logistic(
 
 def _robust(scores: FloatArray, information: FloatArray, cluster: Integers) -> FloatArray:
     """The sandwich over clusters, with the usual factor for few of them."""
-    inverse = numbered(cluster)
+    inverse = codes_of(cluster)
     groups, (n, k) = int(inverse.max()) + 1, scores.shape
     sums = np.stack([np.bincount(inverse, weights=column) for column in scores.T], axis=1)
     bread = np.linalg.inv(information)

@@ -212,8 +212,7 @@ class Aggregator:
     ) -> None:
         named = any(bound.cluster_by for bound in metrics)
         if self.note is not None and not named:
-            facets = [facet for bound in metrics for facet in bound.facets]
-            for text in cluster_hint(sources, grouping.columns, *grouping.item_means(), facets):
+            for text in cluster_hint(sources, grouping.columns, *grouping.item_means()):
                 self.note(text)
 
     def _datasets(self, evaluations: Sequence[str], runs: Sequence[str]) -> list[str]:

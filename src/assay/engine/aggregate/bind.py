@@ -11,7 +11,7 @@ import msgspec
 from assay import registry
 from assay.engine.evaluate.directions import SCALE, checked_scale
 from assay.errors import UserError
-from assay.interfaces import Scale
+from assay.interfaces import Group, Scale
 from assay.usercode import identity
 
 Treatment = Literal["wrong", "exclude"]
@@ -75,7 +75,6 @@ class BoundMetric(msgspec.Struct, kw_only=True):
     together: str = ""
     policy: Policy = Policy()
     rows_name: str | None = None
-    takes_facets: bool = False
     wants_rows: bool = False
     columns: list[str] = []
     ordered: bool = True
@@ -86,6 +85,15 @@ class BoundMetric(msgspec.Struct, kw_only=True):
     cluster_by: str = ""
     level: float = 0.95
     interval: Literal["auto", "bootstrap", "strict"] = "auto"
+
+    def call(self, group: Group) -> Any:
+        """Call the function with a group, or with its rows, as its signature wants."""
+        if self.rows_name is None:
+            return self.function(group, **self.params)
+        given: dict[str, Any] = {self.rows_name: group.rows}
+        if "facets" in inspect.signature(self.function).parameters:
+            given["facets"] = list(self.facets)
+        return self.function(**given, **self.params)
 
     def takes(self, label: str) -> bool:
         """Whether rows of this label count; patterns may hold `*`, `?` and `[…]`."""
@@ -144,8 +152,7 @@ def bind_metric(
     own = own or _name(found)
     schema = found if rows_name is None else registry.by_keyword(found, rows_name, "facets")
     checked = registry.check_params(schema, params or {}, where=where)
-    columns: Any = marks.get("columns", ())
-    own_scale = _declared_scale(marks, checked)
+    own_scale = checked_scale(_mark(marks.get(SCALE), checked))
     ordered = marks.get("ordered", not str(found.__module__).startswith("assay."))
     return BoundMetric(
         name=name or own,
@@ -158,10 +165,9 @@ def bind_metric(
         together=together,
         policy=_policy(policy, where),
         rows_name=rows_name,
-        takes_facets=rows_name is not None and "facets" in inspect.signature(found).parameters,
         wants_rows=rows_name is not None or bool(marks.get("rows")),
-        columns=list(cast("Sequence[str]", columns(checked) if callable(columns) else columns)),
-        ordered=bool(ordered(checked) if callable(ordered) else ordered),
+        columns=list(_mark(marks.get("columns", ()), checked)),
+        ordered=bool(_mark(ordered, checked)),
         verdicts=marks.get("verdicts", True),
         lower_is_better=marks.get("lower_is_better"),
         scale=scale or own_scale,
@@ -172,9 +178,9 @@ def bind_metric(
     )
 
 
-def _declared_scale(marks: Mapping[str, Any], params: Mapping[str, Any]) -> Scale | None:
-    scale: Any = marks.get(SCALE)
-    return checked_scale(scale(params) if callable(scale) else scale)
+def _mark(mark: Any, params: Mapping[str, Any]) -> Any:
+    """Return what a function is marked with, which may depend on its parameters."""
+    return mark(params) if callable(mark) else mark
 
 
 def _check(

@@ -298,19 +298,15 @@ class Grouping:
         for number in sorted(chosen):
             part = slice(ends[number - 1] if number else 0, ends[number])
             at = rows[part]
-            item, sample, passed, score, outcome = (column[part] for column in sorted_columns)
+            parts = {name: column[part] for name, column in sorted_columns.items()}
             values, label, scorers = shared.groups[number]
-            if label is None or (outcome == SKIPPED).all():
+            if label is None or (parts["outcome"] == SKIPPED).all():
                 continue
             facets = dict(zip(shared.places, values, strict=True))
             made = Sample(
                 label=label,
                 facets=facets,
-                item=item,
-                sample=sample,
-                passed=passed,
-                score=score,
-                outcome=outcome,
+                **parts,
                 load=partial(self._load, at),
                 take=partial(self._take, at),
                 planned=self.planned.count(facets, scorers),
@@ -321,9 +317,9 @@ class Grouping:
             )
             yield number, made
 
-    def _arranged(self, rows: Ints, last: bool) -> list[npt.NDArray[Any]]:
+    def _arranged(self, rows: Ints, last: bool) -> dict[str, npt.NDArray[Any]]:
         """Item, sample, passed, score and outcome in the order of `rows`."""
-        found: list[npt.NDArray[Any]] = []
+        found: dict[str, npt.NDArray[Any]] = {}
         for owner, name in (
             (self.columns, "item"),
             (self.columns, "sample"),
@@ -332,7 +328,7 @@ class Grouping:
             (self, "outcome"),
         ):
             column = getattr(owner, name)
-            found.append(column[rows])
+            found[name] = column[rows]
             if last:
                 setattr(owner, name, np.empty(0, column.dtype))
                 if name == "score":  # often the same array

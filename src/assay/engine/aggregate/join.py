@@ -5,7 +5,7 @@ where something is missing. Kept are a few bytes for each row, never the rows.
 """
 
 from array import array
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from itertools import chain, compress
@@ -256,16 +256,13 @@ def _first(logs: Sequence[Log]) -> dict[str, Any]:
     return decode_row(line, "")
 
 
-def cluster_hint(
-    sources: Sources, columns: Columns, ids: Keys, values: FloatArray, facets: Collection[str] = ()
-) -> list[str]:
-    """Return a note if items with the same value of a field of their metadata, other than a facet,
-    clearly have similar values; of several such fields it is about the one with the most similar.
-    """
+def cluster_hint(sources: Sources, columns: Columns, ids: Keys, values: FloatArray) -> list[str]:
+    """Return a note if items with the same value of a field of their metadata clearly have similar
+    values; of several such fields it is about the one with the most similar."""
     if not _FEWEST <= len(ids) <= _MOST:
         return []
     item = np.searchsorted(columns.ids, ids)
-    fields = _fields_of_metadata(sources, columns, item, facets)
+    fields = _fields_of_metadata(sources, columns, item)
     found = [(intraclass(clusters, values), name) for name, clusters in fields]
     alike = [(each.correlation or 0.0, name) for each, name in found if each.p * len(found) < _SURE]
     return [
@@ -276,7 +273,7 @@ def cluster_hint(
 
 
 def _fields_of_metadata(
-    sources: Sources, columns: Columns, item: Ints, facets: Collection[str]
+    sources: Sources, columns: Columns, item: Ints
 ) -> Iterator[tuple[str, Ints]]:
     """Yield the fields that may be clusters, and their codes for these items."""
     about = _first(sources.datasets).get("metadata")
@@ -284,7 +281,7 @@ def _fields_of_metadata(
     names = [f"metadata.{name}" for name, value in fields if isinstance(value, (str, int))]
     joined, _ = sources.of_items(names, columns, numbers=False)
     codes = np.zeros(len(columns.ids), np.int64)
-    for name in set(names).difference(facets):
+    for name in names:
         codes[columns.item] = joined[name].codes()
         own = codes[item]
         if own.min() >= 0 and _FEWEST_CLUSTERS <= len(np.unique(own)) <= len(item) / 2:

@@ -4,7 +4,7 @@ A metric computes a value and nothing else; whatever must be the same for all me
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import compress
 from typing import Any, cast
 
@@ -18,7 +18,7 @@ from assay.engine.aggregate.facets import typed
 from assay.errors import AssayError, UserError
 from assay.interfaces import Codes, FloatArray, Group, IntArray, Integers, Mask, Scale, Values
 from assay.records import MetricRow
-from assay.stats.intervals import Interval, cluster_fields, mean_interval
+from assay.stats.intervals import Interval, cluster_fields, mean_interval, no_interval
 from assay.stats.resampling import statistic_interval
 from assay.usercode import raised
 
@@ -37,7 +37,7 @@ class Sample(msgspec.Struct, kw_only=True):
     is only a score."""
 
     label: str
-    facets: dict[str, Any]
+    facets: dict[str, Any] = {}
     item: Codes
     sample: Codes
     passed: Mask | npt.NDArray[np.int8]
@@ -53,49 +53,30 @@ class Sample(msgspec.Struct, kw_only=True):
 
 
 class _Loaded(msgspec.Struct):
-    """What a metric asked for beside the usual columns, read once for the group. `cluster` has that of
-    each item."""
+    """The rows of a group that count, and those left out although a verdict was due; what a metric asked for beside the
+    usual columns, read once. `cluster` has that of each item."""
 
+    used: Mask
+    excluded: Mask
     rows: list[dict[str, Any]]
     columns: dict[str, list[Any]]
-    cluster: IntArray | None = None
+    cluster: IntArray | None
 
 
 def measure(bound: BoundMetric, sample: Sample) -> list[MetricRow]:
     """The row of this group; several where the function returned a list."""
-    looks_at_values = bool(bound.wants_rows or bound.columns or not bound.verdicts)
-    used, excluded = _by_policy(bound.policy, sample.outcome, looks_at_values)
-    if not bound.verdicts:
-        used, excluded = used | excluded, np.zeros_like(excluded)
     loaded = _Loaded(
+        *_by_policy(bound, sample.outcome),
         sample.load() if bound.wants_rows else [],
         {name: sample.take(name) for name in bound.columns},
+        _clusters(bound, sample) if bound.cluster_by else None,
     )
-    if bound.cluster_by:
-        loaded.cluster = _clusters(bound, sample)
-    found, error = _called(bound, sample, loaded, used, excluded, None)
-    bounds = _bounds(bound, sample, loaded, used, excluded, found)
+    found, error = _called(bound, sample, loaded, None)
+    bounds = _bounds(bound, sample, loaded, found)
     made: list[MetricRow] = []
     for values in found:
-        units = _units(sample, loaded, used, values)
-        interval = _interval(bound, sample, used, values, units)
-        facets = [*bound.facets, *values.facets]
-        row: MetricRow = {"metric_name": bound.name, "metric_type": bound.type, "facets": facets}
-        row.update({**sample.facets, **values.facets})
-        row.update(label=sample.label, value=values.value)
-        row.setdefault(bound.type, values.value)
-        for key, value in values.fields.items():
-            if key not in OWN_KEYS:
-                row.setdefault(key, value)
-        row.update(
-            ci_low=interval.low,
-            ci_high=interval.high,
-            ci_level=bound.level,
-            ci_method=interval.method,
-        )
-        if units is not None:
-            row.update(cluster_fields(bound.cluster_by, values.per_item, units))
-        row.update(_counts(sample, used, values))
+        row = _number_fields(bound, sample, loaded, values)
+        row.update(_counts(sample, loaded.used, values))
         row.setdefault("sample_count", row["used_sample_count"])
         row["policy"] = msgspec.to_builtins(bound.policy)
         row.update(bounds)
@@ -109,11 +90,33 @@ def measure(bound: BoundMetric, sample: Sample) -> list[MetricRow]:
     return made
 
 
+def _number_fields(
+    bound: BoundMetric, sample: Sample, loaded: _Loaded, values: Values
+) -> MetricRow:
+    """Return the fields of what was measured, the value and its interval."""
+    facets = [*bound.facets, *values.facets]
+    row: MetricRow = {"metric_name": bound.name, "metric_type": bound.type, "facets": facets}
+    row.update({**sample.facets, **values.facets})
+    row.update(label=sample.label, value=values.value)
+    row.setdefault(bound.type, values.value)
+    for key, value in values.fields.items():
+        if key not in OWN_KEYS:
+            row.setdefault(key, value)
+    low, high, method = _interval(bound, sample, loaded, values)
+    row.update(ci_low=low, ci_high=high, ci_level=bound.level, ci_method=method)
+    units = _units(sample, loaded, values)
+    if units is not None:
+        row.update(cluster_fields(bound.cluster_by, values.per_item, units))
+    return row
+
+
 # ---- policy, counts and bounds
 
 
-def _by_policy(policy: Policy, outcome: npt.NDArray[np.int8], values: bool) -> tuple[Mask, Mask]:
-    """The rows that count, and those left out although a verdict was due; `values`: typed values count without one."""
+def _by_policy(bound: BoundMetric, outcome: npt.NDArray[np.int8]) -> tuple[Mask, Mask]:
+    """The rows that count, and those left out although a verdict was due; typed values count without one where the
+    metric looks at them."""
+    policy, values = bound.policy, bool(bound.wants_rows or bound.columns or not bound.verdicts)
     treatment = {
         "errored": policy.on_error,
         "unparsed": policy.on_unparsed,
@@ -122,7 +125,8 @@ def _by_policy(policy: Policy, outcome: npt.NDArray[np.int8], values: bool) -> t
     used = np.array(
         [*(name == "scored" or treatment.get(name) == "wrong" for name in OUTCOMES), values]
     )[outcome]
-    return used, ~used & (outcome != SKIPPED) & (outcome != VALUED)
+    excluded = ~used & (outcome != SKIPPED) & (outcome != VALUED)
+    return (used, excluded) if bound.verdicts else (used | excluded, np.zeros_like(excluded))
 
 
 def _counts(sample: Sample, used: Mask, values: Values) -> dict[str, Any]:
@@ -151,20 +155,13 @@ def _distinct(ordered: Codes) -> int:
 
 
 def _bounds(
-    bound: BoundMetric,
-    sample: Sample,
-    loaded: _Loaded,
-    used: Mask,
-    excluded: Mask,
-    found: list[Values],
+    bound: BoundMetric, sample: Sample, loaded: _Loaded, found: list[Values]
 ) -> dict[str, float | None]:
     """The value if every excluded row were wrong, and if it were right; the value itself where none is excluded."""
     wrong = right = found
-    if excluded.any() and len(found) == 1:
-        (wrong, _), (right, _) = (
-            _called(bound, sample, loaded, used, excluded, right) for right in (False, True)
-        )
-    kept = used | excluded
+    if loaded.excluded.any() and len(found) == 1:
+        (wrong, _), (right, _) = (_called(bound, sample, loaded, right) for right in (False, True))
+    kept = loaded.used | loaded.excluded
     return {
         "value_if_missing_wrong": _value_of_all(sample, kept, wrong),
         "value_if_missing_right": _value_of_all(sample, kept, right),
@@ -216,42 +213,34 @@ def cluster_lines(rows: Sequence[MetricRow]) -> list[str]:
     return [line] if own else []
 
 
-def _units(sample: Sample, loaded: _Loaded, used: Mask, values: Values) -> IntArray | None:
+def _units(sample: Sample, loaded: _Loaded, values: Values) -> IntArray | None:
     """Return the cluster of each item that the value is made of; None without clusters."""
     if loaded.cluster is None or values.value is None:
         return None
     own = values.items
     if own is None:
-        own = sample.item[used] if values.rows is None else sample.item[used][values.rows]
+        own = sample.item[loaded.used]
+        own = own if values.rows is None else own[values.rows]
     return loaded.cluster[np.unique(own)]
 
 
-def _interval(
-    bound: BoundMetric,
-    sample: Sample,
-    used: Mask,
-    values: Values,
-    units: IntArray | None,
-) -> Interval:
+def _interval(bound: BoundMetric, sample: Sample, loaded: _Loaded, values: Values) -> Interval:
+    units = _units(sample, loaded, values)
     if values.value is None:
-        return Interval(None, None, "none: there is no value")
+        return no_interval("there is no value")
     if values.interval is not None:
         return Interval(*values.interval)
     if values.resampled is not None:
         return statistic_interval(values.resampled, bound.level, clusters=units)
     if values.per_item is None:
-        return Interval(
-            None, None, f"none: {values.reason or 'the value is not a mean over items'}"
-        )
-    if len(values.per_item) < 2:
-        return Interval(None, None, "none: an interval needs at least two items")
-    scale, weak = _scale(bound, sample, used, values)
+        return no_interval(values.reason or "the value is not a mean over items")
+    scale, weak = _scale(bound, sample, loaded.used, values)
     lower = sample.lower_is_better if bound.lower_is_better is None else bound.lower_is_better
     own = values.rows if values.items is None else values.items
     found = mean_interval(
         values.per_item,
         weights=values.weights,
-        samples=int(used.sum()) if own is None else len(own),
+        samples=int(loaded.used.sum()) if own is None else len(own),
         scale=scale,
         lower_is_better=lower,
         clusters=units,
@@ -285,12 +274,12 @@ def _called(
     bound: BoundMetric,
     sample: Sample,
     loaded: _Loaded,
-    used: Mask,
-    excluded: Mask,
     excluded_as: bool | None,
 ) -> tuple[list[Values], str | None]:
     """What the metric says and, should it raise, why; excluded rows are left out (None) or count as given."""
-    kept = used if excluded_as is None else used | excluded
+    kept, excluded = loaded.used, loaded.excluded
+    if excluded_as is not None:
+        kept = kept | excluded
     if none := _no_value(bound, sample, kept):
         return none, None
     group = _group(bound, sample, loaded, kept, excluded & bool(excluded_as))
@@ -301,14 +290,7 @@ def _called(
             name: list(compress(values, out)) for name, values in loaded.columns.items()
         }
     try:
-        if bound.rows_name is None:
-            result = bound.function(group, **bound.params)
-        else:
-            given: dict[str, Any] = {bound.rows_name: group.rows}
-            if bound.takes_facets:
-                given["facets"] = list(bound.facets)
-            result = bound.function(**given, **bound.params)
-        return _values(bound, result), None
+        return _values(bound, bound.call(group)), None
     except (
         Exception
     ) as error:  # user code may raise anything: this group's row says it, the others stand
@@ -329,14 +311,6 @@ def _no_value(bound: BoundMetric, sample: Sample, kept: Mask) -> list[Values]:
 def _group(bound: BoundMetric, sample: Sample, loaded: _Loaded, kept: Mask, right: Mask) -> Group:
     """The rows that count."""
     passed, score = _with_failures(sample, right)
-    dicts: list[dict[str, Any]] = []
-    if bound.wants_rows:
-        for at in np.flatnonzero(kept).tolist():
-            row = {**loaded.rows[at], "label": sample.label}
-            if sample.outcome[at] != VALUED:
-                verdict = None if passed[at] < 0 else bool(passed[at])
-                row |= {"passed": verdict, "score": float(score[at])}
-            dicts.append(row)
     columns, chosen = loaded.columns, slice(None)
     if not kept.all():
         chosen = kept
@@ -347,7 +321,7 @@ def _group(bound: BoundMetric, sample: Sample, loaded: _Loaded, kept: Mask, righ
         passed=passed[chosen] > 0,
         score=score[chosen],
         columns=columns,
-        rows=dicts,
+        rows=_with_verdicts(sample, compress(enumerate(loaded.rows), kept), passed, score),
         label=sample.label,
         facets=sample.facets,
         level=bound.level,
@@ -357,6 +331,19 @@ def _group(bound: BoundMetric, sample: Sample, loaded: _Loaded, kept: Mask, righ
         cluster=None if loaded.cluster is None else loaded.cluster[sample.item[chosen]],
         only_scores=bool((passed < 0).any()),
     )
+
+
+def _with_verdicts(
+    sample: Sample, rows: Iterable[tuple[int, dict[str, Any]]], passed: Any, score: FloatArray
+) -> list[dict[str, Any]]:
+    """Return rows, given with their places, with the label, verdict and score that they count with."""
+    made: list[dict[str, Any]] = []
+    for at, row in rows:
+        made.append({**row, "label": sample.label})
+        if sample.outcome[at] != VALUED:
+            verdict = None if passed[at] < 0 else bool(passed[at])
+            made[-1] |= {"passed": verdict, "score": float(score[at])}
+    return made
 
 
 def _with_failures(sample: Sample, right: Mask) -> tuple[npt.NDArray[Any], FloatArray]:

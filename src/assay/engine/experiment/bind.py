@@ -200,9 +200,7 @@ def bind_metrics(config: Config) -> list[BoundMetric]:
                     type=entry.type,
                     params=entry.params,
                     facets=entry.facets,
-                    include=entry.labels.include,
-                    exclude=entry.labels.exclude,
-                    together=entry.labels.together,
+                    **msgspec.structs.asdict(entry.labels),
                     policy={
                         name: getattr(entry, name) or getattr(config.policy, name)
                         for name in config.policy.__struct_fields__

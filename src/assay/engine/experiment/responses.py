@@ -185,10 +185,7 @@ def check_error_rate(experiment: "Experiment", result: "Result") -> None:
     for what, rows in (("responses", result.run), ("labels", result.evaluation)):
         if rows is None or not rows.counts.get("errored"):
             continue
-        failures = msgspec.convert(rows.metadata.get(FAILURES, []), list[Failures])
-        unanswered = sum(entry.unanswered for entry in failures)
-        counts = {name: count for name, count in rows.counts.items() if name != "transient"}
-        total, errored = sum(counts.values()) - unanswered, counts["errored"] - unanswered
+        errored, total = _errors_among(rows)
         if errored / max(total, 1) <= most:
             continue
         share = f"more than the allowed share of {most:g} (`max_error_rate`)"
@@ -201,6 +198,14 @@ def check_error_rate(experiment: "Experiment", result: "Result") -> None:
             )
         if allowed is not None or (what == "responses" and experiment.responses.kind == "run"):
             result.too_many_errors = problem
+
+
+def _errors_among(rows: Manifest) -> tuple[int, int]:
+    """Return how many rows are errors of their own step, and of how many."""
+    failures = msgspec.convert(rows.metadata.get(FAILURES, []), list[Failures])
+    unanswered = sum(entry.unanswered for entry in failures)
+    counts = {name: count for name, count in rows.counts.items() if name != "transient"}
+    return counts["errored"] - unanswered, sum(counts.values()) - unanswered
 
 
 def _mode(experiment: "Experiment") -> Mode:

@@ -15,7 +15,7 @@ from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
 from assay.interfaces import FloatArray, Group, IntArray, Mask, Values
 from assay.registry import metric
 from assay.reports.sheet import Column, Sheet, Table
-from assay.stats.intervals import item_contributions, item_weights, mean_interval
+from assay.stats.correction import weighted_interval
 
 SCORE = "mixeval.score"
 OVERALL = "overall"
@@ -161,14 +161,8 @@ class _Rows:
             return cell, "no entry has a verdict"
         values = self.values[counted]
         cell.value = float(values.mean())
-        content = self.content[counted]
-        interval = mean_interval(
-            item_contributions(content, values),
-            samples=cell.entries,
-            scale=(0.0, 1.0),
-            level=level,
-            weights=item_weights(content),
-        )
+        alike = np.ones(cell.entries)
+        interval = weighted_interval(self.content[counted], values, alike, level)
         cell.low, cell.high = interval.low, interval.high
         return cell, interval.method
 

@@ -17,7 +17,7 @@ from assay.formats.sygra.metrics import BaseAggregatorMetric, BuiltIn, UnitMetri
 from assay.interfaces import Codes, Group, Values
 from assay.metrics.classification import fields_of
 from assay.stats.classification import NONE, Matrix, resampled, scores
-from assay.stats.intervals import Interval, mean_interval
+from assay.stats.intervals import Interval, mean_interval, no_interval
 from assay.stats.resampling import statistic_interval
 from assay.store.keys import id_hash
 from assay.text.normalise import lower_spaces
@@ -183,9 +183,9 @@ def _classified(names: tuple[str, ...], pairs: Pairs, one_attempt: bool) -> dict
         for row_label, row in sparse.items()
     }
     if not one_attempt:
-        interval = Interval(None, None, "none: a problem has several attempts")
+        interval = no_interval("a problem has several attempts")
     elif len(names) > _MOST_RESAMPLED:
-        interval = Interval(None, None, f"none: more than {_MOST_RESAMPLED} classes")
+        interval = no_interval(f"more than {_MOST_RESAMPLED} classes")
     else:
         interval = _interval_of_mean_f1(matrix)
     return {"macro_f1_interval": _shown(interval), **fields}
