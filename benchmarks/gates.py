@@ -5,11 +5,14 @@ The bound is on either side, so an interval above the truth is a false pass of `
 
 import math
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+import msgspec
 import numpy as np
 
+from assay.engine.aggregate.measure import bind_metric
 from assay.interfaces import FloatArray
+from assay.metrics.classification import ACTUAL, PREDICTED
 from assay.stats.intervals import (
     clopper_pearson,
     item_contributions,
@@ -19,6 +22,7 @@ from assay.stats.intervals import (
     skewed_interval,
 )
 from assay.stats.paired import Differences, strict_interval
+from benchmarks.coverage import of_bound
 from benchmarks.measure import Line
 
 Ends = tuple[float | None, float | None]
@@ -208,6 +212,64 @@ def exact_drop(n: int, drop: float, churn: float) -> Wrong:
     return Wrong(above, below)
 
 
+Ratio = Literal["recall", "precision", "specificity", "f1"]
+# the rows that a ratio is about, as (true, predicted) of one that is right and one that is not, and of all others
+_ROWS: dict[Ratio, tuple[tuple[str, str], tuple[str, str], tuple[str, str]]] = {
+    "recall": (("yes", "yes"), ("yes", "no"), ("no", "no")),
+    "precision": (("yes", "yes"), ("no", "yes"), ("no", "no")),
+    "specificity": (("no", "no"), ("no", "yes"), ("yes", "yes")),
+    "f1": (("yes", "yes"), ("yes", "no"), ("no", "no")),
+}
+
+
+class Detector(NamedTuple):
+    """A classifier of two classes: the share of positives, how many it finds, how many negatives it leaves."""
+
+    positives: float
+    recall: float
+    specificity: float
+
+    def about(self, ratio: Ratio) -> tuple[float, float]:
+        """Return the share of rows that the ratio is about, and how many of them are right (of F1: of hits, misses and
+        false alarms)."""
+        hits = self.positives * self.recall
+        alarms = (1 - self.positives) * (1 - self.specificity)
+        share = {
+            "recall": self.positives,
+            "precision": hits + alarms,
+            "specificity": 1 - self.positives,
+            "f1": self.positives + alarms,
+        }[ratio]
+        right = 1 - self.positives - alarms if ratio == "specificity" else hits
+        return share, right / share
+
+
+def strict_ratio(ratio: Ratio, n: int, rows: int, right: int) -> Ends:
+    """Return the engine's strict interval of n items, of which the ratio is about some and right for some of those."""
+    named = np.repeat(np.array(_ROWS[ratio]), [right, rows - right, n - rows], axis=0)
+    bound = bind_metric(type="classification", params={"statistic": ratio, "positive": "yes"})
+    columns = {ACTUAL: named[:, 0].tolist(), PREDICTED: named[:, 1].tolist()}
+    found = of_bound(msgspec.structs.replace(bound, interval="strict"), columns)
+    return found.low, found.high
+
+
+def exact_ratio(ratio: Ratio, detector: Detector, n: int) -> Wrong:
+    """Return the errors of a ratio of n items, by enumeration of how many rows it is about and how many are right."""
+    share, rate = detector.about(ratio)
+    truth = 2 * rate / (1 + rate) if ratio == "f1" else rate
+    above = below = 0.0
+    for rows, chance in enumerate(_binomial(n, share)):
+        for right, further in enumerate(_binomial(rows, rate)):
+            if chance * further > 1e-7:
+                low, high = strict_ratio(ratio, n, rows, right)
+                above += chance * further * (low is not None and low >= truth - 1e-9)
+                below += chance * further * (high is not None and high < truth - 1e-9)
+    return Wrong(above, below)
+
+
+DETECTORS = (Detector(0.1, 0.95, 0.98), Detector(0.05, 0.7, 0.98))
+
+
 RATES = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995)
 
 
@@ -235,6 +297,28 @@ def gate_exact() -> list[Line]:
     ]
 
 
+def gate_ratios() -> list[Line]:
+    """The worst error of gates on recall, precision, specificity and F1, enumerated."""
+    found = {
+        f"{ratio}, {detector.positives:.0%} positive, {n} items": max(
+            exact_ratio(ratio, detector, n)
+        )
+        for ratio in _ROWS
+        for detector in DETECTORS
+        for n in (50, 100, 200)
+    }
+    worst = max(found, key=lambda cell: found[cell])
+    return [
+        Line(
+            "false verdicts of gates on ratios, exact",
+            found[worst],
+            "<=",
+            ALLOWED,
+            f"worst: {worst}",
+        )
+    ]
+
+
 def gate_simulated() -> list[Line]:
     """The worst error of gates on means and on drops, by simulation."""
     bound = ALLOWED + 2 * math.sqrt(ALLOWED * (1 - ALLOWED) / REPEATS)
@@ -252,4 +336,14 @@ def gate_simulated() -> list[Line]:
     return lines
 
 
-BENCHMARKS = [gate_exact, gate_simulated]
+BENCHMARKS = [gate_exact, gate_ratios, gate_simulated]
+
+
+if __name__ == "__main__":
+    for ratio in _ROWS:
+        for detector in DETECTORS:
+            for n in (50, 100, 200):
+                print(ratio, detector, n, exact_ratio(ratio, detector, n), flush=True)
+    for kind in (*MEANS, *DROPS):
+        for n in (30, 100, 500):
+            print(kind.name, n, errors(kind, n, REPEATS), flush=True)
