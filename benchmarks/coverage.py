@@ -531,11 +531,11 @@ def _of_corpus(name: str, truth: float, draw: Any, sizes: Sequence[int]) -> Cell
 def _calibration(over: float, low: float, high: float) -> Cell:
     """Confidences of which each is too high by the same."""
 
-    def draw(random: Random, n: int) -> tuple[list[float], FloatArray]:
+    def draw(random: Random, n: int) -> tuple[list[float], npt.NDArray[np.bool_]]:
         sure = random.uniform(low, high, n)
         return sure.tolist(), random.random(n) < sure - over
 
-    def interval(data: tuple[list[float], FloatArray]) -> Interval:
+    def interval(data: tuple[list[float], npt.NDArray[np.bool_]]) -> Interval:
         return measured("calibration_error", {"detailed_results.confidence": data[0]}, data[1])
 
     return Cell(
@@ -648,10 +648,10 @@ def _missed(a: float, b: float, k: int) -> float:
 
 def _pass_at(k: int, truth: float, samples: int, a: float = 2.0) -> Cell:
     """Items whose chances to pass are Beta distributed, so that pass@k is the truth."""
-    low, high = 1e-6, 1e3
-    for _ in range(200):
-        b = (low * high) ** 0.5
-        low, high = (b, high) if _missed(a, b, k) < 1 - truth else (low, b)
+    b, factor = 1.0, 2.0
+    for _ in range(60):
+        b *= factor if _missed(a, b, k) < 1 - truth else 1 / factor
+        factor **= 0.8
 
     def draw(random: Random, n: int) -> Drawn:
         passes = random.binomial(samples, random.beta(a, b, n))
@@ -796,8 +796,8 @@ def _of_tasks(data: Tasks) -> Interval:
     """Return the interval of a group of lm-eval's tasks, as its metric makes it."""
     tasks, weights = data
     score = np.concatenate(tasks)
-    item, first = np.arange(len(score)), np.cumsum([0, *map(len, tasks)])
-    group = Group(item=item, sample=item * 0, passed=score > 0, score=score)
+    item, first = np.arange(len(score), dtype=np.int32), np.cumsum([0, *map(len, tasks)])
+    group = Group(item=item, sample=np.zeros_like(item), passed=score > 0, score=score)
     parts = [_Part(values, int(at)) for values, at in zip(tasks, first, strict=False)]
     value = float(weights @ [part.value for part in parts]) / float(weights.sum())
     found = _evidence(
@@ -835,7 +835,7 @@ def _group(least: float, most: float, by_size: bool) -> Cell:
         return np.linspace(20, 100, tasks).astype(np.int64)
 
     def weights(tasks: int) -> FloatArray:
-        return sizes(tasks) * 1.0 if by_size else np.ones(tasks)
+        return sizes(tasks).astype(np.float64) if by_size else np.ones(tasks)
 
     def draw(random: Random, tasks: int) -> Tasks:
         rates = np.linspace(least, most, tasks)
