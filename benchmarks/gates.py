@@ -95,6 +95,19 @@ def _samples(p: float, each: int, alike: float) -> Truth:
     return Truth(f"verdicts at {p:.0%}, {each or '1–20'} each, alike {alike:g}", p, interval)
 
 
+def _precision(p: float, alike: float) -> Truth:
+    """Items with 4 samples each, of which some say yes and are right with a chance that differs by item."""
+
+    def interval(random: np.random.Generator, n: int) -> Ends:
+        odds = (1 - alike) / alike
+        said = random.binomial(4, random.beta(1, 2, n))
+        item = np.repeat(np.arange(n), said)
+        rows = (random.random(len(item)) < random.beta(p * odds, (1 - p) * odds, n)[item]) * 1.0
+        return _strict(item_contributions(item, rows), p, len(item), item_weights(item))
+
+    return Truth(f"precision {p:.0%}, 4 samples, alike {alike:g}", p, interval)
+
+
 def _beta(a: float, b: float, failing: float = 0.0) -> Truth:
     """Scores of which a share is 0 instead."""
 
@@ -160,6 +173,7 @@ MEANS = [
     *(_beta(a, b, share) for a, b, share in ((200, 2, 0.01), (200, 35, 0.01), (50, 5, 0.1))),
     *(_lognormal(sigma) for sigma in (0.5, 1.0)),
 ]
+RATIOS = [_precision(p, alike) for p in (0.5, 0.95) for alike in (0.1, 0.6)]
 DROPS = [
     *(_four_samples(drop) for drop in (0.0, 0.02, 0.05)),
     *(_graded(drop) for drop in (0.0, 0.05)),
@@ -320,10 +334,10 @@ def gate_ratios() -> list[Line]:
 
 
 def gate_simulated() -> list[Line]:
-    """The worst error of gates on means and on drops, by simulation."""
+    """The worst error of gates on means, ratios and drops, by simulation."""
     bound = ALLOWED + 2 * math.sqrt(ALLOWED * (1 - ALLOWED) / REPEATS)
     lines: list[Line] = []
-    for name, kinds in (("means", MEANS), ("drops", DROPS)):
+    for name, kinds in (("means", MEANS), ("ratios of several samples", RATIOS), ("drops", DROPS)):
         found = {
             f"{kind.name}, {n} items": max(errors(kind, n, REPEATS))
             for kind in kinds
@@ -344,6 +358,6 @@ if __name__ == "__main__":
         for detector in DETECTORS:
             for n in (50, 100, 200):
                 print(ratio, detector, n, exact_ratio(ratio, detector, n), flush=True)
-    for kind in (*MEANS, *DROPS):
+    for kind in (*MEANS, *RATIOS, *DROPS):
         for n in (30, 100, 500):
             print(kind.name, n, errors(kind, n, REPEATS), flush=True)
