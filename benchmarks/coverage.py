@@ -39,11 +39,13 @@ Random = np.random.Generator
 Ends = tuple[float, float]
 Drawn = tuple[FloatArray, FloatArray | None, int]  # values of the items, weights, samples
 LEAST = 0.93
+ENOUGH = 5  # informative rows
 
 
 class Cell(NamedTuple):
     """Experiments with n items: the truth, how one is drawn, and the interval that Assay makes of it. `rivals` are
-    other intervals of the same experiment; `slow` ones are made of only a part of the experiments."""
+    other intervals of the same experiment; `slow` ones are made of only a part of the experiments. `informative` counts
+    the rows that a ratio is about, or those of the rarer class."""
 
     name: str
     truth: float
@@ -52,17 +54,20 @@ class Cell(NamedTuple):
     rivals: Mapping[str, Callable[[Any], Ends]] = {}
     sizes: Sequence[int] = (20, 50, 100)
     slow: frozenset[str] = frozenset()
+    informative: Callable[[Any], int] | None = None
 
 
 class Covered(NamedTuple):
     """The share of intervals that hold the truth, their mean width, the share that is marked weak, the share that has
-    both ends; and share and mean width of each rival."""
+    both ends; share and mean width of each rival; and the share that is marked weak of those with enough informative
+    rows."""
 
     share: float
     width: float
     weak: float
     made: float
     rivals: dict[str, tuple[float, float]]
+    marked: float
 
     @property
     def width_to_t(self) -> float:
@@ -79,6 +84,7 @@ def covered(cell: Cell, n: int, repeats: int, part: float = 1.0) -> Covered:
     `part`: of how many slow rivals are made."""
     random = np.random.default_rng(n)
     found: list[tuple[float, float, bool]] = []
+    marked: list[bool] = []
     rivals: dict[str, list[Ends]] = {name: [] for name in cell.rivals}
     for at in range(repeats):
         data = cell.draw(random, n)
@@ -87,6 +93,8 @@ def covered(cell: Cell, n: int, repeats: int, part: float = 1.0) -> Covered:
             continue
         low, high = -np.inf if low is None else low, np.inf if high is None else high
         found.append((low, high, "; weak" in method))
+        if cell.informative is None or cell.informative(data) >= ENOUGH:
+            marked.append("; weak" in method)
         for name, rival in cell.rivals.items():
             if name not in cell.slow or at < repeats * part:
                 rivals[name].append(rival(data))
@@ -99,7 +107,7 @@ def covered(cell: Cell, n: int, repeats: int, part: float = 1.0) -> Covered:
     weak = sum(end[2] for end in found) / max(len(found), 1)
     others = {name: of(ends) for name, ends in rivals.items()}
     closed = sum(bool(np.isfinite(end[1] - end[0])) for end in found)
-    return Covered(*of(found), weak, closed / repeats, others)
+    return Covered(*of(found), weak, closed / repeats, others, sum(marked) / max(len(marked), 1))
 
 
 # ---- means
@@ -368,20 +376,25 @@ def _classes(
         true, guess = np.divmod(cells, classes)
         return {ACTUAL: true.tolist(), PREDICTED: guess.tolist()}
 
-    def of_support(data: Columns) -> Ends:
+    def support(data: Columns) -> Any:
         true, guess = np.array(data[ACTUAL]), np.array(data[PREDICTED])
-        rows = {
+        return {
             "recall": true == 0,
             "precision": guess == 0,
             "specificity": true != 0,
             "f1": (true == 0) | (guess == 0),
         }[statistic]
+
+    def of_support(data: Columns) -> Ends:
+        true, guess = np.array(data[ACTUAL]), np.array(data[PREDICTED])
+        rows = support(data)
         right = (guess != 0) if statistic == "specificity" else true == guess
         low, high = wilson(float(right[rows].sum()), float(rows.sum()))
         return (2 * low / (1 + low), 2 * high / (1 + high)) if statistic == "f1" else (low, high)
 
     rivals: dict[str, Callable[[Any], Ends]] = {"wilson": of_support}
-    if statistic not in ("recall", "precision", "specificity", "f1"):
+    is_ratio = statistic in ("recall", "precision", "specificity", "f1")
+    if not is_ratio:
         rivals = {}
         if statistic != "micro_f1":
             rivals = _slow(lambda data: classification(group_of(data), **params).resampled)
@@ -393,6 +406,7 @@ def _classes(
         rivals,
         sizes,
         SLOW,
+        (lambda data: int(support(data).sum())) if is_ratio else None,
     )
 
 
@@ -412,7 +426,15 @@ def _area(
         return measured("auroc", columns, predicted="detailed_results.value")
 
     rivals = {"logit DeLong": _logit_delong, "Newcombe": _newcombe}
-    return Cell(f"AUROC, {name}", truth, draw, interval, rivals, (20, 50, 200))
+    return Cell(
+        f"AUROC, {name}",
+        truth,
+        draw,
+        interval,
+        rivals,
+        (20, 50, 200),
+        informative=lambda data: int(min(data[1].sum(), (~data[1]).sum())),
+    )
 
 
 def _delong(score: FloatArray, positive: Any) -> tuple[float, float]:
@@ -902,8 +924,8 @@ def statistics() -> list[Line]:
             ratio = made.to_narrowest(LEAST)
             if ratio is not None:
                 ratios.append((ratio, cell.name))
-            if n >= 50 and name != "areas":
-                weak.append((made.weak, cell.name))
+            if n >= 30:
+                weak.append((made.marked, cell.name))
     least, widest, marked = min(found), max(ratios), max(weak)
     mean = float(np.mean([share for share, _ in found]))
     error = (LEAST * (1 - LEAST) / repeats) ** 0.5
@@ -926,7 +948,7 @@ def _lines(name: str, what: str, repeats: int = 400, width: bool = True) -> list
             made, place = covered(cell, n, repeats), f"{cell.name}, {n}"
             shares.append((made.share, place))
             if n >= 30:
-                weak.append((made.weak, place))
+                weak.append((made.marked, place))
                 ratio = made.to_narrowest(LEAST)
                 ratios += [] if ratio is None else [(ratio, place)]
     least, marked = min(shares), max(weak, default=(0.0, ""))

@@ -102,7 +102,8 @@ def _precision(p: float, alike: float) -> Truth:
         odds = (1 - alike) / alike
         said = random.binomial(4, random.beta(1, 2, n))
         item = np.repeat(np.arange(n), said)
-        rows = (random.random(len(item)) < random.beta(p * odds, (1 - p) * odds, n)[item]) * 1.0
+        chance = random.beta(p * odds, (1 - p) * odds, n)[item]
+        rows = (random.random(len(item)) < chance).astype(np.float64)
         return _strict(item_contributions(item, rows), p, len(item), item_weights(item))
 
     return Truth(f"precision {p:.0%}, 4 samples, alike {alike:g}", p, interval)
