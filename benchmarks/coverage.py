@@ -8,6 +8,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from itertools import combinations
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from assay.metrics._samples import pass_at_k
 from assay.metrics.classification import ACTUAL, PREDICTED, classification
 from assay.metrics.corpus_score import CORPUS, corpus_score
 from assay.stats.agreement import agreement
+from assay.stats.elo import elo
 from assay.stats.intervals import (
     Interval,
     item_contributions,
@@ -31,6 +33,7 @@ from assay.stats.intervals import (
     straightened,
     wilson,
 )
+from assay.stats.matches import Matches
 from assay.stats.paired import Differences, interval, significance
 from assay.stats.student import t_quantile
 from benchmarks.measure import Line
@@ -1033,6 +1036,37 @@ def wilson_exact() -> list[Line]:
     return [Line("coverage of verdicts over all rates, exact", least, ">=", 0.91, detail)]
 
 
+STRENGTHS = np.array([1275.0, 1425.0, 1575.0, 1725.0])
+
+
+def rated(matches: int, repeats: int) -> tuple[float, float]:
+    """Return the mean Elo rating of the strongest of four players, and how often its interval holds the strength."""
+    random, found, held = np.random.default_rng(matches), list[float](), 0
+    players = np.array([*combinations(range(4), 2)], np.int32)[np.arange(matches) % 6]
+    apart = STRENGTHS[players[:, 1]] - STRENGTHS[players[:, 0]]
+    for seed in range(repeats):
+        wins = random.random(matches) < 1 / (1 + 10 ** (apart / 400))
+        played = Matches(
+            item=np.arange(matches, dtype=np.int32),
+            first=players[:, 0],
+            second=players[:, 1],
+            half_points=np.where(wins, 2, 0).astype(np.int32),
+            players=4,
+        )
+        _, ranked = elo(played, level=0.95, rounds=500, seed=seed)
+        found.append(float(ranked.value[3]))
+        held += bool(ranked.low[3] <= STRENGTHS[3] <= ranked.high[3])
+    return float(np.mean(found)), held / repeats
+
+
+def elo_ratings() -> list[Line]:
+    """How far Elo ratings of few matches lie from the strengths behind them."""
+    few, held = rated(50, 60)
+    many, later = rated(400, 60)
+    detail = f"{STRENGTHS[3] - few:.0f} after 50, held {held:.0%}; after 400 held {later:.0%}"
+    return [Line("Elo points short after 400 matches", STRENGTHS[3] - many, "<=", 10, detail)]
+
+
 BENCHMARKS = [
     grid,
     ceiling,
@@ -1043,6 +1077,7 @@ BENCHMARKS = [
     clusters,
     tasks,
     wilson_exact,
+    elo_ratings,
 ]
 
 
