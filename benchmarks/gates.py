@@ -21,8 +21,8 @@ from assay.stats.intervals import (
     quantile_interval,
     skewed_interval,
 )
-from assay.stats.paired import Differences, strict_interval
-from benchmarks.coverage import of_bound
+from assay.stats.paired import Differences, significance, strict_interval
+from benchmarks.coverage import AREAS, AVERAGES, Cell, of_bound
 from benchmarks.measure import Line
 
 Ends = tuple[float | None, float | None]
@@ -213,6 +213,25 @@ def exact_quantile(n: int, share: float) -> Wrong:
     )
 
 
+def exact_differs(n: int, churn: float) -> float:
+    """Return how often equal sides of paired verdicts are told apart, by enumeration."""
+    wrong = 0.0
+    for fewer, chance in enumerate(_binomial(n, churn / 2)):
+        for more, further in enumerate(_binomial(n - fewer, churn / 2 / (1 - churn / 2))):
+            if chance * further > 1e-7:
+                steps = np.repeat([1.0, -1.0, 0.0], [more, fewer, n - fewer - more])
+                wrong += chance * further * (significance(Differences(steps)) < 0.05)
+    return wrong
+
+
+def equal_verdicts() -> list[Line]:
+    """How often equal sides with one verdict an item are told apart, enumerated."""
+    cells = [(n, churn) for n in (20, 30, 50, 100, 200) for churn in (0.02, 0.05, 0.1, 0.2, 0.4)]
+    worst, n, churn = max((exact_differs(n, churn), n, churn) for n, churn in cells)
+    detail = f"worst: {n} items, {churn:.0%} changed"
+    return [Line("equal sides told apart, exact", worst, "<=", 0.05, detail)]
+
+
 def exact_drop(n: int, drop: float, churn: float) -> Wrong:
     """Return the errors of paired verdicts, of which a share changes, by enumeration."""
     lost, gained = (churn + drop) / 2, (churn - drop) / 2
@@ -351,7 +370,29 @@ def gate_simulated() -> list[Line]:
     return lines
 
 
-BENCHMARKS = [gate_exact, gate_ratios, gate_simulated]
+def _usual(cell: Cell) -> Truth:
+    """The usual interval of a statistic that has no strict one."""
+    return Truth(cell.name, cell.truth, lambda random, n: cell.interval(cell.draw(random, n))[:2])
+
+
+def gate_usual(repeats: int = 300) -> list[Line]:
+    """The worst error of gates on statistics without a strict interval: what docs/statistics.md says about them."""
+    lines: list[Line] = []
+    for n, most, cells in (
+        (30, 0.09, AVERAGES),
+        (100, 0.053, AVERAGES),
+        (200, 0.041, AREAS),
+    ):
+        found = {cell.name: max(errors(_usual(cell), n, repeats)) for cell in cells}
+        worst = max(found, key=lambda name: found[name])
+        bound = most + 3 * math.sqrt(most * (1 - most) / repeats)
+        lines.append(
+            Line(f"wrong on a side, usual intervals of {n} items", found[worst], "<=", bound, worst)
+        )
+    return lines
+
+
+BENCHMARKS = [gate_exact, gate_ratios, gate_simulated, gate_usual, equal_verdicts]
 
 
 if __name__ == "__main__":
