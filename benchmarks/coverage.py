@@ -4,27 +4,37 @@
 `make bench` and the tests run them with fewer. A list of cells is all that a new kind of number needs.
 """
 
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from itertools import combinations
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from assay.engine.aggregate.measure import Sample, bind_metric, measure
-from assay.interfaces import FloatArray, Group, Resampled
+from assay.engine.aggregate.measure import BoundMetric, Sample, bind_metric, measure
+from assay.formats.lm_eval.metric import _evidence, _Task
+from assay.formats.lm_eval.scoring import aggregations
+from assay.interfaces import FloatArray, Group, Resampled, Scale
+from assay.metrics._samples import pass_at_k
 from assay.metrics.classification import ACTUAL, PREDICTED, classification
 from assay.metrics.corpus_score import CORPUS, corpus_score
 from assay.stats.agreement import agreement
+from assay.stats.elo import elo
 from assay.stats.intervals import (
     Interval,
     item_contributions,
     item_weights,
     mean_interval,
+    quantile_interval,
+    straightened,
     wilson,
 )
+from assay.stats.matches import Matches
+from assay.stats.paired import Differences, interval, significance
 from assay.stats.student import t_quantile
 from benchmarks.measure import Line
 
@@ -32,11 +42,13 @@ Random = np.random.Generator
 Ends = tuple[float, float]
 Drawn = tuple[FloatArray, FloatArray | None, int]  # values of the items, weights, samples
 LEAST = 0.93
+ENOUGH = 5  # informative rows
 
 
 class Cell(NamedTuple):
     """Experiments with n items: the truth, how one is drawn, and the interval that Assay makes of it. `rivals` are
-    other intervals of the same experiment; `slow` ones are made of only a part of the experiments."""
+    other intervals of the same experiment; `slow` ones are made of only a part of the experiments. `informative` counts
+    the rows that a ratio is about, or those of the rarer class."""
 
     name: str
     truth: float
@@ -45,17 +57,20 @@ class Cell(NamedTuple):
     rivals: Mapping[str, Callable[[Any], Ends]] = {}
     sizes: Sequence[int] = (20, 50, 100)
     slow: frozenset[str] = frozenset()
+    informative: Callable[[Any], int] | None = None
 
 
 class Covered(NamedTuple):
-    """The share of intervals that hold the truth, their mean width, the share that is marked weak, the share that there
-    is; and share and mean width of each rival."""
+    """The share of intervals that hold the truth, their mean width, the share that is marked weak, the share that has
+    both ends; share and mean width of each rival; and the share that is marked weak of those with enough informative
+    rows."""
 
     share: float
     width: float
     weak: float
     made: float
     rivals: dict[str, tuple[float, float]]
+    marked: float
 
     @property
     def width_to_t(self) -> float:
@@ -68,28 +83,34 @@ class Covered(NamedTuple):
 
 
 def covered(cell: Cell, n: int, repeats: int, part: float = 1.0) -> Covered:
-    """Draw experiments; those without an interval do not count. `part`: of how many slow rivals are made."""
+    """Draw experiments; those without an interval do not count, and an open end holds whatever is on its side.
+    `part`: of how many slow rivals are made."""
     random = np.random.default_rng(n)
     found: list[tuple[float, float, bool]] = []
+    marked: list[bool] = []
     rivals: dict[str, list[Ends]] = {name: [] for name in cell.rivals}
     for at in range(repeats):
         data = cell.draw(random, n)
         low, high, method = cell.interval(data)
-        if low is None or high is None:
+        if low is None and high is None:
             continue
+        low, high = -np.inf if low is None else low, np.inf if high is None else high
         found.append((low, high, "; weak" in method))
+        if cell.informative is None or cell.informative(data) >= ENOUGH:
+            marked.append("; weak" in method)
         for name, rival in cell.rivals.items():
             if name not in cell.slow or at < repeats * part:
                 rivals[name].append(rival(data))
 
     def of(ends: Sequence[Sequence[float]]) -> tuple[float, float]:
         held = [end[0] - 1e-9 <= cell.truth <= end[1] + 1e-9 for end in ends]
-        widths = [end[1] - end[0] for end in ends]
-        return (float(np.mean(held)), float(np.mean(widths))) if ends else (float("nan"),) * 2
+        widths = [end[1] - end[0] for end in ends if np.isfinite(end[1] - end[0])] or [np.nan]
+        return (float(np.mean(held)), float(np.mean(widths))) if ends else (np.nan, np.nan)
 
     weak = sum(end[2] for end in found) / max(len(found), 1)
     others = {name: of(ends) for name, ends in rivals.items()}
-    return Covered(*of(found), weak, len(found) / repeats, others)
+    closed = sum(bool(np.isfinite(end[1] - end[0])) for end in found)
+    return Covered(*of(found), weak, closed / repeats, others, sum(marked) / max(len(marked), 1))
 
 
 # ---- means
@@ -175,15 +196,32 @@ WEAK = [
 
 
 @lru_cache
-def _bound(type: str, *params: tuple[str, Any]) -> Any:
+def _bound(type: str, *params: tuple[str, Any]) -> BoundMetric:
     return bind_metric(type=type, params=dict(params))
 
 
 def measured(
-    type: str, columns: Mapping[str, list[Any]], passed: Any = None, **params: Any
+    type: str,
+    columns: Mapping[str, list[Any]],
+    passed: Any = None,
+    *,
+    score: FloatArray | None = None,
+    scale: Scale | None = None,
+    **params: Any,
 ) -> Interval:
     """Return the interval of a metric over items with one row each, as the engine makes it."""
-    n = len(next(iter(columns.values())))
+    return of_bound(_bound(type, *params.items()), columns, passed, score, scale)
+
+
+def of_bound(
+    bound: BoundMetric,
+    columns: Mapping[str, list[Any]],
+    passed: Any = None,
+    score: FloatArray | None = None,
+    scale: Scale | None = None,
+) -> Interval:
+    """Return the interval of a metric that is bound to its parameters."""
+    n = len(next(iter(columns.values()))) if score is None else len(score)
     right = np.ones(n, np.bool_) if passed is None else np.asarray(passed, np.bool_)
     sample = Sample(
         label="label",
@@ -191,12 +229,13 @@ def measured(
         item=np.arange(n, dtype=np.int32),
         sample=np.zeros(n, np.int32),
         passed=right,
-        score=right.astype(np.float64),
+        score=right.astype(np.float64) if score is None else score,
         outcome=np.zeros(n, np.int8),
         load=list,
         take=lambda name: columns.get(name) or [None] * n,
+        scale=scale,
     )
-    row = measure(_bound(type, *params.items()), sample)[0]
+    row = measure(bound, sample)[0]
     return Interval(row["ci_low"], row["ci_high"], row["ci_method"])
 
 
@@ -340,20 +379,25 @@ def _classes(
         true, guess = np.divmod(cells, classes)
         return {ACTUAL: true.tolist(), PREDICTED: guess.tolist()}
 
-    def of_support(data: Columns) -> Ends:
+    def support(data: Columns) -> Any:
         true, guess = np.array(data[ACTUAL]), np.array(data[PREDICTED])
-        rows = {
+        return {
             "recall": true == 0,
             "precision": guess == 0,
             "specificity": true != 0,
             "f1": (true == 0) | (guess == 0),
         }[statistic]
+
+    def of_support(data: Columns) -> Ends:
+        true, guess = np.array(data[ACTUAL]), np.array(data[PREDICTED])
+        rows = support(data)
         right = (guess != 0) if statistic == "specificity" else true == guess
         low, high = wilson(float(right[rows].sum()), float(rows.sum()))
         return (2 * low / (1 + low), 2 * high / (1 + high)) if statistic == "f1" else (low, high)
 
     rivals: dict[str, Callable[[Any], Ends]] = {"wilson": of_support}
-    if statistic not in ("recall", "precision", "specificity", "f1"):
+    is_ratio = statistic in ("recall", "precision", "specificity", "f1")
+    if not is_ratio:
         rivals = {}
         if statistic != "micro_f1":
             rivals = _slow(lambda data: classification(group_of(data), **params).resampled)
@@ -365,6 +409,7 @@ def _classes(
         rivals,
         sizes,
         SLOW,
+        (lambda data: int(support(data).sum())) if is_ratio else None,
     )
 
 
@@ -384,7 +429,15 @@ def _area(
         return measured("auroc", columns, predicted="detailed_results.value")
 
     rivals = {"logit DeLong": _logit_delong, "Newcombe": _newcombe}
-    return Cell(f"AUROC, {name}", truth, draw, interval, rivals, (20, 50, 200))
+    return Cell(
+        f"AUROC, {name}",
+        truth,
+        draw,
+        interval,
+        rivals,
+        (20, 50, 200),
+        informative=lambda data: int(min(data[1].sum(), (~data[1]).sum())),
+    )
 
 
 def _delong(score: FloatArray, positive: Any) -> tuple[float, float]:
@@ -503,11 +556,11 @@ def _of_corpus(name: str, truth: float, draw: Any, sizes: Sequence[int]) -> Cell
 def _calibration(over: float, low: float, high: float) -> Cell:
     """Confidences of which each is too high by the same."""
 
-    def draw(random: Random, n: int) -> tuple[list[float], FloatArray]:
+    def draw(random: Random, n: int) -> tuple[list[float], npt.NDArray[np.bool_]]:
         sure = random.uniform(low, high, n)
         return sure.tolist(), random.random(n) < sure - over
 
-    def interval(data: tuple[list[float], FloatArray]) -> Interval:
+    def interval(data: tuple[list[float], npt.NDArray[np.bool_]]) -> Interval:
         return measured("calibration_error", {"detailed_results.confidence": data[0]}, data[1])
 
     return Cell(
@@ -586,13 +639,271 @@ CALIBRATION = [
     for over in (0.0, 0.1, 0.2)
     for low, high in ((0.5, 1.0), (0.2, 1.0))
 ]
+# ---- means near an end, without ends, on other scales; quantiles
+
+
+def hall_interval(values: FloatArray, level: float = 0.95) -> Ends:
+    """Return Hall's (1992) interval of the mean of skewed values."""
+    n, mean, deviation = len(values), float(values.mean()), float(values.std(ddof=1))
+    skew = float((((values - mean) / deviation) ** 3).mean()) if deviation else 0.0
+    reach = t_quantile((1 + level) / 2, n - 1) / n**0.5
+    low, high = (mean - deviation * straightened(end, skew, n) for end in (reach, -reach))
+    return low, high
+
+
+def _with_hall(cell: Cell, sizes: Sequence[int]) -> Cell:
+    rivals = {**cell.rivals, "Hall": lambda data: hall_interval(data[0])}
+    return cell._replace(rivals=rivals, sizes=sizes)
+
+
+def _rarely_zero(a: float, b: float, failing: float) -> Cell:
+    """Graded scores near their upper end, of which a share is 0 instead."""
+
+    def draw(random: Random, n: int) -> FloatArray:
+        return np.where(random.random(n) < failing, 0.0, random.beta(a, b, n))
+
+    truth = (1 - failing) * a / (a + b)
+    return Kind(f"Beta({a:g}, {b:g}), {failing:.0%} are 0", truth, _plain(draw))
+
+
+def _missed(a: float, b: float, k: int) -> float:
+    """Return the chance that all of k samples fail, if items pass with a chance of Beta(a, b)."""
+    return float(np.prod((b + np.arange(k)) / (a + b + np.arange(k))))
+
+
+def _pass_at(k: int, truth: float, samples: int, a: float = 2.0) -> Cell:
+    """Items whose chances to pass are Beta distributed, so that pass@k is the truth."""
+    b, factor = 1.0, 2.0
+    for _ in range(60):
+        b *= factor if _missed(a, b, k) < 1 - truth else 1 / factor
+        factor **= 0.8
+
+    def draw(random: Random, n: int) -> Drawn:
+        passes = random.binomial(samples, random.beta(a, b, n))
+        return pass_at_k(np.full(n, samples), passes, k), None, n * samples
+
+    return Kind(f"pass@{k} of {samples} samples at {truth:g}", truth, draw)
+
+
+def _quantile(share: float) -> Cell:
+    return Cell(
+        f"p{100 * share:g} of a lognormal",
+        float(np.exp(NormalDist().inv_cdf(share))),
+        lambda random, n: random.lognormal(0, 1, n),
+        lambda values: quantile_interval(np.arange(len(values)), values, share),
+        sizes=(20, 50, 100, 200, 500),
+    )
+
+
+def _lognormal(sigma: float) -> Cell:
+    truth = float(np.exp(sigma**2 / 2))
+    return Kind(
+        f"lognormal, σ {sigma:g}", truth, _plain(lambda random, n: random.lognormal(0, sigma, n))
+    )
+
+
+def _on_scale(name: str, scale: Scale, values: Sequence[float], shares: Sequence[float]) -> Cell:
+    """Scores on a declared scale, of which each value has a share."""
+    return Cell(
+        name,
+        float(np.dot(values, shares)),
+        lambda random, n: random.choice(np.array(values, np.float64), n, p=shares),
+        lambda score: measured("mean", {}, score=score, scale=scale),
+        {"t": t_interval, "Hall": hall_interval},
+        (12, 30, 100, 500),
+    )
+
+
+CEILING = [
+    _with_hall(_rarely_zero(200, 2, 0.01), (30, 100, 500)),
+    *(_with_hall(_pass_at(16, 0.998, samples), (30, 100, 164)) for samples in (16, 64)),
+    *(_verdicts(p, 1, 0)._replace(sizes=(5,), rivals={}) for p in (0.02, 0.2, 0.5, 0.9, 0.98)),
+]
+# what the zeros that were not seen cost where there are none
+PRICE = [_with_hall(cell, (30, 100, 500)) for cell in (_beta(200, 2), _beta(50, 2), _beta(20, 2))]
+SKEWED = [_with_hall(_lognormal(sigma), (20, 50, 200, 500)) for sigma in (1.0, 0.5)]
+QUANTILES = [_quantile(share) for share in (0.5, 0.9, 0.95, 0.99)]
+SCALES = [
+    _on_scale("ratings 1–5, 80 % are 5", (1, 5), (1, 2, 3, 4, 5), (0.01, 0.02, 0.05, 0.12, 0.8)),
+    _on_scale("ratings 1–5, 95 % are 5", (1, 5), (1, 2, 3, 4, 5), (0.01, 0.01, 0.01, 0.02, 0.95)),
+    *(
+        _on_scale(f"rewards of ±1, {p:.0%} are 1", (-1, 1), (-1, 1), (1 - p, p))
+        for p in (0.5, 0.9, 0.98)
+    ),
+]
+
+
+# ---- items that belong together
+
+
+Clustered = tuple[FloatArray, npt.NDArray[np.int64]]
+
+
+def _passages(random: Random, clusters: int, each: int, p: float, alike: float) -> Clustered:
+    """Draw verdicts of questions about passages, of which each has this many, or 1 to 20 if that is 0."""
+    counts = np.full(clusters, each) if each else random.integers(1, 21, clusters)
+    odds = (1 - alike) / alike
+    passage = np.repeat(np.arange(clusters), counts)
+    chance = random.beta(p * odds, (1 - p) * odds, clusters)[passage]
+    return (random.random(len(passage)) < chance).astype(np.float64), passage
+
+
+def _clustered(each: int, p: float, alike: float, sizes: Sequence[int]) -> Cell:
+    """The mean over questions; n is the number of passages."""
+
+    def found(data: Clustered) -> Interval:
+        rows, passage = data
+        return mean_interval(rows, samples=len(rows), scale=(0.0, 1.0), clusters=passage)
+
+    return Cell(
+        f"passages of {each or '1–20'} questions at {p:.0%}, alike {alike:g}",
+        p,
+        lambda random, n: _passages(random, n, each, p, alike),
+        found,
+        {"t": lambda data: t_interval(item_contributions(data[1], data[0]))},
+        sizes,
+    )
+
+
+def _equal_sides(random: Random, clusters: int, each: int, alike: float) -> Clustered:
+    """Draw the differences of two equally good sides, each with passages that it misreads."""
+    first, passage = _passages(random, clusters, each, 0.7, alike)
+    counts = np.bincount(passage)
+    odds = (1 - alike) / alike
+    chance = np.repeat(random.beta(0.7 * odds, 0.3 * odds, clusters), counts)
+    second = (random.random(len(passage)) < chance).astype(np.float64)
+    return second - first, passage
+
+
+def _equal(each: int, alike: float, sizes: Sequence[int]) -> Cell:
+    def found(data: Clustered) -> Interval:
+        differences = Differences(data[0], clusters=data[1])
+        low, high = interval(differences)
+        return Interval(low, high, f"interval{differences.weakness}")
+
+    return Cell(
+        f"equal sides, passages of {each or '1–20'} questions, alike {alike:g}",
+        0.0,
+        lambda random, n: _equal_sides(random, n, each, alike),
+        found,
+        {"t": lambda data: t_interval(item_contributions(data[1], data[0]))},
+        sizes,
+    )
+
+
+CLUSTERS = [
+    _clustered(10, 0.7, 0.3, (20,)),
+    _clustered(20, 0.7, 0.3, (48,)),
+    _clustered(20, 0.7, 0.1, (48,)),
+    _clustered(0, 0.7, 0.3, (20, 48)),
+    _clustered(10, 0.9, 0.3, (20, 48)),
+]
+EQUAL_SIDES = [
+    _equal(10, 0.3, (20,)),
+    _equal(20, 0.3, (48,)),
+    _equal(20, 0.1, (48,)),
+    _equal(0, 0.3, (20, 48)),
+]
+
+
+class _Part(_Task):
+    """A task whose value is the mean of these."""
+
+    def __init__(self, values: FloatArray, first: int) -> None:
+        self.values, self.aggregation = values.tolist(), aggregations.mean
+        self.rows = list(range(first, first + len(values)))
+        self.value = float(values.mean())
+
+
+Tasks = tuple[list[FloatArray], FloatArray]  # the verdicts of each, and its weight
+
+
+def _of_tasks(data: Tasks) -> Interval:
+    """Return the interval of a group of lm-eval's tasks, as its metric makes it."""
+    tasks, weights = data
+    score = np.concatenate(tasks)
+    item, first = np.arange(len(score), dtype=np.int32), np.cumsum([0, *map(len, tasks)])
+    group = Group(item=item, sample=np.zeros_like(item), passed=score > 0, score=score)
+    parts = [_Part(values, int(at)) for values, at in zip(tasks, first, strict=False)]
+    value = float(weights @ [part.value for part in parts]) / float(weights.sum())
+    found = _evidence(
+        group, value, 0.1, dict(zip(parts, weights.astype(int).tolist(), strict=True))
+    )
+    return mean_interval(
+        found["per_item"], samples=len(score), weights=found["weights"], scale=(0.0, 1.0)
+    )
+
+
+def _of_stderrs(data: Tasks) -> Ends:
+    """Return what the harness's pooled standard error gives."""
+    shares = data[1] / data[1].sum()
+    value = float(shares @ [task.mean() for task in data[0]])
+    error = float(
+        np.hypot.reduce(shares * [task.std(ddof=1) / len(task) ** 0.5 for task in data[0]])
+    )
+    return value - 1.96 * error, value + 1.96 * error
+
+
+def _mover(data: Tasks) -> Ends:
+    """Return the interval with the squared arms of the tasks' own (Zou and Donner 2008)."""
+    shares = data[1] / data[1].sum()
+    own = [wilson(float(task.sum()), len(task)) for task in data[0]]
+    means = np.array([task.mean() for task in data[0]])
+    value = float(shares @ means)
+    low, high = (float(np.hypot.reduce(shares * (means - ends))) for ends in np.transpose(own))
+    return value - low, value + high
+
+
+def _group(least: float, most: float, by_size: bool) -> Cell:
+    """Tasks of 20 to 100 documents whose rates go from the least to the most; n is the number of tasks."""
+
+    def sizes(tasks: int) -> npt.NDArray[np.int64]:
+        return np.linspace(20, 100, tasks).astype(np.int64)
+
+    def weights(tasks: int) -> FloatArray:
+        return sizes(tasks).astype(np.float64) if by_size else np.ones(tasks)
+
+    def draw(random: Random, tasks: int) -> Tasks:
+        rates = np.linspace(least, most, tasks)
+        # the weighted mean of the rates is the truth for any number of tasks
+        rates += truth - float(weights(tasks) @ rates) / float(weights(tasks).sum())
+        drawn = zip(sizes(tasks).tolist(), rates.tolist(), strict=True)
+        return [(random.random(n) < p).astype(np.float64) for n, p in drawn], weights(tasks)
+
+    truth = (least + most) / 2
+    weighted = "by size" if by_size else "alike"
+    return Cell(
+        f"tasks of 20–100 documents, {least:.0%} to {most:.0%} right, weighted {weighted}",
+        truth,
+        draw,
+        _of_tasks,
+        {"MOVER": _mover, "stderr": _of_stderrs},
+        (3, 57),
+    )
+
+
+TASKS = [
+    _group(least, most, by_size)
+    for least, most in ((0.5, 0.9), (0.9, 0.98), (0.99, 0.99))
+    for by_size in (True, False)
+]
+
+
 LISTS = {
     "means": [*GRID, *WEAK],
+    "ceiling": CEILING,
+    "price": PRICE,
+    "skewed": SKEWED,
+    "scales": SCALES,
+    "quantiles": QUANTILES,
     "ratios": RARE_ROWS,
     "averages": AVERAGES,
     "areas": AREAS,
     "others": OTHERS,
     "calibration": CALIBRATION,
+    "clusters": CLUSTERS,
+    "equal": EQUAL_SIDES,
+    "tasks": TASKS,
 }
 
 
@@ -617,8 +928,8 @@ def statistics() -> list[Line]:
             ratio = made.to_narrowest(LEAST)
             if ratio is not None:
                 ratios.append((ratio, cell.name))
-            if n >= 50 and name != "areas":
-                weak.append((made.weak, cell.name))
+            if n >= 30:
+                weak.append((made.marked, cell.name))
     least, widest, marked = min(found), max(ratios), max(weak)
     mean = float(np.mean([share for share, _ in found]))
     error = (LEAST * (1 - LEAST) / repeats) ** 0.5
@@ -630,7 +941,148 @@ def statistics() -> list[Line]:
     ]
 
 
-BENCHMARKS = [grid, statistics]
+def _lines(name: str, what: str, repeats: int = 400, width: bool = True) -> list[Line]:
+    """Return the worst coverage of a list, with an allowance for the number of experiments; and from 30 items on the
+    width to the narrowest rival that covers, and the share of marks."""
+    error = (LEAST * (1 - LEAST) / repeats) ** 0.5
+    shares, ratios = list[tuple[float, str]](), list[tuple[float, str]]()
+    weak = list[tuple[float, str]]()
+    for cell in LISTS[name]:
+        for n in cell.sizes:
+            made, place = covered(cell, n, repeats), f"{cell.name}, {n}"
+            shares.append((made.share, place))
+            if n >= 30:
+                weak.append((made.marked, place))
+                ratio = made.to_narrowest(LEAST)
+                ratios += [] if ratio is None else [(ratio, place)]
+    least, marked = min(shares), max(weak, default=(0.0, ""))
+    lines = [
+        Line(f"coverage of {what}, the worst", least[0], ">=", LEAST - 3 * error, least[1]),
+        Line(f"share of marks of {what}", marked[0], "<=", 0.1, marked[1] if marked[0] else ""),
+    ]
+    if width:
+        widest = max(ratios)
+        lines.append(
+            Line(f"width of {what} to the narrowest that covers", widest[0], "<=", 1.15, widest[1])
+        )
+    return lines
+
+
+def ceiling() -> list[Line]:
+    """Scores that are nearly all at their upper end."""
+    return _lines("ceiling", "scores near the ceiling")
+
+
+def skewed_means() -> list[Line]:
+    """Means of values without ends."""
+    return _lines("skewed", "skewed means")
+
+
+def scales() -> list[Line]:
+    """Means on declared scales that are not 0 to 1."""
+    return _lines("scales", "means on other scales")
+
+
+def quantiles() -> list[Line]:
+    """Quantiles of seconds, where an open end holds whatever is on its side."""
+    return _lines("quantiles", "quantiles", width=False)
+
+
+def clusters() -> list[Line]:
+    """Questions about the same passages: means, and how often equally good sides are told apart."""
+    found, plain = dict[str, float](), list[float]()
+    repeats = 400
+    for each, alike, passages in ((10, 0.3, 20), (20, 0.3, 48), (20, 0.1, 48)):
+        random = np.random.default_rng(passages)
+        drawn = [_equal_sides(random, passages, each, alike) for _ in range(repeats)]
+        name = f"{passages} passages of {each}, alike {alike:g}"
+        differ = (significance(Differences(steps, clusters=of)) < 0.05 for steps, of in drawn)
+        found[name] = sum(differ) / repeats
+        plain.append(sum(significance(Differences(steps)) < 0.05 for steps, _ in drawn) / repeats)
+    worst = max(found, key=lambda name: found[name])
+    detail = f"worst: {worst}; without clusters {min(plain):.0%} to {max(plain):.0%}"
+    bound = 0.06 + 3 * (0.06 * 0.94 / repeats) ** 0.5
+    return [
+        *_lines("clusters", "means over clusters"),
+        Line("equal sides told apart over clusters", found[worst], "<=", bound, detail),
+    ]
+
+
+def tasks() -> list[Line]:
+    """Groups of lm-eval's tasks."""
+    return _lines("tasks", "groups of tasks", repeats=300)
+
+
+def least_of_wilson(n: int) -> tuple[float, float]:
+    """Return the least share of `wilson` intervals that hold the rate, over all rates, and that rate.
+
+    Between two neighbouring ends the share is a difference of two tails, which has no minimum inside: so the least is
+    just beyond one of the ends.
+    """
+    ends = np.array([wilson(k, n) for k in range(n + 1)])
+    logs = np.array(
+        [math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) for k in range(n + 1)]
+    )
+    near = np.concatenate([ends.ravel() - 1e-9, ends.ravel() + 1e-9])
+    rates = near[(near > 0) & (near < 1)][:, None]
+    at = np.arange(n + 1)
+    chances = np.exp(logs + at * np.log(rates) + (n - at) * np.log1p(-rates))
+    shares = (chances * ((ends[:, 0] <= rates) & (rates <= ends[:, 1]))).sum(axis=1)
+    worst = int(shares.argmin())
+    return float(shares[worst]), float(rates[worst, 0])
+
+
+def wilson_exact() -> list[Line]:
+    """The least coverage of one verdict an item over all rates, enumerated."""
+    sizes = (*range(8, 301), 500, 1000)
+    (least, rate), n = min((least_of_wilson(n), n) for n in sizes)
+    detail = f"of {n} items at {rate:.4f}"
+    return [Line("coverage of verdicts over all rates, exact", least, ">=", 0.91, detail)]
+
+
+STRENGTHS = np.array([1275.0, 1425.0, 1575.0, 1725.0])
+
+
+def rated(matches: int, repeats: int) -> tuple[float, float]:
+    """Return the mean Elo rating of the strongest of four players, and how often its interval holds the strength."""
+    random, found, held = np.random.default_rng(matches), list[float](), 0
+    players = np.array([*combinations(range(4), 2)], np.int32)[np.arange(matches) % 6]
+    apart = STRENGTHS[players[:, 1]] - STRENGTHS[players[:, 0]]
+    for seed in range(repeats):
+        wins = random.random(matches) < 1 / (1 + 10 ** (apart / 400))
+        played = Matches(
+            item=np.arange(matches, dtype=np.int32),
+            first=players[:, 0],
+            second=players[:, 1],
+            half_points=np.where(wins, 2, 0).astype(np.int32),
+            players=4,
+        )
+        _, ranked = elo(played, level=0.95, rounds=500, seed=seed)
+        found.append(float(ranked.value[3]))
+        held += bool(ranked.low[3] <= STRENGTHS[3] <= ranked.high[3])
+    return float(np.mean(found)), held / repeats
+
+
+def elo_ratings() -> list[Line]:
+    """How far Elo ratings of few matches lie from the strengths behind them."""
+    few, held = rated(50, 60)
+    many, later = rated(400, 60)
+    detail = f"{STRENGTHS[3] - few:.0f} after 50, held {held:.0%}; after 400 held {later:.0%}"
+    return [Line("Elo points short after 400 matches", STRENGTHS[3] - many, "<=", 10, detail)]
+
+
+BENCHMARKS = [
+    grid,
+    ceiling,
+    skewed_means,
+    scales,
+    quantiles,
+    statistics,
+    clusters,
+    tasks,
+    wilson_exact,
+    elo_ratings,
+]
 
 
 def _printed(cell: Cell, repeats: int) -> str:
@@ -642,6 +1094,7 @@ def _printed(cell: Cell, repeats: int) -> str:
         ratio = made.to_narrowest(LEAST - error)
         beside = "–" if ratio is None else f"{ratio:.2f}"
         marks = f", weak {made.weak:.0%}" if made.weak else ""
+        marks += f", open {1 - made.made:.0%}" if made.made < 1 else ""
         parts.append(f"{n}: {made.share:.3f} / {made.width:.3f} ({beside}){marks}")
     return f"| {cell.name} | {cell.truth:.3f} | {' | '.join(parts)} |"
 
