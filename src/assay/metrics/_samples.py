@@ -4,6 +4,7 @@ number that passes is distributed hypergeometrically.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import compress
 from math import comb
 from typing import Annotated, Any
@@ -120,11 +121,11 @@ def expected_pass_at_k(samples: Counts, passes: Counts, k: int) -> FloatArray:
 
 def majority(samples: Counts, passes: Counts, k: int) -> FloatArray:
     """The chance that more than half of k samples pass; a tie counts half."""
-    pairs, inverse = np.unique(np.stack([samples, passes], axis=1), axis=0, return_inverse=True)
-    found = np.array([_majority(n, c, k) for n, c in pairs.tolist()])
-    return found[inverse.ravel()]
+    pairs = zip(samples.tolist(), passes.tolist(), strict=True)
+    return np.array([_majority(n, c, k) for n, c in pairs])
 
 
+@lru_cache(4096)
 def _majority(n: int, c: int, k: int) -> float:
     won = sum(comb(c, j) * comb(n - c, k - j) for j in range(k // 2 + 1, min(c, k) + 1))
     tied = comb(c, k // 2) * comb(n - c, k - k // 2) if k % 2 == 0 else 0

@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Meta
 
 from assay.interfaces import FloatArray, Group, Mask, Values
-from assay.metrics._likelihoods import DETAILS, numbers, per_item_sums
+from assay.metrics._likelihoods import DETAILS, numbers
 from assay.registry import metric
 from assay.stats.classification import binned_error
 
@@ -31,14 +31,7 @@ def calibration_error(group: Group, *, bins: Annotated[int, Meta(ge=1, le=100)] 
         return Values(value=None, fields=counts, reason="no label has a confidence in its details")
     place = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)
     passed = group.passed[rows]
-    # for each item and bin: how many rows, and by how much more often right than sure
-    columns = [
-        np.where(place == at, part, 0.0)
-        for part in (np.ones(len(rows)), passed - confidence)
-        for at in range(bins)
-    ]
-    sums = np.array(per_item_sums(group, rows, *columns)).T
-    gaps = (np.ones((1, len(sums)), np.int64) @ sums)[0, bins:]
+    gaps = np.bincount(place, passed - confidence)
     shown = [
         _bin(at / bins, (at + 1) / bins, place == at, confidence, passed) for at in range(bins)
     ]

@@ -227,13 +227,14 @@ def _across(table: Across) -> Sheet:
 def _across_value(values: dict[str, AcrossValue], label: str) -> str:
     if label not in values:
         return "–"
-    return f"{values[label].value:.3f}{_BEST if values[label].best else ''}"
+    value = values[label]
+    shown, _ = figures(value.value, value.ci_low, value.ci_high)
+    return f"{shown}{_BEST if value.best else ''}"
 
 
 def _across_most(cells: list[AcrossValue]) -> list[str]:
-    items = max((cell.items for cell in cells), default=0)
-    failed = max((cell.failed for cell in cells), default=0)
-    return [f"{items:,}", f"{failed:,}"]
+    numbers = zip(*((cell.items, cell.failed) for cell in cells), strict=True)
+    return [f"{max(each):,}" for each in numbers] or ["0", "0"]
 
 
 def gate_view(gated: Gated) -> Sheet:

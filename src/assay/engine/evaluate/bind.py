@@ -106,9 +106,6 @@ class BoundScorer(msgspec.Struct, kw_only=True, dict=True):
         if not self.takes_sides:
             return [case.item, *case.responses], keywords
         answered = [response.outcome == "ok" for response in case.responses]
-        if all(answered):
-            keywords["sides"] = case.sides
-            return [case.item, *case.responses], keywords
         keywords["sides"] = tuple(compress(case.sides, answered))
         return [case.item, *compress(case.responses, answered)], keywords
 
