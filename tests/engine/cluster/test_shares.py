@@ -350,6 +350,55 @@ def test_a_worker_that_comes_back_is_not_buried(clock: Clock) -> None:
     assert (one.used, other.used) == (0.5, 0.5)
 
 
+@pytest.mark.parametrize(("seconds", "silence"), [(20, 10.0), (0, 31.0)])
+def test_a_worker_given_up_within_its_beat(seconds: int, silence: float) -> None:
+    """As the model found it: after a lease of silence, and between a worker's look at the ledger and its beat, another
+    one gives it up and takes the whole."""
+    cluster = Cluster()
+    try:
+        cluster.begin()
+        cluster.join(name="b")
+        cluster.beat(turns=[(0.0, "b")])
+        cluster.interleave(others=[(8, seconds, "b")])
+        cluster.beat(turns=[(0.0, "b"), (silence, "a")])
+        assert not cluster.intruders
+        assert [cluster.workers[name].used for name in "ab"] == [0, 1]
+    finally:
+        cluster.teardown()
+
+
+def test_a_lane_that_begins_after_a_beat_that_failed(clock: Clock) -> None:
+    objects = Memory()
+    one, other = (Worker(name, objects, clock) for name in "ab")
+    one.join()
+    other.join()
+    beats(clock, one, other)
+    assert (one.used, other.used) == (0.5, 0.5)
+    clock.now += LEASE + 1
+
+    def give_up() -> None:
+        other.shares.refresh()
+        created = objects.created
+
+        def break_down() -> None:
+            # once `one` is a member again, and has no share yet
+            if objects.created > created:
+                raise StoreError("503 SlowDown")
+
+        objects.before = break_down
+
+    # between its look at the ledger and its beat
+    with mock.patch.object(one.shares, "_report", give_up), pytest.raises(StoreError):
+        one.shares.refresh()
+    objects.before = lambda: None
+    assert (one.used, other.used) == (0, 1)
+    # what a lane gets that asks for the first time
+    one.shares._paces.clear()
+    lane = one.shares.pace("m", Limits(PLACES))
+    assert lane is not None
+    assert (lane.places, other.pace.places) == (0, PLACES)
+
+
 def test_calls_under_way_keep_their_places(clock: Clock) -> None:
     objects = Memory()
     one, other = (Worker(name, objects, clock) for name in "ab")

@@ -103,9 +103,10 @@ class Shares:
             if self._me is None or self._clock() >= self._until:
                 # Others may be about to take this worker for dead: they cannot, once it has written a state itself.
                 self.ledger.change(self._beat.worker, self._enter)
-            self._until = began + self.workers.lease
             self._look_after_others()
             self._look_after_budget()
+            # Not earlier: a share of before, which may be another's by now, must not be confirmed.
+            self._until = began + self.workers.lease
             self._apply()
 
     def leave(self) -> None:
