@@ -29,6 +29,14 @@ def table(sensitivity: float, specificity: float, n: float = 1e9) -> Confusion:
     )
 
 
+def powered(judged: Any, truth: Any, item: Any = None, weights: Any = None) -> Estimate:
+    """Labels that all weigh the same, each of an item of its own, where nothing else is said."""
+    item = np.arange(len(truth)) if item is None else item
+    return prediction_powered(
+        judged, truth, item, np.ones(len(truth)) if weights is None else weights
+    )
+
+
 def holds(found: Estimate, truth: float) -> bool:
     assert found.low is not None
     assert found.high is not None
@@ -142,7 +150,7 @@ def test_random_labels_give_the_formula_of_ppi(seed: int, labels: int, others: i
     random = np.random.default_rng(seed)
     truth = random.random(labels + others)
     said = np.clip(truth + random.normal(0, 0.2, labels + others), 0, 1)
-    found = prediction_powered(said, np.where(np.arange(labels + others) < labels, truth, np.nan))
+    found = powered(said, np.where(np.arange(labels + others) < labels, truth, np.nan))
     y, f, rest = truth[:labels], said[:labels], said[labels:]
     assert found.tuning is not None
     factor = found.tuning * others / (labels + others)
@@ -154,12 +162,12 @@ def test_the_tuning_makes_the_variance_smallest() -> None:
     truth = (random.random(4000) < 0.4).astype(float)
     said = judgements(random, truth, 0.8, 0.9)
     labelled = np.arange(4000) < 500
-    found = prediction_powered(said, np.where(labelled, truth, np.nan))
+    found = powered(said, np.where(labelled, truth, np.nan))
     assert found.tuning == pytest.approx(np.cov(truth, said)[0, 1] / said.var(), abs=0.05)
     useless = (random.random(4000) < 0.5).astype(float)
-    ignored = prediction_powered(useless, np.where(labelled, truth, np.nan))
+    ignored = powered(useless, np.where(labelled, truth, np.nan))
     assert ignored.tuning == pytest.approx(0, abs=0.1)
-    classic = prediction_powered(np.zeros(4000), np.where(labelled, truth, np.nan))
+    classic = powered(np.zeros(4000), np.where(labelled, truth, np.nan))
     assert classic.value == pytest.approx(truth[labelled].mean())
     widths = [one.high - one.low for one in (found, ignored, classic)]  # type: ignore[operator]
     assert widths[0] < 0.85 * widths[1]
@@ -168,16 +176,16 @@ def test_the_tuning_makes_the_variance_smallest() -> None:
 
 def test_all_answers_labelled_is_their_mean() -> None:
     truth = np.array([1.0, 1, 0, 1, 0, 0, 1, 1])
-    found = prediction_powered(1 - truth, truth)
+    found = powered(1 - truth, truth)
     assert (found.value, found.method) == (truth.mean(), "ppi")
-    assert prediction_powered(truth, np.where(np.arange(8) == 1, truth, np.nan)).value is None
+    assert powered(truth, np.where(np.arange(8) == 1, truth, np.nan)).value is None
 
 
 def test_labels_of_one_item_count_as_one() -> None:
     random = np.random.default_rng(2)
     truth = np.repeat((random.random(30) < 0.5).astype(float), 10)
-    apart = prediction_powered(np.zeros(300), truth)
-    together = prediction_powered(np.zeros(300), truth, np.repeat(np.arange(30), 10))
+    apart = powered(np.zeros(300), truth)
+    together = powered(np.zeros(300), truth, np.repeat(np.arange(30), 10))
     assert together.value == apart.value
     assert together.high - together.low > 2.5 * (apart.high - apart.low)  # type: ignore[operator]
 
@@ -190,9 +198,7 @@ def test_ppi_holds_the_truth(labels: int, answers: int) -> None:
             truth = (random.random((250, answers)) < rate).astype(float)
             said = judgements(random, truth, sensitivity, specificity)
             known = np.where(np.arange(answers) < labels, truth, np.nan)
-            hits = [
-                holds(prediction_powered(*pair), rate) for pair in zip(said, known, strict=True)
-            ]
+            hits = [holds(powered(*pair), rate) for pair in zip(said, known, strict=True)]
             assert np.mean(hits) > 0.9, (rate, sensitivity, specificity)
 
 
@@ -207,8 +213,8 @@ def test_chosen_labels_need_their_weights(rate: float) -> None:
         said = np.where(random.random(500) < np.where(doubtful, 0.55, 0.97), truth, 1 - truth)
         chance = np.where(doubtful, 0.9, 0.1)
         known = np.where(random.random(500) < chance, truth, np.nan)
-        weighted.append(holds(prediction_powered(said, known, weights=1 / chance), rate))
-        plain.append(holds(prediction_powered(said, known), rate))
+        weighted.append(holds(powered(said, known, weights=1 / chance), rate))
+        plain.append(holds(powered(said, known), rate))
     assert np.mean(weighted) > 0.92
     assert np.mean(plain) < np.mean(weighted)
 

@@ -77,7 +77,6 @@ def test_many_items_are_left_out_in_groups(monkeypatch: pytest.MonkeyPatch) -> N
     values = np.random.default_rng(3).normal(0, 1, 900)
     whole = ends(statistic_interval(mean_of(values)))
     monkeypatch.setattr(resampling, "_MOST_UNITS", 300)
-    monkeypatch.setattr(resampling, "_CELLS", 9000)
     assert ends(statistic_interval(mean_of(values))) == pytest.approx(whole, rel=0.1, abs=0.01)
 
 

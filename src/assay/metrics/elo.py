@@ -6,6 +6,7 @@ from assay.interfaces import Group, Values
 from assay.metrics._matches import COLUMNS, NO_MATCH, pairs_of, seats_of
 from assay.registry import metric
 from assay.stats.elo import elo as ratings
+from assay.stats.intervals import codes_of
 from assay.stats.matches import Matches, counted, pieces
 
 
@@ -35,7 +36,7 @@ def elo(
         return Values(value=None, reason=f"{player!r} is none of the players: {', '.join(names)}")
     number = {name: at for at, name in enumerate(names)}
     matches = Matches(
-        item=np.unique([pair.item for pair in judged], return_inverse=True)[1].astype(np.int32),
+        item=codes_of([pair.item for pair in judged]).astype(np.int32),
         first=np.array([number[pair.players[0]] for pair in judged], np.int32),
         second=np.array([number[pair.players[1]] for pair in judged], np.int32),
         half_points=np.array([round(2 * pair.decision(seats)) for pair in judged], np.int32),

@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from assay.interfaces import FloatArray, Group, Integers, Mask, Values
 from assay.registry import metric
+from assay.stats.intervals import codes_of
 
 
 def _retry(params: Mapping[str, Any]) -> list[str]:
@@ -37,7 +38,7 @@ def step_efficiency(
 
 def first_passes(step: Integers, attempt: FloatArray, passed: Mask) -> FloatArray:
     """The least attempt that passed of each step, in the order of the steps' numbers; infinity where none did."""
-    _, steps = np.unique(step, return_inverse=True)
+    steps = codes_of(step)
     first = np.full(int(steps.max(initial=-1)) + 1, np.inf)
     np.minimum.at(first, steps[passed], attempt[passed])
     return first

@@ -32,7 +32,6 @@ _VERBOSE = re.compile(r"\(\?[a-zA-Z]*x")
 _REPEATED_GROUP = re.compile(r"\)[*+?{]")
 _MOST_STEPS = 5_000_000  # about a tenth of a second
 _guard = threading.Lock()
-_running: list["subprocess.Popen[str]"] = []
 
 
 def search(pattern: re.Pattern[str], text: str, full: bool, seconds: float) -> Found | None:
@@ -64,43 +63,61 @@ def is_quick(pattern: re.Pattern[str], length: int) -> bool:
 
 
 def _ask(question: str, seconds: float) -> Any:
-    child = _running[0] if _running else _start()
-    assert child.stdin is not None
-    assert child.stdout is not None
-    try:
-        child.stdin.write(question + "\n")
-        child.stdin.flush()
-        ready, _, _ = select.select([child.stdout], [], [], seconds)
-        answer = child.stdout.readline() if ready else ""
-    except BaseException:  # half a conversation is of no use to the next answer
-        _stop()
-        raise
+    answer = _child.ask(question, seconds)
+    if answer is None:
+        raise TimeoutError(f"gave up on the pattern after {seconds:g} s")
     if not answer:
-        _stop()
-        raise TimeoutError(
-            f"gave up on the pattern after {seconds:g} s" if not ready else "lost its child process"
-        )
+        raise TimeoutError("lost its child process")
     return json.loads(answer)
 
 
-def _start() -> "subprocess.Popen[str]":
-    child = subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", _CHILD],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env={"PYTHONIOENCODING": "utf-8"},
-        start_new_session=True,
-    )
-    _running.append(child)
-    return child
+class Child:
+    """A Python process that answers questions, a line each. It is started by the first; one that does not answer in
+    time is killed, and the next question starts another."""
+
+    def __init__(self, *arguments: str, env: dict[str, str] | None = None) -> None:
+        self._arguments, self._env = arguments, env
+        self.running: list[subprocess.Popen[str]] = []
+        atexit.register(self.stop)
+
+    def ask(self, question: str, seconds: float) -> str | None:
+        """Return the answer; nothing if the child was lost, None if it takes longer."""
+        child = self.running[0] if self.running else self._start()
+        assert child.stdin is not None
+        assert child.stdout is not None
+        try:
+            child.stdin.write(question + "\n")
+            child.stdin.flush()
+            ready, _, _ = select.select([child.stdout], [], [], seconds)
+            answer = child.stdout.readline() if ready else None
+        except BrokenPipeError:
+            answer = ""
+        except BaseException:  # half a conversation is of no use to the next answer
+            self.stop()
+            raise
+        if not answer:
+            self.stop()
+        return answer
+
+    def _start(self) -> "subprocess.Popen[str]":
+        child = subprocess.Popen(
+            [sys.executable, "-I", *self._arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=self._env,
+            start_new_session=True,
+        )
+        self.running.append(child)
+        return child
+
+    def stop(self) -> None:
+        for child in self.running:
+            child.kill()
+            with child:
+                pass
+        self.running.clear()
 
 
-@atexit.register
-def _stop() -> None:
-    for child in _running:
-        child.kill()
-        with child:
-            pass
-    _running.clear()
+_child = Child("-S", "-c", _CHILD, env={"PYTHONIOENCODING": "utf-8"})

@@ -14,9 +14,11 @@ import numpy as np
 from assay.interfaces import FloatArray, IntArray, Integers, Scale
 from assay.stats.student import beta_quantile, binomial_quantile, f_tail, t_quantile
 
+_RESAMPLES = 10_000
 _MOST_DISTINCT = 200  # with more there are items enough for Hall's interval
 _FEW = 30  # items: below, intervals of skewed values are too narrow
-_FEW_VERDICTS, _FEW_CLUSTERS = 5, 10
+_FEW_VERDICTS = 5
+_FEW_CLUSTERS = 10
 _FEW_EVENTS = 3.5  # passes or failures: below, the end next to them needs help
 _NEAR = (0.9, 0.95)  # where scores begin to be near their good end, and where they are
 _ALIKE = "; weak: all items have the same value"
@@ -98,15 +100,19 @@ def _design(values: FloatArray, p: float, weights: FloatArray | None) -> tuple[f
     Without that, intervals of 30 items at 5 % with a correlation of 0.6 hold the truth 87 % of the time; the weight
     was chosen by such simulations. Values that are all different are left as they are.
     """
-    n, alike = len(values), 1.0
-    own, shares = values, np.full(n, 1 / n)
+    n = len(values)
+    alike = 1.0
+    own = values
+    shares = np.full(n, 1 / n)
     if weights is not None:
         alike = float((weights**2).mean())
-        own, shares = p + (values - p) / weights, weights / n
+        own = p + (values - p) / weights
+        shares = weights / n
     if n < 2 or not 0 < p < 1:
         return n / alike, 1.0
     commonest = float(np.bincount(codes_of(np.round(own, 9)), shares).max())
-    telling, drawn = n / alike * (1 - commonest), 1.5 * commonest
+    telling = n / alike * (1 - commonest)
+    drawn = 1.5 * commonest
     variance = float(values.var(ddof=1)) / alike
     return n / alike, (telling * variance / (p * (1 - p)) + drawn) / (telling + drawn)
 
@@ -115,7 +121,8 @@ def _score_interval(p: float, n: float, z: float, level: float) -> tuple[float, 
     shrink = 1 + z * z / n
     centre = (p + z * z / (2 * n)) / shrink
     half = z / shrink * float(np.sqrt(p * (1 - p) / n + z * z / (4 * n * n)))
-    low, high = 0.0 if p == 0 else centre - half, 1.0 if p == 1 else centre + half
+    low = 0.0 if p == 0 else centre - half
+    high = 1.0 if p == 1 else centre + half
     if 0 < n * min(p, 1 - p) < _FEW_EVENTS and level > 0.5:
         exact = clopper_pearson(p * n, n, 2 * level - 1)
         low, high = (min(low, exact[0]), high) if p < 0.5 else (low, max(high, exact[1]))
@@ -131,7 +138,8 @@ def skewed_interval(
     up to twice as much: then lognormal means lie above the interval at most 2.5 % of the time from 30 values on. The
     more values are one and the same, the less it adds: samples of verdicts show how skewed they are.
     """
-    n, mean = len(values), float(values.mean())
+    n = len(values)
+    mean = float(values.mean())
     deviation = float(values.std(ddof=1))
     skew = 0.0
     if deviation > 1e-12 * abs(mean):
@@ -153,16 +161,14 @@ def straightened(bent: float, skew: float, n: int) -> float:
     return 3 / skew * (math.cbrt(1 + skew * (bent - skew / (6 * n))) - 1)
 
 
-def bootstrap_mean(
-    values: FloatArray, level: float = 0.95, resamples: int = 10_000
-) -> tuple[float, float]:
+def bootstrap_mean(values: FloatArray, level: float = 0.95) -> tuple[float, float]:
     """The percentile bootstrap of the mean over items.
 
     A resample of items is a multinomial draw over the distinct values, so its cost does not depend on the number of
     items.
     """
     distinct, counts = np.unique(values, return_counts=True)
-    drawn = np.random.default_rng(0).multinomial(len(values), counts / len(values), resamples)
+    drawn = np.random.default_rng(0).multinomial(len(values), counts / len(values), _RESAMPLES)
     means = drawn @ distinct / len(values)
     low, high = np.quantile(means, ((1 - level) / 2, (1 + level) / 2))
     return float(low), float(high)
@@ -187,13 +193,15 @@ def mean_interval(
     the interval is known to be wrong more often than it says, the method ends in `; weak:` and why.
     """
     units = _Units.of(values, samples, weights, clusters)
-    values, strict = units.values, way == "strict"
+    values = units.values
+    strict = way == "strict"
     if len(values) < 2:
         named = "items" if clusters is None else "clusters"
         return no_interval(f"an interval needs at least two {named}")
     low, high = scale or ((0.0, 1.0) if values[0] >= 0 and values[-1] <= 1 else (None, None))
     if units.is_alike and low is not None and high is None:  # as if no value could be far worse
-        units, high = units._replace(few=_ALIKE), low + 1
+        units = units._replace(few=_ALIKE)
+        high = low + 1
     if way == "bootstrap" and units.can_be_drawn():
         return Interval(*bootstrap_mean(values, level), f"bootstrap{units.few}")
     if low is None or high is None or not low <= float(values.mean()) <= high:
@@ -223,7 +231,8 @@ class _Units(NamedTuple):
         if clusters is not None:
             weights = item_weights(clusters, weights)
             values = item_contributions(clusters, values)
-        n, few = len(values), few_units(items, len(values))
+        n = len(values)
+        few = few_units(items, len(values))
         if weights is None:
             return cls(np.sort(values), None, samples == n, few)
         order = np.lexsort((weights, values))
@@ -253,7 +262,8 @@ class _Units(NamedTuple):
 
     def share_interval(self, level: float, *, strict: bool) -> Interval:
         """Return the interval of the mean of values from 0, the bad end, to 1, the good one."""
-        values, n = self.values, len(self.values)
+        values = self.values
+        n = len(self.values)
         if self.plain and _binary(values):
             passes = float(values.sum())
             if strict:
@@ -270,7 +280,8 @@ class _Units(NamedTuple):
         """Return the outermost of three intervals: the exact one of the effective number of observations, Hall's of
         skewed values, and one with a share of values at the end of the scale that is so small that none need be seen,
         as `clopper_pearson` has it where all verdicts are alike."""
-        values, mean = self.values, float(self.values.mean())
+        values = self.values
+        mean = float(self.values.mean())
         unseen = 1 - ((1 - level) / 2) ** (1 / len(values))
         low, high = wilson_of_items(values, level, self.weights, strict=True)
         bent = skewed_interval(values, level, strict=True)
@@ -283,7 +294,8 @@ class _Units(NamedTuple):
         Scores of 0.99 that hardly vary say nothing about the answer in a hundred that is 0. The term has its full
         weight from 0.95 on and none below 0.9: there, scores that vary little are the rule.
         """
-        n, mean = len(self.values), float(self.values.mean())
+        n = len(self.values)
+        mean = float(self.values.mean())
         near = min((mean - _NEAR[0]) / (_NEAR[1] - _NEAR[0]), 1.0)
         if near <= 0:
             return mean
@@ -356,7 +368,9 @@ class Intraclass(NamedTuple):
 def intraclass(clusters: Integers, values: FloatArray) -> Intraclass:
     """Return how much the values of a cluster are alike (Donner 1986)."""
     inverse = codes_of(clusters)
-    n, counts, off = len(values), np.bincount(inverse), values - values.mean()
+    n = len(values)
+    counts = np.bincount(inverse)
+    off = values - values.mean()
     means = np.bincount(inverse, weights=off) / counts
     between = float(counts @ means**2) / (len(counts) - 1)
     within = float(((off - means[inverse]) ** 2).sum()) / max(n - len(counts), 1)
@@ -388,8 +402,10 @@ def quantile_interval(
         return no_interval("the rows say nothing about what lies beyond them")
     n = _effective_rows(unit, values, share, level)
     tail = (1 - level) / 2
-    below, above = binomial_quantile(tail, n, share), binomial_quantile(1 - tail, n, share) + 1
-    ordered, value = np.sort(values), np.quantile(values, share)
+    below = binomial_quantile(tail, n, share)
+    above = binomial_quantile(1 - tail, n, share) + 1
+    ordered = np.sort(values)
+    value = np.quantile(values, share)
     return Interval(
         float(min(ordered[below * rows // n - 1], value)) if below else None,
         float(max(ordered[-(-above * rows // n) - 1], value)) if above <= n else None,

@@ -100,7 +100,9 @@ def _ends(differences: Differences, t: float) -> tuple[float, float]:
 
 def _reaches(differences: Differences, t: float, skewness: float = 1.0) -> list[float]:
     """Return how far down and up from the mean Hall's ends and those of rare changes lie."""
-    n, mean, skew = differences.n, differences.mean, differences.skew * skewness
+    n = differences.n
+    mean = differences.mean
+    skew = differences.skew * skewness
     return [
         max(
             side * differences.deviation * straightened(side * t / math.sqrt(n), skew, n),
@@ -127,7 +129,8 @@ def _bent(deviations: float, skew: float, n: int) -> float:
 def _rare(differences: Differences, mean: float, t: float) -> float:
     """The largest true mean δ within t standard errors, were it made of changes of the usual size u alone, whose
     variance is uδ - δ²."""
-    n, usual = differences.n, differences.usual
+    n = differences.n
+    usual = differences.usual
     half = 2 * mean * n + t * t * usual
     root = half**2 - 4 * (n + t * t) * mean**2 * n
     return max(mean, (half + math.sqrt(root)) / (2 * (n + t * t))) if root > 0 else mean
@@ -139,7 +142,9 @@ def strict_interval(differences: Differences, level: float = 0.95) -> tuple[floa
     Beyond Student's, Hall's and the rare changes of `interval` it has half a usual change more, because the mean of a
     few changes moves in steps; up to twice the skewness, of which a sample shows too little; and, on a scale with
     ends, changes as large as the scale in a share of items so small that none of them need be seen."""
-    n, mean, limit = differences.n, differences.mean, differences.limit
+    n = differences.n
+    mean = differences.mean
+    limit = differences.limit
     t = t_quantile((1 + level) / 2, differences.freedom)
     alike = differences.alike
     unseen = 1 - ((1 - level) / 2) ** (1 / n)
@@ -163,7 +168,8 @@ def equivalent(differences: Differences, margin: float) -> float:
     deviation = math.sqrt(max(differences.deviation**2, least))
     if not deviation:
         return 0.0 if abs(differences.mean) < margin else 1.0
-    n, skew = differences.n, differences.skew * (differences.deviation / deviation) ** 3
+    n = differences.n
+    skew = differences.skew * (differences.deviation / deviation) ** 3
     beyond: list[float] = []
     for sign in (1, -1):
         off = (sign * differences.mean - margin) / deviation
@@ -179,7 +185,9 @@ def significance(differences: Differences) -> float:
 
 def _reach(differences: Differences) -> float:
     """Return the t at which the first of the three ends of `interval` arrives at zero."""
-    n, mean, usual = differences.n, abs(differences.mean), differences.usual
+    n = differences.n
+    mean = abs(differences.mean)
+    usual = differences.usual
     skew = differences.skew * math.copysign(1, differences.mean)
     bent = _bent(mean / differences.deviation, skew, n)
     # from there on `_rare` has a solution, which is never on this side of zero

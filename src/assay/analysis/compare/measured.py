@@ -202,7 +202,8 @@ def matched(candidate: Measured, baseline: Measured) -> Matched:
             where=f"{candidate.side.source.path} and {baseline.side.source.path}",
             fix="compare experiments over the same dataset: items are matched by their ids, or by their questions",
         )
-    first, second = candidate.among(common), baseline.among(common)
+    first = candidate.among(common)
+    second = baseline.among(common)
     assert first.values is not None
     assert second.values is not None
     both = np.concatenate([first.values, second.values])

@@ -11,6 +11,7 @@ from assay.analysis.compare.measured import Matched, Measured
 from assay.analysis.compare.paired import Hashes, Side
 from assay.engine.aggregate.columns import decode_row
 from assay.engine.aggregate.groups import verdicts
+from assay.engine.aggregate.join import cluster_hint
 from assay.engine.aggregate.measure import cluster_lines
 from assay.engine.experiment.sources import Source
 from assay.interfaces import Log, Mask
@@ -26,7 +27,9 @@ class _Served(msgspec.Struct):
 def notes(sides: Sequence[Side], scorer: str, values: Sequence[Measured]) -> list[str]:
     """Return a line for each thing that differs and should not, and on items that belong together."""
     sources = list({id(side.source): side.source for side in sides}.values())
-    clusters = cluster_lines([measure.row for measure in values])
+    first, clusters = values[0], cluster_lines([measure.row for measure in values])
+    if not first.bound.cluster_by:
+        clusters = cluster_hint(first.side.sources(), first.side.columns, first.items, first.own)
     return [*_datasets(sources), *_scorers(sources, scorer), *_served(sources), *clusters]
 
 

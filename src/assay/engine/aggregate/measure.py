@@ -224,15 +224,24 @@ def _units(sample: Sample, loaded: _Loaded, values: Values) -> IntArray | None:
 
 
 def _interval(bound: BoundMetric, sample: Sample, loaded: _Loaded, values: Values) -> Interval:
-    units = _units(sample, loaded, values)
     if values.value is None:
         return no_interval("there is no value")
     if values.interval is not None:
         return Interval(*values.interval)
     if values.resampled is not None:
+        units = _units(sample, loaded, values)
         return statistic_interval(values.resampled, bound.level, clusters=units)
     if values.per_item is None:
         return no_interval(values.reason or "the value is not a mean over items")
+    if len(values.per_item) < 2:
+        return Interval(None, None, "none: an interval needs at least two items")
+    return _interval_of_mean(bound, sample, loaded, values)
+
+
+def _interval_of_mean(
+    bound: BoundMetric, sample: Sample, loaded: _Loaded, values: Values
+) -> Interval:
+    assert values.per_item is not None
     scale, weak = _scale(bound, sample, loaded.used, values)
     lower = sample.lower_is_better if bound.lower_is_better is None else bound.lower_is_better
     own = values.rows if values.items is None else values.items
@@ -242,7 +251,7 @@ def _interval(bound: BoundMetric, sample: Sample, loaded: _Loaded, values: Value
         samples=int(loaded.used.sum()) if own is None else len(own),
         scale=scale,
         lower_is_better=lower,
-        clusters=units,
+        clusters=_units(sample, loaded, values),
         level=bound.level,
         way=bound.interval,
     )

@@ -4,10 +4,7 @@ sympy is handed trees, never text, and works in a process of its own that is end
 may take for ever.
 """
 
-import atexit
 import json
-import select
-import subprocess
 import sys
 import threading
 from fractions import Fraction
@@ -16,6 +13,7 @@ from typing import Any
 
 from assay.errors import UserError, install_command
 from assay.scorers._math.expressions import Tree
+from assay.scorers._regex_child import Child
 
 _START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from assay.scorers._math.symbolic import serve; serve()"
 _TO_START = 60.0
@@ -24,8 +22,9 @@ _MOST_PARTS = 200
 _LARGEST_EXPONENT = 1_000
 _NAMES = "sin cos tan cot sec csc sinh cosh tanh asin acos atan log exp floor factorial gcd lcm"
 _FUNCTIONS = frozenset(_NAMES.split())
+_FIRST = '[["num", "0"], ["num", "0"]]'
 _guard = threading.Lock()
-_running: list["subprocess.Popen[str]"] = []
+_child = Child("-c", _START, json.dumps([*filter(None, sys.path)]))
 
 
 def equal(first: Tree, second: Tree, seconds: float) -> bool | None:
@@ -37,7 +36,10 @@ def equal(first: Tree, second: Tree, seconds: float) -> bool | None:
         )
     question = json.dumps([_plain(first), _plain(second)])
     with _guard:
-        return _ask(question, seconds)
+        # importing sympy is not the answer's time
+        if not _child.running and not _child.ask(_FIRST, _TO_START):
+            raise RuntimeError("sympy could not be started")
+        return json.loads(_child.ask(question, seconds) or "null")
 
 
 def _plain(tree: Any) -> Any:
@@ -51,54 +53,6 @@ def _plain(tree: Any) -> Any:
     )
 
 
-def _ask(question: str, seconds: float) -> bool | None:
-    child = _running[0] if _running else _start()
-    assert child.stdin is not None
-    assert child.stdout is not None
-    try:
-        child.stdin.write(question + "\n")
-        child.stdin.flush()
-        ready, _, _ = select.select([child.stdout], [], [], seconds)
-        answer = child.stdout.readline() if ready else ""
-    except BrokenPipeError:
-        answer = ""
-    except BaseException:  # half a conversation is of no use to the next answer
-        _stop()
-        raise
-    if not answer:
-        _stop()
-        return None
-    return json.loads(answer)
-
-
-def _start() -> "subprocess.Popen[str]":
-    child = subprocess.Popen(
-        [sys.executable, "-I", "-c", _START, json.dumps([*filter(None, sys.path)])],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-    )
-    assert child.stdout is not None
-    _running.append(child)
-    # importing sympy is not the answer's time
-    ready, _, _ = select.select([child.stdout], [], [], _TO_START)
-    if not ready or not child.stdout.readline():
-        _stop()
-        raise RuntimeError("sympy could not be started")
-    return child
-
-
-@atexit.register
-def _stop() -> None:
-    for child in _running:
-        child.kill()
-        with child:
-            pass
-    _running.clear()
-
-
 # ---- in the child
 
 
@@ -108,7 +62,6 @@ def serve() -> None:
 
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     sympy = __import__("sympy")
-    print("ready", flush=True)
     for line in sys.stdin:
         first, second = json.loads(line)
         try:

@@ -20,6 +20,7 @@ from assay.formats.sygra.metrics.aggregate import Labelled
 from assay.formats.sygra.metrics.counting import Counting
 from assay.formats.sygra.scorer import problem_of, result_of
 from assay.records import MetricRow
+from assay.stats.intervals import codes_of
 from assay.store.keys import id_hash
 
 
@@ -203,10 +204,7 @@ class _Column:
         passed = np.frombuffer(self._passed, np.bool_)
         sample = Sample(
             label=self.readers[0][0].label,
-            facets={},
-            item=np.unique(np.frombuffer(self._problems, np.uint64), return_inverse=True)[1].astype(
-                np.int32
-            ),
+            item=codes_of(np.frombuffer(self._problems, np.uint64)).astype(np.int32),
             sample=np.zeros(count, np.int32),
             passed=passed,
             score=passed.astype(np.float64),
