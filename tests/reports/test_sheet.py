@@ -13,17 +13,19 @@ from hypothesis import strategies as st
 import assay
 from assay.errors import UserError
 from assay.records import Manifest
-from assay.reports.run import averaged_over, metrics_table, passed_text
+from assay.reports.run import metrics_table
 from assay.reports.sheet import (
     Cell,
     Column,
     Line,
     Sheet,
     Table,
+    averaged_over,
     decimals,
     figures,
     number_text,
     one_line,
+    passed_text,
 )
 from assay.reports.wrapping import cells, wrapped
 

@@ -22,8 +22,6 @@ _FINE = 4  # grades above the lowest from which on a scale has room for shades
 
 def judge(prompt: str, *, skill: float, seed: int) -> str | None:
     """The answer to a judge's prompt, or None where it is none."""
-    if "</answer-" not in prompt and "</first-" not in prompt:
-        return None
     texts = fenced_in(prompt)
     rest = without_fenced(prompt, mark_in(prompt))
     content = "\0".join([*texts.values(), rest]).encode("utf-8", "surrogatepass")

@@ -80,9 +80,10 @@ def respond(
 ) -> Reply:
     """One assistant turn for a chat request: a verdict, a tool call, JSON, or text, as it asks."""
     text = messages_text(messages)
-    verdict = judge(text, skill=skill, seed=seed)
-    if verdict is not None:
-        return Reply(verdict)
+    if "</answer-" in text or "</first-" in text:
+        verdict = judge(text, skill=skill, seed=seed)
+        if verdict is not None:
+            return Reply(verdict)
     answer = solve(text, skill=skill, seed=seed)
     tools: Any = params.get("tools")
     if tools and params.get("tool_choice") != "none" and messages[-1].get("role") != "tool":

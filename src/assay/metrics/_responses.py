@@ -15,7 +15,8 @@ def columns(*names: str) -> list[str]:
 
 def once(group: Group, name: str) -> tuple[list[int], Any]:
     """Return a row and the value of each response that has a number in this field."""
-    numbers, given = group.columns["response"], group.columns[f"response.{name}"]
+    numbers = group.columns["response"]
+    given = group.columns[f"response.{name}"]
     seen: dict[Any, int] = {}
     for at, value in enumerate(given):
         if isinstance(value, (int, float)) and not isinstance(value, bool):

@@ -4,9 +4,7 @@ number that passes is distributed hypergeometrically.
 """
 
 from collections.abc import Callable
-from functools import lru_cache
 from itertools import compress
-from math import comb
 from typing import Annotated, Any
 
 import msgspec
@@ -104,7 +102,8 @@ def with_short_items(
     found = np.empty(len(samples))
     found[full] = at(full, k)
     for n in np.unique(samples[~full]).tolist():
-        reached, short = float(at(full, n).mean()), samples == n
+        reached = float(at(full, n).mean())
+        short = samples == n
         gap = highest - reached
         closed = (float(found[full].mean()) - reached) / gap if gap > 0 else 0.0
         own = at(short, n)
@@ -117,41 +116,3 @@ def expected_pass_at_k(samples: Counts, passes: Counts, k: int) -> FloatArray:
     return with_short_items(
         lambda items, n: pass_at_k(samples[items], passes[items], n), samples, k
     )
-
-
-def majority(samples: Counts, passes: Counts, k: int) -> FloatArray:
-    """The chance that more than half of k samples pass; a tie counts half."""
-    pairs = zip(samples.tolist(), passes.tolist(), strict=True)
-    return np.array([_majority(n, c, k) for n, c in pairs])
-
-
-@lru_cache(4096)
-def _majority(n: int, c: int, k: int) -> float:
-    won = sum(comb(c, j) * comb(n - c, k - j) for j in range(k // 2 + 1, min(c, k) + 1))
-    tied = comb(c, k // 2) * comb(n - c, k - k // 2) if k % 2 == 0 else 0
-    return (2 * won + tied) / (2 * comb(n, k))  # whole numbers until here, so nothing overflows
-
-
-def expected_best(scores: FloatArray, samples: Counts, k: int, highest: float) -> FloatArray:
-    """Return `best`, also for items with fewer than k samples, if others have k."""
-
-    def at(items: Mask, n: int) -> FloatArray:
-        return best(scores[np.repeat(items, samples)], samples[items], n)
-
-    return with_short_items(at, samples, k, highest)
-
-
-def best(scores: FloatArray, samples: Counts, k: int) -> FloatArray:
-    """The expected highest score of k samples of each item; `scores` are those of all items, one item after another.
-
-    In ascending order the i-th of n scores is the highest of C(i-1, k-1) of the C(n, k) subsets.
-    """
-    first = np.cumsum(samples) - samples
-    found = np.empty(len(samples))
-    for n in np.unique(samples).tolist():
-        items = np.flatnonzero(samples == n)
-        ordered = np.sort(scores[first[items][:, None] + np.arange(n)], axis=1)
-        total = comb(n, k)
-        weights = np.array([comb(i, k - 1) / total for i in range(n)])
-        found[items] = (ordered * weights).sum(axis=1)
-    return found

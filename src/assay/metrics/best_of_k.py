@@ -1,7 +1,11 @@
 """The best of k samples by score."""
 
-from assay.interfaces import Group, Values
-from assay.metrics._samples import Positive, expected_best, over_items, too_few
+from math import comb
+
+import numpy as np
+
+from assay.interfaces import FloatArray, Group, Mask, Values
+from assay.metrics._samples import Counts, Positive, over_items, too_few, with_short_items
 from assay.registry import metric
 
 
@@ -23,4 +27,29 @@ def best_of_k(group: Group, *, k: Positive = 1) -> Values:
     scores = sign * group.score
     end = (group.scale or (0.0, 1.0))[not group.lower_is_better]
     highest = float(scores.max() if end is None else max(scores.max(), sign * end))
-    return over_items(sign * expected_best(scores, samples, k, highest), k, samples)
+    return over_items(sign * _expected_best(scores, samples, k, highest), k, samples)
+
+
+def _expected_best(scores: FloatArray, samples: Counts, k: int, highest: float) -> FloatArray:
+    """Return `_best`, also for items with fewer than k samples, if others have k."""
+
+    def at(items: Mask, n: int) -> FloatArray:
+        return _best(scores[np.repeat(items, samples)], samples[items], n)
+
+    return with_short_items(at, samples, k, highest)
+
+
+def _best(scores: FloatArray, samples: Counts, k: int) -> FloatArray:
+    """The expected highest score of k samples of each item; `scores` are those of all items, one item after another.
+
+    In ascending order the i-th of n scores is the highest of C(i-1, k-1) of the C(n, k) subsets.
+    """
+    first = np.cumsum(samples) - samples
+    found = np.empty(len(samples))
+    for n in np.unique(samples).tolist():
+        items = np.flatnonzero(samples == n)
+        ordered = np.sort(scores[first[items][:, None] + np.arange(n)], axis=1)
+        total = comb(n, k)
+        weights = np.array([comb(i, k - 1) / total for i in range(n)])
+        found[items] = (ordered * weights).sum(axis=1)
+    return found

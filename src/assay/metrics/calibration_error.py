@@ -18,9 +18,9 @@ def calibration_error(group: Group, *, bins: Annotated[int, Meta(ge=1, le=100)] 
     The confidence of a row is in its `detailed_results`: `likelihood_choice` and `letter_likelihood` put that of the
     choice there, your own scorer any number from 0 to 1. The row has `bins` for a reliability plot.
 
-    Of few rows the value is too high: no bin is exact by chance. The interval is that of the error
-    without this chance part, and may begin at 0 and end below the value. `ci_method` says what a
-    model that is calibrated would have.
+    Of few rows the value is too high: no bin is exact by chance. The lower end of the interval leaves
+    out all that chance may add, and is 0 where that is all. `ci_method` says what a model that is
+    calibrated would have.
 
     Parameters:
     bins: how many there are from 0 to 1

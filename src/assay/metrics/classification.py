@@ -11,7 +11,8 @@ from assay.registry import metric
 from assay.stats.classification import NONE, Matrix, Scores, confusion, resampled, scores
 from assay.stats.intervals import item_contributions, item_weights
 
-PREDICTED, ACTUAL = "detailed_results.predicted", "detailed_results.expected"
+PREDICTED = "detailed_results.predicted"
+ACTUAL = "detailed_results.expected"
 FLAGS = {  # (true class, predicted class)
     "tp": ("positive", "positive"),
     "tn": ("negative", "negative"),
@@ -117,7 +118,8 @@ def _mean(found: Values, items: Codes, ratio: tuple[Matrix, Matrix], statistic: 
     items = np.repeat(items, times)
     if len(items):
         found.per_item = item_contributions(items, np.repeat(right, times).astype(np.float64))
-        found.weights, found.items = item_weights(items), items
+        found.weights = item_weights(items)
+        found.items = items
         found.transform = _f1 if statistic.endswith("f1") else None
 
 
@@ -130,7 +132,9 @@ def _ratio(
     F1 follows from hits over hits, misses and false alarms; a wrong prediction can be both of
     these. None if the statistic is no ratio.
     """
-    is_true, is_guessed, right = true == sought, guess == sought, true == guess
+    is_true = true == sought
+    is_guessed = guess == sought
+    right = true == guess
     times = {
         "accuracy": true >= 0,
         "recall": is_true,
@@ -206,8 +210,11 @@ def _binary(matrix: Matrix, at: int | None) -> dict[str, Any]:
     """The four counts of one class against the rest, and what follows from them."""
     tp = fn = fp = 0
     if at is not None:
-        tp, fn, fp = int(matrix[at, at]), int(matrix[at].sum()), int(matrix[:, at].sum())
-        fn, fp = fn - tp, fp - tp
+        tp = int(matrix[at, at])
+        fn = int(matrix[at].sum())
+        fp = int(matrix[:, at].sum())
+        fn = fn - tp
+        fp = fp - tp
     tn = int(matrix.sum()) - tp - fn - fp
     return {
         "precision": tp / (tp + fp) if tp + fp else 0.0,

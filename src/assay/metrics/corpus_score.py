@@ -29,7 +29,8 @@ def corpus_score(group: Group) -> Values:
     counts = {"answer_count": len(rows), "ignored_count": len(group.item) - len(rows)}
     if not entries:
         return Values(value=None, fields=counts, reason="no label has the counts of a corpus")
-    measure, options = entries[0]["measure"], entries[0]["options"]
+    measure = entries[0]["measure"]
+    options = entries[0]["options"]
     if any((entry["measure"], entry["options"]) != (measure, options) for entry in entries):
         return Values(
             value=None, fields=counts, reason="the answers were scored with different options"

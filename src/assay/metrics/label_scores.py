@@ -10,7 +10,8 @@ from assay.registry import metric
 from assay.stats.classification import harmonic_mean, mean_ratio
 from assay.stats.resampling import of_cells
 
-PREDICTED, ACTUAL = "detailed_results.predicted", "detailed_results.expected"
+PREDICTED = "detailed_results.predicted"
+ACTUAL = "detailed_results.expected"
 
 
 class LabelCounts:
@@ -106,7 +107,8 @@ def _resampled(group: Group, predicted: list[Any], actual: list[Any], statistic:
         return ratios.sum(axis=1) / np.maximum((occurs > 0).sum(axis=1), 1)
 
     def value(weights: FloatArray) -> FloatArray:
-        precision, recall = average(weights, 0), average(weights, 1)
+        precision = average(weights, 0)
+        recall = average(weights, 1)
         both = np.maximum(precision + recall, 1e-300)
         return {"precision": precision, "recall": recall, "f1": 2 * precision * recall / both}[
             statistic

@@ -2,13 +2,15 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
+from math import comb
 from typing import Any
 
 import numpy as np
 from msgspec.json import Encoder
 
 from assay.interfaces import FloatArray, Group, Values
-from assay.metrics._samples import Counts, Positive, majority, over_items, too_few
+from assay.metrics._samples import Counts, Positive, over_items, too_few
 from assay.registry import metric
 
 _text = Encoder(order="sorted").encode
@@ -45,7 +47,7 @@ def majority_at_k(group: Group, *, k: Positive | None = None, answer: str = "") 
     if answer:
         return over_items(_voted(group, samples, k, group.columns[answer]), k, samples)
     missing = np.maximum(k - samples, 0)  # half of what the two bounds say about them
-    votes = [majority(samples + missing, passes + right * missing, k) for right in (0, 1)]
+    votes = [_majorities(samples + missing, passes + right * missing, k) for right in (0, 1)]
     return over_items((votes[0] + votes[1]) / 2, k, samples)
 
 
@@ -61,3 +63,16 @@ def _voted(group: Group, samples: Counts, k: int, answers: list[Any]) -> FloatAr
         winners = [right[text] for text, count in votes.items() if count == most]
         found[item] = np.mean(winners) if winners else 0.0
     return found
+
+
+def _majorities(samples: Counts, passes: Counts, k: int) -> FloatArray:
+    """The chance that more than half of k samples pass; a tie counts half."""
+    pairs = zip(samples.tolist(), passes.tolist(), strict=True)
+    return np.array([_majority(n, c, k) for n, c in pairs])
+
+
+@lru_cache(4096)
+def _majority(n: int, c: int, k: int) -> float:
+    won = sum(comb(c, j) * comb(n - c, k - j) for j in range(k // 2 + 1, min(c, k) + 1))
+    tied = comb(c, k // 2) * comb(n - c, k - k // 2) if k % 2 == 0 else 0
+    return (2 * won + tied) / (2 * comb(n, k))  # whole numbers until here, so nothing overflows

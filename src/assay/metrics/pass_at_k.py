@@ -75,7 +75,8 @@ def pass_at_k(
             else f"the {aggregation} of trials is not a mean over items"
         )
     else:
-        per_item, reason = expected_pass_at_k(samples, passes, k), None
+        per_item = expected_pass_at_k(samples, passes, k)
+        reason = None
         value = float(per_item.mean())
         if num_trials > 1:
             fields["pass_at_k_trials"] = float(_blocks(enough, blocked, k, trials).mean())

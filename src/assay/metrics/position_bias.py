@@ -32,7 +32,8 @@ def position_bias(group: Group) -> Values:
             fields={"first_seat_rate": None, **counts},
             reason=missing if pairs else NO_MATCH,
         )
-    rate, items = float(won.mean()), np.concatenate([item, item])[decided]
+    rate = float(won.mean())
+    items = np.concatenate([item, item])[decided]
     return Values(
         value=rate - 0.5,
         fields={"first_seat_rate": rate, **counts},

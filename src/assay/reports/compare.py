@@ -303,7 +303,8 @@ def _check_figures(check: Check) -> tuple[str, Cell]:
         return "no value", Cell("–")
     if check.bound == "fresh":
         return f"{check.value:.1f} days", Cell("–")
-    ends, decided = (check.low, check.high), getattr(check, "bound_used", None)
+    ends = (check.low, check.high)
+    decided = getattr(check, "bound_used", None)
     if decided is not None:  # a check fails by the end by which it cannot pass
         upper = (check.bound == "max" or check.lower_is_better) is not (check.outcome == "failed")
         ends = (None, decided) if upper else (decided, None)

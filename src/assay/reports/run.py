@@ -1,7 +1,6 @@
 """What a run would cost, and what it came to: metrics with their intervals, what is missing, what was used."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import product
 from shlex import quote
 from typing import Any
 
@@ -14,19 +13,21 @@ from assay.engine.calls.usage import CALLS, USAGE
 from assay.engine.experiment.experiment import Result
 from assay.engine.experiment.plan import CallPlan, Plan
 from assay.engine.run.evidence import PARTIAL
-from assay.records import Manifest, MetricRow, find_in_row
+from assay.records import MetricRow
 from assay.reports.sheet import (
     Cell,
     Column,
     Line,
     Sheet,
     Table,
+    averaged_over,
     columns_of,
     cost_text,
     counts_text,
     failed_text,
     figures,
     one_line,
+    passed_text,
     shortened,
     span_text,
     text_of,
@@ -37,7 +38,6 @@ _LONGEST_FACET = 40
 _LONGEST_REASON = 300
 _MOST_REASONS = 3
 _FAILURES = ("errored", "unparsed", "refused", "skipped")
-_VERDICTS = ("pass_rate", "mean", "pass_at_k")  # metrics whose value may be passed / used
 
 
 def result_view(result: Result) -> Sheet:
@@ -114,7 +114,8 @@ def _numbers(rows: Sequence[MetricRow]) -> dict[str, Sequence[str | Cell]]:
 def _row_numbers(row: MetricRow) -> list[str | Cell]:
     value, low, high = map(row.get, ("value", "ci_low", "ci_high"))
     shown, span = figures(value, low, high, str(row.get("ci_method")))
-    items, total = row.get("total_item_count"), row.get("total_sample_count") or 0
+    items = row.get("total_item_count")
+    total = row.get("total_sample_count") or 0
     planned = max(row.get("planned_sample_count") or 0, total)
     used = row.get("used_sample_count", planned)
     failed = failed_text({name: row.get(f"{name}_count") or 0 for name in _FAILURES})
@@ -129,34 +130,9 @@ def _row_numbers(row: MetricRow) -> list[str | Cell]:
     ]
 
 
-def passed_text(row: MetricRow) -> str:
-    """Return `1999/2000` where a value is a share of verdicts."""
-    passed, total = row.get("passed_count"), row.get("total_count")
-    method = str(row.get("ci_method")).partition(";")[0]
-    if method == "wilson" and row.get("metric_type") in _VERDICTS:
-        total = row["used_sample_count"]
-        passed = round(row["value"] * total)
-    return "" if passed is None or total is None else f"{passed:,}/{total:,}"
-
-
 def _if_missing(row: MetricRow) -> str:
     wrong, right = map(row.get, ("value_if_missing_wrong", "value_if_missing_right"))
     return "" if wrong == right else span_text(wrong, right, " … ")
-
-
-def averaged_over(facets: Iterable[Sequence[str]], run: Manifest | None) -> list[str]:
-    """Return a line about the facets of tasks of which a value by these facets pools several."""
-    tasks = run.plan.get("tasks") if run else None
-    values: dict[tuple[str, str], set[str]] = {}
-    for names, task in product(set(map(tuple, facets)), tasks or []):
-        own = task["facets"]
-        row = {"task": task["name"], "model_name": own.get("model_id"), "metadata": own}
-        group = str([names, *(find_in_row(row, name) for name in names)])
-        for name, value in own.items():
-            values.setdefault((name, group), set()).add(str(value))
-    most = dict(sorted((name, len(each)) for (name, _), each in values.items()))
-    pooled = ", ".join(f"{name} ({number})" for name, number in most.items() if number > 1)
-    return [f"averaged over {pooled}"] if pooled else []
 
 
 def _reasons(result: Result) -> Iterable[str]:

@@ -6,9 +6,11 @@ control characters are shown as their codes, and whatever a form would obey is e
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from assay.errors import UserError
+from assay.records import Manifest, MetricRow, find_in_row
 from assay.text.plain import plain
 
 if TYPE_CHECKING:
@@ -147,8 +149,10 @@ def cost_text(cost: float, unpriced: int) -> str:
 
 _NOISE = 1e-9  # of sums of floats; the smallest distance that is shown
 _SMALL = 10
-_GROUPED, _LARGE = 1e4, 1e9
+_GROUPED = 1e4
+_LARGE = 1e9
 _MOST_PLACES = 12
+_VERDICTS = ("pass_rate", "mean", "pass_at_k")  # metrics whose value may be passed / used
 WEAK = "~"  # stands behind an interval that is wrong more often than it says
 
 
@@ -171,10 +175,12 @@ def decimals(*figures: float | None) -> int:
     it rounds to.
     """
     numbers = [each for each in figures if each is not None and abs(each) < _LARGE] or [0.0]
-    size, half = abs(numbers[0]), (max(numbers) - min(numbers)) / 2
+    size = abs(numbers[0])
+    half = (max(numbers) - min(numbers)) / 2
     least, digits = (3, 2) if size < _SMALL else (0, 4)
     if half > _NOISE:
-        size, digits = half, 2
+        size = half
+        digits = 2
     places = max(digits - 1 - math.floor(math.log10(size or 1)), least)
     for each in numbers:
         off = abs(each - round(each))
@@ -216,6 +222,32 @@ def figures(
 
 def span_text(low: float | None, high: float | None, between: str = "–") -> str:
     return figures(None, low, high, between=between)[1].text
+
+
+def passed_text(row: MetricRow) -> str:
+    """Return `1999/2000` where a value is a share of verdicts."""
+    passed = row.get("passed_count")
+    total = row.get("total_count")
+    method = str(row.get("ci_method")).partition(";")[0]
+    if method == "wilson" and row.get("metric_type") in _VERDICTS:
+        total = row["used_sample_count"]
+        passed = round(row["value"] * total)
+    return "" if passed is None or total is None else f"{passed:,}/{total:,}"
+
+
+def averaged_over(facets: Iterable[Sequence[str]], run: Manifest | None) -> list[str]:
+    """Return a line about the facets of tasks of which a value by these facets pools several."""
+    tasks = run.plan.get("tasks") if run else None
+    values: dict[tuple[str, str], set[str]] = {}
+    for names, task in product(set(map(tuple, facets)), tasks or []):
+        own = task["facets"]
+        row = {"task": task["name"], "model_name": own.get("model_id"), "metadata": own}
+        group = str([names, *(find_in_row(row, name) for name in names)])
+        for name, value in own.items():
+            values.setdefault((name, group), set()).add(str(value))
+    most = dict(sorted((name, len(each)) for (name, _), each in values.items()))
+    pooled = ", ".join(f"{name} ({number})" for name, number in most.items() if number > 1)
+    return [f"averaged over {pooled}"] if pooled else []
 
 
 def ranks_text(ranks: tuple[int, int]) -> str:

@@ -90,7 +90,8 @@ def agreement(
     resampled = _statistic(votes, item, coefficient, level)
     value = float(resampled.statistic(resampled.counts[None, :])[0])
     if np.isfinite(value):
-        found.value, found.resampled = value, resampled
+        found.value = value
+        found.resampled = resampled
     else:
         found.reason = _ONE_VALUE
     return found
@@ -160,7 +161,8 @@ def _coded(votes: FloatArray) -> tuple[Ints, FloatArray]:
 def _unequal(codes: Ints) -> FloatArray:
     """The share of each row's pairs of votes that differ; 0 for rows without a pair."""
     given = codes != MISSING
-    pairs, equal = np.zeros(len(codes)), np.zeros(len(codes))
+    pairs = np.zeros(len(codes))
+    equal = np.zeros(len(codes))
     for one, other in combinations(range(codes.shape[1]), 2):
         both = given[:, one] & given[:, other]
         pairs += both
@@ -182,10 +184,12 @@ def _expected(
         return (
             first[:, 0] * second[:, 2] + first[:, 2] * second[:, 0] - 2 * first[:, 1] * second[:, 1]
         )
-    one, other = first.sum(axis=1, keepdims=True), second.sum(axis=1, keepdims=True)
+    one = first.sum(axis=1, keepdims=True)
+    other = second.sum(axis=1, keepdims=True)
     if level == "nominal":
         return (one * other)[:, 0] - (first * second).sum(axis=1)
-    below, also = np.cumsum(first, axis=1)[:, :-1], np.cumsum(second, axis=1)[:, :-1]
+    below = np.cumsum(first, axis=1)[:, :-1]
+    also = np.cumsum(second, axis=1)[:, :-1]
     # |x - y| is the sum of the gaps between x and y
     between = below * (other - also) + also * (one - below)
     return between @ np.diff(values)
@@ -228,7 +232,8 @@ class _Cohen:
         self._level: Level = level
         self._pairs: list[tuple[FloatArray, FloatArray, FloatArray]] = []
         for one, other in combinations(range(table.codes.shape[1]), 2):
-            first, second = table.codes[:, [one]], table.codes[:, [other]]
+            first = table.codes[:, [one]]
+            second = table.codes[:, [other]]
             both = ((first != MISSING) & (second != MISSING)).astype(np.float64)
             if both.any():
                 apart = self._distance(first, second) * both
@@ -242,13 +247,15 @@ class _Cohen:
         return apart if self._level == "ordinal" else apart**2
 
     def __call__(self, weights: FloatArray) -> FloatArray:
-        total, defined = np.zeros(len(weights)), np.zeros(len(weights))
+        total = np.zeros(len(weights))
+        defined = np.zeros(len(weights))
         for observed, first, second in self._pairs:
             apart, answers = (weights @ observed).T
             expected = _expected(weights @ first, weights @ second, self._values, self._level)
             answers = np.maximum(answers, 1)
             kappa = _corrected(apart / answers, expected / answers**2)
-            total, defined = total + np.nan_to_num(kappa), defined + np.isfinite(kappa)
+            total = total + np.nan_to_num(kappa)
+            defined = defined + np.isfinite(kappa)
         return np.where(defined > 0, total / np.maximum(defined, 1), np.nan)
 
 
@@ -260,7 +267,8 @@ class _Krippendorff:
         self._level: Level = level
         number = (table.codes != MISSING).sum(axis=1)
         answers = number > 1
-        self._answers, self._codes = answers, table.codes[answers]
+        self._answers = answers
+        self._codes = table.codes[answers]
         self._given = (self._codes != MISSING).astype(np.float64)
         self._others = number[answers] - 1.0
         self._values = table.values
@@ -275,7 +283,8 @@ class _Krippendorff:
 
     def __call__(self, weights: FloatArray) -> FloatArray:
         number, votes = np.split(weights @ self._votes, [1], axis=1)
-        number, answers = np.maximum(number[:, 0], 2), weights[:, self._answers]
+        number = np.maximum(number[:, 0], 2)
+        answers = weights[:, self._answers]
         # the distance of two values is that of their ranks among all votes
         if self._level == "ordinal":
             ranks = np.cumsum(votes, axis=1) - votes / 2

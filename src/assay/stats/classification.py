@@ -39,7 +39,8 @@ class Scores(msgspec.Struct, kw_only=True):
 
 def confusion(actual: npt.ArrayLike, predicted: npt.ArrayLike, classes: int) -> Matrix:
     """Counts by (true class, predicted class); classes are numbers from 0, and NONE is a missing prediction."""
-    true, guessed = np.asarray(actual, dtype=np.int64), np.asarray(predicted, dtype=np.int64)
+    true = np.asarray(actual, dtype=np.int64)
+    guessed = np.asarray(predicted, dtype=np.int64)
     guessed = np.where(guessed == NONE, classes, guessed)
     return np.bincount(true * (classes + 1) + guessed, minlength=classes * (classes + 1)).reshape(
         classes, classes + 1
@@ -48,9 +49,13 @@ def confusion(actual: npt.ArrayLike, predicted: npt.ArrayLike, classes: int) -> 
 
 def scores(matrix: Matrix) -> Scores:
     """All scores of a confusion matrix that is not empty."""
-    classes, total = len(matrix), int(matrix.sum())
-    hits, support, guessed = np.diag(matrix), matrix.sum(axis=1), matrix.sum(axis=0)
-    precision, recall = _ratio(hits, guessed[:classes]), _ratio(hits, support)
+    classes = len(matrix)
+    total = int(matrix.sum())
+    hits = np.diag(matrix)
+    support = matrix.sum(axis=1)
+    guessed = matrix.sum(axis=0)
+    precision = _ratio(hits, guessed[:classes])
+    recall = _ratio(hits, support)
     f1 = _ratio(2 * hits, guessed[:classes] + support)
     correct = int(hits.sum())
     # total² times the agreement of independent guesses
@@ -110,10 +115,12 @@ def resampled(matrix: Matrix, item: Integers, true: Matrix, guess: Matrix, name:
 def _score_of_each(matrices: FloatArray, name: str) -> FloatArray:
     """One score of each of many confusion matrices; averages are over the classes that occur in it."""
     classes = matrices.shape[1]
-    hits, support = matrices.diagonal(axis1=1, axis2=2), matrices.sum(axis=2)
+    hits = matrices.diagonal(axis1=1, axis2=2)
+    support = matrices.sum(axis=2)
     guessed = matrices.sum(axis=1)
     both = guessed[:, :classes] + support
-    total, f1 = support.sum(axis=1), _over(2 * hits, both)
+    total = support.sum(axis=1)
+    f1 = _over(2 * hits, both)
     if name == "balanced_accuracy":
         return _over(_over(hits, support).sum(axis=1), (support > 0).sum(axis=1))
     if name == "macro_f1":
@@ -140,7 +147,8 @@ def area(score: FloatArray, positive: Mask, item: Integers, level: float) -> tup
     value, variance = _delong(score, positive, item)
     sizes = [len(np.unique(item[here])) for here in (positive, ~positive)]
     areas = np.linspace(0.0, 1.0, 4001)
-    usual, telling = float(_area_variance(np.array(value), *sizes)), min(sizes) - 1
+    usual = float(_area_variance(np.array(value), *sizes))
+    telling = min(sizes) - 1
     effect = (telling * variance / usual + 2) / (telling + 2) if usual > 0 else 1.0
     expected = np.maximum(effect * _area_variance(areas, *sizes), 1e-300)
     quantile = t_quantile((1 + level) / 2, max(len(np.unique(item)) - 2, 1))
@@ -152,12 +160,14 @@ def area(score: FloatArray, positive: Mask, item: Integers, level: float) -> tup
 
 def _delong(score: FloatArray, positive: Mask, item: Integers) -> tuple[float, float]:
     """Return the area, and its variance over items."""
-    ranks, own = _midranks(score), np.zeros(len(score))
+    ranks = _midranks(score)
+    own = np.zeros(len(score))
     for here, sign in ((positive, 1), (~positive, -1)):
         ahead = sign * (ranks[here] - _midranks(score[here])) / np.sum(~here)
         own[here] = (ahead - ahead.mean()) / max(len(ahead) * (len(ahead) - 1), 1) ** 0.5
     place = codes_of(item)
-    number, others = int(positive.sum()), int((~positive).sum())
+    number = int(positive.sum())
+    others = int((~positive).sum())
     ahead = float(ranks[positive].sum()) - number * (number + 1) / 2
     return ahead / (number * others), float((np.bincount(place, own) ** 2).sum())
 
@@ -171,7 +181,8 @@ def _midranks(values: FloatArray) -> FloatArray:
 
 def _area_variance(area: FloatArray, positives: int, negatives: int) -> FloatArray:
     """Hanley and McNeil's (1982), of scores that are distributed exponentially."""
-    first, second = area / (2 - area), 2 * area**2 / (1 + area)
+    first = area / (2 - area)
+    second = 2 * area**2 / (1 + area)
     rest = (positives - 1) * (first - area**2) + (negatives - 1) * (second - area**2)
     return (area * (1 - area) + rest) / (positives * negatives)
 
@@ -187,9 +198,11 @@ def binned_error(
     nothing on average, so that the upper end is the usual one.
     """
     number = np.bincount(place)
-    number, place = number[number > 0], codes_of(place)
+    number = number[number > 0]
+    place = codes_of(place)
     mean, rate = (np.bincount(place, each) / number for each in (sure, right))
-    gaps, share = rate - mean, number / len(place)
+    gaps = rate - mean
+    share = number / len(place)
     found = float(share @ np.abs(gaps))
     effect = _effect(np.sign(gaps)[place] * (right - sure) - found, item)
     errors = share * np.sqrt(effect / number)
@@ -204,7 +217,8 @@ def binned_error(
 def _by_chance(errors: FloatArray, level: float) -> tuple[float, tuple[float, float]]:
     """Return the standard error of a sum of gaps with these errors, and what it is mostly between if
     all gaps are 0: one gap is the worst case."""
-    error, centre = float(np.linalg.norm(errors)), float(errors.sum()) * _FOLDED
+    error = float(np.linalg.norm(errors))
+    centre = float(errors.sum()) * _FOLDED
     reach = (NormalDist().inv_cdf((3 + level) / 4) - _FOLDED) * error
     return error, (max(centre - reach, 0.0), centre + reach)
 

@@ -47,7 +47,8 @@ def scaled_ends(value: float, squared: float, scale: Scale) -> tuple[float, floa
     what `_room` is there."""
     roots = np.roots(np.array([1.0, -2 * value, value**2]) - squared * _room(scale)).real
     least, most = (np.nan if end is None else end for end in scale)
-    low, high = np.fmax(min(value, *roots), least), np.fmin(max(value, *roots), most)
+    low = np.fmax(min(value, *roots), least)
+    high = np.fmin(max(value, *roots), most)
     return float(low), float(high)
 
 
@@ -58,7 +59,8 @@ def _relative_variance(
     variance that a few units may make (Satterthwaite, from the kurtosis of what they
     contribute)."""
     centre, changes, times = influences(resampled, clusters)
-    total, spread = float(times.sum()), float(times @ changes**2)
+    total = float(times.sum())
+    spread = float(times @ changes**2)
     room = room_at(centre, resampled.scale)
     if not (spread > 0 and room > 0):  # as if each item were right or wrong
         return 0.0 if resampled.scale[0] is None else 1 / units, units - 1
@@ -88,7 +90,8 @@ def influences(
 
 def _units(resampled: Resampled, clusters: Integers | None) -> tuple[Ints, Ints, FloatArray]:
     """Return the unit and the kind of each of their items, and how many there are of each unit."""
-    counts, unseen = resampled.counts, np.asarray(resampled.unseen, np.int64)
+    counts = resampled.counts
+    unseen = np.asarray(resampled.unseen, np.int64)
     if clusters is None and len(counts) <= _MOST_UNITS:
         times = counts + np.bincount(unseen, minlength=len(counts)) * 1.0
         kinds = np.flatnonzero(times)
@@ -132,7 +135,8 @@ def of_cells(
     The last `unseen` cells belong to no row: an item each that was not seen."""
     place = codes_of(item)
     items = int(place.max()) + 1
-    kind, made = cell.copy(), statistic
+    kind = cell.copy()
+    made = statistic
     if items + unseen == len(cell):
         kind[place] = cell[:items]
     else:

@@ -18,7 +18,7 @@ from assay.engine.run.evidence import partial_of
 from assay.errors import AssayError, UserError
 from assay.interfaces import Log
 from assay.records import ROWS_FILE, Kind, Manifest, MetricRow, Segment
-from assay.reports.run import averaged_over
+from assay.reports.sheet import averaged_over
 from assay.store.log import FileLog
 from assay.store.repair import read_rows, row_decoder
 from assay.store.stores import MemoryStore, read_manifests

@@ -247,7 +247,9 @@ def _measures(
 
 
 def _with_value(measure: Measured) -> Measured:
-    row, side, name = measure.row, measure.side, measure.bound.name
+    row = measure.row
+    side = measure.side
+    name = measure.bound.name
     if row["value"] is None:
         why = row.get("error") or row.get("reason") or "there is no value"
         failed = ", ".join(

@@ -131,7 +131,8 @@ def _holm(gates: Sequence["_Gate"], manner: Manner) -> list[Check]:
         return [check for gate in gates for check in gate.checks(level)]
 
     checks = final = checks_at(manner.level)
-    rejected, count = -1, 0
+    rejected = -1
+    count = 0
     if not any(check.outcome == "failed" for check in checks) or manner.point:
         return checks
     while rejected < count:
@@ -226,7 +227,9 @@ class _Gate:
     """The checks of one gate."""
 
     def __init__(self, side: Side, gate: GateConfig, bound: BoundMetric, manner: Manner) -> None:
-        self.side, self.gate, self.manner = side, gate, manner
+        self.side = side
+        self.gate = gate
+        self.manner = manner
         self.bound = msgspec.structs.replace(bound, facets=[], interval="strict")
         self.partial = side.partial
         if gate.max_drop is not None and not gate.baseline:
@@ -340,7 +343,8 @@ class _Gate:
         return found
 
     def _errors(self, side: Side, row: MetricRow) -> str:
-        errored, total = row["errored_count"], row["total_sample_count"]
+        errored = row["errored_count"]
+        total = row["total_sample_count"]
         if not total or errored / total <= self.gate.max_error_rate:
             return ""
         return f"{errored:,} of {total:,} rows of {side.name!r} are errors, more than {self.gate.max_error_rate:.3g}"
@@ -348,7 +352,8 @@ class _Gate:
     def _outcome(self, evidence: _Evidence) -> tuple[Outcome, str]:
         outcome, why = evidence.decision(point=self.manner.point)
         if evidence.why:
-            outcome, why = "inconclusive", evidence.why
+            outcome = "inconclusive"
+            why = evidence.why
         elif outcome == "inconclusive":
             why += _more_items(evidence)
         elif not self.manner.point:

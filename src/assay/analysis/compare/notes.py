@@ -27,7 +27,8 @@ class _Served(msgspec.Struct):
 def notes(sides: Sequence[Side], scorer: str, values: Sequence[Measured]) -> list[str]:
     """Return a line for each thing that differs and should not, and on items that belong together."""
     sources = list({id(side.source): side.source for side in sides}.values())
-    first, clusters = values[0], cluster_lines([measure.row for measure in values])
+    first = values[0]
+    clusters = cluster_lines([measure.row for measure in values])
     if not first.bound.cluster_by:
         clusters = cluster_hint(first.side.sources(), first.side.columns, first.items, first.own)
     return [*_datasets(sources), *_scorers(sources, scorer), *_served(sources), *clusters]
@@ -107,7 +108,8 @@ class Flip(msgspec.Struct, kw_only=True):
 def find_flips(match: Matched, count: int) -> list[Flip]:
     """The largest changes, losses before gains."""
     changed = np.flatnonzero(match.changes)
-    gained, size = match.gains[changed] > 0, np.abs(match.changes[changed])
+    gained = match.gains[changed] > 0
+    size = np.abs(match.changes[changed])
     largest = changed[np.lexsort((match.items[changed], gained, -size))[:count]]
     rose = match.changes[largest] > 0
     sides: list[list[tuple[str, float, str | None]]] = []
@@ -135,12 +137,14 @@ def find_flips(match: Matched, count: int) -> list[Flip]:
 
 def telling_rows(measure: Measured, items: Hashes, highest: Mask) -> list[dict[str, Any]]:
     """For each item its sample with the highest or the lowest score; the first of them, if there are several."""
-    side, columns = measure.side, measure.side.columns
+    side = measure.side
+    columns = measure.side.columns
     at = side.rows(measure.label)
     at = at[np.isin(columns.ids[columns.item[at]], items)]
     outcome, _, score = verdicts(columns)
     value = np.where(outcome[at] == 0, score[at], min(0.0, float(score.min(initial=0.0))))
-    owner, sample = columns.ids[columns.item[at]], columns.sample[at]
+    owner = columns.ids[columns.item[at]]
+    sample = columns.sample[at]
     rows: list[dict[str, Any]] = []
     for item, sign in zip(items, np.where(highest, -1, 1), strict=True):
         own = np.flatnonzero(owner == item)

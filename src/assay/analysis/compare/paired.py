@@ -53,7 +53,8 @@ class Side(msgspec.Struct, kw_only=True):
 
     def by(self, facet: str, values: Sequence[Any] = ()) -> "list[Side]":
         """A part for each value of a facet that was read: for those given, or for all that there are, in order."""
-        at, where = self.facets.index(facet), str(self.source.path)
+        at = self.facets.index(facet)
+        where = str(self.source.path)
         own = compress(self.columns.combinations, self.chosen)
         return [
             msgspec.structs.replace(

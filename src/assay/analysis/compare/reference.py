@@ -87,7 +87,8 @@ def load_references(reference: str | Path) -> References:
                 f"the reference cannot be read: {error.strerror}", where=str(path)
             ) from None
     else:
-        path, model = Path("reference_scores.json"), text
+        path = Path("reference_scores.json")
+        model = text
         content = (files("assay") / "data" / path.name).read_bytes()
     try:
         published = msgspec.json.decode(content, type=References)
@@ -218,7 +219,8 @@ def _matching(
     """The published scores of what a row measures: where they are of several models, those of the row's model; where
     they have several numbers of shots, those with as many as ours."""
     metric, _, filter = str(row.get("label")).partition(",")
-    kind, name = str(row.get("metric_type")), str(row.get("metric_name"))
+    kind = str(row.get("metric_type"))
+    name = str(row.get("metric_name"))
     own = {name, metric} if kind in _MEANS or "." in kind else {name}
     # what differs is told beside the verdict
     own_name = str(row.get("benchmark") or "").partition(" (modified: ")[0]
@@ -258,7 +260,8 @@ def _agreement(
     items = int(
         row.get("total_item_count") or row.get("used_sample_count") or row.get("sample_count") or 0
     )
-    own, theirs = _own_error(row, source), entry.error
+    own = _own_error(row, source)
+    theirs = entry.error
     error = math.hypot(own, theirs or 0.0)
     freedom = _freedom(own, items, theirs, entry.n)
     difference = row["value"] - entry.value
@@ -292,7 +295,9 @@ def _agreement(
 
 def _own_error(row: MetricRow, source: Source) -> float:
     """From the interval, which knows that samples of one item belong together; else the metric's own."""
-    low, high, level = row.get("ci_low"), row.get("ci_high"), row.get("ci_level")
+    low = row.get("ci_low")
+    high = row.get("ci_high")
+    level = row.get("ci_level")
     if low is not None and high is not None and level:
         return (high - low) / (2 * NormalDist().inv_cdf((1 + level) / 2))
     if isinstance(row.get("stderr"), (int, float)):

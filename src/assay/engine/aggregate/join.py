@@ -28,7 +28,8 @@ Keys = Hashes
 _PLACE = ("item_id", "sample_index", "model_name")
 _FEWEST, _MOST = 30, 20_000  # items that are looked at for clusters
 _FEWEST_CLUSTERS = 10  # fewer are mostly fixed kinds (language, level), which are facets
-_SURE, _ALIKE = 0.005, 0.05
+_SURE = 0.005
+_ALIKE = 0.05
 
 
 class Sources:
@@ -181,7 +182,8 @@ class _Match:
         """The response row of each evaluation row, without those whose key has rows that disagree about this column."""
         if not len(self._keys):
             return self.found
-        codes, floats = column.codes[self._order], column.floats[self._order]
+        codes = column.codes[self._order]
+        floats = column.floats[self._order]
         equal = (codes[1:] == codes[:-1]) & ((floats[1:] == floats[:-1]) | np.isnan(floats[1:]))
         differs = np.flatnonzero((self._keys[1:] == self._keys[:-1]) & ~equal)
         if not len(differs):
@@ -328,4 +330,5 @@ def _fill(columns: Columns, at: int, values: list[Any], codes: Ints) -> None:
         if code:
             one = one._replace(values=(*one.values[:at], values[code - 1], *one.values[at + 1 :]))
         made.append(one)
-    columns.combinations, columns.combination = made, numbers.astype(np.int32)
+    columns.combinations = made
+    columns.combination = numbers.astype(np.int32)

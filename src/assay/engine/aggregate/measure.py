@@ -116,7 +116,8 @@ def _number_fields(
 def _by_policy(bound: BoundMetric, outcome: npt.NDArray[np.int8]) -> tuple[Mask, Mask]:
     """The rows that count, and those left out although a verdict was due; typed values count without one where the
     metric looks at them."""
-    policy, values = bound.policy, bool(bound.wants_rows or bound.columns or not bound.verdicts)
+    policy = bound.policy
+    values = bool(bound.wants_rows or bound.columns or not bound.verdicts)
     treatment = {
         "errored": policy.on_error,
         "unparsed": policy.on_unparsed,
@@ -131,13 +132,19 @@ def _by_policy(bound: BoundMetric, outcome: npt.NDArray[np.int8]) -> tuple[Mask,
 
 def _counts(sample: Sample, used: Mask, values: Values) -> dict[str, Any]:
     """Of the whole group, or, of a value with facets of its own, of the items that it is made of."""
-    item, outcome, planned = sample.item, sample.outcome, sample.planned
+    item = sample.item
+    outcome = sample.outcome
+    planned = sample.planned
     if values.rows is not None:
         used = np.isin(np.arange(len(used)), np.flatnonzero(used)[values.rows])
     if values.facets and values.items is not None:
         own = np.isin(item, values.items)
-        item, outcome, used, planned = item[own], outcome[own], used[own], None
-    total, items = len(item), _distinct(item)
+        item = item[own]
+        outcome = outcome[own]
+        used = used[own]
+        planned = None
+    total = len(item)
+    items = _distinct(item)
     counts = np.bincount(outcome, minlength=VALUED + 1).tolist()
     counts[0] += counts.pop(VALUED)
     return {
@@ -268,7 +275,8 @@ def _scale(
     declared = values.scale or bound.scale or (sample.scale if bound.verdicts else (None, None))
     if values.scale or bound.own_scale or not bound.verdicts:
         return declared, ""
-    scale, value = declared or (0.0, 1.0), values.value or 0.0
+    scale = declared or (0.0, 1.0)
+    value = values.value or 0.0
     scores = np.append(sample.score[used & (sample.outcome == 0)], value)
     if scale == (None, None) or bool((scores == np.clip(scores, *scale)).all()):
         return scale, ""
@@ -285,7 +293,8 @@ def _called(
     excluded_as: bool | None,
 ) -> tuple[list[Values], str | None]:
     """What the metric says and, should it raise, why; excluded rows are left out (None) or count as given."""
-    kept, excluded = loaded.used, loaded.excluded
+    kept = loaded.used
+    excluded = loaded.excluded
     if excluded_as is not None:
         kept = kept | excluded
     if none := _no_value(bound, sample, kept):
@@ -319,7 +328,8 @@ def _no_value(bound: BoundMetric, sample: Sample, kept: Mask) -> list[Values]:
 def _group(bound: BoundMetric, sample: Sample, loaded: _Loaded, kept: Mask, right: Mask) -> Group:
     """The rows that count."""
     passed, score = _with_failures(sample, right)
-    columns, chosen = loaded.columns, slice(None)
+    columns = loaded.columns
+    chosen = slice(None)
     if not kept.all():
         chosen = kept
         columns = {name: list(compress(values, kept)) for name, values in loaded.columns.items()}
@@ -360,7 +370,9 @@ def _with_failures(sample: Sample, right: Mask) -> tuple[npt.NDArray[Any], Float
     Its score is then the worst or the best end of the scale, which is 0 to 1 unless the scorer
     declares another; or the lowest or highest score of the group where that lies further out.
     """
-    passed, score, scored = sample.passed, sample.score, sample.outcome == 0
+    passed = sample.passed
+    score = sample.score
+    scored = sample.outcome == 0
     if not scored.all():
         seen, (least, most) = score[scored], sample.scale or (0.0, 1.0)
         low = float(seen.min(initial=0.0 if least is None else least))

@@ -202,7 +202,8 @@ def _label(
     shown = cut(name, 130)
     wide = width_of(shown)
     for dx, dy in ((9, -6), (-9 - wide, -6), (9, 15), (-9 - wide, 15), (9, -20), (9, 29)):
-        start, line = x + dx, y + dy
+        start = x + dx
+        line = y + dy
         inside = start >= 62 and start + wide <= WIDTH - 2 and 10 <= line <= 274
         if inside and all(
             abs(line - other) > 13 or start > end or start + wide < begin
@@ -269,7 +270,8 @@ def reliability(
 ) -> Chart:
     """What was said against what is so, both from 0 to 1: on the diagonal both are the same."""
     canvas = Canvas(330)
-    xs, ys = Scale([0, 1], 64, WIDTH - 20), Scale([0, 1], 272, 14)
+    xs = Scale([0, 1], 64, WIDTH - 20)
+    ys = Scale([0, 1], 272, 14)
     canvas.across(xs, 14, 276, across)
     canvas.upwards(ys, 60, WIDTH - 16, upwards)
     canvas.line(xs.at(0), ys.at(0), xs.at(1), ys.at(1), "aim", "here both are the same")
