@@ -446,7 +446,8 @@ def test_labels_of_the_very_answers_are_used_themselves() -> None:
     truth = {at: int(at < 120 or at % 3 == 0) for at in range(0, 200, 2)}
     found = corrected(rows, labelled=labelled(rows, truth))
     known = np.array([truth.get(at, np.nan) for at in range(200)])
-    expected = prediction_powered((np.arange(200) < 120).astype(float), known)
+    said = (np.arange(200) < 120).astype(float)
+    expected = prediction_powered(said, known, np.arange(200), np.ones(200))
     assert (found["value"], found["ci_method"]) == (pytest.approx(expected.value), "ppi")
     assert (found["ci_low"], found["ci_high"]) == pytest.approx((expected.low, expected.high))
     by_errors = corrected(rows)

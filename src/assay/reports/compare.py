@@ -228,8 +228,7 @@ def _across_value(values: dict[str, AcrossValue], label: str) -> str:
     if label not in values:
         return "–"
     value = values[label]
-    shown, _ = figures(value.value, value.ci_low, value.ci_high)
-    return f"{shown}{_BEST if value.best else ''}"
+    return f"{number_text(value.value)}{_BEST if value.best else ''}"
 
 
 def _across_most(cells: list[AcrossValue]) -> list[str]:

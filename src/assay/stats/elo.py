@@ -16,6 +16,7 @@ from assay.stats.student import t_quantile
 
 START, K_START, K_FLOOR, DECAY = 1500.0, 20.0, 10.0, 0.0005
 SHUFFLES = 100
+_METHOD = "bootstrap; weak: Elo ratings lag behind the strengths"
 MOST_RESAMPLED = 20_000
 _RESHUFFLES = 10  # of each resample
 _AT_ONCE = 1 << 23  # matches that are played side by side: 100 MB
@@ -95,7 +96,7 @@ def elo(
         np.maximum(own[:, None] + own[None, :] - 2 * covariance, 0)
     )
     best, worst = open_ranks(found.mean[None, :] - found.mean[:, None] > apart)
-    return found, Ranked(found.mean, found.mean - half, found.mean + half, best, worst, "bootstrap")
+    return found, Ranked(found.mean, found.mean - half, found.mean + half, best, worst, _METHOD)
 
 
 def _covariance(matches: Matches, rounds: int, random: np.random.Generator) -> FloatArray:

@@ -77,12 +77,14 @@ class Verdicts:
         self.kinds: dict[tuple[str, str], int] = {}
         self.scored: dict[str, str] = {}
         self._answers = responses
-        self._numbers, self._hashes = array("i"), array("Q")
+        self._numbers = array("i")
+        self._hashes = array("Q")
         self._half_points = array("b")
         self._responses = array("Q")
 
     def add(self, source: Source, number: int) -> None:
-        names, kinds = self.names, self.kinds
+        names = self.names
+        kinds = self.kinds
         directions = Directions([source.manifest("evaluation")])
         for row in _rows(rows_of(source)):
             assert row.players is not None
@@ -92,7 +94,8 @@ class Verdicts:
                 points = 2 - points if directions.lower([row.scorer]) else points
             first, second = row.players
             kind = kinds.setdefault((row.label, row.scorer), len(kinds))
-            one, other = names.setdefault(first, len(names)), names.setdefault(second, len(names))
+            one = names.setdefault(first, len(names))
+            other = names.setdefault(second, len(names))
             self._numbers.extend((number, kind, row.sample_index, one, other, row.seat or 0))
             self._hashes.extend((id_hash(row.item_id), short(row.key) if row.key else 0))
             self._half_points.append(points)
@@ -198,12 +201,15 @@ def played(verdicts: Verdicts, label: str, sources: Sequence[Source], by: str = 
     rows = verdicts.columns(label)
     order = np.lexsort((rows.seat, rows.second, rows.first, rows.sample, rows.item, rows.source))
     rows = _taken(rows, order)
-    names, first, second = list(verdicts.names), rows.first, rows.second
+    names = list(verdicts.names)
+    first = rows.first
+    second = rows.second
     if by:
         names, (first, second) = _players_by(by, rows, sources)
     alphabetical = sorted(range(len(names)), key=names.__getitem__)
     rank = np.argsort(alphabetical).astype(np.int32)
-    first, second = rank[first], rank[second]
+    first = rank[first]
+    second = rank[second]
     begins = np.zeros(len(order), np.bool_)
     begins[:1] = True
     for column in (rows.source, rows.item, rows.sample, rows.first, rows.second):
@@ -211,7 +217,8 @@ def played(verdicts: Verdicts, label: str, sources: Sequence[Source], by: str = 
     starts = np.flatnonzero(begins)
     swapped = np.bincount(rows.source, rows.seat == 1) > 0
     matches = reconciled(starts, rows.half_points, 1 + swapped[rows.source])
-    same, unread = first[starts] == second[starts], matches.half_points < 0
+    same = first[starts] == second[starts]
+    unread = matches.half_points < 0
     kept = ~same & ~unread
     at = starts[kept]
     items, numbered = np.unique(rows.item[at], return_inverse=True)
@@ -258,7 +265,8 @@ def _first_of_each(keys: Hashes) -> Flags:
 def _players_by(field: str, rows: Rows, sources: Sequence[Source]) -> tuple[list[str], Codes]:
     """Names of players, and their numbers on both sides of each row."""
     assert rows.answers is not None
-    keys, column = array("Q"), Column(numbers=False)
+    keys = array("Q")
+    column = Column(numbers=False)
     logs = [log for source in sources for log in source.logs("run")]
     for (given,), (values,) in read_columns(logs, "responses", ("key",), (field,)):
         keys.extend([short(str(key)) if key else 0 for key in given])

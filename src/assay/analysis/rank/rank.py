@@ -132,7 +132,9 @@ def ranking_of(played: Played, label: str, options: RankOptions) -> Ranking:
         if not bounded(table.wins, table.ties):
             notes.append(_unbounded(names, table, options.prior))
         fitted = bradley_terry(matches, prior=options.prior, **settings)
-        tie, prior, ranked = fitted.tie, fitted.prior, _on_elo_scale(fitted.ranked)
+        tie = fitted.tie
+        prior = fitted.prior
+        ranked = _on_elo_scale(fitted.ranked)
     elif options.method == "elo":
         shuffled, ranked = elo(matches, **settings)
         errors = shuffled.standard_error
@@ -255,7 +257,8 @@ def _standing(
         int(table.ties[at].sum()),
         int(table.wins[:, at].sum()),
     )
-    low, high = float(ranked.low[at]), float(ranked.high[at])
+    low = float(ranked.low[at])
+    high = float(ranked.high[at])
     return PlayerStanding(
         player=names[at],
         ranks=(int(ranked.best[at]), int(ranked.worst[at])),

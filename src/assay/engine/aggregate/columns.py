@@ -95,8 +95,11 @@ class Reader:
         self._layouts = layouts(self.facets)
         self._codes: dict[Any, int] = {}
         self._combinations: list[Combination] = []
-        self._item, self._sample, self._score = array("Q"), array("i"), array("d")
-        self._combination, self._positions = array("i"), array("q")
+        self._item = array("Q")
+        self._sample = array("i")
+        self._score = array("d")
+        self._combination = array("i")
+        self._positions = array("q")
         self._starts: list[int] = []
         self._hashes = _Hashes()
 
@@ -109,9 +112,11 @@ class Reader:
                         block[:-1].split(b"\n"), partial(place_in_block, log, where, count)
                     )
             return
-        scan, number = log.scan(), 0
+        scan = log.scan()
+        number = 0
         while pairs := list(islice(scan, _BATCH)):
-            lines, places = [line for _, line in pairs], [position for position, _ in pairs]
+            lines = [line for _, line in pairs]
+            places = [position for position, _ in pairs]
             taken: list[int] | range = range(len(lines))
             block = b"\n".join(lines)
             if not self._read_narrow(block, len(lines)):
@@ -134,8 +139,10 @@ class Reader:
             positions=np.frombuffer(self._positions, dtype=np.int64),
         )
         # a caller that gives a column up frees it
-        self._sample, self._score = (array("i"), array("d"))
-        self._combination, self._positions = array("i"), array("q")
+        self._sample = array("i")
+        self._score = array("d")
+        self._combination = array("i")
+        self._positions = array("q")
         return columns
 
     def join(self, parts: Sequence[Columns]) -> Columns:
@@ -146,7 +153,8 @@ class Reader:
         ids.sort(kind="stable")  # they are sorted by parts
         ids = ids[_begins(ids)]
         ends = np.cumsum([len(part.item) for part in parts]).tolist()
-        item, combination = np.empty(ends[-1], np.int32), np.empty(ends[-1], np.int32)
+        item = np.empty(ends[-1], np.int32)
+        combination = np.empty(ends[-1], np.int32)
         for part, end in zip(parts, ends, strict=True):
             rows = slice(end - len(part.item), end)
             item[rows] = np.searchsorted(ids, part.ids).astype(np.int32)[part.item]

@@ -52,7 +52,8 @@ def sorted_rows(
     order matters, otherwise their scores, so that sums are equal to the last bit; never their place in a file.
     """
     lowest = int(sample.min())
-    items, samples = int(item.max()) + 1, int(sample.max()) - lowest + 1
+    items = int(item.max()) + 1
+    samples = int(sample.max()) - lowest + 1
     if (int(group.max()) + 1) * items * samples < 2**62:
         joint = group.astype(np.int64)
         joint *= items
@@ -73,7 +74,8 @@ class _RowKey(msgspec.Struct):
 def tie_breakers(logs: Iterable[Log]) -> Ties:
     """Columns, the last one first to sort by, that depend on nothing but the row: its text and its key."""
     decode = msgspec.json.Decoder(_RowKey).decode
-    texts, keys = array("Q"), array("Q")
+    texts = array("Q")
+    keys = array("Q")
     for log in logs:
         for _, line in log.scan():
             if not line.strip():
@@ -135,7 +137,8 @@ def under_every_label(columns: Columns) -> Columns:
 
 def _with_labels_apart(columns: Columns) -> list[Combination]:
     """Return the combinations; labels that several scorers gave to an answer are told apart."""
-    given, code = columns.combinations, columns.combination
+    given = columns.combinations
+    code = columns.combination
     places: dict[bytes, int] = {}
     place = np.array([places.setdefault(_place(one)[1], len(places)) for one in given], np.int32)
     labels = labels_apart(given, code, columns.item, columns.sample, place[code])
@@ -153,11 +156,13 @@ def verdicts(columns: Columns) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int
     A missing score is 1 or 0 by `passed`. A missing `passed` is a score of 1 or 0, which any
     threshold reads alike. A scored row with neither has only a value.
     """
-    given, code = columns.combinations, columns.combination
+    given = columns.combinations
+    code = columns.combination
     outcome = np.array([OUTCOMES.index(one.outcome) for one in given], dtype=np.int8)[code]
     said = [-1 if one.passed is None else int(one.passed) for one in given]
     verdict = np.array(said, dtype=np.int8)[code]
-    score, unscored = columns.score, np.isnan(columns.score)
+    score = columns.score
+    unscored = np.isnan(columns.score)
     if unscored.any():
         outcome[unscored & (verdict < 0) & (outcome == 0)] = VALUED
         score = np.where(unscored, verdict == 1, score)
@@ -202,7 +207,8 @@ class Grouping:
         self.directions = directions
         self.outcome, self.passed, self.score = verdicts(columns)
         self._tie_breakers: Ties | None = None
-        self._process, self._processes = os.getpid(), Processes()
+        self._process = os.getpid()
+        self._processes = Processes()
 
     def measured(
         self,

@@ -215,7 +215,8 @@ def cluster_lines(rows: Sequence[MetricRow]) -> list[str]:
     most = max(own, key=lambda row: row.get("design_effect") or 0.0, default={})
     line = f"clusters: {most.get('cluster_by')} ({most.get('cluster_count')})"
     if most.get("design_effect"):
-        line += f"; ICC up to {most['icc']:.2f}, design effect {most['design_effect']:.1f}"
+        many = "up to " if len(own) > 1 else ""
+        line += f"; ICC {many}{most['icc']:.2f}, design effect {many}{most['design_effect']:.1f}"
     return [line] if own else []
 
 

@@ -217,7 +217,8 @@ class Experiment:
         self, models: dict[str, Model], stop: Stop | None, own: Shared | None = None
     ) -> Shared:
         """For Runner and Evaluator; `own` is a worker's part of it."""
-        limits, own = self.config.budget, own or {}
+        limits = self.config.budget
+        own = own or {}
         budget = None
         if limits != type(limits)() and "budget" not in own:
             budget = Budget(

@@ -100,7 +100,8 @@ class Tasks(Responses):
     kind = "run"
 
     def bind(self, experiment: "Experiment") -> Bound:
-        config, mode = experiment.config, _mode(experiment)
+        config = experiment.config
+        mode = _mode(experiment)
         _refuse_files_of_others(experiment, mode)
         check_budget(config)
         bind.bind_outputs(config)
@@ -117,7 +118,8 @@ class Tasks(Responses):
     async def make(
         self, experiment: "Experiment", bound: Bound, shared: Shared, stack: AsyncExitStack
     ) -> Manifest | None:
-        config, mode = experiment.config, _mode(experiment)
+        config = experiment.config
+        mode = _mode(experiment)
         if note := write_config(experiment.folder, config):
             experiment.progress.note(note)
         if config.dataset is not None or not experiment.store.ids("dataset"):

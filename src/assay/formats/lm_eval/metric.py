@@ -58,7 +58,8 @@ class _Task:
         )
         self.sound = group.label.endswith(SOUND)
         self.metric, _, self.filter = group.label.removesuffix(SOUND).partition(",")
-        values, scores = group.columns["value"], group.score
+        values = group.columns["value"]
+        scores = group.score
         self.values = [float(scores[at]) if values[at] is None else values[at] for at in self.rows]
         self.value = aggregated(self.definition, self.metric, self.values, sound=self.sound)
         self.stderr = stderr(
@@ -178,7 +179,8 @@ def _evidence(
     wider = _unseen(value, share, sizes, [group.score[part.rows].var() for part in weights])
     means = np.repeat([part.value for part in weights], sizes)
     values = value + np.repeat(share * wider, sizes) * (group.score[rows] - means)
-    item, share = group.item[rows], np.repeat(share, sizes)
+    item = group.item[rows]
+    share = np.repeat(share, sizes)
     return {"per_item": item_contributions(item, values), "weights": item_weights(item, share)}
 
 
