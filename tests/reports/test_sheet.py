@@ -264,6 +264,7 @@ def test_verdicts_have_their_counts() -> None:
     row = {"metric_type": "mean", "value": 0.9995, "used_sample_count": 2000}
     assert passed_text({**row, "ci_method": "wilson"}) == "1,999/2,000"
     assert passed_text({**row, "ci_method": "wilson_of_items"}) == ""
+    assert passed_text({**row, "ci_method": "scaled_wilson"}) == "", "ratings of 1 to 5"
     assert passed_text({**row, "ci_method": "wilson", "metric_type": "recall"}) == ""
     assert passed_text({"passed_count": 0, "total_count": 7}) == "0/7"
 

@@ -64,7 +64,8 @@ def fit(
 
 def even(weight: float, players: int) -> Virtual:
     """This many virtual matches for each player of one set, half won and half lost, and as many ties."""
-    half, one = np.full((1, players), weight / 2), np.full(1, weight)
+    half = np.full((1, players), weight / 2)
+    one = np.full(1, weight)
     return Virtual(half, half, one, one)
 
 
@@ -85,7 +86,8 @@ def slopes(
     sets, players = tally.points.shape
     played = tally.played
     payoff, tied = chances(place, players)
-    gradient, information = np.zeros_like(place), np.zeros((sets, place.shape[1], place.shape[1]))
+    gradient = np.zeros_like(place)
+    information = np.zeros((sets, place.shape[1], place.shape[1]))
     gradient[:, :players] = tally.points - (played * payoff).sum(axis=2)
     spread = played * (payoff - tied / 4 - payoff**2)
     inner = information[:, :players, :players]

@@ -14,7 +14,10 @@ from assay.stats.matches import Matches
 from assay.stats.ranking import ONE_ITEM, Ranked, open_ranks, unranged
 from assay.stats.student import t_quantile
 
-START, K_START, K_FLOOR, DECAY = 1500.0, 20.0, 10.0, 0.0005
+START = 1500.0
+K_START = 20.0
+K_FLOOR = 10.0
+DECAY = 0.0005
 SHUFFLES = 100
 _METHOD = "bootstrap; weak: Elo ratings lag behind the strengths"
 MOST_RESAMPLED = 20_000
@@ -67,7 +70,8 @@ class Shuffled(NamedTuple):
 
 def shuffled(matches: Matches, *, shuffles: int = SHUFFLES, seed: int = 0) -> Shuffled:
     """The same for the same matches in any order."""
-    matches, random = _in_order(matches), np.random.default_rng(seed)
+    matches = _in_order(matches)
+    random = np.random.default_rng(seed)
     ratings = _shuffles(matches, [np.arange(len(matches.item), dtype=np.int32)] * shuffles, random)
     moved = ratings - ratings[0]  # 0 to the last bit where the order does not matter
     return Shuffled(ratings[0] + moved.mean(axis=0), moved.std(axis=0) / shuffles**0.5)
@@ -106,7 +110,9 @@ def _covariance(matches: Matches, rounds: int, random: np.random.Generator) -> F
     between these, and is taken off. Each round has further matches at random, about one for each player: who won all
     might lose the next.
     """
-    players, items, count = matches.players, matches.items, len(matches.item)
+    players = matches.players
+    items = matches.items
+    count = len(matches.item)
     first, second = np.triu_indices(players, 1)
     further = [
         np.zeros(2 * len(first), np.int64),
@@ -162,12 +168,15 @@ def _shuffles(matches: Matches, orders: list[Orders], random: np.random.Generato
 def _played(table: Integers, payoff: FloatArray, orders: Orders, players: int) -> FloatArray:
     """Play the matches (steps x shuffles), one step after another, all shuffles side by side."""
     steps, width = orders.shape
-    ratings, played = np.full(width * players, START), np.zeros(width * players, np.int64)
+    ratings = np.full(width * players, START)
+    played = np.zeros(width * players, np.int64)
     factors = np.array([k_factor(number) for number in range(steps + 1)])
     home = np.arange(width) * players
     for order in orders:
-        first, second = home + table[0, order], home + table[1, order]
-        one, other = ratings[first], ratings[second]
+        first = home + table[0, order]
+        second = home + table[1, order]
+        one = ratings[first]
+        other = ratings[second]
         surprise = payoff[order] - 1 / (1 + 10 ** ((other - one) / 400))
         ratings[first] = one + factors[played[first]] * surprise
         ratings[second] = other - factors[played[second]] * surprise

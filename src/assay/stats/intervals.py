@@ -232,7 +232,7 @@ class _Units(NamedTuple):
             weights = item_weights(clusters, weights)
             values = item_contributions(clusters, values)
         n = len(values)
-        few = few_units(items, len(values))
+        few = few_units(items, n)
         if weights is None:
             return cls(np.sort(values), None, samples == n, few)
         order = np.lexsort((weights, values))
@@ -258,6 +258,8 @@ class _Units(NamedTuple):
         """Return the interval of the mean of values on a scale with two ends."""
         shares = self._replace(values=(self.values - bad) / (good - bad))
         found = shares.share_interval(level, strict=strict)
+        if {bad, good} != {0.0, 1.0}:
+            found = found._replace(method=f"scaled_{found.method}")
         return found.transformed(lambda end: bad + (good - bad) * end)
 
     def share_interval(self, level: float, *, strict: bool) -> Interval:

@@ -73,7 +73,8 @@ def cells_of(matches: Matches) -> tuple[Ints, Ints]:
 def move(cells: Ints, item: Integers, row: Ints, column: Ints) -> None:
     """Turn each cell into the place in a table where its match counts: the row of its item plus the cell's column."""
     # half the size, quicker to look up
-    short_row, short_column = (row.astype(np.int32), column.astype(np.int32))
+    short_row = row.astype(np.int32)
+    short_column = column.astype(np.int32)
     for start in range(0, len(cells), _PIECE):
         part = slice(start, start + _PIECE)
         np.add(np.take(short_row, item[part]), np.take(short_column, cells[part]), out=cells[part])

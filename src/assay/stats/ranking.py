@@ -29,7 +29,8 @@ from assay.stats.matches import Ints, Matches, bounded, cells_of, move, table_of
 from assay.stats.student import t_quantile
 
 Weights = npt.NDArray[np.float32]
-_MOST_BLOCKS, _FEWEST_BLOCKS = 2000, 250
+_MOST_BLOCKS = 2000
+_FEWEST_BLOCKS = 250
 _MOST_CELLS = 1 << 20  # of the table of blocks and outcomes: 12 MB
 _DRAWS = 1 << 20  # numbers drawn at once: 8 MB
 _FITTED = 1 << 16  # cells of win matrices that are fitted at once
@@ -83,7 +84,8 @@ def bradley_terry(
         raise ValueError("no finite strengths are the most likely ones")
     whole = blocks.tally(np.ones((1, blocks.count), np.float32))
     found = fit(whole, even(weight * blocks.weight, matches.players) if weight else None)
-    strengths, tie = found.strengths[0], float(found.tie[0])
+    strengths = found.strengths[0]
+    tie = float(found.tie[0])
     if blocks.items < 2:
         return BradleyTerry(unranged(strengths, ONE_ITEM), tie, weight)
     drawn = _refitted(blocks, found, whole, rounds, random)
@@ -100,7 +102,8 @@ def win_rates(
     value = points.sum(axis=0, dtype=np.float64) / games.sum(axis=0, dtype=np.float64)
     if blocks.items < 2:
         return unranged(value, ONE_ITEM)
-    drawn, virtual = blocks.drawn(rounds, random), _virtual(blocks, rounds, random)
+    drawn = blocks.drawn(rounds, random)
+    virtual = _virtual(blocks, rounds, random)
     rates = (drawn @ points + virtual.won) / (drawn @ games + virtual.won + virtual.lost)
     ranked = _ranked(value, rates, blocks.items, level)
     spans = [_rate_interval(matches, player, level) for player in range(matches.players)]
@@ -297,7 +300,8 @@ def _behind(value: FloatArray, drawn: FloatArray, tail: float) -> Mask:
     """
     players, rounds = drawn.shape
     largest = np.zeros(rounds)
-    errors, ahead = np.empty((players, players)), np.empty((players, players), np.int64)
+    errors = np.empty((players, players))
+    ahead = np.empty((players, players), np.int64)
     for player, own in enumerate(drawn):
         astray = own - drawn
         ahead[player] = np.count_nonzero(astray >= 0, axis=1)

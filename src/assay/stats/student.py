@@ -21,9 +21,11 @@ def t_quantile(probability: float, freedom: float) -> float:
     normal = NormalDist().inv_cdf(probability)
     if freedom > 1e7:  # the next term of the expansion is below the precision of a float
         return normal + (normal**3 + normal) / (4 * freedom)
-    low, high = 0.0, max(2 * normal, 1.0)
+    low = 0.0
+    high = max(2 * normal, 1.0)
     while _upper_tail(high, freedom) > 1 - probability:
-        low, high = high, 2 * high
+        low = high
+        high = 2 * high
     while high - low > 1e-13 * high:
         middle = (low + high) / 2
         if middle in (low, high):
@@ -54,7 +56,8 @@ def _incomplete_beta(a: float, b: float, x: float) -> float:
 def _fraction(a: float, b: float, x: float) -> float:
     """The continued fraction of the incomplete beta function (DLMF 8.17.22), by Lentz's method."""
     tiny = 1e-300
-    c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1) or tiny)
+    c = 1.0
+    d = 1 / (1 - (a + b) * x / (a + 1) or tiny)
     result = d
     for m in range(1, 10_000):
         for term in (
@@ -76,7 +79,8 @@ def f_tail(ratio: float, above: float, below: float) -> float:
 
 def beta_quantile(probability: float, a: float, b: float) -> float:
     """Return the x with P(X <= x) = probability for the beta distribution."""
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     while high - low > 1e-14:
         middle = (low + high) / 2
         if _incomplete_beta(a, b, middle) < probability:

@@ -72,21 +72,21 @@ def interval(
 
 def test_twelve_fives_of_five() -> None:
     low, _ = proportion_confint(12, 12, method="wilson")
-    expected = (pytest.approx(1 + 4 * low), 5.0, "wilson")
+    expected = (pytest.approx(1 + 4 * low), 5.0, "scaled_wilson")
     assert interval([5.0] * 12, (1, 5)) == expected
     assert interval([5.0] * 12, None, (1, 5)) == expected
     assert interval([5.0] * 12, (0, 100), (1, 5)) == expected  # the metric's wins
     assert interval([5.0] * 12, None)[0] is None
-    assert interval([1.0] * 12, (1, 5)) == (1.0, pytest.approx(5 - 4 * low), "wilson")
+    assert interval([1.0] * 12, (1, 5)) == (1.0, pytest.approx(5 - 4 * low), "scaled_wilson")
 
 
 def test_rewards_of_minus_one_and_one() -> None:
-    assert interval([1.0] * 30, (-1, 1)) == (pytest.approx(0.773, abs=5e-4), 1.0, "wilson")
+    assert interval([1.0] * 30, (-1, 1)) == (pytest.approx(0.773, abs=5e-4), 1.0, "scaled_wilson")
     low, high = proportion_confint(20, 30, method="wilson")
     assert interval([1.0] * 20 + [-1.0] * 10, (-1, 1)) == (
         pytest.approx(2 * low - 1),
         pytest.approx(2 * high - 1),
-        "wilson",
+        "scaled_wilson",
     )
 
 
@@ -101,7 +101,7 @@ def test_an_interval_moves_with_its_scale(unit: list[float], least: float, width
     unit = [round(value, 6) for value in unit]
     plain = interval(unit, (0, 1))
     moved = interval([least + width * value for value in unit], (least, least + width))
-    assert moved[2] == plain[2]
+    assert moved[2].removeprefix("scaled_") == plain[2]
     assert moved[0] == pytest.approx(least + width * plain[0], abs=1e-4 * width)
     assert moved[1] == pytest.approx(least + width * plain[1], abs=1e-4 * width)
     assert least <= moved[0] <= moved[1] <= least + width
