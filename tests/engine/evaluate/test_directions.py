@@ -166,7 +166,7 @@ def test_no_label_is_made_again(store: Store) -> None:
     assert (row["ci_low"], row["ci_high"], row["ci_method"]) == (
         pytest.approx(1 + 4 * 0.757506),
         5.0,
-        "wilson",
+        "scaled_wilson",
     )
     evaluator.evaluate(["r"], [bound])
     assert len(CALLS) == 12
