@@ -9,7 +9,6 @@ import pytest
 from scipy.stats import binom
 
 from assay.analysis.compare.gate import Check, Gated, gate
-from assay.analysis.compare.measured import Matched
 from assay.config import GateConfig, load, resolved
 from assay.errors import ConfigError, UserError
 from assay.stats.intervals import clopper_pearson
@@ -227,9 +226,6 @@ def test_a_verdict_must_survive_the_missing_rows(
     assert by_point.outcome == checked(whole, point=True, **bounds).outcome
 
 
-@pytest.mark.skipif(
-    not hasattr(Matched, "missing_text"), reason="differences do not know missing rows"
-)
 def test_a_drop_must_survive_the_missing_rows(tmp_path: Path) -> None:
     """The candidate has no answer to what is hard."""
     old = save(tmp_path / "old", counted(143, 200))
