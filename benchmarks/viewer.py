@@ -129,7 +129,7 @@ _LISTED = """
 import sys, msgspec
 from assay.analysis.look.ls import ls
 from assay.engine.experiment.resolve import find_source
-from assay.store.repair import read_rows
+from assay.store.table.decode import read_rows
 listed = ls(sys.argv[1])
 logs = [log for entry in listed for log in find_source(entry.folder).logs("aggregation")]
 rows = [row for log in logs for row in read_rows(log, dict)]

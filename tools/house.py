@@ -44,7 +44,7 @@ CORE = ("assay/engine", "assay/experiment", "assay/store")  # and the files at t
 OF_CORE = "tokens of the core"
 HOMES = {  # a mechanism, and what gives it away
     "columns and joins of rows": r"np\.searchsorted|array\(\"[QLIBd]\"",
-    "tolerant decoding of rows": r"tolerant_json",
+    "tolerant decoding of rows": r"decode_json",
     "child processes": r"subprocess\.|os\.fork\(|multiprocessing",
     "import hooks": r"meta_path|__import__\(",
     "replacing files": r"os\.replace\(|\.replace\(target|os\.rename\(",

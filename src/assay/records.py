@@ -267,9 +267,18 @@ class Store(Protocol):
 _HALVES = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 
 
-def tolerant_json(text: bytes) -> Any:
-    """JSON as others write it: NaN and Infinity are taken, integers beyond 64 bits are floats, halves of characters are
-    question marks. What is not JSON, or nests too deeply, is a ValueError."""
+def decode_json(text: bytes) -> Any:
+    """Return the value of a JSON text: decoded strictly, or else as others write JSON, see `_tolerant_json`. What is
+    not JSON, or nests too deeply, is a ValueError."""
+    try:
+        return msgspec.json.decode(text)
+    except (ValueError, RecursionError):
+        return _tolerant_json(text)
+
+
+def _tolerant_json(text: bytes) -> Any:
+    """Return a value with NaN and Infinity, integers beyond 64 bits as floats, halves of characters as question
+    marks."""
     import json
 
     try:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import hypergeom
 
-from assay.engine.aggregate.columns import OUTCOMES
+from assay.store.table.labels import OUTCOMES
 from assay.engine.aggregate.measure import Sample, bind_metric, measure
 from assay.metrics.best_of_k import best_of_k
 from assay.metrics.count import count

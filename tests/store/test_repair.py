@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from assay.records import Response
 from assay.store.log import FileLog
 from assay.store.memory_log import MemoryLog
-from assay.store.repair import open_rows, row_decoder
+from assay.store.table.decode import open_rows, row_decoder
 
 from .conftest import unhurried
 

@@ -15,7 +15,7 @@ import msgspec
 
 from assay import reading
 from assay.errors import UserError, install_command
-from assay.records import tolerant_json
+from assay.records import decode_json
 
 _BLOCK = 1 << 17
 _strict = msgspec.json.Decoder().decode
@@ -144,6 +144,6 @@ def decoded(text: bytes, place: str) -> Any:
         return _strict(text)
     except (ValueError, RecursionError) as error:
         try:
-            return tolerant_json(text)
+            return decode_json(text)
         except ValueError:
             raise bad_row(f"not JSON: {error}", place) from None

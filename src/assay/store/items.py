@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from assay.errors import UserError
-from assay.records import Item, tolerant_json
+from assay.records import Item, decode_json
 from assay.store import keys
 from assay.store.keyset import Seen
 
@@ -122,7 +122,7 @@ def decode_item(line: bytes, place: str = "") -> Item:
         row = _decode(line)
     except (ValueError, RecursionError) as error:
         try:  # NaN and the like, in a file that others wrote
-            row = tolerant_json(line)
+            row = decode_json(line)
         except ValueError:
             raise UserError(
                 f"a dataset row is not JSON: {error}", where=place, fix="correct this line"

@@ -6,7 +6,7 @@ a power cut or a full disk) is never shown by `scan`, and the next `append` cuts
 
 import os
 import threading
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 
@@ -14,7 +14,16 @@ from assay import reading
 from assay.errors import StoreError
 from assay.records import Damage, Manifest, Segment
 from assay.store.files import NewFile, make_folder, open_own, refuse_link, store_error, sync_folder
-from assay.store.lines import FIRST_READ, Part, blocks, lines, mend_end, read_long, write_rest
+from assay.store.lines import (
+    FIRST_READ,
+    Part,
+    blocks,
+    line_start,
+    lines,
+    mend_end,
+    read_long,
+    write_rest,
+)
 from assay.store.new_rows import NewRows
 from assay.store.seal import Checksums, read_checksums
 
@@ -103,6 +112,25 @@ class FileLog:
             except OSError as error:
                 raise store_error(error, part.path) from error
             self._checksums.setdefault(part.path, checksums)
+
+    def placed_blocks(
+        self, ends: Mapping[int, int] | None = None, most: int | None = None
+    ) -> Iterator[tuple[int, bytes]]:
+        """Yield (position, block of whole lines) of each file, hidden lines too: from the offset that `ends` has for
+        its number, and no more than about `most` bytes."""
+        for part in self.parts():
+            start = (ends or {}).get(part.number, part.start)
+            stop = part.stop if most is None else start + most
+            try:
+                with reading.opened(part.path, 0) as file:
+                    start = line_start(file.fileno(), start)
+                    for block in blocks(file, part._replace(start=start, stop=stop), None):
+                        yield (part.number << OFFSET_BITS) + start, block
+                        start += len(block)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise store_error(error, part.path) from error
 
     def parts(self) -> Sequence[Part]:
         """What `scan` and `blocks` read, in order."""

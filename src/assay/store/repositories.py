@@ -13,9 +13,9 @@ from assay.registry import nearest
 from assay.store.files import write_file
 from assay.store.index import ItemIndex, content_hash
 from assay.store.items import encode_item, normalise_all
-from assay.store.repair import row_decoder
 from assay.store.seal import describe, seal
 from assay.store.stores import directory_of, new_id
+from assay.store.table.decode import row_decoder
 
 T = TypeVar("T")
 

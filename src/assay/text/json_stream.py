@@ -11,7 +11,7 @@ from typing import IO, Any, Literal
 
 import msgspec
 
-from assay.records import tolerant_json
+from assay.records import decode_json
 
 Shape = Literal["list", "object", "lines"]
 
@@ -58,7 +58,7 @@ def storable(value: Any) -> Any:
     try:
         msgspec.json.encode(value)
     except (UnicodeEncodeError, OverflowError):
-        return tolerant_json(json.dumps(value).encode())
+        return decode_json(json.dumps(value).encode())
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     return value

@@ -20,8 +20,8 @@ from assay.interfaces import Log
 from assay.records import ROWS_FILE, Kind, Manifest, MetricRow, Segment
 from assay.reports.sheet import averaged_over
 from assay.store.log import FileLog
-from assay.store.repair import read_rows, row_decoder
 from assay.store.stores import MemoryStore, read_manifests
+from assay.store.table.decode import read_rows, row_decoder
 from assay.viewer.experiments import Experiments
 
 T = TypeVar("T")

@@ -8,11 +8,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from assay.engine.aggregate.facets import text_of
 from assay.errors import AssayError, UserError
 from assay.interfaces import FloatArray, IntArray, Mask
 from assay.records import OUTCOMES
 from assay.registry import nearest
+from assay.store.table.facets import text_of
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.decode import RESPONSE_OUTCOMES
 from assay.viewer.index.index import Index

@@ -11,7 +11,7 @@ from assay.engine.experiment.sources import Source
 from assay.interfaces import Mask
 from assay.store.keys import short
 from assay.store.log import FileLog
-from assay.store.repair import read_rows
+from assay.store.table.decode import read_rows
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.index import Index
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.engine.aggregate.columns import labels_apart
+from assay.store.table.labels import labels_apart
 from assay.engine.aggregate.measure import NO_VERDICT, bind_metric
 from tests.engine.aggregate.test_aggregate import aggregate
 

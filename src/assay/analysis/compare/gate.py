@@ -28,7 +28,6 @@ from assay.analysis.compare.paired import (
     shared_label,
 )
 from assay.config import Config, GateConfig, load
-from assay.engine.aggregate.facets import text_of
 from assay.engine.aggregate.measure import BoundMetric, Policy
 from assay.engine.calls.failures import failures_of
 from assay.engine.experiment.bind import bind_metrics
@@ -39,6 +38,7 @@ from assay.records import MetricRow
 from assay.registry import nearest
 from assay.shown import Shown
 from assay.stats.paired import Differences, strict_interval
+from assay.store.table.facets import text_of
 
 EXIT_CODES: dict[Outcome, int] = {"passed": 0, "failed": 3, "inconclusive": 4, "incomplete": 4}
 

@@ -9,13 +9,12 @@ import numpy as np
 
 from assay.analysis.compare.measured import Matched, Measured
 from assay.analysis.compare.paired import Hashes, Side
-from assay.engine.aggregate.columns import decode_row
 from assay.engine.aggregate.groups import verdicts
 from assay.engine.aggregate.join import cluster_hint
 from assay.engine.aggregate.measure import cluster_lines
 from assay.engine.experiment.sources import Source
 from assay.interfaces import Log, Mask
-from assay.store.repair import read_rows
+from assay.store.table.decode import decode_row, read_rows
 
 
 class _Served(msgspec.Struct):

@@ -10,8 +10,6 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 
-from assay.engine.aggregate.columns import Columns, Ints, Reader, decode_row
-from assay.engine.aggregate.facets import order, text_of, typed, unknown
 from assay.engine.aggregate.groups import under_every_label, verdicts
 from assay.engine.aggregate.join import (
     Sources,
@@ -29,6 +27,9 @@ from assay.errors import UserError
 from assay.interfaces import Hashes, Log, Mask
 from assay.registry import nearest
 from assay.store.keys import id_hash
+from assay.store.table.decode import decode_row
+from assay.store.table.facets import order, text_of, typed, unknown
+from assay.store.table.labels import Columns, Ints, Reader
 
 MOST_SIDES = 100
 _FAILED = ("errored", "unparsed", "refused")

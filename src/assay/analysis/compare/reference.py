@@ -16,8 +16,6 @@ import msgspec
 
 from assay import reading
 from assay.analysis.compare.compare import CompareOptions, checked, correct
-from assay.engine.aggregate.columns import decode_row
-from assay.engine.aggregate.facets import text_of
 from assay.engine.experiment.resolve import find_sources
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
@@ -25,6 +23,8 @@ from assay.records import MetricRow
 from assay.registry import nearest
 from assay.shown import Shown
 from assay.stats.student import POWER, t_quantile, t_tail
+from assay.store.table.decode import decode_row
+from assay.store.table.facets import text_of
 
 
 class Reference(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from assay.engine.aggregate.facets import text_of
 from assay.engine.calls.usage import CALLS, Usage
 from assay.engine.experiment.sources import Source
 from assay.records import Kind, find_in_row
 from assay.store.keys import canonical, digest, short
-from assay.store.repair import read_rows
+from assay.store.table.decode import read_rows
+from assay.store.table.facets import text_of
 
 
 class _Metadata(msgspec.Struct):

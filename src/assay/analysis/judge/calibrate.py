@@ -44,9 +44,9 @@ from assay.registry import nearest
 from assay.shown import Shown
 from assay.stats.agreement import Agreement, agreement
 from assay.stats.correction import Confusion
-from assay.store.repair import read_rows
 from assay.store.shared.mirror import push
 from assay.store.stores import FlatStore
+from assay.store.table.decode import read_rows
 
 Rows = str | Path | Iterable[Mapping[str, Any]]
 

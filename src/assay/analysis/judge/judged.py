@@ -16,7 +16,7 @@ from assay.errors import UserError
 from assay.records import EvaluationOutcome
 from assay.registry import nearest
 from assay.store.keys import short
-from assay.store.repair import read_rows
+from assay.store.table.decode import read_rows
 
 
 class _Judge(msgspec.Struct, gc=False):

@@ -16,7 +16,7 @@ from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.records import ResponseOutcome
 from assay.registry import nearest
-from assay.store.repair import read_rows
+from assay.store.table.decode import read_rows
 
 _FAILED = ("unparsed", "errored", "refused")
 

@@ -24,7 +24,7 @@ from assay.interfaces import IntArray, Mask
 from assay.records import Item, Response
 from assay.store.items import decode_item
 from assay.store.keys import canonical, digest
-from assay.store.repair import read_rows
+from assay.store.table.decode import read_rows
 from assay.text.answers import answer_of
 from assay.text.expected import expectation
 from assay.text.template import question, variables

@@ -20,7 +20,7 @@ from assay.engine.experiment.sources import Source
 from assay.engine.run.evidence import NOUNS
 from assay.errors import LockedError, UserError
 from assay.reading import is_remote
-from assay.records import Evaluation, Kind, Response, tolerant_json
+from assay.records import Evaluation, Kind, Response, decode_json
 from assay.registry import check_params, nearest, writer
 from assay.store.lock import FolderLock
 from assay.store.log import FileLog
@@ -174,7 +174,7 @@ class Tables:
 def foreign_row(line: bytes, place: str) -> dict[str, Any]:
     """A row of a writer that puts NaN and Infinity into JSON."""
     try:
-        row = tolerant_json(line)
+        row = decode_json(line)
     except ValueError as error:
         raise _no_row(str(error), place) from None
     if not isinstance(row, dict):

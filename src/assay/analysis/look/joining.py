@@ -17,14 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from assay.analysis.look.export import Tables
-from assay.engine.aggregate.columns import decode_row
-from assay.engine.aggregate.fields import read_columns
-from assay.engine.aggregate.join import Keys, response_key
 from assay.interfaces import Codes, IntArray, Log
+from assay.interfaces import Hashes as Keys
 from assay.records import Item
 from assay.store.files import safe_name
 from assay.store.index import ItemIndex, id_number
 from assay.store.keys import id_hash
+from assay.store.table.columns import read_columns
+from assay.store.table.decode import decode_row
+from assay.store.table.join import response_key
 
 Row = dict[str, Any]
 Ints = IntArray
@@ -137,7 +138,9 @@ class Joining:
     def _read_responses(self) -> Keys:
         """The engine's key of each response."""
         cells, samples, items, keys = array("i"), array("i"), array("q"), array("Q")
-        for own, (templates,) in read_columns(self._runs.logs, "responses", _ADDRESS, (_TEMPLATE,)):
+        for own, (templates,), *_ in read_columns(
+            self._runs.logs, "responses", _ADDRESS, (_TEMPLATE,)
+        ):
             items.frombytes(self._places([str(id) for id in own[1]]).tobytes())
             for key, item, sample, model, task, total, when, template in zip(
                 *own, templates, strict=True
@@ -215,7 +218,7 @@ class _Evaluations:
         self._scorers: dict[str, set[str]] = {}
         keys, positions = array("Q"), array("q")
         places = rows.positions()
-        for columns, _ in read_columns(rows.logs, "evaluation rows", _LABEL, ()):
+        for columns, *_ in read_columns(rows.logs, "evaluation rows", _LABEL, ()):
             for responses_of, label, scorer, item, sample, model, position in zip(
                 *columns, places, strict=False
             ):

@@ -15,13 +15,13 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from assay.engine.aggregate.fields import read_columns
-from assay.engine.aggregate.join import response_key
 from assay.interfaces import Hashes
-from assay.records import OUTCOMES, Item, Response, tolerant_json
+from assay.records import OUTCOMES, Item, Response, decode_json
 from assay.store.index import ItemIndex, id_number
 from assay.store.items import normalise
 from assay.store.keyset import Seen
+from assay.store.table.columns import read_columns
+from assay.store.table.join import response_key
 
 if TYPE_CHECKING:
     from assay.analysis.look.export import Tables
@@ -98,7 +98,7 @@ class SamplesTable:
     def left_out(self) -> dict[str, int]:
         """Count the items without an answer, and of the labels that were read those of several answers or of none."""
         answered = Seen()
-        for (ids,), _ in read_columns(
+        for (ids,), *_ in read_columns(
             self._tables.logs("responses"), "responses", ("item_id",), ()
         ):
             for id in ids:
@@ -115,7 +115,7 @@ class SamplesTable:
                     yield from decode(block)
                 except (ValueError, RecursionError):
                     lines = (line for line in block.split(b"\n") if line.strip())
-                    yield from (msgspec.convert(tolerant_json(line), Response) for line in lines)
+                    yield from (msgspec.convert(decode_json(line), Response) for line in lines)
 
     # ---- items
 
@@ -181,7 +181,7 @@ class SamplesTable:
         order = np.argsort(responses, kind="stable")
         ordered = responses[order]
         found: dict[tuple[str, str], _Label] = {}
-        for columns, _ in read_columns(
+        for columns, *_ in read_columns(
             self._tables.logs("evaluations"), "evaluation rows", _LABEL, ()
         ):
             sought = _numbers(list(map(_first, columns[0])), columns[-3:])
@@ -201,7 +201,7 @@ class SamplesTable:
     def _keys(self) -> Hashes:
         """The engine's key of each response."""
         keys = array("Q")
-        for (key, *place), _ in read_columns(
+        for (key, *place), *_ in read_columns(
             self._tables.logs("responses"), "responses", ("key", *_PLACE), ()
         ):
             keys.frombytes(_numbers(key, place).tobytes())

@@ -11,7 +11,6 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import UNSET
 
-from assay.engine.aggregate.facets import find_in_item, find_in_row, first_of, typed
 from assay.engine.experiment.imports.foreign import unpacked_spans
 from assay.engine.experiment.resolve import find_source
 from assay.engine.experiment.sources import elsewhere
@@ -20,9 +19,10 @@ from assay.interfaces import Log, Store
 from assay.records import Evaluation, Item, Kind, Response
 from assay.shown import Shown
 from assay.store.log import FileLog
-from assay.store.repair import read_rows, row_decoder
 from assay.store.shared.mirror import local
 from assay.store.stores import FlatStore, is_repository, open_store
+from assay.store.table.decode import read_rows, row_decoder
+from assay.store.table.facets import find_in_item, find_in_row, first_of, typed
 
 MOST_NEAR = 5
 Row = dict[str, Any]

@@ -14,8 +14,6 @@ import numpy.typing as npt
 from msgspec import UNSET
 
 from assay.analysis.compare.paired import read_side, rows_of
-from assay.engine.aggregate.facets import text_of
-from assay.engine.aggregate.fields import Column, read_columns
 from assay.engine.evaluate.directions import Directions
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
@@ -24,7 +22,9 @@ from assay.records import EvaluationOutcome
 from assay.registry import nearest
 from assay.stats.matches import Ints, Matches, reconciled
 from assay.store.keys import id_hash, short
-from assay.store.repair import row_decoder
+from assay.store.table.columns import Column, read_columns
+from assay.store.table.decode import row_decoder
+from assay.store.table.facets import text_of
 
 Flags = Mask
 
@@ -268,7 +268,7 @@ def _players_by(field: str, rows: Rows, sources: Sequence[Source]) -> tuple[list
     keys = array("Q")
     column = Column(numbers=False)
     logs = [log for source in sources for log in source.logs("run")]
-    for (given,), (values,) in read_columns(logs, "responses", ("key",), (field,)):
+    for (given,), (values,), *_ in read_columns(logs, "responses", ("key",), (field,)):
         keys.extend([short(str(key)) if key else 0 for key in given])
         column.extend(values)
     response_keys = np.frombuffer(keys, np.uint64)

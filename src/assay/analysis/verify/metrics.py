@@ -19,7 +19,7 @@ from assay.errors import AssayError
 from assay.records import ROWS_FILE, Kind, Manifest, MetricRow
 from assay.store.keys import canonical
 from assay.store.log import FileLog
-from assay.store.repair import read_rows
+from assay.store.table.decode import read_rows
 
 
 def verify_metrics(

@@ -19,7 +19,7 @@ from assay.analysis.verify.values import Difference, differing
 from assay.interfaces import Hashes, Log, Mask
 from assay.records import Evaluation
 from assay.store.memory_log import MemoryLog
-from assay.store.repair import row_decoder
+from assay.store.table.decode import row_decoder
 
 _TIMES = re.compile(rb',"evaluation_time":[^,]*,"timestamp":[^,]*,')
 _TIMES_AND_KEY = re.compile(rb',"evaluation_time":[^,]*,"timestamp":[^,]*,|"key":"[0-9a-f]{32}",')

@@ -11,8 +11,6 @@ from typing import Any, TypedDict, Unpack
 
 from msgspec import UNSET
 
-from assay.engine.aggregate.columns import Columns, Reader, decode_row, narrowed
-from assay.engine.aggregate.facets import unknown
 from assay.engine.aggregate.groups import Grouping, under_every_label
 from assay.engine.aggregate.join import (
     Sources,
@@ -24,7 +22,6 @@ from assay.engine.aggregate.join import (
 )
 from assay.engine.aggregate.measure import BoundMetric
 from assay.engine.aggregate.planned import Planned
-from assay.engine.aggregate.processes import Processes
 from assay.engine.evaluate.directions import Directions
 from assay.engine.evaluate.judges import CALIBRATIONS, Judges
 from assay.engine.run.evidence import PARTIAL, DamagedError, partial_of
@@ -36,6 +33,10 @@ from assay.registry import nearest
 from assay.store.keys import canonical, digest
 from assay.store.repositories import AggregationRepository
 from assay.store.seal import seal
+from assay.store.table.decode import decode_row
+from assay.store.table.facets import unknown
+from assay.store.table.labels import Columns, Reader, narrowed
+from assay.store.table.processes import Processes
 
 # bytes: about a second; a thread has a heap of its aggregation, which costs memory
 WORTH_A_THREAD = 200 << 20

@@ -16,22 +16,9 @@ import numpy.typing as npt
 from msgspec import UNSET
 
 from assay.engine.aggregate.bind import BoundMetric
-from assay.engine.aggregate.columns import (
-    OUTCOMES,
-    SKIPPED,
-    VALUED,
-    Codes,
-    Columns,
-    Combination,
-    Ints,
-    decode_row,
-    labels_apart,
-)
-from assay.engine.aggregate.facets import order, typed
 from assay.engine.aggregate.join import Joined
 from assay.engine.aggregate.measure import Sample, measure
 from assay.engine.aggregate.planned import Planned
-from assay.engine.aggregate.processes import Processes
 from assay.engine.evaluate.directions import Directions
 from assay.engine.evaluate.judges import Judges
 from assay.errors import UserError
@@ -39,6 +26,19 @@ from assay.interfaces import FloatArray, Hashes, Log
 from assay.records import MetricRow
 from assay.registry import nearest
 from assay.store.keys import short
+from assay.store.table.decode import decode_row
+from assay.store.table.facets import order, typed
+from assay.store.table.labels import (
+    OUTCOMES,
+    SKIPPED,
+    VALUED,
+    Codes,
+    Columns,
+    Combination,
+    Ints,
+    labels_apart,
+)
+from assay.store.table.processes import Processes
 
 Ties = tuple[Hashes, ...]
 

@@ -4,10 +4,8 @@ One more pass over the evaluations for the keys of their responses, one over the
 where something is missing. Kept are a few bytes for each row, never the rows.
 """
 
-from array import array
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from hashlib import blake2b
 from itertools import chain, compress
 from typing import Any
 
@@ -16,16 +14,17 @@ import numpy as np
 from msgspec import UNSET
 
 from assay.engine.aggregate.bind import BoundMetric
-from assay.engine.aggregate.columns import Columns, Combination, Ints, decode_row
-from assay.engine.aggregate.facets import unknown
-from assay.engine.aggregate.fields import ABSENT, Column, read_columns
-from assay.engine.aggregate.processes import Processes
 from assay.interfaces import FloatArray, Hashes, Log
 from assay.stats.intervals import intraclass
-from assay.store.keys import id_hash, short
+from assay.store.keys import id_hash
+from assay.store.table.columns import ABSENT, Column, read_columns
+from assay.store.table.decode import decode_row
+from assay.store.table.facets import unknown
+from assay.store.table.join import PLACE, Lookup, first_key, response_keys
+from assay.store.table.labels import Columns, Combination, Ints
+from assay.store.table.processes import Processes
 
 Keys = Hashes
-_PLACE = ("item_id", "sample_index", "model_name")
 _FEWEST, _MOST = 30, 20_000  # items that are looked at for clusters
 _FEWEST_CLUSTERS = 10  # fewer are mostly fixed kinds (language, level), which are facets
 _SURE = 0.005
@@ -52,14 +51,13 @@ class Sources:
         """The key of the (first) response of each evaluation row."""
 
         def read() -> Keys:
-            sought = array("Q")
-            fields = ("responses", *_PLACE)
-            for (responses, *place), _ in read_columns(
-                self.evaluations, "evaluation rows", fields, ()
-            ):
-                first = [keys[0] if isinstance(keys, list) and keys else None for keys in responses]
-                sought.extend(map(response_key, first, zip(*place, strict=True)))
-            return np.frombuffer(sought, np.uint64)
+            fields = ("responses", *PLACE)
+            blocks = read_columns(self.evaluations, "evaluation rows", fields, ())
+            found = [
+                response_keys([first_key(keys) for keys in responses], place)
+                for (responses, *place), *_ in blocks
+            ]
+            return np.concatenate([np.zeros(0, np.uint64), *found])
 
         return np.concatenate(self.processes.over(self.evaluations, read))
 
@@ -68,7 +66,7 @@ class Sources:
 
         def read() -> list[Column]:
             columns = [Column() for _ in names]
-            for _, values in read_columns(self.evaluations, "evaluation rows", (), names):
+            for _, values, *_ in read_columns(self.evaluations, "evaluation rows", (), names):
                 for column, own in zip(columns, values, strict=True):
                     column.extend(own)
             return columns
@@ -85,14 +83,14 @@ class Sources:
 
         def read() -> tuple[Keys, list[Column]]:
             columns = [Column(numbers=numbers) for _ in names]
-            keys = array("Q")
-            for (own, *place), values in read_columns(
-                self.runs, "responses", ("key", *_PLACE), (*state, *names)
+            keys = [np.zeros(0, np.uint64)]
+            for (own, *place), values, *_ in read_columns(
+                self.runs, "responses", ("key", *PLACE), (*state, *names)
             ):
-                keys.extend(map(response_key, own, zip(*place, strict=True)))
+                keys.append(response_keys(own, place))
                 for column, found in zip(columns, values[len(state) :], strict=True):
                     column.extend(found if not state else _of_answers(found, *values[:2]))
-            return np.frombuffer(keys, np.uint64), columns
+            return np.concatenate(keys), columns
 
         keys, parts = zip(*self.processes.over(self.runs, read), strict=True)
         match = _Match(np.concatenate(keys), self._sought)
@@ -104,14 +102,17 @@ class Sources:
         self, names: Sequence[str], columns: Columns, *, numbers: bool = True
     ) -> tuple[dict[str, "Joined"], "Joined"]:
         """Fields of the rows' items; and the number of each row's item, in the order of the dataset."""
+        of_rows = Lookup(columns.ids)
 
         def read() -> tuple[Ints, list[Column]]:
             made = [Column(numbers=numbers) for _ in names]
             places: list[Ints] = [np.zeros(0, np.int64)]
-            for (own,), values in read_columns(self.datasets, "items", ("id",), names, item=True):
+            for (own,), values, *_ in read_columns(
+                self.datasets, "items", ("id",), names, item=True
+            ):
                 ids = np.array([id_hash(str(id)) for id in own], np.uint64)
-                items = np.searchsorted(columns.ids, ids).clip(max=len(columns.ids) - 1)
-                known = columns.ids[items] == ids
+                items = of_rows.first(ids)
+                known = items >= 0
                 places.append(items[known])
                 for column, found in zip(made, values, strict=True):
                     column.extend(compress(found, known))
@@ -168,29 +169,19 @@ class _Match:
     """Which response row has the key that each evaluation row seeks."""
 
     def __init__(self, keys: Keys, sought: Keys) -> None:
-        self._order = np.argsort(keys, kind="stable")
-        self._keys = keys[self._order]
-        if not len(keys):
-            self._first = self.found = np.full(len(sought), -1, dtype=np.int64)
-            return
-        first = np.searchsorted(self._keys, sought).clip(max=len(keys) - 1)
-        known = self._keys[first] == sought
-        self._first = np.where(known, first, -1)
-        self.found: Ints = np.where(known, self._order[first], -1)
+        self._keys = keys
+        self.found: Ints = Lookup(keys).first(sought)
 
     def rows(self, column: Column) -> Ints:
         """The response row of each evaluation row, without those whose key has rows that disagree about this column."""
-        if not len(self._keys):
-            return self.found
-        codes = column.codes[self._order]
-        floats = column.floats[self._order]
+        order = np.argsort(self._keys, kind="stable")
+        keys, codes, floats = (each[order] for each in (self._keys, column.codes, column.floats))
         equal = (codes[1:] == codes[:-1]) & ((floats[1:] == floats[:-1]) | np.isnan(floats[1:]))
-        differs = np.flatnonzero((self._keys[1:] == self._keys[:-1]) & ~equal)
-        if not len(differs):
+        doubtful = keys[1:][(keys[1:] == keys[:-1]) & ~equal]
+        if not len(doubtful):
             return self.found
-        doubtful = np.zeros(len(self._keys), dtype=np.bool_)
-        doubtful[np.searchsorted(self._keys, self._keys[differs])] = True
-        return np.where((self._first >= 0) & doubtful[self._first], -1, self.found)
+        wrong = np.isin(self._keys, doubtful)
+        return np.where((self.found >= 0) & wrong[self.found], -1, self.found)
 
 
 def join_responses(columns: Columns, facets: Sequence[str], sources: Sources) -> None:
@@ -263,7 +254,7 @@ def cluster_hint(sources: Sources, columns: Columns, ids: Keys, values: FloatArr
     values; of several such fields it is about the one with the most similar."""
     if not _FEWEST <= len(ids) <= _MOST:
         return []
-    item = np.searchsorted(columns.ids, ids)
+    item = Lookup(columns.ids).first(ids)
     fields = _fields_of_metadata(sources, columns, item)
     found = [(intraclass(clusters, values), name) for name, clusters in fields]
     alike = [(each.correlation or 0.0, name) for each, name in found if each.p * len(found) < _SURE]
@@ -297,15 +288,6 @@ def missing(columns: Columns, facets: Sequence[str]) -> list[int]:
         for at in range(len(facets))
         if any(one.values[at] is UNSET for one in columns.combinations)
     ]
-
-
-def response_key(key: Any, place: Sequence[Any]) -> int:
-    """The row's own key; foreign rows have only where they stand."""
-    if key:
-        return short(str(key))
-    item, sample, model = place
-    text = msgspec.json.encode([str(model), str(item), sample or 0])
-    return int.from_bytes(blake2b(text, digest_size=8).digest(), "big")
 
 
 def _fill_all(

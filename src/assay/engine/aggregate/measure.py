@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from assay.engine.aggregate.bind import NEEDED, OWN_KEYS, BoundMetric, Policy, bind_metric
-from assay.engine.aggregate.columns import OUTCOMES, SKIPPED, VALUED
-from assay.engine.aggregate.facets import typed
 from assay.errors import AssayError, UserError
 from assay.interfaces import Codes, FloatArray, Group, IntArray, Integers, Mask, Scale, Values
 from assay.records import MetricRow
 from assay.stats.intervals import Interval, cluster_fields, mean_interval, no_interval
 from assay.stats.resampling import statistic_interval
+from assay.store.table.facets import typed
+from assay.store.table.labels import OUTCOMES, SKIPPED, VALUED
 from assay.usercode import raised
 
 __all__ = ["BoundMetric", "Policy", "Sample", "bind_metric", "measure"]

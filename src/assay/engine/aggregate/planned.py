@@ -6,10 +6,10 @@ from typing import Any
 
 from msgspec import UNSET
 
-from assay.engine.aggregate.columns import decode_row
-from assay.engine.aggregate.facets import find_in_row, typed
 from assay.interfaces import Log
 from assay.records import Manifest
+from assay.store.table.decode import decode_row
+from assay.store.table.facets import find_in_row, typed
 
 _LOOKED_AT = 1000
 

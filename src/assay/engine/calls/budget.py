@@ -17,7 +17,7 @@ import msgspec
 from assay.engine.calls.usage import cost_of
 from assay.errors import BudgetError
 from assay.interfaces import Completion, Likelihood, Message, Price, Request, Store
-from assay.store.repair import read_rows
+from assay.store.table.decode import read_rows
 
 CHARACTERS_PER_TOKEN = 4
 # tokens reserved for an answer before any has been seen and without `max_tokens`

@@ -8,7 +8,7 @@ import msgspec
 from assay.errors import UserError
 from assay.interfaces import Log
 from assay.records import Manifest
-from assay.store.repair import read_rows
+from assay.store.table.decode import read_rows
 
 FAILURES = "failures"  # where a manifest's metadata has them
 UNANSWERED = "the response of "  # how the error of a label begins that has no answer to look at

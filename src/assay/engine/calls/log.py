@@ -12,7 +12,7 @@ import numpy as np
 
 from assay.interfaces import Completion, Log, Message, Model
 from assay.store.keys import call_key, short
-from assay.store.repair import read_rows
+from assay.store.table.decode import read_rows
 
 
 class PaidCall(msgspec.Struct, kw_only=True):

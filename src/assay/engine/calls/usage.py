@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from assay.interfaces import Completion, Log, Price
-from assay.store.repair import read_rows
+from assay.store.table.decode import read_rows
 
 USAGE, CALLS = "usage", "calls"  # where a manifest's metadata has what its rows and its calls used
 

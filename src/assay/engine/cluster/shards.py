@@ -12,10 +12,10 @@ from assay.engine.cluster.root import Root
 from assay.interfaces import Log
 from assay.records import Damage, Manifest, Segment
 from assay.store.log import FileLog
-from assay.store.repair import read_rows
 from assay.store.shared.generations import Generation
 from assay.store.shared.objects import FolderObjects
 from assay.store.shared.segments import ClosedError
+from assay.store.table.decode import read_rows
 
 
 class _Row(msgspec.Struct):

@@ -7,7 +7,7 @@ import msgspec
 from assay.engine.calls.failures import UNANSWERED
 from assay.engine.evaluate.bind import BoundScorer, Case
 from assay.interfaces import Log, Score
-from assay.records import Item, Response, tolerant_json
+from assay.records import Item, Response, decode_json
 from assay.store.index import ItemIndex
 from assay.store.keys import canonical, digest, evaluation_key
 from assay.text.answers import without_reasoning
@@ -87,7 +87,7 @@ def response_decoder() -> Callable[[bytes], Response]:
         try:
             row = strict(line)
         except (ValueError, RecursionError):
-            row = msgspec.convert(tolerant_json(line), Response, strict=False)
+            row = msgspec.convert(decode_json(line), Response, strict=False)
         if not row.key:
             row.key = digest("line", line).hex()
             if row.error and row.outcome == "ok":

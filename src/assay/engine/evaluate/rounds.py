@@ -12,7 +12,7 @@ from assay.engine.evaluate.matches import Matches
 from assay.interfaces import Log
 from assay.records import Evaluation, EvaluationOutcome
 from assay.stats.davidson import choose_pairs
-from assay.store.repair import read_rows
+from assay.store.table.decode import read_rows
 
 SMALLEST_SHARE = 20  # a round is this part of the budget, but lets every player play
 

@@ -33,9 +33,9 @@ from assay.errors import ConfigError, UserError
 from assay.records import ROWS_FILE, Manifest
 from assay.store.index import content_hash
 from assay.store.log import FileLog
-from assay.store.repair import read_rows
 from assay.store.shared.mirror import local, named, placed
 from assay.store.stores import FlatStore
+from assay.store.table.decode import read_rows
 
 Paths = str | Path | Sequence[str | Path]
 

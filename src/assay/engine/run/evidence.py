@@ -15,8 +15,8 @@ from assay.engine.run.existing import Row, Table
 from assay.errors import StoreError
 from assay.records import Damage, Kind, Manifest
 from assay.store.log import FileLog
-from assay.store.repair import row_decoder
 from assay.store.seal import describe, is_damaged, is_unchanged
+from assay.store.table.decode import row_decoder
 
 # in a metric row and in an evaluation's inputs: what is present of what was planned
 PARTIAL = "partial"

@@ -15,7 +15,7 @@ from assay.interfaces import Hashes, Log, Mask, Store
 from assay.records import Kind
 from assay.store.keys import short
 from assay.store.keyset import KeySet
-from assay.store.repair import open_rows, row_decoder
+from assay.store.table.decode import open_rows, row_decoder
 
 Keys = Hashes
 Flags = Mask

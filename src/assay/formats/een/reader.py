@@ -8,7 +8,7 @@ import msgspec
 
 from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline, head_of
-from assay.records import ROWS_FILE, Evaluation, Response, tolerant_json
+from assay.records import ROWS_FILE, Evaluation, Response, decode_json
 from assay.registry import reader
 from assay.store.index import id_number
 from assay.store.keyset import Seen
@@ -82,6 +82,6 @@ class EenFiles:
     def _one_by_one(self, block: bytes, kind: Any) -> Iterator[Any]:
         for line in filter(bytes.strip, block.split(b"\n")):
             try:
-                yield msgspec.convert(tolerant_json(line), kind)
+                yield msgspec.convert(decode_json(line), kind)
             except (ValueError, RecursionError):
                 self.rejected += 1

@@ -14,7 +14,7 @@ import yaml
 
 from assay import reading
 from assay.engine.experiment.imports.foreign import files_below, head_of, unknown_version
-from assay.records import tolerant_json
+from assay.records import decode_json
 
 Row = dict[str, Any]
 Kind = Literal["predictions", "reviews", "reports"]
@@ -143,7 +143,7 @@ def _part(root: Path, model: str, file: Path, kind: Kind) -> Part:
 def read_report(file: Path) -> Row:
     """A report; one of a newer version is refused."""
     try:
-        found = tolerant_json(reading.content(file)) if file.stat().st_size <= _LARGEST else None
+        found = decode_json(reading.content(file)) if file.stat().st_size <= _LARGEST else None
     except (ValueError, OSError):
         found = None
     report = cast("Row", found) if isinstance(found, dict) else {}
@@ -213,7 +213,7 @@ def _row(line: bytes) -> Row | None:
 
 def _tolerant(line: bytes) -> Row | None:
     try:
-        row = tolerant_json(line)
+        row = decode_json(line)
     except ValueError:
         return None
     return cast("Row", row) if isinstance(row, dict) else None

@@ -9,11 +9,11 @@ import msgspec
 from assay import registry
 from assay.analysis.compare.measured import Measured, measured
 from assay.analysis.compare.paired import read_sides
-from assay.engine.aggregate.facets import text_of
 from assay.engine.aggregate.measure import bind_metric
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.interfaces import FloatArray
+from assay.store.table.facets import text_of
 
 Row = dict[str, Any]
 Facets = tuple[str, ...]

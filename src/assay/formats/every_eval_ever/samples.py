@@ -10,11 +10,11 @@ import msgspec
 from msgspec import UNSET
 
 from assay.analysis.compare.notes import answer_of
-from assay.engine.aggregate.facets import find_in_item, find_in_row, text_of, typed
 from assay.engine.experiment.sources import Source
 from assay.formats.every_eval_ever.results import BENCHMARK, Result, Row, texts
-from assay.records import tolerant_json, verdict_of
+from assay.records import decode_json, verdict_of
 from assay.store.log import FileLog
+from assay.store.table.facets import find_in_item, find_in_row, text_of, typed
 
 # where scorers say what they took for the answer
 _EXTRACTED = ("parsed", "number", "choice", "predicted", "match")
@@ -56,7 +56,7 @@ def _decode(line: bytes) -> Row:
     try:
         return msgspec.json.decode(line)
     except (ValueError, RecursionError):
-        return cast("Row", tolerant_json(line))
+        return cast("Row", decode_json(line))
 
 
 def _read(place: tuple[FileLog, int] | None) -> Row:

@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from assay.records import tolerant_json
+from assay.records import decode_json
 
 VERSION = 2
 Part = Raw | UnsetType
@@ -230,7 +230,7 @@ def _plain_sample() -> type[msgspec.Struct]:
 
 def finite(data: bytes) -> bytes:
     """The JSON without NaN and Infinity, which inspect_ai writes: they become null."""
-    return msgspec.json.encode(tolerant_json(data))
+    return msgspec.json.encode(decode_json(data))
 
 
 class Kept:

@@ -30,8 +30,8 @@ from assay.store.files import safe_name
 from assay.store.items import encode_item
 from assay.store.keys import id_hash
 from assay.store.keyset import Seen
-from assay.store.repair import read_rows
 from assay.store.stores import FolderStore
+from assay.store.table.decode import read_rows
 
 Row = dict[str, Any]
 FORMAT = "intelligence_layer"

@@ -10,8 +10,8 @@ from assay.formats.intelligence_layer.domain import Dataset
 from assay.formats.intelligence_layer.original import entry_name
 from assay.formats.intelligence_layer.types import BadValue
 from assay.records import Item
-from assay.store.repair import row_decoder
 from assay.store.stores import FolderStore
+from assay.store.table.decode import row_decoder
 
 Row = dict[str, Any]
 

@@ -37,9 +37,9 @@ from assay.formats.intelligence_layer.run_rows import Places
 from assay.formats.intelligence_layer.types import BadValue, from_json, is_ours, to_json
 from assay.interfaces import Log, Store
 from assay.records import Manifest
-from assay.store.repair import row_decoder
 from assay.store.seal import seal
 from assay.store.stores import MemoryStore
+from assay.store.table.decode import row_decoder
 
 _encode = msgspec.json.Encoder().encode_lines
 WORK = "work_digest"  # in the metadata: what an evaluation that has no overview yet is found by

@@ -17,7 +17,7 @@ from assay.formats.intelligence_layer.types import BadValue, Output, from_json, 
 from assay.interfaces import Answer, Log
 from assay.records import Manifest, Response, Segment
 from assay.store.keys import canonical, digest, response_key
-from assay.store.repair import row_decoder
+from assay.store.table.decode import row_decoder
 
 _NOTHING = "null"
 Row = dict[str, Any]

@@ -42,8 +42,8 @@ from assay.interfaces import Log, Store
 from assay.store.files import safe_name
 from assay.store.log import FileLog
 from assay.store.memory_log import MemoryLog
-from assay.store.repair import row_decoder
 from assay.store.stores import MemoryStore
+from assay.store.table.decode import row_decoder
 
 _KEPT = 16  # logs whose rows are found without reading them again
 

@@ -19,7 +19,7 @@ from assay.formats.mixeval.written import Written
 from assay.interfaces import Log, Store
 from assay.records import MetricRow
 from assay.store.files import safe_name
-from assay.store.repair import read_rows
+from assay.store.table.decode import read_rows
 
 Places = dict[str, int]  # by the id of an entry: where its row is in a log
 _SHORT = {FREE_FORM: "ff", MULTIPLE_CHOICE: "mp"}

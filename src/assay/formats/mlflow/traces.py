@@ -11,7 +11,7 @@ import msgspec
 from assay.engine.experiment.imports.foreign import REST, ForeignCase, content_id, key_of
 from assay.formats.mlflow.metrics import Scores
 from assay.formats.mlflow.values import evaluation, text_of
-from assay.records import Evaluation, Response, tolerant_json
+from assay.records import Evaluation, Response, decode_json
 
 Row = dict[str, Any]
 _OWN = "mlflow."
@@ -57,7 +57,7 @@ def decoded(text: Any) -> Any:
     if not isinstance(text, str):
         return text
     try:
-        return tolerant_json(text.encode("utf-8", "replace"))
+        return decode_json(text.encode("utf-8", "replace"))
     except ValueError:
         return text
 

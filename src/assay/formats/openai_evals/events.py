@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import UNSET, Raw, UnsetType
 
 from assay import reading
-from assay.records import tolerant_json
+from assay.records import decode_json
 from assay.store.keys import id_hash
 
 Fields = dict[str, Any]
@@ -113,7 +113,7 @@ def _event(file: Any, offset: int) -> tuple[str, Event] | None:
         try:
             fields = msgspec.json.decode(line)
         except (ValueError, RecursionError):
-            fields = tolerant_json(line)
+            fields = decode_json(line)
     except ValueError:
         return None  # the file has changed meanwhile
     if not isinstance(fields, dict):
@@ -130,7 +130,7 @@ def _event(file: Any, offset: int) -> tuple[str, Event] | None:
 def _odd_line(text: bytes) -> _Line | None:
     """A line with numbers that JSON has not, as Python writes them."""
     try:
-        fields = tolerant_json(text)
+        fields = decode_json(text)
         return msgspec.convert(
             {
                 name: Raw(msgspec.json.encode(value))

@@ -27,7 +27,7 @@ from assay.engine.experiment.imports.foreign import (
 from assay.formats.promptfoo.numbers import Numbers
 from assay.formats.promptfoo.rows import Place, Reading
 from assay.formats.promptfoo.shapes import Prompt, Row
-from assay.records import tolerant_json
+from assay.records import decode_json
 from assay.registry import reader
 from assay.store.keys import canonical, digest, short
 from assay.store.keyset import Seen
@@ -272,7 +272,7 @@ def _decoded(line: bytes) -> Any:
     try:
         return msgspec.json.decode(line)
     except (ValueError, RecursionError):
-        return tolerant_json(line)
+        return decode_json(line)
 
 
 def _repeat(path: Path) -> int:

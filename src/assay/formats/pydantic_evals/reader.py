@@ -33,7 +33,7 @@ from assay.formats.pydantic_evals.rows import (
     item_of,
     response_of,
 )
-from assay.records import Evaluation, tolerant_json
+from assay.records import Evaluation, decode_json
 from assay.registry import reader
 from assay.text.json_stream import BrokenJson, json_parts
 
@@ -259,7 +259,7 @@ def _settings(file: Path) -> Row:
         tail = opened.read()
         at = tail.rfind(b'"experiment_metadata"')
         try:
-            settings = tolerant_json(b"{" + tail[at:]) if head and at >= 0 else None
+            settings = decode_json(b"{" + tail[at:]) if head and at >= 0 else None
         except ValueError:
             settings = None
         if isinstance(settings, dict) and head is not None:

@@ -16,7 +16,7 @@ import msgspec
 from assay import reading
 from assay.errors import UserError
 from assay.formats.ragicamp.rows import Row, clean
-from assay.records import tolerant_json
+from assay.records import decode_json
 from assay.text.json_extents import extents
 from assay.text.json_stream import BrokenJson, json_parts
 
@@ -140,7 +140,7 @@ def _look_inside(path: Path) -> Document | None:
             for key, _, data in extents(file, skip=None):
                 if not data and key in _LISTS:
                     return Document(path, _LISTS[key], key, clean(head))
-                head[key] = value = tolerant_json(data or b"[]")
+                head[key] = value = decode_json(data or b"[]")
                 if key in _LISTS and not isinstance(value, (int, float)):
                     problem = f"{key!r} is not a list"
     except ValueError as error:

@@ -48,9 +48,9 @@ from assay.interfaces import Limits
 from assay.records import Item
 from assay.store.files import INSIDE
 from assay.store.keys import canonical, digest
-from assay.store.repair import read_rows
 from assay.store.repositories import DatasetRepository
 from assay.store.stores import FlatStore
+from assay.store.table.decode import read_rows
 
 LOG_FILE = "logs/out.log"
 

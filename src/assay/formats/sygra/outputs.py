@@ -31,7 +31,7 @@ from assay.interfaces import Hashes, IntArray, Log
 from assay.registry import nearest
 from assay.store.files import safe_name, write_file
 from assay.store.keys import id_hash
-from assay.store.repair import read_rows
+from assay.store.table.decode import read_rows
 from assay.usercode import raised
 
 if TYPE_CHECKING:

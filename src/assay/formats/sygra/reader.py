@@ -25,7 +25,7 @@ from assay.engine.experiment.imports.foreign import (
     without_secrets,
 )
 from assay.errors import UserError
-from assay.records import tolerant_json
+from assay.records import decode_json
 from assay.registry import reader
 from assay.text.json_stream import BrokenJson, json_entries
 
@@ -70,7 +70,7 @@ def _lines(file: IO[bytes]) -> Iterator[Any]:
             yield decode(line)
         except (ValueError, RecursionError):
             try:
-                yield None if line.isspace() else tolerant_json(line)
+                yield None if line.isspace() else decode_json(line)
             except ValueError:
                 yield None
 
@@ -80,7 +80,7 @@ def _storable(record: Row) -> Row:
     try:
         msgspec.json.encode(record)
     except (UnicodeEncodeError, OverflowError):
-        return tolerant_json(json.dumps(record).encode())
+        return decode_json(json.dumps(record).encode())
     return record
 
 

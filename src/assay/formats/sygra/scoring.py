@@ -36,8 +36,8 @@ from assay.interfaces import Group, Log, Values
 from assay.records import Kind, MetricRow, Response
 from assay.store.keys import digest, id_hash
 from assay.store.memory_log import MemoryLog
-from assay.store.repair import read_rows
 from assay.store.stores import FlatStore
+from assay.store.table.decode import read_rows
 
 
 class RunStore(FlatStore):

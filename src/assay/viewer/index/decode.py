@@ -13,12 +13,12 @@ import msgspec
 import numpy as np
 
 from assay import reading
-from assay.engine.aggregate.facets import text_of
-from assay.records import EvaluationOutcome, ResponseOutcome, tolerant_json, verdict_of
+from assay.records import EvaluationOutcome, ResponseOutcome, decode_json, verdict_of
 from assay.store.files import store_error
 from assay.store.keys import id_hash, short
 from assay.store.log import OFFSET_BITS as OFFSET_BITS
 from assay.store.log import FileLog
+from assay.store.table.facets import text_of
 
 MOST_VALUES = 1000  # of a facet
 RESPONSE_OUTCOMES: tuple[ResponseOutcome, ...] = ("ok", "refused", "errored", "skipped")
@@ -72,7 +72,7 @@ def row_of(line: bytes) -> dict[str, Any] | None:
         row = msgspec.json.decode(line)
     except (ValueError, RecursionError):
         try:
-            row = tolerant_json(line)
+            row = decode_json(line)
         except ValueError:
             return None
     return cast("dict[str, Any]", row) if isinstance(row, dict) else None

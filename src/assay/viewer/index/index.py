@@ -12,12 +12,12 @@ import msgspec
 import numpy as np
 from xxhash import xxh3_64
 
-from assay.engine.aggregate.columns import labels_apart
 from assay.errors import StoreError
 from assay.records import OUTCOMES, Kind
 from assay.store.files import sweep, write_file
 from assay.store.keys import id_hash, short
 from assay.store.log import FileLog
+from assay.store.table.labels import labels_apart
 from assay.viewer.index.build import Arrays, Coded, Ends
 
 _MAGIC = b"assay index 4 \n"

@@ -9,11 +9,11 @@ from assay.analysis.compare.compare import CompareOptions, Comparison, compare_s
 from assay.analysis.compare.measured import bound_metric, shared_policy
 from assay.analysis.compare.paired import Side, read_sides
 from assay.config.differences import comparable, unequal
-from assay.engine.aggregate.facets import text_of
 from assay.engine.aggregate.measure import BoundMetric
 from assay.engine.experiment.trust import CONFIG
 from assay.errors import UserError
 from assay.records import find_in_row
+from assay.store.table.facets import text_of
 from assay.viewer.choices import choices
 from assay.viewer.experiments import Experiments
 from assay.viewer.metrics import Stored, first_rows, metrics_of, stored

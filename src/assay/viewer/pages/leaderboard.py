@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import msgspec
 
-from assay.engine.aggregate.facets import text_of
 from assay.engine.calls.usage import CALLS, USAGE
 from assay.engine.run.evidence import PARTIAL
 from assay.records import OUTCOMES, MetricRow
 from assay.reports.sheet import passed_text
+from assay.store.table.facets import text_of
 from assay.viewer.choices import choices
 from assay.viewer.experiments import Experiments
 from assay.viewer.metrics import Board, Stored, Ways, board, facet_names

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import UNSET
 
-from assay.engine.aggregate.columns import OUTCOMES, Columns, Reader
-from assay.engine.aggregate.facets import text_of
 from assay.engine.aggregate.groups import under_every_label, verdicts
 from assay.engine.experiment.imports.foreign import Headline
 from assay.interfaces import Codes, FloatArray, Log, Mask
+from assay.store.table.facets import text_of
+from assay.store.table.labels import OUTCOMES, Columns, Reader
 
 _SKIPPED, _SCORED = OUTCOMES.index("skipped"), OUTCOMES.index("scored")
 _CLOSE = 1e-9

@@ -13,7 +13,7 @@ from assay.engine.experiment.resolve import sources_below
 from assay.engine.experiment.sources import Source
 from assay.engine.experiment.trust import CONFIG
 from assay.errors import StoreError, UserError
-from assay.records import ROWS_FILE, Evaluation, Kind, Response, tolerant_json
+from assay.records import ROWS_FILE, Evaluation, Kind, Response, decode_json
 from assay.store.files import write_file
 from assay.store.keys import canonical
 from assay.store.log import FileLog
@@ -98,7 +98,7 @@ def blocks_of(source: Source, kind: Kind, type: Any) -> Iterator[list[Any]]:
                 yield decode(block)
             except (ValueError, RecursionError):
                 lines = filter(bytes.strip, block.split(b"\n"))
-                yield [msgspec.convert(tolerant_json(line), type) for line in lines]
+                yield [msgspec.convert(decode_json(line), type) for line in lines]
 
 
 def own_results(path: Path) -> list[OwnFolder]:

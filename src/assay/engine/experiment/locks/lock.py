@@ -29,7 +29,7 @@ from assay.shown import Shown
 from assay.store.files import write_file
 from assay.store.keys import canonical, digest
 from assay.store.log import FileLog
-from assay.store.repair import read_rows
+from assay.store.table.decode import read_rows
 
 VERSION = 1
 UNKNOWN = "unknown"

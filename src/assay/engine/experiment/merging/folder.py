@@ -26,8 +26,8 @@ from assay.store.files import write_file
 from assay.store.keys import digest, short
 from assay.store.keyset import KeySet, Seen
 from assay.store.log import FileLog
-from assay.store.repair import read_rows
 from assay.store.stores import FlatStore
+from assay.store.table.decode import read_rows
 from assay.threads import run_blocking
 
 MERGED = "merged"  # where a run's manifest has what it was merged from

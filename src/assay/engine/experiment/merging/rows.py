@@ -18,7 +18,7 @@ from assay.engine.run.existing import TRANSIENT, Flags, Keys, Row, Table, blocks
 from assay.interfaces import Codes, IntArray, Log
 from assay.store.keys import canonical
 from assay.store.keyset import KeySet
-from assay.store.repair import row_decoder
+from assay.store.table.decode import row_decoder
 
 Prefer = Literal["first", "newest"]
 # of a scorer's call, which may be made again and says the same

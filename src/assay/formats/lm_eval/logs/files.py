@@ -10,7 +10,7 @@ import msgspec
 
 from assay import reading
 from assay.engine.experiment.imports.foreign import files_below, head_of, unknown_version
-from assay.records import tolerant_json
+from assay.records import decode_json
 
 _RESULTS = re.compile(rb'\s*\{\s*"results"\s*:\s*\{')
 _SAMPLES = re.compile(rb'\s*\{\s*"doc_id"\s*:')
@@ -230,7 +230,7 @@ def _content(file: Path) -> Fields | None:
         try:
             value = msgspec.json.decode(content)
         except (ValueError, RecursionError):
-            value = tolerant_json(content)
+            value = decode_json(content)
     except (OSError, ValueError):
         return None
     return fields_of(value)

@@ -16,7 +16,7 @@ from assay.formats.lm_eval.logs.files import NONE, Fields, Part, is_number
 from assay.formats.lm_eval.logs.lines import FIXED, Documents, Shape, arguments_of
 from assay.formats.lm_eval.logs.values import Values
 from assay.formats.lm_eval.scorer import label as label_of
-from assay.records import Evaluation, Response, tolerant_json
+from assay.records import Evaluation, Response, decode_json
 from assay.store.keys import digest
 
 PROMPT = "benchmark"  # the name of the prompt that `assay run TASK` uses
@@ -104,7 +104,7 @@ class Samples:
         """A line with other metrics than the last one, unknown fields, or numbers that JSON has not; None for what is
         not a sample."""
         try:
-            fields: Any = tolerant_json(line)
+            fields: Any = decode_json(line)
             metrics = fields.get("metrics")
             if metrics is None:  # before 0.4.4
                 metrics = [

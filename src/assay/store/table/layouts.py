@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import UNSET
 
-from assay.engine.aggregate.facets import Narrow, first_of, narrow
 from assay.records import EvaluationOutcome
+from assay.store.table.facets import Narrow, first_of, narrow
 
 _MOST_KNOWN = 1 << 11
 _MOST_TEXTS = 32

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from assay.engine.aggregate import processes
+from assay.store.table import processes
 from assay.engine.aggregate.aggregate import Aggregator
 from assay.engine.aggregate.bind import BoundMetric
 from assay.engine.aggregate.measure import bind_metric
@@ -320,7 +320,7 @@ def test_children_hash_what_they_read(tmp_path: Path, monkeypatch: pytest.Monkey
 SCRIPT = """
 import sys
 from assay.cli import main
-from assay.engine.aggregate import processes
+from assay.store.table import processes
 processes.LEAST_BYTES = processes.LEAST_ROWS = 1
 sys.argv = ["assay", "aggregate", ".", "-c", "c.yaml", "--workers", "3"]
 main()

@@ -16,19 +16,19 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import UNSET
 
-from assay.engine.aggregate.facets import find_in_row, typed
-from assay.engine.aggregate.layouts import Layout, layouts
 from assay.errors import UserError
 from assay.interfaces import Codes, FloatArray, Hashes, IntArray, Log, Mask
 from assay.records import OUTCOMES as OUTCOMES
-from assay.records import EvaluationOutcome, tolerant_json, verdict_of
+from assay.records import EvaluationOutcome, verdict_of
 from assay.store.keys import id_hash
+from assay.store.table.decode import decode_row, placed_lines
+from assay.store.table.facets import find_in_row, typed
+from assay.store.table.layouts import Layout, layouts
 
 Ints = IntArray
 SKIPPED = OUTCOMES.index("skipped")
 # scored with a typed value alone: no verdict for metrics of verdicts, a row for those of values
 VALUED = len(OUTCOMES)
-_BATCH = 256
 _MOST_HASHES = 8192  # one megabyte; samples of one item mostly stand near one another
 
 
@@ -109,20 +109,16 @@ class Reader:
             for count, block in enumerate(log.blocks()):
                 if not self._read_narrow(block):
                     self._read_whole(
-                        block[:-1].split(b"\n"), partial(place_in_block, log, where, count)
+                        block[:-1].split(b"\n"), partial(_place_in_block, log, where, count)
                     )
             return
-        scan = log.scan()
         number = 0
-        while pairs := list(islice(scan, _BATCH)):
-            lines = [line for _, line in pairs]
-            places = [position for position, _ in pairs]
-            taken: list[int] | range = range(len(lines))
-            block = b"\n".join(lines)
-            if not self._read_narrow(block, len(lines)):
-                taken = self._read_whole(lines, partial(_line, where, number))
-            self._positions.extend([places[at] for at in taken])
-            number += len(lines)
+        for positions, block in placed_lines(log):
+            if not self._read_narrow(block, len(positions)):
+                lines = block[:-1].split(b"\n")
+                positions = positions[self._read_whole(lines, partial(_line, where, number))]
+            self._positions.frombytes(positions.tobytes())
+            number += block.count(b"\n")
 
     def columns(self) -> Columns:
         self._hashes.clear()
@@ -310,27 +306,9 @@ def _line(where: str, before: int, at: int) -> str:
     return f"{where}, line {before + at + 1}"
 
 
-def place_in_block(log: Log, where: str, blocks: int, at: int) -> str:
-    """Where a line of a block stands. The lines before it are counted only when there is something to say."""
+def _place_in_block(log: Log, where: str, blocks: int, at: int) -> str:
+    """Return where a line of a block is. The lines before it are counted only when there is something to say."""
     return _line(where, sum(block.count(b"\n") for block in islice(log.blocks(), blocks)), at)
-
-
-def decode_row(line: bytes, where: str | Callable[[], str]) -> dict[str, Any]:
-    """A whole row; NaN and Infinity, which foreign writers put into JSON, are tolerated."""
-    try:
-        row = msgspec.json.decode(line)
-    except (ValueError, RecursionError):
-        try:
-            row = tolerant_json(line)
-        except ValueError as error:
-            place = where if isinstance(where, str) else where()
-            raise UserError(
-                f"not a JSON row: {error}", where=place, fix="remove the line"
-            ) from None
-    if not isinstance(row, dict):
-        place = where if isinstance(where, str) else where()
-        raise UserError("a row must be a JSON object", where=place, fix="remove the line")
-    return cast("dict[str, Any]", row)
 
 
 def _sample(index: Any, where: Callable[[], str]) -> int:

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from assay.engine.aggregate.columns import Reader
-from assay.engine.aggregate.facets import find_in_row
+from assay.store.table.labels import Reader
+from assay.store.table.facets import find_in_row
 from assay.errors import UserError
 from assay.store.keys import id_hash
 from assay.store.memory_log import MemoryLog

@@ -1,0 +1,64 @@
+"""Rows of one table found from those of another: labels → responses by key, or by place where a row has no key."""
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from assay.interfaces import Hashes, IntArray
+from assay.store.keys import short
+
+PLACE = ("item_id", "sample_index", "model_name")  # what tells responses apart that have no key
+
+
+def response_key(key: Any, place: Sequence[Any]) -> int:
+    """Return 64 bits of a row's own key; foreign rows have only their place."""
+    if key:
+        return short(str(key))
+    item, sample, model = place
+    text = msgspec.json.encode([str(model), str(item), sample or 0])
+    return int.from_bytes(blake2b(text, digest_size=8).digest(), "big")
+
+
+def response_keys(keys: Sequence[Any], places: Sequence[Sequence[Any]]) -> Hashes:
+    """Return the `response_key` of many rows, at once where all have keys as the engine writes them. `places` are the
+    columns of PLACE."""
+    try:
+        digits = "".join([key[:16] for key in keys])
+        found = np.frombuffer(bytes.fromhex(digits), ">u8").astype(np.uint64)
+        if len(found) == len(keys) and len(digits) == 16 * len(keys):
+            return found
+    except (TypeError, ValueError):
+        pass
+    rows = zip(keys, *places, strict=True)
+    own = [response_key(key, (item, sample, model or "")) for key, item, sample, model in rows]
+    return np.array(own, np.uint64)
+
+
+def first_key(given: Any) -> Any:
+    """Return the key of a response, or of the first one that a label names; the row may be anybody's."""
+    if isinstance(given, list):
+        return given[0] if given else None
+    return given
+
+
+class Lookup:
+    """The rows of a column by value. `order` has them sorted, equal values in the order of the column."""
+
+    def __init__(self, values: Hashes | IntArray) -> None:
+        self.order: IntArray = np.argsort(values, kind="stable")
+        self.sorted = values[self.order]
+
+    def first(self, wanted: Hashes | IntArray) -> IntArray:
+        """Return the first row that has each of these values, -1 for those that none has."""
+        if not len(self.sorted):
+            return np.full(np.shape(wanted), -1, np.int64)
+        at = np.searchsorted(self.sorted, wanted).clip(max=len(self.sorted) - 1)
+        return np.where(self.sorted[at] == wanted, self.order[at], -1)
+
+    def ranges(self, wanted: Hashes | IntArray) -> tuple[IntArray, IntArray]:
+        """Return where the rows with each of these values begin and end in `order`."""
+        begin, end = (np.searchsorted(self.sorted, wanted, side) for side in ("left", "right"))
+        return begin, end
