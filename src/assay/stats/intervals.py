@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from assay.interfaces import FloatArray, IntArray, Integers, Scale
+from assay.interfaces import FloatArray, IntArray, Integers, Mask, Scale
 from assay.stats.student import beta_quantile, binomial_quantile, f_tail, t_quantile
 
 _RESAMPLES = 10_000
@@ -317,11 +317,15 @@ def _binary(values: FloatArray) -> bool:
 
 
 def codes_of(values: Any) -> IntArray:
-    """Return the number of each value among the distinct ones, in their order."""
+    """Return the number of each value among the distinct ones, in their order. Values that are sorted already, as the
+    items of a group are, take a quarter of the memory."""
+    if isinstance(values, np.ndarray) and len(values) and bool((values[1:] >= values[:-1]).all()):
+        begins = np.append(False, values[1:] != values[:-1])
+        return np.cumsum(begins)
     return np.unique(values, return_inverse=True)[1]
 
 
-def item_contributions(item: Integers, values: FloatArray) -> FloatArray:
+def item_contributions(item: Integers, values: FloatArray | Mask) -> FloatArray:
     """Per-item values whose mean is the plain mean of all `values`, also when items have unequal numbers of them.
 
     With equal numbers these are the items' means; otherwise the linearised ratio, x̄ + (nᵢ/n̄)(x̄ᵢ - x̄), whose

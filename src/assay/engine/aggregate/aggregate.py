@@ -179,9 +179,9 @@ class Aggregator:
             reader = Reader(facets, positions=positions)
             for evaluation, log in zip(evaluations, logs, strict=True):
                 reader.read(log, f"evaluation {evaluation!r}")
-            return reader.columns()
+            return narrowed(reader.columns())
 
-        columns = Reader(facets).join(processes.over(logs, read, narrowed))
+        columns = Reader(facets).join(processes.over(logs, read))
         self._check_seals(evaluations)
         if not len(columns.item):
             return [], 0

@@ -206,6 +206,7 @@ class Grouping:
         self.judges = judges
         self.directions = directions
         self.outcome, self.passed, self.score = verdicts(columns)
+        columns.score = self.score  # so that there is one of it
         self._tie_breakers: Ties | None = None
         self._process = os.getpid()
         self._processes = Processes()
@@ -244,8 +245,10 @@ class Grouping:
         first = min(groups)
         own = np.array([group == first for group in groups])
         at = np.flatnonzero(own[columns.combination] & (self.outcome == 0))
-        item, place = np.unique(columns.item[at], return_inverse=True)
-        return columns.ids[item], np.bincount(place, self.score[at]) / np.bincount(place)
+        rows = np.bincount(columns.item[at], minlength=len(columns.ids))
+        there = rows > 0
+        sums = np.bincount(columns.item[at], self.score[at], len(rows))
+        return columns.ids[there], sums[there] / rows[there]
 
     def _sets(self, facets: Sequence[str], metrics: Sequence[BoundMetric]) -> list["_Set"]:
         labels = {one.label for one in self.columns.combinations}
@@ -271,22 +274,50 @@ class Grouping:
         by_set: dict[int, dict[int, list[int]]] = {}
         for at, rank, number in units:
             by_set.setdefault(at, {}).setdefault(rank, []).append(number)
-        for count, (at, chosen) in enumerate(by_set.items(), 1):
+        for at, chosen in by_set.items():
             try:
-                for rank, sample in self._samples(sets[at], chosen, count == len(by_set)):
-                    made += [
-                        (number, rank, measure(sets[at].metrics[number], sample))
-                        for number in chosen[rank]
-                    ]
+                made += self._measured_set(sets[at], chosen)
             except _TiesError:
                 return None
         return made
 
-    def _samples(
-        self, shared: "_Set", chosen: Collection[int], last: bool
-    ) -> Iterator[tuple[int, Sample]]:
-        """The chosen groups of a set, in order; those without a due verdict are left out. The `last` time the columns
-        are given up as they are sorted, so that there is never a second copy of all of them."""
+    def _measured_set(
+        self, shared: "_Set", chosen: Mapping[int, Sequence[int]]
+    ) -> list[tuple[int, int, list[MetricRow]]]:
+        made: list[tuple[int, int, list[MetricRow]]] = []
+        for rank, rows in self._sorted_groups(shared, chosen):
+            made += self._measured_group(shared, rank, rows, chosen[rank])
+        return made
+
+    def _measured_group(
+        self, shared: "_Set", rank: int, rows: Ints, metrics: Sequence[int]
+    ) -> list[tuple[int, int, list[MetricRow]]]:
+        """Return metric, group and rows of some metrics of a group; nothing where no verdict is due."""
+        values, label, scorers = shared.groups[rank]
+        outcome = self.outcome[rows]
+        if label is None or (outcome == SKIPPED).all():
+            return []
+        facets = dict(zip(shared.places, values, strict=True))
+        sample = Sample(
+            label=label,
+            facets=facets,
+            item=self.columns.item[rows],
+            sample=self.columns.sample[rows],
+            passed=self.passed[rows],
+            score=self.score[rows].astype(np.float64),
+            outcome=outcome,
+            load=partial(self._load, rows),
+            take=partial(self._take, rows),
+            planned=self.planned.count(facets, scorers),
+            calibration=self.judges.calibration(label),
+            warning=self.judges.warning(scorers, facets),
+            lower_is_better=self.directions.lower(scorers),
+            scale=self.directions.scale(scorers),
+        )
+        return [(number, rank, measure(shared.metrics[number], sample)) for number in metrics]
+
+    def _sorted_groups(self, shared: "_Set", chosen: Collection[int]) -> Iterator[tuple[int, Ints]]:
+        """Yield the chosen groups of a set, in order, each with its rows by item and sample."""
         columns = self.columns
         group = shared.ranks[columns.combination]
         wanted = np.isin(np.arange(len(shared.groups)), list(chosen))
@@ -298,49 +329,11 @@ class Grouping:
             group = group[own]
             ties = lambda: [column[own] for column in self._ties(ordered)]  # noqa: E731
             rows = own[sorted_rows(group, columns.item[own], columns.sample[own], ties)]
+        rows = rows.astype(np.min_scalar_type(len(columns.item)), copy=False)
         ends = np.cumsum(np.bincount(group, minlength=len(shared.groups)))
         del group
-        sorted_columns = self._arranged(rows, last)
         for number in sorted(chosen):
-            part = slice(ends[number - 1] if number else 0, ends[number])
-            at = rows[part]
-            parts = {name: column[part] for name, column in sorted_columns.items()}
-            values, label, scorers = shared.groups[number]
-            if label is None or (parts["outcome"] == SKIPPED).all():
-                continue
-            facets = dict(zip(shared.places, values, strict=True))
-            made = Sample(
-                label=label,
-                facets=facets,
-                **parts,
-                load=partial(self._load, at),
-                take=partial(self._take, at),
-                planned=self.planned.count(facets, scorers),
-                calibration=self.judges.calibration(label),
-                warning=self.judges.warning(scorers, facets),
-                lower_is_better=self.directions.lower(scorers),
-                scale=self.directions.scale(scorers),
-            )
-            yield number, made
-
-    def _arranged(self, rows: Ints, last: bool) -> dict[str, npt.NDArray[Any]]:
-        """Item, sample, passed, score and outcome in the order of `rows`."""
-        found: dict[str, npt.NDArray[Any]] = {}
-        for owner, name in (
-            (self.columns, "item"),
-            (self.columns, "sample"),
-            (self, "passed"),
-            (self, "score"),
-            (self, "outcome"),
-        ):
-            column = getattr(owner, name)
-            found[name] = column[rows]
-            if last:
-                setattr(owner, name, np.empty(0, column.dtype))
-                if name == "score":  # often the same array
-                    self.columns.score = np.empty(0)
-            del column
-        return found
+            yield number, rows[ends[number - 1] if number else 0 : ends[number]]
 
     def _ties(self, ordered: bool) -> list[npt.NDArray[Any]]:
         if not ordered:

@@ -145,7 +145,7 @@ def _counts(sample: Sample, used: Mask, values: Values) -> dict[str, Any]:
         planned = None
     total = len(item)
     items = _distinct(item)
-    counts = np.bincount(outcome, minlength=VALUED + 1).tolist()
+    counts = [int(np.count_nonzero(outcome == code)) for code in range(VALUED + 1)]
     counts[0] += counts.pop(VALUED)
     return {
         "planned_sample_count": planned,
@@ -278,8 +278,11 @@ def _scale(
         return declared, ""
     scale = declared or (0.0, 1.0)
     value = values.value or 0.0
-    scores = np.append(sample.score[used & (sample.outcome == 0)], value)
-    if scale == (None, None) or bool((scores == np.clip(scores, *scale)).all()):
+    scored = used & (sample.outcome == 0)
+    least = float(sample.score.min(where=scored, initial=value))
+    most = float(sample.score.max(where=scored, initial=value))
+    low, high = scale
+    if (low is None or low <= least) and (high is None or most <= high):
         return scale, ""
     return None, "; weak: some scores lie outside the declared scale" if declared else ""
 
@@ -327,18 +330,18 @@ def _no_value(bound: BoundMetric, sample: Sample, kept: Mask) -> list[Values]:
 
 
 def _group(bound: BoundMetric, sample: Sample, loaded: _Loaded, kept: Mask, right: Mask) -> Group:
-    """The rows that count."""
-    passed, score = _with_failures(sample, right)
+    """Return the rows that count."""
+    chosen = slice(None) if kept.all() else kept
+    passed, score = _with_failures(sample, chosen, right)
     columns = loaded.columns
-    chosen = slice(None)
-    if not kept.all():
-        chosen = kept
-        columns = {name: list(compress(values, kept)) for name, values in loaded.columns.items()}
+    if not isinstance(chosen, slice):
+        columns = {name: list(compress(values, kept)) for name, values in columns.items()}
+    item = sample.item[chosen]
     return Group(
-        item=sample.item[chosen],
+        item=item,
         sample=sample.sample[chosen],
-        passed=passed[chosen] > 0,
-        score=score[chosen],
+        passed=passed > 0,
+        score=score,
         columns=columns,
         rows=_with_verdicts(sample, compress(enumerate(loaded.rows), kept), passed, score),
         label=sample.label,
@@ -347,7 +350,7 @@ def _group(bound: BoundMetric, sample: Sample, loaded: _Loaded, kept: Mask, righ
         calibration=sample.calibration,
         lower_is_better=sample.lower_is_better,
         scale=sample.scale,
-        cluster=None if loaded.cluster is None else loaded.cluster[sample.item[chosen]],
+        cluster=None if loaded.cluster is None else loaded.cluster[item],
         only_scores=bool((passed < 0).any()),
     )
 
@@ -357,30 +360,36 @@ def _with_verdicts(
 ) -> list[dict[str, Any]]:
     """Return rows, given with their places, with the label, verdict and score that they count with."""
     made: list[dict[str, Any]] = []
-    for at, row in rows:
+    for (place, row), verdict, number in zip(rows, passed, score, strict=False):
         made.append({**row, "label": sample.label})
-        if sample.outcome[at] != VALUED:
-            verdict = None if passed[at] < 0 else bool(passed[at])
-            made[-1] |= {"passed": verdict, "score": float(score[at])}
+        if sample.outcome[place] != VALUED:
+            made[-1] |= {
+                "passed": None if verdict < 0 else bool(verdict),
+                "score": float(number),
+            }
     return made
 
 
-def _with_failures(sample: Sample, right: Mask) -> tuple[npt.NDArray[Any], FloatArray]:
-    """Return passed and score; a row without a verdict is wrong unless it is in `right`.
+def _with_failures(
+    sample: Sample, chosen: Mask | slice, right: Mask
+) -> tuple[npt.NDArray[Any], FloatArray]:
+    """Return passed and score of the chosen rows; one without a verdict is wrong unless it is in `right`.
 
     Its score is then the worst or the best end of the scale, which is 0 to 1 unless the scorer
     declares another; or the lowest or highest score of the group where that lies further out.
     """
-    passed = sample.passed
-    score = sample.score
-    scored = sample.outcome == 0
-    if not scored.all():
-        seen, (least, most) = score[scored], sample.scale or (0.0, 1.0)
-        low = float(seen.min(initial=0.0 if least is None else least))
-        high = float(seen.max(initial=1.0 if most is None else most))
-        passed = np.where(scored, passed, right)
+    passed = sample.passed[chosen]
+    score = sample.score[chosen]
+    failed = sample.outcome[chosen] != 0
+    if failed.any():
+        scored, (least, most) = sample.outcome == 0, sample.scale or (0.0, 1.0)
+        low = float(sample.score.min(where=scored, initial=0.0 if least is None else least))
+        high = float(sample.score.max(where=scored, initial=1.0 if most is None else most))
+        right = right[chosen][failed]
         best, worst = (low, high) if sample.lower_is_better else (high, low)
-        score = np.where(scored, score, np.where(right, best, worst))
+        passed, score = passed.copy(), score.copy()
+        passed[failed] = right
+        score[failed] = np.where(right, best, worst)
     return passed, score
 
 

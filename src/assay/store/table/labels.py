@@ -23,6 +23,7 @@ from assay.records import EvaluationOutcome, verdict_of
 from assay.store.keys import id_hash
 from assay.store.table.decode import decode_row, placed_lines
 from assay.store.table.facets import find_in_row, typed
+from assay.store.table.join import Lookup
 from assay.store.table.layouts import Layout, layouts
 
 Ints = IntArray
@@ -66,7 +67,7 @@ _SMALLER = {
 
 
 def narrowed(columns: Columns) -> Columns:
-    """The same numbers in fewer bytes, to be sent and joined."""
+    """Return the same numbers in fewer bytes."""
     for name, types in _SMALLER.items():
         column = getattr(columns, name)
         for smaller in types:
@@ -153,13 +154,13 @@ class Reader:
         combination = np.empty(ends[-1], np.int32)
         for part, end in zip(parts, ends, strict=True):
             rows = slice(end - len(part.item), end)
-            item[rows] = np.searchsorted(ids, part.ids).astype(np.int32)[part.item]
+            item[rows] = Lookup(ids).first(part.ids).astype(np.int32)[part.item]
             codes = [self._code(*one) for one in part.combinations]
             combination[rows] = np.array(codes, np.int32)[part.combination]
         return Columns(
             item=item,
-            sample=np.concatenate([part.sample for part in parts], dtype=np.int32),
-            score=np.concatenate([part.score for part in parts], dtype=np.float64),
+            sample=np.concatenate([part.sample for part in parts]),
+            score=np.concatenate([part.score for part in parts]),
             combination=combination,
             combinations=self._combinations,
             ids=ids,

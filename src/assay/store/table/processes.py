@@ -37,11 +37,8 @@ class Processes:
     def __init__(self, workers: int = 1) -> None:
         self.workers = workers if hasattr(os, "fork") else 1
 
-    def over(
-        self, logs: Sequence[Log], work: Callable[[], T], pack: Callable[[T], T] = lambda made: made
-    ) -> list[T]:
-        """What `work`, a pass over all rows of some logs, gives for the parts of them, in order. A child sends what
-        `pack` makes of it."""
+    def over(self, logs: Sequence[Log], work: Callable[[], T]) -> list[T]:
+        """Return what `work`, a pass over all rows of some logs, gives for the parts of them, in order."""
         shares = self._shares(logs)
         if len(shares) < 2:
             return [work()]
@@ -50,7 +47,7 @@ class Processes:
         def read(share: list[list[Part]]) -> tuple[T, list[Any]]:
             for log, window in zip(files, share, strict=True):
                 log.limit(window)
-            return pack(work()), [log.sums() for log in files]
+            return work(), [log.sums() for log in files]
 
         results = divided(shares, read)
         if results is None:
