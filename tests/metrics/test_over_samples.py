@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import hypergeom
 
-from assay.store.table.labels import OUTCOMES
 from assay.engine.aggregate.measure import Sample, bind_metric, measure
 from assay.metrics.best_of_k import best_of_k
 from assay.metrics.count import count
@@ -21,6 +20,7 @@ from assay.metrics.pass_at_k import pass_at_k
 from assay.metrics.pass_hat_k import pass_hat_k
 from assay.metrics.percentile import percentile
 from assay.metrics.std import std
+from assay.store.table.labels import OUTCOMES
 
 from .rows import group
 

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from assay.store.table.labels import Reader
-from assay.store.table.facets import find_in_row
 from assay.errors import UserError
 from assay.store.keys import id_hash
 from assay.store.memory_log import MemoryLog
+from assay.store.table.facets import find_in_row
+from assay.store.table.labels import Reader
 
 Row = dict[str, Any]
 FACETS = ["metadata.model_id", "prompt_template"]

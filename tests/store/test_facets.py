@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from assay.store.table.labels import Reader
-from assay.store.table.facets import find, find_in_item, find_in_row, narrow, order, typed
 from assay.store.memory_log import MemoryLog
+from assay.store.table.facets import find, find_in_item, find_in_row, narrow, order, typed
+from assay.store.table.labels import Reader
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from assay.store.table import processes
 from assay.engine.aggregate.aggregate import Aggregator
 from assay.engine.aggregate.bind import BoundMetric
 from assay.engine.aggregate.measure import bind_metric
@@ -26,6 +25,7 @@ from assay.records import Manifest
 from assay.store import lines, seal
 from assay.store.log import FileLog
 from assay.store.stores import FlatStore
+from assay.store.table import processes
 
 PARENT = os.getpid()
 FILE = "evaluation_results.jsonl"

@@ -256,7 +256,9 @@ class _Units(NamedTuple):
 
     def interval_between(self, bad: float, good: float, level: float, *, strict: bool) -> Interval:
         """Return the interval of the mean of values on a scale with two ends."""
-        shares = self._replace(values=(self.values - bad) / (good - bad))
+        shares = self
+        if (bad, good) != (0.0, 1.0):
+            shares = self._replace(values=(self.values - bad) / (good - bad))
         found = shares.share_interval(level, strict=strict)
         if {bad, good} != {0.0, 1.0}:
             found = found._replace(method=f"scaled_{found.method}")

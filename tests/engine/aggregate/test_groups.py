@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.store.table.labels import labels_apart
 from assay.engine.aggregate.measure import NO_VERDICT, bind_metric
+from assay.store.table.labels import labels_apart
 from tests.engine.aggregate.test_aggregate import aggregate
 
 

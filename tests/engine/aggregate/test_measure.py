@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
-from assay.store.table.labels import OUTCOMES
 from assay.engine.aggregate.measure import Sample, bind_metric, measure
 from assay.interfaces import Group, Scale, Values
+from assay.store.table.labels import OUTCOMES
 from tests.engine.aggregate.test_aggregate import aggregate, row
 
 
