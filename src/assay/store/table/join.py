@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from assay.interfaces import Hashes, IntArray
 from assay.store.keys import short
@@ -62,3 +63,29 @@ class Lookup:
         """Return where the rows with each of these values begin and end in `order`."""
         begin, end = (np.searchsorted(self.sorted, wanted, side) for side in ("left", "right"))
         return begin, end
+
+
+class Groups(NamedTuple):
+    """Rows that have equal values in some columns: the group of each row, and the first row of each group."""
+
+    of_row: IntArray
+    first: IntArray
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def rows(self) -> list[IntArray]:
+        """Return the rows of each group, in their order."""
+        order = np.argsort(self.of_row, kind="stable")
+        return np.split(order, np.cumsum(np.bincount(self.of_row, minlength=len(self)))[:-1])
+
+
+def group_rows(*columns: npt.NDArray[Any]) -> Groups:
+    """Return the groups of rows by some columns, ordered by their values, the first column first."""
+    joint, first = np.zeros(len(columns[0]), np.int64), np.zeros(0, np.int64)
+    for column in columns:
+        values, codes = np.unique(column, return_inverse=True)
+        _, first, joint = np.unique(
+            joint * max(1, len(values)) + codes, return_index=True, return_inverse=True
+        )
+    return Groups(joint, first)
