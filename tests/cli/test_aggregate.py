@@ -178,7 +178,7 @@ def test_bad_input(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there are no evaluations"):
         assay.aggregate(tmp_path / "empty.jsonl", mean_by())
     rows.write_text(rows.read_text() + "{broken\n" + rows.read_text())
-    with pytest.raises(UserError, match="not a JSON row") as caught:
+    with pytest.raises(UserError, match="not a row: Expecting") as caught:
         assay.aggregate(rows, mean_by())
     assert "line 2" in caught.value.where
     rows.write_text('{"id": "an item"}\n')

@@ -47,6 +47,8 @@ class FileLog:
     the positions in `hidden`, and read no more than `window`, where that is set.
     """
 
+    raw = True  # what `scan` yields are the bytes of the files
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self.hidden: Collection[int] = ()

@@ -161,6 +161,8 @@ def _rows(log: Log) -> Iterator[tuple[_EvaluationRow, bytes]]:
 class _WithField(FileLog, ABC):
     """Rows with one more field, unless they have one of that name."""
 
+    raw = False
+
     def scan(self) -> Iterator[tuple[int, bytes]]:
         return ((position, self._extended(line)) for position, line in super().scan())
 

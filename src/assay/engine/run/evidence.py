@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from assay.engine.run.existing import Row, Table
+from assay.engine.run.existing import Commits, Row
 from assay.errors import StoreError
 from assay.records import Damage, Kind, Manifest
 from assay.store.log import FileLog
@@ -94,7 +94,7 @@ class _Look:
         self.hidden: set[int] = set()
         self._unreadable = 0
         self._places, self._keyed = array("q"), bytearray()
-        table = Table(self._rows(log, damage))
+        table = Commits(self._rows(log, damage))
         keyed = np.frombuffer(bytes(self._keyed), np.bool_)
         counted = ~keyed | table.first_commits(table.complete & keyed)
         self.hidden.update(np.array(self._places, np.int64)[~counted].tolist())

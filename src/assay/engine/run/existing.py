@@ -66,9 +66,9 @@ class Existing:
         found = open_rows(
             self._log, self._rejected if repair else None, decode, damage=damage, notice=note
         )
-        rows = Table(row for _, row in found)
+        rows = Commits(row for _, row in found)
         put_aside = open_rows(self._superseded, self._rejected if repair else None, decode)
-        old = Table(row for _, row in put_aside)
+        old = Commits(row for _, row in put_aside)
         if not len(rows.keys) and not len(old.keys):
             return None
         plan, runs_now = _plan(planned)
@@ -147,7 +147,7 @@ class Existing:
                 blocks_of(self._superseded, np.concatenate([~back, np.ones(gone, np.bool_)]))
             )
 
-    def _count_kept(self, table: "Table", chosen: Flags) -> None:
+    def _count_kept(self, table: "Commits", chosen: Flags) -> None:
         self._counts.update(table.counts(chosen))
         self.total += int(np.sum(table.first & chosen))
 
@@ -156,7 +156,13 @@ class Comparison:
     """Which rows stay, come back, or are tried again."""
 
     def __init__(
-        self, rows: "Table", old: "Table", keep: Flags, back: Flags, retried: Flags, runs_now: Keys
+        self,
+        rows: "Commits",
+        old: "Commits",
+        keep: Flags,
+        back: Flags,
+        retried: Flags,
+        runs_now: Keys,
     ) -> None:
         self.rows = rows
         self.old = old
@@ -175,7 +181,7 @@ class Comparison:
         return int(np.sum(~np.isin(self._runs_now, self.kept_keys())))
 
 
-class Table:
+class Commits:
     """Rows as columns, in the order of the file. The labels of one scorer call are one commit: neighbours with one
     key, numbered from 0. A commit that was torn between two of its lines is not complete. `commit` numbers them."""
 

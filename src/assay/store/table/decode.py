@@ -8,7 +8,6 @@ from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
-import numpy as np
 
 from assay.errors import UserError
 from assay.interfaces import IntArray, Log
@@ -83,6 +82,8 @@ def read_blocks(
 
 
 def _by_line(positions: IntArray, block: bytes, decode: Callable[[bytes], T]) -> Block[T]:
+    import numpy as np
+
     places: list[int] = []
     rows: list[T] = []
     unreadable: list[NoRow] = []
@@ -104,16 +105,18 @@ def whole_rows(positions: IntArray, block: bytes) -> Block[dict[str, Any]]:
 def _any_row(line: bytes) -> dict[str, Any]:
     row = decode_json(line)
     if not isinstance(row, dict):
-        raise ValueError("not an object")
+        raise ValueError("it is not an object")
     return cast("dict[str, Any]", row)
 
 
 def placed_lines(log: Log) -> Iterator[tuple[IntArray, bytes]]:
     """Yield blocks of a log with the position of each line, without those that are hidden."""
-    if isinstance(log, FileLog) and not log.hidden:
+    if isinstance(log, FileLog) and log.raw and not log.hidden:
         for position, block in log.placed_blocks():
             yield line_starts(block) + position, block
         return
+    import numpy as np
+
     scan = log.scan()
     while pairs := list(islice(scan, _BATCH)):
         positions = np.array([position for position, _ in pairs], np.int64)
@@ -122,6 +125,8 @@ def placed_lines(log: Log) -> Iterator[tuple[IntArray, bytes]]:
 
 def line_starts(block: bytes) -> IntArray:
     """Return where the lines of a block begin."""
+    import numpy as np
+
     feeds = np.flatnonzero(np.frombuffer(block, np.uint8) == 10)
     return np.concatenate([[0], feeds + 1])[: len(feeds) + (not block.endswith(b"\n"))]
 

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from xxhash import xxh3_64_intdigest
 
-from assay.engine.run.existing import TRANSIENT, Flags, Keys, Row, Table, blocks_of
+from assay.engine.run.existing import TRANSIENT, Commits, Flags, Keys, Row, blocks_of
 from assay.interfaces import Codes, IntArray, Log
 from assay.store.keys import canonical
 from assay.store.keyset import KeySet
@@ -53,7 +53,7 @@ class Rows:
             bytearray(),
             bytearray(),
         )
-        self.table = Table(self._rows(dropped, behind))
+        self.table = Commits(self._rows(dropped, behind))
         starts = np.flatnonzero(np.diff(self.table.commit, prepend=-1))
         self.starts = starts
         self.keys: Keys = self.table.keys[starts]
