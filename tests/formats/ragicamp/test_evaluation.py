@@ -6,7 +6,6 @@ import math
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -220,16 +219,6 @@ def test_an_agent_that_raises_leaves_an_error_and_the_rest(tmp_path: Path) -> No
     assert "out of memory" in (tmp_path / "gemma_2b_baseline_predictions.json").read_text()
 
 
-class BatchAgent(Agent):
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        self.batches: list[int] = []
-
-    def batch_answer(self, questions: Sequence[str]) -> list[Any]:
-        self.batches.append(len(questions))
-        return [self.answer(question) for question in questions]
-
-
 class Numbers:
     name = "numbers"
 
@@ -238,37 +227,6 @@ class Numbers:
 
     def __iter__(self) -> Any:
         return iter({"id": n, "question": f"{n}", "answers": [f"{n}"]} for n in range(self.count))
-
-
-def test_questions_go_out_in_batches_and_come_back_to_their_rows(tmp_path: Path) -> None:
-    agent = BatchAgent(answers={f"{n}": f"{n}" for n in range(10)})
-    result = evaluator(agent, tmp_path, dataset=Numbers(), batch_size=4).evaluate()
-    assert result["exact_match"] == 1
-    assert agent.batches == [4, 4, 2]
-
-
-def test_a_batch_that_fails_is_asked_one_by_one(tmp_path: Path) -> None:
-    answers: dict[str, Any] = {f"{n}": f"{n}" for n in range(10)}
-    agent = BatchAgent(answers={**answers, "5": ValueError("this one")})
-    result = evaluator(agent, tmp_path, dataset=Numbers(), batch_size=4).evaluate()
-    assert (result["num_errors"], result["exact_match"]) == (1, 1)
-    found = written(tmp_path, "gemma_2b_baseline_predictions.json")
-    assert [row["question_id"] for row in found["failed"]] == ["5"]
-
-
-def test_only_batches_of_the_wrong_length_are_errors(tmp_path: Path) -> None:
-    class Short:
-        name = "short"
-
-        async def batch_answer(self, questions: list[str]) -> list[str]:
-            return questions[:-1] if "3" in questions else questions
-
-    result = evaluator(Short(), tmp_path, dataset=Numbers(4), batch_size=2).evaluate()
-    assert (result["num_errors"], result["exact_match"]) == (2, 1)
-    assert (
-        "a batch of 2 questions got 1 for answers"
-        in (tmp_path / "short_predictions.json").read_text()
-    )
 
 
 @pytest.mark.parametrize(("settings", "most"), [({}, 1), ({"max_concurrency": 3}, 3)])
@@ -531,7 +489,7 @@ def test_questions_without_answers_are_errors_of_the_metrics(tmp_path: Path) -> 
         ({"dataset": [{"id": 1, "text": "x"}]}, "an example without a question"),
         ({"dataset": [{"id": 1, "question": "x"}] * 2}, "two items have the id '1'"),
         ({"dataset": "missing.jsonl"}, "missing.jsonl"),
-        ({"batch_size": 4}, "takes no batches"),
+        ({"batch_size": 4}, "agents are not asked in batches"),
         ({"max_concurrency": 0}, "max_concurrency must be at least 1"),
         ({"agent": SimpleNamespace(name="mute")}, "answers no questions"),
     ],

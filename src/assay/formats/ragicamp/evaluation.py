@@ -44,9 +44,9 @@ Flat = dict[str, Any]
 class Evaluator:
     """Evaluates one agent on one dataset.
 
-    `batch_size` asks the agent for several answers at once; `max_concurrency` is how many calls it gets at a time, by
-    default 16 if it is async, else one. `judge_model` is for metrics that ask a model. Errors stay in the files and are
-    not asked again unless `retry_errors`; without `resume` everything is.
+    `max_concurrency` is how many calls the agent gets at a time, by default 16 if it is async, else one. `judge_model`
+    is for metrics that ask a model. Errors stay in the files and are not asked again unless `retry_errors`; without
+    `resume` everything is. `batch_size` is refused.
     """
 
     agent: Any
@@ -83,6 +83,9 @@ class Evaluator:
         """`evaluate` for callers that are async: several agents can be evaluated side by side."""
         if num_examples is not None and num_examples < 1:
             raise UserError(f"num_examples must be at least 1, got {num_examples}")
+        if self.batch_size is not None:
+            fix = "leave it out; max_concurrency=N asks N questions at a time"
+            raise UserError("agents are not asked in batches", where="batch_size", fix=fix)
         path = output_path or self.output_path
         target = Path(path).parent if path and save_predictions else None
         metrics = Metrics(self.metrics, self.judge_model)
@@ -143,9 +146,7 @@ class _Job:
         self.settings = settings
         self.examples = examples
         self.metrics = metrics
-        self.task = AgentTask(
-            settings.agent, batch_size=settings.batch_size, max_concurrency=settings.max_concurrency
-        )
+        self.task = AgentTask(settings.agent, max_concurrency=settings.max_concurrency)
         self.agent_name = self.task.name
         self.store = FlatStore(place / safe_name(examples.name) / safe_name(self.agent_name))
         self.id = next(iter(self.store.ids("dataset")), self.store.id)
@@ -174,7 +175,7 @@ class _Job:
     async def _answer(self) -> Manifest:
         runner = Runner(
             self.store,
-            limits={self.task.name: Limits(max_concurrency=self.task.width)},
+            limits={self.task.name: Limits(max_concurrency=self.task.concurrency)},
             datasets=self.datasets,
             fresh=not self.settings.resume,
         )
