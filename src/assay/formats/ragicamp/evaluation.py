@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -27,7 +26,6 @@ from assay.formats.ragicamp.agent_task import AgentTask, name_of
 from assay.formats.ragicamp.dataset import Examples, examples_of
 from assay.formats.ragicamp.merging import check_questions, places_of, shared
 from assay.formats.ragicamp.metric_scorers import Metrics
-from assay.formats.ragicamp.rows import OVERALL
 from assay.formats.ragicamp.writer import ragicamp as write_files
 from assay.interfaces import Limits
 from assay.records import Manifest
@@ -188,7 +186,7 @@ class _Job:
         )
 
     async def _score(self) -> dict[str, float | None]:
-        """What the summary has for each metric: its mean, or what its `compute` gave for all answers."""
+        """Return the mean of each metric."""
         if not self.metrics.scorers:
             return {}
         step = ScoringStep(self.store, models=self.metrics.models, datasets=self.datasets)
@@ -200,25 +198,9 @@ class _Job:
             retry_errors=self.settings.retry_errors,
         )
         means_config(self.store.folder, self.agent_name)
-        metrics = [
-            bind_metric(type="mean", facets=["model_name"]),
-            *self.metrics.computed(asyncio.get_running_loop()),
-        ]
-        # `compute` is a user's code, which may take long or wait for this loop: it runs in a thread.
-        aggregate = partial(
-            Aggregator(self.store).aggregate, [self.id], metrics, id=self.id, name=self.agent_name
-        )
-        rows = await asyncio.to_thread(aggregate) if len(metrics) > 1 else aggregate()
-        found: dict[str, float | None] = {
-            row["label"]: row["value"] for row in rows if row["metric_type"] == "mean"
-        }
-        for row in rows:
-            found |= row.get(OVERALL, {})
-            if "error" in row:
-                self.settings.notes.append(
-                    f"{row['metric_name']} failed, its mean stands: {row['error']}"
-                )
-        return found
+        means = [bind_metric(type="mean", facets=["model_name"])]
+        rows = Aggregator(self.store).aggregate([self.id], means, id=self.id, name=self.agent_name)
+        return {row["label"]: row["value"] for row in rows}
 
     def _check_target(self, folder: Path) -> None:
         """Refuse what the files cannot be written over, before the agent is asked."""

@@ -24,7 +24,7 @@ from assay.text.template import question, variables
 Row = dict[str, Any]
 
 ERROR_MARK = "[ERROR"
-OVERALL = "overall_metrics"  # the field of a metric row that has what an object's `compute` gave
+OVERALL = "overall_metrics"  # also of metric rows of 0.1: what an object's `compute` gave
 IDS = ("question_id", "id", "idx", "question_index")
 _ANSWERS = ("all_acceptable_answers", "references", "expected_answers", "expected", "answers")
 _QUESTION_FIELDS = {*IDS, *_ANSWERS, "expected_answer", "question", "item", "metadata"}
