@@ -4,7 +4,6 @@ They are as SyGra computes them, pooled over all records where it pools; `sound`
 count as they go (`start`, `add`, `payload`), so that a million records need no list.
 """
 
-from array import array
 from collections.abc import Callable, Mapping
 from functools import partial
 from math import comb
@@ -178,7 +177,7 @@ _STEPS = "How soon each step is right: a retry costs a penalty, a step that neve
 
 @_metric("step_efficiency", "Step Efficiency", _STEPS, metric_type="custom")
 class StepEfficiencyMetric(Counting):
-    """How many retries each step of a mission took until it was right; 17 bytes a record.
+    """How many retries each step of a mission took until it was right.
 
     Parameters:
     penalty_per_retry: what each retry costs
@@ -188,7 +187,9 @@ class StepEfficiencyMetric(Counting):
     penalty_per_retry: Annotated[float, Meta(ge=0, le=1)] = 0.2
 
     def start(self) -> None:
-        self.steps, self.retries, self.verdicts = array("Q"), array("d"), array("B")
+        self.steps: list[int] = []
+        self.retries: list[float] = []
+        self.verdicts: list[bool] = []
 
     def add(self, result: UnitMetricResult) -> None:
         mission, step = (result.metadata.get(name, "unknown") for name in ("mission_id", "step_id"))
@@ -197,10 +198,8 @@ class StepEfficiencyMetric(Counting):
         self.verdicts.append(bool(result.correct))
 
     def payload(self) -> dict[str, Any]:
-        passed = np.frombuffer(self.verdicts, dtype=np.bool_)
-        first = first_passes(
-            np.frombuffer(self.steps, dtype=np.uint64), np.frombuffer(self.retries), passed
-        )
+        steps, retries = np.array(self.steps, np.uint64), np.array(self.retries, np.float64)
+        first = first_passes(steps, retries, np.array(self.verdicts, np.bool_))
         values = efficiency(first, self.penalty_per_retry)
         return {
             "step_efficiency": float(values.mean()) if len(values) else 0.0,
@@ -208,7 +207,7 @@ class StepEfficiencyMetric(Counting):
         }
 
     def attempts(self) -> Codes:
-        retries = np.nan_to_num(np.frombuffer(self.retries), nan=0.0, posinf=0.0, neginf=0.0)
+        retries = np.nan_to_num(np.array(self.retries, np.float64), nan=0.0, posinf=0.0, neginf=0.0)
         return retries.clip(0, 2**31 - 1).astype(np.int32)
 
     def mean(self, group: Group) -> Values:
