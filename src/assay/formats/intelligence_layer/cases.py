@@ -25,6 +25,7 @@ from assay.formats.intelligence_layer.evaluation_rows import LABEL
 from assay.formats.intelligence_layer.evaluations import FileEvaluationRepository
 from assay.formats.intelligence_layer.original import FileStore
 from assay.formats.intelligence_layer.runs import FileRunRepository
+from assay.formats.intelligence_layer.types import numbers_in
 from assay.records import Evaluation, Response
 from assay.store.files import safe_name
 from assay.store.items import encode_item
@@ -124,8 +125,9 @@ class Repository:
                 overview is not None
                 and {each.id for each in overview.evaluation_overviews} & evaluations
             ):
-                for name, value in _numbers(overview.statistics, ""):
-                    yield id, name, value
+                for name, value in numbers_in(overview.statistics):
+                    if not isinstance(value, bool):
+                        yield id, name, float(value)
 
     def stamp(self, dataset: str) -> Row:
         """What tells that nothing has changed: a hash over all files."""
@@ -144,14 +146,6 @@ def _files_or_rows(store: Any, kind: Any, id: str, type: Any) -> Iterator[Any]:
     if ours.segments():
         return (row for _, row in read_rows(ours, type))
     return store.original.examples(id)
-
-
-def _numbers(value: Any, way: str) -> Iterator[tuple[str, float]]:
-    if isinstance(value, dict):
-        for key, inner in cast("Row", value).items():
-            yield from _numbers(inner, f"{way}.{key}" if way else str(key))
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        yield way or "value", float(value)
 
 
 def file_name(id: str) -> str:

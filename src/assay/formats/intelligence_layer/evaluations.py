@@ -39,7 +39,7 @@ from assay.interfaces import Log, Store
 from assay.records import Manifest
 from assay.store.seal import seal
 from assay.store.stores import MemoryStore
-from assay.store.table.decode import row_decoder
+from assay.store.table.decode import read_rows, row_decoder
 
 _encode = msgspec.json.Encoder().encode_lines
 WORK = "work_digest"  # in the metadata: what an evaluation that has no overview yet is found by
@@ -191,10 +191,7 @@ class StoredEvaluationRepository(EvaluationRepository):
     ) -> Iterator[ExampleEvaluation[Evaluation]]:
         """What `example_evaluations` gives, read while it is asked for: a million of them need not be held."""
         log = self._known(evaluation_id)
-        decode = row_decoder(StoredResult)
-        rows = (
-            (position, decode(line)) for position, line in log.scan() if line and not line.isspace()
-        )
+        decode, rows = row_decoder(StoredResult), read_rows(log, StoredResult)
         last = {row.place: position for position, row in rows if row.has_value}
         for _, position in sorted(last.items(), key=lambda entry: entry[0][0]):
             yield result_of(decode(log.read(position)), evaluation_id, evaluation_type)

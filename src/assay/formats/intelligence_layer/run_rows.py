@@ -17,7 +17,7 @@ from assay.formats.intelligence_layer.types import BadValue, Output, from_json, 
 from assay.interfaces import Answer, Log
 from assay.records import Manifest, Response, Segment
 from assay.store.keys import canonical, digest, response_key
-from assay.store.table.decode import row_decoder
+from assay.store.table.decode import read_rows, row_decoder
 
 _NOTHING = "null"
 Row = dict[str, Any]
@@ -183,12 +183,9 @@ class Places:
     def _scan(self) -> None:
         self.log.close()  # what it has open may have been replaced by another process
         self._segments, self._appended, self._positions = self.log.segments(), False, {}
-        decode = row_decoder(self._mark)
-        for position, line in self.log.scan():
-            if line and not line.isspace():
-                row = decode(line)
-                if row.has_value:
-                    self._positions.setdefault(row.item_id, []).append(position)
+        for position, row in read_rows(self.log, self._mark):
+            if row.has_value:
+                self._positions.setdefault(row.item_id, []).append(position)
 
 
 decode_output = row_decoder(StoredOutput)

@@ -58,18 +58,6 @@ def id_of(row: Mapping[str, Any], number: int) -> str:
     return next((str(row[name]) for name in IDS if row.get(name) not in (None, "")), str(number))
 
 
-def clean(row: Row) -> Row:
-    """The row as JSON can hold it: what others wrote may have half characters or numbers without end."""
-    try:
-        msgspec.json.encode(row)
-        return row
-    except (ValueError, OverflowError):
-        text = json.dumps(row, ensure_ascii=False).encode("utf-8", "replace")
-        return json.loads(
-            text, parse_int=lambda digits: int(digits) if len(digits) < 19 else float(digits)
-        )
-
-
 # ---- questions
 
 
