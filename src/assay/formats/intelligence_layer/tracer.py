@@ -15,10 +15,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 from uuid import UUID, uuid4
 
-import msgspec
-
-from assay.formats.intelligence_layer.types import Record, to_json
-from assay.text.plain import plain
+from assay.formats.intelligence_layer.types import Record
 
 PydanticSerializable = Any
 """Anything that `assay.formats.intelligence_layer.types.to_json` can write."""
@@ -233,12 +230,6 @@ class InMemoryTracer(Tracer):
             for span in entry.export_for_viewing()
         ]
 
-    def _rich_render_(self) -> Any:
-        return _tree("Trace", *(entry._rich_render_() for entry in self.entries))
-
-    def _ipython_display_(self) -> None:
-        _show(self._rich_render_())
-
 
 class InMemorySpan(InMemoryTracer, Span):
     when_ended: "Callable[[InMemorySpan], None] | None" = None
@@ -292,9 +283,6 @@ class InMemorySpan(InMemoryTracer, Span):
     def _span_attributes(self) -> SpanAttributes | TaskSpanAttributes:
         return SpanAttributes()
 
-    def _rich_render_(self) -> Any:
-        return _tree(self.name, *(entry._rich_render_() for entry in self.entries))
-
 
 class InMemoryTaskSpan(InMemorySpan, TaskSpan):
     def __init__(
@@ -314,10 +302,6 @@ class InMemoryTaskSpan(InMemorySpan, TaskSpan):
     def _span_attributes(self) -> SpanAttributes | TaskSpanAttributes:
         return TaskSpanAttributes(input=self.input, output=self.output)
 
-    def _rich_render_(self) -> Any:
-        inside = (entry._rich_render_() for entry in self.entries)
-        return _tree(self.name, _panel("Input", self.input), *inside, _panel("Output", self.output))
-
 
 @dataclass(kw_only=True)
 class LogEntry(Record):
@@ -330,40 +314,3 @@ class LogEntry(Record):
 
     def as_event(self) -> Event:
         return Event(name="log", message=self.message, body=self.value, timestamp=self.timestamp)
-
-    def _rich_render_(self) -> Any:
-        return _panel(self.message, self.value)
-
-    def _ipython_display_(self) -> None:
-        _show(self._rich_render_())
-
-
-def _panel(title: str, value: Any) -> Any:
-    from rich.panel import Panel
-    from rich.text import Text
-
-    return Panel(Text(plain(_text(value))), title=Text(plain(title)))
-
-
-def _text(value: Any) -> str:
-    try:
-        return msgspec.json.format(msgspec.json.encode(to_json(value)), indent=2).decode()
-    except (TypeError, ValueError):
-        return str(value)
-
-
-def _tree(title: str, *children: Any) -> Any:
-    """Return a picture for a terminal or a notebook; children are pictures."""
-    from rich.text import Text
-    from rich.tree import Tree
-
-    picture = Tree(Text(plain(title)))
-    for child in children:
-        picture.add(child)
-    return picture
-
-
-def _show(picture: Any) -> None:
-    import rich
-
-    rich.print(picture)
