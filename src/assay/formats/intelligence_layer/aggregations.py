@@ -23,10 +23,11 @@ from assay.formats.intelligence_layer.domain import (
     EvaluationOverview,
     FailedExampleEvaluation,
 )
-from assay.formats.intelligence_layer.evaluation_rows import LABEL, rows_of
 from assay.formats.intelligence_layer.evaluations import (
+    LABEL,
     EvaluationRepository,
     StoredEvaluationRepository,
+    rows_of,
 )
 from assay.formats.intelligence_layer.logics import (
     AggregationLogic,

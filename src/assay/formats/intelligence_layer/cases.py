@@ -17,14 +17,14 @@ import msgspec
 from assay import reading
 from assay.engine.experiment.imports.foreign import ForeignCase, key_of
 from assay.engine.experiment.imports.kept import KEPT, labelled, restored
-from assay.formats.intelligence_layer import evaluation_rows, run_rows
 from assay.formats.intelligence_layer.aggregations import FileAggregationRepository
-from assay.formats.intelligence_layer.dataset_files import FileDatasetRepository
+from assay.formats.intelligence_layer.datasets import FileDatasetRepository
 from assay.formats.intelligence_layer.domain import EvaluationOverview, RunOverview, in_order
-from assay.formats.intelligence_layer.evaluation_rows import LABEL
-from assay.formats.intelligence_layer.evaluations import FileEvaluationRepository
+from assay.formats.intelligence_layer.evaluations import LABEL, FileEvaluationRepository
+from assay.formats.intelligence_layer.evaluations import rows_of_original as label_rows
 from assay.formats.intelligence_layer.original import FileStore
 from assay.formats.intelligence_layer.runs import FileRunRepository
+from assay.formats.intelligence_layer.runs import rows_of_original as response_rows
 from assay.formats.intelligence_layer.types import numbers_in
 from assay.records import Evaluation, Response
 from assay.store.files import safe_name
@@ -159,7 +159,7 @@ def file_name(id: str) -> str:
 
 def response_from(row: Row, run: RunOverview, author: Author) -> Response:
     """An output of the original as a response of ours."""
-    (made,) = run_rows.rows_of_original(row)
+    (made,) = response_rows(row)
     made.sample_index, made.total_samples = author.sample_index, author.total_samples
     made.sample_id = f"{made.item_id}_sample_{made.sample_index}"
     made.model_name, made.task = author.model_name, author.task
@@ -251,7 +251,7 @@ class Cases:
         if len(runs) == 1 and id_hash(answer_key(runs[0], row["example_id"])) in self._whole:
             return []
         try:
-            made = evaluation_rows.rows_of_original(row)
+            made = label_rows(row)
         except (ValueError, TypeError, RecursionError) as error:
             self._broken(f"{file}: {error}")
             return []

@@ -29,16 +29,14 @@ from assay.formats.intelligence_layer.domain import (
     in_order,
 )
 from assay.formats.intelligence_layer.elo import IncrementalEvaluationLogic
-from assay.formats.intelligence_layer.evaluation_rows import (
-    ExampleScorer,
-    failure_of,
-    stray_output,
-    work_digest,
-)
 from assay.formats.intelligence_layer.evaluations import (
     WORK,
     EvaluationRepository,
+    ExampleScorer,
     StoredEvaluationRepository,
+    failure_of,
+    stray_output,
+    work_digest,
 )
 from assay.formats.intelligence_layer.logics import (
     EvaluationLogic,

@@ -11,8 +11,7 @@ from assay.errors import UserError
 from assay.formats.mixeval.dataset import content_of
 from assay.formats.mixeval.exchange import id_of, item_from, kind_of, response_from
 from assay.formats.mixeval.plans import COMPATIBLE
-from assay.formats.mixeval.tally import Tally
-from assay.formats.mixeval.verdicts import evaluation_from
+from assay.formats.mixeval.verdicts import Tally, evaluation_from
 from assay.store.keys import digest, id_hash
 from assay.store.keyset import Seen
 from assay.text.json_stream import file_entries

@@ -24,7 +24,7 @@ from assay.registry import reader
 from assay.text.json_stream import file_entries
 
 if TYPE_CHECKING:
-    from assay.formats.mixeval.tally import Tally
+    from assay.formats.mixeval.verdicts import Tally
 
 Row = dict[str, Any]
 _HOLDS = ("responses", "verdicts")

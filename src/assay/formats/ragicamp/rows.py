@@ -14,7 +14,6 @@ import msgspec
 from assay.engine.aggregate.bind import Policy
 from assay.engine.experiment.imports.kept import completed, difference
 from assay.errors import UserError
-from assay.formats.ragicamp.agent_task import OURS
 from assay.records import OUTCOMES, Evaluation, EvaluationOutcome, Item, Response
 from assay.store.items import encode_item, normalise
 from assay.store.keys import canonical, digest
@@ -24,6 +23,7 @@ from assay.text.template import question, variables
 Row = dict[str, Any]
 
 ERROR_MARK = "[ERROR"
+OURS = ("model_id", "prompt_template", "finish_reason", "response_id")  # of metadata
 OVERALL = "overall_metrics"  # also of metric rows of 0.1: what an object's `compute` gave
 IDS = ("question_id", "id", "idx", "question_index")
 _ANSWERS = ("all_acceptable_answers", "references", "expected_answers", "expected", "answers")

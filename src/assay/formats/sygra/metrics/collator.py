@@ -15,8 +15,7 @@ from assay.engine.aggregate.bind import OWN_KEYS
 from assay.engine.aggregate.measure import Sample, measure
 from assay.formats.sygra.metric import SIDES, Dialect, Entry
 from assay.formats.sygra.metrics import BadParameter, UnknownName, error_text
-from assay.formats.sygra.metrics.aggregate import Labelled
-from assay.formats.sygra.metrics.counting import Counting
+from assay.formats.sygra.metrics.counting import Counting, Labelled
 from assay.formats.sygra.scorer import problem_of, result_of
 from assay.records import MetricRow
 from assay.stats.intervals import codes_of
