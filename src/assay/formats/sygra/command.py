@@ -150,18 +150,24 @@ def _report(name: str, report: Mapping[str, Any]) -> Iterator[Any]:
     from assay.reports.sheet import Line, Table, columns_of
 
     summary = report["evaluation_summary"]
-    rows: list[list[str]] = []
-    for key, payload in report["results"].items():
-        numbers = payload if isinstance(payload, Mapping) else {"": payload}
-        for name_of, value in numbers.items():  # those of single classes stay in the file
-            if isinstance(value, (int, float)) and not isinstance(value, bool):
-                shown = f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
-                rows.append([str(key), str(name_of), shown])
     known = [key for key in ("total_records", "scored", "failed") if key in summary]
     counts = ", ".join(f"{key} {summary[key]:,}" for key in known)
     yield Line(f"{name}: {summary.get('status')}, {counts}")
-    if rows:
+    if rows := list(_rows(report["results"])):
         yield Table(columns_of("<result", "<number", "value"), rows)
     problems = summary.get("errors") or ({"": summary["error"]} if summary.get("error") else {})
     for key, text in problems.items():
         yield Line(f"{key}: {text}".lstrip(": "), "bad")
+
+
+def _rows(results: Mapping[str, Any]) -> Iterator[list[str]]:
+    """Yield the numbers of the results; those of single classes stay in the file."""
+    for key, payload in results.items():
+        numbers = payload if isinstance(payload, Mapping) else {"": payload}
+        for name, value in numbers.items():
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                yield [
+                    str(key),
+                    str(name),
+                    f"{value:,}" if isinstance(value, int) else f"{value:.4f}",
+                ]
