@@ -6,11 +6,16 @@ Only one window of text is in memory, as wide as the largest entry. NaN and Infi
 import codecs
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
 from typing import IO, Any, Literal
 
 import msgspec
 
+from assay import reading
+from assay.errors import UserError
 from assay.records import decode_json
 
 Shape = Literal["list", "object", "lines"]
@@ -50,6 +55,43 @@ def json_parts(
     yield from _parts(window, inside, "")
     if window.peek():
         raise window.broken("there is more after the end of the JSON")
+
+
+def file_entries(path: Path, broken: Callable[[str], object]) -> Iterator[tuple[str, Any]]:
+    """Yield (place, value) of each entry of a file: of a list, of an object, whose keys become `id`, or of lines. What
+    is not JSON is told to `broken`: a bad line is left out, any other file ends there."""
+    try:
+        with reading.opened(path) as file:
+            shape, entries = json_entries(file)
+            if shape == "lines" and _one_a_line(path):
+                yield from _lines(path, broken)
+                return
+            for number, (key, value) in enumerate(entries):
+                named = {"id": key, **value} if key and isinstance(value, dict) else value
+                yield f"{path} [{key or number}]", storable(named)
+    except BrokenJson as error:
+        broken(f"{path} is not whole JSON, what follows is not read: {error}")
+    except OSError as error:
+        raise UserError(f"the file cannot be read: {error.strerror}", where=str(path)) from None
+
+
+def _one_a_line(path: Path) -> bool:
+    """Return whether a line is a value: values may also go over several lines each."""
+    with reading.opened(path) as file:
+        for line in islice(file, 3):
+            with suppress(ValueError):
+                return isinstance(decode_json(line), dict)
+    return False
+
+
+def _lines(path: Path, broken: Callable[[str], object]) -> Iterator[tuple[str, Any]]:
+    with reading.opened(path, 1 << 20) as file:
+        for number, line in enumerate(file, 1):
+            try:
+                if not line.isspace():
+                    yield f"{path}:{number}", decode_json(line)
+            except ValueError as error:
+                broken(f"{path}:{number} is not JSON and is left out: {error}")
 
 
 def storable(value: Any) -> Any:

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from assay.errors import UserError
 from assay.formats.mixeval.dataset import mixeval
 from assay.formats.mixeval.finding import ModelFiles
-from assay.formats.mixeval.responses import Import, rows_of
+from assay.formats.mixeval.responses import Import
 from assay.records import Response
 from assay.store.index import ItemIndex
 from assay.store.items import encode_item, normalise
 from assay.store.memory_log import MemoryLog
+from assay.text.json_stream import file_entries
 from tests.formats.mixeval.folder import VERSION
 from tests.formats.mixeval.folders import rows, write_both
 
@@ -158,7 +159,7 @@ def test_half_a_list_gives_its_first_half(tmp_path: Path, cut: float) -> None:
     path = tmp_path / "half.json"
     path.write_text(text[: int(len(text) * cut)])
     broken: list[str] = []
-    found = [row["id"] for _, row in rows_of(path, broken.append)]
+    found = [row["id"] for _, row in file_entries(path, broken.append)]
     assert found == [str(number) for number in range(len(found))]
     assert abs(len(found) - 50 * cut) <= 2
     assert len(broken) == 1
@@ -183,4 +184,4 @@ def test_every_layout_gives_the_same_rows(
     for name, text in texts.items():
         path = folder / name
         path.write_text(text, encoding="utf-8", errors="surrogatepass")
-        assert [row for _, row in rows_of(path, pytest.fail)] == given
+        assert [row for _, row in file_entries(path, pytest.fail)] == given

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from assay.errors import UserError
-from assay.formats.mixeval.written import Written
+from assay.formats.mixeval.files import Written
 from assay.store.written import digest_of
 from tests.formats.mixeval.folder import VERSION
 from tests.formats.mixeval.folders import rows, write_both, write_model

@@ -5,6 +5,7 @@ import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -23,21 +24,22 @@ OWN = ("question_id", "question", "prediction", "metrics", "metadata")
 HEAD = ("agent_name", "dataset_name", "timestamp", "num_examples")
 
 
-class Moody:
-    """A metric that fails where nobody knows."""
-
-    name = "moody"
-
-    def compute_single(self, prediction: str, references: list[str]) -> float:
-        if prediction == WORKED[OTHER]:
-            raise ZeroDivisionError("nobody knows")
-        return 0.5
+MOODY = f"""
+def moody(response, ground_truth):
+    if response == {WORKED[OTHER]!r}:
+        raise ZeroDivisionError("nobody knows")
+    return 0.5
+"""
 
 
 def evaluate(folder: Path) -> dict[str, Any]:
     """One answer that fails, one whose metric fails, one that is whole."""
     agent = Agent(answers={**WORKED, MOON: RuntimeError("out of memory")})
-    Evaluator(agent, Questions(), ["exact_match", "f1", Moody()], folder / "any.json").evaluate()
+    with TemporaryDirectory() as place:
+        file = Path(place, "moody.py")
+        file.write_text(MOODY)
+        metrics = ["exact_match", "f1", f"{file}:moody"]
+        Evaluator(agent, Questions(), metrics, folder / "any.json").evaluate()
     return written(folder, "gemma_2b_baseline_predictions.json")
 
 

@@ -13,53 +13,25 @@ from tests.formats.verbs import read_by_every_verb
 METRICS = ["exact_match", "f1"]
 
 
-class Longest:
-    """A metric of all answers together."""
-
-    name = "longest"
-
-    def compute_single(self, prediction: str, references: list[str]) -> float:
-        return float(len(prediction))
-
-    def compute(self, predictions: list[str], references: list[list[str]]) -> dict[str, float]:
-        return {"longest": max(map(len, predictions)), "answers": len(predictions)}
-
-
 @pytest.fixture
 def outputs(tmp_path: Path) -> dict[str, dict[str, Any]]:
     """The results of two agents in `outputs`."""
     agents = [Agent("first"), Agent("second", {**WORKED, OTHER: "nobody"})]
-    return compare_agents(agents, Questions(), [*METRICS, Longest()], tmp_path / "outputs/x.json")
+    return compare_agents(agents, Questions(), METRICS, tmp_path / "outputs/x.json")
 
 
 def test_after_the_evaluator(tmp_path: Path, outputs: dict[str, dict[str, Any]]) -> None:
     shell = Shell(tmp_path)
     folders = [tmp_path / "outputs/.assay/natural_questions" / name for name in outputs]
     for (name, result), folder in zip(outputs.items(), folders, strict=True):
-        stored = {row["metric_name"]: row for row in shell_rows(shell, folder)}
-        assert stored["longest.compute"]["overall_metrics"] == {
-            "longest": result["longest"],
-            "answers": 3.0,
-        }
         rows = read_by_every_verb(shell, folder, item="0", label="f1")
         assert {row["label"]: row["value"] for row in rows if row["label"] in METRICS} == {
             metric: result[metric] for metric in METRICS
         }
         summary = written(tmp_path / "outputs", f"{name}_summary.json")
-        assert summary["overall_metrics"] == {
-            **{metric: result[metric] for metric in METRICS},
-            "answers": 3.0,
-            "longest": 19.0,
-        }
+        assert summary["overall_metrics"] == {metric: result[metric] for metric in METRICS}
     compared = shell.call("compare", *map(str, folders), "--label", "f1", "--json")
     assert compared.code == 0, compared.said
-
-
-def shell_rows(shell: Shell, folder: Path) -> list[dict[str, Any]]:
-    """The metric rows in the folder."""
-    ended = shell.call("export", str(folder), "--table", "metrics", "--format", "jsonl")
-    assert ended.code == 0, ended.said
-    return ended.events()
 
 
 def test_after_an_import(tmp_path: Path, outputs: dict[str, dict[str, Any]]) -> None:

@@ -15,7 +15,7 @@ from assay.formats.sygra.metrics import (
     UnitMetricResult,
     aggregator_metric,
 )
-from assay.formats.sygra.metrics.aggregate import StepEfficiencyMetric
+from assay.formats.sygra.metrics.counting import StepEfficiencyMetric
 
 BUILT_IN = [
     "accuracy",

@@ -27,7 +27,7 @@ from assay.formats.sygra.metrics import (
     BaseMetricMetadata,
     UnitMetricResult,
 )
-from assay.formats.sygra.metrics.aggregate import AccuracyMetric
+from assay.formats.sygra.metrics.counting import AccuracyMetric
 from assay.stats.intervals import wilson
 
 WORKED = [

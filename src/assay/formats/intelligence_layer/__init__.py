@@ -27,7 +27,7 @@ _FOLDERS = {
     ),
     "evaluation.benchmark": ("", "benchmark studio_benchmark trace_information"),
     "evaluation.dataset": (
-        "datasets dataset_files domain",
+        "datasets domain",
         "dataset_repository domain file_dataset_repository hugging_face_dataset_repository "
         "in_memory_dataset_repository single_huggingface_dataset_repository "
         "studio_dataset_repository",

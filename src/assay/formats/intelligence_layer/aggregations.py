@@ -23,10 +23,11 @@ from assay.formats.intelligence_layer.domain import (
     EvaluationOverview,
     FailedExampleEvaluation,
 )
-from assay.formats.intelligence_layer.evaluation_rows import LABEL, rows_of
 from assay.formats.intelligence_layer.evaluations import (
+    LABEL,
     EvaluationRepository,
     StoredEvaluationRepository,
+    rows_of,
 )
 from assay.formats.intelligence_layer.logics import (
     AggregationLogic,
@@ -36,7 +37,7 @@ from assay.formats.intelligence_layer.logics import (
 )
 from assay.formats.intelligence_layer.original import FileStore, OriginalStore, manifests
 from assay.formats.intelligence_layer.tracer import utc_now
-from assay.formats.intelligence_layer.types import BadValue, T, from_json, to_json
+from assay.formats.intelligence_layer.types import BadValue, T, from_json, numbers_in, to_json
 from assay.interfaces import Group, Store
 from assay.records import Kind, Manifest, MetricRow
 from assay.store.keys import canonical, digest
@@ -133,11 +134,11 @@ class StoredAggregationRepository(AggregationRepository):
                 "metric_type": type(overview.statistics).__name__,
                 "facets": [],
                 "label": LABEL,
-                "value": value,
+                "value": float(value),
                 "scored_count": overview.successful_evaluation_count,
                 "errored_count": overview.crashed_during_evaluation_count,
             }
-            for name, value in numbers_of(overview.statistics)
+            for name, value in numbers_in(to_json(overview.statistics))
         ]
         Aggregations(self.store).write(overview.id, rows)
         manifest = Manifest(
@@ -175,19 +176,6 @@ def overview_of(
     overview: Any = from_json({**stored, "statistics": None}, AggregationOverview[None])
     object.__setattr__(overview, "statistics", from_json(stored["statistics"], aggregation_type))
     return overview
-
-
-def numbers_of(statistics: Any) -> Iterator[tuple[str, float]]:
-    """The numbers in statistics by the way to them: `scores.some-run.elo`."""
-    return _numbers(to_json(statistics), "")
-
-
-def _numbers(value: Any, way: str) -> Iterator[tuple[str, float]]:
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _numbers(inner, f"{way}.{key}" if way else str(key))
-    elif isinstance(value, (int, float)):
-        yield way or "value", float(value)
 
 
 class FileAggregationRepository(StoredAggregationRepository):
@@ -271,11 +259,11 @@ class Aggregator(Generic[Evaluation, AggregatedEvaluation]):
                 name=name,
                 type=type(overview.statistics).__name__,
                 function=_of_logic,
-                params={"logic": logic, "value": value},
+                params={"logic": logic, "value": float(value)},
                 ordered=False,
                 verdicts=False,
             )
-            for name, value in numbers_of(overview.statistics)
+            for name, value in numbers_in(to_json(overview.statistics))
         ]
         behind: dict[Kind, Store] = dict.fromkeys(("dataset", "run", "evaluation"), evaluations)
         engine = Engine(StoreByKind({**behind, "aggregation": repository.store}))

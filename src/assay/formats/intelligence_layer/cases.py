@@ -17,14 +17,15 @@ import msgspec
 from assay import reading
 from assay.engine.experiment.imports.foreign import ForeignCase, key_of
 from assay.engine.experiment.imports.kept import KEPT, labelled, restored
-from assay.formats.intelligence_layer import evaluation_rows, run_rows
 from assay.formats.intelligence_layer.aggregations import FileAggregationRepository
-from assay.formats.intelligence_layer.dataset_files import FileDatasetRepository
+from assay.formats.intelligence_layer.datasets import FileDatasetRepository
 from assay.formats.intelligence_layer.domain import EvaluationOverview, RunOverview, in_order
-from assay.formats.intelligence_layer.evaluation_rows import LABEL
-from assay.formats.intelligence_layer.evaluations import FileEvaluationRepository
+from assay.formats.intelligence_layer.evaluations import LABEL, FileEvaluationRepository
+from assay.formats.intelligence_layer.evaluations import rows_of_original as label_rows
 from assay.formats.intelligence_layer.original import FileStore
 from assay.formats.intelligence_layer.runs import FileRunRepository
+from assay.formats.intelligence_layer.runs import rows_of_original as response_rows
+from assay.formats.intelligence_layer.types import numbers_in
 from assay.records import Evaluation, Response
 from assay.store.files import safe_name
 from assay.store.items import encode_item
@@ -124,8 +125,9 @@ class Repository:
                 overview is not None
                 and {each.id for each in overview.evaluation_overviews} & evaluations
             ):
-                for name, value in _numbers(overview.statistics, ""):
-                    yield id, name, value
+                for name, value in numbers_in(overview.statistics):
+                    if not isinstance(value, bool):
+                        yield id, name, float(value)
 
     def stamp(self, dataset: str) -> Row:
         """What tells that nothing has changed: a hash over all files."""
@@ -146,14 +148,6 @@ def _files_or_rows(store: Any, kind: Any, id: str, type: Any) -> Iterator[Any]:
     return store.original.examples(id)
 
 
-def _numbers(value: Any, way: str) -> Iterator[tuple[str, float]]:
-    if isinstance(value, dict):
-        for key, inner in cast("Row", value).items():
-            yield from _numbers(inner, f"{way}.{key}" if way else str(key))
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        yield way or "value", float(value)
-
-
 def file_name(id: str) -> str:
     """The name of an id's file: without a dot, which the original would cut off."""
     name = safe_name(id)
@@ -165,7 +159,7 @@ def file_name(id: str) -> str:
 
 def response_from(row: Row, run: RunOverview, author: Author) -> Response:
     """An output of the original as a response of ours."""
-    (made,) = run_rows.rows_of_original(row)
+    (made,) = response_rows(row)
     made.sample_index, made.total_samples = author.sample_index, author.total_samples
     made.sample_id = f"{made.item_id}_sample_{made.sample_index}"
     made.model_name, made.task = author.model_name, author.task
@@ -257,7 +251,7 @@ class Cases:
         if len(runs) == 1 and id_hash(answer_key(runs[0], row["example_id"])) in self._whole:
             return []
         try:
-            made = evaluation_rows.rows_of_original(row)
+            made = label_rows(row)
         except (ValueError, TypeError, RecursionError) as error:
             self._broken(f"{file}: {error}")
             return []

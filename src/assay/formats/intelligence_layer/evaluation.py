@@ -6,8 +6,7 @@ from assay.formats.intelligence_layer.names import names_of
 
 if TYPE_CHECKING:
     from assay.formats.intelligence_layer.aggregations import *  # noqa: F403
-    from assay.formats.intelligence_layer.dataset_files import *  # noqa: F403
-    from assay.formats.intelligence_layer.datasets import *  # noqa: F403
+    from assay.formats.intelligence_layer.datasets import *  # noqa: F403  # noqa: F403
     from assay.formats.intelligence_layer.domain import *  # noqa: F403
     from assay.formats.intelligence_layer.elo import *  # noqa: F403
     from assay.formats.intelligence_layer.evaluations import *  # noqa: F403
@@ -21,8 +20,7 @@ _HOMES = {
         "AggregationRepository Aggregator FileAggregationRepository InMemoryAggregationRepository "
         "MeanAccumulator"
     ),
-    "dataset_files": "FileDatasetRepository",
-    "datasets": "DatasetRepository InMemoryDatasetRepository",
+    "datasets": "DatasetRepository FileDatasetRepository InMemoryDatasetRepository",
     "domain": (
         "AggregatedEvaluation AggregationOverview Dataset Evaluation EvaluationFailed "
         "EvaluationOverview Example ExampleEvaluation ExampleOutput ExpectedOutput "

@@ -7,11 +7,12 @@ again.
 
 import math
 import warnings
-from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Generic, Literal, final
+
+import numpy as np
 
 from assay.engine.evaluate.evaluate import Evaluator as Engine
 from assay.formats.intelligence_layer.datasets import DatasetRepository, StoreByKind, dataset_store
@@ -28,16 +29,14 @@ from assay.formats.intelligence_layer.domain import (
     in_order,
 )
 from assay.formats.intelligence_layer.elo import IncrementalEvaluationLogic
-from assay.formats.intelligence_layer.evaluation_rows import (
-    ExampleScorer,
-    failure_of,
-    stray_output,
-    work_digest,
-)
 from assay.formats.intelligence_layer.evaluations import (
     WORK,
     EvaluationRepository,
+    ExampleScorer,
     StoredEvaluationRepository,
+    failure_of,
+    stray_output,
+    work_digest,
 )
 from assay.formats.intelligence_layer.logics import (
     EvaluationLogic,
@@ -49,9 +48,11 @@ from assay.formats.intelligence_layer.runs import RunRepository, run_store
 from assay.formats.intelligence_layer.tracer import utc_now
 from assay.formats.intelligence_layer.types import BadValue, Input, Output, is_ours
 from assay.interfaces import Store
-from assay.store.index import id_number
+from assay.store.keys import id_hash
 from assay.store.repositories import DatasetRepository as Datasets
 from assay.store.stores import MemoryStore
+from assay.store.table.columns import Table
+from assay.store.table.join import Lookup
 
 DEFAULT_MAX_WORKERS = 10
 
@@ -299,10 +300,11 @@ class Evaluator(Generic[Input, Output, ExpectedOutput, Evaluation]):
         )
         stored = dataset_store(self._dataset_repository, dataset_id, examples)
         datasets = Datasets(stored)
-        index = datasets.index(dataset_id)
+        items = Table([datasets.index(dataset_id).log], {"id": "id"}, item=True)
+        known = Lookup(items["id"])
         for run in runs:
             ids = self._run_repository.example_output_ids(run.id)
-            strays = index.positions(array("Q", map(id_number, ids))) < 0
+            strays = known.first(np.array(list(map(id_hash, ids)), np.uint64)) < 0
             if strays.any():
                 raise stray_output(run.id, ids[int(strays.argmax())])
         outputs, results = (

@@ -9,6 +9,7 @@ import msgspec
 
 from assay import reading
 from assay.analysis.look.ls import Listed
+from assay.formats.intelligence_layer.types import numbers_in
 
 _KINDS = ("runs", "evaluations", "aggregations")
 
@@ -48,6 +49,8 @@ def _listed(place: Path, overview: _Overview, *, is_run: bool) -> Listed:
     responses = overview.failed_example_count + overview.successful_example_count
     evaluations = failed + overview.successful_evaluation_count
     end = overview.end or overview.end_date
+    found = numbers_in(overview.statistics)
+    numbers = [each for each in found if not isinstance(each[1], bool)]
     is_total = failed + overview.failed_example_count == responses + evaluations > 0
     return Listed(
         folder=str(place),
@@ -58,14 +61,6 @@ def _listed(place: Path, overview: _Overview, *, is_run: bool) -> Listed:
         errors=overview.failed_example_count,
         evaluations=evaluations,
         label_errors=failed,
-        values=dict(_values(overview.statistics, "")),
+        values={name: (float(value), float(value), 1) for name, value in numbers},
         updated=end.timestamp() if end else 0.0,
     )
-
-
-def _values(value: Any, way: str) -> Iterator[tuple[str, tuple[float, float, int]]]:
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _values(inner, f"{way}.{key}" if way else str(key))
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        yield way or "value", (float(value), float(value), 1)

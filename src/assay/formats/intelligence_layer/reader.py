@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import msgspec
-
-from assay import reading
-from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline, head_of
+from assay.engine.experiment.imports.foreign import (
+    Foreign,
+    ForeignCase,
+    Headline,
+    head_of,
+    whole_json,
+)
 from assay.errors import UserError
 from assay.registry import reader
 
@@ -20,7 +23,6 @@ Row = dict[str, Any]
 _KINDS = ("runs", "evaluations")
 # what only overviews of this kind have
 _FIELDS = {"runs": "dataset_id", "evaluations": "run_overviews"}
-_LARGEST = 64 << 20  # bytes of an overview
 
 
 @reader
@@ -54,12 +56,7 @@ def is_overview(file: Path, kind: str) -> bool:
     """Whether a file says what a run or an evaluation was."""
     if not file.is_file() or f'"{_FIELDS[kind]}"'.encode() not in head_of(file):
         return False
-    try:
-        found = (
-            None if file.stat().st_size > _LARGEST else msgspec.json.decode(reading.content(file))
-        )
-    except (OSError, ValueError, RecursionError):
-        return False
+    found = whole_json(file)
     return (
         isinstance(found, dict)
         and {"id", "description", _FIELDS[kind]} <= cast("Row", found).keys()

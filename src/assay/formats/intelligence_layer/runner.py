@@ -36,6 +36,7 @@ from assay.formats.intelligence_layer.tasks import (
     type_of,
 )
 from assay.formats.intelligence_layer.tracer import (
+    ExampleTracer,
     ExportedSpan,
     NoOpTracer,
     SpanStatus,
@@ -43,7 +44,6 @@ from assay.formats.intelligence_layer.tracer import (
     Tracer,
     utc_now,
 )
-from assay.formats.intelligence_layer.traces import ExampleTracer
 from assay.formats.intelligence_layer.types import (
     BadValue,
     Input,

@@ -15,7 +15,7 @@ from assay.engine.calls.stop import Stop
 from assay.errors import CallError, LaneError, PermanentError, TransientError
 from assay.formats.intelligence_layer.domain import FailedExampleRun
 from assay.formats.intelligence_layer.logics import arguments_of
-from assay.formats.intelligence_layer.run_rows import answer_with
+from assay.formats.intelligence_layer.runs import answer_with
 from assay.formats.intelligence_layer.tracer import TaskSpan, Tracer
 from assay.formats.intelligence_layer.types import Input, Output, Record, from_json, to_json
 from assay.interfaces import Answer, Work

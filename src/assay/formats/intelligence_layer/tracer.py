@@ -2,11 +2,14 @@
 
 A span that an exception leaves has it in its log as an ErrorValue, and the status ERROR. Spans of one root share a
 trace id, which is the root's own id. An InMemoryTracer keeps a trace as a tree of objects.
+
+Traces of examples as rows. A row of `traces.jsonl`, which `assay trace` shows, has the spans of
+one root, each with the number of its parent, and is written when the root ends.
 """
 
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,8 +20,7 @@ from uuid import UUID, uuid4
 
 import msgspec
 
-from assay.formats.intelligence_layer.types import Record, to_json
-from assay.text.plain import plain
+from assay.formats.intelligence_layer.types import Record, from_json, to_json
 
 PydanticSerializable = Any
 """Anything that `assay.formats.intelligence_layer.types.to_json` can write."""
@@ -233,12 +235,6 @@ class InMemoryTracer(Tracer):
             for span in entry.export_for_viewing()
         ]
 
-    def _rich_render_(self) -> Any:
-        return _tree("Trace", *(entry._rich_render_() for entry in self.entries))
-
-    def _ipython_display_(self) -> None:
-        _show(self._rich_render_())
-
 
 class InMemorySpan(InMemoryTracer, Span):
     when_ended: "Callable[[InMemorySpan], None] | None" = None
@@ -292,9 +288,6 @@ class InMemorySpan(InMemoryTracer, Span):
     def _span_attributes(self) -> SpanAttributes | TaskSpanAttributes:
         return SpanAttributes()
 
-    def _rich_render_(self) -> Any:
-        return _tree(self.name, *(entry._rich_render_() for entry in self.entries))
-
 
 class InMemoryTaskSpan(InMemorySpan, TaskSpan):
     def __init__(
@@ -314,10 +307,6 @@ class InMemoryTaskSpan(InMemorySpan, TaskSpan):
     def _span_attributes(self) -> SpanAttributes | TaskSpanAttributes:
         return TaskSpanAttributes(input=self.input, output=self.output)
 
-    def _rich_render_(self) -> Any:
-        inside = (entry._rich_render_() for entry in self.entries)
-        return _tree(self.name, _panel("Input", self.input), *inside, _panel("Output", self.output))
-
 
 @dataclass(kw_only=True)
 class LogEntry(Record):
@@ -331,39 +320,109 @@ class LogEntry(Record):
     def as_event(self) -> Event:
         return Event(name="log", message=self.message, body=self.value, timestamp=self.timestamp)
 
-    def _rich_render_(self) -> Any:
-        return _panel(self.message, self.value)
 
-    def _ipython_display_(self) -> None:
-        _show(self._rich_render_())
+Row = dict[str, Any]
 
 
-def _panel(title: str, value: Any) -> Any:
-    from rich.panel import Panel
-    from rich.text import Text
+class ExampleTracer(InMemoryTracer):
+    """The tracer of one example. `key` is that of the example's row, where it is known."""
 
-    return Panel(Text(plain(_text(value))), title=Text(plain(title)))
+    def __init__(self, example_id: str, write: Callable[[bytes], None]) -> None:
+        super().__init__()
+        self.example_id = example_id
+        self.key = ""
+        self._id = uuid4().hex
+        self._write = write
+
+    def _begun(self, span: AnySpan) -> AnySpan:
+        span.when_ended = self._store
+        return super()._begun(span)
+
+    def _store(self, root: InMemorySpan) -> None:
+        row = {
+            "key": self.key,
+            "item_id": self.example_id,
+            "owner": root.name,
+            "sample_index": 0,
+            "tracer": self._id,
+        }
+        spans: list[Row] = []
+        _add_spans(root, None, spans)
+        try:
+            line = msgspec.json.encode({**row, "spans": spans}, enc_hook=_written)
+        except (TypeError, ValueError, RecursionError) as error:
+            bare = [{**span, "data": {"lost": str(error)}, "error": None} for span in spans]
+            line = msgspec.json.encode({**row, "spans": bare})
+        self._write(line + b"\n")
 
 
-def _text(value: Any) -> str:
+def tracer_of(rows: Iterable[Row]) -> InMemoryTracer:
+    """The trace again. Of an example that ran more than once it is the last run's."""
+    every = list(rows)
+    tracer = InMemoryTracer()
+    for row in every:
+        if row.get("tracer") == every[-1].get("tracer"):
+            spans: list[InMemorySpan] = []
+            for span in row["spans"]:
+                around = tracer if span["parent"] is None else spans[span["parent"]]
+                spans.append(_span(span, around))
+    return tracer
+
+
+def _add_spans(span: InMemorySpan, parent: int | None, spans: list[Row]) -> None:
+    """Add a span, and those in it, as they are stored."""
+    errors = [log.value for log in _logs(span) if isinstance(log.value, ErrorValue)]
+    data: Row = {
+        "trace_id": span.context.trace_id,
+        "span_id": span.context.span_id,
+        "status": span.status_code,
+        "logs": [
+            {"message": log.message, "value": log.value, "at": log.timestamp} for log in _logs(span)
+        ],
+    }
+    if isinstance(span, InMemoryTaskSpan):
+        data |= {"input": span.input, "output": span.output}
+    number = len(spans)
+    spans.append(
+        {
+            "name": span.name,
+            "parent": parent,
+            "start": span.start_timestamp.timestamp(),
+            "end": None if span.end_timestamp is None else span.end_timestamp.timestamp(),
+            "error": f"{errors[-1].error_type}: {errors[-1].message}" if errors else None,
+            "data": data,
+        }
+    )
+    for entry in span.entries:
+        if isinstance(entry, InMemorySpan):
+            _add_spans(entry, number, spans)
+
+
+def _span(row: Row, around: InMemoryTracer) -> InMemorySpan:
+    data: Row = row["data"]
+    start = datetime.fromtimestamp(row["start"], UTC)
+    if "input" in data:
+        task_span = around.task_span(row["name"], data["input"], start)
+        task_span.record_output(data["output"])
+        span: InMemorySpan = task_span
+    else:
+        span = around.span(row["name"], start)
+    if "span_id" in data:
+        span.context = Context(trace_id=UUID(data["trace_id"]), span_id=UUID(data["span_id"]))
+        span.status_code = SpanStatus(data["status"])
+    for log in data.get("logs", []):
+        span.log(log["message"], log["value"], from_json(log["at"], datetime))
+    if row["end"] is not None:
+        span.end(datetime.fromtimestamp(row["end"], UTC))
+    return span
+
+
+def _logs(span: InMemorySpan) -> list[LogEntry]:
+    return [entry for entry in span.entries if isinstance(entry, LogEntry)]
+
+
+def _written(value: Any) -> Any:
     try:
-        return msgspec.json.format(msgspec.json.encode(to_json(value)), indent=2).decode()
-    except (TypeError, ValueError):
+        return to_json(value)
+    except TypeError:
         return str(value)
-
-
-def _tree(title: str, *children: Any) -> Any:
-    """Return a picture for a terminal or a notebook; children are pictures."""
-    from rich.text import Text
-    from rich.tree import Tree
-
-    picture = Tree(Text(plain(title)))
-    for child in children:
-        picture.add(child)
-    return picture
-
-
-def _show(picture: Any) -> None:
-    import rich
-
-    rich.print(picture)

@@ -7,9 +7,9 @@ pydantic.
 
 import dataclasses
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Literal, Self, TypeVar, get_args
+from typing import Any, Literal, Self, TypeVar, cast, get_args
 
 import msgspec
 
@@ -57,6 +57,15 @@ def from_json(data: Any, type: type[T]) -> T:
         if "pydantic" not in sys.modules:
             raise
         return _adapter(type).validate_json(msgspec.json.encode(data))
+
+
+def numbers_in(value: Any, way: str = "") -> Iterator[tuple[str, float]]:
+    """Yield the numbers in a JSON value, truth values among them, by the way to each: `scores.some-run.elo`."""
+    if isinstance(value, dict):
+        for key, inner in cast("dict[str, Any]", value).items():
+            yield from numbers_in(inner, f"{way}.{key}" if way else str(key))
+    elif isinstance(value, (int, float)):
+        yield way or "value", value
 
 
 def _takes_all(type: Any) -> bool:

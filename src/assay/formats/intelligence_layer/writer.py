@@ -15,7 +15,7 @@ from assay.analysis.look.export import WHOLE_ROWS, Export
 from assay.errors import UserError
 from assay.formats.intelligence_layer.aggregations import FileAggregationRepository
 from assay.formats.intelligence_layer.cases import file_name
-from assay.formats.intelligence_layer.dataset_files import FileDatasetRepository
+from assay.formats.intelligence_layer.datasets import FileDatasetRepository
 from assay.formats.intelligence_layer.domain import FailedExampleEvaluation
 from assay.formats.intelligence_layer.evaluations import FileEvaluationRepository
 from assay.formats.intelligence_layer.experiments import Artefact, artefacts_of

@@ -1,6 +1,7 @@
 """Rows of MixEval's files as cases of a reader: entries first, then each model's responses, then its verdicts."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,11 +11,10 @@ from assay.errors import UserError
 from assay.formats.mixeval.dataset import content_of
 from assay.formats.mixeval.exchange import id_of, item_from, kind_of, response_from
 from assay.formats.mixeval.plans import COMPATIBLE
-from assay.formats.mixeval.responses import rows_of
-from assay.formats.mixeval.tally import Tally
-from assay.formats.mixeval.verdicts import evaluation_from
+from assay.formats.mixeval.verdicts import Tally, evaluation_from
 from assay.store.keys import digest, id_hash
 from assay.store.keyset import Seen
+from assay.text.json_stream import file_entries
 
 Row = dict[str, Any]
 _JUDGED = ("judge_results_ff_model_judge_", "judge_results_mp_model_judge_")
@@ -78,7 +78,7 @@ class Cases:
                     yield stray._replace(evaluations=[evaluation])
 
     def _rows(self, path: Path) -> Iterator[tuple[str, Row]]:
-        for place, row in rows_of(path, lambda what: self._note("broken", what)):
+        for place, row in file_entries(path, partial(self._note, "broken")):
             if isinstance(row, dict) and cast("Row", row).get("id") not in (None, ""):
                 yield place, cast("Row", row)
             else:

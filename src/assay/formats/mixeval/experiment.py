@@ -23,6 +23,7 @@ from assay.errors import UserError
 from assay.formats.mixeval.dataset import read_corrections
 from assay.formats.mixeval.files import (
     Joined,
+    Written,
     refuse_others,
     scores_of,
     verdict_files,
@@ -41,7 +42,6 @@ from assay.formats.mixeval.plans import (
     version_of,
 )
 from assay.formats.mixeval.responses import HARMLESS, Import
-from assay.formats.mixeval.written import Written
 from assay.records import MetricRow
 from assay.store.files import safe_name
 from assay.store.repositories import DatasetRepository

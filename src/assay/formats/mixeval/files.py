@@ -1,25 +1,125 @@
 """What MixEval keeps of a model: response files, verdict files and `score.json`, under the original's names.
 
 All are projections of the engine's rows, written in the order of the response file; of each row only its place is held.
+
+Which files of a model's folder Assay wrote: what others wrote is not replaced.
+
+`written.json` has the digest of each file.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from assay import reading
+from assay.errors import UserError
 from assay.formats.mixeval import compat
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
 from assay.formats.mixeval.finding import file_name
 from assay.formats.mixeval.metric import OVERALL, SCORE, Cell, ModelScores
 from assay.formats.mixeval.plans import COMPATIBLE, Layout, Parsers
-from assay.formats.mixeval.written import Written
 from assay.interfaces import Log, Store
 from assay.records import MetricRow
-from assay.store.files import safe_name
+from assay.store.files import safe_name, write_file
+from assay.store.stores import EXPERIMENT_FILES, MANIFEST
 from assay.store.table.decode import read_rows
+from assay.store.written import digest_of
+
+_LIST = "written.json"
+
+
+class _File(msgspec.Struct):
+    digest: str
+    begun: int = 0  # lines of another tool, which an earlier version went on with
+
+
+class Written:
+    """What Assay wrote into one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._entries: dict[str, _File] = {}
+        file = folder / _LIST
+        if file.exists():
+            try:
+                self._entries = msgspec.json.decode(reading.content(file), type=dict[str, _File])
+            except msgspec.MsgspecError as error:
+                raise UserError(
+                    f"the list of files is broken: {error}", where=str(file), fix="remove it"
+                ) from None
+        elif (
+            folder / "scores.json"
+        ).exists():  # of a version that kept no list; no other tool writes such a file
+            made = [
+                path
+                for pattern in ("judge_results_*.jsonl", "score*.json")
+                for path in folder.glob(pattern)
+            ]
+            self._entries = {path.name: _File(digest_of(path)) for path in made}
+
+    def is_ours(self, name: str) -> bool:
+        """Whether the file is as Assay left it, or not there at all."""
+        path, entry = self.folder / name, self._entries.get(name)
+        return not path.exists() or (
+            entry is not None and not entry.begun and entry.digest == digest_of(path)
+        )
+
+    def claim(self, name: str, content: Iterable[bytes]) -> None:
+        """Remember a file that holds exactly what Assay would write: of a version that kept no list, or killed
+        between the two."""
+        if not self.is_ours(name):
+            made = blake2b(digest_size=16)
+            for part in content:
+                made.update(part)
+            if made.hexdigest() == digest_of(self.folder / name):
+                self._note(name, made.hexdigest())
+
+    def refuse_others(
+        self,
+        names: Iterable[str],
+        *,
+        experiment: bool = False,
+        fix: str = "choose another folder with -o, or replace them with --force",
+    ) -> None:
+        """Raise if a file would be replaced that is not as Assay left it; `experiment`: that is kept here, too."""
+        theirs = [name for name in names if not self.is_ours(name)]
+        if experiment and not (self.folder / MANIFEST).exists():
+            theirs += [name for name in EXPERIMENT_FILES if (self.folder / name).exists()]
+        if theirs:
+            raise UserError(
+                f"Assay would replace what it did not write: {', '.join(theirs)}",
+                where=str(self.folder),
+                fix=fix,
+            )
+
+    def write(self, name: str, content: Iterable[bytes]) -> None:
+        """Write a file and remember it."""
+        made = blake2b(digest_size=16)
+
+        def passing() -> Iterator[bytes]:
+            for part in content:
+                made.update(part)
+                yield part
+
+        write_file(self.folder / name, passing())
+        self._note(name, made.hexdigest())
+
+    def remove(self, name: str) -> None:
+        (self.folder / name).unlink(missing_ok=True)
+        self._entries.pop(name, None)
+
+    def _note(self, name: str, made: str) -> None:
+        self._entries[name] = _File(made)
+        write_file(
+            self.folder / _LIST,
+            msgspec.json.format(msgspec.json.encode(self._entries), indent=2) + b"\n",
+        )
+
 
 Places = dict[str, int]  # by the id of an entry: where its row is in a log
 _SHORT = {FREE_FORM: "ff", MULTIPLE_CHOICE: "mp"}

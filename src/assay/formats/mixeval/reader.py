@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from assay import reading
 from assay.engine.experiment.imports.foreign import (
     Foreign,
     ForeignCase,
@@ -18,12 +17,14 @@ from assay.engine.experiment.imports.foreign import (
     Rest,
     files_below,
     head_of,
+    whole_json,
 )
 from assay.errors import UserError
 from assay.registry import reader
+from assay.text.json_stream import file_entries
 
 if TYPE_CHECKING:
-    from assay.formats.mixeval.tally import Tally
+    from assay.formats.mixeval.verdicts import Tally
 
 Row = dict[str, Any]
 _HOLDS = ("responses", "verdicts")
@@ -81,10 +82,8 @@ def _look(path: Path) -> _File | None:
         mark in head for mark in (b'"formated_input"', b'"benchmark_name"', b'"problem_type"')
     ):
         return None
-    from assay.formats.mixeval.responses import rows_of
-
     try:
-        row: Any = next((row for _, row in rows_of(path)), None)
+        row: Any = next((row for _, row in file_entries(path, str)), None)
     except (UserError, RecursionError):
         return None
     if not isinstance(row, dict):
@@ -250,11 +249,6 @@ def _is_number(value: Any) -> bool:
 
 
 def _object(path: Path) -> Row:
-    """A small file with one object; empty for anything else."""
-    try:
-        if path.stat().st_size > 1 << 20:
-            return {}
-        found = msgspec.json.decode(reading.content(path))
-    except (OSError, ValueError, RecursionError):
-        return {}
+    """Return the object in a file; empty for anything else."""
+    found = whole_json(path)
     return cast("Row", found) if isinstance(found, dict) else {}

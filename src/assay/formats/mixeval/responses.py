@@ -4,21 +4,21 @@ Rows are entries with `id`, `formated_input` and `response`, in any order. What 
 """
 
 import json
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from assay import reading
 from assay.errors import UserError
 from assay.formats.mixeval.finding import ModelFiles
 from assay.records import Response
 from assay.store.index import ItemIndex
 from assay.store.keys import canonical, digest, id_hash
 from assay.store.keyset import Seen
-from assay.text.json_stream import BrokenJson, json_entries
+from assay.text.json_stream import file_entries
 
 _COMPARED = ("prompt", "context", "options")
 _LOOK_AHEAD = 8
@@ -34,65 +34,6 @@ _SAID = {
 # of judge files, whose rows are responses, too
 _VERDICT = ("judge_response", "judge_score", "judge_option")
 HARMLESS = ("empty", "missing")  # an unfinished run has these, too
-
-
-def rows_of(
-    path: Path, broken: Callable[[str], None] = lambda what: None
-) -> Iterator[tuple[str, Any]]:
-    """(place, row) of each row, of a list, an object by id, or lines. What is not JSON is reported to
-    `broken`: a bad line is left out, any other file ends there."""
-    try:
-        with reading.opened(path) as file:
-            shape, entries = json_entries(file)
-            if shape == "lines" and _one_a_line(path):
-                yield from _lines(path, broken)
-                return
-            for number, (key, row) in enumerate(entries):
-                place = f"{path} [{key or number}]"
-                yield place, _storable({"id": key, **row} if key and isinstance(row, dict) else row)
-    except BrokenJson as error:
-        broken(f"{path} is not whole JSON, what follows is not read: {error}")
-    except OSError as error:
-        raise UserError(
-            f"the responses cannot be read: {error.strerror}", where=str(path)
-        ) from None
-
-
-def _storable(row: Any) -> Any:
-    """The row, with a question mark for halves of characters: Python writes these, UTF-8 has none."""
-    try:
-        msgspec.json.encode(row)
-    except UnicodeEncodeError:
-        return json.loads(json.dumps(row, ensure_ascii=False).encode("utf-8", "replace"))
-    return row
-
-
-def _one_a_line(path: Path) -> bool:
-    """Whether a line is a value: values may also go over several lines each."""
-    with reading.opened(path) as file:
-        for line in islice(file, 3):
-            try:
-                return isinstance(msgspec.json.decode(line), dict)
-            except (ValueError, RecursionError):
-                continue
-    return False
-
-
-def _lines(path: Path, broken: Callable[[str], None]) -> Iterator[tuple[str, Any]]:
-    decode, name = msgspec.json.Decoder().decode, str(path)
-    with reading.opened(path, 1 << 20) as file:
-        for number, line in enumerate(file, 1):
-            if line.isspace():
-                continue
-            try:
-                row = decode(line)
-            except (ValueError, RecursionError):
-                try:  # NaN and the like
-                    row = _storable(json.loads(line))
-                except (ValueError, RecursionError) as error:
-                    broken(f"{name}:{number} is not JSON and is left out: {error}")
-                    continue
-            yield f"{name}:{number}", row
 
 
 class Import:
@@ -112,7 +53,7 @@ class Import:
         """Every readable row that belongs to an entry. Raises if they answer other questions than the data ask."""
         for kind, path in self.files.files.items():
             ahead = _Ahead(self.items, kind)
-            for place, row in rows_of(path, lambda what: self._note("broken", what)):
+            for place, row in file_entries(path, partial(self._note, "broken")):
                 if not isinstance(row, dict) or row.get("id") in (None, ""):
                     self._note("no_id", place)
                     continue
@@ -199,7 +140,9 @@ class Import:
 
     def _repeated(self, path: Path, id: str, place: str) -> UserError:
         first = next(
-            at for at, row in rows_of(path) if isinstance(row, dict) and str(row.get("id")) == id
+            at
+            for at, row in file_entries(path, str)
+            if isinstance(row, dict) and str(row.get("id")) == id
         )
         return UserError(
             f"two responses have the id {id!r}",

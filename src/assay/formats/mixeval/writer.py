@@ -27,8 +27,7 @@ from assay.formats.mixeval.exchange import (
     response_row,
 )
 from assay.formats.mixeval.finding import file_name
-from assay.formats.mixeval.tally import Tally
-from assay.formats.mixeval.verdicts import right_letter, verdict_row
+from assay.formats.mixeval.verdicts import Tally, right_letter, verdict_row
 from assay.records import Item
 from assay.registry import writer
 from assay.store.files import safe_name

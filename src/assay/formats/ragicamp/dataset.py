@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 from assay.config import load
 from assay.engine.experiment.dataset import open_dataset
 from assay.errors import UserError
-from assay.formats.ragicamp.agent_task import UNKNOWN, name_of
+from assay.formats.ragicamp.agents import UNKNOWN
 from assay.formats.ragicamp.reader import Results, read
 from assay.formats.ragicamp.rows import Row, id_of, item_row
 from assay.registry import dataset, nearest
@@ -24,6 +24,11 @@ _FIELDS = (
     "context",
     "metadata",
 )
+
+
+def name_of(thing: Any) -> str:
+    """Return the name of an agent or a dataset."""
+    return str(getattr(thing, "name", None) or UNKNOWN)
 
 
 def stamp(name: str, *, dataset: str = "") -> dict[str, Any]:

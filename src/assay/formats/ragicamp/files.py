@@ -15,10 +15,10 @@ import msgspec
 
 from assay import reading
 from assay.errors import UserError
-from assay.formats.ragicamp.rows import Row, clean
+from assay.formats.ragicamp.rows import Row
 from assay.records import decode_json
 from assay.text.json_extents import extents
-from assay.text.json_stream import BrokenJson, json_parts
+from assay.text.json_stream import BrokenJson, json_parts, storable
 
 Kind = Literal["questions", "predictions", "scores", "facts", "other"]
 Broken = Callable[[str], None]
@@ -61,7 +61,7 @@ class Document(msgspec.Struct):
                     elif number is None:
                         continue
                     elif isinstance(row, dict):
-                        yield f"{self.path} {key} [{number}]", number, clean(cast("Row", row))
+                        yield f"{self.path} {key} [{number}]", number, storable(cast("Row", row))
                     else:
                         broken(f"{self.path} [{number}] is not an object and is left out")
         except BrokenJson as error:
@@ -139,7 +139,7 @@ def _look_inside(path: Path) -> Document | None:
                 return None
             for key, _, data in extents(file, skip=None):
                 if not data and key in _LISTS:
-                    return Document(path, _LISTS[key], key, clean(head))
+                    return Document(path, _LISTS[key], key, storable(head))
                 head[key] = value = decode_json(data or b"[]")
                 if key in _LISTS and not isinstance(value, (int, float)):
                     problem = f"{key!r} is not a list"
@@ -151,7 +151,7 @@ def _look_inside(path: Path) -> Document | None:
 def _without_rows(path: Path, head: Row, problem: str) -> Document | None:
     is_summary = path.stem.endswith("_summary") and "agent_name" in head
     if is_summary or head.keys() & _FACTS:
-        return Document(path, "facts", head=clean(head), problem=problem)
+        return Document(path, "facts", head=storable(head), problem=problem)
     return Document(path, "other", problem=problem) if problem else None
 
 

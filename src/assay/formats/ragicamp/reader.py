@@ -18,7 +18,6 @@ from assay.formats.ragicamp.rows import (
     IDS,
     Row,
     asked,
-    clean,
     id_of,
     item_row,
     read_prediction,
@@ -27,6 +26,7 @@ from assay.records import Evaluation
 from assay.registry import reader
 from assay.store.keys import digest, id_hash
 from assay.store.keyset import Seen
+from assay.text.json_stream import storable
 
 _ALONE = "only the summary has it: no prediction has such a score"
 _Sum = list[Any]  # what was added up, how many numbers, and whether a failure counted as one
@@ -273,7 +273,7 @@ class Results:
             metrics = {
                 name: values[number] for name, values in lists.items() if number < len(values)
             }
-            yield place, number, clean({**row, "metrics": {**metrics, **scores.take(number)}})
+            yield place, number, storable({**row, "metrics": {**metrics, **scores.take(number)}})
         for place in scores.left():
             self._broken(f"{place}: these are scores of no prediction")
 

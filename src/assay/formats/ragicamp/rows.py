@@ -14,7 +14,6 @@ import msgspec
 from assay.engine.aggregate.bind import Policy
 from assay.engine.experiment.imports.kept import completed, difference
 from assay.errors import UserError
-from assay.formats.ragicamp.agent_task import OURS
 from assay.records import OUTCOMES, Evaluation, EvaluationOutcome, Item, Response
 from assay.store.items import encode_item, normalise
 from assay.store.keys import canonical, digest
@@ -24,7 +23,8 @@ from assay.text.template import question, variables
 Row = dict[str, Any]
 
 ERROR_MARK = "[ERROR"
-OVERALL = "overall_metrics"  # the field of a metric row that has what an object's `compute` gave
+OURS = ("model_id", "prompt_template", "finish_reason", "response_id")  # of metadata
+OVERALL = "overall_metrics"  # also of metric rows of 0.1: what an object's `compute` gave
 IDS = ("question_id", "id", "idx", "question_index")
 _ANSWERS = ("all_acceptable_answers", "references", "expected_answers", "expected", "answers")
 _QUESTION_FIELDS = {*IDS, *_ANSWERS, "expected_answer", "question", "item", "metadata"}
@@ -56,18 +56,6 @@ class Agent(msgspec.Struct, frozen=True):
 def id_of(row: Mapping[str, Any], number: int) -> str:
     """The id of a question or of a prediction's question; a row without one is known by its place."""
     return next((str(row[name]) for name in IDS if row.get(name) not in (None, "")), str(number))
-
-
-def clean(row: Row) -> Row:
-    """The row as JSON can hold it: what others wrote may have half characters or numbers without end."""
-    try:
-        msgspec.json.encode(row)
-        return row
-    except (ValueError, OverflowError):
-        text = json.dumps(row, ensure_ascii=False).encode("utf-8", "replace")
-        return json.loads(
-            text, parse_int=lambda digits: int(digits) if len(digits) < 19 else float(digits)
-        )
 
 
 # ---- questions

@@ -120,62 +120,54 @@ def _show(result: Any, as_json: bool, notes: bool) -> None:
 
         emit({"event": "result", "ok": result.ok, **msgspec.to_builtins(result)})
         return
-    from rich.console import Console
-
-    from assay.cli._output import print_sheet
+    from assay.cli._output import print_notes, print_sheet
     from assay.reports.run import failure_lines
     from assay.reports.sheet import Sheet
 
-    console = Console()
-    for note in result.notes if notes else ():
-        click.echo(f"note: {plain(note)}", err=True)
-    for view in _report_view(result):
-        console.print(view)
-    if reasons := failure_lines(result.failures, result.folder):
-        print_sheet(Sheet(parts=reasons))
+    print_notes(result.notes if notes else ())
+    print_sheet(Sheet([*_parts(result), *failure_lines(result.failures, result.folder)]))
     files = [result.output, *(processed.file for processed in result.processed)]
     for file in filter(None, files):
         click.echo(f"file: {plain(str(file))}")
 
 
-def _report_view(result: Any) -> Iterator[Any]:
-    """What a run found, for a person: the reports' numbers, and counts."""
-    from rich.text import Text
+def _parts(result: Any) -> Iterator[Any]:
+    """Yield what a run found, for a person: the reports' numbers, and counts."""
+    from assay.reports.sheet import Line
 
     for processed in result.processed:
         if processed.error is not None:
-            yield Text(f"{plain(processed.name)} failed: {plain(processed.error)}", style="red")
+            yield Line(f"{processed.name} failed: {processed.error}", "bad")
         elif processed.report is not None:
             yield from _report(processed.name, processed.report)
     done = result.total - result.failed
     failed = f", {result.failed:,} failed" if result.failed else ""
-    yield Text(
-        f"records: {result.total:,}, {done:,} done{failed}", style="yellow" if result.failed else ""
-    )
+    counts = f"records: {result.total:,}, {done:,} done{failed}"
+    yield Line(counts, "open" if result.failed else "")
 
 
 def _report(name: str, report: Mapping[str, Any]) -> Iterator[Any]:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
+    from assay.reports.sheet import Line, Table, columns_of
 
     summary = report["evaluation_summary"]
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), header_style="bold")
-    table.add_column("result", no_wrap=True)
-    table.add_column("number", no_wrap=True)
-    table.add_column("value", justify="right", no_wrap=True)
-    for key, payload in report["results"].items():
-        numbers = payload if isinstance(payload, Mapping) else {"": payload}
-        for name_of, value in numbers.items():  # those of single classes stay in the file
-            if isinstance(value, (int, float)) and not isinstance(value, bool):
-                shown = f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
-                table.add_row(Text(plain(str(key))), Text(plain(str(name_of))), shown)
-    counts = ", ".join(
-        f"{key} {summary[key]:,}" for key in ("total_records", "scored", "failed") if key in summary
-    )
-    yield Text(f"{plain(name)}: {summary.get('status')}, {counts}")
-    if table.row_count:
-        yield table
+    known = [key for key in ("total_records", "scored", "failed") if key in summary]
+    counts = ", ".join(f"{key} {summary[key]:,}" for key in known)
+    yield Line(f"{name}: {summary.get('status')}, {counts}")
+    if rows := list(_rows(report["results"])):
+        yield Table(columns_of("<result", "<number", "value"), rows)
     problems = summary.get("errors") or ({"": summary["error"]} if summary.get("error") else {})
     for key, text in problems.items():
-        yield Text(f"{plain(str(key))}: {plain(str(text))}".lstrip(": "), style="red")
+        yield Line(f"{key}: {text}".lstrip(": "), "bad")
+
+
+def _rows(results: Mapping[str, Any]) -> Iterator[list[str]]:
+    """Yield the numbers of the results; those of single classes stay in the file."""
+    for key, payload in results.items():
+        numbers = payload if isinstance(payload, Mapping) else {"": payload}
+        for name, value in numbers.items():
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                yield [
+                    str(key),
+                    str(name),
+                    f"{value:,}" if isinstance(value, int) else f"{value:.4f}",
+                ]

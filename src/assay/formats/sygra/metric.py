@@ -21,8 +21,14 @@ from assay.formats.sygra.metrics import (
     UnitMetricResult,
     error_text,
 )
-from assay.formats.sygra.metrics.aggregate import METADATA, Key, Labelled
-from assay.formats.sygra.metrics.counting import Counting, by_problem, quoted
+from assay.formats.sygra.metrics.counting import (
+    METADATA,
+    Counting,
+    Key,
+    Labelled,
+    by_problem,
+    quoted,
+)
 from assay.interfaces import Group, Values
 from assay.metrics.label_scores import ACTUAL, PREDICTED
 from assay.metrics.pass_rate import pass_rate

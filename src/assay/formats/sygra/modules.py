@@ -86,7 +86,7 @@ def _offered() -> dict[str, tuple[str, list[str]]]:
         homes |= {f"{package}.{module}": ("metrics", names) for module, names in _METRICS.items()}
         for folder, home, metrics in (
             ("unit_metrics", "unit", _UNIT),
-            ("aggregator_metrics", "aggregate", _AGGREGATE),
+            ("aggregator_metrics", "counting", _AGGREGATE),
         ):
             for name in metrics:  # `exact_match` is `ExactMatchMetric`
                 title = f"{name.title().replace('_', '')}Metric"

@@ -15,7 +15,6 @@ import binascii
 import inspect
 import json
 import re
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
@@ -27,11 +26,11 @@ import numpy as np
 from assay.errors import UserError
 from assay.formats.sygra.eval_utils import COLLATOR, MetricCollatorPostProcessor
 from assay.formats.sygra.modules import Loader
-from assay.interfaces import Hashes, IntArray, Log
+from assay.interfaces import IntArray, Log, Mask
 from assay.registry import nearest
 from assay.store.files import safe_name, write_file
-from assay.store.keys import id_hash
-from assay.store.table.decode import read_rows
+from assay.store.table.columns import Table
+from assay.store.table.join import Lookup
 from assay.usercode import raised
 
 if TYPE_CHECKING:
@@ -78,15 +77,6 @@ class _Row(msgspec.Struct, gc=False):
     output: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _Line(msgspec.Struct, gc=False):
-    """What tells where an item's line or its response's is, and what became of it."""
-
-    item_id: str = ""
-    id: str = ""
-    outcome: str = ""
-    error: str | None = None
-
-
 class Records(Sequence[dict[str, Any]]):
     """The output records in input order, read from disk each time they are asked for. Those that a generator left out
     are not among them; `fields` are those of the output map, for records that failed; media in records become files
@@ -99,33 +89,22 @@ class Records(Sequence[dict[str, Any]]):
         self._items = items
         self._responses = responses
         self._fields = dict.fromkeys(field for field in fields if field != "id")
-        self.failed = 0
         self._item_places, self._row_places = self._places()
         self._decode_row = msgspec.json.Decoder(_Row).decode
         self._decode_item = msgspec.json.Decoder(_Item).decode
 
     def _places(self) -> tuple[IntArray, IntArray]:
-        """Where each item and its row are, in the order of the items and without those that a generator left out."""
-        item_places, ids = self._scanned(self._items)
-        places, row_ids = self._scanned(self._responses)
-        row_places = np.full(len(ids), _ABSENT, np.int64)
-        if len(ids):
-            order = np.argsort(ids, kind="stable")
-            at = order[np.minimum(np.searchsorted(ids, row_ids, sorter=order), len(ids) - 1)]
-            matched = ids[at] == row_ids
-            row_places[at[matched]] = places[matched]
+        """Return where each item and its row are, in the order of the items and without those that a generator left
+        out."""
+        items = Table([self._items], {"id": "id"}, item=True)
+        rows = Table([self._responses], {"item_id": "id", "outcome": "code", "error": "code"})
+        self.failed = int(_coded(rows, "error", lambda error: error is not None).sum())
+        left_out = _coded(rows, "outcome", "skipped".__eq__)
+        at = Lookup(items["id"]).first(rows["item_id"])
+        row_places = np.full(len(items), _ABSENT, np.int64)
+        row_places[at[at >= 0]] = np.where(left_out, _LEFT_OUT, rows.position)[at >= 0]
         kept = row_places != _LEFT_OUT
-        return item_places[kept], row_places[kept]
-
-    def _scanned(self, log: Log) -> tuple[IntArray, Hashes]:
-        """The places of a log's lines, and hashes of the item ids in them."""
-        places, hashes = array("q"), array("Q")
-        for place, row in read_rows(log, _Line):
-            places.append(_LEFT_OUT if row.outcome == "skipped" else place)
-            hashes.append(id_hash(row.item_id or row.id))
-            if row.error is not None and log is self._responses:
-                self.failed += 1
-        return np.array(places, np.int64), np.array(hashes, np.uint64)
+        return items.position[kept], row_places[kept]
 
     def __len__(self) -> int:
         return len(self._item_places)
@@ -161,6 +140,12 @@ class Records(Sequence[dict[str, Any]]):
         return msgspec.json.encode(
             {"id": item.data.get("id", item.id), **self._fields, "error": row.error}
         )
+
+
+def _coded(rows: Table, name: str, holds: Callable[[Any], bool]) -> Mask:
+    """Return which rows have a value of a coded field for which this holds."""
+    wanted = [code for code, value in enumerate(rows.values[name]) if holds(value)]
+    return np.isin(rows[name], wanted)
 
 
 def write_records(path: Path, records: Iterable[bytes], format: Format) -> None:

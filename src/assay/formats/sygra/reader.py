@@ -4,17 +4,15 @@ A file is known by the results of unit metrics in its records, or by the metadat
 another post-processor than the report made of the records is not read again.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any, cast
 
 import msgspec
 
-from assay import reading
 from assay.engine.experiment.imports.foreign import (
     Foreign,
     ForeignCase,
@@ -22,25 +20,14 @@ from assay.engine.experiment.imports.foreign import (
     files_below,
     head_of,
     unknown_version,
+    whole_json,
     without_secrets,
 )
 from assay.errors import UserError
-from assay.records import decode_json
 from assay.registry import reader
-from assay.text.json_stream import BrokenJson, json_entries
+from assay.text.json_stream import file_entries
 
 Row = dict[str, Any]
-_LARGEST = 64 << 20  # bytes of a report or a file of metadata
-
-
-def content(file: Path) -> Any:
-    """What a JSON file holds; None for any other, or one that is too large."""
-    try:
-        return (
-            None if file.stat().st_size > _LARGEST else msgspec.json.decode(reading.content(file))
-        )
-    except (OSError, ValueError, RecursionError):
-        return None
 
 
 def fields(value: Any) -> Row:
@@ -48,40 +35,13 @@ def fields(value: Any) -> Row:
     return cast("Row", value) if isinstance(value, dict) else {}
 
 
-def records_in(path: Path, broken: Callable[[str], None]) -> Iterator[Row]:
-    """Return the records of a list or of lines; what cannot be read is told to `broken`."""
-    try:
-        with reading.opened(path, 1 << 20) as file:
-            is_list = head_of(path).lstrip()[:1] == b"["
-            values = (value for _, value in json_entries(file)[1]) if is_list else _lines(file)
-            for number, value in enumerate(values):
-                if isinstance(value, dict):
-                    yield _storable(cast("Row", value))
-                else:
-                    broken(f"{path} [{number}] is not a record")
-    except (BrokenJson, OSError, RecursionError) as error:
-        broken(f"{path} is not whole, what follows is not read: {error}")
-
-
-def _lines(file: IO[bytes]) -> Iterator[Any]:
-    decode = msgspec.json.Decoder().decode
-    for line in file:
-        try:
-            yield decode(line)
-        except (ValueError, RecursionError):
-            try:
-                yield None if line.isspace() else decode_json(line)
-            except ValueError:
-                yield None
-
-
-def _storable(record: Row) -> Row:
-    """The record with question marks for halves of characters, which Python writes and UTF-8 lacks."""
-    try:
-        msgspec.json.encode(record)
-    except (UnicodeEncodeError, OverflowError):
-        return decode_json(json.dumps(record).encode())
-    return record
+def records_in(path: Path, broken: Callable[[str], object]) -> Iterator[Row]:
+    """Yield the records of a list or of lines; what cannot be read is told to `broken`."""
+    for place, value in file_entries(path, broken):
+        if isinstance(value, dict):
+            yield cast("Row", value)
+        else:
+            broken(f"{place} is not a record")
 
 
 _MARKS = (b'"correct"', b'"golden"', b'"predicted"')
@@ -118,7 +78,7 @@ def _look(path: Path) -> _Output | None:
     about = _metadata(path) if has_results or "output" in path.name else {}
     if not has_results and not about:
         return None
-    records = list(islice(records_in(path, lambda what: None), _TRIED))
+    records = list(islice(records_in(path, str), _TRIED))
     if not records or b'"evaluation_summary"' in head[:4096]:
         return None
     from assay.formats.sygra.exchange import attempts_in
@@ -168,7 +128,7 @@ def _metadata(path: Path) -> Row:
     stamp = _STAMP.search(path.name)
     named = named or [file for file in files if stamp and stamp[0] in file.name]
     for file in named or (files if len(files) == 1 and not stamp else []):
-        found = fields(content(file))
+        found = fields(whole_json(file))
         if "metadata_version" in found and "execution" in found:
             _check_readable(found, file)
             return found
@@ -232,7 +192,7 @@ class Records:
         return max(known, rows) if isinstance(known, int) else None
 
     def _plain_records(self) -> Iterator[Row]:
-        return records_in(self._one.path, lambda what: None)
+        return records_in(self._one.path, str)
 
     def _roles(self) -> Any:
         from assay.formats.sygra.exchange import roles_of
@@ -262,7 +222,7 @@ class Records:
 
         if self._one.report is None:
             return []
-        report = content(self._one.report)
+        report = whole_json(self._one.report)
         return list(headlines_of(report, self._roles(), self._plain_records))
 
 

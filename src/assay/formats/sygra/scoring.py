@@ -6,7 +6,6 @@ of the item whose id it has.
 """
 
 import asyncio
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
@@ -34,9 +33,10 @@ from assay.formats.sygra.outputs import json_value
 from assay.formats.sygra.scorer import unit_result
 from assay.interfaces import Group, Log, Values
 from assay.records import Kind, MetricRow, Response
-from assay.store.keys import digest, id_hash
+from assay.store.keys import digest
 from assay.store.memory_log import MemoryLog
 from assay.store.stores import FlatStore
+from assay.store.table.columns import Table
 from assay.store.table.decode import read_rows
 
 
@@ -189,11 +189,8 @@ class Scoring:
     def _places(self) -> Any:
         """The number of the record that each item is, items in the order of their hashes."""
         if self._order is None:
-            log = self._store.log("dataset", self._store.id)
-            hashes = array("Q", (id_hash(row.id) for _, row in read_rows(log, _Item)))
-            self._order = np.argsort(np.frombuffer(hashes, np.uint64), kind="stable").astype(
-                np.int32
-            )
+            items = Table([self._store.log("dataset", self._store.id)], {"id": "id"}, item=True)
+            self._order = np.argsort(items["id"], kind="stable").astype(np.int32)
         return self._order
 
     def _take(self, processor: str, records: Sequence[Any], columns: Sequence[str]) -> bool:
@@ -242,11 +239,8 @@ def result_columns(records: Iterable[dict[str, Any]], known: Iterable[str]) -> l
     return list(names)
 
 
-class _Item(msgspec.Struct, gc=False):
+class _ItemRecord(msgspec.Struct, gc=False):
     id: str
-
-
-class _ItemRecord(_Item, gc=False):
     data: dict[str, Any] = {}
 
 

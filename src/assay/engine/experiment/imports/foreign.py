@@ -27,6 +27,7 @@ from assay.usercode import failing
 _logger = getLogger(__name__)
 HEAD = 1 << 16  # bytes of a file that tell its format
 _MOST_NAMED = 3
+_LARGEST = 64 << 20  # bytes of a file that is read whole
 REST = "source"  # the key of a row's metadata that holds what has no place in the row
 _SECRET = re.compile(
     r"(api[-_]?key|authorization|auth[-_]?token|access[-_]?token|password|secret|credential|cookie)",
@@ -217,6 +218,15 @@ def _head_of(path: str, mtime_ns: int, size: int) -> bytes:
             return file.read(HEAD)
     except OSError:
         return b""
+
+
+def whole_json(path: Path) -> Any:
+    """Return what a JSON file holds; None for any other, and for one that is too large."""
+    try:
+        small = path.stat().st_size <= _LARGEST
+        return msgspec.json.decode(reading.content(path)) if small else None
+    except (OSError, ValueError, RecursionError):
+        return None
 
 
 def unknown_version(what: str, version: Any, path: Path, fields: Collection[str] = ()) -> UserError:

@@ -319,6 +319,6 @@ class MetricRegistry:
 
 
 UnitMetricRegistry = MetricRegistry("Unit", BaseUnitMetric, "unit")
-AggregatorMetricRegistry = MetricRegistry("Aggregator", BaseAggregatorMetric, "aggregate")
+AggregatorMetricRegistry = MetricRegistry("Aggregator", BaseAggregatorMetric, "counting")
 unit_metric = UnitMetricRegistry.decorator
 aggregator_metric = AggregatorMetricRegistry.decorator

@@ -5,7 +5,6 @@ that fails leaves the others' numbers alone. A record that failed is counted and
 """
 
 import time
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
@@ -16,8 +15,7 @@ from assay.engine.aggregate.bind import OWN_KEYS
 from assay.engine.aggregate.measure import Sample, measure
 from assay.formats.sygra.metric import SIDES, Dialect, Entry
 from assay.formats.sygra.metrics import BadParameter, UnknownName, error_text
-from assay.formats.sygra.metrics.aggregate import Labelled
-from assay.formats.sygra.metrics.counting import Counting
+from assay.formats.sygra.metrics.counting import Counting, Labelled
 from assay.formats.sygra.scorer import problem_of, result_of
 from assay.records import MetricRow
 from assay.stats.intervals import codes_of
@@ -170,7 +168,8 @@ class _Column:
     def __init__(self, readers: list[Entry]) -> None:
         self.readers = [(entry, entry.bound()) for entry in readers]
         self._field, self._copied = readers[0].field, readers[0].copied
-        self._problems, self._passed = array("Q"), array("B")
+        self._problems: list[int] = []
+        self._passed: list[bool] = []
         wanted = {name for _, bound in self.readers for name in bound.columns}
         self._sides: dict[str, list[Any]] = {name: [] for name in SIDES if name in wanted}
         self._known: dict[bytes, Any] = {}
@@ -201,10 +200,10 @@ class _Column:
     def rows(self) -> dict[str, MetricRow]:
         """By the keys of the entries."""
         count = len(self._passed)
-        passed = np.frombuffer(self._passed, np.bool_)
+        passed = np.array(self._passed, np.bool_)
         sample = Sample(
             label=self.readers[0][0].label,
-            item=codes_of(np.frombuffer(self._problems, np.uint64)).astype(np.int32),
+            item=codes_of(np.array(self._problems, np.uint64)).astype(np.int32),
             sample=np.zeros(count, np.int32),
             passed=passed,
             score=passed.astype(np.float64),
