@@ -94,3 +94,8 @@ class Repeats:
         if not self._seen.add(id_hash(name)):
             self.again[name] += 1
         return self.again[name]
+
+
+def encoded_names(shape: type[msgspec.Struct]) -> frozenset[str]:
+    """Return what the fields of a shape are called in JSON."""
+    return frozenset(field.encode_name for field in msgspec.structs.fields(shape))
