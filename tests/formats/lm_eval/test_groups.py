@@ -11,8 +11,8 @@ import pytest
 from assay.errors import UserError
 from assay.formats.lm_eval.metric import _evidence, _from_stderr, _Task
 from assay.formats.lm_eval.scoring import aggregations
-from assay.formats.lm_eval.scoring.groups import Key, Numbers, group_numbers, groups, leaves
-from assay.formats.lm_eval.tasks.definition import Definition, Member
+from assay.formats.lm_eval.scoring.groups import Key, Numbers, group_numbers, groups
+from assay.formats.lm_eval.tasks.definition import Definition, Member, leaves
 from assay.interfaces import Group
 from assay.stats.intervals import Interval, mean_interval, wilson
 

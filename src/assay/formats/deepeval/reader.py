@@ -1,10 +1,9 @@
 """Test runs of deepeval, streamed: one experiment for each `test_run_….json`, or the last one in `.deepeval/`."""
 
-import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -21,6 +20,7 @@ from assay.engine.experiment.imports.foreign import (
     head_of,
     without_secrets,
 )
+from assay.engine.experiment.imports.values import Row, json_row, list_of, number_of, rows_of
 from assay.formats.deepeval.rows import VERDICT, Reading
 from assay.formats.deepeval.shapes import TestCase
 from assay.registry import reader
@@ -80,14 +80,14 @@ class TestRun:
         self.path = path
         self.dataset = path.stem.lstrip(".")
         self.planned: int | None = None
-        self._facts: dict[str, Any] = {}
-        self._scores: list[dict[str, Any]] = []
+        self._facts: Row = {}
+        self._scores: list[Row] = []
         self._rejected = Rejected()
         self._model = _model(path)
         self._reading = Reading(self._model)
 
     @property
-    def source(self) -> dict[str, Any]:
+    def source(self) -> Row:
         return {
             "format": "deepeval",
             "reader": _READER,
@@ -95,27 +95,23 @@ class TestRun:
         }
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Row:
         return {"read_from": ["a test run of deepeval"], "agents": [self._model], **self._facts}
 
     def cases(self) -> Iterator[ForeignCase]:
-        self._rejected, self.planned, self._facts, self._scores = Rejected(), None, {}, []
+        self._rejected, self._facts, self._scores = Rejected(), {}, []
         self._reading, rows = Reading(self._model), 0
         for place, raw in self._tests():
             try:
                 raw = storable(raw)
                 test = msgspec.convert(raw, TestCase)
-            except (msgspec.ValidationError, ValueError, RecursionError) as error:
+            except (ValueError, RecursionError) as error:
                 self._rejected.add(f"{place}: {error}")
                 continue
             rows += 1
             yield self._reading.case(test, raw)
-        counts = [self._facts.get(name) for name in ("testPassed", "testFailed")]
-        if (
-            all(isinstance(count, int) for count in counts)
-            and (told := sum(cast("list[int]", counts))) > rows
-        ):
-            self.planned = told
+        told = sum(self._counts)
+        self.planned = told if told > rows else None
 
     def _tests(self) -> Iterator[tuple[str, Any]]:
         try:
@@ -125,13 +121,9 @@ class TestRun:
                     if key in _LISTS:
                         if number is not None:
                             yield f"{self.path}: {key}[{number}]", value
-                    elif key == "metricsScores" and number is not None:
-                        self._scores += (
-                            [cast("dict[str, Any]", storable(value))]
-                            if isinstance(value, dict)
-                            else []
-                        )
-                    elif key != "metricsScores":
+                    elif key == "metricsScores":
+                        self._scores += rows_of([storable(value)])
+                    else:
                         self._header(key, number, storable(value))
         except ValueError as error:
             cut = isinstance(error, BrokenJson) and error.at_end
@@ -160,24 +152,27 @@ class TestRun:
         return said + self._reading.rest.notes()
 
     def headlines(self) -> list[Headline]:
-        passed, failed = self._facts.get("testPassed"), self._facts.get("testFailed")
-        every: list[Headline] = []
-        if isinstance(passed, int) and isinstance(failed, int) and passed + failed:
-            rate = passed / (passed + failed)
-            every.append(
-                Headline(label=VERDICT, metric="pass_rate", value=rate, of="passed", reduce="none")
-            )
-        for entry in self._scores:
-            every += self._of_metric(entry)
-        return every
+        every = [headline for entry in self._scores for headline in self._of_metric(entry)]
+        if not sum(self._counts):
+            return every
+        rate = self._counts[0] / sum(self._counts)
+        first = Headline(label=VERDICT, metric="pass_rate", value=rate, of="passed", reduce="none")
+        return [first, *every]
 
-    def _of_metric(self, entry: dict[str, Any]) -> list[Headline]:
+    @property
+    def _counts(self) -> list[int]:
+        """How many test cases have passed, and failed; none where the run does not say both."""
+        counts = [self._facts.get(name) for name in ("testPassed", "testFailed")]
+        known = [count for count in counts if isinstance(count, int)]
+        return known if len(known) == len(counts) else []
+
+    def _of_metric(self, entry: Row) -> list[Headline]:
         """deepeval shows the mean of the scores that there are, and the passes of all, failures among them."""
         label, scores = str(entry.get("metric")), entry.get("scores")
         total = self._reading.totals.get(label)
         several = total if total is not None and len(total.labels) > 1 else None
         every: list[Headline] = []
-        if isinstance(scores, list) and (values := _numbers(cast("list[Any]", scores))):
+        if values := _numbers(list_of(scores)):
             ours = several.sum / several.scored if several and several.scored else None
             every.append(
                 Headline(label=label, metric="mean", value=sum(values) / len(values), ours=ours)
@@ -202,7 +197,7 @@ class TestRun:
 
 
 def _numbers(values: list[Any]) -> list[float]:
-    return [value for value in values if isinstance(value, (int, float)) and math.isfinite(value)]
+    return [value for value in map(number_of, values) if value is not None]
 
 
 def _model(path: Path) -> str:
@@ -215,15 +210,9 @@ def _model(path: Path) -> str:
     if found is None:
         return "unnamed"
     try:
-        settings = msgspec.json.decode(found[1], type=dict[str, Any])
+        settings = json_row(found[1])
     except (ValueError, RecursionError):
         return "unnamed"
     names = {name.lower().replace(" ", "_"): value for name, value in settings.items()}
-    return next(
-        (
-            str(names[name])
-            for name in ("model", "model_name", "llm", "model_id")
-            if names.get(name)
-        ),
-        "unnamed",
-    )
+    known = [names[name] for name in ("model", "model_name", "llm", "model_id") if names.get(name)]
+    return str(next(iter(known), "unnamed"))

@@ -1,13 +1,10 @@
 """One test case of deepeval as an item, a response and its evaluations. No model was asked by deepeval: the answer came
 with the case."""
 
-import math
 import re
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, cast
-
-import msgspec
+from typing import Any
 
 from assay.engine.experiment.imports.foreign import (
     REST,
@@ -17,6 +14,15 @@ from assay.engine.experiment.imports.foreign import (
     evaluation_of,
     key_of,
     without_secrets,
+)
+from assay.engine.experiment.imports.values import (
+    Repeats,
+    answer_text,
+    count_of,
+    fields_of,
+    free_name,
+    list_of,
+    number_of,
 )
 from assay.formats.deepeval.shapes import (
     KNOWN,
@@ -60,15 +66,13 @@ class Reading:
         self.odd: Counter[str] = Counter()
         self.totals: dict[str, Total] = {}  # by the name of the metric
         self._model = model
-        self._names, self._items, self._samples = Seen(), Seen(), Seen()
+        self._names, self._owners, self._items = Seen(), Seen(), Seen()
+        self._samples = Repeats()
 
     def case(self, test: TestCase, raw: Mapping[str, Any]) -> ForeignCase:
         item = _conversation(test) if test.turns is not None else _question(test)
         id, new = self._id(test.name, item)
-        sample = 0
-        while not self._samples.add(short(digest("sample", f"{id}\0{sample}".encode()))):
-            sample += 1
-        response = self._response(test, raw, id, sample)
+        response = self._response(test, raw, id, self._samples.count(id))
         about = item["metadata"]
         if (
             about
@@ -87,16 +91,14 @@ class Reading:
         if not name or _NUMBERED.fullmatch(name):
             return content, self._items.add(short(digest("item", content.encode())))
         pair = short(digest("item", name.encode(), content.encode()))
-        first = self._names.add(short(digest("name", name.encode())))
-        if first:
-            self._items.add(pair)
-            self._names.add(short(digest("owner", name.encode(), content.encode())))
-            return name, True
-        owner = short(digest("owner", name.encode(), content.encode())) in self._names
-        return (name if owner else f"{name}~{content[:8]}"), self._items.add(pair)
+        new = self._items.add(pair)
+        if self._names.add(short(digest("name", name.encode()))):
+            self._owners.add(pair)
+        return (name if pair in self._owners else f"{name}~{content[:8]}"), new
 
     def _response(self, test: TestCase, raw: Mapping[str, Any], id: str, sample: int) -> Response:
         text, error = test.actual_output, None
+        read, written = test.input_token_count, test.output_token_count
         calls = _calls(test.tools_called)
         metadata: dict[str, Any] = {
             "model_id": self._model,
@@ -124,13 +126,13 @@ class Reading:
             sample_index=sample,
             total_samples=sample + 1,
             model_name=self._model,
-            response=_text(text),
+            response=answer_text(text),
             inference_time=test.completion_time or 0.0,
             metadata=metadata,
             error=error,
-            prompt_tokens=_whole(test.input_token_count),
-            completion_tokens=_whole(test.output_token_count),
-            total_tokens=_sum(test.input_token_count, test.output_token_count),
+            prompt_tokens=count_of(read),
+            completion_tokens=count_of(written),
+            total_tokens=None if read is None or written is None else count_of(read + written),
             key=key_of("deepeval", id, self._model, sample, test.actual_output),
             task=self._model,
             outcome="ok" if error is None else "errored",
@@ -144,21 +146,14 @@ class Reading:
         self, test: TestCase, raw: Mapping[str, Any], response: Response
     ) -> list[Evaluation]:
         passed = test.success
-        verdict = _label(
-            response, VERDICT, "deepeval", passed, None if passed is None else float(passed), {}
-        )
+        verdict = _label(response, VERDICT, "deepeval", passed, passed, {})
         if passed is None:
-            verdict.outcome, verdict.error = (
-                "skipped",
-                "no metric decides whether the test case passes",
-            )
+            verdict.outcome = "skipped"
+            verdict.error = "no metric decides whether the test case passes"
         found, taken = [verdict], {VERDICT}
-        raws = cast("list[dict[str, Any]]", raw.get("metricsData") or [])
+        raws = list_of(raw.get("metricsData"))
         for metric, own in zip(test.metrics_data or (), raws, strict=True):
-            label, number = metric.name, 1
-            while label in taken:
-                number += 1
-                label = f"{metric.name}_{number}"
+            label = free_name(metric.name, taken)
             taken.add(label)
             found.append(self._metric(response, label, metric, own))
             self.totals.setdefault(metric.name, Total()).add(found[-1])
@@ -167,19 +162,16 @@ class Reading:
     def _metric(
         self, response: Response, label: str, metric: Metric, raw: dict[str, Any]
     ) -> Evaluation:
-        details: dict[str, Any] = (
-            {"explanation": metric.reason} if metric.reason is not None else {}
-        )
+        details = {} if metric.reason is None else {"explanation": metric.reason}
         details |= self.rest.of(raw, PLACED_OF_METRIC, KNOWN_OF_METRIC, "metricsData.")
         row = _label(
             response, label, f"deepeval.{metric.name}", metric.success, metric.score, details
         )
         if metric.error is not None or row.score is None:
             self.odd["unscored"] += 1
-            row.outcome = "errored" if metric.error is not None else "skipped"
-            row.error = str(
-                metric.error if metric.error is not None else "the metric gave no score"
-            )
+            row.outcome, row.error = "skipped", "the metric gave no score"
+            if metric.error is not None:
+                row.outcome, row.error = "errored", str(metric.error)
             row.passed = row.score = None
             details["counted_as_passed"] = metric.success
         return row
@@ -197,7 +189,7 @@ def _label(
         response,
         label,
         passed=passed,
-        score=score if score is None or math.isfinite(score) else None,
+        score=number_of(score),
         detailed_results=details,
         key=key_of("deepeval", response.key, label),
         scorer=scorer,
@@ -259,7 +251,7 @@ def _calls(tools: list[Any] | None) -> list[Any] | None:
         if not isinstance(tool, dict):
             calls.append(tool)
             continue
-        fields = dict(cast("dict[str, Any]", tool))
+        fields = {**fields_of(tool)}
         function = {
             "name": fields.pop("name", ""),
             "arguments": fields.pop("inputParameters", None) or {},
@@ -267,17 +259,3 @@ def _calls(tools: list[Any] | None) -> list[Any] | None:
         fields.pop("type", None)
         calls.append({"type": "function", "function": function, **fields})
     return calls
-
-
-def _text(answer: Any) -> str:
-    if answer is None or isinstance(answer, str):
-        return answer or ""
-    return msgspec.json.encode(answer).decode()
-
-
-def _whole(count: float | None) -> int | None:
-    return None if count is None or not 0 <= count < 2**53 else int(count)
-
-
-def _sum(first: float | None, second: float | None) -> int | None:
-    return None if first is None or second is None else _whole(first + second)

@@ -4,6 +4,8 @@ from typing import Any
 
 import msgspec
 
+from assay.engine.experiment.imports.values import encoded_names
+
 
 class Metric(msgspec.Struct, gc=False, rename="camel"):
     """What a metric said about a test case. One with an `error` has no score, and its `success` is false all the same;
@@ -61,7 +63,7 @@ KNOWN = frozenset(
         "expectationsData",
     }
 )
-PLACED = frozenset(field.encode_name for field in msgspec.structs.fields(TestCase))
+PLACED = encoded_names(TestCase)
 KNOWN_OF_METRIC = frozenset(
     {
         "threshold",
@@ -75,4 +77,4 @@ KNOWN_OF_METRIC = frozenset(
         "expectationsData",
     }
 )
-PLACED_OF_METRIC = frozenset(field.encode_name for field in msgspec.structs.fields(Metric))
+PLACED_OF_METRIC = encoded_names(Metric)

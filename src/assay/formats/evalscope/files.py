@@ -7,16 +7,16 @@ import re
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import msgspec
 import yaml
 
 from assay import reading
 from assay.engine.experiment.imports.foreign import files_below, head_of, unknown_version
-from assay.records import decode_json
+from assay.engine.experiment.imports.values import Row, fields_of, json_row
+from assay.store.table.decode import row_decoder
 
-Row = dict[str, Any]
 Kind = Literal["predictions", "reviews", "reports"]
 _LINE = re.compile(rb'\s*\{\s*"index"\s*:')
 _REPORT = re.compile(rb'\s*\{\s*"(?:schema_version|name)"\s*:')
@@ -25,7 +25,7 @@ _VERSION = 2
 
 
 class _Score(msgspec.Struct):
-    value: dict[str, msgspec.Raw] = {}
+    value: dict[str, Any] = {}
 
 
 class _Scored(msgspec.Struct):
@@ -63,26 +63,18 @@ class RunFiles(msgspec.Struct, kw_only=True, dict=True):
             found = yaml.load(reading.content(file), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
         except (yaml.YAMLError, ValueError, RecursionError, OSError):
             return {}
-        return cast("Row", found) if isinstance(found, dict) else {}
+        return fields_of(found)
 
 
 def kind_of(file: Path) -> Kind | None:
     """What a file is, by its first bytes."""
     head = head_of(file)
     if file.suffix == ".jsonl" and _LINE.match(head):
-        return (
-            "reviews"
-            if b'"sample_score"' in head
-            else "predictions"
-            if b'"model_output"' in head
-            else None
-        )
-    if (
-        file.suffix == ".json"
-        and _REPORT.match(head)
-        and b'"dataset_name"' in head
-        and b'"metrics"' in head
-    ):
+        if b'"sample_score"' in head:
+            return "reviews"
+        return "predictions" if b'"model_output"' in head else None
+    is_report = file.suffix == ".json" and _REPORT.match(head) is not None
+    if is_report and b'"dataset_name"' in head and b'"metrics"' in head:
         return "reports" if b'"categories"' in head or b'"execution_summary"' in head else None
     return None
 
@@ -143,10 +135,9 @@ def _part(root: Path, model: str, file: Path, kind: Kind) -> Part:
 def read_report(file: Path) -> Row:
     """A report; one of a newer version is refused."""
     try:
-        found = decode_json(reading.content(file)) if file.stat().st_size <= _LARGEST else None
-    except (ValueError, OSError):
-        found = None
-    report = cast("Row", found) if isinstance(found, dict) else {}
+        report = json_row(reading.content(file)) if file.stat().st_size <= _LARGEST else {}
+    except (ValueError, RecursionError, OSError):
+        report = {}
     version = report.get("schema_version")
     if isinstance(version, int) and version > _VERSION:
         raise unknown_version("a report of evalscope", version, file)
@@ -162,16 +153,17 @@ class Lines:
         self.places: dict[int, int] = {}
         self.labels: dict[str, None] = {}
         self.problems: list[str] = []
-        decode = msgspec.json.Decoder(_Place).decode
+        decode = row_decoder(_Place)
         at = 0
         for line in self._read():
-            if not line.isspace():
-                try:
-                    place = decode(line)
-                    self.places[place.index] = at
-                    self.labels |= dict.fromkeys(place.sample_score.score.value)
-                except (ValueError, RecursionError):
-                    self._place_of(line, at)
+            try:
+                place = decode(line)
+                self.places[place.index] = at
+                self.labels |= dict.fromkeys(place.sample_score.score.value)
+            except (ValueError, RecursionError):
+                if not line.isspace():
+                    what = f"the line at byte {at:,} is not a sample and is left out"
+                    self.problems.append(f"{self.file}: {what}")
             at += len(line)
 
     def _read(self) -> Iterator[bytes]:
@@ -179,41 +171,19 @@ class Lines:
             with reading.opened(self.file) as file:
                 yield from file
 
-    def _place_of(self, line: bytes, at: int) -> None:
-        row = _tolerant(line)
-        if row is None or not isinstance(row.get("index"), int):
-            self.problems.append(
-                f"{self.file}: the line at byte {at:,} is not a sample and is left out"
-            )
-        else:
-            self.places[row["index"]] = at
-
-    def rows(self, indices: list[int]) -> Iterator[Row | None]:
-        """The rows with these numbers, None for those that the file does not have."""
+    def rows(self, indices: list[int]) -> Iterator[Row]:
+        """The rows with these numbers, empty for those that the file does not have."""
         if self.file is None:
-            yield from (None for _ in indices)
+            yield from ({} for _ in indices)
             return
         with reading.opened(self.file) as file:
             for index in indices:
                 if index not in self.places:
-                    yield None
+                    yield {}
                     continue
                 if file.tell() != self.places[index]:
                     file.seek(self.places[index])
-                yield _row(file.readline())
-
-
-def _row(line: bytes) -> Row | None:
-    try:
-        row = msgspec.json.decode(line)
-    except (ValueError, RecursionError):
-        return _tolerant(line)
-    return cast("Row", row) if isinstance(row, dict) else None
-
-
-def _tolerant(line: bytes) -> Row | None:
-    try:
-        row = decode_json(line)
-    except ValueError:
-        return None
-    return cast("Row", row) if isinstance(row, dict) else None
+                try:
+                    yield json_row(file.readline())
+                except (ValueError, RecursionError):  # the file has changed meanwhile
+                    yield {}

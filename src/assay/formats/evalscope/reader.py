@@ -6,7 +6,6 @@ they become responses with an error.
 
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any, cast
 
 from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.imports.foreign import (
@@ -16,7 +15,8 @@ from assay.engine.experiment.imports.foreign import (
     Rest,
     without_secrets,
 )
-from assay.formats.evalscope.files import Lines, Part, Row, RunFiles, read_report, runs_at
+from assay.engine.experiment.imports.values import Row, fields_of
+from assay.formats.evalscope.files import Lines, Part, RunFiles, read_report, runs_at
 from assay.formats.evalscope.rows import (
     Sample,
     evaluations_of,
@@ -26,6 +26,7 @@ from assay.formats.evalscope.rows import (
     response_of,
 )
 from assay.formats.evalscope.scores import Sums
+from assay.records import Evaluation
 from assay.registry import reader
 
 _SETTINGS = (
@@ -36,9 +37,14 @@ _SETTINGS = (
     "datasets",
     "dataset_args",
     "repeats",
+    "limit",
+    "seed",
+    "eval_type",
+    "api_url",
+    "judge",
+    "evaluation_identity",
 )
 _MOST_LOST = 1_000_000  # samples that may have failed in one subset
-_MORE_SETTINGS = ("limit", "seed", "eval_type", "api_url", "judge", "evaluation_identity")
 
 
 @reader
@@ -59,6 +65,9 @@ class Results:
         self.dataset = "-".join([datasets, *(models if len(models) == 1 else ())])
         self.rejected = 0
         self.planned: int | None = None
+        self._begin()
+
+    def _begin(self) -> None:
         self._rest, self._sums = Rest(), Sums()
         self._notes: list[str] = []
         self._missing = self._unreviewed = 0
@@ -74,25 +83,14 @@ class Results:
 
     @property
     def source(self) -> Row:
-        parts = [
-            file
-            for part in self.files.parts
-            for file in (part.predictions, part.reviews)
-            if file is not None
-        ]
-        return {
-            "format": "evalscope",
-            "files": [content_stamp(file) for file in [*parts, *self.files.reports]],
-        }
+        parts = [file for part in self.files.parts for file in (part.predictions, part.reviews)]
+        files = [*filter(None, parts), *self.files.reports]
+        return {"format": "evalscope", "files": [*map(content_stamp, files)]}
 
     @property
     def facts(self) -> Row:
         config = self.files.config
-        settings = {
-            name: config[name]
-            for name in (*_SETTINGS, *_MORE_SETTINGS)
-            if config.get(name) is not None
-        }
+        settings = {name: config[name] for name in _SETTINGS if config.get(name) is not None}
         executed = {
             str(report.get("name")): report.get("execution_summary") for report in self.reports
         }
@@ -135,8 +133,7 @@ class Results:
         ]
 
     def cases(self) -> Iterator[ForeignCase]:
-        self._rest, self._sums, self._notes = Rest(), Sums(), []
-        self._missing = self._unreviewed = 0
+        self._begin()
         planned = 0
         for part, dataset, subset in self.parts:
             predictions, reviews = Lines(part.predictions), Lines(part.reviews)
@@ -158,9 +155,8 @@ class Results:
     def _requested(self, part: Part, dataset: str, subset: str) -> int | None:
         for report in self.reports:
             if report.get("dataset_name") == dataset and report.get("model_name") == part.model:
-                summary = cast("Row", report.get("execution_summary") or {})
-                counts = cast("Row", cast("Row", summary.get("subsets") or {}).get(subset) or {})
-                requested = counts.get("requested")
+                subsets = fields_of(fields_of(report.get("execution_summary")).get("subsets"))
+                requested = fields_of(subsets.get(subset)).get("requested")
                 return requested if isinstance(requested, int) else None
         return None
 
@@ -175,43 +171,32 @@ class Results:
         for index, prediction, review in zip(
             order, predictions.rows(order), reviews.rows(order), strict=True
         ):
-            sample = Sample(
-                model=part.model or str((prediction or {}).get("model") or self._model),
-                dataset=dataset,
-                subset=subset,
-                index=index,
-                repeats=repeats,
-                prediction=prediction or {},
-                review=review or {},
-            )
+            model = part.model or str(prediction.get("model") or self._model)
+            sample = Sample(model, dataset, subset, index, repeats, prediction, review)
             case = self._case(sample, reviews.labels)
             if index // repeats in groups:
-                items[index // repeats] = cast("Row", case.item)
+                items[index // repeats] = fields_of(case.item)
             yield case
         for index in lost:
             item = items.get(index // repeats) or _unknown(dataset, subset, index // repeats)
-            response = missing_response(
-                item, part.model or self._model, dataset, subset, index % repeats, repeats
-            )
+            sample = Sample(part.model or self._model, dataset, subset, index, repeats, {}, {})
+            response = missing_response(item, sample)
             self._missing += 1
-            for label in reviews.labels:
-                self._sums.add((response.model_name, dataset, subset), label, None, counted=False)
-            yield ForeignCase(item, response, missing_evaluations(response, reviews.labels))
+            labels = missing_evaluations(response, reviews.labels)
+            yield ForeignCase(item, response, self._counted(sample, labels))
 
     def _case(self, sample: Sample, labels: Collection[str]) -> ForeignCase:
         item = item_of(sample)
         response = response_of(sample, item, self._rest)
         self._unreviewed += not sample.review
         evaluations = list(evaluations_of(sample, response, labels, self._rest))
-        values = cast(
-            "dict[str, Any]", cast("Row", sample.scored.get("score") or {}).get("value") or {}
-        )
-        for evaluation in evaluations:
-            place = (sample.model, sample.dataset, sample.subset)
-            self._sums.add(
-                place, evaluation.label, evaluation.score, counted=evaluation.label in values
-            )
-        return ForeignCase(item, response, evaluations)
+        return ForeignCase(item, response, self._counted(sample, evaluations))
+
+    def _counted(self, sample: Sample, evaluations: list[Evaluation]) -> list[Evaluation]:
+        place = (sample.model, sample.dataset, sample.subset)
+        for row in evaluations:
+            self._sums.add(place, row.label, row.score, counted=row.label in sample.values)
+        return evaluations
 
     def _repeats(self) -> int:
         given = self.files.config.get("repeats")
@@ -221,9 +206,5 @@ class Results:
 def _unknown(dataset: str, subset: str, group: int) -> Row:
     """A question of which only the place in its subset is known."""
     id = f"{dataset}/{subset}/{group}" if subset else f"{dataset}/{group}"
-    return {
-        "id": id,
-        "data": {},
-        "ground_truth": None,
-        "metadata": {"dataset": dataset, "subset": subset},
-    }
+    metadata = {"dataset": dataset, "subset": subset}
+    return {"id": id, "data": {}, "ground_truth": None, "metadata": metadata}

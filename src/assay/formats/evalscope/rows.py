@@ -1,15 +1,22 @@
 """Samples of evalscope as our rows."""
 
-import math
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from assay.engine.experiment.imports.foreign import REST, Rest, content_id, evaluation_of, key_of
+from assay.engine.experiment.imports.values import (
+    Row,
+    count_of,
+    failure,
+    fields_of,
+    list_of,
+    number_of,
+    rows_of,
+)
 from assay.records import Evaluation, EvaluationOutcome, Response
 
-Row = dict[str, Any]
 _IDS = ("id", "question_id", "task_id", "qid")
 _MESSAGE = ("role", "content", "tool_calls", "tool_call_id", "function")
 _YES_OR_NO = {"accuracy", "acc"}  # scores that say whether an answer is right
@@ -21,7 +28,7 @@ _SCORE = {"value", "status", "explanation", "prediction"}
 _SCORE_KNOWN = {"extracted_prediction", "metadata", "main_score_name", "judge_summary"}
 
 
-class Sample(msgspec.Struct, kw_only=True):
+class Sample(msgspec.Struct):
     """Where a sample belongs, and what evalscope stored of it."""
 
     model: str
@@ -40,54 +47,45 @@ class Sample(msgspec.Struct, kw_only=True):
 
     @property
     def scored(self) -> Row:
-        return _dict(self.review.get("sample_score"))
+        return fields_of(self.review.get("sample_score"))
 
     @property
     def messages(self) -> list[Row]:
-        found = self.prediction.get("messages") or self.review.get("messages")
-        return [cast("Row", entry) for entry in _list(found) if isinstance(entry, dict)]
+        return rows_of(self.prediction.get("messages") or self.review.get("messages"))
 
+    @property
+    def score(self) -> Row:
+        return fields_of(self.scored.get("score"))
 
-def _dict(value: Any) -> Row:
-    return cast("Row", value) if isinstance(value, dict) else {}
+    @property
+    def values(self) -> Row:
+        """The score of each label."""
+        return fields_of(self.score.get("value"))
 
-
-def _list(value: Any) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []
+    @property
+    def subset_facts(self) -> Row:
+        return {"dataset": self.dataset, "subset": self.subset}
 
 
 def item_of(sample: Sample) -> Row:
     """The question, from what was asked; random ids of messages are not part of it."""
     asked = _asked(sample.messages)
     target = sample.review.get("target")
-    truth = (
-        target[0] if isinstance(target, list) and len(cast("list[Any]", target)) == 1 else target
-    )
-    own = _dict(sample.scored.get("sample_metadata") or sample.prediction.get("metadata"))
-    question = next(
-        (
-            content_text(entry.get("content"))
-            for entry in reversed(asked)
-            if entry.get("role") == "user"
-        ),
-        "",
-    )
-    data: Row = {"question": question}
+    listed = list_of(target)
+    truth = listed[0] if len(listed) == 1 else target
+    own = fields_of(sample.scored.get("sample_metadata") or sample.prediction.get("metadata"))
+    users = [entry for entry in asked if entry.get("role") == "user"]
+    data: Row = {"question": content_text(users[-1].get("content")) if users else ""}
     if len(asked) > 1 or (asked and not isinstance(asked[0].get("content"), str)):
         data["messages"] = asked
     given = next(
         (own[name] for name in _IDS if isinstance(own.get(name), (str, int)) and own[name] != ""),
         None,
     )
-    id = (
-        str(given) if given is not None else content_id(sample.dataset, sample.subset, asked, truth)
-    )
-    return {
-        "id": id,
-        "data": data,
-        "ground_truth": truth,
-        "metadata": {"dataset": sample.dataset, "subset": sample.subset, **own},
-    }
+    if given is None:
+        given = content_id(sample.dataset, sample.subset, asked, truth)
+    metadata = {**sample.subset_facts, **own}
+    return {"id": str(given), "data": data, "ground_truth": truth, "metadata": metadata}
 
 
 def _asked(messages: Sequence[Row]) -> list[Row]:
@@ -108,42 +106,26 @@ def _message(message: Row) -> Row:
 
 def content_text(content: Any) -> str:
     """The text of a message: itself, or that of its parts."""
-    if isinstance(content, str):
-        return content
-    parts = [_dict(part) for part in _list(content)]
-    return "".join(str(part.get("text") or "") for part in parts if part.get("type") == "text")
+    return content if isinstance(content, str) else _parts(content, "text")
 
 
-def _reasoning(content: Any) -> str | None:
-    parts = [_dict(part) for part in _list(content)]
-    return (
-        "".join(
-            str(part.get("reasoning") or "") for part in parts if part.get("type") == "reasoning"
-        )
-        or None
-    )
+def _parts(content: Any, kind: str) -> str:
+    """The texts of all parts of a kind."""
+    parts = [part for part in rows_of(content) if part.get("type") == kind]
+    return "".join(str(part.get(kind) or "") for part in parts)
 
 
 def response_of(sample: Sample, item: Row, rest: Rest) -> Response:
     """The answer; of a sample that has only a review, what that says of it."""
-    output = _dict(sample.prediction.get("model_output"))
-    choice = _dict(next(iter(_list(output.get("choices"))), None))
-    message, usage = _dict(choice.get("message")), _dict(output.get("usage"))
+    output = fields_of(sample.prediction.get("model_output"))
+    choice = fields_of(next(iter(list_of(output.get("choices"))), None))
+    message, usage = fields_of(choice.get("message")), fields_of(output.get("usage"))
     content = message.get("content")
-    said = (
-        content_text(content)
-        if message
-        else str(_dict(sample.scored.get("score")).get("prediction") or "")
-    )
+    said = content_text(content) if message else str(sample.score.get("prediction") or "")
     stop, error = choice.get("stop_reason"), output.get("error")
-    refused = stop == "content_filter" or any(_dict(part).get("refusal") for part in _list(content))
-    metadata: Row = {
-        "model_id": sample.model,
-        "dataset": sample.dataset,
-        "subset": sample.subset,
-        "finish_reason": stop,
-        "response_id": output.get("id"),
-    }
+    refused = stop == "content_filter" or any(part.get("refusal") for part in rows_of(content))
+    metadata: Row = {"model_id": sample.model, **sample.subset_facts}
+    metadata |= {"finish_reason": stop, "response_id": output.get("id")}
     kept = {
         **rest.of(sample.prediction, _PREDICTION, {"agent_trace"}),
         **rest.of(output, _OUTPUT, _OUTPUT_KNOWN, "output."),
@@ -153,8 +135,6 @@ def response_of(sample: Sample, item: Row, rest: Rest) -> Response:
     )
     if kept:
         metadata[REST] = kept
-    calls = _list(message.get("tool_calls"))
-    logprobs = _dict(choice.get("logprobs")).get("content")
     return Response(
         item_id=item["id"],
         sample_id=f"{item['id']}_sample_{sample.number}",
@@ -163,14 +143,14 @@ def response_of(sample: Sample, item: Row, rest: Rest) -> Response:
         model_name=sample.model,
         prompt=item["data"]["question"],
         response=said,
-        inference_time=_number(output.get("time")) or 0.0,
+        inference_time=number_of(output.get("time")) or 0.0,
         metadata=metadata,
         error=str(error) if error else None,
         error_kind="permanent" if error else None,
         outcome="errored" if error else "refused" if refused else "ok",
-        prompt_tokens=_whole(usage.get("input_tokens")),
-        completion_tokens=_whole(usage.get("output_tokens")),
-        total_tokens=_whole(usage.get("total_tokens")),
+        prompt_tokens=count_of(usage.get("input_tokens")),
+        completion_tokens=count_of(usage.get("output_tokens")),
+        total_tokens=count_of(usage.get("total_tokens")),
         key=key_of(
             "evalscope",
             sample.model,
@@ -182,40 +162,28 @@ def response_of(sample: Sample, item: Row, rest: Rest) -> Response:
         ),
         task=sample.dataset,
         messages=[_message(entry) for entry in sample.messages] or None,
-        reasoning=_reasoning(content),
-        tool_calls=calls or None,
+        reasoning=_parts(content, "reasoning") or None,
+        tool_calls=list_of(message.get("tool_calls")) or None,
         served_model=str(output["model"]) if output.get("model") else None,
-        logprobs=_list(logprobs) or None,
+        logprobs=list_of(fields_of(choice.get("logprobs")).get("content")) or None,
     )
 
 
-def missing_response(
-    item: Row, model: str, dataset: str, subset: str, number: int, repeats: int
-) -> Response:
+def missing_response(item: Row, sample: Sample) -> Response:
     """A sample that the report counts and no file has."""
+    id, number = item["id"], sample.number
     return Response(
-        item_id=item["id"],
-        sample_id=f"{item['id']}_sample_{number}",
+        item_id=id,
+        sample_id=f"{id}_sample_{number}",
         sample_index=number,
-        total_samples=repeats,
-        model_name=model,
+        total_samples=sample.repeats,
+        model_name=sample.model,
         prompt=item["data"].get("question", ""),
-        metadata={"model_id": model, "dataset": dataset, "subset": subset},
-        error="evalscope counts this sample as failed, and stores nothing else of it",
-        error_kind="permanent",
-        outcome="errored",
-        key=key_of("evalscope", model, dataset, subset, item["id"], number, None),
-        task=dataset,
+        metadata={"model_id": sample.model, **sample.subset_facts},
+        key=key_of("evalscope", sample.model, sample.dataset, sample.subset, id, number, None),
+        task=sample.dataset,
+        **failure("evalscope counts this sample as failed, and stores nothing else of it"),
     )
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
-
-
-def _whole(value: Any) -> int | None:
-    number = _number(value)
-    return None if number is None else int(number)
 
 
 # ---- evaluations
@@ -225,34 +193,26 @@ def evaluations_of(
     sample: Sample, response: Response, labels: Collection[str], rest: Rest
 ) -> Iterator[Evaluation]:
     """A row for each score; for each further label that this subset's samples have, one that says why it is missing."""
-    score = _dict(sample.scored.get("score"))
-    metadata = _dict(score.get("metadata"))
-    failed = {
-        name.lower(): str(what) for name, what in _dict(metadata.get("metric_errors")).items()
-    }
+    score, values = sample.score, sample.values
+    errors = fields_of(fields_of(score.get("metadata")).get("metric_errors"))
     details = rest.of(score, _SCORE, _SCORE_KNOWN, "score.")
     if score.get("explanation"):
         details["explanation"] = score["explanation"]
-    values = _dict(score.get("value"))
     for label, value in values.items():
-        error = next(
-            (what for name, what in failed.items() if label.lower().startswith(name)), None
-        )
-        number = _number(value)
-        if error is None and number is None:
-            error = f"{value!r} is not a number"
+        number = number_of(value)
+        error = f"{value!r} is not a number" if number is None else None
+        error = next((str(errors[name]) for name in errors if _is_of(label, name)), error)
         yield _evaluation(response, label, number if error is None else None, error, details)
     status = str(score.get("status") or "")
     for label in labels if status or not sample.review else ():
         if label not in values:
-            what = (
-                f"evalscope has no score: {status}"
-                if status
-                else "evalscope has no review of this answer"
-            )
-            yield _evaluation(
-                response, label, None, what, details, _OUTCOMES.get(status, "errored")
-            )
+            what = f"score: {status}" if status else "review of this answer"
+            outcome = _OUTCOMES.get(status, "errored")
+            yield _evaluation(response, label, None, f"evalscope has no {what}", details, outcome)
+
+
+def _is_of(label: str, metric: str) -> bool:
+    return label.lower().startswith(metric.lower())
 
 
 def missing_evaluations(response: Response, labels: Collection[str]) -> list[Evaluation]:

@@ -6,12 +6,13 @@ digits, and compute means of rounded means.
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 from assay.engine.experiment.imports.foreign import Headline
+from assay.engine.experiment.imports.values import Row, fields_of, number_of, rows_of
 
-Row = dict[str, Any]
 _DIGITS = 4
+_NO_SCORE = "no sample has this score"
 _SHORT = {"r": "recall", "p": "precision", "f": "f1", "acc": "accuracy"}
 _WORDS = re.compile(r"[-_ /]+")
 
@@ -32,13 +33,7 @@ class Sum(NamedTuple):
 
 
 def _together(sums: Iterable[Sum]) -> Sum:
-    found = list(sums)
-    return Sum(
-        sum(each.total for each in found),
-        sum(each.scored for each in found),
-        sum(each.zeros for each in found),
-        sum(each.left_out for each in found),
-    )
+    return Sum(*map(sum, zip(Sum(), *sums, strict=True)))
 
 
 class Sums:
@@ -66,25 +61,18 @@ class Sums:
         own = {key[2:]: found for key, found in self._sums.items() if key[:2] == (model, dataset)}
         labels = {words(label): label for _, label in own}
         where = {"dataset": dataset, **({"model_name": model} if several else {})}
-        for metric in _dicts(report.get("metrics")):
-            identity = cast(
-                "Row", metric.get("identity") or {"name": metric.get("name"), "aggregation": "mean"}
-            )
+        for metric in rows_of(report.get("metrics")):
+            identity = fields_of(metric.get("identity"))
+            identity = identity or {"name": metric.get("name"), "aggregation": "mean"}
             label = labels.get(_identity_words(identity))
-            name = str(identity.get("name"))
-            if label is None or identity.get("aggregation") not in ("mean", "identity"):
-                what = (
-                    f"evalscope aggregates it by {identity.get('aggregation')!r}"
-                    if label
-                    else "no sample has this score"
-                )
-                metric_name = str(identity.get("aggregation"))
+            how = identity.get("aggregation")
+            if label is None or how not in ("mean", "identity"):
                 yield Headline(
-                    label=label or name,
-                    metric=metric_name,
-                    value=_score(metric),
+                    label=label or str(identity.get("name")),
+                    metric=str(how),
+                    value=number_of(metric.get("score")),
                     where=where,
-                    reason=what,
+                    reason=f"evalscope aggregates it by {how!r}" if label else _NO_SCORE,
                 )
                 continue
             subsets = {subset: found for (subset, of), found in own.items() if of == label}
@@ -92,76 +80,48 @@ class Sums:
 
 
 def _of_metric(metric: Row, label: str, where: Row, sums: dict[str, Sum]) -> Iterator[Headline]:
-    categories = _dicts(metric.get("categories"))
-    subsets = [entry for category in categories for entry in _dicts(category.get("subsets"))]
+    categories = rows_of(metric.get("categories"))
+    subsets = [entry for category in categories for entry in rows_of(category.get("subsets"))]
     real = [entry for entry in subsets if not entry.get("is_aggregate")]
     covered = {str(entry.get("name")) for entry in real} == sums.keys()
-    yield _headline(
-        label, "score", _score(metric), where, sums.values() if covered else None, micro=True
-    )
-    if len(real) > 1:
-        macro = (
-            [_mean_of(_macro(_sums_of(category, sums))) for category in categories]
-            if covered
-            else []
-        )
-        theirs = metric.get("macro_score")
-        if len(categories) > 1 and theirs is not None:
-            means = [_micro(_sums_of(category, sums)) for category in categories] if covered else []
-            yield Headline(
-                label=label,
-                metric="macro score",
-                value=theirs,
-                where=where,
-                **_ours(_mean_of(means)),
-            )
-        for category, ours in zip(categories, macro or [None] * len(categories), strict=True):
-            named = " / ".join(map(str, category.get("name") or ()))
-            yield Headline(
-                label=label,
-                metric=f"macro score of {named}",
-                value=category.get("macro_score"),
-                where=where,
-                **_ours(ours),
-            )
-        for entry in subsets:
-            subset = str(entry.get("name"))
-            known = [sums[subset]] if subset in sums and not entry.get("is_aggregate") else None
-            yield _headline(label, "score", _score(entry), {**where, "subset": subset}, known)
+    value = number_of(metric.get("score"))
+    yield _headline(label, value, where, sums.values() if covered else None, micro=True)
+    if len(real) < 2:
+        return
+    of_category = [_sums_of(category, sums) if covered else [] for category in categories]
+    theirs = metric.get("macro_score")
+    if len(categories) > 1 and theirs is not None:
+        ours = _mean_of([*map(_micro, of_category)])
+        yield _made(label, "macro score", theirs, where, ours)
+    for category, own in zip(categories, of_category, strict=True):
+        named = f"macro score of {' / '.join(map(str, category.get('name') or ()))}"
+        yield _made(label, named, category.get("macro_score"), where, _mean_of(_macro(own)))
+    for entry in subsets:
+        subset = str(entry.get("name"))
+        known = [sums[subset]] if subset in sums and not entry.get("is_aggregate") else None
+        value = number_of(entry.get("score"))
+        yield _headline(label, value, {**where, "subset": subset}, known)
 
 
 def _headline(
-    label: str,
-    metric: str,
-    value: float | None,
-    where: Row,
-    sums: Iterable[Sum] | None,
-    *,
-    micro: bool = False,
+    label: str, value: float | None, where: Row, sums: Iterable[Sum] | None, *, micro: bool = False
 ) -> Headline:
     """A mean over rows, which the importer computes; unless evalscope has rounded in between, or has counted some
     failures as 0 and left out others."""
-    if sums is None:
-        return Headline(label=label, metric=metric, value=value, where=where, **_ours(None))
-    found = list(sums)
+    found = list(sums or ())
     every = _together(found)
     is_mean = every.mean is None or value is None or round(every.mean, _DIGITS) == value
     rounded = is_mean and every.mean is not None and value in (0.0, 1.0) and every.mean != value
-    if is_mean and not rounded and not (every.zeros and every.left_out):
-        failed_as = 0.0 if every.zeros else None
-        return Headline(
-            label=label, metric=metric, value=value, where=where, reduce="none", failed_as=failed_as
-        )
-    ours = _micro(found) if micro or rounded else every.mean
-    return Headline(label=label, metric=metric, value=value, where=where, **_ours(ours))
+    if sums is not None and is_mean and not rounded and not (every.zeros and every.left_out):
+        headline = Headline(label=label, metric="score", value=value, where=where, reduce="none")
+        headline.failed_as = 0.0 if every.zeros else None
+        return headline
+    return _made(label, "score", value, where, _micro(found) if micro or rounded else every.mean)
 
 
-def _ours(value: float | None) -> Row:
-    return (
-        {"reason": "it is not made of the scores of samples alone"}
-        if value is None
-        else {"ours": value}
-    )
+def _made(label: str, metric: str, value: float | None, where: Row, ours: float | None) -> Headline:
+    reason = "it is not made of the scores of samples alone" if ours is None else ""
+    return Headline(label=label, metric=metric, value=value, where=where, ours=ours, reason=reason)
 
 
 def _micro(sums: Iterable[Sum]) -> float | None:
@@ -185,35 +145,17 @@ def _mean_of(values: list[float | None]) -> float | None:
 
 
 def _sums_of(category: Row, sums: dict[str, Sum]) -> list[Sum]:
-    names = [
-        str(entry.get("name"))
-        for entry in _dicts(category.get("subsets"))
-        if not entry.get("is_aggregate")
-    ]
-    return [sums[name] for name in names if name in sums]
-
-
-def _score(entry: Row) -> float | None:
-    value = entry.get("score")
-    return float(value) if isinstance(value, (int, float)) else None
-
-
-def _dicts(value: Any) -> list[Row]:
-    entries = cast("list[Any]", value) if isinstance(value, list) else []
-    return [cast("Row", entry) for entry in entries if isinstance(entry, dict)]
+    real = [entry for entry in rows_of(category.get("subsets")) if not entry.get("is_aggregate")]
+    return [sums[name] for entry in real if (name := str(entry.get("name"))) in sums]
 
 
 def words(label: str) -> frozenset[str]:
     """The parts of a sample's name for a metric, as a report spells them."""
     first, *others = _WORDS.split(label.lower())
-    return frozenset(
-        [
-            _SHORT.get(first, first) if not others else first,
-            *(_SHORT.get(word, word) for word in others),
-        ]
-    )
+    spelt = [_SHORT.get(word, word) for word in others]
+    return frozenset([first, *spelt] if others else [_SHORT.get(first, first)])
 
 
 def _identity_words(identity: Row) -> frozenset[str]:
-    dimensions = cast("Row", identity.get("dimensions") or {})
+    dimensions = fields_of(identity.get("dimensions"))
     return words("_".join([str(identity.get("name")), *map(str, dimensions.values())]))

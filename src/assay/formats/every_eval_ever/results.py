@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -12,7 +12,6 @@ from assay.analysis.compare.paired import read_sides
 from assay.engine.aggregate.measure import bind_metric
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
-from assay.interfaces import FloatArray
 from assay.store.table.facets import text_of
 
 Row = dict[str, Any]
@@ -39,7 +38,7 @@ class Result(msgspec.Struct, kw_only=True):
 
     @property
     def facets(self) -> Facets:
-        return tuple(cast("list[str]", self.row["facets"]))
+        return tuple(self.row["facets"])
 
     def facet(self, *names: str) -> str:
         """The value of the first of these facets that the row has."""
@@ -134,14 +133,9 @@ def _uncertainty(row: Row, measure: Measured | None) -> Row:
             "method": str(row.get("stderr_method") or row["metric_type"]),
         }
     elif measure is not None and measure.values is not None and len(measure.values) > 1:
-        value = standard_error(measure.values)
+        value = float(measure.values.std(ddof=1) / math.sqrt(len(measure.values)))
         uncertainty["standard_error"] = {"value": value, "method": "analytic, over items"}
     return uncertainty
-
-
-def standard_error(values: FloatArray) -> float:
-    """Of the mean of these values, one for each item."""
-    return float(values.std(ddof=1) / math.sqrt(len(values)))
 
 
 class _Planned(msgspec.Struct):
@@ -167,11 +161,7 @@ def measures_of(source: Source, results: Sequence[Result]) -> Iterable[Measured 
     names = set(registry.metric.names())
     for result in results:
         metric = metrics.get(result.row["metric_name"])
-        yield (
-            _measure(source, result, metric)
-            if metric is not None and metric.type in names
-            else None
-        )
+        yield _measure(source, result, metric) if metric and metric.type in names else None
 
 
 def _measure(source: Source, result: Result, metric: _Planned) -> Measured | None:

@@ -1,120 +1,107 @@
 """Evaluation rows as instance records: each joined with its response and its item, one for each result it counts in."""
 
 import json
-from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, cast
+from math import isnan
+from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
 from assay.analysis.compare.notes import answer_of
+from assay.engine.experiment.imports.values import fields_of, list_of
 from assay.engine.experiment.sources import Source
 from assay.formats.every_eval_ever.results import BENCHMARK, Result, Row, texts
-from assay.records import decode_json, verdict_of
-from assay.store.log import FileLog
-from assay.store.table.facets import find_in_item, find_in_row, text_of, typed
+from assay.interfaces import IntArray
+from assay.records import verdict_of
+from assay.store.table.columns import Growing, How, Table
+from assay.store.table.facets import text_of, typed
+from assay.store.table.join import Lookup
 
 # where scorers say what they took for the answer
 _EXTRACTED = ("parsed", "number", "choice", "predicted", "match")
+_QUESTIONS = ("question", "prompt", "input")
+_OF_ITEM = f"metadata.{BENCHMARK}"
 _encode = msgspec.json.Encoder().encode
 
 
 class Rows:
-    """The rows of an experiment, joined. Only places of rows are held in memory."""
+    """The rows of an experiment: labels, and which response and item each belongs to (-1: none that is stored)."""
 
-    def __init__(self, source: Source) -> None:
-        self._logs = {kind: source.logs(kind) for kind in ("evaluation", "run", "dataset")}
-        self._responses = self._places("run", lambda row: row.get("key") or _stands(row))
-        self._items = self._places("dataset", lambda row: row.get("id"))
+    def __init__(self, source: Source, facets: Collection[str]) -> None:
+        labels, answers, items = (source.logs(kind) for kind in ("evaluation", "run", "dataset"))
+        shared: dict[str, How] = dict.fromkeys(facets, "code")
+        own: dict[str, How] = {"label": "code", "model_name": "code", "players": "code"}
+        own |= {"score": "float", "item_id": "id"}
+        self.labels = Table(labels, {**shared, **own}, key="responses")
+        self._responses = Table(answers, {**shared, "task": "code"}, key="key")
+        self._items = Table(items, {**shared, _OF_ITEM: "code", "id": "id"}, item=True)
+        self._response = Lookup(self._responses.responses).first(self.labels.responses)
+        self._item = Lookup(self._items["id"]).first(self.labels["item_id"])
 
-    def _places(self, kind: Any, key: Any) -> dict[Any, tuple[FileLog, int]]:
-        return {key(row): (log, at) for log in self._logs[kind] for at, row in _scan(log)}
+    def row(self, label: int) -> tuple[Row, Row, Row]:
+        """Return a label, its response and its item; empty where they are not stored."""
+        response, item = int(self._response[label]), int(self._item[label])
+        return (
+            self.labels.row(label),
+            self._responses.row(response) if response >= 0 else {},
+            self._items.row(item) if item >= 0 else {},
+        )
 
-    def joined(self) -> Iterator[tuple[FileLog, int, Row, Row, Row]]:
-        """Each evaluation with its response and its item, and where it is; matches of two answers are left out."""
-        for log in self._logs["evaluation"]:
-            for at, row in _scan(log):
-                if not row.get("players"):
-                    yield log, at, row, *self.behind(row)
+    def value(self, name: str, label: int) -> Any:
+        """Return the value of a field of the label, of its response or of its item; None if none has it."""
+        answer, item = self._response[label], self._item[label]
+        places = ((self.labels, label), (self._responses, answer), (self._items, item))
+        found = (_value(table, name, row) for table, row in places)
+        return next((value for value in found if value is not UNSET), None)
 
-    def behind(self, evaluation: Row) -> tuple[Row, Row]:
-        """Response and item of an evaluation; empty where they are not stored."""
-        keys = evaluation.get("responses") or ()
-        response = _read(self._responses.get(keys[0] if keys else _stands(evaluation)))
-        return response, _read(self._items.get(evaluation["item_id"]))
-
-
-def _scan(log: FileLog) -> Iterator[tuple[int, Row]]:
-    for at, line in log.scan():
-        if line and not line.isspace():
-            yield at, _decode(line)
-
-
-def _decode(line: bytes) -> Row:
-    try:
-        return msgspec.json.decode(line)
-    except (ValueError, RecursionError):
-        return cast("Row", decode_json(line))
-
-
-def _read(place: tuple[FileLog, int] | None) -> Row:
-    return _decode(place[0].read(place[1])) if place else {}
+    def told(self, label: int) -> tuple[str, ...]:
+        """Return the model, benchmark and task of a label; empty where they are not stored."""
+        found = (
+            _value(self.labels, "model_name", label),
+            _value(self._items, _OF_ITEM, self._item[label]),
+            _value(self._responses, "task", self._response[label]),
+        )
+        return tuple("" if value is UNSET else str(value or "") for value in found)
 
 
-def _stands(row: Row) -> tuple[Any, ...]:
-    return row.get("item_id"), row.get("model_name"), row.get("sample_index") or 0
+def _value(table: Table, name: str, row: int) -> Any:
+    code = table[name][row] if row >= 0 and name in table.values else -1
+    return table.values[name][code] if code >= 0 else UNSET
 
 
-class Counted(msgspec.Struct):
-    """Which evaluations each result was made of: places in a log, eight bytes for each."""
-
-    log: FileLog
-    places: "array[int]"
-
-
-def assign(rows: Rows, results: Sequence[Result]) -> dict[int, list[Counted]]:
-    """By number of a result, the evaluations that it was made of; results learn their models and benchmarks."""
+def assign(rows: Rows, results: Sequence[Result]) -> dict[int, IntArray]:
+    """By number of a result, the labels that it was made of, matches of two answers left out; results learn their
+    models and benchmarks."""
     groups: dict[tuple[str, tuple[str, ...], bytes], list[int]] = {}
     for number, result in enumerate(results):
         values = typed([result.row[name] for name in result.facets])
         groups.setdefault((result.row["label"], result.facets, values), []).append(number)
     facets = {result.facets for result in results}
-    counted: dict[int, list[Counted]] = {}
-    for log, at, evaluation, response, item in rows.joined():
+    counted: dict[int, Growing] = {}
+    scores = rows.labels["score"]
+    for at in range(len(rows.labels)):
+        if rows.value("players", at):
+            continue
+        label = str(rows.value("label", at))
         for names in facets:
-            values = typed([_facet(name, evaluation, response, item) for name in names])
-            for number in groups.get((str(evaluation.get("label")), names, values), ()):
+            values = typed([rows.value(name, at) for name in names])
+            for number in groups.get((label, names, values), ()):
                 result = results[number]
-                result.models.add(str(evaluation.get("model_name")))
-                result.benchmarks.add(str((item.get("metadata") or {}).get(BENCHMARK) or ""))
-                result.tasks.add(str(response.get("task") or ""))
-                result.binary &= evaluation.get("score") in (None, 0, 1)
-                parts = counted.setdefault(number, [])
-                if not parts or parts[-1].log is not log:
-                    parts.append(Counted(log, array("q")))
-                parts[-1].places.append(at)
-    return counted
+                for names_of, name in zip(
+                    (result.models, result.benchmarks, result.tasks), rows.told(at), strict=True
+                ):
+                    names_of.add(name)
+                result.binary &= scores[at] in (0, 1) or isnan(scores[at])
+                counted.setdefault(number, Growing("int")).append(at)
+    return {number: places.numbers for number, places in counted.items()}
 
 
-def _facet(name: str, evaluation: Row, response: Row, item: Row) -> Any:
-    for value in (
-        find_in_row(evaluation, name),
-        find_in_row(response, name),
-        find_in_item(item, name),
-    ):
-        if value is not UNSET:
-            return value
-    return None
-
-
-def lines(rows: Rows, counted: Iterable[Counted], link: Mapping[str, str]) -> Iterator[bytes]:
+def lines(rows: Rows, counted: Iterable[int], link: Mapping[str, str]) -> Iterator[bytes]:
     """The instances of a result; `link` has what ties them to it."""
-    for part in counted:
-        for at in part.places:
-            evaluation = _decode(part.log.read(at))
-            yield _encode(_instance(evaluation, *rows.behind(evaluation), link)) + b"\n"
+    for at in counted:
+        yield _encode(_instance(*rows.row(at), link)) + b"\n"
 
 
 def _instance(evaluation: Row, response: Row, item: Row, link: Mapping[str, str]) -> Row:
@@ -125,14 +112,12 @@ def _instance(evaluation: Row, response: Row, item: Row, link: Mapping[str, str]
         "reference": _references(item.get("ground_truth")),
     }
     hashed = json.dumps(asked, sort_keys=True, separators=(",", ":"))  # the schema's recipe
-    if choices := _choices(item.get("data")):
+    if choices := _texts(fields_of(item.get("data")).get("choices")):
         asked["choices"] = choices
     answer = answer_of(response) if response else ""
     reasoning = response.get("reasoning")
     details: Row = evaluation.get("detailed_results") or {}
-    extracted = next(
-        (details[name] for name in _EXTRACTED if details.get(name) is not None), answer
-    )
+    parsed = [details[name] for name in _EXTRACTED if details.get(name) is not None]
     error = evaluation.get("error") or response.get("error")
     return {
         **link,
@@ -148,7 +133,7 @@ def _instance(evaluation: Row, response: Row, item: Row, link: Mapping[str, str]
             {
                 "turn_idx": 0,
                 "source": "output.raw",
-                "extracted_value": text_of(extracted),
+                "extracted_value": text_of(parsed[0] if parsed else answer),
                 "extraction_method": str(evaluation.get("scorer") or evaluation.get("label")),
                 "is_terminal": True,
             }
@@ -174,34 +159,21 @@ def _instance(evaluation: Row, response: Row, item: Row, link: Mapping[str, str]
 
 def _text(value: Any) -> str:
     """The question of an item: its text, the only text it has, or all of it as JSON."""
-    if isinstance(value, dict):
-        fields = cast("Row", value)
-        named = [
-            fields[name]
-            for name in ("question", "prompt", "input")
-            if isinstance(fields.get(name), str)
-        ]
-        value = named[0] if named else next(iter(fields.values())) if len(fields) == 1 else fields
+    fields = fields_of(value)
+    named = [fields[name] for name in _QUESTIONS if isinstance(fields.get(name), str)]
+    only = fields.values() if len(fields) == 1 else ()
+    value = next(iter([*named, *only]), value)
     return "" if value is None else text_of(value)
 
 
 def _references(truth: Any) -> list[str]:
     if truth is None:
         return []
-    return (
-        [text_of(one) for one in cast("list[Any]", truth)]
-        if isinstance(truth, list)
-        else [text_of(truth)]
-    )
+    return _texts(truth if isinstance(truth, list) else [truth])
 
 
-def _choices(data: Any) -> list[str]:
-    choices: Any = cast("Row", data).get("choices") if isinstance(data, dict) else None
-    return (
-        [text_of(choice) for choice in cast("list[Any]", choices)]
-        if isinstance(choices, list)
-        else []
-    )
+def _texts(values: Any) -> list[str]:
+    return [*map(text_of, list_of(values))]
 
 
 def _tokens(response: Row) -> Row | None:

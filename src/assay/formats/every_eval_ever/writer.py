@@ -6,18 +6,20 @@ give equal files.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b, sha256
+from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 from uuid import UUID
 
 import msgspec
 
 from assay import registry
 from assay.analysis.look.export import Export
+from assay.engine.experiment.imports.values import fields_of, rows_of
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.formats.every_eval_ever.results import Result, Row, measures_of, result_of, texts
-from assay.formats.every_eval_ever.samples import Counted, Rows, assign, lines
+from assay.formats.every_eval_ever.samples import Rows, assign, lines
 from assay.registry import writer
 from assay.store.files import make_folder, safe_name, store_error
 from assay.store.written import check_replaceable, write_named
@@ -27,7 +29,7 @@ _ARGUMENTS = ("temperature", "top_p", "top_k", "max_tokens")
 Relationship = Literal["first_party", "third_party", "collaborative", "other"]
 
 
-class About(msgspec.Struct, kw_only=True):
+class About(msgspec.Struct):
     """What the rows do not say: who evaluated, and who made the model."""
 
     organization: str
@@ -63,30 +65,24 @@ def every_eval_ever(
         for row in export.tables.rows("metrics")
         if isinstance(row.get("value"), (int, float))
     ]
-    rows = Rows(source)
+    rows = Rows(source, {name for result in results for name in result.facets})
     counted = assign(rows, results)
-    about = About(
-        organization=organization,
-        relationship=relationship,
-        developer=developer,
-        availability=availability,
-    )
+    about = About(organization, relationship, developer, availability)
     records: dict[tuple[str, str], list[int]] = {}
     for number, result in enumerate(results):
         if place := result.place():
             records.setdefault(place, []).append(number)
     for (model, benchmark), numbers in records.items():
         record = Record(source, about, model, benchmark, [results[number] for number in numbers])
-        pairs = (
-            [(results[number], counted.get(number, ())) for number in numbers] if samples else []
-        )
+        written = numbers if samples else ()
+        pairs = [(results[number], counted.get(number, ())) for number in written]
         record.write(export.path, rows, pairs, force=export.force)
     left = len(results) - sum(map(len, records.values()))
-    notes = (
-        [f"{left} metric rows are of several models and left out; add the facet model_name to them"]
-        if left
-        else []
-    )
+    notes: list[str] = []
+    if left:
+        notes.append(
+            f"{left} metric rows are of several models and left out; add the facet model_name to them"
+        )
     return [*notes, f"{len(records)} records of schema {SCHEMA} written to {export.path / 'data'}"]
 
 
@@ -100,22 +96,15 @@ class Record:
         self._about = about
         self._results = results
         plan = _plan(source, "run")
-        self._tasks = {
-            str(task.get("name")): task for task in cast("list[Row]", plan.get("tasks") or [])
-        }
+        self._tasks = {str(task.get("name")): task for task in rows_of(plan.get("tasks"))}
         self._dataset: Row = _plan(source, "dataset").get("dataset") or {}
         self._name = benchmark or _dataset_name(self._dataset, source)
         self._model = self._model_info(model)
-        manifests = [
-            manifest for kind in ("run", "aggregation") if (manifest := source.manifest(kind))
-        ]
-        self._times = [str(int(manifest.ended or manifest.started)) for manifest in manifests] or [
-            "0"
-        ]
-        digest = _content(results)
-        self._uuid = str(
-            UUID(bytes=blake2b(digest + model.encode(), digest_size=16).digest(), version=4)
-        )
+        made = [manifest for kind in ("run", "aggregation") if (manifest := source.manifest(kind))]
+        self._times = [str(int(manifest.ended or manifest.started)) for manifest in made] or ["0"]
+        content = msgspec.json.encode([result.row for result in results], order="sorted")
+        digest = blake2b(content + model.encode(), digest_size=16).digest()
+        self._uuid = str(UUID(bytes=digest, version=4))
         for result in results:
             result.called(self._name)
 
@@ -123,7 +112,7 @@ class Record:
         self,
         folder: Path,
         rows: Rows,
-        pairs: Iterable[tuple[Result, Iterable[Counted]]],
+        pairs: Iterable[tuple[Result, Iterable[int]]],
         *,
         force: bool,
     ) -> None:
@@ -143,7 +132,7 @@ class Record:
             line for result, counted in pairs for line in lines(rows, counted, self._link(result))
         )
         if first := next(written, None):
-            write_named(folder / beside, _chained(first, written), force=force)
+            write_named(folder / beside, chain([first], written), force=force)
             record["detailed_evaluation_results"] = {
                 "format": "jsonl",
                 "file_path": str(beside),
@@ -194,16 +183,10 @@ class Record:
 
     def _source_data(self) -> Row:
         manifest = self._source.manifest("dataset")
-        details = texts(
-            {"digest": manifest.digest, "revision": self._dataset.get("revision") or None}
-            if manifest
-            else {}
-        )
-        data: Row = {
-            "dataset_name": self._name,
-            "source_type": "other",
-            "additional_details": details,
-        }
+        revision = self._dataset.get("revision") or None
+        details = texts({"digest": manifest.digest, "revision": revision}) if manifest else {}
+        data: Row = {"dataset_name": self._name, "source_type": "other"}
+        data["additional_details"] = details
         params: Row = self._dataset.get("params") or {}
         name = (
             self._dataset.get("name")
@@ -248,11 +231,11 @@ class Record:
 
     def _model_info(self, model: str) -> Row:
         models = [
-            (task.get("identity") or {}).get("model")
+            fields_of(task.get("identity")).get("model")
             for task in self._tasks.values()
-            if (task.get("facets") or {}).get("model_id") == model
+            if fields_of(task.get("facets")).get("model_id") == model
         ]
-        identity: Row = next((own for own in models if isinstance(own, dict)), {})
+        identity = next(iter(rows_of(models)), {})
         kind = str(identity.get("type") or "unknown")
         id = self._model_id(str(identity.get("model_name") or identity.get("model") or model))
         is_local = registry.model.marks(kind).get("local")
@@ -286,10 +269,6 @@ def _dataset_name(dataset: Row, source: Source) -> str:
     )
 
 
-def _content(results: Iterable[Result]) -> bytes:
-    return msgspec.json.encode([result.row for result in results], order="sorted")
-
-
 class _Hashed:
     """Lines on their way to a file: how many, and their checksum."""
 
@@ -306,8 +285,3 @@ class _Hashed:
         self.count += 1
         self.digest.update(line)
         return line
-
-
-def _chained(first: bytes, rest: Iterable[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from rest

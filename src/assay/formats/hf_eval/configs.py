@@ -2,20 +2,20 @@
 
 import re
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from assay import reading
 from assay.config.environment import escape
 from assay.config.source import scalar
+from assay.engine.experiment.imports.values import Row, fields_of, list_of, rows_of
 from assay.errors import UserError
 from assay.formats.hf_eval.definition import Judged, Options, Sampling, Step, Task, is_eval, task_of
 
 NAME = "eval.yaml"
 _FORMATS = "jsonl|json|csv|tsv|parquet"
 _FRONT = re.compile(r"---\r?\n(.*?)\r?\n---", re.DOTALL)
-Row = dict[str, Any]
 
 
 def config_in(data: Row, file: Path, task: str) -> Row | None:
@@ -54,11 +54,8 @@ def _scorer(step: Step, at: int, task: Task) -> Row:
     if step.name.startswith("model_graded"):
         judged = msgspec.convert(step.args, Judged)
         params: Row = {"verdicts": "ternary"} if judged.partial_credit else {}
-        return {
-            "name": name,
-            "type": "judge_correctness",
-            "params": params | ({"model": judged.model} if judged.model else {}),
-        }
+        params |= {"model": judged.model} if judged.model else {}
+        return {"name": name, "type": "judge_correctness", "params": params}
     params = dict(step.args)
     if step.name == "choice":
         params["multiple"] = any(solver.args.get("multiple_correct") for solver in task.solvers)
@@ -71,15 +68,13 @@ def _metrics(task: Task) -> list[Row]:
     if reducer == "mean":
         return [{"name": "mean", "type": "mean", "facets": ["model_name"]}]
     graded = any(step.name == "f1" or step.args.get("partial_credit") for step in task.scorers)
-    if reducer == "max":
-        kind = "best_of_k" if graded else "pass_at_k"
-        return [
-            {"name": "max", "type": kind, "params": {"k": task.epochs}, "facets": ["model_name"]}
-        ]
-    k = int(reducer.removeprefix("pass_at_"))
-    return [
-        {"name": f"pass@{k}", "type": "pass_at_k", "params": {"k": k}, "facets": ["model_name"]}
-    ]
+    kind, k, name = "pass_at_k", task.epochs, reducer
+    if reducer != "max":
+        k = int(reducer.removeprefix("pass_at_"))
+        name = f"pass@{k}"
+    elif graded:
+        kind = "best_of_k"
+    return [{"name": name, "type": kind, "params": {"k": k}, "facets": ["model_name"]}]
 
 
 def _sampling(task: Task) -> Row:
@@ -101,13 +96,8 @@ def source_of(file: Path, task: Task, repository: str, revision: str) -> Row:
     hub's."""
     folder = file.parent
     if repository:
-        return {
-            "type": "hf",
-            "name": repository,
-            "subset": _subset(task),
-            "split": task.split,
-            "revision": revision,
-        }
+        place = {"name": repository, "subset": _subset(task), "split": task.split}
+        return {"type": "hf", **place, "revision": revision}
     paths = _declared(folder, task) or _named(folder, task)
     if paths:
         return {"path": paths}
@@ -132,37 +122,26 @@ def _declared(folder: Path, task: Task) -> list[str]:
         raise UserError(
             f"the front matter of the README cannot be read: {error}", where=str(card)
         ) from None
-    configs: Any = cast("Row", card_data).get("configs") if isinstance(card_data, dict) else None
-    for config in cast("list[Any]", configs) if isinstance(configs, list) else []:
-        if (
-            isinstance(config, dict)
-            and cast("Row", config).get("config_name", "default") == task.config
-        ):
-            return [
-                str(path)
-                for pattern in _patterns(cast("Row", config), task)
-                for path in _inside(folder, pattern)
-            ]
+    for config in rows_of(fields_of(card_data).get("configs")):
+        if config.get("config_name", "default") == task.config:
+            patterns = _patterns(config, task)
+            return [str(path) for pattern in patterns for path in _inside(folder, pattern)]
     return []
 
 
 def _patterns(config: Row, task: Task) -> list[str]:
     """`data_files` is a path, a list of them, or a list of {split, path}."""
-    listed: Any = config.get("data_files")
     patterns: list[str] = []
-    for entry in cast("list[Any]", listed) if isinstance(listed, list) else [listed]:
-        split, paths = (
-            (entry.get("split"), entry.get("path"))
-            if isinstance(entry, dict)
-            else (task.split, entry)
-        )
-        if split == task.split and paths is not None:
-            patterns += (
-                [str(path) for path in cast("list[Any]", paths)]
-                if isinstance(paths, list)
-                else [str(paths)]
-            )
+    for entry in _several(config.get("data_files")):
+        is_named = isinstance(entry, dict)
+        named = fields_of(entry) if is_named else {"split": task.split, "path": entry}
+        if named.get("split") == task.split and named.get("path") is not None:
+            patterns += map(str, _several(named["path"]))
     return patterns
+
+
+def _several(value: Any) -> list[Any]:
+    return list_of(value) if isinstance(value, list) else [value]
 
 
 def _inside(folder: Path, pattern: str) -> list[Path]:
@@ -182,13 +161,9 @@ def _inside(folder: Path, pattern: str) -> list[Path]:
 def _named(folder: Path, task: Task) -> list[str]:
     """Files that are called like the split, in the usual places."""
     name = re.compile(rf"{re.escape(task.split)}([-_.].*)?\.({_FORMATS})(\.gz|\.zst)?")
-    inner = "" if task.config == "default" else task.config
+    inner = _subset(task)
     for place in (folder / inner, folder / "data" / inner):
-        files = (
-            sorted(path for path in place.iterdir() if name.fullmatch(path.name))
-            if place.is_dir()
-            else []
-        )
-        if files:
-            return [str(path) for path in files]
+        files = place.iterdir() if place.is_dir() else ()
+        if named := sorted(path for path in files if name.fullmatch(path.name)):
+            return [*map(str, named)]
     return []

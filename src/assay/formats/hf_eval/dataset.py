@@ -4,18 +4,18 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from assay.config import DatasetConfig, load
 from assay.engine.experiment.dataset import content_stamp, open_dataset
+from assay.engine.experiment.imports.values import Row, list_of, rows_of
 from assay.errors import UserError
 from assay.formats.hf_eval.configs import source_of
 from assay.formats.hf_eval.definition import FieldSpec, Options, Step, Task, task_of
 from assay.registry import dataset, nearest
 
-Row = dict[str, Any]
 Message = dict[str, Any]
 LETTERS = [chr(ord("A") + n) for n in range(26)]
 _PLACE = re.compile(r"\{\{|\}\}|\{(\w+)\}")
@@ -48,11 +48,11 @@ def hf_eval(
     """
     definition = task_of(Path(name), task)
     source = source_of(Path(name), definition, repository, revision)
-    for number, (place, row) in enumerate(rows_of(source)):
+    for number, (place, row) in enumerate(source_rows(source)):
         yield place, item_of(definition, row, number, place)
 
 
-def rows_of(source: Row) -> Iterator[tuple[str, Row]]:
+def source_rows(source: Row) -> Iterator[tuple[str, Row]]:
     config = load({"dataset": source, "models": ["demo:none"]}, environ={}).dataset
     assert isinstance(config, DatasetConfig)
     return open_dataset(config, Path.cwd())
@@ -86,10 +86,8 @@ def _field(row: Row, name: str, place: str) -> Any:
 def _first(fields: FieldSpec, row: Row, place: str) -> list[Message]:
     """The conversation before any solver: the input as a user's message, or the messages that it is."""
     asked = _field(row, fields.input, place)
-    if isinstance(asked, list) and all(
-        isinstance(message, dict) for message in cast("list[Any]", asked)
-    ):
-        return [dict(message) for message in cast("list[Message]", asked)]
+    if isinstance(asked, list) and rows_of(asked) == asked:
+        return [{**message} for message in rows_of(asked)]
     image = _field(row, fields.input_image, place) if fields.input_image else None
     if image in (None, ""):
         return [{"role": "user", "content": str(asked)}]
@@ -118,7 +116,7 @@ def _choices(fields: FieldSpec, row: Row, place: str) -> list[str] | None:
             where=place,
             fix="name the fields of the choices in a list",
         )
-    return [str(choice) for choice in cast("list[Any]", listed)]
+    return [*map(str, list_of(listed))]
 
 
 def _target(fields: FieldSpec, row: Row, lettered: bool, place: str) -> str | list[str]:
@@ -133,7 +131,7 @@ def _target(fields: FieldSpec, row: Row, lettered: bool, place: str) -> str | li
             )
         return LETTERS[target]
     if isinstance(target, list):
-        return [str(entry) for entry in cast("list[Any]", target)]
+        return [*map(str, list_of(target))]
     return str(target)
 
 
@@ -206,17 +204,13 @@ def _rewritten(
     messages: list[Message], solver: Step, template: str, values: Row, choices: Sequence[str]
 ) -> list[Message]:
     """The text of the user's last message in a template."""
-    at = next(
-        (at for at in reversed(range(len(messages))) if messages[at].get("role") == "user"), None
-    )
-    if at is None:
+    users = [at for at, message in enumerate(messages) if message.get("role") == "user"]
+    if not users:
         raise UserError(f"{solver.name} needs a message of the user", where="tasks.solvers")
+    at = users[-1]
     content = messages[at]["content"]
-    parts: list[Any] = (
-        cast("list[Any]", content)
-        if isinstance(content, list)
-        else [{"type": "text", "text": content}]
-    )
+    whole = [{"type": "text", "text": content}]
+    parts = list_of(content) if isinstance(content, list) else whole
     texts = [part["text"] for part in parts if part.get("type") == "text"]
     prompt = "\n".join(texts)
     if solver.name == "multiple_choice":
@@ -237,14 +231,11 @@ def _rewritten(
 def _question(options: Options) -> str:
     form = _SOME if options.multiple_correct else _ONE
     kind = "several choices may be right" if options.multiple_correct else "one choice is right"
-    ends = (
-        "Think step by step first. Then end with a line"
-        if options.cot
-        else "Reply with nothing but a line"
-    )
-    return (
-        f"This is a multiple choice question; {kind}. {ends} {form}\n\n{{question}}\n\n{{choices}}"
-    )
+    ends = "Reply with nothing but a line"
+    if options.cot:
+        ends = "Think step by step first. Then end with a line"
+    asked = f"This is a multiple choice question; {kind}. {ends} {form}"
+    return f"{asked}\n\n{{question}}\n\n{{choices}}"
 
 
 def letter_of(number: int) -> str:

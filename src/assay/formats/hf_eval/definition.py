@@ -2,11 +2,12 @@
 
 import re
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import msgspec
 
 from assay.config.source import Document, Key, read_file
+from assay.engine.experiment.imports.values import fields_of, list_of, rows_of
 from assay.errors import UserError
 from assay.registry import nearest
 
@@ -18,8 +19,8 @@ _REFUSED_SOLVERS = {
 _REFUSED_SCORERS = {
     "math": "it compares formulas with SymPy; for numbers write {name: match, args: {numeric: true}}"
 }
-_REDUCER = re.compile(r"pass_at_\d+|at_least_\d+|max|mode|median|mean")
-_REFUSED_REDUCERS = re.compile(r"at_least_\d+|mode|median")
+_PLACE = re.compile(r"\{\w+\}")
+_REDUCER = re.compile(r"pass_at_\d+|max|mean")
 _TOP = ("name", "description", "evaluation_framework", "tasks")
 
 
@@ -145,12 +146,8 @@ ASKING = ("generate", "multiple_choice")  # solvers that call the model
 
 def is_eval(data: Any) -> bool:
     """Whether a mapping is that of an eval.yaml: its tasks have solvers and scorers."""
-    tasks: Any = cast("dict[str, Any]", data).get("tasks") if isinstance(data, dict) else None
-    first: Any = cast("list[Any]", tasks)[0] if isinstance(tasks, list) and tasks else None
-    return (
-        isinstance(first, dict)
-        and {"solvers", "scorers", "field_spec"} <= cast("dict[str, Any]", first).keys()
-    )
+    first = rows_of(list_of(fields_of(data).get("tasks"))[:1])
+    return bool(first) and {"solvers", "scorers", "field_spec"} <= first[0].keys()
 
 
 def task_of(file: Path, id: str = "") -> Task:
@@ -168,25 +165,21 @@ def task_of(file: Path, id: str = "") -> Task:
             ("evaluation_framework",),
             fix,
         )
-    tasks: Any = data.get("tasks")
-    if not isinstance(tasks, list) or not tasks:
+    tasks = list_of(data.get("tasks"))
+    if not tasks:
         document.report(
             "there is no task", ("tasks",), "a task has field_spec, solvers and scorers"
         )
-        document.stop_if_wrong()
     document.stop_if_wrong()
-    number = _number(cast("list[Any]", tasks), id, document)
-    task = _task(cast("list[Any]", tasks)[number], ("tasks", number), document)
+    number = _number(tasks, id, document)
+    task = _task(tasks[number], ("tasks", number), document)
     document.stop_if_wrong()
     assert task is not None
     return task
 
 
 def _number(tasks: list[Any], id: str, document: Document) -> int:
-    ids = [
-        str(cast("dict[str, Any]", task).get("id")) if isinstance(task, dict) else ""
-        for task in tasks
-    ]
+    ids = [str(fields_of(task).get("id")) for task in tasks]
     if not id and len(tasks) == 1:
         return 0
     if id in ids:
@@ -216,9 +209,7 @@ def _task(data: Any, key: Key, document: Document) -> Task | None:
             )
     _check_order(task, key, document)
     reducer = task.epoch_reducer
-    if reducer is not None and (
-        not _REDUCER.fullmatch(reducer) or _REFUSED_REDUCERS.fullmatch(reducer)
-    ):
+    if reducer is not None and not _REDUCER.fullmatch(reducer):
         fix = "mean, max and pass_at_K can be computed"
         document.report(f"the reducer {reducer!r} is not supported", (*key, "epoch_reducer"), fix)
     if task.epochs < 1:
@@ -245,23 +236,15 @@ def _check(
             args = msgspec.convert(step.args, known[step.name])
             if isinstance(args, _Pattern):
                 re.compile(args.pattern)
-            if (
-                isinstance(args, Options)
-                and args.template
-                and not {"{question}", "{choices}"} <= _places(args.template)
-            ):
-                document.report(
-                    "multiple_choice: the template lacks {question} or {choices}", (*key, "args")
-                )
+            template = args.template if isinstance(args, Options) else ""
+            if template and not {"{question}", "{choices}"} <= set(re.findall(_PLACE, template)):
+                what = "multiple_choice: the template lacks {question} or {choices}"
+                document.report(what, (*key, "args"))
         except (msgspec.ValidationError, re.error, RecursionError, OverflowError) as error:
             fields = ", ".join(known[step.name].__struct_fields__) or "none"
             document.report(
                 f"{step.name}: {error}", (*key, "args"), f"arguments that are supported: {fields}"
             )
-
-
-def _places(template: str) -> set[str]:
-    return set(re.findall(r"\{\w+\}", template))
 
 
 def _check_order(task: Task, key: Key, document: Document) -> None:

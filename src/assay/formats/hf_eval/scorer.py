@@ -71,21 +71,13 @@ def match(
     ignore_case: compare without case
     numeric: a target that is a number is compared as one, with the first, the last or any number of the answer
     """
-    targets = accepted(item.ground_truth)
-    return _verdict(
-        any(
-            _matches(response.response, target, location, ignore_case, numeric)
-            for target in targets
-        )
-    )
+    answer = response.response.strip()
+    texts = [answer, *(target.strip() for target in accepted(item.ground_truth))]
+    answer, *targets = [text.casefold() for text in texts] if ignore_case else texts
+    return _verdict(any(_matches(answer, target, location, numeric) for target in targets))
 
 
-def _matches(
-    answer: str, target: str, location: Location, ignore_case: bool, numeric: bool
-) -> bool:
-    answer, target = answer.strip(), target.strip()
-    if ignore_case:
-        answer, target = answer.casefold(), target.casefold()
+def _matches(answer: str, target: str, location: Location, numeric: bool) -> bool:
     target = _unadorned(target) if numeric else target
     if numeric and (wanted := _number(target)) is not None:
         answer = _unadorned(answer)

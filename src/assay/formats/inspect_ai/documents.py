@@ -12,7 +12,7 @@ from assay.engine.experiment.imports.foreign import Rest, head_of
 from assay.errors import UserError
 from assay.formats.inspect_ai.archive import Archive, Unreadable
 from assay.formats.inspect_ai.header import Header, header_of
-from assay.formats.inspect_ai.shapes import finite
+from assay.formats.inspect_ai.shapes import finite, finite_value
 from assay.text.json_extents import BrokenExtent, extents
 
 Broken = Callable[[str], None]
@@ -64,7 +64,7 @@ class Document:
                 raise ValueError("it has no header")
             with self._archive as archive:
                 return header_of(archive.read(member), self.path, rest)
-        except (ValueError, RecursionError, Unreadable, msgspec.MsgspecError) as error:
+        except (ValueError, RecursionError, Unreadable) as error:
             fix = "copy the file again"
             raise UserError(
                 f"the log cannot be read: {error}", where=str(self.path), fix=fix
@@ -76,7 +76,7 @@ class Document:
             try:
                 for key, _, data in extents(file, skip=_LISTS):
                     if data:
-                        yield key, _value(data)
+                        yield key, finite_value(data)
             except BrokenExtent as error:
                 if not error.at_end:
                     raise
@@ -109,13 +109,6 @@ class Document:
                         yield f"sample {number + 1}", data
             except BrokenExtent as error:
                 broken(f"{self.path}: {error}")
-
-
-def _value(data: bytes) -> Any:
-    try:
-        return msgspec.json.decode(data)
-    except (ValueError, RecursionError):
-        return msgspec.json.decode(finite(data))
 
 
 def one_line(data: bytes) -> bytes:

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from assay.engine.experiment.imports.foreign import Rest, unknown_version, without_secrets
-from assay.formats.inspect_ai.shapes import VERSION, finite
+from assay.engine.experiment.imports.values import Row, fields_of, list_of, rows_of
+from assay.formats.inspect_ai.shapes import VERSION, finite_value
 
-Row = dict[str, Any]
 _KNOWN = {
     "version",
     "status",
@@ -25,42 +25,6 @@ _KNOWN = {
     "metadata",
     "samples",
     "reductions",
-}
-_OF_EVAL = {
-    "eval_set_id",
-    "eval_id",
-    "run_id",
-    "created",
-    "task",
-    "task_id",
-    "task_version",
-    "task_file",
-    "task_display_name",
-    "task_description",
-    "task_registry_name",
-    "task_attribs",
-    "task_args",
-    "task_args_passed",
-    "solver",
-    "solver_args",
-    "solver_args_passed",
-    "tags",
-    "dataset",
-    "sandbox",
-    "model",
-    "model_generate_config",
-    "model_base_url",
-    "model_args",
-    "model_roles",
-    "config",
-    "revision",
-    "packages",
-    "metadata",
-    "viewer",
-    "scorers",
-    "metrics",
-    "headline_metric",
-    "shards",
 }
 _FACTS = (
     "task",
@@ -88,6 +52,19 @@ _FACTS = (
     "sandbox",
     "shards",
 )
+_OF_EVAL = {
+    *_FACTS,
+    "task_display_name",
+    "task_description",
+    "task_registry_name",
+    "task_attribs",
+    "task_args_passed",
+    "solver_args_passed",
+    "dataset",
+    "viewer",
+    "metrics",
+    "headline_metric",
+}
 
 
 class Header(msgspec.Struct):
@@ -114,18 +91,16 @@ class Header(msgspec.Struct):
     @property
     def log(self) -> str:
         """What tells this run from others."""
-        return str(
-            self.eval.get("eval_id") or self.eval.get("run_id") or self.eval.get("created") or ""
-        )
+        ids = (self.eval.get(name) for name in ("eval_id", "run_id", "created"))
+        return str(next(filter(None, ids), ""))
 
     @property
     def epochs(self) -> int:
-        return _count(_dict(self.eval.get("config")).get("epochs")) or 1
+        return _count(fields_of(self.eval.get("config")).get("epochs")) or 1
 
     @property
     def ids(self) -> list[Any]:
-        ids = _dict(self.eval.get("dataset")).get("sample_ids")
-        return cast("list[Any]", ids) if isinstance(ids, list) else []
+        return list_of(fields_of(self.eval.get("dataset")).get("sample_ids"))
 
     @property
     def alike(self) -> set[str]:
@@ -136,25 +111,18 @@ class Header(msgspec.Struct):
     @property
     def planned(self) -> int | None:
         """How many samples the run should have had."""
-        dataset = _dict(self.eval.get("dataset"))
+        dataset = fields_of(self.eval.get("dataset"))
         samples = len(self.ids) or _count(dataset.get("samples"))
         return _count(self.results.get("total_samples")) or samples * self.epochs or None
 
     @property
     def scores(self) -> list[Row]:
         """The results of each scorer, or of each key of its scores."""
-        scores = self.results.get("scores")
-        return [_dict(row) for row in cast("list[Any]", scores)] if isinstance(scores, list) else []
+        return rows_of(self.results.get("scores"))
 
     @property
     def scorers(self) -> list[str]:
-        scorers = self.eval.get("scorers")
-        rows = (
-            [_dict(row) for row in cast("list[Any]", scores)]
-            if isinstance(scores := scorers, list)
-            else []
-        )
-        return [str(row["name"]) for row in rows if row.get("name")]
+        return [str(row["name"]) for row in rows_of(self.eval.get("scorers")) if row.get("name")]
 
     def facts(self) -> Row:
         """What goes into the manifest, without secrets."""
@@ -163,11 +131,8 @@ class Header(msgspec.Struct):
             for name in _FACTS
             if self.eval.get(name) not in (None, "", [], {})
         }
-        dataset = {
-            name: value
-            for name, value in _dict(self.eval.get("dataset")).items()
-            if name != "sample_ids"
-        }
+        dataset = {**fields_of(self.eval.get("dataset"))}
+        dataset.pop("sample_ids", None)
         more = {"dataset": dataset, "plan": self.plan, "stats": self.stats, **self.rest}
         for name in (
             "total_samples",
@@ -180,30 +145,25 @@ class Header(msgspec.Struct):
                 more[f"results.{name}"] = self.results[name]
         facts["model_args"] = {
             name: value
-            for name, value in _dict(facts.get("model_args")).items()
-            if _is_plain(value)
+            for name, value in fields_of(facts.get("model_args")).items()
+            if not isinstance(value, (dict, list))
         }
         return without_secrets({**facts, **{name: value for name, value in more.items() if value}})
 
 
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, (str, int, float, bool))
-
-
 def header_of(data: bytes | Mapping[str, Any], path: Path, rest: Rest) -> Header:
     """The header in a file; ValueError if it is not an object, UserError for a version that is not known."""
-    fields: Any = data if isinstance(data, Mapping) else _decode(data)
+    fields: Any = data if isinstance(data, Mapping) else finite_value(data)
     if not isinstance(fields, Mapping):
         raise ValueError("the header is not an object")
-    row = cast("Row", {**fields})
+    row: Row = {**fields}
     version = row.get("version", VERSION)
     if not isinstance(version, int) or version > VERSION:
         raise unknown_version("a log of inspect_ai", version, path, set(row) - _KNOWN)
     others = rest.of(row, _KNOWN, _KNOWN, "header.")
-    spec = _dict(row.get("eval"))
-    others |= {
-        f"eval.{name}": value for name, value in rest.of(spec, _OF_EVAL, _OF_EVAL, "eval.").items()
-    }
+    spec = fields_of(row.get("eval"))
+    inner = rest.of(spec, _OF_EVAL, _OF_EVAL, "eval.")
+    others |= {f"eval.{name}": value for name, value in inner.items()}
     for name in ("log_updates", "config_updates"):
         if row.get(name):
             others[name] = row[name]
@@ -211,24 +171,13 @@ def header_of(data: bytes | Mapping[str, Any], path: Path, rest: Rest) -> Header
         version=version,
         status=str(row.get("status") or "started"),
         eval=spec,
-        plan=_dict(row.get("plan")),
-        results=_dict(row.get("results")),
-        stats=_dict(row.get("stats")),
-        error=_dict(row.get("error")),
+        plan=fields_of(row.get("plan")),
+        results=fields_of(row.get("results")),
+        stats=fields_of(row.get("stats")),
+        error=fields_of(row.get("error")),
         invalidated=bool(row.get("invalidated")),
         rest=others,
     )
-
-
-def _decode(data: bytes) -> Any:
-    try:
-        return msgspec.json.decode(data)
-    except (ValueError, RecursionError):
-        return msgspec.json.decode(finite(data))
-
-
-def _dict(value: Any) -> Row:
-    return cast("Row", value) if isinstance(value, dict) else {}
 
 
 def _count(value: Any) -> int:

@@ -1,13 +1,14 @@
 """What inspect_ai's scorers gave, as evaluations: one label for each scorer, or for each key of a score that is a dict
 or a list. The outcome is ours, `value` what the tool had."""
 
-import math
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
+from assay.engine.experiment.imports.values import fields_of, first_text, list_of
+from assay.engine.experiment.imports.values import number_of as finite
 from assay.formats.inspect_ai.shapes import Mark
 from assay.records import EvaluationOutcome
 
-WORDS = {"C": (1.0, True), "I": (0.0, False), "P": (0.5, False), "N": (0.0, False)}
+_LETTERS = {"C": (1.0, True), "I": (0.0, False), "P": (0.5, False), "N": (0.0, False)}
 _WORDS = {"yes": (1.0, True), "true": (1.0, True), "no": (0.0, False), "false": (0.0, False)}
 _REASONS: dict[str, EvaluationOutcome] = {
     "no_response": "unparsed",
@@ -33,21 +34,15 @@ class Verdict(NamedTuple):
 def parts_of(scorer: str, mark: Mark) -> list[Verdict]:
     """The labels of one score."""
     value, reason = mark.value, mark.reason
-    if (
-        reason is None
-        and mark.metadata
-        and isinstance(old := mark.metadata.get("unscored_reason"), str)
-    ):
-        reason = old
+    if reason is None and mark.metadata:
+        reason = first_text(mark.metadata, ["unscored_reason"]) or None
     if isinstance(value, dict):
-        keys = cast("dict[str, Any]", value)
-        return [_verdict(f"{scorer}.{key}", inner, reason) for key, inner in keys.items()]
-    if isinstance(value, list):
-        several = cast("list[Any]", value)
-        return [
-            _verdict(f"{scorer}.{number}", inner, reason) for number, inner in enumerate(several)
-        ]
-    return [_verdict(scorer, value, reason)]
+        parts = [*fields_of(value).items()]
+    elif isinstance(value, list):
+        parts = [*enumerate(list_of(value))]
+    else:
+        return [_verdict(scorer, value, reason)]
+    return [_verdict(f"{scorer}.{key}", inner, reason) for key, inner in parts]
 
 
 def _verdict(label: str, value: Any, reason: str | None) -> Verdict:
@@ -56,15 +51,8 @@ def _verdict(label: str, value: Any, reason: str | None) -> Verdict:
     if outcome is not None:
         return Verdict(label, outcome, None, None, number, reason, value)
     if value is None:
-        return Verdict(
-            label,
-            "errored",
-            None,
-            None,
-            None,
-            f"not scored: {reason or 'no reason is given'}",
-            None,
-        )
+        why = f"not scored: {reason or 'no reason is given'}"
+        return Verdict(label, "errored", None, None, None, why, None)
     return Verdict(label, "scored", number, passed, number, None, value)
 
 
@@ -72,15 +60,12 @@ def number_of(value: Any) -> tuple[float | None, bool | None]:
     """A value as a number, as the tool's own metrics read it, and whether it is right, where it says so."""
     if isinstance(value, bool):
         return float(value), value
-    if isinstance(value, (int, float)):
-        return (float(value), None) if math.isfinite(value) else (None, None)
     if not isinstance(value, str):
-        return None, None
-    known = WORDS.get(value) or _WORDS.get(value.lower())
+        return finite(value), None
+    known = _LETTERS.get(value) or _WORDS.get(value.lower())
     if known is not None:
         return known
     try:
-        number = float(value)
+        return finite(float(value)), None
     except ValueError:
         return None, None
-    return (number, None) if math.isfinite(number) else (None, None)

@@ -2,11 +2,12 @@
 what has no counterpart stays as it is. References to attachments are replaced where they stand."""
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from msgspec import Raw
 
+from assay.engine.experiment.imports.values import Row, fields_of, list_of, rows_of
 from assay.formats.inspect_ai.shapes import Part, is_filled
 from assay.text.messages import content_text
 
@@ -14,7 +15,6 @@ _REFERENCE = "attachment://"
 _MARK = _REFERENCE.encode()
 _PLAIN = msgspec.json.Decoder().decode
 _TEXTS = msgspec.json.Decoder(dict[str, str]).decode
-Row = dict[str, Any]
 Look = Callable[[str, str], str]
 
 
@@ -37,9 +37,9 @@ def resolved(value: Any, look: Look) -> Any:
     if isinstance(value, str):
         return look(value[len(_REFERENCE) :], value) if value.startswith(_REFERENCE) else value
     if isinstance(value, list):
-        return [resolved(inner, look) for inner in cast("list[Any]", value)]
+        return [resolved(inner, look) for inner in list_of(value)]
     if isinstance(value, dict):
-        return {name: resolved(inner, look) for name, inner in cast("Row", value).items()}
+        return {name: resolved(inner, look) for name, inner in fields_of(value).items()}
     return value
 
 
@@ -60,44 +60,30 @@ def message_rows(messages: list[Row]) -> list[Row]:
 
 def part_row(part: Any) -> Any:
     """A part of a message: images and audio as OpenAI has them."""
-    if not isinstance(part, dict):
-        return part
-    fields = cast("Row", part)
+    fields = fields_of(part)
     kind, media = fields.get("type"), fields.get(str(fields.get("type")))
     if kind == "image" and isinstance(media, str):
         rest = {name: value for name, value in fields.items() if name not in ("type", "image")}
         return {"type": "image_url", "image_url": {"url": media, **rest}}
     if kind == "audio" and isinstance(media, str):
-        return {
-            "type": "input_audio",
-            "input_audio": {"data": media, "format": fields.get("format")},
-        }
-    return fields
+        audio = {"data": media, "format": fields.get("format")}
+        return {"type": "input_audio", "input_audio": audio}
+    return part
 
 
 def calls_row(calls: Any) -> list[Any]:
     """Calls of tools, with the name and the arguments in `function`; those given are changed."""
-    if not isinstance(calls, list):
-        return []
-    rows: list[Any] = []
-    for call in cast("list[Any]", calls):
-        fields = cast("Row", call) if isinstance(call, dict) else None
-        if fields is None or not isinstance(fields.get("function"), str):
-            rows.append(call)
-            continue
-        fields["function"] = {"name": fields["function"], "arguments": fields.pop("arguments", {})}
-        rows.append(fields)
-    return rows
+    for call in rows_of(calls):
+        if isinstance(call.get("function"), str):
+            call["function"] = {"name": call["function"], "arguments": call.pop("arguments", {})}
+    return list_of(calls)
 
 
 def thoughts(content: Any) -> str | None:
     """The reasoning in a message's content."""
-    if not isinstance(content, list):
-        return None
-    parts = [cast("Row", part) for part in cast("list[Any]", content) if isinstance(part, dict)]
     said = [
         str(part.get("reasoning") or part.get("summary") or "")
-        for part in parts
+        for part in rows_of(content)
         if part.get("type") == "reasoning"
     ]
     return "\n".join(filter(None, said)) or None
@@ -105,10 +91,7 @@ def thoughts(content: Any) -> str | None:
 
 def refuses(content: Any) -> bool:
     """Whether a part says that it is a refusal."""
-    return isinstance(content, list) and any(
-        isinstance(part, dict) and cast("Row", part).get("refusal") is True
-        for part in cast("list[Any]", content)
-    )
+    return any(part.get("refusal") is True for part in rows_of(content))
 
 
 def input_text(input: Any) -> str:
@@ -117,6 +100,6 @@ def input_text(input: Any) -> str:
         return input
     if not isinstance(input, list):
         return str(input)
-    rows = [cast("Row", row) for row in cast("list[Any]", input) if isinstance(row, dict)]
+    rows = rows_of(input)
     asked = [row for row in rows if row.get("role") == "user"] or rows
     return "\n\n".join(filter(None, (content_text(row.get("content")) for row in asked)))

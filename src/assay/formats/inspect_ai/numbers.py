@@ -3,17 +3,18 @@
 inspect_ai leaves out samples that failed, but counts answers that could not be read at the value that the scorer gave
 them: where both occur, its numbers are computed here, from the values as its own metrics take them."""
 
-from array import array
 from collections import Counter
-from typing import Any, Literal, cast
+from typing import Literal
 
 import numpy as np
 
 from assay.engine.experiment.imports.foreign import Headline
+from assay.engine.experiment.imports.headlines import by_item
+from assay.engine.experiment.imports.values import Row, fields_of, number_of
 from assay.formats.inspect_ai.header import Header
 from assay.formats.inspect_ai.marks import Verdict
-from assay.interfaces import FloatArray
 from assay.store.keys import id_hash
+from assay.store.table.columns import Growing
 
 Reduce = Literal["mean", "median", "mode", "max"]
 _REDUCERS: dict[str, Reduce] = {
@@ -25,36 +26,14 @@ _REDUCERS: dict[str, Reduce] = {
 }
 _MEANS = ("accuracy", "mean")
 _ERRORS = ("stderr",)
-Row = dict[str, Any]
 
 
 class Values:
     """What the tool's metrics counted of one label, by item; `odd`: rows that have no verdict, but were counted."""
 
     def __init__(self) -> None:
-        self.items, self.numbers = array("Q"), array("d")
+        self.items, self.values = Growing("id"), Growing("float")
         self.odd = 0
-
-    def reduced(self, reduce: Reduce) -> FloatArray:
-        """One value for each item."""
-        numbers = np.frombuffer(self.numbers, np.float64)
-        _, place = np.unique(np.frombuffer(self.items, np.uint64), return_inverse=True)
-        counts = np.bincount(place)
-        if not len(counts) or counts.max() == 1:
-            return numbers
-        if reduce == "mean":
-            return np.bincount(place, numbers) / counts
-        order = np.argsort(place, kind="stable")
-        groups = np.split(numbers[order], np.cumsum(counts)[:-1])
-        if reduce == "max":
-            return np.array([group.max() for group in groups])
-        chosen = np.median if reduce == "median" else _mode
-        return np.array([chosen(group) for group in groups])
-
-
-def _mode(values: FloatArray) -> float:
-    seen = values.tolist()
-    return max(dict.fromkeys(seen), key=seen.count)
 
 
 class Numbers:
@@ -75,7 +54,7 @@ class Numbers:
         if values is None:
             values = self._values[verdict.label] = Values()
         values.items.append(id_hash(item_id))
-        values.numbers.append(verdict.number)
+        values.values.append(verdict.number)
         values.odd += verdict.outcome != "scored"
 
     @property
@@ -96,29 +75,18 @@ class Numbers:
         return [headline for score in self._header.scores for headline in self._of_score(score)]
 
     def _of_score(self, score: Row) -> list[Headline]:
-        metrics = (
-            cast("dict[str, Any]", score["metrics"])
-            if isinstance(score.get("metrics"), dict)
-            else {}
-        )
-        reducer = str(score.get("reducer") or "")
-        label, several = (
-            self._label(score),
-            sum(self._label(row) == self._label(score) for row in self._header.scores),
-        )
-        errors = {
-            name: _number(metric)
-            for name, metric in metrics.items()
-            if name in _ERRORS and _is_simple(metric)
-        }
+        metrics = {name: fields_of(each) for name, each in fields_of(score.get("metrics")).items()}
+        reducer, label = str(score.get("reducer") or ""), self._label(score)
+        several = sum(self._label(row) == label for row in self._header.scores)
+        errors = [name for name in _ERRORS if name in metrics and _is_simple(metrics[name])]
         made: list[Headline] = []
         for name, metric in metrics.items():
             if name in errors and any(mean in metrics for mean in _MEANS):
                 continue  # it stands beside its mean
             shown = f"{name} ({reducer})" if several > 1 and reducer else name
-            headline = Headline(label=label, metric=shown, value=_number(metric))
-            if name in _MEANS:
-                headline.stderr = next(iter(errors.values()), None)
+            headline = Headline(label=label, metric=shown, value=number_of(metric.get("value")))
+            if name in _MEANS and errors:
+                headline.stderr = number_of(metrics[errors[0]].get("value"))
             made.append(self._explained(headline, name, metric, reducer))
         return made
 
@@ -147,10 +115,10 @@ class Numbers:
 
     def _compute(self, headline: Headline, name: str, metric: Row, reduce: Reduce) -> None:
         values = self._values.get(headline.label)
-        if values is None or not len(values.numbers):
+        if values is None:
             headline.reason = "no sample has a number for it"
             return
-        numbers = values.reduced(reduce)
+        numbers = by_item(values.items.numbers, values.values.numbers, reduce)
         if name in _MEANS:
             headline.ours, headline.is_mean, headline.reduce = float(numbers.mean()), True, reduce
             if len(numbers) > 1:
@@ -172,14 +140,10 @@ class Numbers:
         ]
         for score in self._header.scores:
             label, values = self._label(score), self._values.get(self._label(score))
-            if (
-                values is not None
-                and values.odd
-                and failed
-                and str(score.get("reducer") or "") in _REDUCERS
-            ):
-                total = float(np.sum(np.frombuffer(values.numbers, np.float64)))
-                share = total / (len(values.numbers) + failed)
+            is_reduced = str(score.get("reducer") or "") in _REDUCERS
+            if values is not None and values.odd and failed and is_reduced:
+                numbers = values.values.numbers
+                share = float(np.sum(numbers)) / (len(numbers) + failed)
                 notes.append(
                     f"{label}: inspect_ai leaves {failed:,} failed samples out of its numbers; with these counted as 0 "
                     f"the mean over all samples is {share:.4f}"
@@ -187,34 +151,22 @@ class Numbers:
         return list(dict.fromkeys(notes))
 
 
-def _number(metric: Any) -> float | None:
-    value = cast("Row", metric).get("value") if isinstance(metric, dict) else None
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
-
-def _is_simple(metric: Any) -> bool:
+def _is_simple(metric: Row) -> bool:
     """Whether a metric has no parameters that change what it is."""
-    params = cast("Row", metric).get("params") if isinstance(metric, dict) else None
-    return not params or not any(cast("Row", params).values())
+    return not any(fields_of(metric.get("params")).values())
 
 
-def _group(metric: Any) -> tuple[str, str]:
+def _group(metric: Row) -> tuple[str, str]:
     """The metric and the field of a number that is about one group of samples."""
-    params = cast("Row", metric).get("params") if isinstance(metric, dict) else None
-    fields = cast("Row", params) if isinstance(params, dict) else {}
-    facet = fields.get("group_key")
-    if not isinstance(facet, str) or not cast("Row", metric).get("group"):
+    params = fields_of(metric.get("params"))
+    facet = params.get("group_key")
+    if not isinstance(facet, str) or not metric.get("group"):
         return "", ""
-    inner = fields.get("metric")
-    name = cast("Row", inner).get("name") if isinstance(inner, dict) else inner
+    inner = params.get("metric")
+    name = inner.get("name") if isinstance(inner, dict) else inner
     return str(name or "").rpartition("/")[2], facet
 
 
 def _groups(score: Row) -> list[tuple[str, str]]:
-    metrics = score.get("metrics")
-    found = (
-        [_group(metric) for metric in cast("Row", metrics).values()]
-        if isinstance(metrics, dict)
-        else []
-    )
-    return [(name, facet) for name, facet in found if facet]
+    metrics = fields_of(score.get("metrics")).values()
+    return [group for metric in metrics if (group := _group(fields_of(metric)))[1]]

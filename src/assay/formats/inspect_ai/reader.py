@@ -5,21 +5,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.imports.foreign import (
     Foreign,
     ForeignCase,
     Headline,
+    Rejected,
     Rest,
     files_below,
 )
+from assay.engine.experiment.imports.values import fields_of
 from assay.formats.inspect_ai.documents import Document, is_log, one_line
 from assay.formats.inspect_ai.header import Header
 from assay.formats.inspect_ai.numbers import Numbers
 from assay.formats.inspect_ai.rows import Around, case_of
-from assay.formats.inspect_ai.shapes import Decoder, Sample
+from assay.formats.inspect_ai.shapes import Decoder, Sample, is_filled
 from assay.registry import reader
 from assay.store.keys import id_hash
 from assay.store.keyset import Seen
@@ -30,7 +30,6 @@ _ENDS = {
     "started": "the run had not ended when this log was written",
     "cancelled": "the run was cancelled",
 }
-_MOST_SHOWN = 3
 
 
 @reader
@@ -68,7 +67,7 @@ class _Run:
     def begin(self) -> None:
         self.numbers = Numbers(self.header)
         self.odd: Counter[str] = Counter()
-        self.broken: list[str] = []
+        self.rejected = Rejected()
 
     def around(self) -> Around:
         header, numbers = self.header, self.numbers
@@ -76,19 +75,12 @@ class _Run:
         named = (header.log, header.model, header.epochs, scorer)
         return Around(*named, numbers.labels, numbers.facets, numbers.add)
 
-    def reject(self, what: str) -> None:
-        self.odd["rejected"] += 1
-        if len(self.broken) < _MOST_SHOWN:
-            self.broken.append(what)
-
     def count(self, sample: Sample) -> None:
         odd = self.odd
         if sample.error is not None:
             odd["unscored"] += not sample.scores
-        for name, least in (("limit", 4), ("invalidation", 4), ("error_retries", 2)):
-            raw = getattr(sample, name)
-            if raw is not msgspec.UNSET and len(bytes(raw)) > least:
-                odd[name] += 1
+        for name in ("limit", "invalidation", "error_retries"):
+            odd[name] += is_filled(getattr(sample, name))
 
     def notes(self) -> list[str]:
         header, odd = self.header, self.odd
@@ -108,11 +100,7 @@ class _Run:
                 f"{odd['error_retries']:,} samples were tried again after errors, see metadata.source.error_retries"
             )
         notes += self.numbers.notes(odd["unscored"])
-        if self.broken:
-            notes.append(
-                f"what could not be read, {odd['rejected']:,} in all: {'; '.join(self.broken)}"
-            )
-        return [*notes, *self.rest.notes()]
+        return [*notes, *self.rejected.notes(), *self.rest.notes()]
 
 
 class Log:
@@ -130,7 +118,7 @@ class Log:
 
     @property
     def rejected(self) -> int:
-        return sum(run.odd["rejected"] for run in self._runs)
+        return sum(run.rejected.count for run in self._runs)
 
     @property
     def source(self) -> dict[str, Any]:
@@ -141,15 +129,13 @@ class Log:
     @property
     def facts(self) -> dict[str, Any]:
         """What the header says beyond rows."""
-        packages = self._header.eval.get("packages")
-        version = packages.get("inspect_ai", "") if isinstance(packages, dict) else ""
-        models = list(dict.fromkeys(run.header.model for run in self._runs))
-        told = {
+        version = fields_of(self._header.eval.get("packages")).get("inspect_ai", "")
+        return {
+            **self._header.facts(),
             "read_from": [f"inspect_ai {version}".rstrip()],
-            "models": models,
+            "models": list(dict.fromkeys(run.header.model for run in self._runs)),
             "status": self._header.status,
         }
-        return {**self._header.facts(), **told}
 
     def cases(self) -> Iterator[ForeignCase]:
         """Every sample."""
@@ -161,14 +147,14 @@ class Log:
     def _cases(self, run: _Run, seen: Seen) -> Iterator[ForeignCase]:
         decode, around, alike = Decoder(), run.around(), run.header.alike
         once = run.header.epochs == 1 and len(self._runs) == 1
-        for place, data in run.document.samples(run.reject):
+        for place, data in run.document.samples(run.rejected.add):
             try:
                 sample, unknown = decode(one_line(data))
                 if alike and isinstance(sample.id, int) and str(sample.id) in alike:
                     sample.id = f"{sample.id}~number"
                 case = case_of(sample, unknown, around)
-            except (ValueError, TypeError, RecursionError, msgspec.MsgspecError) as error:
-                run.reject(f"{run.document.path}, {place}: {error}")
+            except (ValueError, TypeError, RecursionError) as error:
+                run.rejected.add(f"{run.document.path}, {place}: {error}")
                 continue
             for name in unknown:
                 run.rest.unknown[f"sample.{name}"] += 1

@@ -5,7 +5,13 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
-from assay.engine.experiment.imports.foreign import REST, ForeignCase, key_of
+from assay.engine.experiment.imports.foreign import (
+    REST,
+    ForeignCase,
+    evaluation_of,
+    key_of,
+)
+from assay.engine.experiment.imports.values import Row, seconds_of
 from assay.formats.inspect_ai.marks import Verdict, parts_of
 from assay.formats.inspect_ai.messages import (
     Look,
@@ -28,10 +34,9 @@ from assay.formats.inspect_ai.shapes import (
     kept_of_output,
     kept_of_response,
 )
-from assay.formats.inspect_ai.spans import Packed, time_of
+from assay.formats.inspect_ai.spans import Packed
 from assay.records import Evaluation, Response, ResponseOutcome
 
-Row = dict[str, Any]
 _FINISH = {"max_tokens": "length", "model_length": "length"}
 _PLACEHOLDER = "88F74D2C"  # the name of a score in old logs, whose header has the scorer's name
 _REFUSED = "content_filter"
@@ -54,33 +59,23 @@ def case_of(sample: Sample, unknown: Row, around: Around) -> ForeignCase:
     """All rows of a sample; ValueError if its parts are not what they should be."""
     look = lookup(sample.attachments)
     if look is not None:
-        sample.input, sample.messages = (
-            resolved(sample.input, look),
-            resolved(sample.messages, look),
-        )
+        sample.input = resolved(sample.input, look)
+        sample.messages = resolved(sample.messages, look)
     id = str(sample.id)
     response = _response(sample, id, unknown, around, look)
     evaluations = _evaluations(sample, response, around)
     spans: list[Packed] = []
     if is_filled(events := sample.events):
-        spans = [
-            Packed(
-                "inspect_ai",
-                events,
-                sample.events_data,
-                UNSET if look is None else sample.attachments,
-            )
-        ]
+        attachments = UNSET if look is None else sample.attachments
+        spans = [Packed("inspect_ai", events, sample.events_data, attachments)]
     return ForeignCase(_item(sample, id), response, evaluations, spans)
 
 
 def _item(sample: Sample, id: str) -> Row:
     data: Row = {"input": sample.input}
     if not isinstance(sample.input, str):
-        data = {
-            "input": input_text(sample.input),
-            "messages": [_input_message(row) for row in sample.input],
-        }
+        messages = [_input_message(row) for row in sample.input]
+        data = {"input": input_text(sample.input), "messages": messages}
     if sample.choices:
         data["choices"] = sample.choices
     rest = kept_of_item(sample)
@@ -116,7 +111,7 @@ def _response(sample: Sample, id: str, unknown: Row, around: Around, look: Look 
         prompt=input_text(sample.input),
         response=output.completion or "",
         inference_time=seconds or 0.0,
-        timestamp=time_of(sample.completed_at) or 0.0,
+        timestamp=seconds_of(sample.completed_at) or 0.0,
         metadata=_metadata(sample, choice, unknown, around, look),
         key=key_of("inspect_ai", around.log, sample.id, sample.epoch),
         task=around.model,
@@ -125,11 +120,8 @@ def _response(sample: Sample, id: str, unknown: Row, around: Around, look: Look 
         served_model=output.model if choice is not None else None,
     )
     if usage is not None:
-        row.prompt_tokens, row.completion_tokens, row.total_tokens = (
-            usage.input_tokens,
-            usage.output_tokens,
-            usage.total_tokens,
-        )
+        row.prompt_tokens, row.completion_tokens = usage.input_tokens, usage.output_tokens
+        row.total_tokens = usage.total_tokens
         row.cost = usage.total_cost
         row.tokens_per_second = usage.total_tokens / seconds if seconds else None
     if choice is not None:
@@ -167,11 +159,8 @@ def _metadata(
     sample: Sample, choice: Choice | None, unknown: Row, around: Around, look: Look | None
 ) -> Row:
     output, rest = sample.output, unknown
-    metadata: Row = {
-        "model_id": around.model,
-        "finish_reason": None,
-        "response_id": output.response_id,
-    }
+    metadata: Row = {"model_id": around.model, "finish_reason": None}
+    metadata["response_id"] = output.response_id
     if choice is not None:
         metadata["finish_reason"] = _FINISH.get(choice.stop_reason, choice.stop_reason)
         if choice.stop_details:
@@ -184,9 +173,7 @@ def _metadata(
     for name in ("started_at", "total_time", "working_time", "turn_count"):
         if (value := getattr(sample, name)) is not None:
             parts[name] = value
-    if len(sample.model_usage) > 1 or (
-        sample.model_usage and around.model not in sample.model_usage
-    ):
+    if sample.model_usage.keys() - {around.model}:
         parts["model_usage"] = sample.model_usage
     if sample.error is not None and sample.error.traceback:
         parts["traceback"] = sample.error.traceback
@@ -215,24 +202,18 @@ def _evaluations(sample: Sample, response: Response, around: Around) -> list[Eva
 
 
 def _failed(label: str, response: Response) -> Verdict:
-    return Verdict(
-        label, "errored", None, None, None, f"no answer to score: {response.error}", None
-    )
+    why = f"no answer to score: {response.error}"
+    return Verdict(label, "errored", None, None, None, why, None)
 
 
 def _evaluation(response: Response, scorer: str, verdict: Verdict, metadata: Row) -> Evaluation:
-    return Evaluation(
-        item_id=response.item_id,
-        sample_id=response.sample_id,
-        sample_index=response.sample_index,
-        label=verdict.label,
-        model_name=response.model_name,
+    return evaluation_of(
+        response,
+        verdict.label,
         passed=verdict.passed,
         score=verdict.score,
-        timestamp=response.timestamp,
         metadata=metadata,
         key=key_of("inspect_ai", response.key, scorer),
-        responses=[response.key],
         scorer=scorer,
         outcome=verdict.outcome,
         error=verdict.error,

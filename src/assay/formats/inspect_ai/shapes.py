@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from assay.records import decode_json
+from assay.engine.experiment.imports.values import Row, json_value
 
 VERSION = 2
 Part = Raw | UnsetType
@@ -33,9 +33,9 @@ class Message(msgspec.Struct, gc=False, forbid_unknown_fields=True, omit_default
     content: Any = ""
     id: Text = None
     source: Text = None
-    metadata: dict[str, Any] | None = None
+    metadata: Row | None = None
     model: Text = None
-    tool_calls: list[dict[str, Any]] | None = None
+    tool_calls: list[Row] | None = None
     tool_call_id: Any = None
     function: Text = None
     error: Any = None
@@ -47,8 +47,8 @@ class Choice(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
     message: Message
     stop_reason: str = "unknown"
-    stop_details: dict[str, Any] | None = None
-    logprobs: dict[str, Any] | None = None
+    stop_details: Row | None = None
+    logprobs: Row | None = None
     prompt_logprobs: Part = UNSET
 
 
@@ -74,7 +74,7 @@ class Mark(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     answer: Any = None
     explanation: Any = None
     reason: Text = None
-    metadata: dict[str, Any] | None = None
+    metadata: Row | None = None
     history: list[Any] = []
 
 
@@ -101,11 +101,11 @@ class Sample(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     input: Any = ""
     choices: list[Any] | None = None
     target: Any = None
-    messages: list[dict[str, Any]] = []
+    messages: list[Row] = []
     output: Output = msgspec.field(default_factory=Output)
     scores: dict[str, Mark] | None = None
     score: Mark | None = None
-    metadata: dict[str, Any] = {}
+    metadata: Row = {}
     events: Part = UNSET
     model_usage: dict[str, Usage] = {}
     started_at: Text = None
@@ -170,25 +170,24 @@ class Decoder:
         self._plain: Any = None
         self._fields = msgspec.json.Decoder(dict[str, Raw])
 
-    def __call__(self, data: bytes | Raw) -> tuple[Sample, dict[str, Any]]:
+    def __call__(self, data: bytes | Raw) -> tuple[Sample, Row]:
         """A sample and its unknown fields, by their places; ValueError if it is not a sample."""
+        try:
+            return self._decoded(data)
+        except msgspec.ValidationError:
+            raise
+        except (ValueError, RecursionError):
+            return self._decoded(finite(bytes(data)))
+
+    def _decoded(self, data: bytes | Raw) -> tuple[Sample, Row]:
         if self._plain is None:
             try:
                 return self._strict.decode(data), {}
             except msgspec.ValidationError:
                 self._plain = msgspec.json.Decoder(_plain_sample())
-            except (ValueError, RecursionError):
-                data = finite(bytes(data))
-                return self(data)
-        try:
-            return self._plain.decode(data), self._unknown(data)
-        except msgspec.ValidationError:
-            raise
-        except (ValueError, RecursionError):
-            data = finite(bytes(data))
-            return self._plain.decode(data), self._unknown(data)
+        return self._plain.decode(data), self._unknown(data)
 
-    def _unknown(self, data: bytes | Raw) -> dict[str, Any]:
+    def _unknown(self, data: bytes | Raw) -> Row:
         fields = self._fields.decode(data)
         found = _others(fields, Sample)
         if (output := fields.get("output")) is not None:
@@ -208,7 +207,7 @@ def _is_object(raw: Raw | None) -> bool:
     return raw is not None and bytes(raw).startswith(b"{")
 
 
-def _others(fields: dict[str, Raw], known: type[msgspec.Struct]) -> dict[str, Any]:
+def _others(fields: dict[str, Raw], known: type[msgspec.Struct]) -> Row:
     names = known.__struct_encode_fields__
     return {name: msgspec.json.decode(value) for name, value in fields.items() if name not in names}
 
@@ -230,7 +229,15 @@ def _plain_sample() -> type[msgspec.Struct]:
 
 def finite(data: bytes) -> bytes:
     """The JSON without NaN and Infinity, which inspect_ai writes: they become null."""
-    return msgspec.json.encode(decode_json(data))
+    return msgspec.json.encode(json_value(data))
+
+
+def finite_value(data: bytes) -> Any:
+    """The value of JSON, with null for NaN and Infinity."""
+    try:
+        return msgspec.json.decode(data)
+    except (ValueError, RecursionError):
+        return msgspec.json.decode(finite(data))
 
 
 class Kept:
@@ -239,29 +246,28 @@ class Kept:
     def __init__(self, *names: str) -> None:
         self._names, self._values, self._none = names, attrgetter(*names), (UNSET,) * len(names)
 
-    def __call__(self, source: msgspec.Struct) -> dict[str, Any]:
+    def __call__(self, source: msgspec.Struct) -> Row:
         values = self._values(source)
         if values == self._none:  # most are
             return {}
-        return {
-            name: value
-            for name, value in zip(self._names, values, strict=True)
-            if value is not UNSET and (len(text := bytes(value)) > _LONGEST or text not in _EMPTY)
-        }
+        fields = zip(self._names, values, strict=True)
+        return {name: value for name, value in fields if is_filled(value)}
 
 
 kept_of_item = Kept("description", "sandbox", "files", "setup")
 kept_of_response = Kept(
-    *(
-        "store",
-        "timelines",
-        "role_usage",
-        "model_fallbacks",
-        "uuid",
-        "invalidation",
-        "error_retries",
-        "limit",
-    ),
-    *("token_limit", "token_limit_type", "token_limit_usage", "message_limit", "time_limit"),
+    "store",
+    "timelines",
+    "role_usage",
+    "model_fallbacks",
+    "uuid",
+    "invalidation",
+    "error_retries",
+    "limit",
+    "token_limit",
+    "token_limit_type",
+    "token_limit_usage",
+    "message_limit",
+    "time_limit",
 )
 kept_of_output = Kept("fallback", "metadata")

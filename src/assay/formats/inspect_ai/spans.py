@@ -4,16 +4,15 @@ Spans of inspect_ai keep their nesting, every other event is a step inside of it
 messages that no earlier call of the sample had: conversations are sent again and again, and are shown once."""
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw
 
+from assay.engine.experiment.imports.values import Row, seconds_of
 from assay.formats.inspect_ai.messages import Look, settled
 from assay.formats.inspect_ai.shapes import Part, Pools
 
-Row = dict[str, Any]
 RESTATED = frozenset({"state", "sample_init"})  # they repeat what the rows have
 _OWN = frozenset({"uuid", "span_id", "timestamp", "working_start", "event", "completed", "pending"})
 _OF_SPAN = _OWN | {"id", "parent_id", "name"}
@@ -83,17 +82,8 @@ def _spans(packed: _Unpacking) -> list[Row]:
         if begins and "id" in event:
             places[bytes(event["id"])] = len(spans)
         parent = places.get(bytes(holder)) if holder is not None else None
-        name = _name(event, kind)
-        spans.append(
-            {
-                "name": name,
-                "parent": parent,
-                "start": start,
-                "end": end,
-                "error": _error(event),
-                "data": data,
-            }
-        )
+        span = {"name": _name(event, kind), "parent": parent, "start": start, "end": end}
+        spans.append({**span, "error": _error(event), "data": data})
     return spans
 
 
@@ -159,12 +149,4 @@ def _error(event: Mapping[str, Raw]) -> str | None:
 
 
 def _time(raw: Raw | None) -> float | None:
-    return time_of(_plain_text(raw))
-
-
-def time_of(text: str | None) -> float | None:
-    """Seconds since 1970 of a time as logs have it; None for anything else."""
-    try:
-        return datetime.fromisoformat(text).timestamp() if text else None
-    except (ValueError, OverflowError):
-        return None
+    return seconds_of(_plain_text(raw))

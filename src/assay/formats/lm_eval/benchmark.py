@@ -13,7 +13,7 @@ from assay.formats.lm_eval.asking.contexts import plain
 from assay.formats.lm_eval.asking.data import load, shown_name
 from assay.formats.lm_eval.asking.documents import documents
 from assay.formats.lm_eval.scoring.measures import entries
-from assay.formats.lm_eval.tasks.definition import Definition, Document
+from assay.formats.lm_eval.tasks.definition import Definition
 from assay.formats.lm_eval.tasks.index import Progress, index
 from assay.registry import benchmark
 
@@ -65,13 +65,9 @@ def example(definition: Definition) -> str:
         (document,) = islice(documents(definition, limit=1), 1)
     except (AssayError, ValueError):
         return ""
-    return _asked(document)
-
-
-def _asked(document: Document) -> str:
-    first = document.requests[0] if document.requests else None
-    if first is None:
+    if not document.requests:
         return document.error
+    first = document.requests[0]
     if first.rolling:
         return first.continuation or ""
     choices = [
@@ -93,16 +89,13 @@ class Harness:
 
         forget()
         folders = task_folders(entries)
-        trusted = {"params": {"task_folders": folders}} if folders else {}
+        code = {"task_folders": folders} if folders else {}
+        trusted = {"params": code} if folders else {}
         consents = [entry.get("unsafe_code") for entry in entries]
-        scoring: dict[str, Any] = {**trusted.get("params", {})}
+        scoring: dict[str, Any] = {**code}
         scoring |= {"sound": True} if any(entry.get("sound") for entry in entries) else {}
         scoring |= {"sandbox": "weak" if "weak" in consents else "closed"} if any(consents) else {}
-        data = (
-            {"benchmarks": [*entries], "task_folders": folders}
-            if folders
-            else {"benchmarks": [*entries]}
-        )
+        data = {"benchmarks": [*entries], **code}
         return {
             "dataset": {"type": "lm_eval.documents", "name": names, "params": data},
             "prompts": [{"name": "benchmark", "requests": "requests"}],
@@ -139,15 +132,9 @@ class Harness:
         for entry in whole.entries.values():
             if pattern and not matches.match(entry.name):
                 continue
-            reason = (
-                entry.unsupported if entry.refusal or entry.packages or entry.hub_metrics else ""
-            )
+            reason = entry.unsupported
             if not unsupported or reason:
-                data = (
-                    f"{entry.dataset_path} {entry.dataset_name}"
-                    if entry.dataset_name
-                    else entry.dataset_path
-                )
+                data = f"{entry.dataset_path} {entry.dataset_name}".rstrip()
                 yield entry.name, entry.kind, entry.output_type, entry.num_fewshot, data, reason
         for broken in whole.broken if unsupported else ():
             yield broken.file, "file", "", None, "", f"{broken.problem} ({broken.where})"

@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 
 from assay.errors import UserError
-from assay.formats.lm_eval.scoring.groups import leaves
-from assay.formats.lm_eval.tasks.definition import Definition, Member
+from assay.formats.lm_eval.tasks.definition import Definition, Member, leaves
 from assay.formats.lm_eval.tasks.definitions import members
 from assay.formats.lm_eval.tasks.hooks import Hook
 from assay.formats.lm_eval.tasks.index import index
@@ -92,13 +91,9 @@ def requested(names: str, include_path: str = "", overrides: str = "{}") -> list
 
 def task_folders(entries: Sequence[Mapping[str, Any]]) -> list[str]:
     """Folders and files of tasks that entries name themselves: their hooks are code that the config vouches for."""
-    paths = (
-        str(path)
-        for entry in entries
-        for path in (entry.get("include_path"), entry.get("task"))
-        if path
-    )
-    return list(dict.fromkeys(path for path in paths if "/" in path or path.endswith(".yaml")))
+    given = [entry.get(name) for entry in entries for name in ("include_path", "task")]
+    paths = dict.fromkeys(str(path) for path in given if path)
+    return [path for path in paths if "/" in path or path.endswith(".yaml")]
 
 
 @cache

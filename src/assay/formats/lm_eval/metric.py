@@ -12,10 +12,10 @@ from assay.formats.lm_eval.scorer import NO_FILTER, SOUND
 from assay.formats.lm_eval.scoring import aggregations as by
 from assay.formats.lm_eval.scoring.aggregations import aggregate as aggregated
 from assay.formats.lm_eval.scoring.aggregations import aggregation, higher_is_better
-from assay.formats.lm_eval.scoring.groups import Numbers, group_numbers, leaves
+from assay.formats.lm_eval.scoring.groups import Numbers, group_numbers
 from assay.formats.lm_eval.scoring.groups import groups as groups_of
 from assay.formats.lm_eval.scoring.stderr import stderr
-from assay.formats.lm_eval.tasks.definition import Definition, Member
+from assay.formats.lm_eval.tasks.definition import Definition, Member, leaves
 from assay.interfaces import Group, Values
 from assay.registry import metric
 from assay.stats.intervals import item_contributions, item_weights

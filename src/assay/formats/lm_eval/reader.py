@@ -15,8 +15,9 @@ from assay.engine.experiment.imports.foreign import (
     Rest,
     without_secrets,
 )
+from assay.engine.experiment.imports.values import number_of
 from assay.errors import UserError
-from assay.formats.lm_eval.logs.files import Experiment, Part, experiments_at
+from assay.formats.lm_eval.logs.files import BY_TASK, FACTS, Experiment, Part, experiments_at
 from assay.registry import reader
 
 if TYPE_CHECKING:
@@ -33,22 +34,6 @@ _SHORT_CONFIG = (
     "dataset_name",
     "test_split",
 )
-_TOLD = (
-    "lm_eval_version",
-    "git_hash",
-    "transformers_version",
-    "model_source",
-    "system_instruction",
-    "chat_template",
-)
-_TOLD_TOO = (
-    "fewshot_as_multiturn",
-    "total_evaluation_time_seconds",
-    "date",
-    "pretty_env_info",
-    "max_length",
-)
-_BY_TASK = ("versions", "n-shot", "higher_is_better", "n-samples", "task_hashes", "group_subtasks")
 
 
 @reader(name="lm_eval")
@@ -87,11 +72,11 @@ class Results:
         }
         if experiment.reports:
             newest = experiment.reports[-1]
-            told = {name: newest.content.get(name) for name in (*_TOLD, *_TOLD_TOO)}
+            told = {name: newest.content.get(name) for name in FACTS}
             facts |= {name: value for name, value in told.items() if value not in (None, "")}
             facts["config"] = without_secrets(_settings(newest.part("config")))
             facts |= {name: newest.content[name] for name in newest.unknown}
-        for name in _BY_TASK:
+        for name in BY_TASK:
             by_task: dict[str, Any] = {}
             for report in experiment.reports:
                 by_task |= report.part(name)
@@ -102,12 +87,9 @@ class Results:
     @property
     def planned(self) -> int | None:
         """Documents that the results files count."""
-        sizes = [
-            part.report.size(part.task) for part in self.experiment.parts.values() if part.report
-        ]
-        return (
-            sum(size or 0 for size in sizes) if len(sizes) == len(self.experiment.parts) else None
-        )
+        parts = self.experiment.parts.values()
+        sizes = [part.report.size(part.task) or 0 for part in parts if part.report]
+        return sum(sizes) if len(sizes) == len(parts) else None
 
     @property
     def rejected(self) -> int:
@@ -137,9 +119,9 @@ class Results:
         changed: dict[str, Any] = {}
         if report is not None:
             limit = report.part("config").get("limit")
-            changed["limit"] = (
-                int(limit) if isinstance(limit, float) and limit.is_integer() else limit
-            )
+            if isinstance(limit, float) and limit.is_integer():
+                limit = int(limit)
+            changed["limit"] = limit
             changed["system_instruction"] = report.content.get("system_instruction")
             entry["num_fewshot"] = report.part("n-shot").get(part.task)
         date = report.content.get("date") if report else None
@@ -147,7 +129,7 @@ class Results:
             name=part.task,
             benchmark=part.task + modified({}, changed),
             model=self.experiment.model,
-            timestamp=float(date) if isinstance(date, (int, float)) else 0.0,
+            timestamp=number_of(date) or 0.0,
             config=report.config(part.task) if report else {},
             request=mark(entry),
         )

@@ -4,14 +4,14 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, cast
 
 from assay.engine.experiment.imports.foreign import head_of, unknown_version
+from assay.engine.experiment.imports.values import fields_of, rows_of
 from assay.errors import UserError
 from assay.formats.mlflow.runs import Run, rows_in_profile
-from assay.formats.mlflow.traces import Assessment, Trace, decoded
+from assay.formats.mlflow.traces import Assessment, Trace
+from assay.formats.mlflow.values import decoded
 
-Row = dict[str, Any]
 _MAGIC = b"SQLite format 3\0"
 _RUNS = {"runs", "metrics", "latest_metrics", "params", "tags", "experiments"}
 _NEEDED = {  # the columns that are read of what MLflow 3 has added
@@ -142,8 +142,8 @@ def _run(connection: sqlite3.Connection, id: str) -> Run | None:
         name=str(found["name"] or id),
         experiment=str(experiment[0]) if experiment else "",
         status=str(found["status"] or ""),
-        params=_pairs(connection.execute("select key, value from params where run_uuid = ?", [id])),
-        tags=_pairs(connection.execute("select key, value from tags where run_uuid = ?", [id])),
+        params=_pairs(connection, "params", "run_uuid", id),
+        tags=_pairs(connection, "tags", "run_uuid", id),
         metrics={str(key): float(value) for key, value in metrics},
         rows=_rows(connection, id),
     )
@@ -158,7 +158,8 @@ def _rows(connection: sqlite3.Connection, id: str) -> int | None:
     return None
 
 
-def _pairs(rows: Any) -> dict[str, str]:
+def _pairs(connection: sqlite3.Connection, table: str, owner: str, id: str) -> dict[str, str]:
+    rows = connection.execute(f"select key, value from {table} where {owner} = ?", [id])
     return {str(key): str(value) for key, value in rows}
 
 
@@ -166,16 +167,11 @@ def _trace(connection: sqlite3.Connection, id: str) -> Trace:
     info = dict(
         connection.execute("select * from trace_info where request_id = ?", [id]).fetchone()
     )
-    metadata = _pairs(
-        connection.execute(
-            "select key, value from trace_request_metadata where request_id = ?", [id]
-        )
-    )
+    metadata = _pairs(connection, "trace_request_metadata", "request_id", id)
     spans = connection.execute(
         "select content, model_name from spans where trace_id = ? order by start_time_unix_nano, span_id",
         [id],
     ).fetchall()
-    contents = [decoded(row["content"]) for row in spans]
     return Trace(
         id=id,
         status=str(info["status"] or ""),
@@ -183,12 +179,10 @@ def _trace(connection: sqlite3.Connection, id: str) -> Trace:
         timestamp=(info["timestamp_ms"] or 0) / 1000,
         request=metadata.get("mlflow.traceInputs", info["request_preview"]),
         response=metadata.get("mlflow.traceOutputs", info["response_preview"]),
-        tags=_pairs(
-            connection.execute("select key, value from trace_tags where request_id = ?", [id])
-        ),
+        tags=_pairs(connection, "trace_tags", "request_id", id),
         metadata=metadata,
         assessments=list(_assessments(connection, id)),
-        spans=[cast("Row", content) for content in contents if isinstance(content, dict)],
+        spans=rows_of([decoded(row["content"]) for row in spans]),
         tokens={name: info.get(name) for name in _TOKENS},
         cost=info.get("total_cost"),
         model=next((str(row["model_name"]) for row in spans if row["model_name"]), None),
@@ -198,7 +192,6 @@ def _trace(connection: sqlite3.Connection, id: str) -> Trace:
 def _assessments(connection: sqlite3.Connection, id: str) -> Iterator[Assessment]:
     asked = "select * from assessments where trace_id = ? order by created_timestamp, assessment_id"
     for row in map(dict, connection.execute(asked, [id])):
-        metadata = decoded(row.get("assessment_metadata"))
         yield Assessment(
             id=str(row["assessment_id"]),
             name=str(row["name"]),
@@ -209,5 +202,5 @@ def _assessments(connection: sqlite3.Connection, id: str) -> Iterator[Assessment
             source_id=str(row.get("source_id") or ""),
             rationale=row.get("rationale"),
             valid=bool(row["valid"]) if row["valid"] is not None else True,
-            metadata=cast("Row", metadata) if isinstance(metadata, dict) else {},
+            metadata=fields_of(decoded(row.get("assessment_metadata"))),
         )

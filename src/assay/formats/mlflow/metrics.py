@@ -1,12 +1,13 @@
 """A run's metrics as headlines: means are computed again from the rows; of what MLflow aggregates otherwise, the reader
 does it from the scores that it has read."""
 
-from array import array
 from collections.abc import Mapping
 
 import numpy as np
 
 from assay.engine.experiment.imports.foreign import Headline
+from assay.interfaces import FloatArray
+from assay.store.table.columns import Growing
 
 _NO_SCORES = "MLflow stores this number only, not the scores behind it"
 _OTHER = "this aggregation is not known here"
@@ -17,11 +18,11 @@ class Scores:
 
     def __init__(self) -> None:
         self.labels: dict[str, str] = {}
-        self._values: dict[str, array[float]] = {}
+        self._values: dict[str, Growing] = {}
 
     def add(self, name: str, value: float, label: str = "") -> None:
         if name not in self._values:
-            self._values[name] = array("d")
+            self._values[name] = Growing("float")
             if label:
                 self.labels[name] = label
         self._values[name].append(value)
@@ -36,7 +37,7 @@ class Scores:
         label = self.labels.get(name)
         if aggregation == "mean" and label is not None:
             return Headline(label=label, metric="mean", value=value, reduce="none")
-        ours = _aggregated(self._values[name], aggregation)
+        ours = _aggregated(self._values[name].numbers, aggregation)
         return Headline(
             label=label or name,
             metric=aggregation,
@@ -46,8 +47,7 @@ class Scores:
         )
 
 
-def _aggregated(values: "array[float]", aggregation: str) -> float | None:
-    numbers = np.frombuffer(values)
+def _aggregated(numbers: FloatArray, aggregation: str) -> float | None:
     if aggregation == "p90":
         return float(np.percentile(numbers, 90))
     known = {"mean": np.mean, "variance": np.var, "median": np.median, "min": np.min, "max": np.max}

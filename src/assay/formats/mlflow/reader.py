@@ -5,10 +5,9 @@ that they are compared with.
 """
 
 import sqlite3
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from assay import reading
 from assay.engine.experiment.dataset import content_stamp
@@ -19,14 +18,22 @@ from assay.engine.experiment.imports.foreign import (
     files_below,
     without_secrets,
 )
+from assay.engine.experiment.imports.values import (
+    Repeats,
+    Row,
+    fields_of,
+    number_of,
+    rows_of,
+    seconds_of,
+)
 from assay.formats.mlflow.database import Database
 from assay.formats.mlflow.metrics import Scores
 from assay.formats.mlflow.runs import RUN_ID, Run, read_texts, read_yaml, run_of_folder
 from assay.formats.mlflow.table import Columns, Table, columns_of
-from assay.formats.mlflow.traces import Assessment, Trace, case_of, decoded, timestamp_of
+from assay.formats.mlflow.traces import Assessment, Trace, case_of
+from assay.formats.mlflow.values import decoded
 from assay.registry import reader
 
-Row = dict[str, Any]
 _SOURCE_RUN = "mlflow.sourceRun"
 
 
@@ -52,13 +59,11 @@ def _trace(info: Row, folder: Path) -> Trace:
     metadata = read_texts(folder / "request_metadata")
     content = folder / "artifacts" / "traces.json"
     data = decoded(reading.text(content, errors="replace")) if content.is_file() else {}
-    spans = cast("Row", data).get("spans") if isinstance(data, dict) else None
-    milliseconds = info.get("execution_duration_ms")
     return Trace(
         id=str(info.get("trace_id") or folder.name),
         status=str(info.get("state") or ""),
-        seconds=milliseconds / 1000 if isinstance(milliseconds, (int, float)) else 0.0,
-        timestamp=timestamp_of(info.get("request_time")),
+        seconds=(number_of(info.get("execution_duration_ms")) or 0.0) / 1000,
+        timestamp=seconds_of(info.get("request_time")) or 0.0,
         request=metadata.get("mlflow.traceInputs", info.get("request_preview")),
         response=metadata.get("mlflow.traceOutputs", info.get("response_preview")),
         tags=read_texts(folder / "tags"),
@@ -66,15 +71,13 @@ def _trace(info: Row, folder: Path) -> Trace:
         assessments=[
             _assessment(read_yaml(file)) for file in sorted((folder / "assessments").glob("*.yaml"))
         ],
-        spans=[
-            cast("Row", span) for span in cast("list[Any]", spans or ()) if isinstance(span, dict)
-        ],
+        spans=rows_of(fields_of(data).get("spans")),
     )
 
 
 def _assessment(row: Row) -> Assessment:
     kind = "expectation" if "expectation" in row else "feedback"
-    given, source = cast("Row", row.get(kind) or {}), cast("Row", row.get("source") or {})
+    given, source = fields_of(row.get(kind)), fields_of(row.get("source"))
     return Assessment(
         id=str(row.get("assessment_id") or ""),
         name=str(row.get("assessment_name") or ""),
@@ -85,7 +88,7 @@ def _assessment(row: Row) -> Assessment:
         source_id=str(source.get("source_id") or ""),
         rationale=row.get("rationale"),
         valid=row.get("valid") is not False,
-        metadata=cast("Row", row.get("metadata") or {}),
+        metadata=fields_of(row.get("metadata")),
     )
 
 
@@ -271,7 +274,7 @@ class TraceRun(_OfRun):
         yield from self._counted(self._cases())
 
     def _cases(self) -> Iterator[ForeignCase]:
-        seen: Counter[str] = Counter()
+        seen = Repeats()
         try:
             for trace in self._read():
                 yield case_of(trace, self.run.id, self.run.model, self.run.name, self._scores, seen)

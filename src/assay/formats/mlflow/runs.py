@@ -3,15 +3,16 @@
 It is in the run's folder (the file store), or in an SQLite database beside the folder with the artifacts.
 """
 
-import math
 import re
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import yaml
 
 from assay import reading
+from assay.engine.experiment.imports.values import fields_of, number_of
+from assay.formats.mlflow.values import decoded
 
 _LARGEST = 1 << 22  # bytes of a file with one fact
 _MODEL_NAMES = ("model", "model_name", "mlflow.genaiEvaluate.agent.function")
@@ -63,7 +64,7 @@ def run_of_folder(folder: Path) -> Run | None:
         id=str(meta["run_id"]),
         name=tags.get("mlflow.runName") or str(meta.get("run_name") or meta["run_id"]),
         experiment=str(experiment.get("name") or ""),
-        status=STATUSES.get(cast("int", status), str(status or "")),
+        status=STATUSES.get(status or 0, str(status or "")),
         params=read_texts(folder / "params"),
         tags=tags,
         metrics=metrics,
@@ -81,11 +82,7 @@ def _rows_of(folder: Path) -> int | None:
 
 def rows_in_profile(profile: Any) -> int | None:
     """The number of rows in the description of a dataset."""
-    try:
-        found = msgspec.json.decode(profile) if isinstance(profile, str) else {}
-    except (ValueError, RecursionError):
-        return None
-    rows = cast("dict[str, Any]", found).get("num_rows") if isinstance(found, dict) else None
+    rows = fields_of(decoded(profile)).get("num_rows")
     return rows if isinstance(rows, int) else None
 
 
@@ -94,10 +91,9 @@ def _last(text: str) -> float | None:
     lines = text.split("\n")
     words = next((line.split() for line in reversed(lines) if line.strip()), [])
     try:
-        value = float(words[1])
+        return number_of(float(words[1]))
     except (IndexError, ValueError):
         return None
-    return value if math.isfinite(value) else None
 
 
 def read_texts(folder: Path) -> dict[str, str]:
@@ -118,7 +114,7 @@ def read_yaml(file: Path) -> dict[str, Any]:
         found = yaml.load(_text(file), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except (yaml.YAMLError, RecursionError, ValueError):
         return {}
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return fields_of(found)
 
 
 def _text(file: Path) -> str:

@@ -7,20 +7,18 @@ and the target are told by their names, which the user can give.
 import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import msgspec
 
 from assay import reading
 from assay.engine.experiment.imports.foreign import REST, ForeignCase, content_id, head_of, key_of
+from assay.engine.experiment.imports.values import Repeats, Row, count_of, first_text, list_of
 from assay.formats.mlflow.metrics import Scores
 from assay.formats.mlflow.values import evaluation, number_of, text_of
 from assay.records import Evaluation, Response
-from assay.store.keys import id_hash
-from assay.store.keyset import Seen
 from assay.text.json_stream import BrokenJson, json_parts
 
-Row = dict[str, Any]
 _COLUMNS = re.compile(
     rb'(?:\xef\xbb\xbf)?\s*\{\s*"columns"\s*:\s*(\[.*?\])\s*,\s*"(?:data|index)"\s*:', re.DOTALL
 )
@@ -35,8 +33,10 @@ _TARGETS = (
     "expected_output",
     "expected",
     "reference",
+    "answer",
+    "label",
+    "labels",
 )
-_TARGETS_TOO = ("answer", "label", "labels")
 _IDS = ("id", "item_id", "question_id", "example_id", "request_id")
 _VERSION = re.compile(r"/v\d+$")
 
@@ -68,23 +68,22 @@ def columns_of(file: Path, *, outputs: str = "", targets: str = "") -> Columns |
     except (ValueError, RecursionError):
         names = []
     measured = {name: at for at, name in enumerate(names) if name in _MEASURED}
-    scores = {
-        name.removesuffix(_SCORE): at for at, name in enumerate(names) if name.endswith(_SCORE)
-    }
+    scores = _ending(names, _SCORE)
     if not scores and not measured:
         return None
-    reasons = {
-        name.removesuffix(_JUSTIFICATION): at
-        for at, name in enumerate(names)
-        if name.endswith(_JUSTIFICATION)
-    }
+    reasons = _ending(names, _JUSTIFICATION)
     taken = {*measured.values(), *scores.values(), *reasons.values()}
     others = {name: at for at, name in enumerate(names) if at not in taken}
     output = _first(others, [outputs] if outputs else _OUTPUTS)
-    target = _first(others, [targets] if targets else (*_TARGETS, *_TARGETS_TOO))
+    target = _first(others, [targets] if targets else _TARGETS)
     id = _first(others, _IDS)
     features = [at for at in others.values() if at not in (output, target, id)]
     return Columns(names, output, target, id, features, scores, reasons, measured)
+
+
+def _ending(names: list[str], end: str) -> dict[str, int]:
+    """Where the columns with such names are, by the names without the end."""
+    return {name.removesuffix(end): at for at, name in enumerate(names) if name.endswith(end)}
 
 
 def _first(columns: dict[str, int], wanted: Collection[str]) -> int | None:
@@ -95,16 +94,10 @@ class Table:
     """The rows of a table, one at a time."""
 
     def __init__(self, file: Path, columns: Columns, model: str, task: str, scores: Scores) -> None:
-        self.file, self.columns, self.model, self.task, self.scores = (
-            file,
-            columns,
-            model,
-            task,
-            scores,
-        )
+        self.file, self.columns, self.scores = file, columns, scores
+        self.model, self.task = model, task
         self.problems: list[str] = []
-        self._seen = Seen()
-        self._again: dict[str, int] = {}
+        self._repeats = Repeats()
 
     def cases(self) -> Iterator[ForeignCase]:
         width = len(self.columns.names)
@@ -113,8 +106,8 @@ class Table:
                 for key, number, row in json_parts(file):
                     if key != "data" or number is None:
                         continue
-                    if isinstance(row, list) and len(cast("list[Any]", row)) == width:
-                        yield self._case(cast("list[Any]", row))
+                    if len(list_of(row)) == width:
+                        yield self._case(row)
                     else:
                         self.problems.append(
                             f"{self.file} [{number}] does not have {width} values and is left out"
@@ -130,10 +123,7 @@ class Table:
         target = None if columns.target is None else row[columns.target]
         own = None if columns.id is None else row[columns.id]
         id = str(own) if isinstance(own, (str, int)) and own != "" else content_id(data, target)
-        sample = 0
-        # another evaluation in the same run is appended to its table
-        if not self._seen.add(id_hash(id)):
-            sample = self._again[id] = self._again.get(id, 0) + 1
+        sample = self._repeats.count(id)  # a further evaluation in the run is appended to its table
         response = self._response(row, id, sample, data)
         evaluations = [
             self._evaluation(name, at, row, response) for name, at in columns.scores.items()
@@ -159,18 +149,11 @@ class Table:
             sample_index=sample,
             total_samples=sample + 1,
             model_name=self.model,
-            prompt=next(
-                (
-                    data[name]
-                    for name in ("question", "input", "prompt")
-                    if isinstance(data.get(name), str)
-                ),
-                "",
-            ),
+            prompt=first_text(data, ("question", "input", "prompt")),
             response=text_of(said),
             output=None if isinstance(said, str) else said,
             inference_time=latency or 0.0,
-            completion_tokens=None if tokens is None else int(tokens),
+            completion_tokens=count_of(tokens),
             metadata=metadata,
             key=key_of("mlflow", self.model, self.task, id, sample, said),
             task=self.task,
@@ -181,8 +164,9 @@ class Table:
         made = evaluation(response, label, row[at], scorer=name)
         if made.score is not None:
             self.scores.add(name, made.score, label)
-        if name in self.columns.reasons and row[self.columns.reasons[name]] is not None:
-            made.detailed_results = {"explanation": row[self.columns.reasons[name]]}
+        reason = row[self.columns.reasons[name]] if name in self.columns.reasons else None
+        if reason is not None:
+            made.detailed_results = {"explanation": reason}
             if made.outcome == "errored":
-                made.error = str(row[self.columns.reasons[name]])
+                made.error = str(reason)
         return made

@@ -1,19 +1,25 @@
 """Traces with assessments, as `mlflow.genai.evaluate` leaves them: a trace is an answer, feedback is a label,
 expectations are what was expected."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from assay.engine.experiment.imports.foreign import REST, ForeignCase, content_id, key_of
+from assay.engine.experiment.imports.values import (
+    Repeats,
+    Row,
+    failure,
+    fields_of,
+    first_text,
+    list_of,
+    rows_of,
+)
 from assay.formats.mlflow.metrics import Scores
-from assay.formats.mlflow.values import evaluation, text_of
-from assay.records import Evaluation, Response, decode_json
+from assay.formats.mlflow.values import decoded, evaluation, text_of
+from assay.records import Evaluation, Response
 
-Row = dict[str, Any]
 _OWN = "mlflow."
 _IDS = ("id", "item_id", "question_id", "example_id")
 _SOURCE_RUN = "mlflow.assessment.sourceRunId"
@@ -52,99 +58,65 @@ class Trace(msgspec.Struct, kw_only=True):
     model: str | None = None
 
 
-def decoded(text: Any) -> Any:
-    """JSON that is stored as text; text that is not JSON is itself."""
-    if not isinstance(text, str):
-        return text
-    try:
-        return decode_json(text.encode("utf-8", "replace"))
-    except ValueError:
-        return text
-
-
-def timestamp_of(text: Any) -> float:
-    """Unix time of a date in ISO's format; 0 if it is not one."""
-    try:
-        return datetime.fromisoformat(str(text)).timestamp()
-    except ValueError:
-        return 0.0
-
-
 def case_of(
-    trace: Trace, run_id: str, model: str, task: str, scores: Scores, seen: Counter[str]
+    trace: Trace, run_id: str, model: str, task: str, scores: Scores, seen: Repeats
 ) -> ForeignCase:
     """The item, the answer, its labels by this run, and the spans; `seen` counts the answers to an item."""
     root = next((span for span in trace.spans if not span.get("parent_span_id")), {})
-    attributes = cast("Row", root.get("attributes") or {})
+    attributes = fields_of(root.get("attributes"))
     inputs = decoded(attributes.get("mlflow.spanInputs", trace.request))
     outputs = decoded(attributes.get("mlflow.spanOutputs", trace.response))
     expected = {
         entry.name: entry.value for entry in trace.assessments if entry.kind == "expectation"
     }
-    data = (
-        cast("Row", inputs)
-        if isinstance(inputs, dict)
-        else {"question" if isinstance(inputs, str) else "input": inputs}
-    )
+    named = "question" if isinstance(inputs, str) else "input"
+    data = inputs if isinstance(inputs, dict) else {named: inputs}
     tags = {name: value for name, value in trace.tags.items() if not name.startswith(_OWN)}
     id = next((tags[name] for name in _IDS if tags.get(name)), "") or content_id(data, expected)
     truth = next(iter(expected.values())) if len(expected) == 1 else expected or None
     item = {"id": id, "data": data, "ground_truth": truth, "metadata": tags}
     response = _response(trace, id, data, outputs, model, task)
-    response.sample_index, response.total_samples = seen[id], seen[id] + 1
-    response.sample_id = f"{id}_sample_{seen[id]}"
-    seen[id] += 1
+    number = seen.count(id)
+    response.sample_index, response.total_samples = number, number + 1
+    response.sample_id = f"{id}_sample_{number}"
     evaluations = list(_evaluations(trace, response, run_id, scores))
     return ForeignCase(item, response, evaluations, _spans(trace.spans))
 
 
 def _response(trace: Trace, id: str, data: Row, outputs: Any, model: str, task: str) -> Response:
-    failed = trace.status == "ERROR"
+    became: Row = {"outcome": "skipped"} if trace.status == "IN_PROGRESS" else {}
+    if trace.status == "ERROR":
+        became = failure(_exception(trace.spans))
     messages = data.get("messages")
-    prompt = next(
-        (
-            data[name]
-            for name in ("question", "input", "prompt", "query")
-            if isinstance(data.get(name), str)
-        ),
-        "",
-    )
+    is_chat = isinstance(messages, list) and rows_of(messages) == messages
     rest = {
         name: value for name, value in trace.metadata.items() if value and not name.startswith(_OWN)
     }
     return Response(
         item_id=id,
         model_name=model,
-        prompt=prompt,
+        prompt=first_text(data, ("question", "input", "prompt", "query")),
         response=text_of(outputs),
         output=None if isinstance(outputs, str) else outputs,
         inference_time=trace.seconds,
         timestamp=trace.timestamp,
         metadata={"model_id": model, REST: {"trace_id": trace.id, **rest}},
-        error=_exception(trace.spans) if failed else None,
-        error_kind="permanent" if failed else None,
-        outcome="errored" if failed else "skipped" if trace.status == "IN_PROGRESS" else "ok",
         prompt_tokens=trace.tokens.get("input_tokens"),
         completion_tokens=trace.tokens.get("output_tokens"),
         total_tokens=trace.tokens.get("total_tokens"),
         cost=trace.cost,
         served_model=trace.model,
-        messages=cast("list[Row]", messages) if _are_messages(messages) else None,
+        messages=list_of(messages) if is_chat else None,
         key=key_of("mlflow", trace.id),
         task=task,
-    )
-
-
-def _are_messages(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(entry, dict) for entry in cast("list[Any]", value)
+        **became,
     )
 
 
 def _exception(spans: Sequence[Row]) -> str:
     for span in reversed(spans):
-        for event in cast("list[Row]", span.get("events") or ()):
-            attributes = cast("Row", event.get("attributes") or {})
+        for event in rows_of(span.get("events")):
+            attributes = fields_of(event.get("attributes"))
             if attributes.get("exception.message"):
                 return f"{attributes.get('exception.type') or 'Error'}: {attributes['exception.message']}"
     return "the trace ended with an error"
@@ -180,7 +152,7 @@ def _evaluations(
 
 
 def _message(error: Any) -> str:
-    fields = cast("Row", error) if isinstance(error, dict) else {}
+    fields = fields_of(error)
     return str(fields.get("error_message") or fields.get("error_code") or error)
 
 
@@ -195,8 +167,7 @@ def _spans(spans: Sequence[Row]) -> list[Row]:
             "end": _time(span.get("end_time_unix_nano")),
             "error": _exception([span]) if "ERROR" in str(span.get("status")) else None,
             "data": {
-                name: decoded(value)
-                for name, value in cast("Row", span.get("attributes") or {}).items()
+                name: decoded(value) for name, value in fields_of(span.get("attributes")).items()
             },
         }
         for span in spans

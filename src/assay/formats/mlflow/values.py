@@ -1,11 +1,10 @@
 """Values of MLflow's tables and assessments as ours."""
 
-import math
-from typing import Any, cast
-
-import msgspec
+from typing import Any
 
 from assay.engine.experiment.imports.foreign import evaluation_of, key_of
+from assay.engine.experiment.imports.values import answer_text, failure, fields_of, json_value
+from assay.engine.experiment.imports.values import number_of as finite
 from assay.records import Evaluation, Response
 
 _RATINGS = {"yes": 1.0, "no": 0.0}  # as MLflow counts them
@@ -13,24 +12,24 @@ _RATINGS = {"yes": 1.0, "no": 0.0}  # as MLflow counts them
 
 def number_of(value: Any) -> float | None:
     """A finite number, or yes and no as MLflow counts them; None for anything else."""
-    if isinstance(value, (int, float)):
-        return float(value) if math.isfinite(value) else None
-    return _RATINGS.get(value.lower()) if isinstance(value, str) else None
+    return _RATINGS.get(value.lower()) if isinstance(value, str) else finite(value)
 
 
 def text_of(value: Any) -> str:
     """What a model said: text, the text of a chat's completion, or JSON."""
-    if value is None or isinstance(value, str):
-        return value or ""
-    if isinstance(value, dict):
-        choices = cast("dict[str, Any]", value).get("choices")
-        try:
-            content = cast("Any", choices)[0]["message"]["content"]
-        except (TypeError, LookupError):
-            content = None
-        if isinstance(content, str):
-            return content
-    return msgspec.json.encode(value).decode()
+    try:
+        content = fields_of(value)["choices"][0]["message"]["content"]
+    except (TypeError, LookupError):
+        content = None
+    return content if isinstance(content, str) else answer_text(value)
+
+
+def decoded(text: Any) -> Any:
+    """JSON that is stored as text; text that is not JSON is itself."""
+    try:
+        return json_value(text.encode("utf-8", "replace")) if isinstance(text, str) else text
+    except (ValueError, RecursionError):
+        return text
 
 
 def evaluation(
@@ -53,8 +52,6 @@ def evaluation(
         score=None if failed else number,
         key=key_of("mlflow", response.key, label, scorer, part),
         scorer=scorer or label,
-        outcome="errored" if failed else "scored",
-        error=(error or "MLflow has no value of this metric for this row") if failed else None,
-        error_kind="permanent" if failed else None,
         value=None if failed or not isinstance(value, (str, list, dict)) else value,
+        **failure((error or "MLflow has no value of this metric for this row") if failed else None),
     )

@@ -1,11 +1,10 @@
 """A log of OpenAI evals as items, answers and labels: a sample with its events is one case."""
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.imports.foreign import (
@@ -21,11 +20,18 @@ from assay.engine.experiment.imports.foreign import (
     key_of,
     without_secrets,
 )
-from assay.formats.openai_evals.events import Event, Fields, Log, spec_in
+from assay.engine.experiment.imports.values import (
+    Repeats,
+    Row,
+    failure,
+    fields_of,
+    list_of,
+    number_of,
+    seconds_of,
+)
+from assay.formats.openai_evals.events import Event, Log, spec_in
 from assay.records import Evaluation, Response
 from assay.registry import reader
-from assay.store.keys import id_hash
-from assay.store.keyset import Seen
 
 MATCH = "match"
 _USAGE = ("prompt_tokens", "completion_tokens", "total_tokens")
@@ -51,31 +57,24 @@ class Results:
     def __init__(self, log: Log) -> None:
         self.log = log
         spec = log.spec
-        functions: Any = spec.get("completion_fns")
-        names = (
-            [str(name) for name in cast("list[Any]", functions)]
-            if isinstance(functions, list)
-            else []
-        )
-        self.model = ",".join(names) or "unknown"
+        self.model = ",".join(map(str, list_of(spec.get("completion_fns")))) or "unknown"
         self.dataset = f"{self.model.replace('/', '__')}-{spec.get('eval_name') or 'eval'}"
         self._scorer = str(spec.get("base_eval") or spec.get("eval_name"))
         self._start()
 
     def _start(self) -> None:
-        self._rest = Rest()
-        self._ids, self._again = Seen(), Counter[str]()
+        self._rest, self._repeats = Rest(), Repeats()
         self._tokens: Counter[str] = Counter()
         self._labels: Counter[str] = Counter()
         self._unanswered = 0
 
     @property
-    def source(self) -> Fields:
+    def source(self) -> Row:
         return {"format": "openai_evals", "files": [content_stamp(self.log.file.absolute())]}
 
     @property
-    def facts(self) -> Fields:
-        facts: Fields = {
+    def facts(self) -> Row:
+        facts: Row = {
             "read_from": ["OpenAI evals"],
             "agents": [self.model],
             "spec": without_secrets(self.log.spec),
@@ -98,7 +97,7 @@ class Results:
             yield self._case(sample, events)
 
     def _case(self, sample: str, events: Sequence[Event]) -> ForeignCase:
-        by_type: dict[str, list[Fields]] = {}
+        by_type: dict[str, list[Row]] = {}
         for event in events:
             by_type.setdefault(event.type, []).append(event.data)
             self._rest.unknown.update(f"{event.type}.{name}" for name in event.rest)
@@ -113,31 +112,26 @@ class Results:
         matches = by_type.get(MATCH, [])
         expected = matches[0].get("expected") if matches else None
         id = content_id(prompt, expected) if asked else content_id(sample)
-        index = 0
-        if not self._ids.add(id_hash(id)):
-            self._again[id] += 1
-            index = self._again[id]
-        data: Fields = {"question": _last_text(prompt), "input": prompt}
-        item: Fields = {"id": id, "data": data, "ground_truth": expected, "metadata": {}}
-        response = self._response(sample, id, index, events, by_type)
+        data: Row = {"question": _last_text(prompt), "input": prompt}
+        item: Row = {"id": id, "data": data, "ground_truth": expected, "metadata": {}}
+        response = self._response(sample, id, events, by_type)
         return ForeignCase(item, response, self._evaluations(response, by_type))
 
     def _response(
         self,
         sample: str,
         id: str,
-        index: int,
         events: Sequence[Event],
-        by_type: dict[str, list[Fields]],
+        by_type: dict[str, list[Row]],
     ) -> Response:
+        index = self._repeats.count(id)
         samplings = by_type.get("sampling", [])
-        last: Fields = samplings[-1] if samplings else {}
+        last: Row = samplings[-1] if samplings else {}
         texts = _texts(last.get("sampled"))
-        failed = by_type.get("error", [])
         usage = self._usage(samplings)
         output = _output(samplings, by_type.get("cond_logp", []), texts)
         prompt = last.get("prompt")
-        source: Fields = {"sample_id": sample}
+        source: Row = {"sample_id": sample}
         others = [
             {"type": event.type, **event.data} for event in events if event.type not in _PLACED
         ]
@@ -147,7 +141,7 @@ class Results:
         calls = [_call(call) for call in by_type.get("function_call", ())]
         if not samplings and not output:
             self._unanswered += 1
-        error = "; ".join(f"{one.get('type')}: {one.get('message')}" for one in failed)
+        errors = [f"{one.get('type')}: {one.get('message')}" for one in by_type.get("error", ())]
         return Response(
             item_id=id,
             sample_id=f"{id}_sample_{index}",
@@ -155,64 +149,46 @@ class Results:
             model_name=self.model,
             prompt=prompt if isinstance(prompt, str) else _last_text(prompt),
             response=texts[0] if texts else "",
-            timestamp=_time(events[-1].created_at),
+            timestamp=seconds_of(events[-1].created_at, UTC) or 0.0,
             metadata={"model_id": self.model, REST: source},
-            error=error or None,
             total_tokens=usage.get("total_tokens"),
             prompt_tokens=usage.get("prompt_tokens"),
             completion_tokens=usage.get("completion_tokens"),
             key=key_of("openai_evals", self.log.spec.get("run_id"), sample),
             task=self.model,
-            outcome="errored" if failed else "ok",
-            error_kind="permanent" if failed else None,
             output=output or None,
             messages=_messages(prompt),
             tool_calls=calls or None,
             served_model=str(last["model"]) if last.get("model") else None,
+            **failure("; ".join(errors) if errors else None),
         )
 
-    def _usage(self, samplings: Sequence[Fields]) -> dict[str, int]:
+    def _usage(self, samplings: Sequence[Row]) -> dict[str, int]:
         sums: dict[str, int] = {}
         for sampling in samplings:
-            usage = sampling.get("usage")
-            for name in _USAGE if isinstance(usage, dict) else ():
-                if isinstance(count := cast("Fields", usage).get(name), int):
+            for name, count in fields_of(sampling.get("usage")).items():
+                if name in _USAGE and isinstance(count, int):
                     sums[name] = sums.get(name, 0) + count
         self._tokens.update(sums)
         return sums
 
-    def _evaluations(
-        self, response: Response, by_type: dict[str, list[Fields]]
-    ) -> list[Evaluation]:
-        rows: list[tuple[str, Any, Fields]] = [
-            (
-                MATCH,
-                match.get("correct"),
-                {name: match[name] for name in match if name != "correct"},
-            )
-            for match in by_type.get(MATCH, ())
-        ]
+    def _evaluations(self, response: Response, by_type: dict[str, list[Row]]) -> list[Evaluation]:
+        made: list[Evaluation] = []
+        for match in by_type.get(MATCH, ()):
+            details = {name: value for name, value in match.items() if name != "correct"}
+            made.append(self._evaluation(response, MATCH, match.get("correct"), details))
         for metrics in by_type.get("metrics", ()):
-            rows += [(name, value, {}) for name, value in metrics.items()]
-        made = [self._evaluation(response, *row) for row in rows]
-        if not made and response.outcome == "errored" and (label := self._main_label):
-            row = self._evaluation(response, label, None, {})
-            row.outcome, row.error, row.error_kind = "errored", response.error, "permanent"
-            made = [row]
+            made += [self._evaluation(response, *metric, {}) for metric in metrics.items()]
+        main_label = MATCH if MATCH in self.log.types else self.log.metric
+        if not made and response.outcome == "errored" and main_label:
+            failed = failure(response.error)
+            made = [evaluation_of(response, main_label, scorer=self._scorer, **failed)]
         for at, row in enumerate(made):
             row.key, row.part = key_of("openai_evals.label", response.key), (at, len(made))
         return made
 
-    @property
-    def _main_label(self) -> str:
-        return MATCH if MATCH in self.log.types else self.log.metric
-
-    def _evaluation(
-        self, response: Response, label: str, value: Any, details: Fields
-    ) -> Evaluation:
-        number = (
-            float(value) if isinstance(value, (bool, int, float)) and math.isfinite(value) else None
-        )
+    def _evaluation(self, response: Response, label: str, value: Any, details: Row) -> Evaluation:
+        number = number_of(value)
         if number is not None:
             self._labels[label] += 1
         return evaluation_of(
@@ -229,11 +205,8 @@ class Results:
         """Of the final report: means of labels by name, `accuracy` otherwise of the matches, and token counts."""
         made: list[Headline] = []
         for name, value in (self.log.report or {}).items():
-            number = (
-                float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
-            )
             label = name if self._labels[name] else MATCH
-            headline = Headline(label=label, metric=name, value=number, reduce="none")
+            headline = Headline(label=label, metric=name, value=number_of(value), reduce="none")
             tokens = name.removeprefix("usage_")
             if name != tokens and tokens in _USAGE:
                 headline.label, headline.metric = "usage", tokens
@@ -258,18 +231,16 @@ class Results:
             notes.append(
                 f"{self._unanswered:,} samples have no sampling event: their answers are not in the log"
             )
-        if self._again:
+        if again := self._repeats.again:
             notes.append(
-                f"{self._again.total():,} samples ask what another one asks: they are further samples of it"
+                f"{again.total():,} samples ask what another one asks: they are further samples of it"
             )
         return [*notes, *self._rest.notes()]
 
 
-def _output(
-    samplings: Sequence[Fields], likelihoods: Sequence[Fields], texts: Sequence[str]
-) -> Fields:
+def _output(samplings: Sequence[Row], likelihoods: Sequence[Row], texts: Sequence[str]) -> Row:
     """What an answer is beside its text: several completions, earlier steps, likelihoods."""
-    output: Fields = {}
+    output: Row = {}
     if len(texts) > 1:
         output["answers"] = list(texts)
     if len(samplings) > 1:
@@ -284,26 +255,20 @@ def _output(
     return output
 
 
-def _call(call: Fields) -> Fields:
+def _call(call: Row) -> Row:
     function = {"name": call.get("name"), "arguments": call.get("arguments")}
     return {"type": "function", "function": function, "result": call.get("return_value")}
 
 
 def _texts(sampled: Any) -> list[str]:
-    if isinstance(sampled, list):
-        return [text if isinstance(text, str) else str(text) for text in cast("list[Any]", sampled)]
-    return [] if sampled is None else [str(sampled)]
+    if sampled is None:
+        return []
+    return [*map(str, list_of(sampled) if isinstance(sampled, list) else [sampled])]
 
 
-def _messages(prompt: Any) -> list[Fields] | None:
-    if not isinstance(prompt, list):
-        return None
-    parts = cast("list[Any]", prompt)
-    return (
-        [cast("Fields", part) for part in parts]
-        if all(isinstance(part, dict) for part in parts)
-        else None
-    )
+def _messages(prompt: Any) -> list[Row] | None:
+    is_chat = isinstance(prompt, list) and all(isinstance(part, dict) for part in list_of(prompt))
+    return list_of(prompt) if is_chat else None
 
 
 def _last_text(prompt: Any) -> str:
@@ -313,11 +278,3 @@ def _last_text(prompt: Any) -> str:
         users = [message for message in messages if message.get("role") == "user"] or messages
         return str(users[-1].get("content") or "")
     return prompt if isinstance(prompt, str) else "" if prompt is None else str(prompt)
-
-
-def _time(text: str) -> float:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return 0.0
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from assay.engine.experiment.imports.values import free_name
 from assay.formats.promptfoo.shapes import Assertion, Component
 
 VERDICT, SCORE = "pass", "score"
@@ -60,19 +61,11 @@ def _named(flat: list[tuple[str, str]]) -> list[Named]:
         label = (
             metric
             if alone[metric] == 1 and metric not in _OWN
-            else _free(kind or "assertion", taken)
+            else free_name(kind or "assertion", taken)
         )
         taken.add(label)
         named.append(Named(label, kind or "assertion", metric))
     return named
-
-
-def _free(name: str, taken: set[str]) -> str:
-    number, label = 1, name
-    while label in taken:
-        number += 1
-        label = f"{name}_{number}"
-    return label
 
 
 def rendered(metric: Any, variables: Mapping[str, Any]) -> str:

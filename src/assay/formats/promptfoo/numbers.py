@@ -1,8 +1,9 @@
 """The numbers that promptfoo reports, and who was asked: it counts by prompt and provider together."""
 
-from typing import Any, cast
+from typing import Any
 
 from assay.engine.experiment.imports.foreign import Headline
+from assay.engine.experiment.imports.values import count_of, fields_of, free_name, number_of
 from assay.formats.promptfoo.labels import SCORE, VERDICT
 from assay.formats.promptfoo.shapes import Prompt, Row
 
@@ -33,7 +34,6 @@ class Numbers:
         self.timestamp = 0.0
         self.rows = 0
         self._tasks: dict[int, tuple[str, str, str]] = {}  # by promptIdx: model, prompt, template
-        self._taken: set[tuple[str, str]] = set()
         self._named: dict[tuple[int, str], _Named] = {}
         self._metrics: dict[int, dict[str, Any]] = {}
         self._rated: dict[int, _Rated] = {}
@@ -44,9 +44,8 @@ class Numbers:
     def add_prompt(self, number: int, prompt: Prompt, value: dict[str, Any]) -> None:
         """An entry of the file's list of prompts: what was asked in this way, and the numbers about it."""
         self._task(number, prompt.provider or "", prompt)
-        metrics = value.get("metrics")
-        if isinstance(metrics, dict):
-            self._metrics[number] = cast("dict[str, Any]", metrics)
+        if isinstance(value.get("metrics"), dict):
+            self._metrics[number] = value["metrics"]
 
     def asked(self, row: Row) -> tuple[str, str, str]:
         """Model, name of the prompt, and its template (empty if the file has none) of a row."""
@@ -61,14 +60,11 @@ class Numbers:
         label = prompt.label or prompt.raw or "prompt"
         if len(label) > _LONGEST_NAME:
             label = f"{label[:_LONGEST_NAME]}… {(prompt.id or '')[:8]}".rstrip()
-        model, again = model or "unnamed", 1
-        name = model
-        while (name, label) in self._taken:  # one provider twice, with other settings
-            again += 1
-            name = f"{model}#{again}"
-        self._taken.add((name, label))
-        self._tasks[number] = (name, label, prompt.raw)
-        return self._tasks[number]
+        # one provider twice, with other settings
+        taken = {name for name, of, _ in self._tasks.values() if of == label}
+        task = free_name(model or "unnamed", taken, "#"), label, prompt.raw
+        self._tasks[number] = task
+        return task
 
     def count(self, row: Row) -> None:
         self.rows += 1
@@ -82,12 +78,10 @@ class Numbers:
         )
         if not row.named_scores:
             return
-        weights = grading.named_score_weights if grading else None
         for metric, score in row.named_scores.items():
             if score is None:
                 continue
-            weight = (weights or {}).get(metric)
-            weight = 1.0 if weight is None else weight
+            weight = row.weight(metric)
             named = self._named.setdefault((row.prompt_idx, metric), _Named())
             named.sum += score * weight
             named.weight += weight
@@ -105,20 +99,7 @@ class Numbers:
         return sum(counts) if counts else None
 
     def headlines(self, stats: Any) -> list[Headline]:
-        every: list[Headline] = []
-        counts = _counts(stats, "successes", "failures", "errors")
-        if counts and sum(counts):
-            rate = counts[0] / sum(counts)
-            every.append(
-                Headline(
-                    label=VERDICT,
-                    metric="pass_rate",
-                    value=rate,
-                    of="passed",
-                    reduce="none",
-                    failed_as=0.0,
-                )
-            )
+        every = _pass_rate(_counts(stats, "successes", "failures", "errors"), {})
         for number, metrics in sorted(self._metrics.items()):
             every += self._of_prompt(number, metrics)
         return every
@@ -127,27 +108,25 @@ class Numbers:
         model, prompt, _ = self._tasks[number]
         where = {"model_name": model, "prompt_template": prompt}
         counts = _counts(metrics, "testPassCount", "testFailCount", "testErrorCount")
-        every: list[Headline] = []
-        if counts and (total := sum(counts)):
-            rate = Headline(
-                label=VERDICT, metric="pass_rate", value=counts[0] / total, of="passed", where=where
+        every = _pass_rate(counts, where)
+        score = number_of(metrics.get("score"))
+        if every and score is not None:
+            mean = score / sum(counts)
+            every.append(
+                Headline(
+                    label=SCORE,
+                    metric="mean",
+                    value=mean,
+                    where=where,
+                    reduce="none",
+                    failed_as=0.0,
+                )
             )
-            every.append(rate)
-            score = _number(metrics.get("score"))
-            if score is not None:
-                every.append(Headline(label=SCORE, metric="mean", value=score / total, where=where))
-                self._explain(every[-1], number)
-            for headline in every:
-                headline.reduce, headline.failed_as = "none", 0.0
-        named: Any = metrics.get("namedScores")
-        weights: Any = metrics.get("namedScoreWeights")
-        for metric, value in (
-            cast("dict[str, Any]", named).items() if isinstance(named, dict) else ()
-        ):
-            weight = (
-                cast("dict[str, Any]", weights).get(metric) if isinstance(weights, dict) else None
-            )
-            every.append(self._of_metric(number, metric, _number(value), _number(weight), where))
+            self._explain(every[-1], number)
+        weights = fields_of(metrics.get("namedScoreWeights"))
+        for metric, value in fields_of(metrics.get("namedScores")).items():
+            weight = number_of(weights.get(metric))
+            every.append(self._of_metric(number, metric, number_of(value), weight, where))
         return every
 
     def _explain(self, headline: Headline, number: int) -> None:
@@ -180,16 +159,16 @@ class Numbers:
 
 def _counts(found: Any, *names: str) -> list[int]:
     """These fields, if all of them are counts; else none."""
-    if not isinstance(found, dict):
-        return []
-    values = [cast("dict[str, Any]", found).get(name) for name in names]
-    counts = [
-        value
-        for value in values
-        if isinstance(value, int) and not isinstance(value, bool) and value >= 0
-    ]
+    values = [count_of(fields_of(found).get(name)) for name in names]
+    counts = [value for value in values if value is not None]
     return counts if len(counts) == len(names) else []
 
 
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+def _pass_rate(counts: list[int], where: dict[str, Any]) -> list[Headline]:
+    if not sum(counts):
+        return []
+    rate = Headline(
+        label=VERDICT, metric="pass_rate", value=counts[0] / sum(counts), of="passed", where=where
+    )
+    rate.reduce, rate.failed_as = "none", 0.0
+    return [rate]

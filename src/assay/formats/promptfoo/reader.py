@@ -3,9 +3,8 @@
 import mmap
 import re
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -24,10 +23,17 @@ from assay.engine.experiment.imports.foreign import (
     unknown_version,
     without_secrets,
 )
+from assay.engine.experiment.imports.values import (
+    Repeats,
+    fields_of,
+    json_row,
+    json_value,
+    rows_of,
+    seconds_of,
+)
 from assay.formats.promptfoo.numbers import Numbers
 from assay.formats.promptfoo.rows import Place, Reading
 from assay.formats.promptfoo.shapes import Prompt, Row
-from assay.records import decode_json
 from assay.registry import reader
 from assay.store.keys import canonical, digest, short
 from assay.store.keyset import Seen
@@ -100,14 +106,10 @@ def _first_row(file: Path) -> dict[str, Any]:
         with reading.opened(file) as opened:
             line = opened.readline(_LONGEST)
     try:
-        row = msgspec.json.decode(line)
+        row = json_row(line)
     except (ValueError, RecursionError):
         return {}
-    return (
-        cast("dict[str, Any]", row)
-        if isinstance(row, dict) and {"promptIdx", "testCase", "success"} <= row.keys()
-        else {}
-    )
+    return row if {"promptIdx", "testCase", "success"} <= row.keys() else {}
 
 
 def _in(whole: list[Path], file: Path, first: dict[str, Any]) -> bool:
@@ -159,38 +161,31 @@ class Evaluation:
     def cases(self) -> Iterator[ForeignCase]:
         self._rejected, self.planned, self._facts = Rejected(), None, {}
         self._reading, self._numbers = Reading(), Numbers()
-        items, samples = Seen(), Seen()
+        self._items, self._samples = Seen(), Repeats()
         repeat = 1 if self._lines else _repeat(self.path)
         for place, raw in self._line_rows() if self._lines else self._rows():
             try:
                 raw = storable(raw)
                 row = msgspec.convert(raw, Row)
-            except (msgspec.ValidationError, ValueError, RecursionError) as error:
+            except (ValueError, RecursionError) as error:
                 self._rejected.add(f"{place}: {error}")
                 continue
-            yield self._case(row, raw, items, samples, repeat)
-        stats = self._facts.get("stats")
-        told = self._numbers.total(stats)
+            yield self._case(row, raw, repeat)
+        told = self._numbers.total(self._facts.get("stats"))
         if told is not None and told > self._numbers.rows:
             self.planned = told
 
-    def _case(
-        self, row: Row, raw: dict[str, Any], items: Seen, samples: Seen, repeat: int
-    ) -> ForeignCase:
+    def _case(self, row: Row, raw: dict[str, Any], repeat: int) -> ForeignCase:
         model, prompt, template = self._numbers.asked(row)
         id = item_id(row, template)
-        sample = 0
-        while not samples.add(
-            short(digest("sample", f"{id}\0{model}\0{prompt}\0{sample}".encode()))
-        ):
-            sample += 1
+        sample = self._samples.count(id, model, prompt)
         provider = row.provider if isinstance(row.provider, str) else row.provider.id or ""
         place = Place(id, model, provider, prompt, sample, repeat, self._numbers.timestamp)
         response = self._reading.response(row, raw, place)
         evaluations = self._reading.evaluations(row, raw, response)
         self._numbers.count(row)
+        items, about = self._items, row.test_case.metadata
         new = items.add(short(digest("item", id.encode())))
-        about = row.test_case.metadata
         if about and items.add(short(digest("about", id.encode(), canonical(about)))) and not new:
             response.metadata["test_case"] = about  # the item has other ones
         return ForeignCase(item_of(row, raw, id, template) if new else None, response, evaluations)
@@ -216,7 +211,7 @@ class Evaluation:
                 if not line.strip():
                     continue
                 try:
-                    yield f"{self.path}:{number}", _decoded(line)
+                    yield f"{self.path}:{number}", json_value(line)
                 except ValueError as error:
                     self._rejected.add(f"{self.path}:{number}: {error}")
 
@@ -224,7 +219,7 @@ class Evaluation:
         if key in _KEPT:
             self._facts[_KEPT[key]] = without_secrets(value)
         elif key == "results.timestamp" and isinstance(value, str):
-            self._numbers.timestamp = _seconds(value)
+            self._numbers.timestamp = seconds_of(value) or 0.0
         elif key.startswith("config.") and value not in (None, "", [], {}):
             self._config[key.removeprefix("config.")] = without_secrets(value)
         elif key not in _HEADER and not key.startswith("config."):
@@ -268,26 +263,12 @@ class Evaluation:
         return self._numbers.headlines(self._facts.get("stats"))
 
 
-def _decoded(line: bytes) -> Any:
-    try:
-        return msgspec.json.decode(line)
-    except (ValueError, RecursionError):
-        return decode_json(line)
-
-
 def _repeat(path: Path) -> int:
     """How often each test was meant to run: it stands at the end of the file."""
     with reading.opened(path) as file:
         file.seek(max(0, path.stat().st_size - HEAD))
         found = _RUNTIME.findall(file.read())
     return min(int(found[-1]), 10_000) if found else 1
-
-
-def _seconds(stamp: str) -> float:
-    try:
-        return datetime.fromisoformat(stamp).timestamp()
-    except (ValueError, OverflowError):
-        return 0.0
 
 
 _EXPECTED = (
@@ -345,12 +326,8 @@ def _description(row: Row) -> str:
 
 def _asserted(raw: Mapping[str, Any]) -> Any:
     """The text that an assertion compares the answer with, if it is a plain one."""
-    test = raw.get("testCase")
-    entries: Any = test.get("assert") if isinstance(test, dict) else None
-    for entry in entries if isinstance(entries, list) else ():
-        value: Any = (
-            entry.get("value") if isinstance(entry, dict) and entry.get("type") in _EQUAL else None
-        )
+    for entry in rows_of(fields_of(raw.get("testCase")).get("assert")):
+        value = entry.get("value") if entry.get("type") in _EQUAL else None
         if isinstance(value, str) and "{{" not in value and "://" not in value:
             return value
     return None

@@ -4,14 +4,27 @@ Its `error` is also filled when an assertion failed: only `failureReason` 2 is a
 become an answer ("API error: 400 …"); an answer without text was never given to the assertions.
 """
 
-import math
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import msgspec
 
-from assay.engine.experiment.imports.foreign import REST, Rest, key_of, without_secrets
+from assay.engine.experiment.imports.foreign import (
+    REST,
+    Rest,
+    evaluation_of,
+    key_of,
+    without_secrets,
+)
+from assay.engine.experiment.imports.values import (
+    answer_text,
+    count_of,
+    fields_of,
+    first_text,
+    list_of,
+    number_of,
+)
 from assay.formats.promptfoo.labels import SCORE, VERDICT, Named, of_results, planned
 from assay.formats.promptfoo.shapes import (
     KNOWN_OF_COMPONENT,
@@ -23,6 +36,7 @@ from assay.formats.promptfoo.shapes import (
     Component,
     Reply,
     Row,
+    Usage,
 )
 from assay.records import Evaluation, Response, ResponseOutcome
 
@@ -54,18 +68,13 @@ class Reading:
         reply = row.response or _NO_REPLY
         text, output, calls = _answer(reply.output)
         outcome, error = self._outcome(row, reply)
-        usage = reply.token_usage or row.token_usage
-        spent = (
-            (_whole(usage.prompt), _whole(usage.completion), _whole(usage.total))
-            if usage
-            else (None, None, None)
-        )
-        cached = bool(reply.cached)
-        if cached and not spent[0] and not spent[1]:
-            spent = (None, None, spent[2])  # only the sum of a stored answer is known
+        usage = reply.token_usage or row.token_usage or Usage()
+        read, written = count_of(usage.prompt), count_of(usage.completion)
+        if reply.cached and not read and not written:
+            read = written = None  # only the sum of a stored answer is known
         metadata: dict[str, Any] = {"model_id": place.model_id, "prompt_template": place.prompt}
         metadata |= {"finish_reason": reply.finish_reason, "response_id": None}
-        if cached:
+        if reply.cached:
             metadata["cached"] = True
         if rest := self._rest(row, raw):
             metadata[REST] = rest
@@ -82,9 +91,9 @@ class Reading:
             timestamp=place.timestamp,
             metadata=metadata,
             error=error,
-            total_tokens=spent[2],
-            prompt_tokens=spent[0],
-            completion_tokens=spent[1],
+            total_tokens=count_of(usage.total),
+            prompt_tokens=read,
+            completion_tokens=written,
             key=key_of(
                 "promptfoo", place.item, place.model, place.prompt, place.sample, raw.get("id")
             ),
@@ -115,21 +124,16 @@ class Reading:
         """What has no place: the row's own metadata only where they say more than the test and the answer do."""
         rest = self.rest.of(raw, PLACED_OF_ROW, KNOWN_OF_ROW)
         own = rest.pop("metadata", None)
-        reply = raw.get("response")
-        if isinstance(reply, dict):
-            rest |= self.rest.of(
-                cast("dict[str, Any]", reply), PLACED_OF_REPLY, KNOWN_OF_REPLY, "response."
-            )
-        if own:
-            shown = {
-                **(row.test_case.metadata or {}),
-                **((row.response or _NO_REPLY).metadata or {}),
-            }
-            more = {
-                name: value for name, value in own.items() if value and shown.get(name) != value
-            }
-            if more:
-                rest["row_metadata"] = more
+        reply = fields_of(raw.get("response"))
+        rest |= self.rest.of(reply, PLACED_OF_REPLY, KNOWN_OF_REPLY, "response.")
+        shown = {**(row.test_case.metadata or {}), **fields_of(reply.get("metadata"))}
+        more = {
+            name: value
+            for name, value in fields_of(own).items()
+            if value and shown.get(name) != value
+        }
+        if more:
+            rest["row_metadata"] = more
         if row.test_case.vars is not None and row.vars and row.vars != row.test_case.vars:
             rest["vars"] = row.vars
         return without_secrets(rest)
@@ -151,18 +155,13 @@ class Reading:
         if failed:
             own = [_fail(each, reason) for each in own]
         if failed or grading is None:
-            names = (
-                planned(row.test_case.asserts, variables)
-                if failed or response.response == ""
-                else []
-            )
-            return [
-                *own,
-                *(_fail(_label(response, name, None, None, {}), reason) for name in names),
-            ]
+            if failed or not response.response:
+                for name in planned(row.test_case.asserts, variables):
+                    own.append(_fail(_label(response, name, None, None, {}), reason))
+            return own
         results = grading.component_results or []
         named = of_results(results, variables)
-        raws = cast("list[Any]", raw["gradingResult"].get("componentResults") or [])
+        raws = list_of(raw["gradingResult"].get("componentResults"))
         found = own
         for name, result, given in zip(named, results, raws, strict=True):
             if result is not None:
@@ -172,7 +171,7 @@ class Reading:
         for metric, score in scores.items():
             if metric not in taken:
                 name = Named(metric, "named_score", metric)
-                found.append(_label(response, name, None, score, {"weight": _weight(row, metric)}))
+                found.append(_label(response, name, None, score, {"weight": row.weight(metric)}))
         return found
 
     def _assertion(
@@ -181,7 +180,9 @@ class Reading:
         asserted = raw.get("assertion") or {}
         if not _PLAIN.issuperset(asserted):
             asserted = without_secrets(asserted)
-        details = {"explanation": result.reason, "assertion": asserted, **_more(result.metadata)}
+        details = {"explanation": result.reason, "assertion": asserted}
+        if result.metadata:
+            details["grading"] = without_secrets(result.metadata)
         if rest := self.rest.of(raw, PLACED_OF_COMPONENT, KNOWN_OF_COMPONENT, "componentResults."):
             details[REST] = rest
         row = _label(response, name, result.passed, result.score, details)
@@ -200,26 +201,19 @@ def _label(
     score: float | None,
     details: dict[str, Any],
 ) -> Evaluation:
-    if score is not None and not math.isfinite(score):
-        score = None
-    row = Evaluation(
-        item_id=response.item_id,
-        sample_id=response.sample_id,
-        sample_index=response.sample_index,
-        label=name.label,
-        model_name=response.model_name,
+    row = evaluation_of(
+        response,
+        name.label,
         passed=passed,
-        score=score,
+        score=number_of(score),
         detailed_results=details,
-        timestamp=response.timestamp,
         metadata={name: response.metadata[name] for name in ("model_id", "prompt_template")},
         key=key_of("promptfoo", response.key, name.label),
-        responses=[response.key],
         scorer=f"promptfoo.{name.kind}" if name.kind else "promptfoo",
     )
-    return (
-        row if passed is not None or score is not None else _fail(row, "promptfoo gives no score")
-    )
+    if row.passed is None and row.score is None:
+        return _fail(row, "promptfoo gives no score")
+    return row
 
 
 def _fail(row: Evaluation, reason: str) -> Evaluation:
@@ -230,30 +224,15 @@ def _fail(row: Evaluation, reason: str) -> Evaluation:
     return row
 
 
-def _weight(row: Row, metric: str) -> float:
-    """How much a named score of a row counts in promptfoo's mean."""
-    weights = row.grading_result.named_score_weights if row.grading_result else None
-    weight = (weights or {}).get(metric)
-    return 1.0 if weight is None else weight
-
-
-def _more(metadata: dict[str, Any] | None) -> dict[str, Any]:
-    return {"grading": without_secrets(metadata)} if metadata else {}
-
-
 def _answer(output: Any) -> tuple[str, Any, list[Any] | None]:
     """The text of an answer, what it is if it is not a text, and the calls of tools that it consists of."""
     if output is None or isinstance(output, str):
         return output or "", None, None
-    calls = cast("dict[str, Any]", output).get("tool_calls") if isinstance(output, dict) else output
-    if (
-        isinstance(calls, list)
-        and calls
-        and all(isinstance(call, dict) and "function" in call for call in calls)
-    ):
-        said = cast("dict[str, Any]", output).get("content") if isinstance(output, dict) else None
-        return said if isinstance(said, str) else "", output, cast("list[Any]", calls)
-    return msgspec.json.encode(output).decode(), output, None
+    fields = fields_of(output)
+    calls = list_of(fields.get("tool_calls") if fields else output)
+    if calls and all("function" in fields_of(call) for call in calls):
+        return first_text(fields, ["content"]), output, calls
+    return answer_text(output), output, None
 
 
 def _messages(prompt: str) -> list[dict[str, Any]] | None:
@@ -268,21 +247,12 @@ def _messages(prompt: str) -> list[dict[str, Any]] | None:
 
 
 def _status(reply: Reply) -> int:
-    http = (reply.metadata or {}).get("http")
-    status: Any = http.get("status") if isinstance(http, dict) else None
+    status = fields_of((reply.metadata or {}).get("http")).get("status")
     return status if isinstance(status, int) else 0
 
 
 def _error_kind(reply: Reply) -> Any:
     status = _status(reply)
-    return (
-        None
-        if not status
-        else "transient"
-        if status >= 500 or status in (408, 429)
-        else "permanent"
-    )
-
-
-def _whole(count: float | None) -> int | None:
-    return None if count is None or not 0 <= count < 2**53 else int(count)
+    if not status:
+        return None
+    return "transient" if status >= 500 or status in (408, 429) else "permanent"

@@ -4,6 +4,8 @@ from typing import Any
 
 import msgspec
 
+from assay.engine.experiment.imports.values import encoded_names
+
 
 class Provider(msgspec.Struct, gc=False):
     id: str | None = None
@@ -90,6 +92,12 @@ class Row(msgspec.Struct, gc=False, rename="camel"):
     cost: float | None = None
     metadata: dict[str, Any] | None = None
 
+    def weight(self, metric: str) -> float:
+        """Return how much a named score counts in promptfoo's mean."""
+        weights = self.grading_result.named_score_weights if self.grading_result else None
+        weight = (weights or {}).get(metric)
+        return 1.0 if weight is None else weight
+
 
 # What is kept under `metadata.source`, without being news: everything else that is not in the shapes is counted.
 KNOWN_OF_ROW = frozenset({"id", "testIdx", "description", "metadata", "evaluationId", "traceId"})
@@ -99,39 +107,6 @@ KNOWN_OF_REPLY = frozenset(
 KNOWN_OF_COMPONENT = frozenset(
     {"tokensUsed", "namedScores", "namedScoreWeights", "suggestions", "comment"}
 )
-PLACED_OF_ROW = frozenset(
-    {
-        "promptIdx",
-        "provider",
-        "prompt",
-        "success",
-        "testCase",
-        "vars",
-        "response",
-        "score",
-        "failureReason",
-        "error",
-        "gradingResult",
-        "namedScores",
-        "latencyMs",
-        "tokenUsage",
-        "cost",
-        "promptId",
-    }
-)
-PLACED_OF_REPLY = frozenset(
-    {
-        "output",
-        "error",
-        "tokenUsage",
-        "cached",
-        "cost",
-        "isRefusal",
-        "finishReason",
-        "logProbs",
-        "latencyMs",
-    }
-)
-PLACED_OF_COMPONENT = frozenset(
-    {"pass", "score", "reason", "assertion", "metadata", "componentResults"}
-)
+PLACED_OF_ROW = encoded_names(Row) - {"metadata"} | {"promptId"}
+PLACED_OF_REPLY = encoded_names(Reply) - {"metadata"}
+PLACED_OF_COMPONENT = encoded_names(Component) | {"componentResults"}

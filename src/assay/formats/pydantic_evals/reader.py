@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
-from typing import Any, cast
 
 import msgspec
 
@@ -18,22 +17,25 @@ from assay.engine.experiment.imports.foreign import (
     Foreign,
     ForeignCase,
     Headline,
+    Rejected,
     Rest,
     content_id,
     files_below,
     head_of,
     without_secrets,
 )
-from assay.formats.pydantic_evals.averages import Averages
-from assay.formats.pydantic_evals.rows import (
-    Names,
+from assay.engine.experiment.imports.values import (
+    Repeats,
     Row,
-    errored,
-    evaluations_of,
-    item_of,
-    response_of,
+    failure,
+    fields_of,
+    first_text,
+    json_row,
+    rows_of,
 )
-from assay.records import Evaluation, decode_json
+from assay.formats.pydantic_evals.averages import Averages
+from assay.formats.pydantic_evals.rows import evaluations_of, item_of, labelled, response_of
+from assay.records import Evaluation, Response
 from assay.registry import reader
 from assay.text.json_stream import BrokenJson, json_parts
 
@@ -41,6 +43,7 @@ _LOOK = 1 << 22  # bytes in which the first case ends, or this is not a report
 _TAIL = 1 << 20  # the settings of an experiment stand at the end of its report
 _BEGIN = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{")
 _LISTS = ("cases", "failures")
+_MADE_UP = re.compile(r"Case \d+")
 # a dataset's cases have none of them
 _OF_CASE = {"task_duration", "total_duration", "assertions", "error_stacktrace"}
 _TOP = {"name", "cases", "failures", "analyses", "report_evaluator_failures", "experiment_metadata"}
@@ -61,7 +64,7 @@ def _is_report(file: Path) -> bool:
         with reading.opened(file) as opened:
             for key, number, value in json_parts(BytesIO(opened.read(_LOOK))):
                 if key in _LISTS and number == 0:
-                    return isinstance(value, dict) and not _OF_CASE.isdisjoint(cast("Row", value))
+                    return not _OF_CASE.isdisjoint(fields_of(value))
     except (BrokenJson, OSError):
         pass
     return False
@@ -73,13 +76,22 @@ class Report:
     def __init__(self, file: Path) -> None:
         self.file = file
         self.planned: int | None = None
-        self.rejected = 0
         self.top: Row = _settings(file)
         named = str(self.top.get("dataset_name") or self.top.get("name") or file.stem)
         self.dataset = "-".join(dict.fromkeys([named, self._model]))
-        self._rest = Rest()
-        self._averages = Averages()
+        self._start()
+
+    def _start(self) -> None:
+        self._rest, self._averages, self._rejected = Rest(), Averages(), Rejected()
         self._notes: list[str] = []
+        self._ids: dict[str, str] = {}  # of cases that are run several times
+        self._repeats = Repeats()
+        self._labels: dict[str, dict[str, None]] = {}  # of each evaluator
+        self._pending: list[tuple[Response, Row | None]] = []  # that gave no label
+
+    @property
+    def rejected(self) -> int:
+        return self._rejected.count
 
     @property
     def source(self) -> Row:
@@ -97,56 +109,48 @@ class Report:
 
     @property
     def _model(self) -> str:
-        settings = self.top.get("experiment_metadata")
-        if isinstance(settings, dict):
-            fields = cast("Row", settings)
-            for name in ("model", "model_name"):
-                if fields.get(name) and isinstance(fields[name], str):
-                    return fields[name]
-        return str(self.top.get("name") or self.file.stem)
+        settings = fields_of(self.top.get("experiment_metadata"))
+        named = {name: value for name, value in settings.items() if value}
+        return first_text(named, ("model", "model_name")) or str(
+            self.top.get("name") or self.file.stem
+        )
 
     def notes(self) -> list[str]:
-        return [*self._notes, *self._rest.notes()]
+        return [*self._rejected.notes(), *self._notes, *self._rest.notes()]
 
     def headlines(self) -> list[Headline]:
-        scalars = [
-            entry for entry in self.top.get("analyses") or () if entry.get("type") == "scalar"
+        reason = "it was computed by a report evaluator of the user"
+        own = [
+            Headline(
+                label="analyses",
+                metric=str(entry.get("title")),
+                value=entry.get("value"),
+                reason=reason,
+            )
+            for entry in self.top.get("analyses") or ()
+            if entry.get("type") == "scalar"
         ]
-        return [
-            *self._averages.headlines(),
-            *(
-                Headline(
-                    label="analyses",
-                    metric=str(entry.get("title")),
-                    value=entry.get("value"),
-                    reason="it was computed by a report evaluator of the user",
-                )
-                for entry in scalars
-            ),
-        ]
+        return [*self._averages.headlines(), *own]
 
     def cases(self) -> Iterator[ForeignCase]:
-        self._rest, self._averages, self._notes, self.rejected = Rest(), Averages(), [], 0
-        ids, pending = _Ids(), list[tuple[Names, Any, str]]()
-        labels: dict[str, dict[str, None]] = {}  # of each evaluator
+        self._start()
         top: Row = {}
         for key, row in self._rows(top):
-            yield self._case(row, key == "failures", ids, labels, pending)
+            yield self._case(row, failed=key == "failures")
         for name in top.keys() - _KNOWN:
             self._rest.unknown[name] += 1
         self.top = {**top, "name": top.get("name", self.top.get("name"))}
-        rows = [
-            row
-            for names, source, error in pending
-            for row in _of_labels(names, source, error, labels)
-        ]
-        if rows:
-            yield ForeignCase(evaluations=rows)
-        if ids.again:
+        if self._pending:
+            yield ForeignCase(evaluations=list(self._failed_labels()))
+        if again := self._repeats.again:
             self._notes.append(
-                f"cases without a name that equal another, whose ids end with ~ and a number: {ids.again:,}"
+                f"cases without a name that equal another, whose ids end with ~ and a number: {again.total():,}"
             )
-        self._note_failures(top)
+        if failures := top.get("report_evaluator_failures"):
+            first = fields_of(failures[0]).get("error_message", failures[0])
+            self._notes.append(
+                f"report evaluators that failed: {len(failures):,}, the first with: {first}"
+            )
 
     def _rows(self, top: Row) -> Iterator[tuple[str, Row]]:
         """Each case and failure; the report's other fields go to `top`."""
@@ -156,98 +160,55 @@ class Report:
                     if key not in _LISTS:
                         top[key] = value if number is None else [*top[key], value]
                     elif isinstance(value, dict):
-                        yield key, cast("Row", value)
+                        yield key, fields_of(value)
                     elif number is not None or value != []:
-                        self._reject(
-                            f"{self.file}: an entry of {key!r} is not an object and is left out"
-                        )
+                        self._rejected.add(f"{self.file}: an entry of {key!r} is not an object")
         except BrokenJson as error:
-            self._reject(f"{self.file} is not whole, what follows is not read: {error}")
+            self._rejected.add(f"{self.file} is not whole, what follows is not read: {error}")
 
-    def _case(
-        self,
-        row: Row,
-        failed: bool,
-        ids: "_Ids",
-        labels: dict[str, dict[str, None]],
-        pending: list[tuple[Names, Any, str]],
-    ) -> ForeignCase:
-        item = item_of(row, ids.of(row))
+    def _case(self, row: Row, *, failed: bool) -> ForeignCase:
+        item = item_of(row, self._id(row))
         response = response_of(
             row, item, self._model, str(self.top.get("name") or ""), self._rest, failed=failed
         )
-        names = Names.of(response)
         if failed:
-            pending.append((names, None, response.error or ""))
+            self._pending.append((response, None))
             return ForeignCase(item, response)
-        evaluations = list(evaluations_of(row, names, self._rest))
+        evaluations = list(evaluations_of(row, response, self._rest))
         for evaluation in evaluations:
-            labels.setdefault(evaluation.scorer, {})[evaluation.label] = None
-        for failure in cast("list[Any]", row.get("evaluator_failures") or ()):
-            if isinstance(failure, dict):
-                fields = cast("Row", failure)
-                pending.append((names, fields, str(fields.get("error_message") or "")))
+            self._labels.setdefault(evaluation.scorer, {})[evaluation.label] = None
+        self._pending += [(response, entry) for entry in rows_of(row.get("evaluator_failures"))]
         group = str(row.get("source_case_name") or "")
         self._averages.add(group, row, response, evaluations)
         return ForeignCase(item, response, evaluations)
 
-    def _reject(self, what: str) -> None:
-        self.rejected += 1
-        self._notes.append(what)
-
-    def _note_failures(self, top: Row) -> None:
-        failures = top.get("report_evaluator_failures") or []
-        if failures:
-            first = (
-                failures[0].get("error_message") if isinstance(failures[0], dict) else failures[0]
-            )
-            self._notes.append(
-                f"report evaluators that failed: {len(failures):,}, the first with: {first}"
-            )
-
-
-class _Ids:
-    """The ids of cases: their names; content where pydantic-evals has made up the name from the position."""
-
-    _MADE_UP = re.compile(r"Case \d+")
-
-    def __init__(self) -> None:
-        self.again = 0
-        self._groups: dict[str, str] = {}
-        self._counts: dict[str, int] = {}
-
-    def of(self, row: Row) -> str:
+    def _id(self, row: Row) -> str:
+        """The name of a case; its content where pydantic-evals has made up the name from the position."""
         group = str(row.get("source_case_name") or "")
         name = group or str(row.get("name") or "")
-        if name and not self._MADE_UP.fullmatch(name):
+        if name and not _MADE_UP.fullmatch(name):
             return name
-        if group in self._groups:
-            return self._groups[group]
+        if group in self._ids:
+            return self._ids[group]
         id = content_id(row.get("inputs"), row.get("expected_output"))
-        count = self._counts[id] = self._counts.get(id, 0) + 1
-        if count > 1:
-            self.again += 1
-            id = f"{id}~{count}"
+        if again := self._repeats.count(id):
+            id = f"{id}~{again + 1}"
         if group:
-            self._groups[group] = id
+            self._ids[group] = id
         return id
 
-
-def _of_labels(
-    names: Names, source: Any, error: str, labels: dict[str, dict[str, None]]
-) -> Iterator[Evaluation]:
-    """A row with an error for each label that an evaluator gives, or, where the task has failed, that all give."""
-    if source is None:
-        for scorer, several in labels.items():
-            yield from (errored(names, label, scorer, error) for label in several)
-        return
-    fields = cast("Row", source)
-    spec = fields.get("source")
-    scorer = (
-        str(cast("Row", spec).get("name")) if isinstance(spec, dict) else str(fields.get("name"))
-    )
-    for label in labels.get(scorer) or (str(fields.get("name") or scorer),):
-        yield errored(names, label, scorer, error, details=fields)
+    def _failed_labels(self) -> Iterator[Evaluation]:
+        """A row with an error for each label that an evaluator gives, or, where the task has failed, that all give."""
+        for response, source in self._pending:
+            if source is None:
+                for scorer, several in self._labels.items():
+                    for label in several:
+                        yield labelled(response, label, scorer, **failure(response.error))
+                continue
+            error = str(source.get("error_message") or "the evaluator has failed")
+            scorer = str((fields_of(source.get("source")) or source).get("name"))
+            for label in self._labels.get(scorer) or (str(source.get("name") or scorer),):
+                yield labelled(response, label, scorer, detailed_results=source, **failure(error))
 
 
 def _settings(file: Path) -> Row:
@@ -259,11 +220,10 @@ def _settings(file: Path) -> Row:
         tail = opened.read()
         at = tail.rfind(b'"experiment_metadata"')
         try:
-            settings = decode_json(b"{" + tail[at:]) if head and at >= 0 else None
+            if head and at >= 0:
+                return {"name": msgspec.json.decode(head[1]), **json_row(b"{" + tail[at:])}
         except ValueError:
-            settings = None
-        if isinstance(settings, dict) and head is not None:
-            return {"name": msgspec.json.decode(head[1]), **cast("Row", settings)}
+            pass
         opened.seek(0)
         top: Row = {}
         try:

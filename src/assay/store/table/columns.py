@@ -95,6 +95,22 @@ class Column:
         return number if code == FLOAT else int(number) if code == INT else None
 
 
+class Growing:
+    """Numbers of one type that come one at a time, 8 bytes each."""
+
+    def __init__(self, how: Literal["id", "float", "int"]) -> None:
+        self._type = np.dtype(_EMPTY[how])
+        self._numbers = array("d" if how == "float" else "q" if how == "int" else "Q")
+        self.append = self._numbers.append
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @property
+    def numbers(self) -> npt.NDArray[Any]:
+        return np.frombuffer(self._numbers, self._type)
+
+
 class FieldBlock(NamedTuple):
     """The fields of rows that stand together: `base` and `found` have a list of values for each field, `positions` and
     `log` say where the rows are. `unreadable` are lines that are none."""

@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from assay.engine.aggregate.groups import under_every_label, verdicts
 from assay.engine.experiment.imports.foreign import Headline
-from assay.interfaces import Codes, FloatArray, Log, Mask
+from assay.interfaces import Codes, FloatArray, Hashes, Log, Mask
 from assay.store.table.facets import text_of
 from assay.store.table.labels import OUTCOMES, Columns, Reader
 
@@ -94,11 +94,11 @@ def _check(
     if headline.ours is None and not headline.reason:
         counted = scored | failed if headline.failed_as is not None else scored
         own = np.where(failed, headline.failed_as or 0.0, values)
-        means = _by_item(columns.item[counted], own[counted], headline.reduce)
+        means = by_item(columns.item[counted], own[counted], headline.reduce)
         checked.ours, checked.ours_stderr, checked.items = _mean(means), _stderr(means), len(means)
     if checked.failed and (headline.ours is None or headline.is_mean) and not headline.reason:
         every = scored | failed
-        means = _by_item(columns.item[every], np.where(failed, 0.0, values)[every], headline.reduce)
+        means = by_item(columns.item[every], np.where(failed, 0.0, values)[every], headline.reduce)
         checked.with_failures = _mean(means)
     if headline.stderr is None:
         checked.ours_stderr = None
@@ -109,7 +109,7 @@ def _check(
     return checked
 
 
-def _by_item(item: Codes, values: FloatArray, reduce: str) -> FloatArray:
+def by_item(item: Codes | Hashes, values: FloatArray, reduce: str) -> FloatArray:
     """The value of each item: several samples are reduced to one."""
     if reduce == "none" or not len(item):
         return values

@@ -315,12 +315,8 @@ def _revision(loaded: Any) -> str:
 
 
 def missing(definition: Definition, reason: str) -> UserError:
-    splits = [
-        definition.training_split,
-        definition.validation_split,
-        definition.test_split,
-        definition.fewshot_split,
-    ]
+    kinds = ("training", "validation", "test", "fewshot")
+    splits = [getattr(definition, f"{kind}_split") for kind in kinds]
     named = ", ".join(dict.fromkeys(filter(None, splits)))
     return UserError(
         f"the data of {definition.task} are not here: {shown_name(definition)}, splits {named} ({reason})",

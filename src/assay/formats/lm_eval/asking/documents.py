@@ -11,39 +11,19 @@ from assay.formats.lm_eval.asking.contexts import Message, join, message, turn
 from assay.formats.lm_eval.asking.fewshot import Examples
 from assay.formats.lm_eval.asking.rows import jsonable, rows
 from assay.formats.lm_eval.asking.templates import Doc, field
-from assay.formats.lm_eval.tasks.definition import Asked, Definition, Document
+from assay.formats.lm_eval.tasks.definition import Asked, Definition, Document, default_generation
 from assay.formats.lm_eval.tasks.hooks import Hook
 
 _TOGETHER = 256  # documents that are made while the random generators are the harness's
 
 
-def documents(
-    definition: Definition,
-    *,
-    limit: float | None = None,
-    samples: Sequence[int] | None = None,
-    seed: int = 1234,
-    system_instruction: str | None = None,
-    chat: bool = False,
-    sound: bool = False,
-) -> Iterator[Document]:
-    """The documents of a task in the order of its data, as a run of this task alone has them.
+def documents(definition: Definition, *, sound: bool = False, **options: Any) -> Iterator[Document]:
+    """The documents of a task as a run of this task alone has them, with the options of `asked`.
 
-    limit: how many of them, or below 1 which part
-    samples: positions of the documents that are asked; `id` is the position
-    chat: the requests are for a chat template, where continuations carry no delimiter
     sound: what the harness does wrong is done right: the document and its copies are never among its examples, the
         description does not run into the text after it, a choice that begins with a space gets no second one
     """
-    bound = Bound(definition, sound=sound)
-    return asked(
-        bound,
-        limit=limit,
-        samples=samples,
-        seed=seed,
-        system_instruction=system_instruction,
-        chat=chat,
-    )
+    return asked(Bound(definition, sound=sound), **options)
 
 
 def asked(
@@ -55,7 +35,13 @@ def asked(
     system_instruction: str | None = None,
     chat: bool = False,
 ) -> Iterator[Document]:
-    """Like `documents`. In a run of several tasks all are bound, with the same `Generators`, before one is asked."""
+    """The documents of a task in the order of its data. In a run of several tasks all are bound, with the same
+    `Generators`, before one is asked.
+
+    limit: how many of them, or below 1 which part
+    samples: positions of the documents that are asked; `id` is the position
+    chat: the requests are for a chat template, where continuations carry no delimiter
+    """
     maker = _Maker(bound, seed, system_instruction or "", chat)
     chosen = _chosen(bound, limit, samples)
     if not bound.hooked:
@@ -269,11 +255,10 @@ def _text(target: Any) -> str:
 
 def _generation(definition: Definition) -> dict[str, Any]:
     """generation_kwargs with the harness's defaults."""
-    until = [definition.fewshot_delimiter]
     if definition.generation_kwargs is None:
-        return {"temperature": 0.0, "do_sample": False, "max_gen_toks": 256, "until": until}
+        return default_generation(definition.fewshot_delimiter)
     params = {**definition.generation_kwargs}
-    params.setdefault("until", until)
+    params.setdefault("until", [definition.fewshot_delimiter])
     if "temperature" in params:
         params["temperature"] = float(params["temperature"])
     return params

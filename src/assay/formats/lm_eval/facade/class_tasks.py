@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from assay.errors import UserError
+from assay.formats.lm_eval.tasks.definition import default_generation
 from assay.formats.lm_eval.tasks.hooks import Hook
 
 REFUSED = "a task written in Python (class:) that does more than ask for a text"
@@ -41,13 +42,8 @@ class ConfigurableTask:
         download_mode: Any = None,
         config: Any = None,
     ) -> None:
-        generation = {
-            "temperature": 0.0,
-            "do_sample": False,
-            "max_gen_toks": 256,
-            "until": ["\n\n"],
-        }
-        self.config = SimpleNamespace(**{"generation_kwargs": generation, **(config or {})})
+        own = {"generation_kwargs": default_generation(), **(config or {})}
+        self.config = SimpleNamespace(**own)
         self.dataset = _Names()
 
 

@@ -110,7 +110,7 @@ def _ours() -> dict[str, dict[str, Any]]:
     steps = {"Filter": filters.Filter, "RegexFilter": filters.RegexFilter}
     return {
         "api.filter": steps,
-        "api.metrics": {function.__name__: function for function in aggregations.BY_IDENTITY},
+        "api.metrics": aggregations.BY_IDENTITY,
         "api.samplers": {kind.__name__: kind for kind in fewshot.SAMPLERS.values()},
         "filters.extraction": steps,
         "utils": {"weighted_f1_score": corpora.weighted_f1_score},

@@ -147,17 +147,11 @@ def _loaded_metric(call: ast.Call) -> list[str]:
     function, name = call.func, call.args[0] if call.args else None
     is_text = isinstance(name, ast.Constant) and isinstance(name.value, str)
     is_plain = isinstance(function, ast.Name) and function.id in ("load", "load_metric") and is_text
-    is_attribute = (
-        isinstance(function, ast.Attribute)
-        and function.attr == "load"
-        and isinstance(function.value, ast.Name)
-        and function.value.id.endswith("evaluate")
-    )
-    return (
-        [str(name.value) if isinstance(name, ast.Constant) else ""]
-        if is_plain or is_attribute
-        else []
-    )
+    is_attribute = isinstance(function, ast.Attribute) and function.attr == "load"
+    owner = getattr(getattr(function, "value", None), "id", "")
+    if not is_plain and not (is_attribute and owner.endswith("evaluate")):
+        return []
+    return [str(name.value) if isinstance(name, ast.Constant) else ""]
 
 
 def local_file(name: str, asking: Path) -> Path | None:

@@ -3,10 +3,11 @@ answer with all its texts or log-probabilities."""
 
 import math
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
+from assay.engine.experiment.imports.values import first_text, list_of, number_of, rows_of
 from assay.formats.lm_eval.asking.question import question_of
 from assay.formats.lm_eval.dataset import params_of
 from assay.formats.lm_eval.logs.lines import EMPTY
@@ -38,16 +39,14 @@ class Asking:
     def __init__(self, config: Mapping[str, Any]) -> None:
         self.generates = config.get("output_type", "generate_until") == "generate_until"
         self.has_choices = config.get("doc_to_choice") is not None
-        metrics: Any = config.get("metric_list")
-        names = [entry.get("metric") for entry in metrics or () if isinstance(entry, dict)]
+        names = [entry.get("metric") for entry in rows_of(config.get("metric_list"))]
         self._halves = 2 if "acc_mutual_info" in names else 1
-        self._delimiter = _text(config.get("target_delimiter"), " ")
+        delimiter = config.get("target_delimiter")
+        self._delimiter = delimiter if isinstance(delimiter, str) else " "
         repeats = config.get("repeats")
         self._repeats = repeats if isinstance(repeats, int) else 1
-        target = config.get("doc_to_target")
-        self._target = (
-            target if isinstance(target, str) and target and "{" not in target else "target"
-        )
+        target = first_text(config, ["doc_to_target"])
+        self._target = target if target and "{" not in target else "target"
         self._settings: dict[bytes, Fields] = {}
 
     def of(self, sample: Any) -> Asked:
@@ -65,12 +64,8 @@ class Asking:
         for at, argument in enumerate(arguments):
             chat = _chat(argument.arg_0)
             if at == 0:
-                first = (
-                    [str(message.get("content", "")) for message in chat]
-                    if chat
-                    else [_joined(argument.arg_0)]
-                )
-                asked.prompt = "\n\n".join(first)
+                said = [str(message.get("content", "")) for message in chat or ()]
+                asked.prompt = "\n\n".join(said) if chat else _joined(argument.arg_0)
                 asked.messages = chat if chat and len(chat) > 1 else None
             replies = answers[at] if at < len(answers) else []
             self._add(asked, argument, chat, replies, texts, choices)
@@ -88,10 +83,7 @@ class Asking:
     ) -> None:
         given = bytes(argument.arg_1)
         if argument.arg_2 is not EMPTY and bytes(argument.arg_2) != _NONE:
-            asked.more = {
-                **asked.more,
-                "arguments": [*asked.more.get("arguments", []), argument.arg_2],
-            }
+            asked.more.setdefault("arguments", []).append(argument.arg_2)
         if given[:1] in (b"{", b"["):
             messages = chat or [{"role": "user", "content": _joined(argument.arg_0)}]
             request: Fields = {
@@ -137,29 +129,21 @@ class Asking:
             asked.text, asked.is_likelihood = choices[best]["text"], True
             output = {"choices": choices, "way": "lm_eval"}
             if self.has_choices:
-                asked.choices = [
-                    self._option(choice["text"])
-                    for choice in choices[: len(choices) // self._halves]
-                ]
+                own = choices[: len(choices) // self._halves]
+                asked.choices = [each["text"].removeprefix(self._delimiter) for each in own]
         if texts:
             asked.text, asked.is_likelihood = texts[0], False
         if len(texts) > 1:
             output["answers"] = texts
         asked.output = output or None
 
-    def _option(self, continuation: str) -> str:
-        return continuation.removeprefix(self._delimiter)
-
     def _params(self, given: bytes) -> Fields:
         """Settings of a generation as a server is sent them; most documents have the same."""
         params = self._settings.get(given)
         if params is None:
             settings = msgspec.json.decode(given)
-            params = (
-                params_of(Request(messages=[], params=settings))
-                if isinstance(settings, dict)
-                else {}
-            )
+            is_known = isinstance(settings, dict)
+            params = params_of(Request(messages=[], params=settings)) if is_known else {}
             if len(self._settings) < 1000:
                 self._settings[given] = params
         return params
@@ -167,31 +151,24 @@ class Asking:
 
 def _choice(text: str, reply: Any) -> Fields:
     """A log-probability and whether the continuation is the greedy one; the harness writes both as texts."""
-    pair = cast("list[Any]", reply) if isinstance(reply, list) else [reply]
+    pair = list_of(reply) if isinstance(reply, list) else [reply]
     value, greedy = pair if len(pair) == 2 else (pair[0] if pair else "nan", False)
     try:
-        number = float(value)
+        logprob = number_of(float(value))
     except (TypeError, ValueError):
-        number = math.nan
-    logprob = number if math.isfinite(number) else None
+        logprob = None
     return {"text": text, "logprob": logprob, "tokens": None, "greedy": greedy in (True, "True")}
 
 
 def _chat(argument: Any) -> list[Fields] | None:
     """The messages of a chat, which are a list with one JSON text."""
-    if (
-        not isinstance(argument, list)
-        or len(cast("list[Any]", argument)) != 1
-        or not isinstance(argument[0], str)
-    ):
-        return None
+    only = list_of(argument)
     try:
-        messages = msgspec.json.decode(argument[0])
+        given = msgspec.json.decode(only[0]) if len(only) == 1 and type(only[0]) is str else None
     except (ValueError, RecursionError):
         return None
-    if not isinstance(messages, list) or not all(
-        isinstance(each, dict) for each in cast("list[Any]", messages)
-    ):
+    messages = rows_of(given)
+    if given is None or messages != given:
         return None
     return [
         {"role": str(each.get("role", "user")), "content": each.get("content")} for each in messages
@@ -201,12 +178,4 @@ def _chat(argument: Any) -> list[Fields] | None:
 def _joined(argument: Any) -> str:
     if isinstance(argument, str):
         return argument
-    return (
-        "".join(map(str, cast("list[Any]", argument)))
-        if isinstance(argument, list)
-        else str(argument)
-    )
-
-
-def _text(value: Any, default: str) -> str:
-    return value if isinstance(value, str) else default
+    return "".join(map(str, argument)) if isinstance(argument, list) else str(argument)

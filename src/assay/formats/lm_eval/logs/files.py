@@ -4,13 +4,11 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, cast
-
-import msgspec
+from typing import Any, NamedTuple
 
 from assay import reading
 from assay.engine.experiment.imports.foreign import files_below, head_of, unknown_version
-from assay.records import decode_json
+from assay.engine.experiment.imports.values import fields_of, json_row, list_of, number_of
 
 _RESULTS = re.compile(rb'\s*\{\s*"results"\s*:\s*\{')
 _SAMPLES = re.compile(rb'\s*\{\s*"doc_id"\s*:')
@@ -18,37 +16,36 @@ _STAMP = re.compile(r"_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)$")
 NONE = "bypass"  # the metric of --predict_only, which scores nothing
 _MOST_BYTES = 1 << 29  # of a results file
 _NEWEST = (0, 4)  # the version whose files are understood
-_KNOWN = {
-    "results",
-    "groups",
-    "group_subtasks",
-    "configs",
-    "versions",
-    "n-shot",
-    "higher_is_better",
-    "n-samples",
-    "config",
-    "git_hash",
-    "date",
-    "pretty_env_info",
-    "transformers_version",
+FACTS = (  # of a run, as a manifest keeps them
     "lm_eval_version",
-    "upper_git_hash",
-    "task_hashes",
+    "git_hash",
+    "transformers_version",
     "model_source",
-    "model_name",
-    "model_name_sanitized",
     "system_instruction",
     "chat_template",
-    "system_instruction_sha",
     "fewshot_as_multiturn",
-    "chat_template_sha",
     "total_evaluation_time_seconds",
+    "date",
+    "pretty_env_info",
+    "max_length",
+)
+BY_TASK = ("versions", "n-shot", "higher_is_better", "n-samples", "task_hashes", "group_subtasks")
+_KNOWN = {
+    *FACTS,
+    *BY_TASK,
+    "results",
+    "groups",
+    "configs",
+    "config",
+    "upper_git_hash",
+    "model_name",
+    "model_name_sanitized",
+    "system_instruction_sha",
+    "chat_template_sha",
     "tokenizer_pad_token",
     "tokenizer_eos_token",
     "tokenizer_bos_token",
     "eot_token_id",
-    "max_length",
     "start_time",
     "end_time",
     "samples",
@@ -66,9 +63,9 @@ class Report:
         self.stamp = stamp_of(file)
         self.results = self.part("results")
         self.groups: dict[str, list[str]] = {
-            name: [str(child) for child in cast("list[Any]", children)]
-            for name, children in self.part("group_subtasks").items()
-            if isinstance(children, list) and children
+            name: [*map(str, children)]
+            for name, given in self.part("group_subtasks").items()
+            if (children := list_of(given))
         }
 
     def part(self, name: str) -> Fields:
@@ -84,12 +81,8 @@ class Report:
         for key, value in entry.items():
             metric, comma, pipeline = key.partition(",")
             if comma and metric != NONE and not metric.endswith("_stderr") and is_number(value):
-                yield (
-                    metric,
-                    pipeline,
-                    _finite(value),
-                    _finite(entry.get(f"{metric}_stderr,{pipeline}")),
-                )
+                error = entry.get(f"{metric}_stderr,{pipeline}")
+                yield metric, pipeline, number_of(value), number_of(error)
 
     def size(self, task: str) -> int | None:
         """How many documents were evaluated."""
@@ -224,16 +217,9 @@ def _joined(reports: list[Report], samples: list[Path]) -> list[Experiment]:
 
 def _content(file: Path) -> Fields | None:
     try:
-        if file.stat().st_size > _MOST_BYTES:
-            return None
-        content = reading.content(file)
-        try:
-            value = msgspec.json.decode(content)
-        except (ValueError, RecursionError):
-            value = decode_json(content)
-    except (OSError, ValueError):
+        return json_row(reading.content(file)) if file.stat().st_size <= _MOST_BYTES else None
+    except (OSError, ValueError, RecursionError):
         return None
-    return fields_of(value)
 
 
 def _check_version(report: Report) -> None:
@@ -250,13 +236,5 @@ def stamp_of(file: Path) -> str:
     return match[1] if match else ""
 
 
-def fields_of(value: Any) -> Fields:
-    return cast("Fields", value) if isinstance(value, dict) else {}
-
-
 def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _finite(value: Any) -> float | None:
-    return float(value) if is_number(value) and abs(value) < float("inf") else None

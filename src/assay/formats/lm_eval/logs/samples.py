@@ -11,19 +11,19 @@ from msgspec import UNSET
 
 from assay import reading
 from assay.engine.experiment.imports.foreign import REST, ForeignCase, Rest
+from assay.engine.experiment.imports.values import json_row, number_of
 from assay.formats.lm_eval.logs.asked import Asking
 from assay.formats.lm_eval.logs.files import NONE, Fields, Part, is_number
 from assay.formats.lm_eval.logs.lines import FIXED, Documents, Shape, arguments_of
 from assay.formats.lm_eval.logs.values import Values
 from assay.formats.lm_eval.scorer import label as label_of
-from assay.records import Evaluation, Response, decode_json
+from assay.records import Evaluation, Response
 from assay.store.keys import digest
 
 PROMPT = "benchmark"  # the name of the prompt that `assay run TASK` uses
 INVALID = "[invalid]"  # what the harness's filters give for an answer in which they find nothing
 SCORER = "lm_eval"
 _LONGEST_LIST = 10_000  # characters of a target that is read as a list
-_INFINITE = float("inf")
 
 
 class Task(NamedTuple):
@@ -104,7 +104,7 @@ class Samples:
         """A line with other metrics than the last one, unknown fields, or numbers that JSON has not; None for what is
         not a sample."""
         try:
-            fields: Any = decode_json(line)
+            fields = json_row(line)
             metrics = fields.get("metrics")
             if metrics is None:  # before 0.4.4
                 metrics = [
@@ -125,7 +125,7 @@ class Samples:
                 name: arguments_of(each) for name, each in fields["arguments"].items()
             }
             return msgspec.convert(content, self._shape.kind), more
-        except (ValueError, TypeError, KeyError, AttributeError, msgspec.MsgspecError):
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None, None
 
     def _pipeline(self, name: str, documents: Documents | None = None) -> _Pipeline:
@@ -159,13 +159,9 @@ class Samples:
         self, sample: Any, id: str, key: str, rest: Fields | None
     ) -> tuple[Fields, Response]:
         asked = self._asking.of(sample)
-        source = {
-            "doc_hash": sample.doc_hash,
-            "prompt_hash": sample.prompt_hash,
-            "target_hash": sample.target_hash,
-        }
-        if rest or asked.more:
-            source |= {**(rest or {}), **asked.more}
+        hashes = ("doc_hash", "prompt_hash", "target_hash")
+        source: Fields = {name: getattr(sample, name) for name in hashes}
+        source |= {**(rest or {}), **asked.more}
         data = {
             "question": asked.question,
             "doc": sample.doc,
@@ -224,9 +220,7 @@ class Samples:
             value = getattr(sample, field)
             if value is UNSET:
                 continue
-            number = (
-                float(value) if isinstance(value, (int, float)) and abs(value) < _INFINITE else None
-            )
+            number = number_of(value)
             self.values.add(label, metric, value, number)
             row = Evaluation(
                 item_id=id,

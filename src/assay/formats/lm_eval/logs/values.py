@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.engine.experiment.imports.foreign import Headline
+from assay.engine.experiment.imports.values import rows_of
 from assay.formats.lm_eval.logs.files import Report
 from assay.formats.lm_eval.scorer import label as label_of
 from assay.formats.lm_eval.scoring.aggregations import AGGREGATIONS as FUNCTIONS
@@ -21,8 +22,7 @@ class Values:
     """The values of one task, by label."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        listed: Any = config.get("metric_list")
-        entries = [entry for entry in listed or () if isinstance(entry, dict)]
+        entries = rows_of(config.get("metric_list"))
         self._chosen = {str(entry.get("metric")): entry.get("aggregation") for entry in entries}
         self.sums: dict[str, list[Any]] = {}
         self._kept: dict[str, list[Any]] = {}

@@ -150,6 +150,7 @@ def mean_stderr(arr: Items) -> float:
     return sample_stddev(arr) / math.sqrt(len(arr))
 
 
+_OTHER_NAMES = {"f1": "f1_score", "chrf++": "chrfpp", "bypass": ""}  # of functions
 AGGREGATIONS: dict[Any, Aggregation] = {
     "mean": mean,
     "nanmean": nanmean,
@@ -166,17 +167,14 @@ AGGREGATIONS: dict[Any, Aggregation] = {
     "chrf++": chrfpp,
     "ter": ter,
 }
-SOUND: dict[Aggregation, Aggregation] = {
-    median: middle,
-    **{name: corpus.of for name, corpus in EVERY.items()},
+SOUND: dict[Aggregation, Aggregation] = {median: middle, **EVERY}
+# what tasks import of the harness, and its standard errors know by identity
+BY_IDENTITY: dict[str, Aggregation] = {
+    **{name: function for name, function in AGGREGATIONS.items() if name not in _OTHER_NAMES},
+    **{name: AGGREGATIONS[other] for other, name in _OTHER_NAMES.items() if name},
+    "acc_all": acc_all,
+    "acc_all_stderr": acc_all_stderr,
+    "mean_stderr": mean_stderr,
+    "sample_stddev": sample_stddev,
+    "weighted_mean": weighted_mean,
 }
-BY_IDENTITY: list[
-    Aggregation
-] = [  # what tasks import of the harness, and its standard errors know by identity
-    *(function for name, function in AGGREGATIONS.items() if name != "bypass"),
-    acc_all,
-    acc_all_stderr,
-    mean_stderr,
-    sample_stddev,
-    weighted_mean,
-]

@@ -15,39 +15,13 @@ Table = FloatArray
 
 
 class Corpus(NamedTuple):
-    """`scores` has one score for each row of sums."""
+    """An aggregation; `scores` has one score for each row of sums."""
 
     table: Callable[[Items], Table]
     scores: Callable[[Table], Table]
 
-    def of(self, items: Items) -> float:
+    def __call__(self, items: Items) -> float:
         return float(self.scores(self.table(items).sum(axis=0)[None, :])[0])
-
-
-def f1_score(items: Items) -> float:
-    """scikit-learn's f1_score of two classes, with the positive class 1; a ValueError for more classes."""
-    return F1.of(items)
-
-
-def matthews_corrcoef(items: Items) -> float:
-    """scikit-learn's matthews_corrcoef; 0 where one side has a single class."""
-    return MCC.of(items)
-
-
-def bleu(items: Items) -> float:
-    return BLEU.of(items)
-
-
-def chrf(items: Items) -> float:
-    return CHRF.of(items)
-
-
-def chrfpp(items: Items) -> float:
-    return CHRFPP.of(items)
-
-
-def ter(items: Items) -> float:
-    return TER.of(items)
 
 
 def _labels(items: Items) -> tuple[list[Any], list[Any], list[Any]]:
@@ -138,22 +112,15 @@ def _translation(measure: Measure, every: bool = False, **options: Any) -> Corpu
     return Corpus(table, scores)
 
 
-F1 = Corpus(_f1_table, _f1_scores)
-MCC = Corpus(_mcc_table, _mcc_scores)
-BLEU, CHRF, TER = _translation("bleu"), _translation("chrf"), _translation("ter")
-CHRFPP = _translation("chrf", word_order=2)
+f1_score = Corpus(_f1_table, _f1_scores)
+"""scikit-learn's f1_score of two classes, with the positive class 1; a ValueError for more classes."""
+matthews_corrcoef = Corpus(_mcc_table, _mcc_scores)
+"""scikit-learn's matthews_corrcoef; 0 where one side has a single class."""
+bleu, chrf, ter = _translation("bleu"), _translation("chrf"), _translation("ter")
+chrfpp = _translation("chrf", word_order=2)
 EVERY = {  # with all references of each document
     bleu: _translation("bleu", every=True),
     chrf: _translation("chrf", every=True),
     chrfpp: _translation("chrf", every=True, word_order=2),
     ter: _translation("ter", every=True),
-}
-CORPORA: dict[Callable[[Items], Any], Corpus] = {
-    f1_score: F1,
-    matthews_corrcoef: MCC,
-    bleu: BLEU,
-    chrf: CHRF,
-    chrfpp: CHRFPP,
-    ter: TER,
-    **{corpus.of: corpus for corpus in EVERY.values()},
 }

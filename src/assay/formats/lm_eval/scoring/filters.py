@@ -27,10 +27,9 @@ def filtered(
     Requests of one document can be filtered alone: no filter of the harness, and no custom filter of its tasks, reads
     another document. One that returns another number of results is refused."""
     results: dict[str, list[Any]] = {}
+    what = f"the filters of {definition.task}"
     make = _sound_pipelines if sound else _pipelines
-    for name, steps in called(
-        once, f"the filters of {definition.task}", definition.file, definition, make
-    ).items():
+    for name, steps in called(once, what, definition.file, definition, make).items():
         answers: Answers = [list(response) for response in responses]
         for step in steps:
             answers = step(answers, docs)
@@ -129,19 +128,9 @@ class EachFilter(Filter):
         return [[self.each(answer) for answer in answers] for answers in resps]
 
 
-class WhitespaceFilter(EachFilter):
-    def each(self, text: Any) -> Any:
-        return text.strip()
-
-
-class LowercaseFilter(EachFilter):
-    def each(self, text: Any) -> Any:
-        return text.lower()
-
-
-class UppercaseFilter(EachFilter):
-    def each(self, text: Any) -> Any:
-        return text.upper()
+def _method(name: str) -> type[EachFilter]:
+    """Return the filter that calls a method of each response."""
+    return type(name, (EachFilter,), {"each": lambda _, text: getattr(text, name)()})
 
 
 class MapFilter(EachFilter):
@@ -295,9 +284,9 @@ FILTERS: dict[str, type[Filter]] = {
     "take_first": TakeFirstFilter,
     "take_first_k": TakeKFilter,
     "majority_vote": MajorityVoteFilter,
-    "remove_whitespace": WhitespaceFilter,
-    "lowercase": LowercaseFilter,
-    "uppercase": UppercaseFilter,
+    "remove_whitespace": _method("strip"),
+    "lowercase": _method("lower"),
+    "uppercase": _method("upper"),
     "map": MapFilter,
     "regex": RegexFilter,
     "regex_pos": POSFilter,

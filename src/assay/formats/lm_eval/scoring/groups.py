@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from assay.errors import UserError
-from assay.formats.lm_eval.tasks.definition import Member
+from assay.formats.lm_eval.tasks.definition import Member, leaves
 
 Key = tuple[str, str]  # metric, filter
 
@@ -56,15 +56,6 @@ def groups(members: Sequence[Member]) -> Iterator[Member]:
         if member.definition is None:
             yield member
             yield from groups(member.members)
-
-
-def leaves(member: Member) -> list[Member]:
-    """The tasks of a group and of the groups inside, in order."""
-    return (
-        [member]
-        if member.definition
-        else [leaf for inner in member.members for leaf in leaves(inner)]
-    )
 
 
 def _pipelines(entry: Mapping[str, Any], metric: str, present: Sequence[Numbers]) -> list[str]:

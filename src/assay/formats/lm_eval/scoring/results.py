@@ -115,11 +115,8 @@ class _Case:
             return self._generated(listed)
         if self.definition.output_type == "multiple_choice":
             return self._chosen(listed)
-        values = (
-            self._rolling()
-            if self.definition.output_type == "loglikelihood_rolling"
-            else self._continued()
-        )
+        is_rolling = self.definition.output_type == "loglikelihood_rolling"
+        values = self._rolling() if is_rolling else self._continued()
         return {name: value for name, value in values.items() if name in listed}
 
     def _continued(self) -> Values:
@@ -181,11 +178,8 @@ class _Case:
         gold, result = self.target, self.given[0]
         if self.definition.doc_to_choice is not None:
             options = self.choices or []
-            gold = (
-                [options[at] for at in gold]
-                if self.sound and self.multiple_target
-                else options[gold]
-            )
+            several = self.sound and self.multiple_target
+            gold = [options[at] for at in gold] if several else options[gold]
         elif self.multiple_target:
             gold = list(gold)
         elif type(gold) is not type(result) and not (
@@ -230,11 +224,9 @@ def _best(entry: Entry, scores: list[Any]) -> Any:
     choose = min if entry.higher_is_better is False else max
     if isinstance(scores[0], dict):
         return {key: choose(score[key] for score in scores) for key in scores[0]}
-    return (
-        [[gold for gold, _ in scores], scores[0][1]]
-        if isinstance(scores[0], list)
-        else choose(scores)
-    )
+    if isinstance(scores[0], list):
+        return [[gold for gold, _ in scores], scores[0][1]]
+    return choose(scores)
 
 
 def _single(name: str, value: Any) -> Any:

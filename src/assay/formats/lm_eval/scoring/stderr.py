@@ -12,7 +12,7 @@ import numpy as np
 from assay.formats.lm_eval.scoring import aggregations
 from assay.formats.lm_eval.scoring.aggregations import Aggregation, Items, aggregation, restored
 from assay.formats.lm_eval.scoring.calls import called
-from assay.formats.lm_eval.scoring.corpora import CORPORA, Corpus, Table
+from assay.formats.lm_eval.scoring.corpora import Corpus, Table
 from assay.formats.lm_eval.tasks.definition import Definition
 from assay.interfaces import IntArray
 
@@ -46,8 +46,8 @@ def stderr(
 def _estimate(chosen: Aggregation, values: Items, iterations: int, sound: bool) -> float | None:
     if chosen in FORMULAS:
         return FORMULAS[chosen](values)
-    if chosen in CORPORA:
-        scores = _corpus(CORPORA[chosen], values, drawn(len(values), iterations))
+    if isinstance(chosen, Corpus):
+        scores = _corpus(chosen, values, drawn(len(values), iterations))
     elif chosen in RESAMPLED:
         scores = RESAMPLED[chosen](values, drawn(len(values), iterations))
     elif sound:

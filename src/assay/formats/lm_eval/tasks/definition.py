@@ -10,6 +10,11 @@ OutputType = Literal["generate_until", "multiple_choice", "loglikelihood", "logl
 Template = str | int | list[Any] | dict[str, Any] | Hook | None
 
 
+def default_generation(until: str = "\n\n") -> dict[str, Any]:
+    """Return how the harness generates where a task does not say it."""
+    return {"temperature": 0.0, "do_sample": False, "max_gen_toks": 256, "until": [until]}
+
+
 class FewShot(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """How examples are chosen and shown; what is unset is the task's own."""
 
@@ -103,3 +108,10 @@ class Member(msgspec.Struct, kw_only=True):
     members: list["Member"] = []
     aggregate: list[dict[str, Any]] = []
     version: Any = None
+
+
+def leaves(member: Member) -> list[Member]:
+    """The tasks of a group and of the groups inside, in order."""
+    if member.definition:
+        return [member]
+    return [leaf for inner in member.members for leaf in leaves(inner)]

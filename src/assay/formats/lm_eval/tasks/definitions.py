@@ -5,11 +5,12 @@ import glob
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
+from assay.engine.experiment.imports.values import fields_of, list_of
 from assay.errors import UserError
 from assay.formats.lm_eval.tasks import yaml_files
-from assay.formats.lm_eval.tasks.definition import Definition, Member
+from assay.formats.lm_eval.tasks.definition import Definition, Member, leaves
 from assay.formats.lm_eval.tasks.index import Entry, Index, Progress, entry_of, index
 from assay.formats.lm_eval.tasks.task_keys import definition
 
@@ -42,33 +43,28 @@ def members(
 
 def definitions(items: Sequence[Member]) -> list[Definition]:
     """The tasks of members, each once, in order."""
-    tasks: dict[str, Definition] = {}
-    for member in items:
-        if member.definition is not None:
-            tasks[member.name] = member.definition
-        tasks |= {task.task: task for task in definitions(member.members)}
-    return list(tasks.values())
+    found = [leaf.definition for item in items for leaf in leaves(item)]
+    return list({task.task: task for task in found if task is not None}.values())
 
 
 def _entries(names: Sequence[str], whole: Index) -> Iterator[Entry]:
     for name in dict.fromkeys(names):
+        path = Path(name).expanduser()
         if name.endswith(".yaml"):
-            files = sorted(glob.glob(str(Path(name).expanduser())))
+            files = sorted(glob.glob(str(path)))
             if not files:
                 raise UserError(f"there is no file {name}")
-            yield from (_of_file(Path(file)) for file in files)
         elif matches := _matches(name, whole):
             yield from matches
-        elif Path(name).expanduser().is_dir():
-            files = sorted(Path(name).expanduser().glob("*.yaml"))
+            continue
+        elif path.is_dir():
+            files = sorted(path.glob("*.yaml"))
             if not files:
-                raise UserError(
-                    f"the folder {name} has no .yaml file",
-                    fix="name a task, or a folder of YAML files",
-                )
-            yield from (_of_file(file) for file in files)
+                fix = "name a task, or a folder of YAML files"
+                raise UserError(f"the folder {name} has no .yaml file", fix=fix)
         else:
             raise _unknown(name, whole)
+        yield from (_of_file(Path(file)) for file in files)
 
 
 def _matches(name: str, whole: Index) -> list[Entry]:
@@ -127,19 +123,12 @@ class _Build:
     def entry(self, entry: Entry, outer: Mapping[str, Any]) -> list[Member]:
         """`outer`: keys that a group sets for its tasks."""
         if entry.kind == "tag":
-            return [
-                self.task(self.whole.entries[name], outer)
-                for name in entry.members
-                if name in self.whole.entries
-            ]
-        if entry.kind == "group":
-            keys = yaml_files.load(Path(entry.file), self.parsed)
-            return [self.group(entry.name, keys, outer, entry.file)]
-        return [self.task(entry, outer)]
-
-    def task(self, entry: Entry, outer: Mapping[str, Any]) -> Member:
+            tasks = [self.whole.entries.get(name) for name in entry.members]
+            return [member for task in tasks if task for member in self.entry(task, outer)]
         keys = yaml_files.load(Path(entry.file), self.parsed)
-        return self.made({**keys, **outer}, entry.file)
+        if entry.kind == "group":
+            return [self.group(entry.name, keys, outer, entry.file)]
+        return [self.made({**keys, **outer}, entry.file)]
 
     def made(self, keys: Mapping[str, Any], file: str) -> Member:
         task = definition(keys, file, self.overrides)
@@ -154,31 +143,25 @@ class _Build:
                 f"the group {name!r} is a member of itself: {' › '.join([*self.open, name])}",
                 where=file,
             )
-        inner = {
-            key: value for key, value in keys.items() if key not in _GROUP_KEYS and key != "tag"
-        } | dict(outer)
-        listed = keys.get("task")
-        metadata, aggregate = keys.get("metadata"), keys.get("aggregate_metric_list") or []
+        own = {key: value for key, value in keys.items() if key not in {*_GROUP_KEYS, "tag"}}
+        aggregate = keys.get("aggregate_metric_list") or []
         self.open.append(name)
         children: dict[str, Member] = {}
-        for item in cast("list[Any]", listed) if isinstance(listed, list) else []:
-            children |= {child.name: child for child in self.member(item, name, inner, file)}
+        for item in list_of(keys.get("task")):
+            inner = self.member(item, name, {**own, **outer}, file)
+            children |= {child.name: child for child in inner}
         self.open.pop()
         return Member(
             name=name,
             alias=keys.get("group_alias"),
             members=list(children.values()),
             aggregate=[aggregate] if isinstance(aggregate, dict) else aggregate,
-            version=cast("dict[str, Any]", metadata).get("version")
-            if isinstance(metadata, dict)
-            else None,
+            version=fields_of(keys.get("metadata")).get("version"),
         )
 
     def member(self, item: Any, group: str, outer: Mapping[str, Any], file: str) -> list[Member]:
         """A line of a group's list: a name, a name with keys, or a group or task that is written there."""
-        keys: dict[str, Any] = (
-            cast("dict[str, Any]", item) if isinstance(item, dict) else {"task": item}
-        )
+        keys = fields_of(item) if isinstance(item, dict) else {"task": item}
         name = keys.get("group", keys.get("task"))
         if not isinstance(name, str):
             raise UserError(

@@ -8,7 +8,12 @@ import msgspec
 
 from assay.errors import UserError
 from assay.formats.lm_eval.facade import class_tasks
-from assay.formats.lm_eval.tasks.definition import Definition, FewShot, OutputType
+from assay.formats.lm_eval.tasks.definition import (
+    Definition,
+    FewShot,
+    OutputType,
+    default_generation,
+)
 from assay.formats.lm_eval.tasks.unsupported import refusal
 from assay.parameters import nearest
 
@@ -61,14 +66,8 @@ def _class_keys(keys: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _metadata(value: Any, file: str) -> dict[str, Any]:
-    kept = (
-        dict(cast("dict[str, Any]", value))
-        if isinstance(value, dict)
-        else {}
-        if value is None
-        else {"_metadata": value}
-    )
-    return kept | ({"config_source": file} if file else {})
+    kept = {**value} if isinstance(value, dict) else {"_metadata": value}
+    return ({} if value is None else kept) | ({"config_source": file} if file else {})
 
 
 def _update(
@@ -97,12 +96,7 @@ def _with_defaults(keys: dict[str, Any], where: str) -> Definition:
             kwargs["temperature"] = _number(kwargs["temperature"], where)
         kwargs.setdefault("until", [task.fewshot_delimiter])
     elif task.output_type == "generate_until":
-        task.generation_kwargs = {
-            "temperature": 0.0,
-            "do_sample": False,
-            "max_gen_toks": 256,
-            "until": [task.fewshot_delimiter],
-        }
+        task.generation_kwargs = default_generation(task.fewshot_delimiter)
     _check_names(few_shot, FewShot.__struct_fields__, f"{where}: fewshot_config")
     inherited = {
         name: getattr(task, outer)
