@@ -7,9 +7,8 @@ import msgspec
 from assay.engine.calls.budget import UNKNOWN_ANSWER
 from assay.engine.calls.usage import CALLS, USAGE
 from assay.engine.experiment import preflight
-from assay.engine.experiment.experiment import Experiment
+from assay.engine.experiment.experiment import Bound, Experiment
 from assay.engine.experiment.models import bind_limits
-from assay.engine.experiment.responses import Bound
 from assay.engine.run.existing import Existing
 from assay.engine.run.plan import estimated_tokens, marked
 from assay.records import Manifest
@@ -65,7 +64,7 @@ class Plan(Shown, kw_only=True):
 
 
 def plan(experiment: Experiment) -> Plan:
-    bound = experiment.responses.bind(experiment)
+    bound = experiment.bind()
     tasks, samples = bound.tasks, bound.samples
     selection = experiment.selection(tasks)
     shown = {task.name: TaskPlan(task.name, task.model_name) for task in tasks}
