@@ -135,11 +135,11 @@ def _close_evaluation(experiment: Experiment, bound: Bound, parts: Parts) -> Man
     manifest, _ = evaluator.describe(
         runs, bound.scorers, id=experiment.id, dataset=experiment.id, budget=experiment.budget
     )
-    manifest.name = experiment.config.name
-    manifest.created = old.created if old else manifest.started
+    remembered = experiment.metadata()
+    evaluator.go_on(
+        manifest, old, bound.scorers, runs, name=experiment.config.name, metadata=remembered
+    )
     shards = [part["evaluation"] for part in parts]
-    manifest.metadata = {**(old.metadata if old else {}), **experiment.metadata()}
-    evaluator.note_own_answers(manifest, bound.scorers, runs)
     _add_up(manifest, shards)
     manifest.planned, manifest.complete = manifest.present, all(shard.complete for shard in shards)
     close_artefact(store, manifest, (scorer.name for scorer in bound.scorers))

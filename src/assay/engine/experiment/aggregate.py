@@ -18,7 +18,7 @@ from assay.engine.experiment import bind
 from assay.engine.experiment.evaluate import Paths
 from assay.engine.experiment.experiment import Bound, Experiment, Options
 from assay.engine.experiment.resolve import find_each
-from assay.engine.experiment.runs import KeyedLog, NamedLog
+from assay.engine.experiment.runs import keyed_log, named_log
 from assay.engine.experiment.sources import ConfigSource, Source, config_of, keep_config
 from assay.records import ROWS_FILE, Kind
 from assay.store.log import FileLog
@@ -100,10 +100,10 @@ class ExistingEvaluations(Experiment):
                     continue
                 rows, manifest = FileLog(file), source.manifest(kind)
                 if kind == "run" and manifest is None and source.manifest("evaluation") is not None:
-                    rows = KeyedLog(file)
+                    rows = keyed_log(file)
                 if kind == "evaluation":
                     if len(self.sources) > 1:
-                        rows = NamedLog(file, source.name)
+                        rows = named_log(file, source.name)
                     if self._examines or not source.looks_sealed(kind):
                         evidence = source.evidence(kind)
                         manifest, rows.hidden = evidence.manifest, evidence.log.hidden

@@ -110,7 +110,8 @@ def _any_row(line: bytes) -> dict[str, Any]:
 
 def placed_lines(log: Log) -> Iterator[tuple[IntArray, bytes]]:
     """Yield blocks of a log with the position of each line, without those that are hidden."""
-    if isinstance(log, FileLog) and not log.hidden:
+    # a log of another kind may show lines in its own way
+    if isinstance(log, FileLog) and type(log).scan is FileLog.scan and not log.hidden:
         for position, block in log.placed_blocks():
             yield line_starts(block) + position, block
         return
