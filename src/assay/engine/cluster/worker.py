@@ -210,15 +210,7 @@ class Worker:
                 own: Shared = {**self.shares.shared(), "datasets": DatasetRepository(store)}
                 self.progress = own["progress"] = Progress(notes=experiment.progress.notes)
                 shared = experiment.shared(bound.models, self.shard_stop, own)
-                parts: dict[str, Manifest] = {}
-                if experiment.makes_rows:
-                    chosen = replace(experiment.selection(bound.tasks), items=items)
-                    parts["run"] = await experiment.infer(bound, shared, chosen, store)
-                    await asyncio.to_thread(store.committer.flush)
-                if bound.scorers:
-                    self._show_responses(store, shard)
-                    parts["evaluation"] = await experiment.score(bound.scorers, shared, store)
-                await asyncio.to_thread(store.committer.flush)
+                parts = await self._make_rows(store, shard, shared, items)
                 self.root.objects.create(
                     self.generation.finished(shard), msgspec.json.encode(parts)
                 )
@@ -243,12 +235,23 @@ class Worker:
                 )
                 show([self.before], self.display)
 
-    def _show_responses(self, store: ShardStore, shard: int) -> None:
-        """Have the store show those of the shard's responses that no task has made here."""
-        experiment = self.experiment
-        for run in () if self.bound.tasks else experiment.runs():
-            rows = self.parted.places(f"run {run}", partial(experiment.store.log, "run", run))
-            store.show("run", run, rows.of(shard), experiment.store.manifest("run", run))
+    async def _make_rows(
+        self, store: ShardStore, shard: int, shared: Shared, items: int
+    ) -> dict[str, Manifest]:
+        """Make and commit the responses and labels of a shard, of which so many items run now."""
+        experiment, bound = self.experiment, self.bound
+        parts: dict[str, Manifest] = {}
+        if experiment.makes_rows:
+            chosen = replace(experiment.selection(bound.tasks), items=items)
+            parts["run"] = await experiment.infer(bound, shared, chosen, store)
+            await asyncio.to_thread(store.committer.flush)
+        if bound.scorers:
+            for run in () if bound.tasks else experiment.runs():
+                rows = self.parted.places(f"run {run}", partial(experiment.store.log, "run", run))
+                store.show("run", run, rows.of(shard), experiment.store.manifest("run", run))
+            parts["evaluation"] = await experiment.score(bound.scorers, shared, store)
+        await asyncio.to_thread(store.committer.flush)
+        return parts
 
     def _items(self, store: ShardStore, shard: int) -> int:
         """Store the shard's items; how many of them run now."""

@@ -102,7 +102,7 @@ class Matches:
                 if not isinstance(item, str) or not isinstance(sample or 0, int):
                     unreadable += 1
                     continue
-                if player is None or player is UNSET:
+                if player in (None, UNSET):
                     raise UserError(
                         f"the responses have no field {field!r} to name players by",
                         fix="players: model_name",

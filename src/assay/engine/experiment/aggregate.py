@@ -92,11 +92,10 @@ class ExistingEvaluations(Experiment):
         """The ids under which the store shows each source's rows."""
         shown: dict[Kind, list[str]] = {"evaluation": [], "run": [], "dataset": []}
         for source in self.sources:
-            ours = source.folder is not None and source.folder.absolute() == self.folder
-            id = self.id if ours else source.name
+            is_own = source.folder and source.folder.absolute() == self.folder
+            id = self.id if is_own else source.name
             for kind, ids in shown.items():
-                file = source.files.get(kind)
-                if file is None:
+                if (file := source.files.get(kind)) is None:
                     continue
                 rows, manifest = FileLog(file), source.manifest(kind)
                 if kind == "run" and manifest is None and source.manifest("evaluation") is not None:
@@ -109,7 +108,11 @@ class ExistingEvaluations(Experiment):
                         manifest, rows.hidden = evidence.manifest, evidence.log.hidden
                 self.store.show(kind, id, rows, manifest)
                 ids.append(id)
-        return {f"{kind}s": ids for kind, ids in shown.items()}
+        return {
+            "evaluations": shown["evaluation"],
+            "runs": shown["run"],
+            "datasets": shown["dataset"],
+        }
 
 
 def _folder(sources: list[Source]) -> tuple[Path | None, str]:

@@ -14,7 +14,7 @@ import numpy as np
 from xxhash import xxh3_64_intdigest
 
 from assay.engine.run.existing import COLUMNS, TRANSIENT, Flags, Row, Table, blocks_of, columns_of
-from assay.interfaces import Log
+from assay.interfaces import IntArray, Log
 from assay.store.keys import canonical
 from assay.store.keyset import KeySet
 from assay.store.table.decode import decode_row, row_decoder
@@ -116,6 +116,14 @@ def _meaning(line: bytes) -> int:
     return xxh3_64_intdigest(canonical(row))
 
 
+def _commits(logs: Sequence[Rows], prefer: Prefer | None) -> Any:
+    """Return those of all logs by key, and which of them yields to others; equal ones in the order of the logs."""
+    commits = np.concatenate([rows.commits(at) for at, rows in enumerate(logs)])
+    age = -commits["time"] if prefer == "newest" else np.zeros(len(commits))
+    yields = commits["behind"] | commits["transient"]
+    return commits[np.lexsort((age, yields, commits["key"]))]
+
+
 Place = tuple[int, int]
 
 
@@ -127,27 +135,20 @@ class Choice:
 
     def __init__(self, logs: Sequence[Rows], prefer: Prefer | None = None) -> None:
         self.logs = logs
-        commits = np.concatenate([rows.commits(at) for at, rows in enumerate(logs)])
-        age = -commits["time"] if prefer == "newest" else np.zeros(len(commits))
-        # equal ones stay in the order of the logs; the first of each key stands for it
-        yields = commits["behind"] | commits["transient"]
-        commits = commits[np.lexsort((age, yields, commits["key"]))]
+        commits = _commits(logs, prefer)
         groups = group_rows(commits["key"])
-        winner = groups.first[groups.of_row]
+        winner = groups.first[groups.of_row]  # the first of each key stands for it
         is_first = winner == np.arange(len(winner))
-        content, decided = commits["content"], ~commits["transient"]
-        suspect = np.flatnonzero((content != content[winner]) & decided)
-        for at in {*suspect.tolist(), *winner[suspect].tolist()}:
-            content[at] = logs[commits["log"][at]].meaning(commits["number"][at])
-        unlike: Flags = content != content[winner]
+        self._compare_meanings(commits, winner)
+        unlike: Flags = commits["content"] != commits["content"][winner]
         self.present = len(groups)
         self.repeated = int(np.sum(~is_first & ~unlike))
-        conflicts = np.flatnonzero(unlike & decided)
+        conflicts = np.flatnonzero(unlike & ~commits["transient"])
         self.conflicts = len(conflicts)
         order = np.lexsort((commits["number"][conflicts], commits["log"][conflicts]))
-        first = conflicts[order[:_MOST_NAMED]]
         self.pairs: list[tuple[Place, Place]] = [
-            (self._place(commits[winner[at]]), self._place(commits[at])) for at in first
+            (self._place(commits[winner[at]]), self._place(commits[at]))
+            for at in conflicts[order[:_MOST_NAMED]]
         ]
         self.lost: list[KeySet] = []
         self.keep: list[Flags] = []
@@ -158,6 +159,13 @@ class Choice:
             self.keep.append(np.isin(rows.table.commit, commits["number"][own & is_first]))
             counts.update(rows.table.counts(self.keep[at]))
         self.counts = {name: count for name, count in counts.items() if count}
+
+    def _compare_meanings(self, commits: Any, winner: IntArray) -> None:
+        """Have values in place of bytes as the content of those that differ from the one that stands for their key."""
+        content = commits["content"]
+        suspect = np.flatnonzero((content != content[winner]) & ~commits["transient"])
+        for at in {*suspect.tolist(), *winner[suspect].tolist()}:
+            content[at] = self.logs[commits["log"][at]].meaning(commits["number"][at])
 
     def _place(self, commit: Any) -> Place:
         number = int(commit["log"])
