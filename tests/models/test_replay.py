@@ -126,4 +126,4 @@ def test_many_answers_take_16_bytes_each(tmp_path: Path, ask: Ask) -> None:
     model = replay("r", path=str(file))
     assert ask(model, "4321").text == "r4321"
     kept: Any = model
-    assert kept._digests.nbytes + kept._offsets.nbytes == 16 * 5000
+    assert kept._answers.sorted.nbytes + kept._answers.order.nbytes == 16 * 5000

@@ -4,7 +4,6 @@ Rows are streamed. Sampling and shuffling order items by a hash of seed and id, 
 order of the files nor on the machine, and a larger sample contains the smaller one.
 """
 
-from array import array
 from collections.abc import Callable, Iterator, Mapping
 from tempfile import TemporaryFile
 from typing import Any
@@ -187,23 +186,23 @@ def _drawn(rows: Rows, count: int | None, seed: int, order: int | None) -> Rows:
     Rows wait on disk: memory holds a few numbers for each."""
     import numpy as np
 
-    chances, orders, positions = array("Q"), array("Q"), array("Q")
     with TemporaryFile(prefix="assay-") as file:
-        for place, row in rows:
-            if count is not None:
-                chances.append(_draw("sample", seed, row, place))
-            if order is not None:
-                orders.append(_draw("shuffle", order, row, place))
-            positions.append(file.tell())
-            file.write(_encoded(place, row))
-        chosen = np.arange(len(positions))
-        if count is not None and count < len(positions):
-            chosen = np.sort(np.argsort(np.frombuffer(chances, np.uint64), kind="stable")[:count])
-        if order is not None and len(positions):
-            chosen = chosen[np.argsort(np.frombuffer(orders, np.uint64)[chosen], kind="stable")]
+
+        def drawn() -> Iterator[tuple[int, int, int]]:
+            for place, row in rows:
+                chance = 0 if count is None else _draw("sample", seed, row, place)
+                turn = 0 if order is None else _draw("shuffle", order, row, place)
+                yield chance, turn, file.tell()
+                file.write(_encoded(place, row))
+
+        found = np.fromiter(drawn(), [("chance", "u8"), ("turn", "u8"), ("place", "i8")])
+        if count is not None:
+            found = found[np.sort(np.argsort(found["chance"], kind="stable")[:count])]
+        if order is not None:
+            found = found[np.argsort(found["turn"], kind="stable")]
         decode = msgspec.json.Decoder(tuple[str, dict[str, Any]]).decode
-        for number in chosen.tolist():
-            file.seek(positions[number])
+        for place in found["place"].tolist():
+            file.seek(place)
             yield decode(file.readline())
 
 

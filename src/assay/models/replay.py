@@ -4,9 +4,7 @@ In memory there are 16 bytes an answer (digest and place in the file); the text 
 """
 
 import asyncio
-import os
-from array import array
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import blake2b, file_digest
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,9 @@ from assay.interfaces import Completion, Message, Model, Request
 from assay.models.record import REPLAYED
 from assay.records import ROWS_FILE, Response
 from assay.registry import model, nearest
+from assay.store.log import FileLog
+from assay.store.table.decode import read_rows
+from assay.store.table.join import Lookup
 from assay.text.media import nameless
 from assay.text.messages import messages_text
 
@@ -37,7 +38,6 @@ class _Asked(msgspec.Struct):
     messages: list[Message] | None = None
 
 
-_decode_row = msgspec.json.Decoder(_Asked).decode
 _decode_response = msgspec.json.Decoder(Response).decode
 
 
@@ -73,68 +73,42 @@ class ReplayModel:
             "content": found,
         }
         self._indexing = asyncio.Lock()
-        self._digests: Any = None
-        self._offsets: Any = None
-        self._descriptor = -1
+        self._rows = FileLog(file)
+        self._answers: Lookup | None = None
 
     async def complete(self, request: Request) -> Completion:
-        if self._descriptor < 0:
-            async with self._indexing:
-                if self._descriptor < 0:
-                    await asyncio.to_thread(self._open)
-        offset = self._find(request.messages, request.sample_index)
-        if offset is None:
-            offset = self._find(_as_prompt(messages_text(request.messages)), request.sample_index)
-        if offset is None:
+        async with self._indexing:
+            answers = self._answers or await asyncio.to_thread(self._index)
+        plain = _as_prompt(messages_text(request.messages))
+        asked = [_digest(each, request.sample_index) for each in (request.messages, plain)]
+        begin, end = answers.ranges(np.array(asked, np.uint64))
+        found = end[end > begin]
+        if not len(found):
             raise PermanentError(
                 f"no recorded answer for these messages and sample {request.sample_index}",
                 where=str(self.file),
                 fix="record them first: run the same prompts with the real model",
             )
-        return _completion_of(_decode_response(self._line(offset)))
+        # of rows that answer the same request the last one counts, as after a retry
+        place = int(answers.order[found[0] - 1])
+        return _completion_of(_decode_response(self._rows.read(place)))
 
-    def _find(self, messages: list[Message], sample_index: int) -> int | None:
-        wanted = np.uint64(_digest(messages, sample_index))
-        place = int(np.searchsorted(self._digests, wanted, side="right")) - 1
-        return int(self._offsets[place]) if place >= 0 and self._digests[place] == wanted else None
-
-    def _line(self, offset: int) -> bytes:
-        pieces: list[bytes] = []
-        while piece := os.pread(self._descriptor, 65536, offset):
-            head, newline, _ = piece.partition(b"\n")
-            pieces.append(head)
-            if newline:
-                break
-            offset += len(piece)
-        return b"".join(pieces)
-
-    def _open(self) -> None:
-        """Index the file: of rows that answer the same request the last one counts, as after a retry."""
-        digests, offsets = array("Q"), array("q")
+    def _index(self) -> Lookup:
         models: set[str] = set()
-        with reading.opened(self.file) as lines:
-            offset = 0
-            for line in lines:
-                row = _row(line)
-                if row is not None and row.error is None and row.outcome in ("ok", "refused"):
-                    models.add(row.model_name)
-                    if self.source in (None, row.model_name):
-                        digests.append(
-                            _digest(row.messages or _as_prompt(row.prompt), row.sample_index)
-                        )
-                        offsets.append(offset)
-                offset += len(line)
+        asked = np.fromiter(self._read(models), [("digest", "u8"), ("place", "i8")])
         if problem := self._wrong_model(models):
             raise problem
-        found = np.frombuffer(digests, dtype=np.uint64) if digests else np.zeros(0, dtype=np.uint64)
-        order = np.argsort(found, kind="stable")
-        self._digests = found[order]
-        self._offsets = (
-            np.frombuffer(offsets, dtype=np.int64)[order]
-            if offsets
-            else np.zeros(0, dtype=np.int64)
-        )
-        self._descriptor = os.open(self.file, os.O_RDONLY)
+        self._answers = Lookup(asked["digest"], asked["place"])
+        return self._answers
+
+    def _read(self, models: set[str]) -> Iterator[tuple[int, int]]:
+        """Yield the digests of what was asked; of the rows, torn and foreign lines hold no answer."""
+        for place, row in read_rows(self._rows, _Asked):
+            if row.error is None and row.outcome in ("ok", "refused"):
+                models.add(row.model_name)
+                if self.source in (None, row.model_name):
+                    asked = row.messages or _as_prompt(row.prompt)
+                    yield _digest(asked, row.sample_index), place
 
     def _wrong_model(self, models: set[str]) -> CallError | None:
         if self.source is None and len(models) > 1:
@@ -150,9 +124,7 @@ class ReplayModel:
         return None
 
     async def close(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        self._rows.close()
 
 
 def _as_prompt(text: str) -> list[Message]:
@@ -163,14 +135,6 @@ def _digest(messages: list[Message], sample_index: int) -> int:
     state = blake2b(_encode(nameless(messages)), digest_size=8)
     state.update(b"\0%d" % sample_index)
     return int.from_bytes(state.digest(), "big")
-
-
-# a torn or foreign line holds no answer; the store reports such lines
-def _row(line: bytes) -> _Asked | None:
-    try:
-        return _decode_row(line)
-    except msgspec.DecodeError:
-        return None
 
 
 def _completion_of(row: Response) -> Completion:

@@ -7,6 +7,7 @@ leading bits finds the few neighbours among which a key must be.
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from typing import Any, cast
 
 import numpy as np
 
@@ -21,7 +22,8 @@ class KeySet:
     """The 64-bit prefixes of keys, fixed when made."""
 
     def __init__(self, keys: Iterable[int] = ()) -> None:
-        ordered = np.sort(_as_numpy(keys if isinstance(keys, array) else array("Q", keys)))
+        is_buffer = isinstance(keys, (array, np.ndarray))
+        ordered = np.sort(_as_numpy(cast("Any", keys if is_buffer else array("Q", keys))))
         # np.unique would load numpy.ma
         is_first = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
         # An array's elements come out as Python integers, three times as fast as numpy's.

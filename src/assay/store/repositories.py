@@ -1,7 +1,7 @@
 """The four artefacts for Python, over any Store: datasets, runs, evaluations, aggregations."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -15,7 +15,7 @@ from assay.store.index import ItemIndex, content_hash
 from assay.store.items import encode_item, normalise_all
 from assay.store.seal import describe, seal
 from assay.store.stores import directory_of, new_id
-from assay.store.table.decode import row_decoder
+from assay.store.table.decode import read_blocks
 
 T = TypeVar("T")
 
@@ -46,9 +46,9 @@ class _Repository:
             raise UserError(f"there is no {self.kind} {id!r}", fix=nearest(id, self.ids()))
         return manifest
 
-    def _rows(self, id: str, decode: Callable[[bytes], T]) -> Iterator[T]:
+    def _rows(self, id: str, row: type[T]) -> Iterator[T]:
         self._known(id)
-        return _decoded(self.store.log(self.kind, id), decode)
+        return _decoded(self.store.log(self.kind, id), row)
 
 
 class DatasetRepository(_Repository):
@@ -131,7 +131,7 @@ class RunRepository(_Repository):
 
     def responses(self, id: str) -> Iterator[Response]:
         """The rows as they stand on disk: in the order in which the calls ended."""
-        return self._rows(id, row_decoder(Response))
+        return self._rows(id, Response)
 
 
 class EvaluationRepository(_Repository):
@@ -139,7 +139,7 @@ class EvaluationRepository(_Repository):
 
     def evaluations(self, id: str) -> Iterator[Evaluation]:
         """The rows as they stand on disk."""
-        return self._rows(id, row_decoder(Evaluation))
+        return self._rows(id, Evaluation)
 
 
 class AggregationRepository(_Repository):
@@ -150,7 +150,7 @@ class AggregationRepository(_Repository):
         damage = self.store.log(self.kind, id).damage(self._known(id))
         if damage:
             raise StoreError(describe(damage[0]), fix="assay aggregate computes the metrics again")
-        return list(self._rows(id, row_decoder(MetricRow)))
+        return list(self._rows(id, MetricRow))
 
     def write(self, id: str, rows: Iterable[MetricRow]) -> None:
         """Replace all metric rows: `metrics.jsonl`, and the same as a list in `metrics.json`."""
@@ -161,18 +161,17 @@ class AggregationRepository(_Repository):
             write_file(directory / "metrics.json", b"[\n" + b",\n".join(lines) + b"\n]\n")
 
 
-def _decoded(log: Log, decode: Callable[[bytes], T]) -> Iterator[T]:
-    for number, (_, line) in enumerate(log.scan(), 1):
-        if not line or line.isspace():
-            continue
-        try:
-            yield decode(line)
-        except (ValueError, RecursionError) as error:
+def _decoded(log: Log, row: type[T]) -> Iterator[T]:
+    for block in read_blocks(log, row):
+        for line in block.unreadable:
+            places = enumerate((place for place, _ in log.scan()), 1)
+            number = next(at for at, place in places if place == line.position)
             raise StoreError(
-                f"line {number} is not a row: {error}",
+                f"line {number} is not a row: {line.reason}",
                 where=log.segments()[0].name,
                 fix="run the step again: it sets such lines aside in rejected/ and repeats what was lost",
-            ) from None
+            )
+        yield from block.rows
 
 
 def _check_content(manifest: Manifest, found: str) -> None:

@@ -91,7 +91,7 @@ def _rubric(driver: Path) -> dict[str, Any]:
 
 def _keys(experiment: Experiment, items: Path) -> dict[str, Any]:
     """What determines the keys of all rows: the fingerprints of tasks and the identities of scorers and metrics."""
-    bound = experiment.responses.bind(experiment)
+    bound = experiment.bind()
     rows = list(normalise_all(map(json.loads, items.read_text().splitlines()), "items"))
     return {
         "plan": plan_digest(describe(bound.tasks, 1, "")),

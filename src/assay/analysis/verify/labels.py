@@ -9,16 +9,16 @@ from typing import Any
 
 import msgspec
 
-from assay.analysis.verify.replay import NOT_LOGGED, KeptResponses, Replay, no_network
+from assay.analysis.verify.replay import NOT_LOGGED, Bench, Replay, no_network
 from assay.analysis.verify.rows import Computed, Stored, Verdict, compared
 from assay.config import Config, environment
+from assay.engine.calls.executor import Shared
 from assay.engine.evaluate.bind import BoundScorer
-from assay.engine.evaluate.evaluate import Evaluator
 from assay.engine.experiment import bind
-from assay.engine.experiment.experiment import Experiment, Options
+from assay.engine.experiment.experiment import Options
 from assay.engine.experiment.models import StandIn
 from assay.engine.experiment.resolve import find_source
-from assay.engine.experiment.sources import ConfigSource, Source, config_of
+from assay.engine.experiment.sources import ConfigSource, config_of
 from assay.errors import AssayError, ConfigError, TransientError
 from assay.interfaces import Limits, Model
 from assay.records import ROWS_FILE, Kind, Manifest
@@ -37,31 +37,11 @@ class Found(msgspec.Struct):
     notes: list[str] = []
 
 
-class Bench(msgspec.Struct):
-    """A folder made ready for computing from its rows."""
-
-    experiment: Experiment
-    responses: KeptResponses
-    source: Source
-
-    def __post_init__(self) -> None:
-        config = self.experiment.config
-        os.environ.update(environment(config, None))  # user code may read `.env` and `env_vars`
-
-    def store(self, *, answers: bool = False) -> Replay:
-        store = Replay(self.experiment.folder)
-        show = self.responses.show_answers if answers else self.responses.show
-        show(self.experiment, store)
-        return store
-
-
 def bench_of(folder: Path, config: ConfigSource | None) -> Bench:
     source = find_source(folder, foreign=False)
     loaded = config_of(config, source, "evaluate", _UNUSED)
-    responses = KeptResponses([source], budget=None, names_dataset=False)
-    return Bench(
-        Experiment(loaded, Options(output_dir=str(folder)), responses=responses), responses, source
-    )
+    os.environ.update(environment(loaded, None))  # user code may read `.env` and `env_vars`
+    return Bench(loaded, Options(output_dir=str(folder)), [source], names_dataset=False)
 
 
 def reason_of(error: Exception) -> str:
@@ -89,17 +69,17 @@ def verify_labels(
         return _unverified(manifest, "foreign scorers", "labels of another program's scorers")
     try:
         bench = bench_of(folder, config)
-        scorers, failed, models = _bind(bench.experiment.config, names)
-        store = bench.store()
+        scorers, failed, models = _bind(bench.config, names)
+        store = bench.show()
     except Exception as error:  # the config, its code and the rows are anybody's
         return _unverified(manifest, ", ".join(names), reason_of(error))
     changed = [
         scorer.name for scorer in scorers if scorer.identity.hex() != identities[scorer.name]
     ]
-    stored = Stored(FileLog(bench.source.files["evaluation"]), names, keys=not changed)
+    stored = Stored(FileLog(bench.sources[0].files["evaluation"]), names, keys=not changed)
     verdicts = {name: Verdict(stored=stored.counts[name]) for name in names}
     computed = Computed(stored)
-    store.show("evaluation", bench.experiment.id, computed, None)
+    store.show("evaluation", bench.id, computed, None)
     failed |= _score(bench, store, scorers, models)
     whole = manifest.complete and "matches" not in manifest.plan and not failed
     lost = (
@@ -157,22 +137,15 @@ def _score(
     bench: Bench, store: Replay, scorers: Sequence[BoundScorer], models: Mapping[str, Model]
 ) -> dict[str, str]:
     """Have the rows computed; by scorer why there are none. Where all together fail, each tries by itself."""
-    experiment = bench.experiment
 
     def scored(some: Sequence[BoundScorer]) -> None:
-        evaluator = Evaluator(
-            store,
-            models=models,
-            default_limits=Limits(max_retries=0),
-            seed=experiment.config.seed,
-            datasets=DatasetRepository(store),
-        )
-        runs = bench.responses.runs(experiment)
-        run_blocking(
-            lambda: evaluator.evaluate_async(
-                runs, some, id=experiment.id, dataset=experiment.id, retry_errors=None
-            )
-        )
+        shared: Shared = {
+            "models": models,
+            "default_limits": Limits(max_retries=0),
+            "seed": bench.config.seed,
+            "datasets": DatasetRepository(store),
+        }
+        run_blocking(lambda: bench.score(some, shared, store))
 
     if not scorers:
         return {}

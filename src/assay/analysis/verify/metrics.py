@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from assay.analysis.verify.labels import Bench, Found, bench_of, reason_of
+from assay.analysis.verify.labels import Found, bench_of, reason_of
+from assay.analysis.verify.replay import Bench
 from assay.analysis.verify.rows import Verdict
 from assay.analysis.verify.values import Difference, differing
 from assay.config import Config
@@ -42,7 +43,7 @@ def verify_metrics(
         return _unverified(stored, names, "the labels are not in this folder")
     try:
         bench = bench_of(folder, config)
-        metrics, failed, notes = _bind(bench.experiment.config, manifest.plan.get("metrics") or [])
+        metrics, failed, notes = _bind(bench.config, manifest.plan.get("metrics") or [])
         computed = _measured(bench, metrics)
     except Exception as error:  # the config, its code and the rows are anybody's
         return _unverified(stored, names, reason_of(error))
@@ -88,12 +89,10 @@ def _asked(plan: Mapping[str, Any]) -> bytes:
 def _measured(bench: Bench, metrics: list[BoundMetric]) -> list[MetricRow]:
     if not metrics:
         return []
-    id, source = bench.experiment.id, bench.source
-    store = bench.store(answers=True)
-    evidence = source.evidence("evaluation")
+    store = bench.show(answers=True)
+    evidence = bench.sources[0].evidence("evaluation")
     manifest = evidence.manifest
-    if manifest is not None and manifest.id != id:
-        id = manifest.id
+    id = bench.id if manifest is None else manifest.id
     store.show("evaluation", id, evidence.log, manifest)
     rows = Aggregator(store).aggregate([id], metrics, id=id)
     return msgspec.json.decode(msgspec.json.encode(rows))

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from assay.engine.experiment.evaluate import ExistingResponses
-from assay.engine.experiment.experiment import Experiment
 from assay.engine.experiment.runs import answers_of
 from assay.interfaces import Log
 from assay.records import Kind, Manifest
@@ -61,28 +60,25 @@ class _Forgotten(MemoryLog):
         pass
 
 
-class KeptResponses(ExistingResponses):
-    """The responses behind a folder's evaluation, with the ids that they had in it."""
+class Bench(ExistingResponses):
+    """A folder made ready for computing from its rows, which have the ids that they had in its evaluation."""
 
-    def show(self, experiment: Experiment, store: Replay) -> None:
-        """Have the store show responses and items."""
-        experiment.store = store  # type: ignore[assignment]
-        self._show(experiment, lambda run: run.evidence("run").log)
-        self._find_items(experiment)
+    def show(self, *, answers: bool = False) -> Replay:
+        """Return a store that shows responses and items; `answers`: with the keys by which evaluations name the
+        responses, for metrics."""
+        store = Replay(self.folder)
+        self.store = store  # type: ignore[assignment]
+        self._show(lambda run: run.evidence("run").log)
+        self._find_items()
+        if answers:
+            self._show(answers_of)
+        return store
 
-    def show_answers(self, experiment: Experiment, store: Replay) -> None:
-        """As `show`, with the keys by which evaluations name the responses: for metrics."""
-        self.show(experiment, store)
-        self._show(experiment, answers_of)
-
-    def runs(self, experiment: Experiment) -> list[str]:
+    def runs(self) -> list[str]:
         manifest = self.sources[0].manifest("evaluation")
-        ids = (
-            [entry["id"] for entry in manifest.inputs if entry.get("kind") == "run"]
-            if manifest is not None
-            else []
-        )
-        return ids if len(ids) == len(self._runs) else super().runs(experiment)
+        inputs = manifest.inputs if manifest is not None else []
+        ids = [entry["id"] for entry in inputs if entry.get("kind") == "run"]
+        return ids if len(ids) == len(self._runs) else super().runs()
 
 
 @contextmanager

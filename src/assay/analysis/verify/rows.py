@@ -5,9 +5,9 @@ equals are decoded, paired and looked at.
 """
 
 import re
-from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import compress
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,6 +20,7 @@ from assay.interfaces import Hashes, Log, Mask
 from assay.records import Evaluation
 from assay.store.memory_log import MemoryLog
 from assay.store.table.decode import row_decoder
+from assay.store.table.join import Lookup
 
 _TIMES = re.compile(rb',"evaluation_time":[^,]*,"timestamp":[^,]*,')
 _TIMES_AND_KEY = re.compile(rb',"evaluation_time":[^,]*,"timestamp":[^,]*,|"key":"[0-9a-f]{32}",')
@@ -54,13 +55,13 @@ class Stored:
         self.times = _TIMES if keys else _TIMES_AND_KEY
         self.counts: Counter[str] = Counter()
         marks = {name: b'"scorer":' + msgspec.json.encode(name) + b"," for name in scorers}
-        found = array("Q")
+        found = [np.zeros(0, np.uint64)]
         for block in log.blocks():
-            found.extend(fingerprints(block, self.times))
+            found.append(fingerprints(block, self.times))
             for name, mark in marks.items():
                 self.counts[name] += block.count(mark)
-        self.hashes: Hashes = np.array(found, np.uint64)
-        self.sorted: Hashes = np.sort(self.hashes)
+        self.hashes: Hashes = np.concatenate(found)
+        self.rows = Lookup(self.hashes)
 
     def lines(self, wanted: Mask) -> Iterator[bytes]:
         rows = (
@@ -69,12 +70,13 @@ class Stored:
             for line in block.split(b"\n")
             if line and not line.isspace()
         )
-        return (line for line, chosen in zip(rows, wanted, strict=False) if chosen)
+        return compress(rows, wanted)
 
 
-def fingerprints(block: bytes, times: re.Pattern[bytes]) -> Iterator[int]:
+def fingerprints(block: bytes, times: re.Pattern[bytes]) -> Hashes:
     lines = times.sub(b",", block).split(b"\n")
-    return (xxh3_64_intdigest(line) for line in lines if line and not line.isspace())
+    rows = (xxh3_64_intdigest(line) for line in lines if line and not line.isspace())
+    return np.fromiter(rows, np.uint64)
 
 
 class Computed(MemoryLog):
@@ -83,35 +85,25 @@ class Computed(MemoryLog):
     def __init__(self, stored: Stored) -> None:
         super().__init__("evaluation_results.jsonl")
         self._stored = stored
-        self._found: list[Hashes] = []
+        self._found = [np.zeros(0, np.uint64)]
         self.odd: list[bytes] = []
 
     def append(self, lines: bytes) -> None:
-        now = np.fromiter(fingerprints(lines, self._stored.times), np.uint64)
+        now = fingerprints(lines, self._stored.times)
         self._found.append(now)
-        known = is_among(now, self._stored.sorted)
-        if not known.all():
-            rows = [line for line in lines.split(b"\n") if line]
-            self.odd += [line for line, same in zip(rows, known, strict=True) if not same]
+        is_odd = self._stored.rows.first(now) < 0
+        if is_odd.any():
+            self.odd += compress(filter(None, lines.split(b"\n")), is_odd)
 
     def missing(self) -> list[bytes]:
         """The stored rows that no computed row equals."""
-        computed = np.sort(np.concatenate(self._found)) if self._found else np.zeros(0, np.uint64)
-        alone = ~is_among(self._stored.hashes, computed)
+        alone = Lookup(np.concatenate(self._found)).first(self._stored.hashes) < 0
         return list(self._stored.lines(alone)) if alone.any() else []
 
     def repeated(self) -> int:
         """Rows that are stored more than once."""
-        rows = self._stored.sorted
+        rows = self._stored.rows.sorted
         return int((rows[1:] == rows[:-1]).sum())
-
-
-def is_among(values: Hashes, ordered: Hashes) -> Mask:
-    """Which values are in a sorted array."""
-    if not len(ordered):
-        return np.zeros(len(values), np.bool_)
-    place = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
-    return ordered[place] == values
 
 
 class _Place(NamedTuple):

@@ -4,7 +4,6 @@ Each owner (a task's or a scorer's row) has its own calls: equal prompts of two 
 """
 
 import time
-from array import array
 from typing import Any
 
 import msgspec
@@ -12,7 +11,8 @@ import numpy as np
 
 from assay.interfaces import Completion, Log, Message, Model
 from assay.store.keys import call_key, short
-from assay.store.table.decode import read_rows
+from assay.store.table.columns import Table
+from assay.store.table.join import Lookup
 
 
 class PaidCall(msgspec.Struct, kw_only=True):
@@ -31,40 +31,25 @@ class PaidCall(msgspec.Struct, kw_only=True):
     timestamp: float = 0.0
 
 
-class _CallKey(msgspec.Struct):
-    key: str
-
-
 class CallLog:
     """Opened once for a step; holds 16 bytes for each call that an earlier run made."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        keys, positions = array("Q"), array("q")
-        for position, call in read_rows(log, _CallKey):  # of a torn line the call is made again
-            keys.append(short(call.key))
-            positions.append(position)
-        order = np.argsort(
-            np.frombuffer(keys, np.uint64) if keys else np.empty(0, np.uint64), kind="stable"
-        )
-        self._keys = np.array(keys, np.uint64)[order]
-        self._positions = np.array(positions, np.int64)[order]
+        calls = Table([log], {"key": "key"})  # a call of which the line is torn is made again
+        self._places = Lookup(calls["key"], calls.position)
         self._decode = msgspec.json.Decoder(PaidCall).decode
         self._encode = msgspec.json.Encoder().encode
 
     def find(self, key: bytes) -> Completion | None:
-        if not len(self._keys):
-            return None
-        wanted = np.uint64(short(key))
-        place = int(np.searchsorted(self._keys, wanted))
-        while place < len(self._keys) and self._keys[place] == wanted:
+        begin, end = self._places.ranges(np.uint64(short(key)))
+        for position in self._places.order[begin:end].tolist():
             try:
-                call = self._decode(self._log.read(int(self._positions[place])))
+                call = self._decode(self._log.read(position))
             except msgspec.DecodeError:
                 return None
             if call.key == key.hex():
                 return call.completion
-            place += 1
         return None
 
     def add(self, call: PaidCall) -> None:

@@ -3,10 +3,25 @@
 import logging
 import time
 from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
 
 logger = logging.getLogger("assay")
 # a program that wants the log adds its own; otherwise nothing is printed
 logger.addHandler(logging.NullHandler())
+
+
+class LaneStatus(msgspec.Struct, kw_only=True):
+    """What is told of a model, a task or a scorer; `cost` is None if it is not known."""
+
+    total: int | None = None
+    present: int = 0
+    done: int = 0
+    errors: int = 0
+    retries: int = 0
+    tokens: int = 0
+    cost: float | None = 0.0
 
 
 @dataclass
@@ -27,6 +42,11 @@ class LaneProgress:
     why: str = ""
     started: float = field(default_factory=time.monotonic)
     ended: float | None = None
+
+    def status(self) -> LaneStatus:
+        own: dict[str, Any] = {name: getattr(self, name) for name in LaneStatus.__struct_fields__}
+        own["cost"] = None if self.unpriced else self.cost
+        return LaneStatus(**own)
 
     def rate(self) -> float:
         """Rows per second of this run, rows that were already there not counted."""
@@ -69,6 +89,16 @@ class Progress:
 
     def of(self, step: str) -> list[LaneProgress]:
         return [lane for (owner, _), lane in [*self.lanes.items()] if owner == step]
+
+    def spent(self) -> tuple[int, float | None]:
+        """Tokens, and dollars where all prices are known."""
+        lanes = self.lanes.values()
+        cost = None if any(lane.unpriced for lane in lanes) else sum(lane.cost for lane in lanes)
+        return sum(lane.tokens for lane in lanes), cost
+
+    def waiting(self) -> str:
+        waiting = {lane.name: why for lane in [*self.lanes.values()] if (why := lane.waiting())}
+        return "; ".join(f"{name}: {why}" for name, why in waiting.items())
 
     def note(self, text: str) -> None:
         """Something the user should read once: rows set aside, lines rejected, a dataset that changed."""

@@ -10,8 +10,7 @@ import msgspec
 from assay.engine.calls.executor import close_artefact
 from assay.engine.cluster.root import Patient, Root, Whole
 from assay.engine.evaluate.evaluate import Evaluator
-from assay.engine.experiment.experiment import Experiment, Result
-from assay.engine.experiment.responses import Bound
+from assay.engine.experiment.experiment import Bound, Experiment, Result
 from assay.engine.run.plan import plan_digest
 from assay.errors import StoreError
 from assay.records import Manifest
@@ -60,17 +59,17 @@ async def _make(
     parts = [
         msgspec.json.decode(content or b"{}", type=dict[str, Manifest]) for content in contents
     ]
-    with Patient(experiment.store.lock(experiment.responses.kind, experiment.id)):
+    with Patient(experiment.store.lock(experiment.kind, experiment.id)):
         if _is_whole(root, generation, measured):
             return False
         if not is_open(root.objects, generation):
             raise ClosedError(root.place)
         root.restore(generation)
-        if experiment.responses.makes_rows(experiment):
+        if experiment.makes_rows:
             result.run = _close_run(experiment, bound, parts)
         if bound.scorers:
             result.evaluation = _close_evaluation(experiment, bound, parts)
-            experiment.responses.scored(experiment, result.evaluation)
+            experiment.scored(result.evaluation)
         if bound.metrics:
             experiment.options.workers = _cores()  # no shard is left that needs them
             result.metrics = await experiment.measure(bound.metrics)
@@ -101,11 +100,7 @@ async def _comes(root: Root, generation: Generation, measured: str) -> bool:
 
 def _read(experiment: Experiment, bound: Bound, result: Result) -> None:
     """The result as another process, or an earlier one, has stored it."""
-    result.run = (
-        experiment.store.manifest("run", experiment.id)
-        if experiment.responses.makes_rows(experiment)
-        else None
-    )
+    result.run = experiment.store.manifest("run", experiment.id) if experiment.makes_rows else None
     result.evaluation = (
         experiment.store.manifest("evaluation", experiment.id) if bound.scorers else None
     )
@@ -133,18 +128,18 @@ def _close_run(experiment: Experiment, bound: Bound, parts: Parts) -> Manifest:
 
 
 def _close_evaluation(experiment: Experiment, bound: Bound, parts: Parts) -> Manifest:
-    store, responses = experiment.store, experiment.responses
+    store = experiment.store
     old = store.manifest("evaluation", experiment.id)
     evaluator = Evaluator(store)
-    runs = responses.runs(experiment)
+    runs = experiment.runs()
     manifest, _ = evaluator.describe(
-        runs, bound.scorers, id=experiment.id, dataset=experiment.id, budget=responses.budget
+        runs, bound.scorers, id=experiment.id, dataset=experiment.id, budget=experiment.budget
     )
-    manifest.name = experiment.config.name
-    manifest.created = old.created if old else manifest.started
+    remembered = experiment.metadata()
+    evaluator.go_on(
+        manifest, old, bound.scorers, runs, name=experiment.config.name, metadata=remembered
+    )
     shards = [part["evaluation"] for part in parts]
-    manifest.metadata = {**(old.metadata if old else {}), **responses.metadata(experiment)}
-    evaluator.note_own_answers(manifest, bound.scorers, runs)
     _add_up(manifest, shards)
     manifest.planned, manifest.complete = manifest.present, all(shard.complete for shard in shards)
     close_artefact(store, manifest, (scorer.name for scorer in bound.scorers))

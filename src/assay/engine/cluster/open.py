@@ -19,8 +19,7 @@ from assay.engine.calls.stop import Stop
 from assay.engine.cluster.root import Patient, Root, plan_of, refuse_differences
 from assay.engine.cluster.shipping import ship
 from assay.engine.experiment.dataset import media_folder
-from assay.engine.experiment.experiment import Experiment
-from assay.engine.experiment.responses import Bound, Tasks
+from assay.engine.experiment.experiment import Bound, Experiment
 from assay.engine.experiment.trust import write_config
 from assay.engine.run.plan import plan_digest
 from assay.errors import VERSION, Interrupted, RunFailed, StoreError, UserError
@@ -76,7 +75,7 @@ async def _open(
         if workers_alive := await asyncio.to_thread(living, root.objects, last):
             refuse_differences(last, plan, f"{root.place}, where {workers_alive[0]} works")
             return last
-    with Patient(experiment.store.lock(experiment.responses.kind, experiment.id)):
+    with Patient(experiment.store.lock(experiment.kind, experiment.id)):
         before, last = last, root.generation()
         if last is not None and last.shards:
             if before is None or before.number != last.number:
@@ -93,7 +92,7 @@ async def _open(
         generation = Generation(
             number=0 if last is None else last.number + 1,
             shards=max(1, min(_PER_WORKER * workers, dataset.planned or _PER_WORKER * workers)),
-            verb="run" if isinstance(experiment.responses, Tasks) else "evaluate",
+            verb="run" if experiment.kind == "run" else "evaluate",
             id=experiment.id,
             digest=plan_digest(plan),
             plan=plan,
@@ -160,7 +159,7 @@ async def _settle(experiment: Experiment, bound: Bound) -> Manifest:
         own: Shared = {"progress": Progress(notes=experiment.progress.notes)}
         shared = experiment.shared(bound.models, stop, own)
         with suppress(*_STOPPED):
-            await experiment.responses.make(experiment, bound, shared, stack)
+            await experiment.make(bound, shared, stack)
         scored = experiment.store.log("evaluation", experiment.id).segments()
         if bound.scorers and any(segment.size for segment in scored):
             with suppress(*_STOPPED):

@@ -16,8 +16,7 @@ from assay.engine.cluster.root import Root
 from assay.engine.cluster.shipping import variables
 from assay.engine.cluster.status import Lanes, follow
 from assay.engine.cluster.worker import Worked, Worker, bind
-from assay.engine.experiment.experiment import Experiment, Result
-from assay.engine.experiment.responses import Bound
+from assay.engine.experiment.experiment import Bound, Experiment, Result
 from assay.errors import Interrupted
 
 _UNKNOWN = 16  # workers of a plan that others will work on

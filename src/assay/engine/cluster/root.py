@@ -14,8 +14,7 @@ from assay.config import load, to_yaml
 from assay.engine.cluster.shipping import localised, materialise
 from assay.engine.evaluate.evaluate import planned
 from assay.engine.experiment.evaluate import evaluate
-from assay.engine.experiment.experiment import Experiment, Options
-from assay.engine.experiment.responses import Bound
+from assay.engine.experiment.experiment import Bound, Experiment, Options
 from assay.engine.experiment.trust import CONFIG, is_trusted
 from assay.engine.run.plan import content_hash, describe, plan_digest
 from assay.errors import LockedError, UserError

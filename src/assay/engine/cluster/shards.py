@@ -1,12 +1,13 @@
 """Which rows of a log belong to a shard: those of its items."""
 
-from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import numpy as np
 
 from assay.engine.cluster.root import Root
 from assay.interfaces import Log
@@ -24,35 +25,37 @@ class _Row(msgspec.Struct):
 
 
 class Places:
-    """Where the rows of each shard are in a log, learned in one pass: 8 bytes a row."""
+    """Where the rows of each shard are in a log, learned in one pass: 12 bytes a row."""
 
     def __init__(self, log: Log, generation: Generation) -> None:
         self.log = log
-        self._places = [array("Q") for _ in range(generation.shards)]
-        item, places = "", self._places[generation.shard_of("")]
-        for position, row in read_rows(log, _Row):
+        self._rows: Any = np.fromiter(self._read(generation), [("shard", "i4"), ("place", "i8")])
+
+    def _read(self, generation: Generation) -> Iterator[tuple[int, int]]:
+        item, shard = "", generation.shard_of("")
+        for position, row in read_rows(self.log, _Row):
             if (row.item_id or row.id) != item:  # the samples of an item are mostly neighbours
                 item = row.item_id or row.id
-                places = self._places[generation.shard_of(item)]
-            places.append(position)
+                shard = generation.shard_of(item)
+            yield shard, position
+
+    def _of(self, shard: int) -> list[int]:
+        return self._rows["place"][self._rows["shard"] == shard].tolist()
 
     def of(self, shard: int) -> "ShardLog":
-        return ShardLog(self.log, self._places[shard])
+        return ShardLog(self.log, self._of(shard))
 
     def among_first(self, shard: int, count: int) -> int:
         """How many rows of a shard are among the first of the log."""
+        places = self._of(shard)
         beyond = next(islice(self.log.scan(), count, None), None)
-        return (
-            len(self._places[shard])
-            if beyond is None
-            else bisect_left(self._places[shard], beyond[0])
-        )
+        return len(places) if beyond is None else bisect_left(places, beyond[0])
 
 
 class ShardLog:
     """The rows of one shard, to be read."""
 
-    def __init__(self, log: Log, places: "array[int]") -> None:
+    def __init__(self, log: Log, places: Sequence[int]) -> None:
         self._log = log
         self._places = places
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from assay import reading, usercode
 from assay.config import resolved
 from assay.engine.experiment.experiment import Experiment
+from assay.engine.experiment.trust import texts_in
 from assay.errors import ConfigError, StoreError, UserError
 from assay.records import ROWS_FILE
 from assay.store.files import write_file
@@ -120,7 +121,7 @@ def localised(data: Mapping[str, Any], paths: Mapping[str, str]) -> dict[str, An
 def variables(config: Mapping[str, Any]) -> list[str]:
     """The names of the variables that hold the secrets of the models of a config, as a plan has it."""
     return sorted(
-        {name for text in _texts(config.get("models")) for name in _VARIABLE.findall(text)}
+        {name for text in texts_in(config.get("models")) for name in _VARIABLE.findall(text)}
     )
 
 
@@ -170,7 +171,7 @@ def _staying(data: Mapping[str, Any]) -> Iterator[str]:
         for path in (*_images(prompt), *_images(few_shot)):
             yield os.path.dirname(path.partition("{")[0]) if "{" in path else path
     for part in ("tasks", "evaluation_methods", "metrics"):
-        texts = _texts([entry.get("params", {}) for entry in data.get(part) or ()])
+        texts = texts_in([entry.get("params", {}) for entry in data.get(part) or ()])
         yield from (
             text
             for text in texts
@@ -185,14 +186,6 @@ def _images(template: Mapping[str, Any]) -> Iterator[str]:
             if isinstance(content, list)
             else ()
         )
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, (dict, list)):
-        for part in value.values() if isinstance(value, dict) else value:
-            yield from _texts(part)
 
 
 # ---- from a text to files

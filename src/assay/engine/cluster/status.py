@@ -7,24 +7,12 @@ from contextlib import suppress
 
 import msgspec
 
-from assay.engine.calls.progress import LaneProgress, Progress
+from assay.engine.calls.progress import LaneProgress, LaneStatus, Progress
 from assay.engine.cluster.root import Root
 from assay.errors import StoreError
 from assay.store.shared.generations import Generation
 
 FOLLOWED = 0.5  # seconds between two looks at what workers tell
-
-
-class LaneStatus(msgspec.Struct, kw_only=True):
-    """A model's, a task's or a scorer's part of the shards that the worker holds."""
-
-    total: int | None = None
-    present: int = 0
-    done: int = 0
-    errors: int = 0
-    retries: int = 0
-    tokens: int = 0
-    cost: float | None = 0.0
 
 
 class WorkerStatus(msgspec.Struct, kw_only=True):
@@ -55,17 +43,15 @@ def worker_status(
     """What a worker's progress in its shards comes to; `before` is what the shards before came to."""
     before = before or WorkerStatus()
     under_way = progress.of(progress.step)
-    everything = [*progress.lanes.values()]
-    waiting = {lane.name: why for lane in everything if (why := lane.waiting())}
+    tokens, cost = progress.spent()
     steps = {
-        step: {lane.name: _status(lane) for lane in progress.of(step)}
+        step: {lane.name: lane.status() for lane in progress.of(step)}
         for step in ("run", "evaluate")
     }
     makers = steps["run"] or {
-        lane.name: _status(lane) for lane in progress.of("evaluate") if not lane.calls
+        lane.name: lane.status() for lane in progress.of("evaluate") if not lane.calls
     }
     lanes = {step: sum_lanes([before.lanes.get(step, {}), steps[step]]) for step in steps}
-    costs = [before.cost, *(None if lane.unpriced else lane.cost for lane in everything)]
     return WorkerStatus(
         shards=sorted(shards),
         step=progress.step,
@@ -75,24 +61,12 @@ def worker_status(
         errors=sum(lane.errors for lane in under_way),
         rate=sum(lane.rate() for lane in under_way if lane.ended is None) if shards else 0.0,
         made=before.made + sum(lane.done for lane in makers.values()),
-        tokens=before.tokens + sum(lane.tokens for lane in everything),
-        cost=None if None in costs else sum(filter(None, costs)),
-        waiting="; ".join(f"{name}: {why}" for name, why in waiting.items()),
+        tokens=before.tokens + tokens,
+        cost=None if before.cost is None or cost is None else before.cost + cost,
+        waiting=progress.waiting(),
         notes=progress.notes[-3:],
         models=makers,
         lanes=lanes,
-    )
-
-
-def _status(lane: LaneProgress) -> LaneStatus:
-    return LaneStatus(
-        total=lane.total,
-        present=lane.present,
-        done=lane.done,
-        errors=lane.errors,
-        retries=lane.retries,
-        tokens=lane.tokens,
-        cost=None if lane.unpriced else lane.cost,
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import msgspec
+from msgspec.structs import replace
 from xxhash import xxh3_64_intdigest
 
 from assay.config import environment
@@ -22,12 +23,8 @@ from assay.engine.cluster.root import Patient, Root, experiment_of, plan_of, ref
 from assay.engine.cluster.shards import Parted
 from assay.engine.cluster.shares.shares import shares_of
 from assay.engine.cluster.status import FOLLOWED, WorkerStatus, show, worker_status
-from assay.engine.evaluate.evaluate import Evaluator
-from assay.engine.experiment.experiment import Experiment, Result
-from assay.engine.experiment.responses import Bound
+from assay.engine.experiment.experiment import Bound, Experiment, Result
 from assay.engine.experiment.status import log_to
-from assay.engine.run.plan import Selection
-from assay.engine.run.run import Runner
 from assay.errors import BudgetError, Interrupted, RunFailed, StoreError, UserError
 from assay.records import ROWS_FILE, Manifest
 from assay.store.repositories import DatasetRepository
@@ -80,8 +77,8 @@ async def work(
 def bind(experiment: Experiment, stack: AsyncExitStack) -> Bound:
     """The parts of a config, made ready; what is open is closed with the stack."""
     os.environ.update(environment(experiment.config, experiment.environ))
-    stack.callback(experiment.responses.close)
-    bound = experiment.responses.bind(experiment)
+    stack.callback(experiment.close)
+    bound = experiment.bind()
     for model in bound.models.values():
         stack.push_async_callback(model.close)
     stack.enter_context(log_to(experiment.config.logging))
@@ -157,9 +154,7 @@ class Worker:
             async with AsyncExitStack() as stack:
                 with Patient(experiment.store.lock("evaluation", experiment.id)):
                     self.root.update(segments=False, own=True)
-                    await experiment.responses.make(
-                        experiment, bound, experiment.shared(bound.models, None), stack
-                    )
+                    await experiment.make(bound, experiment.shared(bound.models, None), stack)
         dataset = experiment.store.manifest("dataset", experiment.id)
         refuse_differences(self.generation, plan_of(experiment, bound, dataset), self.root.place)
 
@@ -215,12 +210,7 @@ class Worker:
                 own: Shared = {**self.shares.shared(), "datasets": DatasetRepository(store)}
                 self.progress = own["progress"] = Progress(notes=experiment.progress.notes)
                 shared = experiment.shared(bound.models, self.shard_stop, own)
-                parts: dict[str, Manifest] = {}
-                if experiment.responses.makes_rows(experiment):
-                    parts["run"] = await self._run(store, bound, shared, items)
-                if bound.scorers:
-                    parts["evaluation"] = await self._evaluate(store, shard, bound, shared)
-                await asyncio.to_thread(store.committer.flush)
+                parts = await self._make_rows(store, shard, shared, items)
                 self.root.objects.create(
                     self.generation.finished(shard), msgspec.json.encode(parts)
                 )
@@ -245,40 +235,23 @@ class Worker:
                 )
                 show([self.before], self.display)
 
-    async def _run(self, store: ShardStore, bound: Bound, shared: Shared, items: int) -> Manifest:
-        experiment, config = self.experiment, self.experiment.config
-        selection = experiment.selection(bound.tasks)
-        runner = Runner(store, **shared, task_timeout=config.timeout, keep_server=True)
-        manifest = await runner.run_async(
-            experiment.id,
-            bound.tasks,
-            bound.samples,
-            id=experiment.id,
-            name=config.name,
-            selection=Selection(selection.tasks, items, selection.samples),
-            retry_errors=None,
-        )
+    async def _make_rows(
+        self, store: ShardStore, shard: int, shared: Shared, items: int
+    ) -> dict[str, Manifest]:
+        """Make and commit the responses and labels of a shard, of which so many items run now."""
+        experiment, bound = self.experiment, self.bound
+        parts: dict[str, Manifest] = {}
+        if experiment.makes_rows:
+            chosen = replace(experiment.selection(bound.tasks), items=items)
+            parts["run"] = await experiment.infer(bound, shared, chosen, store)
+            await asyncio.to_thread(store.committer.flush)
+        if bound.scorers:
+            for run in () if bound.tasks else experiment.runs():
+                rows = self.parted.places(f"run {run}", partial(experiment.store.log, "run", run))
+                store.show("run", run, rows.of(shard), experiment.store.manifest("run", run))
+            parts["evaluation"] = await experiment.score(bound.scorers, shared, store)
         await asyncio.to_thread(store.committer.flush)
-        return manifest
-
-    async def _evaluate(
-        self, store: ShardStore, shard: int, bound: Bound, shared: Shared
-    ) -> Manifest:
-        experiment, runs = self.experiment, self.experiment.responses.runs(self.experiment)
-        if not bound.tasks:
-            for run in runs:
-                rows = self.parted.places(
-                    f"run {run}", partial(experiment.store.log, "run", run)
-                ).of(shard)
-                store.show("run", run, rows, experiment.store.manifest("run", run))
-        return await Evaluator(store, **shared).evaluate_async(
-            runs,
-            bound.scorers,
-            id=experiment.id,
-            name=experiment.config.name,
-            dataset=experiment.id,
-            retry_errors=None,
-        )
+        return parts
 
     def _items(self, store: ShardStore, shard: int) -> int:
         """Store the shard's items; how many of them run now."""

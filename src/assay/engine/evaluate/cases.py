@@ -7,9 +7,10 @@ import msgspec
 from assay.engine.calls.failures import UNANSWERED
 from assay.engine.evaluate.bind import BoundScorer, Case
 from assay.interfaces import Log, Score
-from assay.records import Item, Response, decode_json
+from assay.records import Item, Response
 from assay.store.index import ItemIndex
 from assay.store.keys import canonical, digest, evaluation_key
+from assay.store.table.decode import row_decoder
 from assay.text.answers import without_reasoning
 
 
@@ -81,13 +82,10 @@ def failed(response: Response) -> Score:
 
 def response_decoder() -> Callable[[bytes], Response]:
     """Strict and fast for our rows, tolerant (NaN, Infinity, missing keys) for foreign ones."""
-    strict = msgspec.json.Decoder(Response).decode
+    decode_row = row_decoder(Response)
 
     def decode(line: bytes) -> Response:
-        try:
-            row = strict(line)
-        except (ValueError, RecursionError):
-            row = msgspec.convert(decode_json(line), Response, strict=False)
+        row = decode_row(line)
         if not row.key:
             row.key = digest("line", line).hex()
             if row.error and row.outcome == "ok":

@@ -14,7 +14,7 @@ from assay.engine.evaluate.directions import LOWER
 from assay.engine.evaluate.job import EvaluationJob
 from assay.engine.evaluate.judges import OWN_ANSWERS, own_answers
 from assay.engine.run.evidence import PARTIAL, partial_of
-from assay.engine.run.plan import is_finished, plan_digest
+from assay.engine.run.plan import is_finished, plan_digest, refuse_repeated
 from assay.errors import UserError
 from assay.interfaces import Store
 from assay.records import Manifest
@@ -51,10 +51,7 @@ class Evaluator(Executor):
             if old is not None and is_finished(old, manifest.digest, rows, retry_errors):
                 self._show_present(scorers, old)
                 return old
-            manifest.name = name or (old.name if old else "")
-            manifest.created = old.created if old else manifest.started
-            manifest.metadata = {**(old.metadata if old else {}), **(metadata or {})}
-            self.note_own_answers(manifest, scorers, runs)
+            self.go_on(manifest, old, scorers, runs, name=name, metadata=metadata or {})
             items = self.datasets.index(source)
             return await EvaluationJob(self, manifest, items, runs, scorers).run(
                 retry_errors, budget
@@ -120,10 +117,21 @@ class Evaluator(Executor):
         inputs.append({"kind": "dataset", "id": source, "digest": stored.digest if stored else ""})
         return inputs, source
 
-    def note_own_answers(
-        self, manifest: Manifest, scorers: Sequence[BoundScorer], runs: Sequence[str]
+    def go_on(
+        self,
+        manifest: Manifest,
+        old: Manifest | None,
+        scorers: Sequence[BoundScorer],
+        runs: Sequence[str],
+        *,
+        name: str,
+        metadata: Mapping[str, Any],
     ) -> None:
-        """A judge is kinder to its own answers: metrics of such rows say so."""
+        """Take over what an earlier evaluation's manifest says, and what this one is to remember. A judge is kinder to
+        its own answers: metrics of such rows say so."""
+        manifest.name = name or (old.name if old else "")
+        manifest.created = old.created if old else manifest.started
+        manifest.metadata = {**(old.metadata if old else {}), **metadata}
         judges = {scorer.name: scorer.judges for scorer in scorers if scorer.judges}
         found = own_answers(judges, [self.store.manifest("run", run) for run in runs])
         manifest.metadata.pop(OWN_ANSWERS, None)
@@ -164,10 +172,4 @@ def check_scorers(runs: Sequence[str], scorers: Sequence[BoundScorer]) -> None:
         raise UserError("there is no run to evaluate", fix="name at least one run")
     if not scorers:
         raise UserError("there is nothing to score with", fix="add `evaluation_methods:`")
-    names: set[str] = set()
-    for scorer in scorers:
-        if scorer.name in names:
-            raise UserError(
-                f"two scorers are called {scorer.name!r}", fix="give one of them another `name:`"
-            )
-        names.add(scorer.name)
+    refuse_repeated(scorers, "scorers", "give one of them another `name:`")

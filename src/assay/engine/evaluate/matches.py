@@ -6,13 +6,12 @@ that has answers to the same item and sample meets: once, or once per seat. A sc
 gets all answers in one call, where every player has one.
 """
 
-from array import array
 from collections.abc import Callable, Iterator, Sequence
-from itertools import combinations
-from typing import Any, NamedTuple
+from itertools import combinations, repeat
+from typing import NamedTuple
 
-import msgspec
 import numpy as np
+from msgspec import UNSET
 
 from assay.engine.evaluate.bind import BoundScorer, Case
 from assay.engine.evaluate.cases import Call, ItemDigests, content_of, failed, response_decoder
@@ -21,9 +20,12 @@ from assay.interfaces import Log, Mask, Score
 from assay.records import Item, Response
 from assay.store.index import ItemIndex, id_number
 from assay.store.keys import canonical, digest, evaluation_key
+from assay.store.table.columns import read_columns
+from assay.store.table.join import group_rows
 
 MOST_NAMED = 12
 SHARED = ("item_id", "sample_index", "sample_id")  # what two answers that meet have in common
+_PLACE = [("item", "u8"), ("sample", "i4"), ("player", "i4"), ("log", "i4"), ("position", "i8")]
 
 
 class _Answer(NamedTuple):
@@ -47,64 +49,70 @@ class Matches:
         note: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.scorer = scorer
-        self._logs = [log for _, log in runs]
+        self._runs, self._logs = [run for run, _ in runs], [log for _, log in runs]
         self._items = items
         self._seen = ItemDigests()
         self._decode = response_decoder()
-        self._read(runs, note)
+        self._read(note)
         self._names_of: dict[tuple[int, int], tuple[tuple[str, str], bytes]] = {}
         self._check(note)
 
     # -- the first pass
 
-    def _read(self, runs: Sequence[tuple[str, Log]], note: Callable[[str], None]) -> None:
-        ids, samples, players, logs, positions = (
-            array("Q"),
-            array("i"),
-            array("i"),
-            array("i"),
-            array("q"),
-        )
+    def _read(self, note: Callable[[str], None]) -> None:
         numbers: dict[str, int] = {}
-        unreadable = 0
-        for number, (run, log) in enumerate(runs):
-            place_of = _place_decoder(self.scorer.player, run)
-            for position, line in log.scan():
-                try:
-                    item_id, sample, player = place_of(line)
-                except (ValueError, RecursionError):
-                    unreadable += bool(line.strip())
-                    continue
-                ids.append(id_number(item_id))
-                samples.append(sample)
-                players.append(numbers.setdefault(player, len(numbers)))
-                logs.append(number)
-                positions.append(position)
-        if unreadable:
-            note(
-                f"{unreadable} lines of the responses cannot be read and are not scored: run inference again"
-            )
+        rows = np.fromiter(self._places(numbers, note), _PLACE)
         in_order = self.scorer.form == "together" and self.scorer.player == "run"
         self.players = list(numbers) if in_order else sorted(numbers)
-        place = self._items.positions(ids)
-        del ids
+        place = self._items.positions(rows["item"])
         missing = int((place < 0).sum())
         if missing:
             note(
                 f"{missing} responses belong to items that are not in the dataset: they meet nobody"
             )
         rank = {name: number for number, name in enumerate(self.players)}
-        renamed = np.array([rank[name] for name in numbers], np.int32)
-        sample, player = np.array(samples, np.int32), renamed[np.array(players, np.int32)]
-        order = np.lexsort((player, sample, place))[missing:]  # those without a place come first
-        self._player, self._log = player[order], np.array(logs, np.int32)[order]
-        self._position = np.array(positions, np.int64)[order]
-        place, sample = place[order], sample[order]
-        begins = np.ones(len(place), np.bool_)
-        begins[1:] = (place[1:] != place[:-1]) | (sample[1:] != sample[:-1])
-        starts = np.flatnonzero(begins)
-        self.places, self.samples = place[starts], sample[starts]
-        self._bounds = np.append(starts, len(place))
+        player = np.array([rank[name] for name in numbers], np.int32)[rows["player"]]
+        # those without a place come first
+        order = np.lexsort((player, rows["sample"], place))[missing:]
+        self._player, self._log = player[order], rows["log"][order]
+        self._position = rows["position"][order]
+        place, sample = place[order], rows["sample"][order]
+        first = group_rows(place, sample).first
+        self.places, self.samples = place[first], sample[first]
+        self._bounds = np.append(first, len(place))
+
+    def _places(
+        self, numbers: dict[str, int], note: Callable[[str], None]
+    ) -> Iterator[tuple[int, ...]]:
+        """Yield item, sample, player, log and position of each response; `numbers` gets the players."""
+        field, unreadable = self.scorer.player, 0
+        if field in SHARED:
+            raise UserError(
+                f"{field!r} cannot tell players apart: they meet where it is equal",
+                fix="players: model_name",
+            )
+        named = () if field == "run" else (field,)
+        base = ("item_id", "sample_index")
+        for block in read_columns(self._logs, "responses", base, named, strict=False):
+            unreadable += len(block.unreadable)
+            players = block.found[0] if named else repeat(self._runs[block.log])
+            for item, sample, player, position in zip(
+                *block.base, players, block.positions.tolist(), strict=False
+            ):
+                if not isinstance(item, str) or not isinstance(sample or 0, int):
+                    unreadable += 1
+                    continue
+                if player in (None, UNSET):
+                    raise UserError(
+                        f"the responses have no field {field!r} to name players by",
+                        fix="players: model_name",
+                    )
+                number = numbers.setdefault(str(player), len(numbers))
+                yield id_number(item), sample or 0, number, block.log, position
+        if unreadable:
+            note(
+                f"{unreadable} lines of the responses cannot be read and are not scored: run inference again"
+            )
 
     def presence(self) -> Mask:
         """Which player (rows) has an answer in which group (columns)."""
@@ -114,9 +122,8 @@ class Matches:
 
     def group_of(self, item_id: str, sample: int) -> int:
         """The group of the answers to an item and sample, which must be there."""
-        place = self._items.positions(array("Q", [id_number(item_id)]))[0]
-        begin, end = np.searchsorted(self.places, [place, place + 1])
-        return int(begin + np.searchsorted(self.samples[begin:end], sample))
+        place = self._items.position(item_id)
+        return int(np.flatnonzero((self.places == place) & (self.samples == sample))[0])
 
     def _check(self, note: Callable[[str], None]) -> None:
         if len(self.players) < 2 and self.scorer.form == "match":
@@ -279,40 +286,3 @@ class Matches:
 def _parts(settled: Score | None) -> list[bytes]:
     """What a label that is settled adds to the key of its row: it is another row when the label is another one."""
     return [] if settled is None else [canonical((settled.outcome, settled.score, settled.details))]
-
-
-def _place_decoder(player: str, run: str) -> Callable[[bytes], tuple[str, int, str]]:
-    """Item, sample and player of a response's line; no more of it is decoded, unless somebody else wrote it."""
-    if player in SHARED:
-        raise UserError(
-            f"{player!r} cannot tell players apart: they meet where it is equal",
-            fix="players: model_name",
-        )
-    field = player.removeprefix("metadata.")
-    own = player in Response.__struct_fields__
-    value = ("value", Any, msgspec.field(default=None, name=field))
-    fields: list[Any] = [("item_id", str), ("sample_index", int, 0)]
-    if own:
-        fields.append(value)
-    elif player != "run":
-        fields.append(("metadata", msgspec.defstruct("Metadata", [value], gc=False), msgspec.UNSET))
-    decode = msgspec.json.Decoder(msgspec.defstruct("Place", fields, gc=False)).decode
-    decode_whole = response_decoder()
-
-    def place_of(line: bytes) -> tuple[str, int, str]:
-        try:
-            row: Any = decode(line)
-            found = run if player == "run" else getattr(row if own else row.metadata, "value", None)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            row = decode_whole(line)
-            found = (
-                run if player == "run" else getattr(row, field) if own else row.metadata.get(field)
-            )
-        if found is None:
-            raise UserError(
-                f"the responses have no field {player!r} to name players by",
-                fix="players: model_name",
-            )
-        return row.item_id, row.sample_index, str(found)
-
-    return place_of

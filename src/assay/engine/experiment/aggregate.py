@@ -12,13 +12,13 @@ from typing import Any
 
 import msgspec
 
+from assay.config import Config
 from assay.engine.calls.executor import Shared
 from assay.engine.experiment import bind
 from assay.engine.experiment.evaluate import Paths
-from assay.engine.experiment.experiment import Experiment, Options
+from assay.engine.experiment.experiment import Bound, Experiment, Options
 from assay.engine.experiment.resolve import find_each
-from assay.engine.experiment.responses import Bound, Measured, Responses
-from assay.engine.experiment.runs import KeyedLog, NamedLog
+from assay.engine.experiment.runs import keyed_log, named_log
 from assay.engine.experiment.sources import ConfigSource, Source, config_of, keep_config
 from assay.records import ROWS_FILE, Kind
 from assay.store.log import FileLog
@@ -42,75 +42,71 @@ def aggregate(
     sources = find_each(paths, "evaluation")
     loaded = config_of(config, sources[0], "aggregate", {**UNUSED, **(overrides or {})})
     folder, why_not = (local(output_dir), "") if output_dir is not None else _folder(sources)
-    evaluations = ExistingEvaluations(sources, stored=folder is not None)
+    for source in sources:
+        if not source.looks_sealed("evaluation"):
+            source.log("evaluation", "evaluate its responses first")
     options = Options(
-        output_dir=str(folder or evaluations.scratch()), retry_errors=retry_errors, workers=workers
+        output_dir=str(folder or mkdtemp(prefix="assay-")),
+        retry_errors=retry_errors,
+        workers=workers,
     )
-    experiment = Experiment(loaded, options, responses=evaluations)
+    experiment = ExistingEvaluations(loaded, options, sources, stored=folder is not None)
     if folder is None:
         experiment.progress.note(f"the metrics are not stored: {why_not}-o FOLDER stores them")
     return experiment
 
 
-class ExistingEvaluations(Responses):
-    """The evaluations of one or several sources, with the responses and items behind them."""
+class ExistingEvaluations(Experiment):
+    """Measures the evaluations of one or several sources, with the responses and items behind them. Where
+    metrics are only returned, the folder is gone afterwards."""
 
     kinds = ("aggregation", "evaluation")
     kind = "aggregation"
 
-    def __init__(self, sources: list[Source], *, stored: bool) -> None:
+    def __init__(
+        self, config: Config, options: Options, sources: list[Source], *, stored: bool
+    ) -> None:
+        super().__init__(config, options)
         self.sources = sources
         self.stored = stored
         self._examines = False
-        for source in sources:
-            if not source.looks_sealed("evaluation"):
-                source.log("evaluation", "evaluate its responses first")
-        self._scratch = ""
-
-    def scratch(self) -> str:
-        """A folder that is gone afterwards, for metrics that are only returned."""
-        self._scratch = mkdtemp(prefix="assay-")
-        return self._scratch
 
     def close(self) -> None:
-        if self._scratch:
-            rmtree(self._scratch, ignore_errors=True)
+        if not self.stored:
+            rmtree(self.folder, ignore_errors=True)
 
-    def bind(self, experiment: Experiment) -> Bound:
-        return Bound({}, [], bind.bind_metrics(experiment.config))
+    def bind(self) -> Bound:
+        return Bound({}, [], bind.bind_metrics(self.config))
 
-    async def make(
-        self, experiment: Experiment, bound: Bound, shared: Shared, stack: AsyncExitStack
-    ) -> None:
-        store, old = experiment.store, experiment.store.manifest("aggregation", experiment.id)
-        if experiment.options.retry_errors and old is not None:
+    async def make(self, bound: Bound, shared: Shared, stack: AsyncExitStack) -> None:
+        store, old = self.store, self.store.manifest("aggregation", self.id)
+        if self.options.retry_errors and old is not None:
             store.put_manifest(msgspec.structs.replace(old, complete=False))
-        if self.stored and (note := keep_config(experiment.folder, experiment.config)):
-            experiment.progress.note(note)
+        if self.stored and (note := keep_config(self.folder, self.config)):
+            self.progress.note(note)
 
     def examine(self) -> None:
         self._examines = True
 
-    def measured(self, experiment: Experiment) -> Measured:
+    def measured(self) -> dict[str, list[str]]:
         """The ids under which the store shows each source's rows."""
         shown: dict[Kind, list[str]] = {"evaluation": [], "run": [], "dataset": []}
         for source in self.sources:
-            ours = source.folder is not None and source.folder.absolute() == experiment.folder
-            id = experiment.id if ours else source.name
+            is_own = source.folder and source.folder.absolute() == self.folder
+            id = self.id if is_own else source.name
             for kind, ids in shown.items():
-                file = source.files.get(kind)
-                if file is None:
+                if (file := source.files.get(kind)) is None:
                     continue
                 rows, manifest = FileLog(file), source.manifest(kind)
                 if kind == "run" and manifest is None and source.manifest("evaluation") is not None:
-                    rows = KeyedLog(file)
+                    rows = keyed_log(file)
                 if kind == "evaluation":
                     if len(self.sources) > 1:
-                        rows = NamedLog(file, source.name)
+                        rows = named_log(file, source.name)
                     if self._examines or not source.looks_sealed(kind):
                         evidence = source.evidence(kind)
                         manifest, rows.hidden = evidence.manifest, evidence.log.hidden
-                experiment.store.show(kind, id, rows, manifest)
+                self.store.show(kind, id, rows, manifest)
                 ids.append(id)
         return {
             "evaluations": shown["evaluation"],

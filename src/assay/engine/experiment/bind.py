@@ -11,6 +11,7 @@ import msgspec
 
 from assay import registry
 from assay.config import Config, FewShotConfig, TaskConfig
+from assay.config.types import MethodConfig, MetricConfig, OutputConfig, PromptConfig
 from assay.engine.aggregate.measure import BoundMetric, bind_metric
 from assay.engine.evaluate.bind import (
     Binding,
@@ -36,30 +37,21 @@ if TYPE_CHECKING:
 
 def bind_prompts(config: Config) -> list[Prompt]:
     make = registry.prompt.get("jinja")
-    problems = Problems(config)
-    prompts: list[Prompt] = []
-    for number, entry in enumerate(config.prompts):
-        with problems.at("prompts", number):
-            if entry.requests:
-                continue
-            source = entry.text if entry.messages is None else entry.messages
-            shots = None if entry.few_shot is None else _few_shot(config, entry.few_shot)
-            chat = {
-                name: getattr(entry, name) for name in ("system", "prefill", "turns", "row_params")
-            }
-            folder = media_folder(config.dataset)
-            prompts.append(
-                make(
-                    source,
-                    name=entry.name,
-                    where=entry.path,
-                    few_shot=shots,
-                    media_folder=folder,
-                    **chat,
-                )
-            )
-    problems.raise_any()
-    return prompts
+
+    def bind(entry: PromptConfig) -> Prompt | None:
+        if entry.requests:
+            return None
+        shots = None if entry.few_shot is None else _few_shot(config, entry.few_shot)
+        return make(
+            entry.text if entry.messages is None else entry.messages,
+            name=entry.name,
+            where=entry.path,
+            few_shot=shots,
+            media_folder=media_folder(config.dataset),
+            **{name: getattr(entry, name) for name in ("system", "prefill", "turns", "row_params")},
+        )
+
+    return [prompt for prompt in Problems(config).each("prompts", bind) if prompt is not None]
 
 
 def _few_shot(config: Config, entry: FewShotConfig) -> "FewShot":
@@ -158,65 +150,58 @@ def _graph_task(config: Config, entry: TaskConfig, models: Mapping[str, Model]) 
 
 def bind_scorers(config: Config, models: Mapping[str, Model]) -> list[BoundScorer]:
     """`models` are those that judges may ask."""
-    problems = Problems(config)
     helpers = [entry.name for entry in config.models if entry.helper]
-    scorers: list[BoundScorer] = []
-    for number, entry in enumerate(config.evaluation_methods):
-        with problems.at("evaluation_methods", number):
-            function = load_scorer(
-                entry.type,
-                path=entry.path,
-                module=entry.module,
-                function_name=entry.function_name,
-                base=Path(config.base),
-            )
-            binding: Binding = {
-                "name": entry.name,
-                "params": entry.params,
-                "timeout": entry.timeout,
-                "models": models,
-                "helpers": helpers,
-                "base": Path(config.base),
-            }
-            if is_pairwise(function):
-                bound = bind_pairwise(function, folder=remembered(config.output_dir), **binding)
-            else:
-                bound = bind_scorer(function, **binding)
-            told = {SCALE: checked_scale(entry.scale), LOWER: entry.lower_is_better}
-            bound.declared |= {name: value for name, value in told.items() if value is not None}
-            scorers.append(bound)
-    problems.raise_any()
-    return scorers
+
+    def bind(entry: MethodConfig) -> BoundScorer:
+        function = load_scorer(
+            entry.type,
+            path=entry.path,
+            module=entry.module,
+            function_name=entry.function_name,
+            base=Path(config.base),
+        )
+        binding: Binding = {
+            "name": entry.name,
+            "params": entry.params,
+            "timeout": entry.timeout,
+            "models": models,
+            "helpers": helpers,
+            "base": Path(config.base),
+        }
+        if is_pairwise(function):
+            bound = bind_pairwise(function, folder=remembered(config.output_dir), **binding)
+        else:
+            bound = bind_scorer(function, **binding)
+        told = {SCALE: checked_scale(entry.scale), LOWER: entry.lower_is_better}
+        bound.declared |= {name: value for name, value in told.items() if value is not None}
+        return bound
+
+    return Problems(config).each("evaluation_methods", bind)
 
 
 def bind_metrics(config: Config) -> list[BoundMetric]:
-    problems = Problems(config)
-    metrics: list[BoundMetric] = []
-    for number, entry in enumerate(config.metrics):
-        with problems.at("metrics", number):
-            metrics.append(
-                bind_metric(
-                    name=entry.name,
-                    type=entry.type,
-                    params=entry.params,
-                    facets=entry.facets,
-                    **msgspec.structs.asdict(entry.labels),
-                    policy={
-                        name: getattr(entry, name) or getattr(config.policy, name)
-                        for name in config.policy.__struct_fields__
-                    },
-                    path=entry.path,
-                    module=entry.module,
-                    function_name=entry.function_name,
-                    base=Path(config.base),
-                    level=config.ci_level,
-                    interval=entry.interval,
-                    scale=checked_scale(entry.scale),
-                    cluster_by=config.cluster_by,
-                )
-            )
-    problems.raise_any()
-    return metrics
+    def bind(entry: MetricConfig) -> BoundMetric:
+        return bind_metric(
+            name=entry.name,
+            type=entry.type,
+            params=entry.params,
+            facets=entry.facets,
+            **msgspec.structs.asdict(entry.labels),
+            policy={
+                name: getattr(entry, name) or getattr(config.policy, name)
+                for name in config.policy.__struct_fields__
+            },
+            path=entry.path,
+            module=entry.module,
+            function_name=entry.function_name,
+            base=Path(config.base),
+            level=config.ci_level,
+            interval=entry.interval,
+            scale=checked_scale(entry.scale),
+            cluster_by=config.cluster_by,
+        )
+
+    return Problems(config).each("metrics", bind)
 
 
 class BoundOutput(msgspec.Struct):
@@ -231,16 +216,14 @@ class BoundOutput(msgspec.Struct):
 def bind_outputs(config: Config) -> list[BoundOutput]:
     """Every output of a config; one that writes the `whole` experiment says what to call it, any other gets a
     file named like its table."""
-    problems = Problems(config)
-    bound: list[BoundOutput] = []
-    for number, output in enumerate(config.outputs):
-        with problems.at("outputs", number):
-            write = registry.writer.get(output.type, base=Path(config.base), where="outputs")
-            params = registry.check_params(write, output.params, where="outputs.params")
-            marks: dict[str, Any] = getattr(write, "__assay__", {})
-            name = output.type.rpartition(":")[2].rpartition(".")[2]
-            own = marks.get("whole") or f"{output.table}.{name}"
-            path = output.path or f"{config.output_dir}/{own}"
-            bound.append(BoundOutput(write, params, output.table, path))
-    problems.raise_any()
-    return bound
+
+    def bind(output: OutputConfig) -> BoundOutput:
+        write = registry.writer.get(output.type, base=Path(config.base), where="outputs")
+        params = registry.check_params(write, output.params, where="outputs.params")
+        marks: dict[str, Any] = getattr(write, "__assay__", {})
+        name = output.type.rpartition(":")[2].rpartition(".")[2]
+        own = marks.get("whole") or f"{output.table}.{name}"
+        path = output.path or f"{config.output_dir}/{own}"
+        return BoundOutput(write, params, output.table, path)
+
+    return Problems(config).each("outputs", bind)

@@ -8,7 +8,6 @@ import glob
 import inspect
 import os
 import time
-from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b, file_digest
 from itertools import islice
@@ -16,7 +15,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
-import numpy as np
 from xxhash import xxh3_128
 
 from assay import reading, registry
@@ -27,7 +25,8 @@ from assay.errors import ConfigError, UserError
 from assay.interfaces import Store
 from assay.records import Item, Manifest
 from assay.store.items import encode_item, normalise_placed
-from assay.store.keys import canonical, digest
+from assay.store.keys import canonical, digest, id_hash
+from assay.store.keyset import Seen
 from assay.store.seal import is_unchanged, seal
 from assay.store.shared.mirror import named
 
@@ -137,7 +136,7 @@ class _Ingest:
         self.hash = blake2b(digest_size=16)
         self.count = 0
         self.problems: list[UserError] = []
-        self.ids = array("Q")
+        self.seen, self.repeated = Seen(), set[int]()
 
     def lines(self, rows: Rows) -> Iterator[bytes]:
         """The stored lines; whatever is wrong is raised before the last one, so that a bad dataset replaces nothing."""
@@ -151,7 +150,8 @@ class _Ingest:
             line = encode_item(item, place) + b"\n"
             self.hash.update(line)
             self.count += 1
-            self.ids.append(_hash_of(item.id))
+            if not self.seen.add(id := id_hash(item.id)):
+                self.repeated.add(id)
             yield line
         if self.problems:
             raise ConfigError(self.problems, source="the dataset")
@@ -173,13 +173,9 @@ class _Ingest:
         """Given ids that repeat are refused, with the places of both."""
         if not self.count:
             raise UserError("the dataset has no items", fix="check its path and `limit`")
-        ids = np.sort(np.frombuffer(self.ids, np.uint64))
-        repeated = set(ids[1:][ids[1:] == ids[:-1]].tolist())
-        if not repeated:
-            return
         places: dict[str, str] = {}
-        for place, item in normalise_placed(rows()):
-            if _hash_of(item.id) not in repeated:
+        for place, item in normalise_placed(rows()) if self.repeated else ():
+            if id_hash(item.id) not in self.repeated:
                 continue
             if item.id in places:
                 raise UserError(
@@ -214,10 +210,6 @@ def media_folder(source: DatasetConfig | None) -> str | None:
     folders = {os.path.dirname(path) for path in paths}
     folder = folders.pop()
     return None if folders or glob.has_magic(folder) or reading.is_remote(folder) else folder
-
-
-def _hash_of(id: str) -> int:
-    return int.from_bytes(blake2b(id.encode(), digest_size=8).digest(), "big")
 
 
 def open_dataset(source: DatasetConfig, base: Path) -> Iterator[tuple[str, dict[str, Any]]]:

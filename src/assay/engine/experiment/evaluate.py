@@ -11,14 +11,14 @@ from typing import Any
 
 import msgspec
 
+from assay.config import Config
 from assay.engine.calls.executor import Shared
 from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.experiment import bind
-from assay.engine.experiment.experiment import Experiment, Options
+from assay.engine.experiment.experiment import Bound, Experiment, Options
 from assay.engine.experiment.models import bind_usable
 from assay.engine.experiment.preflight import label_problems
 from assay.engine.experiment.resolve import find_each
-from assay.engine.experiment.responses import Bound, Measured, Responses
 from assay.engine.experiment.runs import (
     answers_of,
     items_of,
@@ -62,12 +62,13 @@ def evaluate(
         unused["dataset"] = None  # the folder's items do: the file that they came from may be gone
     options = Options(output_dir=str(_folder(sources, output_dir)), retry_errors=retry_errors)
     loaded = config_of(config, sources[0], "evaluate", {**unused, **changes})
-    responses = ExistingResponses(sources, budget=budget, names_dataset=names_dataset)
-    return Experiment(loaded, options, responses=responses, environ=environ)
+    experiment = ExistingResponses(loaded, options, sources, names_dataset, environ)
+    experiment.budget = budget
+    return experiment
 
 
-class ExistingResponses(Responses):
-    """The responses of one or several sources.
+class ExistingResponses(Experiment):
+    """Scores the responses of one or several sources.
 
     Where answers meet in matches, the runs behind an evaluation that is in the folder already take part: a run that
     is added later plays only its own matches.
@@ -76,77 +77,82 @@ class ExistingResponses(Responses):
     kinds = ("evaluation", "dataset", "run")
     kind = "evaluation"
 
-    def __init__(self, sources: list[Source], *, budget: int | None, names_dataset: bool) -> None:
+    def __init__(
+        self,
+        config: Config,
+        options: Options,
+        sources: list[Source],
+        names_dataset: bool,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(config, options, environ=environ)
         self.sources = sources
-        self.budget = budget
         self.names_dataset = names_dataset
         self._runs = runs_of(sources)
 
-    def bind(self, experiment: Experiment) -> Bound:
-        models = bind_usable(experiment.config, experiment.environ)
+    def bind(self) -> Bound:
+        models = bind_usable(self.config, self.environ)
         return Bound(
             models,
-            bind.bind_scorers(experiment.config, models),
-            bind.bind_metrics(experiment.config),
+            bind.bind_scorers(self.config, models),
+            bind.bind_metrics(self.config),
         )
 
-    async def make(
-        self, experiment: Experiment, bound: Bound, shared: Shared, stack: AsyncExitStack
-    ) -> None:
-        self._gather(experiment, bound.scorers)
-        self._show(experiment, lambda run: run.evidence("run").log)
+    async def make(self, bound: Bound, shared: Shared, stack: AsyncExitStack) -> None:
+        self._gather(bound.scorers)
+        self._show(lambda run: run.evidence("run").log)
         for run in self._runs:
             if partial := run.evidence("run").partial:
-                experiment.progress.note(f"the responses of {run.name} are partial: {partial}")
-        self._find_items(experiment)
-        stored = experiment.store.log("evaluation", experiment.id)
+                self.progress.note(f"the responses of {run.name} are partial: {partial}")
+        self._find_items()
+        stored = self.store.log("evaluation", self.id)
         if problems := label_problems(bound.scorers, bound.metrics, (), stored):
-            raise ConfigError(problems, source=experiment.config.source)
-        if note := keep_config(experiment.folder, experiment.config):
-            experiment.progress.note(note)
+            raise ConfigError(problems, source=self.config.source)
+        if note := keep_config(self.folder, self.config):
+            self.progress.note(note)
 
-    def runs(self, experiment: Experiment) -> list[str]:
-        return [experiment.id] if len(self._runs) == 1 else [run.name for run in self._runs]
+    def runs(self) -> list[str]:
+        return [self.id] if len(self._runs) == 1 else [run.name for run in self._runs]
 
-    def metadata(self, experiment: Experiment) -> dict[str, Any]:
-        elsewhere = self._elsewhere(experiment)
+    def metadata(self) -> dict[str, Any]:
+        elsewhere = self._elsewhere()
         files = (
             file
             for files in elsewhere.values()
             for file in ([files] if isinstance(files, str) else files)
         )
-        if note := vouch_rows(experiment.folder, map(placed, files)):
-            experiment.progress.note(note)
+        if note := vouch_rows(self.folder, map(placed, files)):
+            self.progress.note(note)
         return {ELSEWHERE: elsewhere}
 
-    def scored(self, experiment: Experiment, evaluation: Manifest) -> None:
-        elsewhere = self._elsewhere(experiment)
+    def scored(self, evaluation: Manifest) -> None:
+        elsewhere = self._elsewhere()
         # finished before, from the same rows elsewhere
         if evaluation.metadata.get(ELSEWHERE, {}) != elsewhere:
             evaluation.metadata = {**evaluation.metadata, ELSEWHERE: elsewhere}
-            experiment.store.put_manifest(evaluation)
-        self._note_missing_items(experiment, evaluation)
-        old = experiment.store.manifest("aggregation", experiment.id)
+            self.store.put_manifest(evaluation)
+        self._note_missing_items(evaluation)
+        old = self.store.manifest("aggregation", self.id)
         older = old is not None and evaluation.digest not in [
             entry.get("digest") for entry in old.inputs
         ]
-        if older and not experiment.config.metrics:
-            experiment.progress.note(
+        if older and not self.config.metrics:
+            self.progress.note(
                 "the config has no metrics: those in the folder are of earlier evaluations"
             )
 
-    def measured(self, experiment: Experiment) -> Measured:
-        self._show(experiment, answers_of)
-        return super().measured(experiment)
+    def measured(self) -> dict[str, list[str]]:
+        self._show(answers_of)
+        return super().measured()
 
-    def _gather(self, experiment: Experiment, scorers: Sequence[BoundScorer]) -> None:
+    def _gather(self, scorers: Sequence[BoundScorer]) -> None:
         """For matches: the runs behind the earlier evaluation in the folder, and the rows of others."""
         if not any(scorer.form == "match" for scorer in scorers):
             if self.budget is not None:
                 fix = "add an evaluation method with `type: pairwise`"
                 raise UserError("a budget of matches needs a method that plays them", fix=fix)
             return
-        folder, note = experiment.folder, experiment.progress.note
+        folder, note = self.folder, self.progress.note
         refuse_lost_runs([folder, *(source.folder for source in self.sources if source.folder)])
         before = {run.files["run"].resolve() for run in self._runs}
         self._runs = runs_of(self.sources, folder)
@@ -155,25 +161,21 @@ class ExistingResponses(Responses):
             note(f"with the runs of the earlier evaluation in the folder: {', '.join(joined)}")
         every = (*self.sources, *self._runs)
         others = [source for source in every if source.folder is None or source.folder != folder]
-        take_over(
-            experiment.store, experiment.id, others, [scorer.name for scorer in scorers], note
-        )
+        take_over(self.store, self.id, others, [scorer.name for scorer in scorers], note)
 
-    def _show(self, experiment: Experiment, log: Callable[[Source], FileLog]) -> None:
-        for run, id in zip(self._runs, self.runs(experiment), strict=True):
-            experiment.store.show("run", id, log(run), run.evidence("run").manifest)
+    def _show(self, log: Callable[[Source], FileLog]) -> None:
+        for run, id in zip(self._runs, self.runs(), strict=True):
+            self.store.show("run", id, log(run), run.evidence("run").manifest)
 
-    def _find_items(self, experiment: Experiment) -> None:
+    def _find_items(self) -> None:
         """The dataset of an explicit config; else the items beside the responses; else what the config names."""
-        own = experiment.folder / ROWS_FILE["dataset"]
+        own = self.folder / ROWS_FILE["dataset"]
         files, first = items_of(self._runs), self.sources[0]
-        if [source.folder for source in self.sources] == [
-            experiment.folder
-        ] and "dataset" in first.files:
+        if [source.folder for source in self.sources] == [self.folder] and "dataset" in first.files:
             files = [first.files["dataset"]]
         beside = files[0] if files else None
-        foreign = own.exists() and not experiment.store.ids("dataset")
-        dataset = experiment.config.dataset
+        foreign = own.exists() and not self.store.ids("dataset")
+        dataset = self.config.dataset
         if foreign and (dataset is None or dataset.path in (named(own), [named(own)])):
             beside, files = own, [own]
         elif foreign:
@@ -183,7 +185,7 @@ class ExistingResponses(Responses):
                 fix="choose another folder with -o, or leave `dataset` out of the config",
             )
         elif dataset is not None and (self.names_dataset or beside is None):
-            experiment.ingest()
+            self.ingest()
             return
         if beside is None:
             raise UserError(
@@ -192,28 +194,28 @@ class ExistingResponses(Responses):
                 fix="name their dataset in a config: `dataset: items.jsonl`, and pass it with -c",
             )
         if len(files) > 1:
-            if (experiment.folder / ROWS_FILE["run"]).exists():
+            if (self.folder / ROWS_FILE["run"]).exists():
                 fix = "choose another folder with -o"
                 raise UserError(
                     "the runs have different items, and this folder is one run's",
                     where=str(own),
                     fix=fix,
                 )
-            unite_items(experiment.store, experiment.id, files)
+            unite_items(self.store, self.id, files)
             return
         log = FileLog(beside)
         manifest = Source(path=beside, name="", files={"dataset": beside}).manifest("dataset")
         if manifest is None:
             manifest = Manifest(
-                kind="dataset", id=experiment.id, name=str(beside), digest=content_hash(log)
+                kind="dataset", id=self.id, name=str(beside), digest=content_hash(log)
             )
-        experiment.store.show("dataset", experiment.id, log, manifest)
+        self.store.show("dataset", self.id, log, manifest)
 
-    def _elsewhere(self, experiment: Experiment) -> dict[str, Any]:
+    def _elsewhere(self) -> dict[str, Any]:
         """Where the responses and the items are that did not come into the folder."""
         found: dict[str, Any] = {}
         for kind in ("run", "dataset"):
-            own = experiment.folder / ROWS_FILE[kind]
+            own = self.folder / ROWS_FILE[kind]
             files = dict.fromkeys(named(run.files[kind]) for run in self._runs if kind in run.files)
             files.pop(named(own), None)
             if kind == "dataset":  # they have the same content, or the folder has them all
@@ -222,18 +224,18 @@ class ExistingResponses(Responses):
                 found[kind] = list(files) if len(files) > 1 else next(iter(files))
         return found
 
-    def _note_missing_items(self, experiment: Experiment, evaluation: Manifest) -> None:
+    def _note_missing_items(self, evaluation: Manifest) -> None:
         if not evaluation.counts.get("errored"):
             return
         items: set[str] = set()
         by_scorer: Counter[str] = Counter()
-        for _, row in read_rows(experiment.store.log("evaluation", experiment.id), _Failure):
+        for _, row in read_rows(self.store.log("evaluation", self.id), _Failure):
             if row.error is not None and row.error.endswith("is not in the dataset"):
                 items.add(row.item_id)
                 by_scorer[row.scorer] += 1
         if items:
             responses = max(by_scorer.values())
-            experiment.progress.note(
+            self.progress.note(
                 f"{responses} responses belong to {len(items)} items that are not in the dataset: they are error rows"
             )
 

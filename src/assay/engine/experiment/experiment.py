@@ -1,6 +1,7 @@
 """One config, one folder, three steps: what `run`, `evaluate` and `aggregate` do, for the CLI and for Python.
 
-The verbs differ in where the responses come from: see `responses.py`.
+The verbs differ in where the responses come from: tasks make them here, existing ones are in `evaluate.py`, existing
+labels in `aggregate.py`.
 """
 
 import os
@@ -10,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
@@ -19,7 +20,7 @@ from assay.engine.aggregate.aggregate import Aggregator
 from assay.engine.aggregate.bind import BoundMetric
 from assay.engine.calls.budget import Budget, spent_before
 from assay.engine.calls.executor import Shared
-from assay.engine.calls.failures import Failures, failures_of
+from assay.engine.calls.failures import FAILURES, Failures, failures_of
 from assay.engine.calls.progress import Progress
 from assay.engine.calls.stop import Stop
 from assay.engine.evaluate.bind import BoundScorer
@@ -34,20 +35,25 @@ from assay.engine.experiment.models import (
     check_budget,
     default_limits,
 )
-from assay.engine.experiment.responses import Bound, Mode, Responses, Tasks, check_error_rate
-from assay.engine.experiment.status import log_to
+from assay.engine.experiment.status import StatusFile, log_to
+from assay.engine.experiment.trust import write_config
 from assay.engine.run.evidence import DamagedError
 from assay.engine.run.plan import Selection
-from assay.errors import ConfigError, StoreError, UserError
-from assay.interfaces import Model, Task
-from assay.records import Manifest, MetricRow
+from assay.engine.run.run import Runner
+from assay.errors import ConfigError, RunFailed, StoreError, UserError
+from assay.interfaces import Model, Store, Task
+from assay.records import ROWS_FILE, Kind, Manifest, MetricRow
 from assay.shown import Shown
 from assay.store.items import decode_item
+from assay.store.lock import LOCK
 from assay.store.repositories import DatasetRepository
 from assay.store.sealed import seal_files
 from assay.store.shared.generations import make_ordinary
 from assay.store.shared.mirror import named, push, remembered
-from assay.store.stores import FlatStore, View
+from assay.store.stores import EXPERIMENT_FILES, MANIFEST, FlatStore, View
+
+Mode = Literal["full", "inference", "evaluation"]
+_MOST_ERRORS = 0.1  # where neither config nor command line says
 
 
 class Options(msgspec.Struct, kw_only=True):
@@ -80,27 +86,43 @@ class Result(Shown, kw_only=True):
     too_many_errors: str = ""
 
 
+class Bound(msgspec.Struct):
+    """A config's parts, made ready."""
+
+    models: dict[str, Model]
+    scorers: list[BoundScorer]
+    metrics: list[BoundMetric]
+    tasks: list[Task] = []
+    samples: int = 1
+
+
 ByWorkers = Callable[["Experiment", Stop | None], Awaitable[Result]]
 
 
 class Experiment:
-    """A config bound to a folder; by default its tasks make the responses."""
+    """A config bound to a folder, whose tasks make the responses. `kinds` are those whose artefacts may have given the
+    folder its id already, `kind` is the first artefact that it writes. `budget` is of matches."""
+
+    kinds: ClassVar[tuple[Kind, ...]] = ("dataset",)
+    kind: ClassVar[Kind] = "run"
+    stored = True
+    budget: int | None = None
 
     def __init__(
         self,
         config: Config,
         options: Options | None = None,
         *,
-        responses: Responses | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
         self.options = options or Options()
         self.config, self.selected_models = _with_options(config, self.options)
         self.environ = environ
-        self.responses = responses or Tasks()
+        self.mode: Mode = self.options.mode or self.config.mode
+        self.makes_rows = self.kind == "run" and self.mode != "evaluation"
         self.folder = remembered(self.config.output_dir)
         self.store = View(self.folder)
-        ids = (id for kind in self.responses.kinds for id in self.store.ids(kind))
+        ids = (id for kind in self.kinds for id in self.store.ids(kind))
         self.id = next(ids, self.store.id)  # a folder keeps its id when it is renamed
         self.progress = Progress()
         self.by_workers: ByWorkers | None = None  # makes the rows in place of this process
@@ -134,9 +156,7 @@ class Experiment:
             )
         base = Path(self.config.base)
         rows = lambda: open_dataset(source, base)  # noqa: E731
-        asks = self.responses.kind == "run" and any(
-            not model.helper for model in self.config.models
-        )
+        asks = self.kind == "run" and any(not model.helper for model in self.config.models)
         prompts = bind.bind_checks(self.config) if asks else []
         stamp = stamp_of(source, base)
         return ingest(
@@ -162,25 +182,23 @@ class Experiment:
         os.environ.update(environment(self.config, self.environ))
         if self.by_workers is not None:
             return await self.by_workers(self, stop)
-        result = Result(
-            folder=named(self.folder) if self.responses.stored else "", notes=self.progress.notes
-        )
+        result = Result(folder=named(self.folder) if self.stored else "", notes=self.progress.notes)
         async with AsyncExitStack() as stack:
-            stack.callback(self.responses.close)
-            bound = self.responses.bind(self)
+            stack.callback(self.close)
+            bound = self.bind()
             for model in bound.models.values():
                 stack.push_async_callback(model.close)
-            stack.enter_context(self.store.lock(self.responses.kind, self.id))
-            if self.responses.kind != "aggregation":
+            stack.enter_context(self.store.lock(self.kind, self.id))
+            if self.kind != "aggregation":
                 make_ordinary(self.folder)
             stack.push(self._push)
             stack.enter_context(log_to(self.config.logging))
             shared = self.shared(bound.models, stop)
-            result.run = await self.responses.make(self, bound, shared, stack)
-            check_error_rate(self, result)
+            result.run = await self.make(bound, shared, stack)
+            self._check_error_rate(result)
             if bound.scorers:
                 result.evaluation = await self.score(bound.scorers, shared)
-                self.responses.scored(self, result.evaluation)
+                self.scored(result.evaluation)
             if bound.metrics:
                 result.metrics = await self.measure(bound.metrics)
             self.note_failures(result)
@@ -194,7 +212,7 @@ class Experiment:
     ) -> None:
         """The folder is sealed, and a copy goes back to its bucket; after a failure as well: rows were paid for."""
         try:
-            if self.responses.stored:
+            if self.stored:
                 seal_files(self.folder)
             push(self.folder)
         except StoreError:
@@ -204,14 +222,14 @@ class Experiment:
     def note_failures(self, result: Result) -> None:
         evaluations = [result.evaluation]
         if result.evaluation is None and result.metrics:
-            ids = self.responses.measured(self).get("evaluations", [])
+            ids = self.measured().get("evaluations", [])
             evaluations = [self.store.manifest("evaluation", id) for id in ids]
         result.failures = [
             entry for manifest in evaluations for entry in failures_of(result.run, manifest)
         ]
         result.failed = [failures.of for failures in result.failures if failures.is_total]
         self.progress.errors = [line for failures in result.failures for line in failures.lines()]
-        check_error_rate(self, result)
+        self._check_error_rate(result)
 
     def shared(
         self, models: dict[str, Model], stop: Stop | None, own: Shared | None = None
@@ -236,33 +254,155 @@ class Experiment:
             **own,
         }
 
-    async def score(self, scorers: Sequence[BoundScorer], shared: Shared) -> Manifest:
-        return await Evaluator(self.store, **shared).evaluate_async(
-            self.responses.runs(self),
+    async def infer(
+        self, bound: Bound, shared: Shared, selection: Selection, store: Store | None = None
+    ) -> Manifest:
+        """The run, when every selected cell has its row. A shard has a `store` of its own: there nothing that failed is
+        tried again, and a model's server is left to the next one."""
+        whole, config = store is None, self.config
+        runner = Runner(
+            store or self.store,
+            **shared,
+            task_timeout=config.timeout,
+            fresh=whole and not config.resume,
+            keep_server=not whole,
+        )
+        return await runner.run_async(
+            self.id,
+            bound.tasks,
+            bound.samples,
+            id=self.id,
+            name=config.name,
+            selection=selection,
+            retry_errors=self.options.retry_errors if whole else None,
+        )
+
+    async def score(
+        self, scorers: Sequence[BoundScorer], shared: Shared, store: Store | None = None
+    ) -> Manifest:
+        """The evaluation, when every response has its labels; `store` as in `infer`."""
+        whole = store is None
+        return await Evaluator(store or self.store, **shared).evaluate_async(
+            self.runs(),
             scorers,
             id=self.id,
             name=self.config.name,
             dataset=self.id,
-            retry_errors=self.options.retry_errors,
-            budget=self.responses.budget,
-            metadata=self.responses.metadata(self),
+            retry_errors=self.options.retry_errors if whole else None,
+            budget=self.budget,
+            metadata=self.metadata() if whole else None,
         )
 
     async def measure(self, metrics: Sequence[BoundMetric]) -> list[MetricRow]:
         self.progress.begin("aggregate")
-        measure = partial(
-            Aggregator(
-                self.store, workers=self.options.workers, note=self.progress.note
-            ).aggregate_async,
-            metrics=metrics,
-            id=self.id,
-            name=self.config.name,
-        )
+        aggregator = Aggregator(self.store, workers=self.options.workers, note=self.progress.note)
+
+        def measure() -> Awaitable[list[MetricRow]]:
+            return aggregator.aggregate_async(
+                metrics=metrics, id=self.id, name=self.config.name, **self.measured()
+            )
+
         try:
-            return await measure(**self.responses.measured(self))
+            return await measure()
         except DamagedError:
-            self.responses.examine()
-            return await measure(**self.responses.measured(self))
+            self.examine()
+            return await measure()
+
+    # -- where responses come from
+
+    def bind(self) -> Bound:
+        """Everything that can be wrong with the config is raised here, before anything is spent."""
+        self._refuse_files_of_others()
+        check_budget(self.config)
+        bind.bind_outputs(self.config)
+        models, tasks, samples = self.bind_tasks()
+        scorers, metrics = bind.bind_scorers(self.config, models), bind.bind_metrics(self.config)
+        if self.mode == "inference":
+            scorers = []
+        return Bound(models, scorers, metrics if scorers else [], tasks, samples)
+
+    async def make(self, bound: Bound, shared: Shared, stack: AsyncExitStack) -> Manifest | None:
+        """Make the responses, or show the store those that exist; the run's manifest if it was made here."""
+        if note := write_config(self.folder, self.config):
+            self.progress.note(note)
+        if self.config.dataset is not None or not self.store.ids("dataset"):
+            self.ingest()
+        self.preflight(bound)
+        for warning in preflight.warnings(bound.metrics, bound.samples):
+            self.progress.note(warning)
+        await stack.enter_async_context(StatusFile(self.folder, self.progress, self.mode))
+        if not self.makes_rows:
+            return None
+        selection = self.selection(bound.tasks)
+        run = await self.infer(bound, shared, selection)
+        items = (run.planned or 0) // len(bound.tasks) // bound.samples
+        selected = selection.cells(bound.tasks, items, bound.samples)
+        rows = sum(count for outcome, count in run.counts.items() if outcome != "transient")
+        if rows > selected and bound.metrics:
+            self.progress.note(
+                f"the metrics are over all {rows:,} responses of the folder, {selected:,} of which were asked for now"
+            )
+        return run
+
+    def runs(self) -> list[str]:
+        """The ids of the runs to score."""
+        return [self.id]
+
+    def metadata(self) -> dict[str, Any]:
+        """What the evaluation's manifest should remember."""
+        return {}
+
+    def scored(self, evaluation: Manifest) -> None:
+        """Called when every response has its labels."""
+
+    def close(self) -> None:
+        """Called at the end, whatever happened."""
+
+    def examine(self) -> None:
+        """Called if evaluations that were trusted turned out to be damaged, before they are measured again."""
+
+    def measured(self) -> dict[str, list[str]]:
+        """The artefacts that metrics are computed from: `evaluations`, and `runs` and `datasets` where the manifests do
+        not say."""
+        return {"evaluations": [self.id]}
+
+    def _refuse_files_of_others(self) -> None:
+        """Refuse a folder that is not an experiment's yet and has files of its names: they would be replaced."""
+        folder = self.folder
+        if (folder / LOCK).exists() or (folder / MANIFEST).exists():
+            return
+        # existing responses of any tool can be scored
+        scored = "" if self.makes_rows else ROWS_FILE["run"]
+        files = (folder / name for name in EXPERIMENT_FILES if name != scored)
+        theirs = next((file for file in files if file.exists() and file.stat().st_size), None)
+        if theirs is not None:
+            raise UserError(
+                "this file is not Assay's, and a run would replace it",
+                where=str(theirs),
+                fix="name a folder of its own with -o or `output_dir`",
+            )
+
+    def _check_error_rate(self, result: Result) -> None:
+        """Stop if more responses are errors than config or command line allow; the result tells if more labels of
+        answered responses are, or, where they say nothing, more than a tenth of the responses."""
+        allowed = self.config.max_error_rate
+        most = _MOST_ERRORS if allowed is None else allowed
+        for what, rows in (("responses", result.run), ("labels", result.evaluation)):
+            if rows is None or not rows.counts.get("errored"):
+                continue
+            errored, total = _errors_among(rows)
+            if errored / max(total, 1) <= most:
+                continue
+            share = f"more than the allowed share of {most:g} (`max_error_rate`)"
+            problem = f"{errored:,} of {total:,} {what} are errors, {share}"
+            if allowed is not None and what == "responses":
+                raise RunFailed(
+                    problem,
+                    where=str(self.folder / ROWS_FILE[rows.kind]),
+                    fix="look at their `error` fields; --retry-errors runs them again",
+                )
+            if allowed is not None or (what == "responses" and self.kind == "run"):
+                result.too_many_errors = problem
 
     # -- before spending
 
@@ -280,7 +420,7 @@ class Experiment:
             with problems.at():
                 self.ingest(store)
             problems.raise_any()
-            bound = self.responses.bind(self)
+            bound = self.bind()
             self.preflight(bound, store)
         return [*self._warnings(), *preflight.warnings(bound.metrics, bound.samples)]
 
@@ -316,6 +456,14 @@ class Experiment:
         elif not self.config.metrics:
             warnings.append("no metrics: labels are written but nothing is computed from them")
         return warnings
+
+
+def _errors_among(rows: Manifest) -> tuple[int, int]:
+    """Return how many rows are errors of their own step, and of how many."""
+    failures = msgspec.convert(rows.metadata.get(FAILURES, []), list[Failures])
+    unanswered = sum(entry.unanswered for entry in failures)
+    counts = {name: count for name, count in rows.counts.items() if name != "transient"}
+    return counts["errored"] - unanswered, sum(counts.values()) - unanswered
 
 
 def _with_options(config: Config, options: Options) -> tuple[Config, set[str]]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -21,6 +21,7 @@ from assay.config.providers import is_own, provided, provider_of
 from assay.errors import AssayError, CallError, ConfigError, LaneError, UserError
 from assay.interfaces import Completion, Likelihoods, Limits, Model, Price, Request
 
+T = TypeVar("T")
 DEFAULT_CONCURRENCY = 64
 _SUFFIX = re.compile(r"(-\d{4}-\d{2}-\d{2}|-\d{8}|-latest)$")
 
@@ -43,6 +44,15 @@ class Problems:
             error.where = error.where or (where(self.config, *key) if key else "")
             self.found.append(error)
 
+    def each(self, part: str, bind: Callable[[Any], T]) -> list[T]:
+        """Return what `bind` gives for each entry of a part of the config, or raise all that is wrong."""
+        bound: list[T] = []
+        for number, entry in enumerate(getattr(self.config, part)):
+            with self.at(part, number):
+                bound.append(bind(entry))
+        self.raise_any()
+        return bound
+
     def raise_any(self) -> None:
         if self.found:
             raise ConfigError(self.found, source=self.config.source)
@@ -51,15 +61,15 @@ class Problems:
 def bind_models(config: Config, environ: Mapping[str, str] | None = None) -> dict[str, Model]:
     """By name. `environ` holds the keys that the config refers to; by default the process's, `.env` included."""
     variables = environment(config, environ)
-    problems = Problems(config)
-    models: dict[str, Model] = {}
-    for number, entry in enumerate(config.models):
-        with problems.at("models", number):
-            models[entry.name] = model = bind_model(config, entry, variables)
-            if check := getattr(model, "check", None):
-                check()
-    problems.raise_any()
-    return models
+
+    def bind(entry: ModelConfig) -> Model:
+        model = bind_model(config, entry, variables)
+        if check := getattr(model, "check", None):
+            check()
+        return model
+
+    models = Problems(config).each("models", bind)
+    return {entry.name: model for entry, model in zip(config.models, models, strict=True)}
 
 
 def bind_model(config: Config, entry: ModelConfig, variables: Mapping[str, str]) -> Model:
@@ -137,15 +147,15 @@ def check_budget(config: Config) -> None:
     """A budget in dollars needs to know what every model costs, before the first call."""
     if config.budget.usd is None:
         return
-    problems = Problems(config)
-    for number, entry in enumerate(config.models):
-        with problems.at("models", number):
-            if price_of(config, entry) is None:
-                raise UserError(
-                    f"the price of {entry.name!r} is unknown, so a budget in dollars cannot hold",
-                    fix="add `price: {input: …, output: …}` (dollars per million tokens), or budget `tokens`",
-                )
-    problems.raise_any()
+
+    def check(entry: ModelConfig) -> None:
+        if price_of(config, entry) is None:
+            raise UserError(
+                f"the price of {entry.name!r} is unknown, so a budget in dollars cannot hold",
+                fix="add `price: {input: …, output: …}` (dollars per million tokens), or budget `tokens`",
+            )
+
+    Problems(config).each("models", check)
 
 
 def price_of(config: Config, model: ModelConfig) -> Price | None:

@@ -7,9 +7,8 @@ import msgspec
 from assay.engine.calls.budget import UNKNOWN_ANSWER
 from assay.engine.calls.usage import CALLS, USAGE
 from assay.engine.experiment import preflight
-from assay.engine.experiment.experiment import Experiment
+from assay.engine.experiment.experiment import Bound, Experiment
 from assay.engine.experiment.models import bind_limits
-from assay.engine.experiment.responses import Bound
 from assay.engine.run.existing import Existing
 from assay.engine.run.plan import estimated_tokens, marked
 from assay.records import Manifest
@@ -65,7 +64,7 @@ class Plan(Shown, kw_only=True):
 
 
 def plan(experiment: Experiment) -> Plan:
-    bound = experiment.responses.bind(experiment)
+    bound = experiment.bind()
     tasks, samples = bound.tasks, bound.samples
     selection = experiment.selection(tasks)
     shown = {task.name: TaskPlan(task.name, task.model_name) for task in tasks}
@@ -185,18 +184,14 @@ def _usd(
 ) -> float | None:
     prices = {name: limits.price for name, limits in bind_limits(experiment.config).items()}
     total = 0.0
-    for call in calls:
-        price = prices.get(call.model)
-        if call.calls is None or (call.calls and price is None):
-            return None
-        total += price.cost(call.prompt_tokens, call.answer_tokens) if price is not None else 0.0
-    for task in tasks:
-        price = prices.get(task.model)
-        if price is None and task.cells:
-            return None
-        total += (
-            share * price.cost(task.prompt_tokens, task.answer_tokens) if price is not None else 0.0
-        )
+    own = [CallPlan(task.name, task.model, *msgspec.structs.astuple(task)[2:]) for task in tasks]
+    for part, asked in ((1.0, calls), (share, own)):
+        for call in asked:
+            price = prices.get(call.model)
+            if call.calls is None or (call.calls and price is None):
+                return None
+            if price is not None:
+                total += part * price.cost(call.prompt_tokens, call.answer_tokens)
     return total
 
 

@@ -1,7 +1,6 @@
 """Several runs taken together: those that are named and those behind earlier evaluations, with their items and with the
 rows that earlier evaluations have; and a folder that shows rows of other places."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -13,7 +12,7 @@ from assay.engine.experiment.dataset import file_stamp, ingest
 from assay.engine.experiment.resolve import find_source, name_apart
 from assay.engine.experiment.sources import Source, elsewhere
 from assay.errors import UserError
-from assay.interfaces import Log, Store
+from assay.interfaces import Store
 from assay.records import Item, Manifest
 from assay.store.index import content_hash
 from assay.store.items import decode_item, encode_item
@@ -21,6 +20,7 @@ from assay.store.keys import canonical, digest, short
 from assay.store.keyset import Seen
 from assay.store.log import FileLog
 from assay.store.stores import FlatStore
+from assay.store.table.decode import read_rows
 
 _ONE_DATASET = (
     "compare runs over one dataset, or name the one that counts with `dataset:` in the config of -c"
@@ -126,40 +126,33 @@ def take_over(
     aside = store.log("evaluation", id, "superseded")
     seen = Seen()
     for log in (store.log("evaluation", id), aside):
-        for row, _ in _rows(log):
+        for _, row in read_rows(log, _EvaluationRow):
             seen.add(short(row.key))
     files = dict.fromkeys(
         source.files["evaluation"] for source in sources if "evaluation" in source.files
     )
     for file in files:
-        taken, last, is_new = 0, "", False
-        for row, line in _rows(FileLog(file)):
+        taken, last, is_new, log = 0, "", False, FileLog(file)
+        for position, row in read_rows(log, _EvaluationRow):
             if row.key != last:  # the labels of one call are neighbours
                 last, is_new = row.key, row.scorer in scorers and seen.add(short(row.key))
-            if is_new:
-                aside.append(line + b"\n")
+            if is_new and row.key:
+                aside.append(log.read(position) + b"\n")
                 taken += 1
         if taken:
             note(f"{taken:,} rows of an earlier evaluation are used where they fit: {file}")
     aside.sync()
 
 
-def _rows(log: Log) -> Iterator[tuple[_EvaluationRow, bytes]]:
-    decode = msgspec.json.Decoder(_EvaluationRow).decode
-    for _, line in log.scan():
-        try:
-            row = decode(line)
-        except (ValueError, RecursionError):
-            continue  # the evaluation that owns the file sets it aside
-        if row.key:
-            yield row, line
-
-
 # ---- rows of other places
 
 
-class _WithField(FileLog, ABC):
-    """Rows with one more field, unless they have one of that name."""
+class _WithField(FileLog):
+    """Rows with one more `field`, as JSON, unless they have one of that name."""
+
+    def __init__(self, path: Path, field: Callable[[bytes], bytes]) -> None:
+        super().__init__(path)
+        self._field = field
 
     raw = False
 
@@ -177,38 +170,27 @@ class _WithField(FileLog, ABC):
     def read_many(self, positions: Iterable[int]) -> Iterator[bytes]:
         return map(self._extended, super().read_many(positions))
 
-    @abstractmethod
-    def field(self, line: bytes) -> bytes:
-        """The field of a row, as JSON."""
-
     def _extended(self, line: bytes) -> bytes:
         """The field comes first: of two fields of one name, readers take the last."""
         start = line.find(b"{") + 1
         rest = line[start:].lstrip()
         if not start or line[: start - 1].strip() or not rest:
             return line
-        return b"{" + self.field(line) + (rest if rest[:1] == b"}" else b"," + rest)
+        return b"{" + self._field(line) + (rest if rest[:1] == b"}" else b"," + rest)
 
 
-class NamedLog(_WithField):
+def named_log(path: Path, name: str) -> FileLog:
     """The rows of one of several sources, each with the name of that in `source`."""
-
-    def __init__(self, path: Path, name: str) -> None:
-        super().__init__(path)
-        self._field = b'"source":' + msgspec.json.encode(name)
-
-    def field(self, line: bytes) -> bytes:
-        return self._field
+    field = b'"source":' + msgspec.json.encode(name)
+    return _WithField(path, lambda line: field)
 
 
-class KeyedLog(_WithField):
+def keyed_log(path: Path) -> FileLog:
     """Responses from elsewhere with the keys by which their evaluations name them."""
-
-    def field(self, line: bytes) -> bytes:
-        return b'"key":"%s"' % digest("line", line).hex().encode()
+    return _WithField(path, lambda line: b'"key":"%s"' % digest("line", line).hex().encode())
 
 
 def answers_of(source: Source) -> FileLog:
     """The responses as evaluations that are ours refer to them."""
     file = source.files["run"]
-    return source.evidence("run").log if source.manifest("run") is not None else KeyedLog(file)
+    return source.evidence("run").log if source.manifest("run") is not None else keyed_log(file)

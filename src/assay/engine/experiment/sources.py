@@ -134,7 +134,7 @@ def elsewhere(folder: Path) -> dict[Kind, list[Path]]:
         rows: dict[Kind, str | list[str]] = manifest.metadata.get(ELSEWHERE) or {}
         for kind, files in rows.items():
             found[kind] = [*map(placed, [files] if isinstance(files, str) else files)]
-        if not rows:
+        if not rows and folder.resolve().parent.name == "evaluations":
             inside |= _inputs_in_repository(folder, manifest)
     files = [file for files in found.values() for file in files]
     check_rows(folder, files)
@@ -144,28 +144,20 @@ def elsewhere(folder: Path) -> dict[Kind, list[Path]]:
 
 
 def _inputs_in_repository(folder: Path, manifest: Manifest) -> dict[Kind, list[Path]]:
-    """The files behind an evaluation that is one of several artefacts in a repository."""
+    """The files behind an artefact that is one of several in a repository."""
     found: dict[Kind, list[Path]] = {}
-    if folder.resolve().parent.name == "evaluations":
-        store = FolderStore(folder.resolve().parents[1])
-        for kind, id in ((entry.get("kind"), entry.get("id")) for entry in manifest.inputs):
-            if kind and id and _exists(file := store.directory(kind, id) / ROWS_FILE[kind]):
-                found.setdefault(kind, []).append(file)
+    store = FolderStore(folder.resolve().parents[1])
+    for kind, id in ((entry.get("kind"), entry.get("id")) for entry in manifest.inputs):
+        if kind and id and _exists(file := store.directory(kind, id) / ROWS_FILE[kind]):
+            found.setdefault(kind, []).append(file)
     return found
 
 
 def _items_of_run(folder: Path) -> Path | None:
     """The items of a run that is one of several in a repository."""
-    store = FlatStore(folder)
-    manifest = next((store.manifest("run", id) for id in store.ids("run")), None)
-    for entry in manifest.inputs if manifest else ():
-        if entry.get("kind") == "dataset" and entry.get("id"):
-            file = (
-                FolderStore(folder.resolve().parents[1]).directory("dataset", entry["id"])
-                / ROWS_FILE["dataset"]
-            )
-            return file if _exists(file) else None
-    return None
+    run = read_manifests(folder, "run").get("run")
+    found = _inputs_in_repository(folder, run) if run else {}
+    return next(iter(found.get("dataset", ())), None)
 
 
 def _exists(file: Path) -> bool:

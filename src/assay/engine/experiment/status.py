@@ -73,8 +73,7 @@ class StatusFile:
             if lane.ended is None and lane.total != 0
         ]
         left = [lane.left() for lane in active if lane.total is not None]
-        everything = self._progress.lanes.values()
-        waiting = {lane.name: why for lane in everything if (why := lane.waiting())}
+        tokens, cost = self._progress.spent()
         return {
             "mode": "complete" if state == "complete" else self._mode,
             "state": state,
@@ -88,26 +87,13 @@ class StatusFile:
             "left_seconds": None
             if not left or None in left
             else max(filter(None, left), default=0.0),
-            "waiting": "; ".join(f"{name}: {why}" for name, why in waiting.items()),
-            "tokens": sum(lane.tokens for lane in everything),
-            "cost": None
-            if any(lane.unpriced for lane in everything)
-            else sum(lane.cost for lane in everything),
+            "waiting": self._progress.waiting(),
+            "tokens": tokens,
+            "cost": cost,
             "start_time": self._started,
             "last_update": time.time(),
             "errors": [*([str(error)] if error is not None else []), *self._progress.errors],
-            "models": {
-                lane.name: {
-                    "total": lane.total,
-                    "present": lane.present,
-                    "done": lane.done,
-                    "errors": lane.errors,
-                    "retries": lane.retries,
-                    "tokens": lane.tokens,
-                    "cost": None if lane.unpriced else lane.cost,
-                }
-                for lane in lanes
-            },
+            "models": {lane.name: msgspec.to_builtins(lane.status()) for lane in lanes},
             "calls": {
                 name: {
                     "calls": lane.calls,

@@ -164,7 +164,7 @@ def _plug_ins(kind: registry.Registry, part: str, config: Config, folder: Path) 
             yield Reach("runs", f"{entry.module}.{entry.function_name}", place)
         else:
             yield from _code(kind, name, place)
-        weights = [text for text in _texts(entry.params.get("model")) if text not in models]
+        weights = [text for text in texts_in(entry.params.get("model")) if text not in models]
         yield from (Reach("loads", f"the model {text}", place, text) for text in weights)
         yield from _in_params(entry.params, place, folder, dotted="." in entry.type)
 
@@ -186,7 +186,7 @@ def _in_params(params: Any, place: str, folder: Path, *, dotted: bool = False) -
         Reach("runs", f"code in {path}", place, path)
         for path in dict(params).get("task_folders", ())
     )
-    for text in (text for text in _texts(params) if not any(map(str.isspace, text))):
+    for text in (text for text in texts_in(params) if not any(map(str.isspace, text))):
         if ".py:" in text or text.endswith(".py"):
             yield Reach("runs", text, place, text.removesuffix(".py").partition(".py:")[0] + ".py")
         elif "/" in text and _is_outside(folder, text):
@@ -195,18 +195,18 @@ def _in_params(params: Any, place: str, folder: Path, *, dotted: bool = False) -
             yield Reach("runs", text, place)
 
 
-def _texts(value: Any) -> Iterator[str]:
+def texts_in(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, (dict, list)):
         for part in value.values() if isinstance(value, dict) else value:
-            yield from _texts(part)
+            yield from texts_in(part)
 
 
 def _models(config: Config, folder: Path) -> Iterator[Reach]:
     """Servers are called where scorers ask models, or where nothing but models is used; what is on this machine is
     opened when it is bound."""
-    named = {text for method in config.evaluation_methods for text in _texts(method.params)}
+    named = {text for method in config.evaluation_methods for text in texts_in(method.params)}
     asked = not config.evaluation_methods or any(
         "judge" in method.type for method in config.evaluation_methods
     )
@@ -216,7 +216,7 @@ def _models(config: Config, folder: Path) -> Iterator[Reach]:
         verb = registry.model.marks(model.type).get("reach", "calls")
         file = str(model.params.get("path", "")) if verb == "runs" else ""
         if verb == "runs" or (verb and (asked or model.name in named)):
-            yield Reach(verb, " ".join([model.type, *_texts(model.params)]), place, file)
+            yield Reach(verb, " ".join([model.type, *texts_in(model.params)]), place, file)
 
 
 def _dataset(config: Config, folder: Path) -> Iterator[Reach]:

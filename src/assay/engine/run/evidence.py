@@ -4,19 +4,19 @@ Rows that a manifest sealed and that have not changed since were checked when th
 at, row by row: what is damaged, repeated, torn or not a row is hidden and counted.
 """
 
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from assay.engine.run.existing import Commits, Row
+from assay.engine.run.existing import COLUMNS, Row, Commits, columns_of
 from assay.errors import StoreError
 from assay.records import Damage, Kind, Manifest
+from assay.store.keys import short
 from assay.store.log import FileLog
 from assay.store.seal import describe, is_damaged, is_unchanged
-from assay.store.table.decode import row_decoder
+from assay.store.table.decode import read_blocks
 
 # in a metric row and in an evaluation's inputs: what is present of what was planned
 PARTIAL = "partial"
@@ -26,7 +26,7 @@ NOUNS: dict[Kind, str] = {
     "evaluation": "evaluations",
     "aggregation": "metrics",
 }
-_FAULTS = "faults"
+_FAULTS, _NO_KEY = "faults", short("")
 _MOST_NAMED = 3
 
 
@@ -93,11 +93,10 @@ class _Look:
     def __init__(self, log: FileLog, damage: Sequence[Damage]) -> None:
         self.hidden: set[int] = set()
         self._unreadable = 0
-        self._places, self._keyed = array("q"), bytearray()
-        table = Commits(self._rows(log, damage))
-        keyed = np.frombuffer(bytes(self._keyed), np.bool_)
+        rows: Any = np.fromiter(self._rows(log, damage), [*COLUMNS, ("position", "i8")])
+        table, keyed = Commits(rows), rows["key"] != _NO_KEY
         counted = ~keyed | table.first_commits(table.complete & keyed)
-        self.hidden.update(np.array(self._places, np.int64)[~counted].tolist())
+        self.hidden.update(rows["position"][~counted].tolist())
         self.present = int((counted & table.first).sum())
         self.faults = [describe(each) for each in damage[:_MOST_NAMED]]
         self._add(len(damage) - _MOST_NAMED, "further blocks are damaged")
@@ -109,20 +108,16 @@ class _Look:
         if count > 0:
             self.faults.append(f"{count:,} {what}")
 
-    def _rows(self, log: FileLog, damage: Sequence[Damage]) -> Iterator[Row]:
-        decode = row_decoder(Row)
-        for position, line in log.scan():
-            if not line.strip():
-                continue
-            if damage and is_damaged(position, len(line), damage):
-                self.hidden.add(position)
-                continue
-            try:
-                row = decode(line)
-            except (ValueError, RecursionError):
-                self._unreadable += 1
-                self.hidden.add(position)
-                continue
-            self._places.append(position)
-            self._keyed.append(bool(row.key))
-            yield row
+    def _rows(self, log: FileLog, damage: Sequence[Damage]) -> Iterator[tuple[int, ...]]:
+        def is_good(position: int) -> bool:
+            return not damage or not is_damaged(position, len(log.read(position)), damage)
+
+        for block in read_blocks(log, Row):
+            lost = [line.position for line in block.unreadable]
+            self._unreadable += sum(map(is_good, lost))
+            self.hidden.update(lost)
+            for position, row in zip(block.positions.tolist(), block.rows, strict=True):
+                if is_good(position):
+                    yield *columns_of(row), position
+                else:
+                    self.hidden.add(position)

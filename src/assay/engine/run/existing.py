@@ -4,12 +4,13 @@ Rows that the plan no longer contains are set aside under `superseded/`, from wh
 has them again. Failures that deserve another try are set aside too, so that no cell ever has two rows.
 """
 
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from assay.interfaces import Hashes, Log, Mask, Store
 from assay.records import Kind
@@ -66,9 +67,8 @@ class Existing:
         found = open_rows(
             self._log, self._rejected if repair else None, decode, damage=damage, notice=note
         )
-        rows = Commits(row for _, row in found)
-        put_aside = open_rows(self._superseded, self._rejected if repair else None, decode)
-        old = Commits(row for _, row in put_aside)
+        rows = _commits(found)
+        old = _commits(open_rows(self._superseded, self._rejected if repair else None, decode))
         if not len(rows.keys) and not len(old.keys):
             return None
         plan, runs_now = _plan(planned)
@@ -111,7 +111,7 @@ class Existing:
         self._rewrite(found.keep, found.back)
         self._count_kept(found.rows, found.keep)
         self._count_kept(found.old, found.back)
-        self._keys = KeySet(array("Q", found.kept_keys().tobytes()))
+        self._keys = KeySet(found.kept_keys())
 
     def __contains__(self, key: bytes) -> bool:
         return key in self._keys
@@ -156,13 +156,7 @@ class Comparison:
     """Which rows stay, come back, or are tried again."""
 
     def __init__(
-        self,
-        rows: "Commits",
-        old: "Commits",
-        keep: Flags,
-        back: Flags,
-        retried: Flags,
-        runs_now: Keys,
+        self, rows: "Commits", old: "Commits", keep: Flags, back: Flags, retried: Flags, runs_now: Keys
     ) -> None:
         self.rows = rows
         self.old = old
@@ -181,27 +175,32 @@ class Comparison:
         return int(np.sum(~np.isin(self._runs_now, self.kept_keys())))
 
 
+COLUMNS = [("key", "u8"), ("state", "u1"), ("part", "i4"), ("size", "i4")]
+_CELL = [("key", "u8"), ("now", "?")]
+
+
+def columns_of(row: Row) -> tuple[int, int, int, int]:
+    """Return what `Commits` keeps of a row, as `COLUMNS`."""
+    transient = row.outcome == "errored" and row.error_kind == "transient"
+    state = TRANSIENT if transient else _STATE.get(row.outcome, _ERRORED)
+    return short(row.key), state, row.part[0], max(row.part[1], 1)
+
+
 class Commits:
     """Rows as columns, in the order of the file. The labels of one scorer call are one commit: neighbours with one
-    key, numbered from 0. A commit that was torn between two of its lines is not complete. `commit` numbers them."""
+    key, numbered from 0. A commit that was torn between two of its lines is not complete. `commit` numbers them.
+    `rows` is an array that has the fields of `COLUMNS`."""
 
-    def __init__(self, rows: Iterable[Row]) -> None:
-        keys, states, parts, sizes = array("Q"), bytearray(), array("i"), array("i")
-        for row in rows:
-            keys.append(short(row.key))
-            transient = row.outcome == "errored" and row.error_kind == "transient"
-            states.append(TRANSIENT if transient else _STATE.get(row.outcome, _ERRORED))
-            parts.append(row.part[0])
-            sizes.append(max(row.part[1], 1))
-        self.keys: Keys = np.array(keys, np.uint64)
-        self.state = np.frombuffer(bytes(states), np.uint8)
-        part = np.array(parts, np.int32)
+    def __init__(self, rows: Any) -> None:
+        self.keys: Keys = rows["key"].copy()
+        self.state: npt.NDArray[np.uint8] = rows["state"].copy()
+        part = rows["part"]
         self.first: Flags = part == 0
         begins = self.first.copy()
         begins[:1] = True
         begins[1:] |= (self.keys[1:] != self.keys[:-1]) | (part[1:] != part[:-1] + 1)
         self.commit = np.cumsum(begins, dtype=np.int32) - 1
-        self.complete: Flags = np.bincount(self.commit)[self.commit] == np.array(sizes, np.int32)
+        self.complete: Flags = np.bincount(self.commit)[self.commit] == rows["size"]
 
     def counts(self, chosen: Flags) -> dict[str, int]:
         """The chosen rows by outcome; those that are `transient` are errored, too."""
@@ -222,13 +221,14 @@ class Commits:
         return chosen & np.isin(self.commit, self.commit[earliest])
 
 
+def _commits(rows: Iterable[tuple[bytes, Row]]) -> Commits:
+    return Commits(np.fromiter((columns_of(row) for _, row in rows), COLUMNS))
+
+
 def _plan(planned: Iterable[tuple[bytes, bool]]) -> tuple[Keys, Keys]:
-    keys, now = array("Q"), bytearray()
-    for key, runs_now in planned:
-        keys.append(short(key))
-        now.append(runs_now)
-    every: Keys = np.array(keys, np.uint64)
-    return every, every[np.frombuffer(bytes(now), np.bool_)]
+    cells = np.fromiter(((short(key), now) for key, now in planned), _CELL)
+    keys: Keys = cells["key"].copy()
+    return keys, keys[cells["now"]]
 
 
 def blocks_of(log: Log, chosen: Flags) -> Iterator[bytes]:

@@ -1,5 +1,6 @@
 """What a configuration asks for: its cells, their keys, and how they compare with existing rows."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -49,14 +50,14 @@ class Selection(msgspec.Struct, frozen=True):
 def check_tasks(tasks: Sequence[Task]) -> None:
     if not tasks:
         raise UserError("there is nothing to run", fix="name at least one model or task")
-    names: set[str] = set()
-    for task in tasks:
-        if task.name in names:
-            raise UserError(
-                f"two tasks are called {task.name!r}",
-                fix="give each model and each template its own name",
-            )
-        names.add(task.name)
+    refuse_repeated(tasks, "tasks", "give each model and each template its own name")
+
+
+def refuse_repeated(parts: Sequence[Any], what: str, fix: str) -> None:
+    """Refuse two tasks or scorers of one name."""
+    name, count = Counter(part.name for part in parts).most_common(1)[0]
+    if count > 1:
+        raise UserError(f"two {what} are called {name!r}", fix=fix)
 
 
 def cells(tasks: Sequence[Task], items: Iterable[Item], samples: int) -> Iterator[Cell]:

@@ -6,7 +6,7 @@ cell; rows leave the file only when the whole plan, not the part that runs now, 
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, Unpack
 
@@ -45,36 +45,6 @@ from assay.store.seal import seal
 from assay.store.sync import GroupSync
 from assay.threads import blocking
 from assay.usercode import raised
-
-
-async def probed(
-    lane: Lane,
-    missing: Iterator[Cell],
-    total: int,
-    models: Mapping[str, Model],
-    tasks: Sequence[Task],
-    manifest: Manifest,
-) -> tuple[Lane, Iterator[Cell], int]:
-    """A lane's cells, once the probes of its tasks are answered; the manifest keeps how. A model that cannot answer
-    stops its lane; where no cell is missing nobody is asked."""
-    probes: list[Request | None] = [
-        getattr(task, "probe", None) for task in tasks if task.lane == lane.name
-    ]
-    requests = [
-        probe for at, probe in enumerate(probes) if probe is not None and probe not in probes[:at]
-    ]
-    if not requests or (first := next(missing, None)) is None:
-        return lane, missing, total
-    for request in requests:
-        try:
-            answer = await lane.send(models[lane.name], request)
-        except CallError as error:
-            lane.stop(LaneError(error.what, where=error.where, fix=error.fix))
-            raise lane.stopped or error from None
-        way = {"way": getattr(answer, "way", ""), "served_model": answer.served_model}
-        manifest.metadata.setdefault("probes", {})[lane.name] = way
-    return lane, chain([first], missing), total
-
 
 # a lane, its missing cells, and how many there are at most
 Group = tuple[Lane, Iterator[Cell], int]
@@ -223,10 +193,7 @@ class _RunJob:
             try:
                 if model is not None:
                     await model.open()  # type: ignore[attr-defined]
-                ready = [
-                    await probed(*group, self.runner.models, self.tasks, self.manifest)
-                    for group in batch
-                ]
+                ready = [await self._probe(*group) for group in batch]
                 workers = [worker for group in ready for worker in self._workers(*group, around)]
                 await finish(workers, self.stop, self.runner.grace)
             except LaneError as error:
@@ -237,6 +204,26 @@ class _RunJob:
                     not self.runner.keep_server or batch[0][0].stopped is not None
                 ):
                     await model.close()
+
+    async def _probe(self, lane: Lane, missing: Iterator[Cell], total: int) -> Group:
+        """A lane's cells, once the probes of its tasks are answered; the manifest keeps how. A model that cannot answer
+        stops its lane; where no cell is missing nobody is asked."""
+        requests: list[Request] = []
+        for task in self.tasks:
+            probe: Request | None = getattr(task, "probe", None)
+            if task.lane == lane.name and probe is not None and probe not in requests:
+                requests.append(probe)
+        if not requests or (first := next(missing, None)) is None:
+            return lane, missing, total
+        for request in requests:
+            try:
+                answer = await lane.send(self.runner.models[lane.name], request)
+            except CallError as error:
+                lane.stop(LaneError(error.what, where=error.where, fix=error.fix))
+                raise lane.stopped or error from None
+            way = {"way": getattr(answer, "way", ""), "served_model": answer.served_model}
+            self.manifest.metadata.setdefault("probes", {})[lane.name] = way
+        return lane, chain([first], missing), total
 
     def _lanes(self, selection: Selection, lanes: Lanes) -> Iterator[Group]:
         """Each lane with its own pass over the selected cells that have no row yet, and their greatest number."""

@@ -46,11 +46,13 @@ def first_key(given: Any) -> Any:
 
 
 class Lookup:
-    """The rows of a column by value. `order` has them sorted, equal values in the order of the column."""
+    """The rows of a column by value. `order` has them sorted, equal values in the order of the column; `places` are
+    kept instead of the rows' numbers, such as their positions in a log."""
 
-    def __init__(self, values: Hashes | IntArray) -> None:
-        self.order: IntArray = np.argsort(values, kind="stable")
-        self.sorted = values[self.order]
+    def __init__(self, values: Hashes | IntArray, places: IntArray | None = None) -> None:
+        order: IntArray = np.argsort(values, kind="stable")
+        self.sorted = values[order]
+        self.order: IntArray = order if places is None else places[order]
 
     def first(self, wanted: Hashes | IntArray) -> IntArray:
         """Return the first row that has each of these values, -1 for those that none has."""
@@ -59,7 +61,7 @@ class Lookup:
         at = np.searchsorted(self.sorted, wanted).clip(max=len(self.sorted) - 1)
         return np.where(self.sorted[at] == wanted, self.order[at], -1)
 
-    def ranges(self, wanted: Hashes | IntArray) -> tuple[IntArray, IntArray]:
+    def ranges(self, wanted: Any) -> tuple[Any, Any]:
         """Return where the rows with each of these values begin and end in `order`."""
         begin, end = (np.searchsorted(self.sorted, wanted, side) for side in ("left", "right"))
         return begin, end

@@ -5,20 +5,20 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
-import msgspec
-
 from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.imports.foreign import ForeignCase, Headline
 from assay.engine.experiment.resolve import sources_below
 from assay.engine.experiment.sources import Source
 from assay.engine.experiment.trust import CONFIG
 from assay.errors import StoreError, UserError
-from assay.records import ROWS_FILE, Evaluation, Kind, Response, decode_json
+from assay.records import ROWS_FILE, Evaluation, Kind, Response
 from assay.store.files import write_file
 from assay.store.keys import canonical
 from assay.store.log import FileLog
 from assay.store.seal import is_unchanged
 from assay.store.stores import FlatStore
+from assay.store.table.columns import place_of
+from assay.store.table.decode import no_row, read_blocks
 
 _KINDS: tuple[Kind, ...] = ("dataset", "run", "evaluation")
 _MORE_ROWS = ROWS_FILE["aggregation"], "calls.jsonl", "traces.jsonl"
@@ -91,14 +91,11 @@ def rows_of(source: Source, kind: Kind, type: Any) -> Iterator[Any]:
 
 def blocks_of(source: Source, kind: Kind, type: Any) -> Iterator[list[Any]]:
     """The same rows, many at once."""
-    decode = msgspec.json.Decoder(type).decode_lines
     for log in source.logs(kind):
-        for block in log.blocks():
-            try:
-                yield decode(block)
-            except (ValueError, RecursionError):
-                lines = filter(bytes.strip, block.split(b"\n"))
-                yield [msgspec.convert(decode_json(line), type) for line in lines]
+        for block in read_blocks(log, type):
+            for line in block.unreadable:
+                raise no_row(line.reason, place_of(log, str(log.path), line.position))
+            yield block.rows
 
 
 def own_results(path: Path) -> list[OwnFolder]:

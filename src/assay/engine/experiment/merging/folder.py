@@ -1,7 +1,8 @@
 """The merged folder while it is made: its rows, then the manifests that a run of the whole plan would have left, then
 its metrics. Rows are copied as they are, block by block."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from assay.engine.evaluate.evaluate import Evaluator
 from assay.engine.evaluate.judges import CALIBRATIONS
 from assay.engine.experiment.aggregate import aggregate
 from assay.engine.experiment.merging.plans import OnePlan, placed_config
-from assay.engine.experiment.merging.rows import Asked, Choice, Prefer, Rows, never
+from assay.engine.experiment.merging.rows import Asked, Choice, MergedRow, Prefer, Rows
 from assay.engine.experiment.runs import unite_items
 from assay.engine.experiment.sources import Source
 from assay.engine.experiment.trust import CONFIG, is_own, write_config
@@ -40,12 +41,14 @@ class Parts:
     def __init__(self, sources: list[Source], prefer: Prefer | None) -> None:
         self.sources = sources
         self.prefer: Prefer | None = prefer
-        self.responses = Choice([Rows(log) for log in self.logs("run")], prefer)
-        labels = self.logs("evaluation")
-        rows = [
-            Rows(log, _about(keys)) for log, keys in zip(labels, self.responses.lost, strict=True)
-        ]
-        self.evaluations = Choice(rows, prefer)  # a label goes with the response that it is about
+        self.responses = Choice(list(map(Rows, self.logs("run"))), prefer)
+        # a label goes with the response that it is about
+        self.evaluations = self._choice(
+            self.logs("evaluation"), [partial(_is_about, keys) for keys in self.responses.lost]
+        )
+
+    def _choice(self, logs: Sequence[FileLog], dropped: Sequence[Asked]) -> Choice:
+        return Choice(list(map(Rows, logs, dropped)), self.prefer)
 
     def logs(self, kind: Kind) -> list[FileLog]:
         """The rows of each source that count; an empty log where it has none."""
@@ -62,40 +65,28 @@ class Parts:
 
     def calls(self) -> Choice:
         """Those of an item of which a row was lost yield to the calls of others: the rows that stay made those."""
-        lost: list[set[str]] = []
-        for at, keys in enumerate(self.responses.lost):
-            items = {*_items_of(self.logs("run")[at], keys)}
-            lost.append(
-                items | {*_items_of(self.logs("evaluation")[at], self.evaluations.lost[at])}
-            )
-        rows = [
-            Rows(log, behind=_of_items(items))
-            for log, items in zip(self.beside("calls"), lost, strict=True)
-        ]
+        rows: list[Rows] = []
+        for at, log in enumerate(self.beside("calls")):
+            lost = (self.logs("run"), self.responses), (self.logs("evaluation"), self.evaluations)
+            items = {item for logs, choice in lost for item in _items_of(logs[at], choice.lost[at])}
+            rows.append(Rows(log, behind=partial(_is_of, items)))
         return Choice(rows, self.prefer)
 
     def traces(self) -> Choice:
         lost = zip(self.responses.lost, self.evaluations.lost, strict=True)
-        rows = [
-            Rows(log, _keyed(*keys)) for log, keys in zip(self.beside("traces"), lost, strict=True)
-        ]
-        return Choice(rows, self.prefer)
+        return self._choice(self.beside("traces"), [partial(_is_among, keys) for keys in lost])
 
 
-def _about(lost: KeySet) -> Asked:
-    return (
-        (lambda row: any(short(key) in lost for key in row.responses or ())) if len(lost) else never
-    )
+def _is_about(lost: KeySet, row: MergedRow) -> bool:
+    return len(lost) > 0 and any(short(key) in lost for key in row.responses or ())
 
 
-def _keyed(*lost: KeySet) -> Asked:
-    return (
-        (lambda row: any(short(row.key) in keys for keys in lost)) if any(map(len, lost)) else never
-    )
+def _is_among(lost: tuple[KeySet, ...], row: MergedRow) -> bool:
+    return any(short(row.key) in keys for keys in lost)
 
 
-def _of_items(items: set[str]) -> Asked:
-    return (lambda row: row.item_id in items) if items else never
+def _is_of(items: set[str], row: MergedRow) -> bool:
+    return row.item_id in items
 
 
 def _items_of(log: Log, keys: KeySet) -> Iterator[str]:

@@ -21,7 +21,6 @@ from assay.engine.experiment.sources import Source
 from assay.engine.experiment.trust import CONFIG
 from assay.engine.run.evidence import Evidence
 from assay.errors import StoreError, UserError
-from assay.interfaces import Log
 from assay.records import ROWS_FILE, Kind
 from assay.shown import Shown
 from assay.store.files import store_error, sync_folder
@@ -160,7 +159,7 @@ def _conflicts(parts: Parts, kind: Kind, choice: Choice) -> Iterator[str]:
     """Whose row it is, and where both are."""
     for places in choice.pairs:
         number, at = places[0]
-        row = _row(choice.logs[number], at)
+        row = choice.logs[number].row(at)
         what = (
             row.get("label") if kind == "evaluation" else row.get("task") or row.get("model_name")
         )
@@ -169,11 +168,6 @@ def _conflicts(parts: Parts, kind: Kind, choice: Choice) -> Iterator[str]:
             for number, at in places
         ]
         yield f"{what}, item {row.get('item_id')!r}, sample {row.get('sample_index', 0)}: {' and '.join(files)}"
-
-
-def _row(log: Log, at: int) -> dict[str, Any]:
-    lines = (line for _, line in log.scan() if line.strip())
-    return msgspec.json.decode(next(islice(lines, at, None)), type=dict[str, Any])
 
 
 def _result(folder: Path, parts: Parts, notes: Sequence[str], *, new: bool) -> Merged:
@@ -207,7 +201,7 @@ def _result(folder: Path, parts: Parts, notes: Sequence[str], *, new: bool) -> M
 
 def _part(parts: Parts, at: int) -> MergedPart:
     counts = [
-        (choice.sizes[at], int(choice.keep[at].sum()))
+        (len(choice.keep[at]), int(choice.keep[at].sum()))
         for choice in (parts.responses, parts.evaluations)
     ]
     return MergedPart(

@@ -4,7 +4,6 @@ Rows of one key are equal if their content is, whatever the time at which a scor
 run would try again yields to every other row. About 100 bytes a row are held while logs are compared, and no row.
 """
 
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
@@ -14,17 +13,35 @@ import msgspec
 import numpy as np
 from xxhash import xxh3_64_intdigest
 
-from assay.engine.run.existing import TRANSIENT, Commits, Flags, Keys, Row, blocks_of
-from assay.interfaces import Codes, IntArray, Log
+from assay.engine.run.existing import COLUMNS, TRANSIENT, Flags, Row, Commits, blocks_of, columns_of
+from assay.interfaces import IntArray, Log
 from assay.store.keys import canonical
 from assay.store.keyset import KeySet
-from assay.store.table.decode import row_decoder
+from assay.store.table.decode import decode_row, row_decoder
+from assay.store.table.join import group_rows
 
 Prefer = Literal["first", "newest"]
 # of a scorer's call, which may be made again and says the same
 _TIMES = ("timestamp", "evaluation_time")
 _TORN = (0, 2)
 _MOST_NAMED = 10
+_ROW = [
+    *COLUMNS,
+    ("position", "i8"),
+    ("content", "u8"),
+    ("time", "f8"),
+    ("behind", "?"),
+    ("dropped", "?"),
+]
+_COMMIT = [
+    ("key", "u8"),
+    ("content", "u8"),
+    ("time", "f8"),
+    ("behind", "?"),
+    ("transient", "?"),
+    ("log", "i4"),
+    ("number", "i4"),
+]
 
 
 class MergedRow(Row):
@@ -47,27 +64,13 @@ class Rows:
 
     def __init__(self, log: Log, dropped: Asked = never, behind: Asked = never) -> None:
         self.log = log
-        self._content, self._times, self._behind, self._left = (
-            array("Q"),
-            array("d"),
-            bytearray(),
-            bytearray(),
-        )
-        self.table = Commits(self._rows(dropped, behind))
-        starts = np.flatnonzero(np.diff(self.table.commit, prepend=-1))
-        self.starts = starts
-        self.keys: Keys = self.table.keys[starts]
-        self.content: Keys = _sums(np.frombuffer(self._content, np.uint64), starts)
-        self.times = np.frombuffer(self._times, np.float64)[starts]
-        self.transient: Flags = self.table.commits_with(TRANSIENT)[starts]
-        self.behind: Flags = np.frombuffer(bytes(self._behind), np.bool_)[starts]
-        self.usable: Flags = (
-            self.table.complete[starts] & ~np.frombuffer(bytes(self._left), np.bool_)[starts]
-        )
+        self._rows: Any = np.fromiter(self._read(dropped, behind), _ROW)
+        self.table = Commits(self._rows)
+        self.starts = np.flatnonzero(np.diff(self.table.commit, prepend=-1))
 
-    def _rows(self, dropped: Asked, behind: Asked) -> Iterator[Row]:
+    def _read(self, dropped: Asked, behind: Asked) -> Iterator[tuple[Any, ...]]:
         decode = row_decoder(MergedRow)
-        for _, line in self.log.scan():
+        for position, line in self.log.scan():
             if not line.strip():
                 continue
             content = xxh3_64_intdigest(line)
@@ -77,30 +80,29 @@ class Rows:
                 row = MergedRow("", part=_TORN)
             # rows of others may have none: then equal ones are one
             row.key = row.key or f"{content:016x}"
-            self._content.append(content)
-            self._times.append(row.timestamp or 0.0)
-            self._behind.append(behind(row))
-            self._left.append(dropped(row))
-            yield row
+            time = row.timestamp or 0.0
+            yield *columns_of(row), position, content, time, behind(row), dropped(row)
 
-    def meanings(self, commits: Flags) -> None:
-        """Compare these commits by their values instead of their bytes."""
-        wanted, content = commits[self.table.commit], np.array(self._content, np.uint64)
-        lines = (line for _, line in self.log.scan() if line.strip())
-        for at, (line, is_wanted) in enumerate(zip(lines, wanted.tolist(), strict=False)):
-            if is_wanted:
-                content[at] = _meaning(line)
-        self.content = np.where(commits, _sums(content, self.starts), self.content)
+    def commits(self, log: int) -> Any:
+        """Return the commits that count; `log` is this one's number."""
+        first = self._rows[self.starts]
+        found = np.empty(len(first), _COMMIT)
+        for name in ("key", "time", "behind"):
+            found[name] = first[name]
+        if len(first):
+            found["content"] = np.add.reduceat(self._rows["content"], self.starts)
+        found["transient"] = self.table.commits_with(TRANSIENT)[self.starts]
+        found["log"], found["number"] = log, np.arange(len(first))
+        return found[self.table.complete[self.starts] & ~first["dropped"]]
 
-    def flags(self, commits: Codes) -> Flags:
-        """The rows of some commits."""
-        chosen = np.zeros(len(self.starts), np.bool_)
-        chosen[commits] = True
-        return chosen[self.table.commit] if len(chosen) else chosen
+    def meaning(self, commit: int) -> int:
+        """Return a hash of the values of a commit's rows, where `content` is one of their bytes."""
+        stop = self.starts[commit + 1] if commit + 1 < len(self.starts) else None
+        places = self._rows["position"][self.starts[commit] : stop].tolist()
+        return sum(_meaning(self.log.read(place)) for place in places) % 2**64
 
-
-def _sums(content: Keys, starts: IntArray) -> Keys:
-    return np.add.reduceat(content, starts) if len(starts) else content
+    def row(self, at: int) -> dict[str, Any]:
+        return decode_row(self.log.read(int(self._rows["position"][at])))
 
 
 def _meaning(line: bytes) -> int:
@@ -114,49 +116,12 @@ def _meaning(line: bytes) -> int:
     return xxh3_64_intdigest(canonical(row))
 
 
-class _Commits:
-    """Those of several logs, in the order of their keys; the first of each key stands for it."""
-
-    def __init__(self, logs: Sequence[Rows], prefer: Prefer | None) -> None:
-        self.logs = logs
-        number = np.concatenate(
-            [np.full(len(rows.keys), at, np.int32) for at, rows in enumerate(logs)]
-        )
-        commit = np.concatenate([np.arange(len(rows.keys), dtype=np.int32) for rows in logs])
-        usable = np.concatenate([rows.usable for rows in logs])
-        keys = np.concatenate([rows.keys for rows in logs])[usable]
-        transient = np.concatenate([rows.transient for rows in logs])[usable]
-        behind = np.concatenate([rows.behind for rows in logs])[usable]
-        times = np.concatenate([rows.times for rows in logs])[usable]
-        age = -times if prefer == "newest" else np.zeros(len(times), np.int8)
-        # equal ones stay in the order of the logs
-        order = np.lexsort((age, behind | transient, keys))
-        self.number, self.commit = number[usable][order], commit[usable][order]
-        self.keys, self.transient = keys[order], transient[order]
-        self.is_first: Flags = np.append(True, self.keys[1:] != self.keys[:-1])[: len(order)]
-        self.winner = np.flatnonzero(self.is_first)[np.cumsum(self.is_first) - 1]
-
-    def unlike(self) -> Flags:
-        """Those whose content is not that of the commit that stands for their key."""
-        content = np.zeros(len(self.keys), np.uint64)
-        for at, rows in enumerate(self.logs):
-            own = self.number == at
-            content[own] = rows.content[self.commit[own]]
-        return content != content[self.winner]
-
-    def look_again(self, suspect: Flags) -> None:
-        """Compare these and those that would stand for them by their values instead of their bytes."""
-        both = np.concatenate([np.flatnonzero(suspect), self.winner[suspect]])
-        for at, rows in enumerate(self.logs):
-            commits = np.zeros(len(rows.keys), np.bool_)
-            commits[self.commit[both[self.number[both] == at]]] = True
-            if commits.any():
-                rows.meanings(commits)
-
-    def place(self, at: int) -> tuple[int, int]:
-        """The number of a commit's log, and of its first row there."""
-        number = int(self.number[at])
-        return number, int(self.logs[number].starts[self.commit[at]])
+def _commits(logs: Sequence[Rows], prefer: Prefer | None) -> Any:
+    """Return those of all logs by key, and which of them yields to others; equal ones in the order of the logs."""
+    commits = np.concatenate([rows.commits(at) for at, rows in enumerate(logs)])
+    age = -commits["time"] if prefer == "newest" else np.zeros(len(commits))
+    yields = commits["behind"] | commits["transient"]
+    return commits[np.lexsort((age, yields, commits["key"]))]
 
 
 Place = tuple[int, int]
@@ -165,41 +130,48 @@ Place = tuple[int, int]
 class Choice:
     """`keep` are flags of the rows of each log, `lost` the keys that another log's row of other content stands for.
     `conflicts` counts those about which a person has to decide, `repeated` the equal ones; `pairs` are the places of
-    the first conflicts: of the row that would stay, and of the other. `present` counts the commits that stay, `counts`
-    their rows by outcome."""
+    the first conflicts (a log's number, and a row's there): of the row that would stay, and of the other. `present`
+    counts the commits that stay, `counts` their rows by outcome."""
 
     def __init__(self, logs: Sequence[Rows], prefer: Prefer | None = None) -> None:
-        commits = _Commits(logs, prefer)
-        if (suspect := commits.unlike() & ~commits.transient).any():
-            commits.look_again(suspect)
-        unlike = commits.unlike()
-        self.logs = [rows.log for rows in logs]
-        self.sizes = [len(rows.table.keys) for rows in logs]
-        self.present = int(np.sum(commits.is_first))
-        self.repeated = int(np.sum(~commits.is_first & ~unlike))
-        self.lost = [
-            KeySet(array("Q", commits.keys[unlike & (commits.number == at)].tobytes()))
-            for at in self._places
-        ]
-        undecided = np.flatnonzero(unlike & ~commits.transient)
-        self.conflicts = len(undecided)
-        order = np.lexsort((commits.commit[undecided], commits.number[undecided]))[:_MOST_NAMED]
+        self.logs = logs
+        commits = _commits(logs, prefer)
+        groups = group_rows(commits["key"])
+        winner = groups.first[groups.of_row]  # the first of each key stands for it
+        is_first = winner == np.arange(len(winner))
+        self._compare_meanings(commits, winner)
+        unlike: Flags = commits["content"] != commits["content"][winner]
+        self.present = len(groups)
+        self.repeated = int(np.sum(~is_first & ~unlike))
+        conflicts = np.flatnonzero(unlike & ~commits["transient"])
+        self.conflicts = len(conflicts)
+        order = np.lexsort((commits["number"][conflicts], commits["log"][conflicts]))
         self.pairs: list[tuple[Place, Place]] = [
-            (commits.place(int(commits.winner[at])), commits.place(int(at)))
-            for at in undecided[order]
+            (self._place(commits[winner[at]]), self._place(commits[at]))
+            for at in conflicts[order[:_MOST_NAMED]]
         ]
-        own = [commits.commit[commits.is_first & (commits.number == at)] for at in self._places]
-        self.keep = [rows.flags(chosen) for rows, chosen in zip(logs, own, strict=True)]
+        self.lost: list[KeySet] = []
+        self.keep: list[Flags] = []
         counts: Counter[str] = Counter()
-        for rows, keep in zip(logs, self.keep, strict=True):
-            counts.update(rows.table.counts(keep))
+        for at, rows in enumerate(logs):
+            own = commits["log"] == at
+            self.lost.append(KeySet(commits["key"][own & unlike].tolist()))
+            self.keep.append(np.isin(rows.table.commit, commits["number"][own & is_first]))
+            counts.update(rows.table.counts(self.keep[at]))
         self.counts = {name: count for name, count in counts.items() if count}
 
-    @property
-    def _places(self) -> range:
-        return range(len(self.logs))
+    def _compare_meanings(self, commits: Any, winner: IntArray) -> None:
+        """Have values in place of bytes as the content of those that differ from the one that stands for their key."""
+        content = commits["content"]
+        suspect = np.flatnonzero((content != content[winner]) & ~commits["transient"])
+        for at in {*suspect.tolist(), *winner[suspect].tolist()}:
+            content[at] = self.logs[commits["log"][at]].meaning(commits["number"][at])
+
+    def _place(self, commit: Any) -> Place:
+        number = int(commit["log"])
+        return number, int(self.logs[number].starts[commit["number"]])
 
     def blocks(self) -> Iterator[bytes]:
         """The rows that stay, raw, log by log."""
         pairs = zip(self.logs, self.keep, strict=True)
-        return chain.from_iterable(blocks_of(log, keep) for log, keep in pairs)
+        return chain.from_iterable(blocks_of(rows.log, keep) for rows, keep in pairs)
