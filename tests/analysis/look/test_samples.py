@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import assay
-from assay.analysis.look.samples import label_and_scorer
+from assay.analysis.look.joining import label_and_scorer
 from assay.engine.experiment.imports.foreign import ForeignCase
 from assay.errors import UserError
 from tests.convert_lab import content, evaluation, make, response

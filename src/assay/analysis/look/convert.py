@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from assay import reading, registry
 from assay.analysis.look.export import SAMPLES, TABLES, Export, Tables
-from assay.analysis.look.samples import HOLDS
+from assay.analysis.look.joining import HOLDS
 from assay.engine.experiment.imports.foreign import Read, check_no_sidecar, read_foreign
 from assay.engine.experiment.imports.own_folder import (
     OwnFolder,

@@ -12,7 +12,7 @@ from typing import IO, Any, cast
 import msgspec
 from msgspec import inspect
 
-from assay.analysis.look.samples import SamplesTable
+from assay.analysis.look.joining import SamplesTable, wider
 from assay.config import Config
 from assay.engine.experiment.bind import bind_outputs
 from assay.engine.experiment.resolve import find_source
@@ -185,24 +185,6 @@ def foreign_row(line: bytes, place: str) -> dict[str, Any]:
 def _no_row(reason: str, place: str) -> UserError:
     fix = "remove the line; the step that wrote it sets it aside when it runs again"
     return UserError(f"a line is not a row: {reason}", where=place, fix=fix)
-
-
-def wider(before: str | None, value: bytes) -> str | None:
-    """The type that holds this JSON value too; None while only null was seen."""
-    first = value[:1]
-    if first == b"n":
-        return before
-    if first in b"tf":
-        kind = "BOOLEAN"
-    elif first == b'"':
-        kind = "VARCHAR"
-    elif first in b"{[":
-        kind = "JSON"
-    else:
-        kind = "DOUBLE" if set(value) & set(b".eE") else "BIGINT" if len(value) <= 18 else "JSON"
-    if before in (None, kind):
-        return kind
-    return "DOUBLE" if {before, kind} == {"BIGINT", "DOUBLE"} else "JSON"
 
 
 class Export:
