@@ -262,9 +262,9 @@ class _Label:
     """The values of one label, by the numbers of responses."""
 
     def __init__(self, count: int) -> None:
-        self.score = memoryview(np.full(count, np.nan))
-        self.passed = memoryview(np.full(count, _NEITHER, np.int8))
-        self.outcome = memoryview(np.full(count, _NEITHER, np.int8))
+        self.score = np.full(count, np.nan)
+        self.passed = np.full(count, _NEITHER, np.int8)
+        self.outcome = np.full(count, _NEITHER, np.int8)
 
     def add(self, number: int, score: Any, passed: Any, outcome: Any, error: Any) -> None:
         """Take what a label says of a response; the first one counts."""
@@ -359,7 +359,7 @@ class SamplesTable:
         wanted = dict.fromkeys(place for place in places if place >= 0)
         found = {
             item.id: self._cells_of(item)
-            for item in map(decode_item, self._items.log.read_many(wanted))
+            for item in map(decode_item, self._tables.log("items").read_many(wanted))
         }
         yield from (found.get(id, nothing) for id in ids)
 
@@ -398,9 +398,9 @@ class SamplesTable:
         columns: dict[str, str] = {}
         for name, label in self._labels.items():
             columns[f"{SCORE}.{name}"] = "DOUBLE"
-            if max(label.passed, default=_NEITHER) >= 0:
+            if label.passed.max(initial=_NEITHER) >= 0:
                 columns[f"{PASSED}.{name}"] = "BOOLEAN"
-            if max(label.outcome, default=_NEITHER) > 0:
+            if label.outcome.max(initial=_NEITHER) > 0:
                 columns[f"{OUTCOME}.{name}"] = "VARCHAR"
         return columns
 
@@ -418,7 +418,7 @@ class SamplesTable:
                 (OUTCOME, _OUTCOMES, label.outcome),
             ):
                 if f"{kind}.{name}" in columns:
-                    cells.append(values[np.asarray(codes[rows])].tolist())
+                    cells.append(values[codes[rows]].tolist())
         return zip(*cells, strict=True)
 
 
