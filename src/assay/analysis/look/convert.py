@@ -198,12 +198,6 @@ class _Conversion(NamedTuple):
                 notes.append(f"{self.format} does not say which fields it holds")
             left_out = _left_out(export, holds)
             _publish(made, target)
-        notes = [note.replace(str(made), str(target)) for note in (*tables.partial(), *notes)]
-        return self._converted(tables, target, left_out, notes)
-
-    def _converted(
-        self, tables: Tables, target: Path, left_out: dict[str, int], notes: list[str]
-    ) -> Converted:
         return Converted(
             source=self.source,
             path=shown(str(target)),
@@ -212,7 +206,7 @@ class _Conversion(NamedTuple):
             responses=_count(tables, "run"),
             evaluations=_count(tables, "evaluation"),
             left_out=left_out,
-            notes=notes,
+            notes=[note.replace(str(made), str(target)) for note in (*tables.partial(), *notes)],
         )
 
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from assay.analysis.look.export import TABLES, Tables, check_table, foreign_row
+from assay.analysis.look.export import TABLES, Tables, check_table
 from assay.engine.experiment.resolve import find_source, find_sources
 from assay.errors import UserError, install_command
 from assay.registry import nearest
+from assay.store.table.decode import decode_row
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -240,7 +241,7 @@ def _explained(message: str, tables: Sequence[Tables]) -> UserError:
         ) in tables:  # duckdb counts lines by its buffers: find the line that a person would
             for name in TABLES:
                 for place, line in source.lines(name) if name in source else ():
-                    foreign_row(line, place)
+                    decode_row(line, place)
     if "JSON transform error" in message:
         return UserError(
             f"the rows of a table do not have one schema: {what}", fix="correct or remove that row"
