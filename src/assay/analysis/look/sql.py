@@ -99,6 +99,7 @@ def connect(
         connection = duckdb.connect(":memory:")
         try:
             connection.execute(f"SET temp_directory = {text(folder)}")
+            connection.execute("SET enable_progress_bar = false")  # it goes where the rows go
             files: set[str] = set()
             for name in TABLES:
                 if parts := _parts(tables, name, most):
