@@ -23,6 +23,7 @@ GROUPS = (
     "workers",
     "cluster",
     "viewer",
+    "dimensions",
     "mixeval",
     "ragicamp",
     "conversion",

@@ -27,7 +27,7 @@ def hf(path: Path) -> list[Foreign]:
     """A dataset with a row for each response, as `assay convert` writes it and `load_from_disk` reads it."""
     if not (path / _STATE).is_file() or not is_samples(_columns(path)):
         return []
-    return [SampleFile(path, "hf", _columns, _rows)]
+    return [SampleFile(path, "hf", _columns(path), _rows)]
 
 
 def _columns(folder: Path) -> Sequence[str]:

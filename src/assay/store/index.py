@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from assay.errors import UserError
-from assay.interfaces import Log
+from assay.interfaces import IntArray, Log
 from assay.records import Item
 from assay.store.items import decode_item
 
@@ -69,14 +69,12 @@ class ItemIndex:
         found = self._find(item_id)
         return found[0] if found else None
 
-    def positions(
-        self, item_ids: "array[int] | np.typing.NDArray[np.uint64]"
-    ) -> "np.typing.NDArray[np.int64]":
+    def positions(self, item_ids: "array[int] | np.typing.NDArray[np.uint64]") -> IntArray:
         """Where the lines of many items are, by the hashes of their ids (see `id_number`); -1 for those not there.
         It takes equal hashes for equal ids: callers that cannot bear one case in 10**13 compare the ids as well."""
         if not len(item_ids) or not self._hashes:
             return np.full(len(item_ids), -1, np.int64)
-        wanted, known = np.asarray(item_ids, np.uint64), np.frombuffer(self._hashes, np.uint64)
+        wanted, known = np.frombuffer(item_ids, np.uint64), np.frombuffer(self._hashes, np.uint64)
         at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
         found = np.frombuffer(self._positions, np.uint64)[at].astype(np.int64)
         return np.where(known[at] == wanted, found, -1)

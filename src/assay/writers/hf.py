@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
@@ -29,65 +28,49 @@ def hf(export: Export) -> None:
     types = {name: _TYPES.get(kind, "string") for name, kind in export.columns().items()}
     features = {name: {"dtype": kind, "_type": "Value"} for name, kind in types.items()}
     info = {"citation": "", "description": "", "features": features, "homepage": "", "license": ""}
+    source = str(export.tables.source.path).encode()
     state: dict[str, Any] = {
         "_data_files": [{"filename": _ROWS}],
-        "_fingerprint": digest(
-            "hf", canonical(types), str(export.tables.source.path).encode()
-        ).hex()[:16],
+        "_fingerprint": digest("hf", canonical(types), source).hex()[:16],
         "_format_columns": None,
         "_format_kwargs": {},
         "_format_type": None,
         "_output_all_columns": False,
         "_split": None,
     }
-    _write_rows(export, types, export.path / _ROWS)
+    with TemporaryFile(prefix="assay-") as file:
+        _write_rows(export.cells(), features, file)
+        file.seek(0)
+        blocks = iter(lambda: file.read(_BLOCK), b"")
+        write_named(export.path / _ROWS, blocks, force=export.force)
     for name, content in ((_INFO, info), (_STATE, state)):
         text = msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
         write_named(export.path / name, text, force=export.force)
 
 
-def _pyarrow() -> Any:
+def _write_rows(
+    rows: Iterator[list[Any]], features: dict[str, dict[str, str]], file: IO[bytes]
+) -> None:
     try:
         import pyarrow
     except ImportError:
         raise UserError(
             "this needs pyarrow, which is not installed", fix=install_command("hf")
         ) from None
-    return pyarrow
+    pa: Any = pyarrow
+    fields = [(name, pa.type_for_alias(each["dtype"])) for name, each in features.items()]
+    described = msgspec.json.encode({"info": {"features": features}}).decode()
+    schema = pa.schema(fields).with_metadata({"huggingface": described})
+    with pa.ipc.new_stream(pa.PythonFile(file, "w"), schema) as stream:
+        while batch := list(islice(rows, _BATCH)):
+            columns = [
+                pa.array(map(_text, column) if field.type == pa.string() else column, field.type)
+                for column, field in zip(zip(*batch, strict=True), schema, strict=True)
+            ]
+            stream.write_batch(pa.record_batch(columns, schema=schema))
 
 
-def _write_rows(export: Export, types: dict[str, str], path: Path) -> None:
-    pa = _pyarrow()
-    schema = pa.schema([(name, getattr(pa, _ARROW[kind])()) for name, kind in types.items()])
-    described = msgspec.json.encode(
-        {"info": {"features": {n: {"dtype": k, "_type": "Value"} for n, k in types.items()}}}
-    )
-    schema = schema.with_metadata({"huggingface": described.decode()})
-    texts = [kind == "string" for kind in types.values()]
-    with TemporaryFile(prefix="assay-") as file:
-        rows = export.cells()
-        with pa.ipc.new_stream(pa.PythonFile(file, "w"), schema) as stream:
-            while batch := list(islice(rows, _BATCH)):
-                columns = [
-                    pa.array([_cell(cell, text) for cell in column], field.type)
-                    for column, field, text in zip(
-                        zip(*batch, strict=True), schema, texts, strict=True
-                    )
-                ]
-                stream.write_batch(pa.record_batch(columns, schema=schema))
-        file.seek(0)
-        write_named(path, _blocks(file), force=export.force)
-
-
-_ARROW = {"string": "string", "int64": "int64", "float64": "float64", "bool": "bool_"}
-
-
-def _cell(value: Any, text: bool) -> Any:
-    if not text or value is None or isinstance(value, str):
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
         return value
     return msgspec.json.encode(value).decode()
-
-
-def _blocks(file: Any) -> Iterator[bytes]:
-    while block := file.read(_BLOCK):
-        yield block

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import assay
-from assay.analysis.look.samples import label_and_scorer
+from assay.analysis.look.joining import label_and_scorer
 from assay.engine.experiment.imports.foreign import ForeignCase
 from assay.errors import UserError
 from tests.convert_lab import content, evaluation, make, response
@@ -168,3 +168,41 @@ def test_there_is_no_such_table(own: Path, tmp_path: Path) -> None:
     for call in (lambda: assay.export(own, "csv", table="sample"), lambda: frame(own, "samples")):
         with pytest.raises(UserError, match="there is no table"):
             call()
+
+
+def test_rows_of_other_types_and_failed_ones_are_rows(tmp_path: Path) -> None:
+    """What does not fit is left empty, and a label is beside the answer that it is about."""
+    own = tmp_path / "own"
+    own.mkdir()
+    rows: list[dict[str, Any]] = [
+        {
+            "item_id": "a",
+            "sample_index": "first",
+            "model_name": "m",
+            "cost": "free",
+            "key": "1" * 32,
+        },
+        {"item_id": 7, "model_name": None, "outcome": "lost", "response": ["x"], "key": "2" * 32},
+        {"item_id": "c", "outcome": "errored", "error": "HTTP 500", "key": "3" * 32},
+    ]
+    labels = [
+        {"label": "good", "scorer": "s", "responses": [key * 32], "score": score, "error": "none"}
+        for key, score in (("3", None), ("2", 0.5), ("1", "high"))
+    ]
+    for name, table in (("responses", rows), ("evaluation_results", labels)):
+        (own / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table))
+    found = [json.loads(line) for line in exported(own, "jsonl").read_text().splitlines()]
+    columns = ("item_id", "model_name", "sample_index", "response", "outcome", "cost", "score.good")
+    assert [[row[name] for name in columns] for row in found] == [
+        ["a", "m", 0, "", "ok", None, None],
+        ["7", "", 0, "", "ok", None, 0.5],
+        ["c", "", 0, "", "errored", None, None],
+    ]
+    assert [row["outcome.good"] for row in found] == ["errored", "errored", "errored"]
+
+
+def test_a_line_that_is_no_row_is_named(tmp_path: Path) -> None:
+    (tmp_path / "responses.jsonl").write_text('{"item_id": "a", "response": "1"}\n[1]\n')
+    with pytest.raises(UserError, match="not a row") as caught:
+        assay.export(tmp_path, "csv", table="samples", output=tmp_path / "table.csv")
+    assert "line 2" in caught.value.where

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 import assay
-from assay.analysis.look.sql import ask
+from assay.analysis.look.export import Tables
+from assay.analysis.look.sql import ask, connect
+from assay.engine.experiment.resolve import find_source
 from assay.errors import UserError
 from tests.support import Lab
 
@@ -147,3 +149,66 @@ def test_rows_are_read_as_they_are_asked_for(out: Path) -> None:
     with ask([out], "select i from range(1000000) t(i)") as answer:
         assert answer.columns == ["i"]
         assert [value for (value,) in (next(answer.tuples()) for _ in range(1))] == [0]
+
+
+def folders(root: Path, rows: list[list[dict[str, object]]]) -> list[Path]:
+    made: list[Path] = []
+    for number, each in enumerate(rows):
+        made.append(root / f"e{number:03}")
+        made[-1].mkdir(parents=True)
+        text = "".join(json.dumps({"item_id": "x", "response": "1", **row}) + "\n" for row in each)
+        (made[-1] / "responses.jsonl").write_text(text)
+    return made
+
+
+def test_many_experiments_are_one_table_in_their_order(tmp_path: Path) -> None:
+    """More than one SELECT reads; a number that is whole in some of them is none in the others."""
+    places = folders(
+        tmp_path, [[{"size": n if n % 3 else n + 0.5}, {"late": n}] for n in range(230)]
+    )
+    found = assay.query(places, "select source, size, late from responses")
+    expected = [
+        row
+        for n in range(230)
+        for row in (
+            {"source": f"e{n:03}", "size": n if n % 3 else n + 0.5, "late": None},
+            {"source": f"e{n:03}", "size": None, "late": n},
+        )
+    ]
+    assert found == expected
+    described = assay.query(places, "describe responses")
+    types = {row["column_name"]: row["column_type"] for row in described}
+    assert types == {
+        "source": "VARCHAR", "item_id": "VARCHAR", "response": "VARCHAR", "size": "DOUBLE", "late": "BIGINT",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "values"),
+    [
+        ({"x": 5}, {"x": "five"}, ["5", "five"]),
+        ({"x": [1]}, {"x": True}, [[1], True]),
+        ({"X": 1}, {"x": 2}, [1, 2]),
+        ({"source": "theirs"}, {"x": 1}, None),
+    ],
+)
+def test_columns_that_do_not_agree(
+    tmp_path: Path, first: dict[str, object], second: dict[str, object], values: list[object] | None
+) -> None:
+    places = folders(tmp_path, [[first], [second], [first]])
+    if values is None:
+        found = assay.query(places, "select source from responses order by 1")
+        assert [row["source"] for row in found] == ["e001", "theirs", "theirs"]
+        return
+    found = assay.query(places, "select source, x from responses order by 1")
+    assert [list(row.values())[1] for row in found] == [*values, values[0]]
+
+
+def test_two_evaluations_of_one_run_show_its_rows_each(tmp_path: Path) -> None:
+    (run,) = folders(tmp_path, [[{}, {}]])
+    tables = [Tables(find_source(run)) for _ in range(2)]
+    for name, one in zip("ab", tables, strict=True):
+        one.source.name = name
+    with connect(tables) as connection:
+        counts = "SELECT source, count(*) FROM responses GROUP BY ALL ORDER BY 1"
+        assert connection.execute(counts).fetchall() == [("a", 2), ("b", 2)]

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from assay import reading, registry
 from assay.analysis.look.export import SAMPLES, TABLES, Export, Tables
-from assay.analysis.look.samples import HOLDS
+from assay.analysis.look.joining import HOLDS
 from assay.engine.experiment.imports.foreign import Read, check_no_sidecar, read_foreign
 from assay.engine.experiment.imports.own_folder import (
     OwnFolder,
@@ -198,12 +198,6 @@ class _Conversion(NamedTuple):
                 notes.append(f"{self.format} does not say which fields it holds")
             left_out = _left_out(export, holds)
             _publish(made, target)
-        notes = [note.replace(str(made), str(target)) for note in (*tables.partial(), *notes)]
-        return self._converted(tables, target, left_out, notes)
-
-    def _converted(
-        self, tables: Tables, target: Path, left_out: dict[str, int], notes: list[str]
-    ) -> Converted:
         return Converted(
             source=self.source,
             path=shown(str(target)),
@@ -212,7 +206,7 @@ class _Conversion(NamedTuple):
             responses=_count(tables, "run"),
             evaluations=_count(tables, "evaluation"),
             left_out=left_out,
-            notes=notes,
+            notes=[note.replace(str(made), str(target)) for note in (*tables.partial(), *notes)],
         )
 
 

@@ -7,7 +7,7 @@ pair at the threshold is missed once in 300,000 times. Items are streamed; memor
 import re
 import unicodedata
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
@@ -21,6 +21,8 @@ from assay.interfaces import Hashes, IntArray, Log
 from assay.records import Item
 from assay.store.items import decode_item
 from assay.store.keys import canonical, short
+from assay.store.table.columns import Table
+from assay.store.table.join import Lookup
 
 THRESHOLD = 0.8
 BANDS, ROWS = 24, 4
@@ -36,44 +38,39 @@ Words = Hashes
 
 def duplicates(log: Log, *, threshold: float = THRESHOLD, examples: int = 5) -> Duplicates:
     """Look through a dataset's log. Items are compared by `data`; ids, ground truth and metadata do not count."""
-    contents, positions, signatures = array("Q"), array("Q"), array("I")
-    for position, line in log.scan():
-        if not line or line.isspace():
-            continue
-        item = decode_item(line)
-        contents.append(short(blake2b(canonical(item.data), digest_size=8).digest()))
-        positions.append(position)
-        signatures.extend(_bands(_shingles(text_of(item))))
-    if not positions:
-        return Duplicates(
-            items=0, exact=0, near=0, threshold=threshold, exact_groups=[], near_groups=[]
-        )
-    same = _Groups(len(positions))
-    for members in _equal(np.frombuffer(contents, np.uint64)):
+    rows = Table([log], {}, item=True, what="items", strict=True)
+    contents = np.empty(len(rows), np.uint64)
+    signatures = np.empty((len(rows), BANDS), np.uint32)
+    for number in range(len(rows)):
+        item = decode_item(rows.line(number))
+        contents[number] = short(blake2b(canonical(item.data), digest_size=8).digest())
+        signatures[number] = _bands(_shingles(text_of(item)))
+    same, near = _Groups(len(rows)), _Groups(len(rows))
+    for members in _equal(contents):
         for other in members[1:]:
             same.join(members[0], other)
-    firsts = np.array([n for n in range(len(positions)) if same.root(n) == n], np.int64)
-    near = _Groups(len(positions))
-    _join_near(
-        near,
-        log,
-        positions,
-        np.frombuffer(signatures, np.uint32).reshape(-1, BANDS),
-        firsts,
-        threshold,
-    )
-    name = lambda number: decode_item(log.read(positions[number])).id  # noqa: E731
+    firsts = np.array([n for n in range(len(rows)) if same.root(n) == n], np.int64)
+
+    @lru_cache(1024)
+    def shingles(number: int) -> Words:
+        return _shingles(text_of(decode_item(rows.line(number))))
+
+    for number, other in _candidates(signatures, firsts):
+        apart = near.root(number) != near.root(other)
+        if apart and _jaccard(shingles(number), shingles(other)) >= threshold:
+            near.join(other, number)
+
+    def names(groups: _Groups) -> list[list[str]]:
+        largest = (group[:examples] for group in groups.largest(examples))
+        return [[decode_item(rows.line(number)).id for number in group] for group in largest]
+
     return Duplicates(
-        items=len(positions),
+        items=len(rows),
         exact=same.joins,
         near=near.joins,
         threshold=threshold,
-        exact_groups=[
-            [name(number) for number in group[:examples]] for group in same.largest(examples)
-        ],
-        near_groups=[
-            [name(number) for number in group[:examples]] for group in near.largest(examples)
-        ],
+        exact_groups=names(same),
+        near_groups=names(near),
     )
 
 
@@ -122,47 +119,32 @@ def _multipliers() -> Words:
 _FACTOR, _OFFSET = _multipliers()
 
 
-def _bands(shingles: Words) -> Iterable[int]:
+def _bands(shingles: Words) -> Words:
     """One number for each band of the MinHash signature."""
     least = ((_FACTOR * (shingles % _PRIME) + _OFFSET) % _PRIME).min(axis=1).reshape(BANDS, ROWS)
     mixed = np.zeros(BANDS, np.uint64)
     for row in range(ROWS):
         mixed = (mixed * np.uint64(1_000_003) + least[:, row]) % _PRIME
-    return mixed.tolist()
+    return mixed
 
 
-def _equal(values: npt.NDArray[Any]) -> Iterator[list[int]]:
-    """The indices of every value that occurs more than once, in order."""
-    order = np.argsort(values, kind="stable")
-    ordered = values[order]
-    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-    ends = np.append(starts[1:], len(ordered))
-    several = ends - starts > 1
-    for start, end in zip(starts[several].tolist(), ends[several].tolist(), strict=True):
-        yield order[start:end].tolist()
+def _equal(values: Hashes) -> Iterator[list[int]]:
+    """Yield the indices of every value that occurs more than once, in order."""
+    found = Lookup(values)
+    begins, ends = found.ranges(np.unique(values))
+    several = ends - begins > 1
+    for begin, end in zip(begins[several].tolist(), ends[several].tolist(), strict=True):
+        yield found.order[begin:end].tolist()
 
 
-def _join_near(
-    groups: "_Groups",
-    log: Log,
-    positions: "array[int]",
-    signatures: npt.NDArray[np.uint32],
-    firsts: IntArray,
-    threshold: float,
-) -> None:
-    @lru_cache(1024)
-    def shingles(number: int) -> Words:
-        return _shingles(text_of(decode_item(log.read(positions[number]))))
-
+def _candidates(signatures: npt.NDArray[np.uint32], firsts: IntArray) -> Iterator[tuple[int, int]]:
+    """Yield the pairs that share a band; an item may come with the same one in several."""
     for band in range(BANDS):
-        for members in _equal(signatures[firsts, band]):
+        for members in _equal(signatures[firsts, band].astype(np.uint64)):
             numbers = firsts[members].tolist()
             for at, number in enumerate(numbers):
                 for other in numbers[: min(at, MOST_COMPARED)]:
-                    if groups.root(number) == groups.root(other):
-                        continue
-                    if _jaccard(shingles(number), shingles(other)) >= threshold:
-                        groups.join(other, number)
+                    yield number, other
 
 
 class _Groups:

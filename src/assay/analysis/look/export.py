@@ -7,12 +7,13 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import IO, Any, cast
+from types import NoneType
+from typing import IO, Any, Literal, get_args, get_origin
 
 import msgspec
-from msgspec import inspect
+from msgspec import UnsetType
 
-from assay.analysis.look.samples import SamplesTable
+from assay.analysis.look.joining import SamplesTable, wider
 from assay.config import Config
 from assay.engine.experiment.bind import bind_outputs
 from assay.engine.experiment.resolve import find_source
@@ -20,13 +21,14 @@ from assay.engine.experiment.sources import Source
 from assay.engine.run.evidence import NOUNS
 from assay.errors import LockedError, UserError
 from assay.reading import is_remote
-from assay.records import Evaluation, Kind, Response, decode_json
+from assay.records import Evaluation, Kind, Response
 from assay.registry import check_params, nearest, writer
 from assay.store.lock import FolderLock
 from assay.store.log import FileLog
 from assay.store.sealed import seal_files
 from assay.store.shared.mirror import local, writing
 from assay.store.stores import is_repository
+from assay.store.table.decode import decode_row
 from assay.store.written import write_named
 from assay.text.plain import plain_json
 from assay.usercode import failing
@@ -40,28 +42,28 @@ WHOLE_ROWS = dict.fromkeys(("items", "responses", "evaluations"))
 _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def _sql_type(kind: inspect.Type) -> str:
-    if isinstance(kind, inspect.UnionType):
-        inner = [member for member in kind.types if not isinstance(member, inspect.NoneType)]
-        return _sql_type(inner[0]) if len(inner) == 1 else "JSON"
-    if isinstance(kind, inspect.ListType):
-        inner = _sql_type(kind.item_type)
-        return f"{inner}[]" if inner == "VARCHAR" else "JSON"
-    if isinstance(kind, inspect.TupleType):
-        return f"{_sql_type(kind.item_types[0])}[]"
-    names = {
-        inspect.StrType: "VARCHAR",
-        inspect.LiteralType: "VARCHAR",
-        inspect.IntType: "BIGINT",
-        inspect.FloatType: "DOUBLE",
-        inspect.BoolType: "BOOLEAN",
-    }
-    return names.get(cast("Any", type(kind)), "JSON")
+_SQL_TYPES: dict[Any, str] = {
+    str: "VARCHAR",
+    int: "BIGINT",
+    float: "DOUBLE",
+    bool: "BOOLEAN",
+    list[str]: "VARCHAR[]",
+    tuple[int, int]: "BIGINT[]",
+}
+
+
+def _sql_type(kind: Any) -> str:
+    """Return the type of a field's column; None beside one type makes no difference."""
+    if get_origin(kind) is Literal:
+        return "VARCHAR"
+    types = [each for each in get_args(kind) if each not in (NoneType, UnsetType)]
+    if len(types) == 1 < len(get_args(kind)):
+        return _sql_type(types[0])
+    return _SQL_TYPES.get(kind, "JSON")
 
 
 def _struct_columns(kind: type[msgspec.Struct]) -> dict[str, str]:
-    struct = cast("inspect.StructType", inspect.type_info(kind))
-    return {field.encode_name: _sql_type(field.type) for field in struct.fields}
+    return {field.encode_name: _sql_type(field.type) for field in msgspec.structs.fields(kind)}
 
 
 KNOWN: dict[str, dict[str, str]] = {
@@ -142,13 +144,7 @@ class Tables:
     def rows(self, table: str) -> Iterator[dict[str, Any]]:
         """Every row; fields that Assay does not know are kept."""
         for place, line in self.lines(table):
-            try:
-                row = msgspec.json.decode(line)
-            except (ValueError, RecursionError):
-                row = foreign_row(line, place)
-            if not isinstance(row, dict):
-                raise _no_row("not an object", place)
-            yield cast("dict[str, Any]", row)
+            yield decode_row(line, place)
 
     def columns(self, table: str, most: int | None = None) -> dict[str, str]:
         """Name and SQL type of every field in the first `most` rows, or in all: ours first, in our order."""
@@ -159,50 +155,14 @@ class Tables:
             try:
                 row = _decode(line)
             except (ValueError, RecursionError):
-                row = {
-                    name: msgspec.json.encode(value)
-                    for name, value in foreign_row(line, place).items()
-                }
+                whole = decode_row(line, place)
+                row = {name: msgspec.json.encode(value) for name, value in whole.items()}
             seen.update(row)
             if not row.keys() <= known.keys():
                 for name in [name for name in row if name not in known]:
                     others[name] = wider(others.get(name), bytes(row[name]))
         columns = {name: type for name, type in known.items() if name in seen}
         return columns | {name: type or "JSON" for name, type in others.items()}
-
-
-def foreign_row(line: bytes, place: str) -> dict[str, Any]:
-    """A row of a writer that puts NaN and Infinity into JSON."""
-    try:
-        row = decode_json(line)
-    except ValueError as error:
-        raise _no_row(str(error), place) from None
-    if not isinstance(row, dict):
-        raise _no_row("not an object", place)
-    return cast("dict[str, Any]", row)
-
-
-def _no_row(reason: str, place: str) -> UserError:
-    fix = "remove the line; the step that wrote it sets it aside when it runs again"
-    return UserError(f"a line is not a row: {reason}", where=place, fix=fix)
-
-
-def wider(before: str | None, value: bytes) -> str | None:
-    """The type that holds this JSON value too; None while only null was seen."""
-    first = value[:1]
-    if first == b"n":
-        return before
-    if first in b"tf":
-        kind = "BOOLEAN"
-    elif first == b'"':
-        kind = "VARCHAR"
-    elif first in b"{[":
-        kind = "JSON"
-    else:
-        kind = "DOUBLE" if set(value) & set(b".eE") else "BIGINT" if len(value) <= 18 else "JSON"
-    if before in (None, kind):
-        return kind
-    return "DOUBLE" if {before, kind} == {"BIGINT", "DOUBLE"} else "JSON"
 
 
 class Export:

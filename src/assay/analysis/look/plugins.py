@@ -205,55 +205,37 @@ def _from_source(kind: str, name: str, file: Path, function: str) -> Described |
 def _read_signature(described: Described, arguments: ast.arguments) -> None:
     positional = [*arguments.posonlyargs, *arguments.args]
     defaults = [None] * (len(positional) - len(arguments.defaults)) + arguments.defaults
-    described.engine = [
-        _written(argument, default) for argument, default in zip(positional, defaults, strict=True)
-    ]
+    for argument, default in zip(positional, defaults, strict=True):
+        typed = f"{argument.arg}: {_written(argument.annotation)}".removesuffix(": ")
+        described.engine.append(f"{typed} = {_written(default)}".removesuffix(" = "))
     described.engine += [f"*{arguments.vararg.arg}"] if arguments.vararg else []
     described.engine += [f"**{arguments.kwarg.arg}"] if arguments.kwarg else []
     for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
         described.parameters.append(
-            {
-                "name": argument.arg,
-                "type": ast.unparse(argument.annotation) if argument.annotation else "any",
-                "required": default is None,
-                "default": None if default is None else ast.unparse(default),
-            }
+            _parameter(argument.arg, _written(argument.annotation), _written(default))
         )
 
 
-def _written(argument: ast.arg, default: ast.expr | None) -> str:
-    typed = (
-        f"{argument.arg}: {ast.unparse(argument.annotation)}"
-        if argument.annotation
-        else argument.arg
-    )
-    return typed if default is None else f"{typed} = {ast.unparse(default)}"
+def _written(node: ast.expr | None) -> str:
+    return "" if node is None else ast.unparse(node)
 
 
 def _from_object(kind: str, name: str, function: Callable[..., Any]) -> Described:
     plain = inspect.unwrap(function)
     code = getattr(plain, "__code__", None)
-    origin = (
-        f"{code.co_filename}:{code.co_firstlineno}"
-        if code
-        else f"{plain.__module__}.{plain.__qualname__}"
-    )
+    origin = f"{plain.__module__}.{getattr(plain, '__qualname__', '')}"
     if code is not None:
         from_source = _from_source(kind, name, Path(code.co_filename), plain.__name__)
         if from_source is not None:
             return from_source
+        origin = f"{code.co_filename}:{code.co_firstlineno}"
     described = Described(kind, name, origin)
     described.doc = inspect.getdoc(plain) or ""
     for parameter in inspect.signature(plain).parameters.values():
-        shown = (
-            inspect.formatannotation(parameter.annotation)
-            if parameter.annotation is not parameter.empty
-            else ""
-        )
-        if parameter.kind is not parameter.KEYWORD_ONLY:
-            described.engine.append(f"{parameter.name}: {shown}" if shown else parameter.name)
-            continue
-        described.parameters.append(_parameter(parameter))
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            described.parameters.append(_parameter_of(parameter))
+        else:
+            described.engine.append(f"{parameter.name}: {_typed(parameter)}".removesuffix(": "))
     return described
 
 
@@ -265,17 +247,22 @@ def _with_group(described: Described, plug_ins: Registry) -> Described:
     described.engine = [argument for argument in described.engine if not argument.startswith("**")]
     shared = registry.parameters(function)
     described.parameters += [
-        _parameter(parameter) for name, parameter in shared.items() if name not in known
+        _parameter_of(each) for name, each in shared.items() if name not in known
     ]
     return described
 
 
-def _parameter(parameter: inspect.Parameter) -> dict[str, Any]:
-    shown = (
-        inspect.formatannotation(parameter.annotation)
-        if parameter.annotation is not parameter.empty
-        else "any"
-    )
-    required = parameter.default is parameter.empty
-    default = None if required else repr(parameter.default)
-    return {"name": parameter.name, "type": shown, "required": required, "default": default}
+def _typed(parameter: inspect.Parameter) -> str:
+    given = parameter.annotation
+    return "" if given is parameter.empty else inspect.formatannotation(given)
+
+
+def _parameter_of(parameter: inspect.Parameter) -> dict[str, Any]:
+    default = "" if parameter.default is parameter.empty else repr(parameter.default)
+    return _parameter(parameter.name, _typed(parameter), default)
+
+
+def _parameter(name: str, type: str, default: str) -> dict[str, Any]:
+    """Describe a parameter; one without a default is required."""
+    required = not default
+    return {"name": name, "type": type or "any", "required": required, "default": default or None}

@@ -9,16 +9,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from assay.analysis.look.export import TABLES, Tables, check_table, foreign_row
+from assay.analysis.look.export import TABLES, Tables, check_table
 from assay.engine.experiment.resolve import find_source, find_sources
 from assay.errors import UserError, install_command
 from assay.registry import nearest
+from assay.store.table.decode import decode_row
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 LOOKED_AT = 1000  # rows that tell the columns, where a query need not know all of them
 BATCH = 1000
+_MOST_FILES = 100  # in one SELECT: the list of their experiments is looked at with each of them
+_SOURCE, _FILE = "source", "assay file"
+_NUMBERS = {"BIGINT", "DOUBLE"}
 _GLOB = re.compile(r"([*?\[])")
 _LOCKS = (
     "SET python_enable_replacements = false",
@@ -69,26 +73,19 @@ def sql(paths: str | Path | Sequence[str | Path], query: str) -> list[dict[str, 
 def ask(paths: Sequence[str | Path], sql: str) -> Generator[QueryAnswer]:
     """The answer to one SELECT over the tables of these experiments."""
     tables = [Tables(source) for source in find_sources(paths)]
-    with connect(tables, most=LOOKED_AT) as connection:
-        files = sorted(
-            {path for one in tables for name in TABLES if name in one for path in one.files(name)}
-        )
-        allowed = dict.fromkeys(name for file in files for name in (file, _GLOB.sub(r"[\1]", file)))
-        connection.execute(f"SET allowed_paths = [{', '.join(map(text, allowed))}]")
-        for lock in _LOCKS:
-            connection.execute(lock)
+    with connect(tables, most=LOOKED_AT, locked=True) as connection:
         _check(connection, sql)
         connection.execute(sql)
-        yield QueryAnswer(
-            connection, [f"{one.source.name}: {note}" for one in tables for note in one.partial()]
-        )
+        notes = [f"{one.source.name}: {note}" for one in tables for note in one.partial()]
+        yield QueryAnswer(connection, notes)
 
 
 @contextmanager
 def connect(
-    tables: Sequence[Tables], *, most: int | None = None
+    tables: Sequence[Tables], *, most: int | None = None, locked: bool = False
 ) -> Generator["DuckDBPyConnection"]:
-    """A connection with a view for each table; the columns are those of the first `most` rows, or of all.
+    """A connection with a view for each table; the columns are those of the first `most` rows, or of all. One that is
+    `locked` reads no other file.
 
     What duckdb finds wrong inside the `with` block becomes a UserError.
     """
@@ -102,14 +99,17 @@ def connect(
         connection = duckdb.connect(":memory:")
         try:
             connection.execute(f"SET temp_directory = {text(folder)}")
+            connection.execute("SET enable_progress_bar = false")  # it goes where the rows go
+            files: set[str] = set()
             for name in TABLES:
-                parts = [
-                    _select(source, name, most, len(tables) > 1)
-                    for source in tables
-                    if name in source
-                ]
-                if parts:
-                    connection.execute(f"CREATE VIEW {name} AS {' UNION ALL BY NAME '.join(parts)}")
+                if parts := _parts(tables, name, most):
+                    selects = [part.select(several=len(tables) > 1) for part in parts]
+                    connection.execute(
+                        f"CREATE VIEW {name} AS {' UNION ALL BY NAME '.join(selects)}"
+                    )
+                    files.update(*(part.files for part in parts))
+            if locked:
+                _lock(connection, files)
             yield connection
         except duckdb.PermissionException:
             fix = f"tables: {', '.join(TABLES)}"
@@ -120,6 +120,13 @@ def connect(
             raise _explained(str(error), tables) from None
         finally:
             connection.close()
+
+
+def _lock(connection: "DuckDBPyConnection", files: Iterable[str]) -> None:
+    allowed = sorted({name for file in files for name in (file, _pattern(file))})
+    connection.execute(f"SET allowed_paths = {_list(allowed)}")
+    for lock in _LOCKS:
+        connection.execute(lock)
 
 
 def _check(connection: "DuckDBPyConnection", sql: str) -> None:
@@ -134,24 +141,80 @@ def _check(connection: "DuckDBPyConnection", sql: str) -> None:
     connection.execute(f"EXPLAIN SELECT * FROM query({text(sql)})").fetchall()
 
 
-def _select(tables: Tables, name: str, most: int | None, several: bool) -> str:
-    columns = tables.columns(name, most if name != "metrics" else None)
-    source = (
-        f"{text(tables.source.name)} AS source, " if several and "source" not in columns else ""
-    )
-    return read_rows(tables.files(name), columns, source)
+class _Part:
+    """Files of experiments that one SELECT reads, with the name of each one's experiment."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, str] = {}
+        self.columns: dict[str, str] = {}
+
+    def add(self, name: str, files: Sequence[str], columns: Mapping[str, str]) -> bool:
+        """Take in an experiment, unless a column would have two types or two spellings."""
+        full = len(self.files) >= _MOST_FILES or not self.files.keys().isdisjoint(files)
+        if self.files and (full or (_SOURCE in columns) != (_SOURCE in self.columns)):
+            return False
+        both = dict(self.columns)
+        spelled = {column.lower(): column for column in both}
+        for column, type in columns.items():
+            types = {type, both.get(column, type)}
+            one_type = len(types) == 1 or types == _NUMBERS
+            if not one_type or spelled.get(column.lower(), column) != column:
+                return False
+            both[column] = type if len(types) == 1 else "DOUBLE"
+        self.files |= dict.fromkeys(files, name)
+        self.columns = both
+        return True
+
+    def select(self, *, several: bool) -> str:
+        """Return the query for the rows, with the names of the experiments if there are several."""
+        if not several or _SOURCE in self.columns:
+            return read_rows(self.files, self.columns)
+        names, code = (
+            _list(self.files.values()),
+            f'enum_code("{_FILE}"::ENUM({_list(self.files)[1:-1]}))',
+        )
+        source = f'{names}[{code} + 1] AS {_SOURCE}, * EXCLUDE ("{_FILE}")'
+        return read_rows(self.files, self.columns, source, f", filename = '{_FILE}'")
 
 
-def read_rows(files: Iterable[str], columns: Mapping[str, str], more: str = "") -> str:
-    """The query that reads files of rows with these columns."""
-    different: dict[str, str] = {}
-    for column, type in columns.items():
-        # two that differ in case only are one to SQL
-        if column.lower() not in map(str.lower, different):
-            different[column] = type
-    names = ", ".join(text(_GLOB.sub(r"[\1]", file)) for file in files)
-    typed = ", ".join(f"{text(column)}: {text(type)}" for column, type in different.items())
-    return f"SELECT {more}* FROM read_json([{names}], format = 'newline_delimited', columns = {{{typed}}})"
+def _parts(tables: Sequence[Tables], name: str, most: int | None) -> list[_Part]:
+    """Return what holds the rows of a table, the experiments in their order as far as their columns agree."""
+    parts: list[_Part] = []
+    for one in tables:
+        if name in one:
+            columns = _different_columns(one.columns(name, most if name != "metrics" else None))
+            rows = one.source.name, one.files(name), columns
+            if not any(part.add(*rows) for part in reversed(parts)):
+                parts.append(_Part())
+                parts[-1].add(*rows)
+    return parts
+
+
+def _different_columns(columns: Mapping[str, str]) -> dict[str, str]:
+    """Return them without those that differ from an earlier one in case only: they are one to SQL."""
+    first: dict[str, str] = {}
+    for column in columns:
+        first.setdefault(column.lower(), column)
+    return {column: columns[column] for column in first.values()}
+
+
+def read_rows(
+    files: Iterable[str], columns: Mapping[str, str], chosen: str = "*", options: str = ""
+) -> str:
+    """Return the query that reads files of rows with these columns."""
+    different = _different_columns(columns).items()
+    typed = ", ".join(f"{text(column)}: {text(type)}" for column, type in different)
+    names = _list(map(_pattern, files))
+    return f"SELECT {chosen} FROM read_json({names}, format = 'newline_delimited', columns = {{{typed}}}{options})"
+
+
+def _pattern(file: str) -> str:
+    """Return the pattern that this file alone has."""
+    return _GLOB.sub(r"[\1]", file)
+
+
+def _list(values: Iterable[str]) -> str:
+    return f"[{', '.join(map(text, values))}]"
 
 
 def text(value: str) -> str:
@@ -179,7 +242,7 @@ def _explained(message: str, tables: Sequence[Tables]) -> UserError:
         ) in tables:  # duckdb counts lines by its buffers: find the line that a person would
             for name in TABLES:
                 for place, line in source.lines(name) if name in source else ():
-                    foreign_row(line, place)
+                    decode_row(line, place)
     if "JSON transform error" in message:
         return UserError(
             f"the rows of a table do not have one schema: {what}", fix="correct or remove that row"

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -127,59 +128,53 @@ class Watch:
         return generation if generation is not None and generation.shards else None
 
     def of_workers(self, generation: Generation) -> RunStatus:
+        parts = self._finished_parts(generation)
+        kind = "run" if generation.verb == "run" else "evaluation"
+        done = [part[kind] for part in parts.values() if kind in part]
+        workers = _workers(self._root, generation)
+        statuses = [line.status for line in workers]
+        working = [line.status for line in workers if line.state == "working"]
+        left = {each for each in range(generation.shards) if generation.finished(each) not in parts}
+        held = left.intersection(shard for status in working for shard in status.shards)
+        # a beat may be old: of a worker whose shards are finished, nothing is under way
+        making = [status for status in working if held.intersection(status.shards)]
+        lanes = [lane for status in making for lane in status.models.values()]
+        run = RunStatus(
+            path=self.path,
+            state="complete" if not left else "stopped",
+            step=" and ".join(sorted({status.step for status in working if status.step})),
+            rows=sum(part.present for part in done)
+            + sum(lane.present + lane.done for lane in lanes),
+            planned=self._planned(kind),
+            errors=sum(part.counts.get("errored", 0) for part in done)
+            + sum(lane.errors for lane in lanes),
+            rate=sum(status.rate for status in working),
+            tokens=sum(status.tokens for status in statuses),
+            cost=_total([status.cost for status in statuses]),
+            shards=generation.shards,
+            finished=len(parts),
+            under_way=len(held),
+            free=len(left - held),
+            waiting=[*_waiting(workers, left - held)],
+            notes=list(dict.fromkeys(note for status in statuses for note in status.notes)),
+            workers=workers,
+            models=sum_lanes(status.models for status in working),
+        )
+        if working:
+            run.state = "running"
+        if run.planned is not None and run.rate:
+            run.left_seconds = max(0, run.planned - run.rows) / run.rate
+        return run
+
+    def _finished_parts(self, generation: Generation) -> dict[str, dict[str, _Part]]:
+        """Return the manifests of finished shards, by name; each is read once."""
         objects = self._root.objects
-        shards = range(generation.shards)
         ended = {entry.name for entry in objects.names(f"shards/{generation.number}/")}
-        new = [
-            name
-            for name in map(generation.finished, shards)
-            if name in ended and name not in self._parts
-        ]
+        names = map(generation.finished, range(generation.shards))
+        new = [name for name in names if name in ended and name not in self._parts]
         for name, content in zip(new, objects.read_many(new), strict=True):
             self._parts[name] = msgspec.json.decode(content or b"{}", type=dict[str, _Part])
-        workers = _workers(self._root, generation)
-        working = [line for line in workers if line.state == "working"]
-        left = {shard for shard in shards if generation.finished(shard) not in self._parts}
-        held = left.intersection(shard for line in working for shard in line.status.shards)
-        free = left - held
-        kind = "run" if generation.verb == "run" else "evaluation"
-        parts = [part[kind] for part in self._parts.values() if kind in part]
-        # a beat may be old
-        making = [line.status for line in working if held.intersection(line.status.shards)]
-        under_way = [lane for status in making for lane in status.models.values()]
-        rows = sum(part.present for part in parts) + sum(
-            lane.present + lane.done for lane in under_way
-        )
-        planned = self._planned(kind)
-        rate = sum(line.status.rate for line in working)
-        everything = [line.status for line in workers]
-        finished = len(self._parts)
-        state: State = (
-            "running" if working else "complete" if finished == generation.shards else "stopped"
-        )
-        return RunStatus(
-            path=self.path,
-            state=state,
-            step=" and ".join(sorted({line.status.step for line in working if line.status.step})),
-            rows=rows,
-            planned=planned,
-            errors=sum(part.counts.get("errored", 0) for part in parts)
-            + sum(lane.errors for lane in under_way),
-            rate=rate,
-            left_seconds=max(0, planned - rows) / rate if planned is not None and rate else None,
-            tokens=sum(status.tokens for status in everything),
-            cost=None
-            if any(status.cost is None for status in everything)
-            else sum(s.cost or 0 for s in everything),
-            shards=generation.shards,
-            finished=finished,
-            under_way=len(held),
-            free=len(free),
-            waiting=[*_waiting(workers, free)],
-            notes=list(dict.fromkeys(note for status in everything for note in status.notes)),
-            workers=workers,
-            models=sum_lanes(line.status.models for line in working),
-        )
+        return self._parts
 
     def _planned(self, kind: str) -> int | None:
         content = self._root.objects.read(MANIFEST) or b"{}"
@@ -215,6 +210,11 @@ def _line(beat: Beat, silent: float, lease: float) -> WorkerLine:
     )
 
 
+def _total(costs: list[float | None]) -> float | None:
+    """Return the sum; None where one of them is not known."""
+    return None if None in costs else sum(filter(None, costs))
+
+
 def _waiting(workers: list[WorkerLine], free: set[int]) -> Iterator[str]:
     """What does not move, and why; the same reason of many workers once."""
     reasons: dict[str, list[str]] = {}
@@ -238,22 +238,23 @@ def _of_folder(folder: Path, path: str) -> RunStatus:
     told = _File()
     with suppress(OSError, ValueError, RecursionError):
         told = msgspec.json.decode(reading.content(folder / "status.json"), type=_File)
-    under_way = listed.state == "running"
-    tokens, cost = (told.tokens, told.cost) if under_way else _spent(folder)
+    now = told if listed.state == "running" else _File(notes=told.notes, models=told.models)
+    if now is not told:
+        now.tokens, now.cost = _spent(folder)
     return RunStatus(
         path=path,
         state=listed.state,
-        step=told.step if under_way else "",
+        step=now.step,
         rows=listed.responses or listed.evaluations,
         planned=listed.planned,
         errors=listed.errors + listed.label_errors,
-        rate=told.rate if under_way else 0.0,
-        left_seconds=told.left_seconds if under_way else None,
-        tokens=tokens,
-        cost=cost,
-        waiting=[told.waiting] if under_way and told.waiting else [],
-        notes=told.notes,
-        models=told.models,
+        rate=now.rate,
+        left_seconds=now.left_seconds,
+        tokens=now.tokens,
+        cost=now.cost,
+        waiting=[now.waiting] if now.waiting else [],
+        notes=now.notes,
+        models=now.models,
     )
 
 
@@ -261,13 +262,8 @@ def _spent(folder: Path) -> tuple[int, float | None]:
     """Tokens and dollars of all rows and of the calls behind them; None for what nobody knows."""
     used: list[Any] = []
     for manifest in read_manifests(folder, "run", "evaluation").values():
-        used += manifest.metadata.get(USAGE, {}).values()
-        used += (
-            usage
-            for models in manifest.metadata.get(CALLS, {}).values()
-            for usage in models.values()
-        )
+        for models in ({"": manifest.metadata.get(USAGE, {})}, manifest.metadata.get(CALLS, {})):
+            used += chain.from_iterable(each.values() for each in models.values())
     every = msgspec.convert(used, list[Usage])
-    return sum(each.total_tokens for each in every), (
-        None if any(each.unpriced for each in every) else sum(each.cost for each in every)
-    )
+    costs = [None if each.unpriced else each.cost for each in every]
+    return sum(each.total_tokens for each in every), _total(costs)

@@ -4,7 +4,6 @@ Without an index files are scanned once; of rows of other items only an id is de
 
 import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,13 +20,12 @@ from assay.shown import Shown
 from assay.store.log import FileLog
 from assay.store.shared.mirror import local
 from assay.store.stores import FlatStore, is_repository, open_store
-from assay.store.table.decode import read_rows, row_decoder
+from assay.store.table.decode import fitting, read_rows, row_decoder
 from assay.store.table.facets import find_in_item, find_in_row, first_of, typed
 
 MOST_NEAR = 5
 Row = dict[str, Any]
 _row = row_decoder(Row)
-_fields = cache(msgspec.structs.fields)
 
 
 class _Step(msgspec.Struct):
@@ -148,7 +146,7 @@ def follow(
 
 
 def _rows(lines: ItemLines, kind: Kind, item_id: str) -> Iterator[Row]:
-    return (_fitting(_row(line), _KINDS.get(kind, Item)) for line in lines.of(kind, item_id))
+    return (fitting(_row(line), _KINDS.get(kind, Item)) for line in lines.of(kind, item_id))
 
 
 class _Scan:
@@ -236,7 +234,7 @@ def _logged(store: Store, name: str, item_id: str) -> list[Row]:
     wanted = msgspec.json.encode(item_id)
     blocks = (block for log in logs for block in log.blocks() if wanted in block)
     lines = dict.fromkeys(line for block in blocks for line in block.split(b"\n") if wanted in line)
-    return [_fitting(_row(line), _Step) for line in lines if _is_of(line, item_id)]
+    return [fitting(_row(line), _Step) for line in lines if _is_of(line, item_id)]
 
 
 def _is_of(line: bytes, item_id: str) -> bool:
@@ -263,7 +261,7 @@ def _add_evaluations(
 ) -> None:
     rows.sort(key=lambda row: (str(row.get("scorer")), str(row.get("label"))))
     logs = [store.log("aggregation", id) for id in store.ids("aggregation")]
-    metrics = [_fitting(row, _Step) for log in logs for _, row in read_rows(log, Row)]
+    metrics = [fitting(row, _Step) for log in logs for _, row in read_rows(log, Row)]
 
     def with_metrics(row: Row, response: Row) -> Row:
         entered = [
@@ -341,22 +339,4 @@ def _enters(
         value = first_of(places)
         if typed(None if value is UNSET else value) != typed(metric.get(facet)):
             return False
-    return True
-
-
-def _fitting(row: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """A row of any origin, without fields of `kind` whose values are of another type than theirs; null may be."""
-    types = {field.name: field.type for field in _fields(kind)}
-    return {
-        name: value
-        for name, value in row.items()
-        if value is None or _fits(value, types.get(name, Any))
-    }
-
-
-def _fits(value: Any, wanted: Any) -> bool:
-    try:
-        msgspec.convert(value, wanted)
-    except (msgspec.ValidationError, RecursionError):
-        return False
     return True

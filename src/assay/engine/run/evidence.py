@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from assay.engine.run.existing import COLUMNS, Row, Commits, columns_of
+from assay.engine.run.existing import COLUMNS, Commits, Row, columns_of
 from assay.errors import StoreError
 from assay.records import Damage, Kind, Manifest
 from assay.store.keys import short

@@ -146,6 +146,24 @@ def decode_row(line: bytes, where: str | Callable[[], str] = "") -> dict[str, An
         raise no_row(str(error), where if isinstance(where, str) else where()) from None
 
 
+def fitting(row: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """Return a row of any origin without fields of `kind` whose values are of another type than theirs; null may be."""
+    types = {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
+    return {
+        name: value
+        for name, value in row.items()
+        if value is None or _fits(value, types.get(name, Any))
+    }
+
+
+def _fits(value: Any, wanted: Any) -> bool:
+    try:
+        msgspec.convert(value, wanted)
+    except (msgspec.ValidationError, RecursionError):
+        return False
+    return True
+
+
 def no_row(reason: str, where: str) -> UserError:
     fix = "remove the line; the step that wrote it sets it aside when it runs again"
     return UserError(f"a line is not a row: {reason}", where=where, fix=fix)

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from xxhash import xxh3_64_intdigest
 
-from assay.engine.run.existing import COLUMNS, TRANSIENT, Flags, Row, Commits, blocks_of, columns_of
+from assay.engine.run.existing import COLUMNS, TRANSIENT, Commits, Flags, Row, blocks_of, columns_of
 from assay.interfaces import IntArray, Log
 from assay.store.keys import canonical
 from assay.store.keyset import KeySet
