@@ -29,7 +29,9 @@ def notes(sides: Sequence[Side], scorer: str, values: Sequence[Measured]) -> lis
     first = values[0]
     clusters = cluster_lines([measure.row for measure in values])
     if not first.bound.cluster_by:
-        clusters = cluster_hint(first.side.sources(), first.side.columns, first.items, first.own)
+        clusters = cluster_hint(
+            first.side.whole.sources, first.side.columns, first.items, first.own
+        )
     return [*_datasets(sources), *_scorers(sources, scorer), *_served(sources), *clusters]
 
 
