@@ -301,6 +301,11 @@ def read_sides(
     return read
 
 
+def sources_of(sides: Iterable[Side]) -> list[Source]:
+    """Return the sources of some sides, each once."""
+    return list({id(side.source): side.source for side in sides}.values())
+
+
 def find_sides(
     paths: Sequence[str | Path],
     facet: str,
