@@ -54,7 +54,8 @@ def across(
     **options: Any,
 ) -> Across:
     """The sides that `compare` would find, under these labels or all that they have in common."""
-    chosen = checked(CompareOptions(**{**options, "flips": 0}))
+    options["flips"] = 0
+    chosen = checked(CompareOptions(**options))
     sides, notes = match_items(find_sides(paths, facet, values, chosen.where, lower))
     shared = _shared(sides, labels)
     comparing = Comparing(sides, chosen)

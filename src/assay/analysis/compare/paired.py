@@ -52,7 +52,9 @@ class SideRows(msgspec.Struct, kw_only=True, dict=True):
     @cached_property
     def of_combination(self) -> list[Ints]:
         columns = self.columns
-        return Groups(columns.combination.astype(np.int64), np.arange(len(columns.combinations))).rows()
+        return Groups(
+            columns.combination.astype(np.int64), np.arange(len(columns.combinations))
+        ).rows()
 
     @cached_property
     def verdicts(self) -> Any:
