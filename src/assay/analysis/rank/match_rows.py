@@ -149,21 +149,20 @@ def played(verdicts: MatchRows, label: str, sources: Sequence[Source], by: str =
     turned = players[0] > players[1]
     own_points = verdicts.half_points[own]
     points = np.where(turned & (own_points >= 0), 2 - own_points, own_points).astype(np.int8)
-    source, item, sample, seat = (
-        each[verdicts.at[own]]
-        for each in (table.log, table["item_id"], table["sample_index"], table["seat"])
-    )
+    at = verdicts.at[own]
+    source = table.log[at]
+    item, sample, seat = (table[name][at] for name in ("item_id", "sample_index", "seat"))
     place = (source, item, sample, players.min(0), players.max(0))
     order = np.lexsort((seat, *place[::-1]))
     if by:
-        names, players = _players_by(by, verdicts, verdicts.at[own], sources)
+        names, players = _players_by(by, verdicts, at, sources)
     else:
         names = verdicts.names
     alphabetical = sorted(range(len(names)), key=names.__getitem__)
     rank = np.argsort(alphabetical).astype(np.int32)
     first, second = rank[np.where(turned, players[::-1], players)[:, order]]
-    place = [column[order] for column in place]
-    source, item = place[:2]
+    source, item = source[order], item[order]
+    place = [source, item, *(column[order] for column in place[2:])]
     points = points[order]
     begins = np.arange(len(order)) == 0
     for column in place:

@@ -35,6 +35,12 @@ class Column:
 
     def extend(self, values: Iterable[Any]) -> None:
         """Take up the rows' values; UNSET where one has none."""
+        values = list(values)
+        known = [] if self._numbers else self._known_codes(values)
+        if known:
+            self._codes.extend(known)
+            self._floats.extend([math.nan] * len(known))
+            return
         for value in values:
             kind, code, number = type(value), ABSENT, math.nan
             if value is UNSET:
@@ -47,6 +53,14 @@ class Column:
                 code = self._code(value)
             self._codes.append(code)
             self._floats.append(number)
+
+    def _known_codes(self, values: list[Any]) -> list[int]:
+        """Return the codes of values that are all known texts, else none."""
+        try:
+            codes = list(map(self._known.get, values))
+        except TypeError:
+            return []
+        return [] if None in codes else cast("list[int]", codes)
 
     def join(self, parts: "Sequence[Column]") -> "Column":
         """Take up the values of further columns, one after the other."""
