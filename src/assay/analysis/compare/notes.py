@@ -14,9 +14,9 @@ from assay.engine.aggregate.join import cluster_hint
 from assay.engine.aggregate.measure import cluster_lines
 from assay.engine.experiment.sources import Source
 from assay.interfaces import Mask
-from assay.store.table.columns import Table
+from assay.store.table.columns import ResponseRows
 from assay.store.table.decode import read_rows
-from assay.store.table.join import PLACE, Lookup, first_key, response_keys
+from assay.store.table.join import PLACE, Lookup, first_key
 
 T = TypeVar("T")
 
@@ -162,14 +162,13 @@ def _answers(side: Side, rows: Sequence[dict[str, Any]]) -> list[str | None]:
     """Return the answers behind evaluation rows; None where no response is stored."""
     keys = [first_key(row.get("responses")) for row in rows]
     places = [[row.get(name) for row in rows] for name in PLACE]
-    table, lookup = side.whole.once(_responses)
-    found = lookup.first(response_keys(keys, places)).tolist()
-    return [None if at < 0 else answer_of(table.row(at)) for at in found]
+    responses = side.whole.once(_responses)
+    found = responses.find(keys, places)
+    return [None if at < 0 else answer_of(responses.table.row(at)) for at in found]
 
 
-def _responses(whole: SideRows) -> tuple[Table, Lookup]:
-    table = Table(whole.source.logs("run"), {}, key="key")
-    return table, Lookup(table.responses)
+def _responses(whole: SideRows) -> ResponseRows:
+    return ResponseRows(whole.source.logs("run"), {})
 
 
 def answer_of(row: Mapping[str, Any]) -> str:
