@@ -274,7 +274,7 @@ def _with_value(measure: Measured) -> Measured:
         )
         fix = f"its rows: {row['scored_count']} scored, {failed}"
         raise UserError(
-            f"{name} of {side.name!r} cannot be computed: {measure.no_value}",
+            f"{name} of {side.name!r} cannot be computed: {measure.no_value or 'there is no value'}",
             where=str(side.source.path),
             fix=fix,
         )

@@ -54,8 +54,8 @@ class Measured(msgspec.Struct, kw_only=True):
 
     @property
     def no_value(self) -> str:
-        """Return why there is none."""
-        return str(self.row.get("error") or self.row.get("reason") or "there is no value")
+        """Return why there is none, as far as the metric says it."""
+        return str(self.row.get("error") or self.row.get("reason") or "")
 
     def among(self, items: Hashes) -> "Measured":
         """Measured again if there are other items: values that carry a weight depend on each other; none means all."""
