@@ -3,6 +3,7 @@ value changed."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
+from operator import methodcaller
 from typing import Any, TypeVar
 
 import msgspec
@@ -161,7 +162,7 @@ def telling_rows(measure: Measured, items: Hashes, highest: Mask) -> list[dict[s
 def _answers(side: Side, rows: Sequence[dict[str, Any]]) -> list[str | None]:
     """Return the answers behind evaluation rows; None where no response is stored."""
     keys = [first_key(row.get("responses")) for row in rows]
-    places = [[row.get(name) for row in rows] for name in PLACE]
+    places = [list(map(methodcaller("get", name), rows)) for name in PLACE]
     responses = side.whole.once(_responses)
     found = responses.find(keys, places)
     return [None if at < 0 else answer_of(responses.table.row(at)) for at in found]

@@ -89,7 +89,8 @@ class SideRows(msgspec.Struct, kw_only=True, dict=True):
             return found[typed(value)][1]
         alike = [codes for own, codes in found.values() if text_of(own) == text_of(value)]
         if not alike:
-            texts = [text_of(own) for own in sorted((own for own, _ in found.values()), key=order)]
+            own = [own for own, _ in found.values()]
+            texts = map(text_of, sorted(own, key=order))
             raise UserError(
                 f"no row has {facet} = {value!r}",
                 where=self.source.place,
@@ -200,6 +201,11 @@ class Side(msgspec.Struct, kw_only=True, dict=True):
             else found[codes[0]]
         )
 
+    def _rows_together(self, bound: BoundMetric) -> Ints:
+        """Places of the rows under all labels that a metric takes together."""
+        taken = [codes for label, codes in self._by_label[0].items() if bound.takes(label)]
+        return self._rows_of([*chain.from_iterable(taken)])
+
     def lower_is_better(self, label: str, scorer: str) -> bool:
         return label in self.lower or self.whole.directions.lower([scorer])
 
@@ -208,16 +214,7 @@ class Side(msgspec.Struct, kw_only=True, dict=True):
     ) -> Sample:
         """The rows of a metric in an order that does not depend on their order on disk."""
         whole, columns = self.whole, self.columns
-        if label == bound.together:
-            named = [
-                code
-                for name, codes in self._by_label[0].items()
-                if bound.takes(name)
-                for code in codes
-            ]
-            at = self._rows_of(named)
-        else:
-            at = self.rows(label, scorer)
+        at = self._rows_together(bound) if label == bound.together else self.rows(label, scorer)
         if only is not None:
             at = at[np.isin(columns.ids[columns.item[at]], only)]
         outcome, passed, score = whole.verdicts
@@ -331,7 +328,7 @@ def find_sides(
             "name a second experiment, or use --facet metadata.model_id to compare within this one"
         )
     if len(sides) < 2:
-        only = f": {sides[0].name!r}" if sides else ""
+        only = "".join(f": {side.name!r}" for side in sides)
         raise UserError(f"there is only one side to compare{only}", fix=fix)
     names = [side.name for side in sides]
     if len(set(names)) < len(names):

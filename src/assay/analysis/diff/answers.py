@@ -96,10 +96,23 @@ class SideAnswers:
     def _note(self, row: _Given) -> tuple[int, int, int, float]:
         """Count a row, and return where it belongs by its task and by its prompt, what it answers and how long it
         took."""
-        use, model = self.use, row.model_name or ""
-        metadata = row.metadata or _Metadata()
         outcome = row.outcome or ("errored" if row.error else "ok")
         self._outcomes[outcome] += 1
+        self._count(row)
+        task = row.task or row.model_name or ""
+        self.tasks.add(task)
+        prompt = row.metadata.prompt_template if row.metadata else None
+        place = row.item_id, str(row.sample_index or 0)
+        output = b"" if row.output is None else canonical(row.output)
+        return (
+            _hash(*place, task),
+            _hash(*place, text_of(prompt)),
+            _hash(row.response or "", output, row.error or ""),
+            (row.inference_time or 0.0) if outcome != "errored" else 0.0,
+        )
+
+    def _count(self, row: _Given) -> None:
+        use = self.use
         use.responses += 1
         use.prompt_tokens += row.prompt_tokens or 0
         use.completion_tokens += row.completion_tokens or 0
@@ -108,20 +121,10 @@ class SideAnswers:
         for what, value in (
             ("served model", row.served_model),
             ("fingerprint", row.served_fingerprint),
-            ("finish reason", metadata.finish_reason),
+            ("finish reason", row.metadata and row.metadata.finish_reason),
         ):
             if value:
-                self.facts[model, what, value] += 1
-        task = row.task or model
-        self.tasks.add(task)
-        place = row.item_id, str(row.sample_index or 0)
-        output = b"" if row.output is None else canonical(row.output)
-        return (
-            _hash(*place, task),
-            _hash(*place, text_of(metadata.prompt_template)),
-            _hash(row.response or "", output, row.error or ""),
-            (row.inference_time or 0.0) if outcome != "errored" else 0.0,
-        )
+                self.facts[row.model_name or "", what, value] += 1
 
     def paired(self, by: str) -> dict[str, Any]:
         """Columns to pair answers by, sorted; `unique` says whether each place has one answer."""

@@ -157,20 +157,22 @@ def views(source: Source, units: Sequence[Unit], seed: int = 0) -> dict[Address,
     shown: dict[Address, View] = {}
     for unit in units:
         at = [next(places_found) for _ in unit.responses or ("",)]
-        if min(at) < 0:  # set aside since it was judged
-            continue
-        rows = [decode(table.line(place)) for place in at]
-        swapped = len(rows) == 2 and bool(
-            digest("seat", b"%d" % seed, canonical(unit.address))[0] & 1
-        )
-        answers = [blotted(_answer(row)) for row in (reversed(rows) if swapped else rows)]
-        item = items.get(unit.address.item)
-        asked = question(variables(item)) if item else rows[0].prompt
-        reference = _reference(item) if item else None
-        shown[unit.address] = View(
-            question=asked, reference=reference, answers=answers, swapped=swapped
-        )
+        if min(at) >= 0:  # none was set aside since it was judged
+            rows = [decode(table.line(place)) for place in at]
+            view = _view(rows, items.get(unit.address.item), blotted)
+            if len(rows) == 2 and digest("seat", b"%d" % seed, canonical(unit.address))[0] & 1:
+                view.swapped = True
+                view.answers.reverse()
+            shown[unit.address] = view
     return shown
+
+
+def _view(rows: Sequence[Response], item: Item | None, blotted: Any) -> View:
+    return View(
+        question=question(variables(item)) if item else rows[0].prompt,
+        reference=_reference(item) if item else None,
+        answers=[blotted(_answer(row)) for row in rows],
+    )
 
 
 def _items(source: Source, wanted: Collection[str]) -> dict[str, Item]:

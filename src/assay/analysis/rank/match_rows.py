@@ -80,31 +80,41 @@ def read_matches(sources: Sequence[Source]) -> MatchRows:
             fix="judge pairs of answers first, with an evaluation method such as `judge_pairwise`",
         )
     groups = group_rows(table["label"][at], table["scorer"][at])
-    label, scorer = ([*map(str, table.values[name]), ""] for name in ("label", "scorer"))
-    first = at[groups.first]
-    codes = zip(table["label"][first].tolist(), table["scorer"][first].tolist(), strict=True)
-    kinds = [(label[one], scorer[other]) for one, other in codes]
+    kinds = _kinds(table, at[groups.first])
     points = _half_points(table)[at]
     for number, source in enumerate(sources):
         directions = Directions([source.manifest("evaluation")])
         lower = np.array([directions.lower([by]) for _, by in kinds])[groups.of_row]
         turned = lower & (points >= 0) & (table.log[at] == number)
         points[turned] = 2 - points[turned]
-    names: dict[str, int] = {}
-    pairs = [
-        [names.setdefault(name, len(names)) for name in pair] if _is_pair(pair) else [0, 0]
-        for pair in table.values["players"]
-    ]
+    names, players = _players(table)
     return MatchRows(
         table=table,
         at=at,
         kinds=kinds,
         kind=groups.of_row,
-        names=list(names),
-        players=np.array(pairs, np.int32)[table["players"][at]].T,
+        names=names,
+        players=players[:, at],
         half_points=points,
         scored={kinds[kind][0]: kinds[kind][1] for kind in np.unique(groups.of_row[points >= 0])},
     )
+
+
+def _kinds(table: Table, at: Ints) -> list[tuple[str, str]]:
+    """Return label and scorer of some rows."""
+    label, scorer = ([*map(str, table.values[name]), ""] for name in ("label", "scorer"))
+    codes = zip(table["label"][at].tolist(), table["scorer"][at].tolist(), strict=True)
+    return [(label[one], scorer[other]) for one, other in codes]
+
+
+def _players(table: Table) -> tuple[list[str], npt.NDArray[Any]]:
+    """Return the names of all players, and those of each row by number; of a row that is no match they say nothing."""
+    names: dict[str, int] = {}
+    numbers = [[0, 0] for _ in range(len(table.values["players"]) + 1)]
+    for at, pair in enumerate(table.values["players"]):
+        if _is_pair(pair):
+            numbers[at] = [names.setdefault(name, len(names)) for name in pair]
+    return list(names), np.array(numbers, np.int32)[table["players"]].T
 
 
 def _is_pair(value: Any) -> bool:
@@ -143,32 +153,24 @@ def label_of(verdicts: MatchRows, wanted: str) -> str:
 def played(verdicts: MatchRows, label: str, sources: Sequence[Source], by: str = "") -> Played:
     """The matches under a label, one for each pair of answers; players are those of the rows, or with `by` the values
     that this field has in the responses."""
-    table = verdicts.table
     own = _under(verdicts, label)
     players = verdicts.players[:, own]
     turned = players[0] > players[1]
-    own_points = verdicts.half_points[own]
-    points = np.where(turned & (own_points >= 0), 2 - own_points, own_points).astype(np.int8)
-    at = verdicts.at[own]
-    source = table.log[at]
-    item, sample, seat = (table[name][at] for name in ("item_id", "sample_index", "seat"))
-    place = (source, item, sample, players.min(0), players.max(0))
-    order = np.lexsort((seat, *place[::-1]))
+    order, place, seat = _in_order(verdicts, own)
+    points = verdicts.half_points[own]
+    points = np.where(turned & (points >= 0), 2 - points, points).astype(np.int8)[order]
+    names = verdicts.names
     if by:
-        names, players = _players_by(by, verdicts, at, sources)
-    else:
-        names = verdicts.names
+        names, players = _players_by(by, verdicts, verdicts.at[own], sources)
     alphabetical = sorted(range(len(names)), key=names.__getitem__)
     rank = np.argsort(alphabetical).astype(np.int32)
     first, second = rank[np.where(turned, players[::-1], players)[:, order]]
-    source, item = source[order], item[order]
-    place = [source, item, *(column[order] for column in place[2:])]
-    points = points[order]
+    source, item = place[:2]
     begins = np.arange(len(order)) == 0
     for column in place:
         begins[1:] |= column[1:] != column[:-1]
     starts = np.flatnonzero(begins)
-    swapped = np.bincount(source, seat[order] == 1) > 0
+    swapped = np.bincount(source, seat == 1) > 0
     matches = reconciled(starts, points, 1 + swapped[source])
     same = first[starts] == second[starts]
     unread = matches.half_points < 0
@@ -189,6 +191,15 @@ def played(verdicts: MatchRows, label: str, sources: Sequence[Source], by: str =
         unread=int(unread.sum()),
         same=int(same.sum()),
     )
+
+
+def _in_order(verdicts: MatchRows, own: Ints) -> tuple[Ints, list[npt.NDArray[Any]], Ints]:
+    """Return the order of rows by match and seat; and so ordered what tells matches apart, and the seats."""
+    table, at, players = verdicts.table, verdicts.at[own], verdicts.players[:, own]
+    item, sample, seat = (table[name][at] for name in ("item_id", "sample_index", "seat"))
+    place = [table.log[at], item, sample, players.min(0), players.max(0)]
+    order = np.lexsort((seat, *place[::-1]))
+    return order, [column[order] for column in place], seat[order]
 
 
 def _under(verdicts: MatchRows, label: str) -> Ints:
