@@ -115,6 +115,23 @@ def test_one_table_of_all_labels_in_every_format(shell: Shell) -> None:
     assert only["sides"]["a_1"]["f1"]["best"] is True
 
 
+def test_many_labels_are_one_table_that_fits(shell: Shell) -> None:
+    names = ("meta-llama/Meta-Llama-3.1-70B", "Qwen/Qwen2.5-72B")
+    rows = [
+        row
+        for at, model in enumerate(names)
+        for number in range(67)
+        for row in counted(5 + 4 * at, 10, label=f"quality_{number}", model_name=model)
+    ]
+    save(shell.folder / "one", rows)
+    shell.environ["COLUMNS"] = "80"
+    lines = shell.call("compare", "one", "--facet", "model_name", "--all-labels").out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert sum(line.count("95% interval") for line in lines) == 1
+    assert len(lines) < 2 * 67 * 2
+    assert all(any(f"quality_{number} " in line for line in lines) for number in range(67))
+
+
 def test_csv_has_the_pairs_unrounded(shell: Shell) -> None:
     found = json.loads(shell.call("compare", "old", "new", "--json").out)["pairs"][0]
     (row,) = csv.DictReader(shell.call("compare", "old", "new", "--format", "csv").out.splitlines())

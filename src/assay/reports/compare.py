@@ -1,8 +1,6 @@
 """A comparison: a standing for each side, a verdict for each pair; or one table of all labels. A gate: its checks, what
 was measured, against which bound, and why each came out as it did."""
 
-from typing import Any
-
 import msgspec
 
 from assay.analysis.compare.across import Across, AcrossValue
@@ -24,6 +22,7 @@ from assay.reports.sheet import (
     one_line,
     ranks_text,
     shortened,
+    span_text,
 )
 
 _STYLES: dict[str, Style] = {
@@ -35,6 +34,7 @@ _STYLES: dict[str, Style] = {
 _OUTCOMES: dict[str, Style] = {"passed": "good", "failed": "bad"}
 _LONGEST_ANSWER = 60
 _BEST = "*"
+_MOST_COLUMNS = 8  # labels: of more, each is a line
 
 
 def compare_view(comparison: Comparison | Across) -> Sheet:
@@ -198,42 +198,57 @@ def _answer(text: str | None) -> str:
 
 
 def _across(table: Across) -> Sheet:
-    """A line for each side, a column for each label, then the items and the failures of the label with most of them."""
-    labels = [
-        Column(f"{label}{' (less)' if label in table.lower else ''}") for label in table.labels
-    ]
-    rows: list[list[str]] = []
-    exact: list[list[Any]] = []
-    for name, values in table.sides.items():
-        shown = [_across_value(values, label) for label in table.labels]
-        rows.append([name, *shown, *_across_most(list(values.values()))])
-        exact += [[name, label, *msgspec.structs.astuple(value)] for label, value in values.items()]
+    """One table of all labels and sides, and which evidence is partial."""
     corrected = f"corrected for {table.tests} pairs (Holm)" if table.tests > 1 else "of one pair"
     lead = f"{table.metric}; {_BEST} differs from every other side, p {corrected} below {1 - table.level:.2g}"
-    names = ["side", "label", *AcrossValue.__struct_fields__]
-    body = Table(
-        columns=columns_of("<side", *labels, "?items", "failed"), rows=rows, data=(names, exact)
-    )
-    texts = {
-        name: value.partial
+    cells = [
+        (name, label, cell)
         for name, values in table.sides.items()
-        for value in values.values()
-        if value.partial
-    }
+        for label, cell in values.items()
+    ]
+    exact = [[name, label, *msgspec.structs.astuple(cell)] for name, label, cell in cells]
+    data = (["side", "label", *AcrossValue.__struct_fields__], exact)
+    body = _by_label(table)._replace(data=data)
+    if len(table.labels) <= _MOST_COLUMNS:
+        body = _by_side(table)._replace(data=data, instead=[body])
+    texts = {name: cell.partial for name, _, cell in cells if cell.partial}
     partial = [Line(f"partial: {name}: {text}", "open") for name, text in texts.items()]
     return Sheet(parts=[Line(lead, "quiet"), body, *partial], notes=table.notes)
 
 
-def _across_value(values: dict[str, AcrossValue], label: str) -> str:
-    if label not in values:
-        return "–"
-    value = values[label]
-    return f"{number_text(value.value)}{_BEST if value.best else ''}"
+def _titles(table: Across) -> list[str]:
+    return [f"{label}{' (less)' if label in table.lower else ''}" for label in table.labels]
 
 
-def _across_most(cells: list[AcrossValue]) -> list[str]:
-    numbers = zip(*((cell.items, cell.failed) for cell in cells), strict=True)
-    return [f"{max(each):,}" for each in numbers] or ["0", "0"]
+def _by_side(table: Across) -> Table:
+    """A line for each side, a column for each label, then the items and the failures of the label with most of them."""
+    rows: list[list[str | Cell]] = []
+    for name, values in table.sides.items():
+        shown = [_across_cells(values.get(label))[0] for label in table.labels]
+        most = zip(*((cell.items, cell.failed) for cell in values.values()), strict=True)
+        rows.append([name, *shown, *([f"{max(each):,}" for each in most] or ["0", "0"])])
+    labels = map(Column, _titles(table))
+    return Table(columns_of("<side", *labels, "?items", "failed"), rows)
+
+
+def _by_label(table: Across) -> Table:
+    """A line for each label and side."""
+    rows = [
+        [title, name, *_across_cells(values.get(label))]
+        for label, title in zip(table.labels, _titles(table), strict=True)
+        for name, values in table.sides.items()
+    ]
+    names = ("<label", "<side", table.metric, interval_text(table.level), "?items", "failed")
+    return Table(columns_of(*names), rows)
+
+
+def _across_cells(cell: AcrossValue | None) -> list[str | Cell]:
+    """Return the value, with a mark if it is the best, its interval, its items and failures."""
+    if cell is None:
+        return ["–"] * 4
+    value = f"{number_text(cell.value)}{_BEST if cell.best else ''}"
+    span = span_text(cell.ci_low, cell.ci_high)
+    return [value, span, f"{cell.items:,}", f"{cell.failed:,}"]
 
 
 def gate_view(gated: Gated) -> Sheet:

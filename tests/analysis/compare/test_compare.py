@@ -458,12 +458,20 @@ def test_a_metric_that_is_no_mean_over_items(tmp_path: Path) -> None:
     refused("above 0", *paths, margin=0)
 
 
-def test_too_many_sides(tmp_path: Path) -> None:
+def test_a_facet_may_have_any_number_of_values(tmp_path: Path) -> None:
+    rows = [row for n in range(120) for row in counted(n % 7, 6, model_name=f"m{n:03}")]
+    folder = save(tmp_path / "one", rows)
+    found = compare([folder], facet="model_name")
+    assert [one.name for one in found.standings[:3]] == ["m006", "m013", "m020"]
+    assert (len(found.standings), len(found.pairs)) == (120, 7140)
+    two = compare([folder], facet="model_name", values=["m001", "m006"]).pairs[0]
+    among = {(pair.candidate, pair.baseline): pair for pair in found.pairs}["m006", "m001"]
+    assert (among.difference, among.p, among.items) == (two.difference, two.p, two.items)
+
+
+def test_values_that_share_no_item(tmp_path: Path) -> None:
     folder = save(tmp_path / "one", counted(50, 200))
-    assert (
-        "name those to compare"
-        in refused("there are 200 values of 'item_id'", folder, facet="item_id").fix
-    )
+    refused("have no item in common", folder, facet="item_id")
     refused("have no item in common", folder, facet="item_id", values=["q00001", "q00002"])
 
 

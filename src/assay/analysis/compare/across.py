@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from assay.analysis.compare.compare import CompareOptions, Comparison, checked, compare_sides
+from assay.analysis.compare.compare import CompareOptions, Comparing, Comparison, checked
 from assay.analysis.compare.matching import match_items
 from assay.analysis.compare.paired import Side, common_labels, find_sides
 from assay.errors import UserError
@@ -54,15 +54,15 @@ def across(
     **options: Any,
 ) -> Across:
     """The sides that `compare` would find, under these labels or all that they have in common."""
+    options["flips"] = 0
     chosen = checked(CompareOptions(**options))
     sides, notes = match_items(find_sides(paths, facet, values, chosen.where, lower))
     shared = _shared(sides, labels)
+    comparing = Comparing(sides, chosen)
     comparisons: list[Comparison] = []
     for label in shared:
         try:
-            comparisons.append(
-                compare_sides(sides, msgspec.structs.replace(chosen, label=label, flips=0))
-            )
+            comparisons.append(comparing.under(label))
         except UserError as error:
             notes.append(f"{label} is left out: {error.what}")
     if not comparisons:

@@ -8,7 +8,7 @@ caller wants to compare what there is.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from itertools import combinations
 from pathlib import Path
@@ -34,6 +34,7 @@ from assay.analysis.compare.paired import (
     find_sides,
     shared_cluster_by,
     shared_label,
+    sources_of,
 )
 from assay.engine.aggregate.measure import BoundMetric, Policy
 from assay.errors import UserError
@@ -201,49 +202,66 @@ def compare_sides(
     *,
     noting: bool = True,
 ) -> Comparison:
-    """Compare sides that were read before, by the metric of this name or one that is `bound` already; without `noting`
-    what they were made of is not looked at."""
-    policy, differing = shared_policy([side.source for side in sides])
-    if bound is None:
-        bound = bound_metric(chosen.metric, policy, chosen.level)
-    own = chosen.cluster_by or bound.cluster_by or shared_cluster_by(side.source for side in sides)
-    bound = msgspec.structs.replace(bound, cluster_by=own)
-    label, scorer = shared_label(sides, chosen.label, bound)
-    values, left_out = _measures(sides, bound, label, scorer)
-    pairs, alpha = _pairs(values, chosen)
-    return Comparison(
-        metric=chosen.metric,
-        label=label,
-        lower_is_better=values[0].lower_is_better,
-        level=chosen.level,
-        pairs_level=1 - alpha,
-        margin=chosen.margin,
-        policy=bound.policy,
-        standings=_standings(values, pairs, alpha),
-        pairs=pairs,
-        notes=[
-            *differing,
-            *(notes(sides, scorer, values) if noting else ()),
-            *left_out,
-            *unmatched(pairs),
-        ],
-    )
+    """Compare sides that were read before."""
+    return Comparing(sides, chosen, bound, noting=noting).under(chosen.label)
 
 
-def _measures(
-    sides: Sequence[Side], bound: BoundMetric, label: str, scorer: str
-) -> tuple[list[Measured], list[str]]:
-    """Return at least two sides with a value, and a note about each that has none."""
-    values: list[Measured] = []
-    errors: list[UserError] = []
-    for side in sides:
-        try:
-            values.append(_with_value(measured(bound, side, label, scorer)))
-        except UserError as error:
-            errors.append(error)
-    if len(values) < 2:
-        raise errors[0]
-    return values, [f"left out: {error.what}; {error.fix}" for error in errors]
+class Comparing:
+    """Sides that were read before, and how to compare them under any label: by the metric of the options or one that is
+    `bound` already; without `noting` what they were made of is not looked at."""
+
+    def __init__(
+        self,
+        sides: Sequence[Side],
+        options: CompareOptions,
+        bound: BoundMetric | None = None,
+        *,
+        noting: bool = True,
+    ) -> None:
+        self.sides = sides
+        self.options = options
+        sources = sources_of(sides)
+        policy, self.differing = shared_policy(sources)
+        bound = bound or bound_metric(options.metric, policy, options.level)
+        cluster_by = options.cluster_by or bound.cluster_by or shared_cluster_by(sources)
+        self.bound = msgspec.structs.replace(bound, cluster_by=cluster_by)
+        self._noting = noting
+
+    def under(self, label: str) -> Comparison:
+        """Compare them under a label, or the only one that they share."""
+        label, scorer = shared_label(self.sides, label, self.bound)
+        values, left_out = self._measures(label, scorer)
+        pairs, alpha = _pairs(values, self.options)
+        return Comparison(
+            metric=self.options.metric,
+            label=label,
+            lower_is_better=values[0].lower_is_better,
+            level=self.options.level,
+            pairs_level=1 - alpha,
+            margin=self.options.margin,
+            policy=self.bound.policy,
+            standings=_standings(values, pairs, alpha),
+            pairs=pairs,
+            notes=[
+                *self.differing,
+                *(notes(self.sides, scorer, values) if self._noting else ()),
+                *left_out,
+                *unmatched(pairs),
+            ],
+        )
+
+    def _measures(self, label: str, scorer: str) -> tuple[list[Measured], list[str]]:
+        """Return at least two sides with a value, and a note about each that has none."""
+        values: list[Measured] = []
+        errors: list[UserError] = []
+        for side in self.sides:
+            try:
+                values.append(_with_value(measured(self.bound, side, label, scorer)))
+            except UserError as error:
+                errors.append(error)
+        if len(values) < 2:
+            raise errors[0]
+        return values, [f"left out: {error.what}; {error.fix}" for error in errors]
 
 
 def _with_value(measure: Measured) -> Measured:
@@ -251,13 +269,12 @@ def _with_value(measure: Measured) -> Measured:
     side = measure.side
     name = measure.bound.name
     if row["value"] is None:
-        why = row.get("error") or row.get("reason") or "there is no value"
         failed = ", ".join(
             f"{row[f'{outcome}_count']} {outcome}" for outcome in ("errored", "unparsed", "refused")
         )
         fix = f"its rows: {row['scored_count']} scored, {failed}"
         raise UserError(
-            f"{name} of {side.name!r} cannot be computed: {why}",
+            f"{name} of {side.name!r} cannot be computed: {measure.no_value or 'there is no value'}",
             where=str(side.source.path),
             fix=fix,
         )
@@ -322,41 +339,46 @@ def correct(tests: Sequence[Any], alpha: float) -> tuple[float, float]:
     return alpha_left(differs, alpha), alpha_left(alike, alpha)
 
 
+def words(test: Any, alpha: float, *, lower: bool) -> Iterator[Word]:
+    """Yield what the corrected p-values of a pair or an agreement say of its difference, the first word first."""
+    if test.p_equivalent is not None and test.p_equivalent < alpha:
+        yield "equivalent"
+    if test.p_corrected < alpha:
+        yield "better" if (test.difference > 0) is not lower else "worse"
+
+
 def _judge(pairs: Sequence[Pair], matches: Sequence[Matched], options: CompareOptions) -> float:
     """Set one word for each pair, and the interval that says the same; return the alpha of that."""
     alpha = 1 - options.level
-    margin = options.margin
+    margin = options.margin or 0.0
     left, alike_left = correct(pairs, alpha)
     for pair, match in zip(pairs, matches, strict=True):
         pair.ci_low, pair.ci_high = interval(match.differences, 1 - left)
         if pair.partial and not options.partial:
             pair.verdict = "incomplete"
             continue
-        if margin is not None and (pair.p_equivalent or 0.0) < alpha:
-            _conclude(pair, match, "equivalent", partial(equivalent, margin=margin), alike_left)
-        if pair.p_corrected < alpha and pair.verdict == "inconclusive":
-            rose = (pair.difference > 0) is not match.candidate.lower_is_better
-            beside = partial(_significance_beside, match.differences)
-            _conclude(pair, match, "better" if rose else "worse", beside, left)
+        beside = partial(_significance_beside, match.differences)
+        for word in words(pair, alpha, lower=match.candidate.lower_is_better):
+            if word == "equivalent":
+                pair.reason = _undone(match, partial(equivalent, margin=margin), alike_left)
+            else:
+                pair.reason = _undone(match, beside, left)
+            if not pair.reason:
+                pair.verdict = word
+                break
         if pair.verdict == "inconclusive" and not pair.reason:
-            pair.items_needed = _items_needed(
-                pair, match.differences, margin or 0.0, alpha / len(pairs)
-            )
+            pair.items_needed = _items_needed(pair, match.differences, margin, alpha / len(pairs))
     return left
+
+
+def _undone(match: Matched, test: Callable[[Differences], float], alpha: float) -> str:
+    """Return how missing rows could undo what a test says, if they could."""
+    return match.missing_text(lambda differences: test(differences) < alpha)
 
 
 def _significance_beside(differences: Differences, others: Differences) -> float:
     """Return the p-value of others, 1 if they do not lie on the same side of zero."""
     return significance(others) if others.mean * differences.mean > 0 else 1.0
-
-
-def _conclude(
-    pair: Pair, match: Matched, word: Word, test: Callable[[Differences], float], alpha: float
-) -> None:
-    """Say the word if missing rows cannot undo it, or else why it is open."""
-    pair.reason = match.missing_text(lambda differences: test(differences) < alpha)
-    if not pair.reason:
-        pair.verdict = word
 
 
 def _items_needed(

@@ -19,7 +19,7 @@ from assay.analysis.compare.gate_calibration import (
     calibration_checks,
     decided,
 )
-from assay.analysis.compare.measured import bound_metric, matched, measured
+from assay.analysis.compare.measured import Measured, bound_metric, matched, measured
 from assay.analysis.compare.paired import (
     Side,
     checked_level,
@@ -264,7 +264,8 @@ class _Gate:
 
     def _bounded(self, sign: int, threshold: float) -> _Evidence:
         label, scorer = self._label(self.side)
-        row = measured(self.bound, self.side, label, scorer).row
+        own = measured(self.bound, self.side, label, scorer)
+        row = own.row
 
         def missing(outcome: Outcome) -> str:
             """Tell what the missing rows could do: if all were wrong, and if all were right, when the interval moves as
@@ -283,13 +284,14 @@ class _Gate:
 
         found = _of_row(row, sign, threshold)
         found.missing = missing
-        found.why = self._undecided(row) or self.manner.weakness(row["ci_method"])
+        found.why = self._undecided(own) or self.manner.weakness(row["ci_method"])
         return found
 
-    def _undecided(self, row: MetricRow) -> str:
+    def _undecided(self, own: Measured) -> str:
         """Why no bound can be checked on this row, if that is so."""
+        row = own.row
         if row["value"] is None:
-            return str(row.get("error") or row.get("reason") or "there is no value")
+            return own.no_value or "there is no value"
         errors = self._errors(self.side, row)
         if not errors and row["ci_low"] is row["ci_high"] is None and not self.manner.point:
             return f"there is no interval ({row['ci_method'].removeprefix('none: ')}); see --point"
@@ -316,13 +318,9 @@ class _Gate:
             offset=allowed,
         )
         if candidate.values is None or baseline.values is None:
-            missing = candidate.row if candidate.values is None else baseline.row
-            base.why = str(
-                errors
-                or missing.get("error")
-                or missing.get("reason")
-                or f"{self.bound.name} is not a mean over items"
-            )
+            lacking = candidate if candidate.values is None else baseline
+            no_mean = f"{self.bound.name} is not a mean over items"
+            base.why = errors or lacking.no_value or no_mean
             return base
         match = matched(candidate, baseline)
 

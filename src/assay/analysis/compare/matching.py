@@ -97,8 +97,16 @@ def _by_text(side: Side, texts: Mapping[int, int]) -> Side:
     place = np.empty(len(order), dtype=columns.item.dtype)
     place[order] = np.arange(len(order))
     hashes: Hashes = new[order]
-    matched = msgspec.structs.replace(columns, ids=hashes, item=place[columns.item])
-    return msgspec.structs.replace(side, columns=matched, as_read=columns)
+    return _with_columns(side, ids=hashes, item=place[columns.item])
+
+
+def _with_columns(side: Side, **changes: Any) -> Side:
+    whole = side.whole
+    columns = msgspec.structs.replace(whole.columns, **changes)
+    changed = msgspec.structs.replace(
+        whole, columns=columns, as_read=whole.as_read or whole.columns
+    )
+    return msgspec.structs.replace(side, whole=changed)
 
 
 def match_labels(sides: Sequence[Side], wanted: str) -> tuple[list[Side], str, list[str]]:
@@ -126,6 +134,4 @@ def _relabelled(side: Side, old: str, new: str) -> Side:
     combinations = [
         row._replace(label=new) if row.label == old else row for row in side.columns.combinations
     ]
-    return msgspec.structs.replace(
-        side, columns=msgspec.structs.replace(side.columns, combinations=combinations)
-    )
+    return _with_columns(side, combinations=combinations)

@@ -52,6 +52,11 @@ class Measured(msgspec.Struct, kw_only=True):
     lower_is_better: bool = False
     bounds: SideBounds | None = None
 
+    @property
+    def no_value(self) -> str:
+        """Return why there is none, as far as the metric says it."""
+        return str(self.row.get("error") or self.row.get("reason") or "")
+
     def among(self, items: Hashes) -> "Measured":
         """Measured again if there are other items: values that carry a weight depend on each other; none means all."""
         whole = len(items) in (0, len(self.present)) or np.array_equal(items, self.items)

@@ -1,20 +1,25 @@
 """What a reader of a comparison must know: data, scorers and models that differ between the sides, and the items whose
 value changed."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+from operator import methodcaller
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 
 from assay.analysis.compare.measured import Matched, Measured
-from assay.analysis.compare.paired import Hashes, Side
-from assay.engine.aggregate.groups import verdicts
+from assay.analysis.compare.paired import Hashes, Side, SideRows, sources_of
 from assay.engine.aggregate.join import cluster_hint
 from assay.engine.aggregate.measure import cluster_lines
 from assay.engine.experiment.sources import Source
-from assay.interfaces import Log, Mask
-from assay.store.table.decode import decode_row, read_rows
+from assay.interfaces import Mask
+from assay.store.table.columns import ResponseRows
+from assay.store.table.decode import read_rows
+from assay.store.table.join import PLACE, Lookup, first_key
+
+T = TypeVar("T")
 
 
 class _Served(msgspec.Struct):
@@ -25,56 +30,71 @@ class _Served(msgspec.Struct):
 
 def notes(sides: Sequence[Side], scorer: str, values: Sequence[Measured]) -> list[str]:
     """Return a line for each thing that differs and should not, and on items that belong together."""
-    sources = list({id(side.source): side.source for side in sides}.values())
+    sources = sources_of(sides)
     first = values[0]
     clusters = cluster_lines([measure.row for measure in values])
     if not first.bound.cluster_by:
-        clusters = cluster_hint(first.side.sources(), first.side.columns, first.items, first.own)
+        columns = first.side.columns
+        each = np.arange(len(columns.ids), dtype=np.int32)  # a row for each item is enough
+        columns = msgspec.structs.replace(columns, item=each)
+        clusters = cluster_hint(first.side.whole.sources, columns, first.items, first.own)
     return [*_datasets(sources), *_scorers(sources, scorer), *_served(sources), *clusters]
 
 
+def _fact(source: Source, make: Callable[[Source], T]) -> T:
+    """Return what is made of a source, made once."""
+    name = make.__name__
+    if name not in source.facts:
+        source.facts[name] = make(source)
+    return source.facts[name]
+
+
 def _datasets(sources: Sequence[Source]) -> Iterable[str]:
-    manifests = [(source.name, source.manifest("dataset")) for source in sources]
-    digests = [(name, manifest.digest) for name, manifest in manifests if manifest is not None]
-    if len({digest for _, digest in digests}) > 1:
-        shown = ", ".join(f"{name} {digest[:12]}" for name, digest in digests)
+    digests = {source.name: _fact(source, _digest) for source in sources}
+    if len(set(filter(None, digests.values()))) > 1:
+        shown = ", ".join(f"{name} {digest[:12]}" for name, digest in digests.items() if digest)
         yield f"the datasets differ ({shown})"
 
 
+def _digest(source: Source) -> str:
+    manifest = source.manifest("dataset")
+    return manifest.digest if manifest else ""
+
+
 def _scorers(sources: Sequence[Source], scorer: str) -> Iterable[str]:
-    identities: dict[str, str] = {}
-    for source in sources:
-        manifest = source.manifest("evaluation")
-        plan = manifest.plan if manifest else {}
-        for entry in cast("list[dict[str, Any]]", plan.get("scorers") or []):
-            if entry.get("name") == scorer:
-                identities[source.name] = (
-                    f"{entry.get('identity', '')}{msgspec.json.encode(entry.get('params'))}"
-                )
-    if len(set(identities.values())) > 1:
-        yield f"the scorer {scorer!r} differs in code or parameters between {', '.join(identities)}"
+    planned = {source.name: _fact(source, _planned_scorers).get(scorer) for source in sources}
+    named = {name: identity for name, identity in planned.items() if identity is not None}
+    if len(set(named.values())) > 1:
+        yield f"the scorer {scorer!r} differs in code or parameters between {', '.join(named)}"
+
+
+def _planned_scorers(source: Source) -> dict[Any, str]:
+    """Return what tells the scorers of the evaluations apart, by name."""
+    manifest = source.manifest("evaluation")
+    planned: list[dict[str, Any]] = (manifest.plan.get("scorers") or []) if manifest else []
+    return {
+        entry.get("name"): f"{entry.get('identity', '')}{msgspec.json.encode(entry.get('params'))}"
+        for entry in planned
+    }
 
 
 def _served(sources: Sequence[Source]) -> Iterable[str]:
     """A model that is called the same must have been served the same, in all sources and within each."""
     by_model: dict[str, dict[str, None]] = {}
     for source in sources:
-        if "served" not in source.facts:
-            source.facts["served"] = sorted(
-                {pair for log in source.logs("run") for pair in _served_in(log)}
-            )
-        for model, served in source.facts["served"]:
+        for model, served in _fact(source, _served_in):
             by_model.setdefault(model, {})[served] = None
     for model, served in by_model.items():
         if len(served) > 1:
             yield f"the model {model!r} was served as {', '.join(served)}"
 
 
-def _served_in(log: Log) -> Iterable[tuple[str, str]]:
-    for _, row in read_rows(log, _Served):
-        named = [part for part in (row.served_model, row.served_fingerprint) if part]
-        if named:
-            yield row.model_name, " ".join(named)
+def _served_in(source: Source) -> list[tuple[str, str]]:
+    pairs: set[tuple[str, str]] = set()
+    for _, row in chain.from_iterable(read_rows(log, _Served) for log in source.logs("run")):
+        if named := " ".join(filter(None, (row.served_model, row.served_fingerprint))):
+            pairs.add((row.model_name, named))
+    return sorted(pairs)
 
 
 def unmatched(pairs: Iterable[Any]) -> Iterable[str]:
@@ -89,9 +109,6 @@ def unmatched(pairs: Iterable[Any]) -> Iterable[str]:
         )
     if differing:
         yield "the standings are over the items that all sides share, if there are any"
-
-
-Place = tuple[str, str, int]
 
 
 class Flip(msgspec.Struct, kw_only=True):
@@ -111,17 +128,11 @@ def find_flips(match: Matched, count: int) -> list[Flip]:
     size = np.abs(match.changes[changed])
     largest = changed[np.lexsort((match.items[changed], gained, -size))[:count]]
     rose = match.changes[largest] > 0
-    sides: list[list[tuple[str, float, str | None]]] = []
+    sides: list[list[Any]] = []
     for measure, highest in ((match.candidate, rose), (match.baseline, ~rose)):
         rows = telling_rows(measure, match.items[largest], highest)
-        answers = _answers(measure.side, rows)
-        values = measure.own[largest].tolist()
-        sides.append(
-            [
-                (str(row["item_id"]), value, answers.get(_place(row)))
-                for row, value in zip(rows, values, strict=True)
-            ]
-        )
+        names = [str(row["item_id"]) for row in rows]
+        sides += [names, measure.own[largest].tolist(), _answers(measure.side, rows)]
     return [
         Flip(
             item_id=item,
@@ -130,61 +141,35 @@ def find_flips(match: Matched, count: int) -> list[Flip]:
             candidate_answer=answer,
             baseline_answer=earlier,
         )
-        for (item, value, answer), (_, before, earlier) in zip(*sides, strict=True)
+        for item, value, answer, _, before, earlier in zip(*sides, strict=True)
     ]
 
 
 def telling_rows(measure: Measured, items: Hashes, highest: Mask) -> list[dict[str, Any]]:
     """For each item its sample with the highest or the lowest score; the first of them, if there are several."""
     side = measure.side
-    columns = measure.side.columns
+    columns = side.columns
     at = side.rows(measure.label)
-    at = at[np.isin(columns.ids[columns.item[at]], items)]
-    outcome, _, score = verdicts(columns)
+    item = Lookup(items).first(columns.ids[columns.item[at]])
+    at, item = at[item >= 0], item[item >= 0]
+    outcome, _, score = side.whole.verdicts
     value = np.where(outcome[at] == 0, score[at], min(0.0, float(score.min(initial=0.0))))
-    owner = columns.ids[columns.item[at]]
-    sample = columns.sample[at]
-    rows: list[dict[str, Any]] = []
-    for item, sign in zip(items, np.where(highest, -1, 1), strict=True):
-        own = np.flatnonzero(owner == item)
-        first = own[np.lexsort((sample[own], sign * value[own]))[0]]
-        rows.append(side.row(int(at[first])))
-    return rows
+    order = np.lexsort((columns.sample[at], np.where(highest[item], -value, value), item))
+    first = np.unique(item[order], return_index=True)[1]
+    return [side.row(place) for place in at[order][first].tolist()]
 
 
-def _place(row: dict[str, Any]) -> Place:
-    """What finds the response of an evaluation row: its key; foreign rows have only where they stand."""
-    keys = row.get("responses")
-    if keys:
-        return str(keys[0]), "", 0
-    return _stands(row)
+def _answers(side: Side, rows: Sequence[dict[str, Any]]) -> list[str | None]:
+    """Return the answers behind evaluation rows; None where no response is stored."""
+    keys = [first_key(row.get("responses")) for row in rows]
+    places = [list(map(methodcaller("get", name), rows)) for name in PLACE]
+    responses = side.whole.once(_responses)
+    found = responses.find(keys, places)
+    return [None if at < 0 else answer_of(responses.table.row(at)) for at in found]
 
 
-def _stands(row: dict[str, Any]) -> Place:
-    """The place of a row without a key; rows of others may not number their samples."""
-    sample = row.get("sample_index")
-    return (
-        str(row.get("item_id")),
-        str(row.get("model_name")),
-        sample if isinstance(sample, int) else 0,
-    )
-
-
-def _answers(side: Side, rows: Iterable[dict[str, Any]]) -> dict[Place, str]:
-    """The answers behind evaluation rows, found in one pass over the responses."""
-    wanted = {_place(row) for row in rows}
-    answers: dict[Place, str] = {}
-    for log in side.source.logs("run") if wanted else ():
-        for _, line in log.scan():
-            if len(answers) == len(wanted):
-                return answers
-            if not line.strip():
-                continue
-            row = decode_row(line, str(side.source.path))
-            for place in ((str(row.get("key") or ""), "", 0), _stands(row)):
-                if place in wanted:
-                    answers[place] = answer_of(row)
-    return answers
+def _responses(whole: SideRows) -> ResponseRows:
+    return ResponseRows(whole.source.logs("run"), {})
 
 
 def answer_of(row: Mapping[str, Any]) -> str:

@@ -1,10 +1,11 @@
 """Experiments as sides that can be compared: their evaluation rows, read by the aggregator's reader."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import compress, islice
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import chain, islice
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -12,11 +13,12 @@ from msgspec import UNSET
 
 from assay.engine.aggregate.groups import under_every_label, verdicts
 from assay.engine.aggregate.join import (
+    Joined,
     Sources,
     cluster_column,
+    declared,
     join_items,
     join_responses,
-    joined_columns,
     missing,
 )
 from assay.engine.aggregate.measure import BoundMetric, Policy, Sample, item_clusters
@@ -24,90 +26,201 @@ from assay.engine.evaluate.directions import Directions
 from assay.engine.experiment.resolve import find_source, find_sources
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
-from assay.interfaces import Hashes, Log, Mask
+from assay.interfaces import Hashes, Log
 from assay.registry import nearest
 from assay.store.keys import id_hash
 from assay.store.table.decode import decode_row
 from assay.store.table.facets import order, text_of, typed, unknown
+from assay.store.table.join import Groups
 from assay.store.table.labels import Columns, Ints, Reader
 
-MOST_SIDES = 100
+T = TypeVar("T")
 _FAILED = ("errored", "unparsed", "refused")
+_Codes = list[int]
 
 
-class Side(msgspec.Struct, kw_only=True):
-    """The rows of one source, or of one facet value in it: those whose combination is in `chosen`. `lower` are labels
-    under which less is better, beside those whose scorer says so; `facets` were read with the rows.
-    `as_read`: the columns with the ids of the dataset, where those are others by now; `clusters` of
-    items, by the name of what they share."""
+class SideRows(msgspec.Struct, kw_only=True, dict=True):
+    """All rows of a source, which several sides share, with facets. A combination of label and facets is known by its
+    place. `as_read`: the columns with the ids of the dataset, where those are others by now."""
 
-    name: str
     source: Source
     log: Log
+    facets: Sequence[str]
     columns: Columns
-    chosen: Mask
-    directions: Directions
-    lower: Sequence[str] = ()
-    facets: Sequence[str] = ()
     as_read: Columns | None = None
-    clusters: dict[str, dict[int, int]] = {}
 
-    def by(self, facet: str, values: Sequence[Any] = ()) -> "list[Side]":
-        """A part for each value of a facet that was read: for those given, or for all that there are, in order."""
-        at = self.facets.index(facet)
-        where = str(self.source.path)
-        own = compress(self.columns.combinations, self.chosen)
-        return [
-            msgspec.structs.replace(
-                self,
-                name=text_of(value),
-                chosen=self.chosen & having(self.columns, at, facet, value, where),
+    @cached_property
+    def of_combination(self) -> list[Ints]:
+        columns = self.columns
+        return Groups(
+            columns.combination.astype(np.int64), np.arange(len(columns.combinations))
+        ).rows()
+
+    @cached_property
+    def verdicts(self) -> Any:
+        return verdicts(self.columns)
+
+    @cached_property
+    def directions(self) -> Directions:
+        return Directions([self.source.manifest("evaluation")])
+
+    @cached_property
+    def sources(self) -> Sources:
+        return _sources(self.source, self.log)
+
+    @cached_property
+    def _learnt(self) -> dict[Any, Any]:
+        return {}
+
+    def once(self, make: Callable[..., T], *given: Any) -> T:
+        """Return what a function makes of this, made once."""
+        if (make, given) not in self._learnt:
+            self._learnt[make, given] = make(self, *given)
+        return self._learnt[make, given]
+
+    def numbers(self, at: Ints) -> Ints:
+        """Return the numbers of rows among those of the log."""
+        return at if self.columns.row is None else self.columns.row[at]
+
+    def having(self, facet: str, value: Any) -> _Codes:
+        """Return the combinations with this value. Where no row has it, those with one that is written alike."""
+        found = self.once(_by_value, facet)
+        if typed(value) in found:
+            return found[typed(value)][1]
+        alike = [codes for own, codes in found.values() if text_of(own) == text_of(value)]
+        if not alike:
+            own = [own for own, _ in found.values()]
+            texts = map(text_of, sorted(own, key=order))
+            raise UserError(
+                f"no row has {facet} = {value!r}",
+                where=self.source.place,
+                fix=nearest(text_of(value), texts),
             )
-            for value in list(values) or _distinct(combination.values[at] for combination in own)
-        ]
+        return [*chain.from_iterable(alike)]
+
+
+def _by_value(rows: SideRows, facet: str) -> dict[bytes, tuple[Any, _Codes]]:
+    at = rows.facets.index(facet)
+    found: dict[bytes, tuple[Any, _Codes]] = {}
+    for code, one in enumerate(rows.columns.combinations):
+        value = None if one.values[at] is UNSET else one.values[at]
+        found.setdefault(typed(value), (value, []))[1].append(code)
+    return found
+
+
+def _columns_of(rows: SideRows, names: tuple[str, ...], cluster_by: str) -> dict[str, Joined]:
+    columns = rows.as_read or rows.columns
+    found = declared(names, columns, rows.sources)
+    return found | (
+        {cluster_by: cluster_column(cluster_by, columns, rows.sources)} if cluster_by else {}
+    )
+
+
+def _clusters(rows: SideRows, name: str) -> dict[int, int]:
+    """Return the cluster of each item that has one, the same for all sources."""
+    columns = rows.columns
+    values = rows.once(_columns_of, (), name)[name].take(rows.numbers(np.arange(len(columns.item))))
+    found = item_clusters(values, columns.item, name)
+    return {int(columns.ids[at]): id_hash(f"cluster {key}") for at, key in found.items()}
+
+
+class Side(msgspec.Struct, kw_only=True, dict=True):
+    """Rows of one source, or those of one facet value in it: the combinations that are `chosen`, in their order.
+    `lower` are labels under which less is better, beside those whose scorer says so."""
+
+    name: str
+    whole: SideRows
+    chosen: _Codes
+    lower: Sequence[str] = ()
+
+    @property
+    def source(self) -> Source:
+        return self.whole.source
+
+    @property
+    def columns(self) -> Columns:
+        return self.whole.columns
 
     @property
     def partial(self) -> str:
         """What is present of what was planned, where that is not all."""
         return self.source.partial()
 
+    def by(self, facet: str, values: Sequence[Any] = ()) -> "list[Side]":
+        """A part for each value of a facet that was read: for those given, or for all that there are, in order."""
+        own = set(self.chosen)
+        present = self.whole.once(_by_value, facet).values()
+        chosen = list(values) or sorted(
+            (value for value, codes in present if not own.isdisjoint(codes)), key=order
+        )
+        parts = [(text_of(value), self.whole.having(facet, value)) for value in chosen]
+        return [
+            msgspec.structs.replace(self, name=name, chosen=[code for code in codes if code in own])
+            for name, codes in parts
+        ]
+
+    @cached_property
+    def _by_label(self) -> tuple[dict[str, _Codes], dict[str, _Codes], dict[str, str]]:
+        """The combinations of each label, those of the failures of each scorer, and the scorer of each label that has a
+        verdict."""
+        of_label: dict[str, _Codes] = {}
+        failures: dict[str, _Codes] = {}
+        scorers: dict[str, str] = {}
+        for code in self.chosen:
+            one = self.columns.combinations[code]
+            of_label.setdefault(one.label, []).append(code)
+            if one.outcome in _FAILED:
+                failures.setdefault(one.scorer, []).append(code)
+            elif one.outcome == "scored":
+                scorers[one.label] = one.scorer
+        return of_label, failures, scorers
+
     def labels(self, *, verdicts: bool = True) -> dict[str, str]:
         """Labels with a verdict, or all, and the scorer of each."""
-        chosen = compress(self.columns.combinations, self.chosen)
-        return {row.label: row.scorer for row in chosen if row.outcome == "scored" or not verdicts}
+        of_label, _, scorers = self._by_label
+        if verdicts:
+            return scorers
+        last = self.columns.combinations
+        return {label: last[codes[-1]].scorer for label, codes in of_label.items()}
 
     def rows(self, label: str, scorer: str = "") -> Ints:
         """Places of the rows under a label. A side where every call of the scorer failed has only rows that name
         the scorer itself, and those count."""
-        combinations = self.columns.combinations
-        named = self.chosen & np.array([combination.label == label for combination in combinations])
-        if not named.any() and scorer:
-            named = self.chosen & np.array(
-                [
-                    combination.scorer == scorer and combination.outcome in _FAILED
-                    for combination in combinations
-                ]
-            )
-        if not named.any():
+        of_label, failures, _ = self._by_label
+        codes = of_label.get(label) or (failures.get(scorer) if scorer else None)
+        if not codes:
             fix = nearest(label, self.labels(verdicts=False))
             raise UserError(f"{self.name!r} has no row with the label {label!r}", fix=fix)
-        return np.flatnonzero(named[self.columns.combination])
+        return self._rows_of(codes)
+
+    def _rows_of(self, codes: _Codes) -> Ints:
+        found = self.whole.of_combination
+        return (
+            np.sort(np.concatenate([found[code] for code in codes]))
+            if len(codes) > 1
+            else found[codes[0]]
+        )
+
+    def _rows_together(self, bound: BoundMetric) -> Ints:
+        """Places of the rows under all labels that a metric takes together."""
+        taken = [codes for label, codes in self._by_label[0].items() if bound.takes(label)]
+        return self._rows_of([*chain.from_iterable(taken)])
 
     def lower_is_better(self, label: str, scorer: str) -> bool:
-        return label in self.lower or self.directions.lower([scorer])
+        return label in self.lower or self.whole.directions.lower([scorer])
 
     def sample(
         self, bound: BoundMetric, label: str, scorer: str = "", only: Hashes | None = None
     ) -> Sample:
         """The rows of a metric in an order that does not depend on their order on disk."""
-        columns = self.columns
+        whole, columns = self.whole, self.columns
         at = self._rows_together(bound) if label == bound.together else self.rows(label, scorer)
         if only is not None:
             at = at[np.isin(columns.ids[columns.item[at]], only)]
-        outcome, passed, score = verdicts(columns)
+        outcome, passed, score = whole.verdicts
         at = at[np.lexsort((score[at], columns.sample[at], columns.item[at]))]
-        joined = joined_columns([bound], self.as_read or columns, self.sources())
-        rows = at if columns.row is None else columns.row[at]
+        joined = whole.once(_columns_of, tuple(bound.columns), bound.cluster_by)
+        rows = whole.numbers(at)
         return Sample(
             label=label,
             item=columns.item[at],
@@ -118,34 +231,18 @@ class Side(msgspec.Struct, kw_only=True):
             load=lambda: [self.row(int(place)) for place in at],
             take=lambda name: joined[name].take(rows),
             lower_is_better=self.lower_is_better(label, scorer),
-            scale=self.directions.scale([scorer]),
+            scale=whole.directions.scale([scorer]),
         )
-
-    def _rows_together(self, bound: BoundMetric) -> Ints:
-        """Places of the rows under all labels that a metric takes together."""
-        taken = np.array(
-            [bound.takes(combination.label) for combination in self.columns.combinations]
-        )
-        return np.flatnonzero((self.chosen & taken)[self.columns.combination])
-
-    def sources(self) -> Sources:
-        return _sources(self.source, self.log)
 
     def cluster_of(self, items: Hashes, name: str) -> Hashes:
         """Return the cluster of each item, the same on all sides; one without a value is its own."""
-        own = self.clusters.get(name)
-        if own is None:
-            columns = self.columns
-            rows = np.arange(len(columns.item)) if columns.row is None else columns.row
-            values = cluster_column(name, self.as_read or columns, self.sources()).take(rows)
-            found = item_clusters(values, columns.item, name)
-            own = {int(columns.ids[at]): id_hash(f"cluster {key}") for at, key in found.items()}
-            self.clusters[name] = own
+        own = self.whole.once(_clusters, name)
         return np.array([own.get(item, item) for item in items.tolist()], np.uint64)
 
     def row(self, place: int) -> dict[str, Any]:
         """A whole row, by its place among the columns."""
-        return decode_row(self.log.read(int(self.columns.positions[place])), str(self.source.path))
+        line = self.whole.log.read(int(self.columns.positions[place]))
+        return decode_row(line, str(self.source.path))
 
 
 def rows_of(source: Source) -> Log:
@@ -156,7 +253,7 @@ def _sources(source: Source, log: Log) -> Sources:
     return Sources([log], source.logs("run"), source.logs("dataset"))
 
 
-def read_columns(source: Source, log: Log, facets: Sequence[str]) -> Columns:
+def _read_columns(source: Source, log: Log, facets: Sequence[str]) -> Columns:
     """All rows of a source, with facets that the rows lack taken from their responses and items."""
     where = source.place
     reader = Reader(facets, positions=True)
@@ -184,33 +281,28 @@ def read_sides(
 ) -> list[Side]:
     """Sides by name, each the rows whose facets have its values; the source is read once. `more` are facets that the
     sides are to be split by."""
-    log = rows_of(source)
-    facets = list(dict.fromkeys([*(facet for where in sides.values() for facet in where), *more]))
-    before, columns = source.facts.get("columns", ([], None))
-    if columns is not None and set(facets) <= set(before):
-        facets = before
-    else:
-        columns = read_columns(source, log, facets)
+    facets = list(dict.fromkeys([*chain.from_iterable(sides.values()), *more]))
+    whole: SideRows | None = source.facts.get("rows")
+    if whole is None or not set(facets) <= set(whole.facets):
+        log = rows_of(source)
+        columns = _read_columns(source, log, facets)
         # the next comparison is probably of the same rows
-        source.facts["columns"] = (facets, columns)
-    directions = Directions([source.manifest("evaluation")])
+        whole = SideRows(source=source, log=log, columns=columns, facets=facets)
+        source.facts["rows"] = whole
     read: list[Side] = []
     for name, where in sides.items():
-        chosen = _all(columns)
+        chosen = set(range(len(whole.columns.combinations)))
         for facet, value in where.items():
-            chosen &= having(columns, facets.index(facet), facet, value, source.place)
-        if not chosen.any():
+            chosen.intersection_update(whole.having(facet, value))
+        if not chosen:
             raise UserError(f"no row has all of {dict(where)!r}", where=source.place)
-        parts: dict[str, Any] = {"source": source, "log": log, "columns": columns, "facets": facets}
-        read.append(Side(name=name, chosen=chosen, directions=directions, **parts))
+        read.append(Side(name=name, whole=whole, chosen=sorted(chosen)))
     return read
 
 
-def read_sides_by(
-    source: Source, facet: str, values: Sequence[Any], where: Mapping[str, Any]
-) -> list[Side]:
-    """One side for each value of a facet: for those given, or for all that there are, in order."""
-    return read_sides(source, {source.name: where}, [facet])[0].by(facet, values)
+def sources_of(sides: Iterable[Side]) -> list[Source]:
+    """Return the sources of some sides, each once."""
+    return list({id(side.source): side.source for side in sides}.values())
 
 
 def find_sides(
@@ -227,7 +319,8 @@ def find_sides(
                 "--facet compares within one experiment",
                 fix="name one path, then the facet's values",
             )
-        sides = read_sides_by(find_source(paths[0], "evaluation"), facet, values, where)
+        source = find_source(paths[0], "evaluation")
+        sides = read_sides(source, {source.name: where}, [facet])[0].by(facet, values)
         fix = "name at least two values of the facet"
     else:
         sides = [read_side(source, where) for source in find_sources(paths, "evaluation")]
@@ -235,13 +328,8 @@ def find_sides(
             "name a second experiment, or use --facet metadata.model_id to compare within this one"
         )
     if len(sides) < 2:
-        only = f": {sides[0].name!r}" if sides else ""
+        only = "".join(f": {side.name!r}" for side in sides)
         raise UserError(f"there is only one side to compare{only}", fix=fix)
-    if len(sides) > MOST_SIDES:
-        raise UserError(
-            f"there are {len(sides):,} values of {facet!r}",
-            fix="name those to compare after the path",
-        )
     names = [side.name for side in sides]
     if len(set(names)) < len(names):
         raise UserError(
@@ -284,34 +372,6 @@ def shared_cluster_by(sources: Iterable[Source]) -> str:
     for source in sources:
         names |= {metric.cluster_by for metric in planned_metrics([source])} or {""}
     return names.pop() if len(names) == 1 else ""
-
-
-def having(columns: Columns, at: int, facet: str, value: Any, where: str) -> Mask:
-    """The combinations with this value of facet `at`. Where no row has it, the value that is written alike."""
-    values = [
-        None if combination.values[at] is UNSET else combination.values[at]
-        for combination in columns.combinations
-    ]
-    exact = np.array([typed(combination) == typed(value) for combination in values])
-    if not exact.any():
-        exact = np.array([text_of(combination) == text_of(value) for combination in values])
-    if not exact.any():
-        texts = [text_of(combination) for combination in _distinct(values)]
-        raise UserError(
-            f"no row has {facet} = {value!r}", where=where, fix=nearest(text_of(value), texts)
-        )
-    return exact
-
-
-def _all(columns: Columns) -> Mask:
-    return np.ones(len(columns.combinations), dtype=np.bool_)
-
-
-def _distinct(values: Iterable[Any]) -> list[Any]:
-    distinct = {
-        typed(value): value for value in (None if value is UNSET else value for value in values)
-    }
-    return sorted(distinct.values(), key=order)
 
 
 def checked_level(level: float) -> float:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from assay import reading
-from assay.analysis.compare.compare import CompareOptions, checked, correct
+from assay.analysis.compare.compare import CompareOptions, checked, correct, words
 from assay.engine.experiment.resolve import find_sources
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
@@ -338,7 +338,6 @@ def _judge(
     sure = normal.inv_cdf(1 - alpha / 2 / len(agreements)) + normal.inv_cdf(POWER)
     left, _ = correct(agreements, alpha)
     for agreement, (entry, own) in zip(agreements, kept, strict=True):
-        same = agreement.p_equivalent
         theirs = entry.error or 0.0
         error = math.hypot(own, theirs)
         agreement.could_show = sure * error
@@ -347,14 +346,11 @@ def _judge(
         agreement.high = agreement.difference + reach
         # a share of what is larger than 1
         telling = (chosen.margin or TELLING) * max(1.0, abs(entry.value))
+        said = next(words(agreement, alpha, lower=entry.lower_is_better), None)
         if agreement.partial and not chosen.partial:
             agreement.verdict = "incomplete"
-        elif same is not None and same < alpha:
-            agreement.verdict = "equivalent"
-        elif agreement.p_corrected < alpha:
-            agreement.verdict = (
-                "better" if (agreement.difference > 0) is not entry.lower_is_better else "worse"
-            )
+        elif said is not None:
+            agreement.verdict = said
         elif agreement.could_show <= telling:
             agreement.verdict = "agrees"
         elif (room := (telling / sure) ** 2 - theirs**2) > 0:

@@ -1,6 +1,5 @@
 """The responses of two experiments, read once each: what was served, what it cost, and how many answers differ."""
 
-from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -75,30 +74,45 @@ class AnswersDiff(msgspec.Struct, kw_only=True):
     only_b: int = 0
 
 
+_COLUMNS = [("task", np.uint64), ("prompt", np.uint64), ("answer", np.uint64), ("seconds", float)]
+
+
 class SideAnswers:
-    """One pass over the responses of a source: 40 bytes a row are held."""
+    """One pass over the responses of a source: 32 bytes a row are held."""
 
     def __init__(self, source: Source, where: Mapping[str, Any]) -> None:
         self.use = SideUse()
         self.facts: Counter[tuple[str, str, str]] = Counter()
         self.tasks: set[str] = set()
-        self._by_task, self._by_prompt, self._answers = array("Q"), array("Q"), array("Q")
-        times, outcomes = array("d"), Counter[str]()
-        for row in _rows(source, where):
-            outcome = row.outcome or ("errored" if row.error else "ok")
-            outcomes[outcome] += 1
-            self._note(row)
-            if row.inference_time and outcome != "errored":
-                times.append(row.inference_time)
-        self.use.outcomes = dict(sorted(outcomes.items()))
-        if times:
-            median, late = np.percentile(np.array(times), (50, 95))
+        self._outcomes: Counter[str] = Counter()
+        self._columns = np.fromiter(map(self._note, _rows(source, where)), _COLUMNS)
+        self.use.outcomes = dict(sorted(self._outcomes.items()))
+        times = self._columns["seconds"][self._columns["seconds"] > 0]
+        if len(times):
+            median, late = np.percentile(times, (50, 95))
             self.use.seconds = float(median), float(late)
         self.use.judging = _judging(source)
 
-    def _note(self, row: _Given) -> None:
-        use, model = self.use, row.model_name or ""
-        metadata = row.metadata or _Metadata()
+    def _note(self, row: _Given) -> tuple[int, int, int, float]:
+        """Count a row, and return where it belongs by its task and by its prompt, what it answers and how long it
+        took."""
+        outcome = row.outcome or ("errored" if row.error else "ok")
+        self._outcomes[outcome] += 1
+        self._count(row)
+        task = row.task or row.model_name or ""
+        self.tasks.add(task)
+        prompt = row.metadata.prompt_template if row.metadata else None
+        place = row.item_id, str(row.sample_index or 0)
+        output = b"" if row.output is None else canonical(row.output)
+        return (
+            _hash(*place, task),
+            _hash(*place, text_of(prompt)),
+            _hash(row.response or "", output, row.error or ""),
+            (row.inference_time or 0.0) if outcome != "errored" else 0.0,
+        )
+
+    def _count(self, row: _Given) -> None:
+        use = self.use
         use.responses += 1
         use.prompt_tokens += row.prompt_tokens or 0
         use.completion_tokens += row.completion_tokens or 0
@@ -107,37 +121,23 @@ class SideAnswers:
         for what, value in (
             ("served model", row.served_model),
             ("fingerprint", row.served_fingerprint),
-            ("finish reason", metadata.finish_reason),
+            ("finish reason", row.metadata and row.metadata.finish_reason),
         ):
             if value:
-                self.facts[model, what, value] += 1
-        task = row.task or model
-        self.tasks.add(task)
-        place, sample = (
-            row.item_id.encode("utf-8", "surrogatepass"),
-            b"%d" % (row.sample_index or 0),
-        )
-        self._by_task.append(
-            short(digest("answer", place, sample, task.encode("utf-8", "surrogatepass")))
-        )
-        prompt = text_of(metadata.prompt_template).encode("utf-8", "surrogatepass")
-        self._by_prompt.append(short(digest("answer", place, sample, prompt)))
-        text = (row.response or "").encode("utf-8", "surrogatepass")
-        output = b"" if row.output is None else canonical(row.output)
-        error = (row.error or "").encode("utf-8", "surrogatepass")
-        self._answers.append(short(digest("text", text, output, error)))
+                self.facts[row.model_name or "", what, value] += 1
 
-    def paired(self, *, by_task: bool) -> dict[str, Any]:
+    def paired(self, by: str) -> dict[str, Any]:
         """Columns to pair answers by, sorted; `unique` says whether each place has one answer."""
-        places = np.array(self._by_task if by_task else self._by_prompt, np.uint64)
-        order = np.argsort(places, kind="stable")
-        places = places[order]
-        unique = bool((places[1:] != places[:-1]).all())
-        return {
-            "places": places,
-            "answers": np.array(self._answers, np.uint64)[order],
-            "unique": unique,
-        }
+        places, first = np.unique(self._columns[by], return_index=True)
+        unique = len(places) == len(self._columns)
+        return {"places": places, "answers": self._columns["answer"][first], "unique": unique}
+
+
+def _hash(*parts: str | bytes) -> int:
+    given = (
+        part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass") for part in parts
+    )
+    return short(digest("answer", *given))
 
 
 def _rows(source: Source, where: Mapping[str, Any]) -> Iterator[_Given]:
@@ -178,7 +178,7 @@ def served_diff(first: SideAnswers, second: SideAnswers) -> list[ServedAs]:
 def answers_diff(first: SideAnswers, second: SideAnswers) -> AnswersDiff | None:
     """None where a side has several answers at one place, so that nothing says which belong together."""
     shared = bool(first.tasks & second.tasks)
-    a, b = (side.paired(by_task=shared) for side in (first, second))
+    a, b = (side.paired("task" if shared else "prompt") for side in (first, second))
     if not (a["unique"] and b["unique"] and len(a["places"]) and len(b["places"])):
         return None
     _, of_a, of_b = np.intersect1d(a["places"], b["places"], return_indices=True)

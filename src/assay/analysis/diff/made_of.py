@@ -1,6 +1,5 @@
 """What two experiments were made of: their configs, plans and items, key by key."""
 
-from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -11,10 +10,9 @@ from assay.config.differences import by_name, comparable, unequal
 from assay.engine.experiment.sources import Source
 from assay.engine.experiment.trust import CONFIG
 from assay.errors import UserError
-from assay.interfaces import Hashes, Log
-from assay.store.index import id_number
+from assay.interfaces import Log
 from assay.store.items import decode_item
-from assay.store.keys import canonical, digest, short
+from assay.store.keys import canonical, digest, id_hash, short
 
 _NOT_COMPARED = ("output_dir", "name")
 
@@ -107,25 +105,25 @@ def _named_apart(first: dict[str, Any], second: dict[str, Any]) -> Iterator[Chan
 # ---- items
 
 
+_COLUMNS = [("id", np.uint64), ("content", np.uint64), ("position", np.int64)]
+
+
 class _Items:
     """The items of a log by the hash of their ids: 24 bytes each."""
 
     def __init__(self, logs: Sequence[Log]) -> None:
-        self._log = logs[0] if logs else None
-        ids, contents, positions = array("Q"), array("Q"), array("Q")
-        for position, line in self._log.scan() if self._log else ():
+        self._log = logs[0]
+        rows = np.sort(np.fromiter(self._rows(), _COLUMNS), order=["id", "position"])
+        self.ids, self.contents, self._positions = (rows[name] for name, _ in _COLUMNS)
+
+    def _rows(self) -> Iterator[tuple[int, int, int]]:
+        for position, line in self._log.scan():
             if line.strip():
                 item = decode_item(line)
-                ids.append(id_number(item.id))
-                contents.append(short(digest("item", canonical(msgspec.to_builtins(item)))))
-                positions.append(position)
-        order = np.argsort(np.array(ids, np.uint64), kind="stable")
-        self.ids: Hashes = np.array(ids, np.uint64)[order]
-        self.contents: Hashes = np.array(contents, np.uint64)[order]
-        self._positions = np.array(positions, np.uint64)[order]
+                content = digest("item", canonical(msgspec.to_builtins(item)))
+                yield id_hash(item.id), short(content), position
 
     def item(self, at: int) -> dict[str, Any]:
-        assert self._log is not None
         return msgspec.to_builtins(decode_item(self._log.read(int(self._positions[at]))))
 
 

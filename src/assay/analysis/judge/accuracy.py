@@ -134,7 +134,7 @@ def kappa(verdicts: Verdicts, level: float) -> Estimate:
     agree, and one on which they do not: a judge that was right on all answers may yet be wrong."""
     if not len(verdicts.item):
         return none("no answer has both verdicts")
-    truth, judge = (np.searchsorted(KINDS, each) for each in (verdicts.truth, verdicts.judge))
+    truth, judge = (2 * np.stack(verdicts[1:3])).astype(np.int64)
     given = np.unique([*truth, *judge])
     truth, judge = np.append(truth, [given, given]), np.append(judge, [given, np.roll(given, 1)])
     items, more = int(verdicts.item.max()) + 1, 2 * len(given)

@@ -24,13 +24,15 @@ from assay.interfaces import IntArray, Mask
 from assay.records import Item, Response
 from assay.store.items import decode_item
 from assay.store.keys import canonical, digest
-from assay.store.table.decode import read_rows
+from assay.store.table.columns import ResponseRows
+from assay.store.table.decode import row_decoder
 from assay.text.answers import answer_of
 from assay.text.expected import expectation
 from assay.text.template import question, variables
 
 MOST_TELLING = 0.25
 BLOT = "[model]"  # stands for the names of models in answers
+_NAMES = ("model_name", "metadata.model_id", "served_model")  # of a response's model
 _SHORTEST_NAME = 3
 _FAMILY = re.compile(r"(?=.*\d)[^\W\d_]{3,}")  # the first word of a name such as Qwen2.5-7B
 
@@ -50,11 +52,8 @@ def choose(frame: Frame, count: int, *, random: float, seed: int = 0) -> list[Ch
     """This many answers, in the order in which they are to be shown; at least `random` of them are random ones."""
     order, telling = _drawn(frame, seed)
     count, total = min(count, len(order)), len(order)
-    # how many of the other stratum are among the first ones of the order
-    others = np.cumsum(~telling[order])
-    first = (
-        int(np.searchsorted(others, count - int(telling.sum()))) + 1 if count > telling.sum() else 0
-    )
+    needed = count - int(telling.sum())  # so many of the other stratum must be among the first ones
+    first = int((np.cumsum(~telling[order]) < needed).sum()) + (needed > 0)
     first = min(count, max(first, int(np.ceil(random * count))))
     rest = order[first:]
     kinds: dict[str, Any] = {
@@ -145,40 +144,35 @@ class View(msgspec.Struct, kw_only=True):
 
 def views(source: Source, units: Sequence[Unit], seed: int = 0) -> dict[Address, View]:
     """The views of some answers: one pass over the responses and one over the items."""
-    responses, names = _responses(source, units)
+    found = ResponseRows(source.logs("run"), dict.fromkeys(_NAMES, "code"))
+    table = found.table
+    blotted = _blotted(
+        _names({str(name) for each in table.values.values() for name in each if name})
+    )
     items = _items(source, {unit.address.item for unit in units})
-    blotted = _blotted(names)
+    decode = row_decoder(Response)
+    keys = [(key, *unit.address[:3]) for unit in units for key in unit.responses or ("",)]
+    own, *places = zip(*keys, strict=True) if keys else [()] * 4
+    places_found = iter(found.find(own, places))
     shown: dict[Address, View] = {}
     for unit in units:
-        keys: Sequence[Any] = unit.responses or (unit.address[:3],)
-        rows = [responses[key] for key in keys if key in responses]
-        if len(rows) < len(keys):  # set aside since it was judged
-            continue
-        swapped = len(rows) == 2 and bool(
-            digest("seat", b"%d" % seed, canonical(unit.address))[0] & 1
-        )
-        answers = [blotted(_answer(row)) for row in (reversed(rows) if swapped else rows)]
-        item = items.get(unit.address.item)
-        asked = question(variables(item)) if item else rows[0].prompt
-        reference = _reference(item) if item else None
-        shown[unit.address] = View(
-            question=asked, reference=reference, answers=answers, swapped=swapped
-        )
+        at = [next(places_found) for _ in unit.responses or ("",)]
+        if min(at) >= 0:  # none was set aside since it was judged
+            rows = [decode(table.line(place)) for place in at]
+            view = _view(rows, items.get(unit.address.item), blotted)
+            if len(rows) == 2 and digest("seat", b"%d" % seed, canonical(unit.address))[0] & 1:
+                view.swapped = True
+                view.answers.reverse()
+            shown[unit.address] = view
     return shown
 
 
-def _responses(source: Source, units: Sequence[Unit]) -> tuple[dict[Any, Response], set[str]]:
-    """By key; rows from elsewhere, which have none, by where they stand. And the names of all models of the run."""
-    wanted: set[Any] = {key for unit in units for key in (unit.responses or (unit.address[:3],))}
-    responses: dict[Any, Response] = {}
-    called: set[Any] = set()
-    for log in source.logs("run"):
-        for _, row in read_rows(log, Response):
-            called |= {row.model_name, row.metadata.get("model_id"), row.served_model}
-            for key in (row.key, (row.item_id, row.sample_index, row.model_name)):
-                if key in wanted:
-                    responses[key] = row
-    return responses, _names({str(name) for name in called if name})
+def _view(rows: Sequence[Response], item: Item | None, blotted: Any) -> View:
+    return View(
+        question=question(variables(item)) if item else rows[0].prompt,
+        reference=_reference(item) if item else None,
+        answers=[blotted(_answer(row)) for row in rows],
+    )
 
 
 def _items(source: Source, wanted: Collection[str]) -> dict[str, Item]:

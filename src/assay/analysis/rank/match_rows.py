@@ -1,152 +1,53 @@
 """The rows of matches as columns: who played whom on which item, and the verdict in each order of the seats.
 
-A row costs 41 bytes, however long its texts are. The same verdict in two folders counts once.
+A row costs about 120 bytes, however long its texts are.
 """
 
-from array import array
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from msgspec import UNSET
 
 from assay.analysis.compare.paired import read_side, rows_of
 from assay.engine.evaluate.directions import Directions
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
-from assay.interfaces import Codes, Hashes, Log, Mask
-from assay.records import EvaluationOutcome
+from assay.interfaces import Hashes, Mask
 from assay.registry import nearest
 from assay.stats.matches import Ints, Matches, reconciled
-from assay.store.keys import id_hash, short
-from assay.store.table.columns import Column, read_columns
-from assay.store.table.decode import row_decoder
+from assay.store.table.columns import How, Table, read_columns
 from assay.store.table.facets import text_of
+from assay.store.table.join import Lookup, group_rows, response_key
 
-Flags = Mask
-
-
-class _MatchRow(msgspec.Struct, gc=False):
-    """What is read of an evaluation, in the order of its fields, which decodes fastest."""
-
-    item_id: str
-    sample_index: int = 0
-    label: str = ""
-    passed: bool | None = None
-    score: float | None = None
-    key: str = ""
-    responses: list[str] = []
-    scorer: str = ""
-    outcome: EvaluationOutcome = "scored"
-    players: tuple[str, str] | None = None
-    seat: int | None = None
-
-    def half_points(self) -> int:
-        """2 if the first player won, 1 for a tie, 0 if it lost, -1 for no verdict."""
-        score = float(self.passed) if self.score is None and self.passed is not None else self.score
-        if self.outcome != "scored" or score is None:
-            return -1
-        return 2 if score > 0.5 else 0 if score < 0.5 else 1
+_FIELDS: dict[str, How] = {
+    "item_id": "id",
+    "sample_index": "int",
+    "label": "code",
+    "passed": "float",
+    "score": "float",
+    "key": "key",
+    "scorer": "code",
+    "outcome": "code",
+    "players": "code",
+    "seat": "int",
+}
 
 
-def _rows(log: Log) -> Iterator[_MatchRow]:
-    """Every row of a match; lines that are not evaluations are skipped."""
-    decode_lines = msgspec.json.Decoder(_MatchRow).decode_lines
-    decode = row_decoder(_MatchRow)
-    for block in log.blocks():
-        try:
-            rows = decode_lines(block)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            rows: list[_MatchRow] = []
-            for line in block.splitlines():
-                with suppress(ValueError, RecursionError):
-                    rows.append(decode(line))
-        for row in rows:
-            if row.players is not None and row.outcome != "skipped":
-                yield row
+class MatchRows(msgspec.Struct, kw_only=True):
+    """The rows of matches, which are `at` these places of the `table` of all rows. `kind` has the place of each row's
+    label and scorer in `kinds`, `players` those of both players in `names`, `half_points` 2 if the first player won, 1
+    for a tie, 0 if it lost, -1 for no verdict. `scored` has the scorer of each label with a verdict."""
 
-
-class Verdicts:
-    """The rows of all sources; `names` are the players that the rows name, `kinds` pairs of label and scorer."""
-
-    def __init__(self, *, responses: bool) -> None:
-        self.names: dict[str, int] = {}
-        self.kinds: dict[tuple[str, str], int] = {}
-        self.scored: dict[str, str] = {}
-        self._answers = responses
-        self._numbers = array("i")
-        self._hashes = array("Q")
-        self._half_points = array("b")
-        self._responses = array("Q")
-
-    def add(self, source: Source, number: int) -> None:
-        names = self.names
-        kinds = self.kinds
-        directions = Directions([source.manifest("evaluation")])
-        for row in _rows(rows_of(source)):
-            assert row.players is not None
-            points = row.half_points()
-            if points >= 0:
-                self.scored[row.label] = row.scorer
-                points = 2 - points if directions.lower([row.scorer]) else points
-            first, second = row.players
-            kind = kinds.setdefault((row.label, row.scorer), len(kinds))
-            one = names.setdefault(first, len(names))
-            other = names.setdefault(second, len(names))
-            self._numbers.extend((number, kind, row.sample_index, one, other, row.seat or 0))
-            self._hashes.extend((id_hash(row.item_id), short(row.key) if row.key else 0))
-            self._half_points.append(points)
-            if self._answers:
-                keys = [short(key) for key in row.responses]
-                self._responses.extend(
-                    (keys[::-1] if row.seat else keys) if len(keys) == 2 else (0, 0)
-                )
-
-    def columns(self, label: str) -> "Rows":
-        """The rows under a label. A call that failed before it could name one counts under all of its scorer's."""
-        source, kind, sample, first, second, seat = (
-            np.frombuffer(self._numbers, np.int32).reshape(-1, 6).T
-        )
-        item, keys = np.frombuffer(self._hashes, np.uint64).reshape(-1, 2).T
-        answers = np.frombuffer(self._responses, np.uint64).reshape(-1, 2).T
-        scorer = self.scored[label]
-        named = [
-            own == label or (own == by == scorer and own not in self.scored)
-            for own, by in self.kinds
-        ]
-        at = np.flatnonzero(np.array(named)[kind])
-        # a key may stand for several matches of responses that are scored together
-        if source.max(initial=0) > 0:
-            pair = (first.astype(np.uint64) << np.uint64(32)) + second.astype(np.uint64)
-            at = at[_first_of_each(np.where(keys == 0, keys, keys + pair)[at])]
-        turned = first[at] > second[at]
-        points = np.frombuffer(self._half_points, np.int8)[at]
-        return Rows(
-            item=item[at],
-            source=source[at],
-            sample=sample[at],
-            first=np.where(turned, second[at], first[at]),
-            second=np.where(turned, first[at], second[at]),
-            seat=seat[at],
-            half_points=np.where(turned & (points >= 0), 2 - points, points).astype(np.int8),
-            answers=np.where(turned, answers[::-1, at], answers[:, at]) if self._answers else None,
-        )
-
-
-class Rows(msgspec.Struct):
-    """Verdicts as columns: `item` is a hash; `first` is the lower player number; `answers` the two responses' keys."""
-
-    item: Hashes
-    source: Codes
-    sample: Codes
-    first: Codes
-    second: Codes
-    seat: Codes
+    table: Table
+    at: Ints
+    kinds: list[tuple[str, str]]
+    kind: Ints
+    names: list[str]
+    players: npt.NDArray[Any]
     half_points: npt.NDArray[np.int8]
-    answers: Hashes | None
+    scored: dict[str, str]
 
 
 class Played(msgspec.Struct):
@@ -165,21 +66,75 @@ class Played(msgspec.Struct):
     same: int
 
 
-def read_verdicts(sources: Sequence[Source], *, responses: bool = False) -> Verdicts:
-    """All matches of the sources; `responses`: with the keys of the answers."""
-    verdicts = Verdicts(responses=responses)
-    for number, source in enumerate(sources):
-        verdicts.add(source, number)
-    if not verdicts.kinds:
+def read_matches(sources: Sequence[Source]) -> MatchRows:
+    """All matches of the sources."""
+    table = Table([rows_of(source) for source in sources], _FIELDS, what="evaluation rows")
+    is_match = _each(table, "players", _is_pair) & _each(
+        table, "outcome", lambda one: one != "skipped"
+    )
+    at = np.flatnonzero(is_match)
+    if not len(at):
         raise UserError(
             "these rows are not matches: they have no `players`",
             where=", ".join(str(source.path) for source in sources),
             fix="judge pairs of answers first, with an evaluation method such as `judge_pairwise`",
         )
-    return verdicts
+    groups = group_rows(table["label"][at], table["scorer"][at])
+    kinds = _kinds(table, at[groups.first])
+    points = _half_points(table)[at]
+    for number, source in enumerate(sources):
+        directions = Directions([source.manifest("evaluation")])
+        lower = np.array([directions.lower([by]) for _, by in kinds])[groups.of_row]
+        turned = lower & (points >= 0) & (table.log[at] == number)
+        points[turned] = 2 - points[turned]
+    names, players = _players(table)
+    return MatchRows(
+        table=table,
+        at=at,
+        kinds=kinds,
+        kind=groups.of_row,
+        names=names,
+        players=players[:, at],
+        half_points=points,
+        scored={kinds[kind][0]: kinds[kind][1] for kind in np.unique(groups.of_row[points >= 0])},
+    )
 
 
-def label_of(verdicts: Verdicts, wanted: str) -> str:
+def _kinds(table: Table, at: Ints) -> list[tuple[str, str]]:
+    """Return label and scorer of some rows."""
+    label, scorer = ([*map(str, table.values[name]), ""] for name in ("label", "scorer"))
+    codes = zip(table["label"][at].tolist(), table["scorer"][at].tolist(), strict=True)
+    return [(label[one], scorer[other]) for one, other in codes]
+
+
+def _players(table: Table) -> tuple[list[str], npt.NDArray[Any]]:
+    """Return the names of all players, and those of each row by number; of a row that is no match they say nothing."""
+    names: dict[str, int] = {}
+    numbers = [[0, 0] for _ in range(len(table.values["players"]) + 1)]
+    for at, pair in enumerate(table.values["players"]):
+        if _is_pair(pair):
+            numbers[at] = [names.setdefault(name, len(names)) for name in pair]
+    return list(names), np.array(numbers, np.int32)[table["players"]].T
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and [*map(type, value)] == [str, str]
+
+
+def _each(table: Table, name: str, test: Callable[[Any], bool]) -> Mask:
+    """Return what a test says of the field of each row; one without it has None."""
+    return np.array([*map(test, table.values[name]), test(None)])[table[name]]
+
+
+def _half_points(table: Table) -> npt.NDArray[np.int8]:
+    score = np.where(np.isnan(table["score"]), table["passed"], table["score"])
+    points = (1 + (score > 0.5) - (score < 0.5)).astype(np.int8)
+    scored = _each(table, "outcome", lambda one: one in (None, "scored"))
+    points[np.isnan(score) | ~scored] = -1
+    return points
+
+
+def label_of(verdicts: MatchRows, wanted: str) -> str:
     """The label to look at: the one wanted, or the only one."""
     if wanted and wanted not in verdicts.scored:
         raise UserError(f"no match has the label {wanted!r}", fix=nearest(wanted, verdicts.scored))
@@ -195,34 +150,34 @@ def label_of(verdicts: Verdicts, wanted: str) -> str:
     return wanted or next(iter(verdicts.scored))
 
 
-def played(verdicts: Verdicts, label: str, sources: Sequence[Source], by: str = "") -> Played:
+def played(verdicts: MatchRows, label: str, sources: Sequence[Source], by: str = "") -> Played:
     """The matches under a label, one for each pair of answers; players are those of the rows, or with `by` the values
     that this field has in the responses."""
-    rows = verdicts.columns(label)
-    order = np.lexsort((rows.seat, rows.second, rows.first, rows.sample, rows.item, rows.source))
-    rows = _taken(rows, order)
-    names = list(verdicts.names)
-    first = rows.first
-    second = rows.second
+    own = _under(verdicts, label)
+    players = verdicts.players[:, own]
+    turned = players[0] > players[1]
+    order, place, seat = _in_order(verdicts, own)
+    points = verdicts.half_points[own]
+    points = np.where(turned & (points >= 0), 2 - points, points).astype(np.int8)[order]
+    names = verdicts.names
     if by:
-        names, (first, second) = _players_by(by, rows, sources)
+        names, players = _players_by(by, verdicts, verdicts.at[own], sources)
     alphabetical = sorted(range(len(names)), key=names.__getitem__)
     rank = np.argsort(alphabetical).astype(np.int32)
-    first = rank[first]
-    second = rank[second]
-    begins = np.zeros(len(order), np.bool_)
-    begins[:1] = True
-    for column in (rows.source, rows.item, rows.sample, rows.first, rows.second):
+    first, second = rank[np.where(turned, players[::-1], players)[:, order]]
+    source, item = place[:2]
+    begins = np.arange(len(order)) == 0
+    for column in place:
         begins[1:] |= column[1:] != column[:-1]
     starts = np.flatnonzero(begins)
-    swapped = np.bincount(rows.source, rows.seat == 1) > 0
-    matches = reconciled(starts, rows.half_points, 1 + swapped[rows.source])
+    swapped = np.bincount(source, seat == 1) > 0
+    matches = reconciled(starts, points, 1 + swapped[source])
     same = first[starts] == second[starts]
     unread = matches.half_points < 0
     kept = ~same & ~unread
     at = starts[kept]
-    items, numbered = np.unique(rows.item[at], return_inverse=True)
-    missing = rows.half_points < 0
+    items, numbered = np.unique(item[at], return_inverse=True)
+    missing = points < 0
     return Played(
         names=[names[number] for number in alphabetical],
         items=items,
@@ -238,6 +193,34 @@ def played(verdicts: Verdicts, label: str, sources: Sequence[Source], by: str = 
     )
 
 
+def _in_order(verdicts: MatchRows, own: Ints) -> tuple[Ints, list[npt.NDArray[Any]], Ints]:
+    """Return the order of rows by match and seat; and so ordered what tells matches apart, and the seats."""
+    table, at, players = verdicts.table, verdicts.at[own], verdicts.players[:, own]
+    item, sample, seat = (table[name][at] for name in ("item_id", "sample_index", "seat"))
+    place = [table.log[at], item, sample, players.min(0), players.max(0)]
+    order = np.lexsort((seat, *place[::-1]))
+    return order, [column[order] for column in place], seat[order]
+
+
+def _under(verdicts: MatchRows, label: str) -> Ints:
+    """Return the rows under a label: a call that failed before it could name one counts under all of its scorer's. The
+    same verdict in two folders counts once."""
+    scorer = verdicts.scored[label]
+    named = [
+        own == label or (own == by == scorer and own not in verdicts.scored)
+        for own, by in verdicts.kinds
+    ]
+    own = np.flatnonzero(np.array(named)[verdicts.kind])
+    at = verdicts.at[own]
+    if not verdicts.table.log[at].any():
+        return own
+    # a key may stand for several matches of responses that are scored together
+    first, second = verdicts.players[:, own]
+    groups = group_rows(verdicts.table["key"][at], first, second)
+    has_key = verdicts.table["key"][at] != 0
+    return own[~has_key | (groups.first[groups.of_row] == np.arange(len(own)))]
+
+
 def drawn_together(played: Played, sources: Sequence[Source], name: str) -> Matches:
     """Return the matches with the number of the cluster for that of the item."""
     cluster = played.items
@@ -248,45 +231,38 @@ def drawn_together(played: Played, sources: Sequence[Source], name: str) -> Matc
     return played.matches._replace(item=numbers[played.matches.item])
 
 
-def _taken(rows: Rows, order: Ints) -> Rows:
-    columns: dict[str, Any] = {name: getattr(rows, name) for name in rows.__struct_fields__}
-    answers = columns.pop("answers")
-    taken = {name: column[order] for name, column in columns.items()}
-    return Rows(**taken, answers=None if answers is None else answers[:, order])
-
-
-def _first_of_each(keys: Hashes) -> Flags:
-    """Where each key stands first; 0 is none."""
-    chosen = keys == 0
-    chosen[np.unique(keys, return_index=True)[1]] = True
-    return chosen
-
-
-def _players_by(field: str, rows: Rows, sources: Sequence[Source]) -> tuple[list[str], Codes]:
+def _players_by(
+    field: str, verdicts: MatchRows, at: Ints, sources: Sequence[Source]
+) -> tuple[list[str], npt.NDArray[Any]]:
     """Names of players, and their numbers on both sides of each row."""
-    assert rows.answers is not None
-    keys = array("Q")
-    column = Column(numbers=False)
-    logs = [log for source in sources for log in source.logs("run")]
-    for (given,), (values,), *_ in read_columns(logs, "responses", ("key",), (field,)):
-        keys.extend([short(str(key)) if key else 0 for key in given])
-        column.extend(values)
-    response_keys = np.frombuffer(keys, np.uint64)
-    order = np.argsort(response_keys, kind="stable")
-    at = np.searchsorted(response_keys[order], rows.answers).clip(
-        max=max(len(response_keys) - 1, 0)
+    table = Table(
+        [log for source in sources for log in source.logs("run")], {field: "code"}, key="key"
     )
-    if not len(response_keys) or (response_keys[order][at] != rows.answers).any():
+    found = Lookup(table.responses).first(_answers(verdicts.table)[:, at])
+    if (found < 0).any():
         where = ", ".join(str(source.path) for source in sources)
         raise UserError(
             f"players by {field!r} need the responses of all matches",
             where=where,
             fix="leave --by out",
         )
-    numbers = column.codes[order][at]
+    numbers = table[field][found]
     if (numbers < 0).any():
         raise UserError(
             f"there are responses without {field!r}", fix="--by takes a field of all responses"
         )
-    names = [text_of(None if value is UNSET else value) for value in column.values]
-    return names, numbers.astype(np.int32)
+    return [*map(text_of, table.values[field])], numbers
+
+
+def _answers(table: Table) -> Hashes:
+    """Return the keys of the two responses of each row, in the order of its players."""
+    blocks = read_columns(table.logs, "evaluation rows", ("responses",), strict=False)
+    keys = [np.array([*map(_keys, block.base[0])], np.uint64) for block in blocks]
+    first, second = np.concatenate(keys).T
+    swapped = table["seat"] > 0
+    return np.stack([np.where(swapped, second, first), np.where(swapped, first, second)])
+
+
+def _keys(responses: Any) -> tuple[int, int]:
+    first, second = responses if isinstance(responses, list) and len(responses) == 2 else ("", "")
+    return response_key(first or "-", ()), response_key(second or "-", ())

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from assay.analysis.compare.paired import checked_level, shared_cluster_by
-from assay.analysis.rank.match_rows import Played, drawn_together, label_of, played, read_verdicts
+from assay.analysis.rank.match_rows import Played, drawn_together, label_of, played, read_matches
 from assay.engine.experiment.resolve import find_sources
 from assay.errors import UserError
 from assay.registry import nearest
@@ -100,7 +100,7 @@ def rank(paths: Sequence[str | Path], **options: Any) -> Ranking:
     chosen = RankOptions(**options)
     _check(chosen)
     sources = find_sources(paths, "evaluation")
-    verdicts = read_verdicts(sources, responses=bool(chosen.by))
+    verdicts = read_matches(sources)
     label = label_of(verdicts, chosen.label)
     cluster_by = chosen.cluster_by or shared_cluster_by(sources)
     found = played(verdicts, label, sources, chosen.by)

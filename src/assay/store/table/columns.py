@@ -6,6 +6,7 @@ A column costs 12 bytes a row: numbers stand as they are, other values once, wit
 import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, cast
 
@@ -18,7 +19,7 @@ from assay.interfaces import Codes, FloatArray, Hashes, IntArray, Log
 from assay.store.keys import id_hash, short
 from assay.store.table.decode import NoRow, decode_row, no_row, placed_lines, whole_rows
 from assay.store.table.facets import find_in_item, find_in_row, narrow, typed
-from assay.store.table.join import PLACE, first_key, response_keys
+from assay.store.table.join import PLACE, Lookup, first_key, response_keys
 
 ABSENT, FLOAT, INT = -1, -2, -3
 _EXACT = 1 << 53  # whole numbers up to here are exact as floats
@@ -35,6 +36,12 @@ class Column:
 
     def extend(self, values: Iterable[Any]) -> None:
         """Take up the rows' values; UNSET where one has none."""
+        values = list(values)
+        known = [] if self._numbers else self._known_codes(values)
+        if known:
+            self._codes.extend(known)
+            self._floats.extend([math.nan] * len(known))
+            return
         for value in values:
             kind, code, number = type(value), ABSENT, math.nan
             if value is UNSET:
@@ -47,6 +54,14 @@ class Column:
                 code = self._code(value)
             self._codes.append(code)
             self._floats.append(number)
+
+    def _known_codes(self, values: list[Any]) -> list[int]:
+        """Return the codes of values that are all known texts, else none."""
+        try:
+            codes = list(map(self._known.get, values))
+        except TypeError:
+            return []
+        return [] if None in codes else cast("list[int]", codes)
 
     def join(self, parts: "Sequence[Column]") -> "Column":
         """Take up the values of further columns, one after the other."""
@@ -258,6 +273,27 @@ class Table:
     def row(self, at: int) -> dict[str, Any]:
         """Return a whole row."""
         return decode_row(self.line(at), "a row")
+
+
+class ResponseRows:
+    """The rows of responses, which labels find by their key, and by their place where a label names no key."""
+
+    def __init__(self, logs: Sequence[Log], fields: Mapping[str, How]) -> None:
+        self.table = Table(logs, fields, key="key")
+        self._by_key = Lookup(self.table.responses)
+
+    @cached_property
+    def _by_place(self) -> Lookup:
+        # a response has no such field, so these are the hashes of places
+        return Lookup(Table(self.table.logs, {}, key="responses").responses)
+
+    def find(self, keys: Sequence[Any], places: Sequence[Sequence[Any]]) -> list[int]:
+        """Return the row of each response, -1 where there is none; `places` are the columns of PLACE."""
+        wanted = response_keys(keys, places)
+        found = self._by_key.first(wanted)
+        if not all(keys):
+            found = np.where([bool(key) for key in keys], found, self._by_place.first(wanted))
+        return found.tolist()
 
 
 def _floats(values: Sequence[Any]) -> FloatArray:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from assay.analysis.compare.compare import CompareOptions, compare_sides
-from assay.analysis.compare.paired import MOST_SIDES, Side, read_sides
+from assay.analysis.compare.paired import Side, read_sides
 from assay.engine.aggregate.measure import BoundMetric
 from assay.errors import AssayError, UserError
 from assay.records import MetricRow
@@ -16,6 +16,8 @@ from assay.viewer.experiments import Experiments
 from assay.viewer.metrics import Stored, board, facet_names, metrics_of
 from assay.viewer.pages.leaderboard import facets_of
 from assay.viewer.spent import Spent, spent
+
+MOST_SIDES = 100  # each is compared with each
 
 
 class Query(msgspec.Struct, kw_only=True):
