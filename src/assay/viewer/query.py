@@ -15,7 +15,7 @@ from assay.interfaces import FloatArray, IntArray
 from assay.registry import nearest
 from assay.store.table.facets import text_of
 from assay.viewer.experiments import Experiments
-from assay.viewer.index.columns import COLUMNS, column_of, query_type
+from assay.viewer.index.columns import column_of, conditions, query_type
 from assay.viewer.index.index import Index
 from assay.viewer.index.opening import open_index
 from assay.viewer.index.search import found_by
@@ -161,7 +161,7 @@ class View:
     ) -> npt.NDArray[Any]:
         """Return the rows that match, of all items or some: see `Part.numbers`."""
         check_facets(self, query.where)
-        used = [*expressions, *(sql for sql, _ in conditions(query))]
+        used = [*expressions, *(sql for sql, _ in _asked(query))]
         kinds = self.kinds(items) if any("k." in sql for sql in used) else nullcontext(0)
         found: list[npt.NDArray[Any]] = []
         with kinds as kind:
@@ -279,20 +279,19 @@ def facets_asked(where: Sequence[str]) -> dict[str, list[str]]:
 # ---- choosing and sorting
 
 
-def conditions(query: Any) -> Iterator[tuple[str, list[Any]]]:
+def _asked(query: Any) -> Iterator[tuple[str, list[Any]]]:
     """Yield what the columns of a row must hold, and the values that are bound to it."""
-    for column in COLUMNS:
-        own = column.expression
-        if column.otherwise:
-            own = f"coalesce({own}, {column_of(column.otherwise).expression})"
-        for name, operator in column.filters.items():
-            asked = getattr(query, name)
-            if operator == "in" and asked:
-                yield f"{own} IN ({_marks(asked)})", asked
-            elif operator == "named" and asked == column.name:
-                yield f"({own})", []
-            elif operator in (">=", "<=") and asked is not None:
-                yield f"{own} {operator} ?", [asked]
+    for condition in conditions():
+        names = filter(None, [condition.column, condition.otherwise])
+        place = ", ".join(column_of(name).expression for name in names)
+        place = f"coalesce({place}, NULL)"
+        asked = getattr(query, condition.name)
+        if condition.operator == "in" and asked:
+            yield f"{place} IN ({_marks(asked)})", asked
+        elif condition.operator == "is" and asked in condition.words:
+            yield f"{place} = {1 - condition.words.index(asked)}", []
+        elif condition.operator in (">=", "<=") and asked is not None:
+            yield f"{place} {condition.operator} ?", [asked]
 
 
 def _marks(values: Sequence[Any]) -> str:
@@ -301,7 +300,7 @@ def _marks(values: Sequence[Any]) -> str:
 
 def _where(part: Part, query: Any) -> tuple[str, list[Any]]:
     parts, values = ["1"], list[Any]()
-    for sql, bound in conditions(query):
+    for sql, bound in _asked(query):
         parts.append(sql)
         values += bound
     for name, asked in facets_asked(query.where).items():

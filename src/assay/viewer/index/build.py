@@ -166,7 +166,7 @@ class Builder:
             column.name: list(map(column.value, rows)) for column in stored()
         }
         taken = np.empty(len(rows), _ROW)
-        keys = [row.key for row in rows]
+        keys, metadata = [row.key for row in rows], [row.metadata for row in rows]
         taken["key"] = _numbers(keys, columns["item"], columns["sample"], columns["model"])
         taken["keyed"] = list(map(bool, keys))
         taken["hash"] = [self._hashes[id] for id in columns["item"]]
@@ -175,7 +175,8 @@ class Builder:
         placed = {"log": [number] * len(rows), "position": found.positions.tolist()}
         placed |= {name: taken[name].tolist() for name in ("key", "keyed", "hash")}
         columns = {**placed, **columns}
-        columns |= self.state.facets.texts([row.metadata for row in rows])
+        none = self.state.facets.type()() if None in metadata else None
+        columns |= self.state.facets.texts([row or none for row in metadata])
         values = zip(*columns.values(), strict=True)
         if (
             self._before is not None

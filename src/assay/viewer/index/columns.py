@@ -1,7 +1,7 @@
 """The columns of samples, each declared once: the schema of the index, what is decoded of a response, the conditions and
 sorts of queries, the JSON of a page's rows, and the filters of a report in the browser are made of this list."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Annotated, Any, Literal
 
@@ -10,7 +10,7 @@ import msgspec
 from assay.records import ResponseOutcome
 
 Type = Literal["TEXT", "REAL", "INTEGER", "BOOLEAN"]
-Operator = Literal["in", ">=", "<=", "named"]
+Operator = Literal["in", ">=", "<=", "is"]
 WHOLE = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
 _DECODED: dict[Type, Any] = {"TEXT": str, "REAL": float, "INTEGER": WHOLE, "BOOLEAN": bool}
 
@@ -19,7 +19,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     """`field`: a field of responses, which the index takes as it is, or as `made` gives it for a decoded response. `sql`
     is where all others come from: `v` is the verdict under the label that is asked for, `k` what is known of the item.
 
-    `filters` are parameters of queries: `in` takes several values, `named` has this column's name as its value.
+    `filters` are parameters of queries: `in` takes several values, `is` one of `words`, for what is true and what is not.
     `otherwise` names the column that stands in where this one has nothing, `missing` is what pages say then."""
 
     name: str
@@ -32,6 +32,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     sorts: bool = False
     filters: Mapping[str, Operator] = {}
     otherwise: str = ""
+    words: Sequence[str] = ()
 
     @property
     def expression(self) -> str:
@@ -68,6 +69,12 @@ def _length(row: Any) -> int:
     return len(msgspec.json.encode(row.output).decode())
 
 
+def _kind(name: str, sql: str) -> Column:
+    """Return a kind of items, to which a list can be narrowed."""
+    filters: dict[str, Operator] = {"only": "is"}
+    return Column(name=name, type="BOOLEAN", sql=sql, shown=False, filters=filters, words=(name,))
+
+
 COLUMNS = [
     Column(name="item", type="TEXT", field="item_id", sorts=True),
     Column(name="task", type="TEXT", field="task", made=_task),
@@ -91,35 +98,20 @@ COLUMNS = [
         filters={"outcome": "in"},
         otherwise="outcome",
     ),
-    Column(name="passed", type="BOOLEAN", sql="v.passed", filters={"passed": "named"}),
     Column(
-        name="failed", type="BOOLEAN", sql="1 - v.passed", shown=False, filters={"passed": "named"}
+        name="passed",
+        type="BOOLEAN",
+        sql="v.passed",
+        filters={"passed": "is"},
+        words=("passed", "failed"),
     ),
     Column(
         name="score", type="REAL", sql="v.score", sorts=True, filters={"low": ">=", "high": "<="}
     ),
     Column(name="disagreement", type="REAL", sql="k.disagreement", missing=0.0, sorts=True),
-    Column(
-        name="disagree",
-        type="BOOLEAN",
-        sql="k.disagreement > 0",
-        shown=False,
-        filters={"only": "named"},
-    ),
-    Column(
-        name="failed_by_all",
-        type="BOOLEAN",
-        sql="k.judged > 0 AND k.won = 0",
-        shown=False,
-        filters={"only": "named"},
-    ),
-    Column(
-        name="passed_by_one",
-        type="BOOLEAN",
-        sql="k.won = 1",
-        shown=False,
-        filters={"only": "named"},
-    ),
+    _kind("disagree", "k.disagreement > 0"),
+    _kind("failed_by_all", "k.judged > 0 AND k.won = 0"),
+    _kind("passed_by_one", "k.won = 1"),
 ]
 
 
@@ -181,8 +173,8 @@ def query_type() -> type[msgspec.Struct]:
     fields |= {"label": (str, ""), "search": (str, ""), "regex": (bool, False)}
     for column in COLUMNS:
         for name, operator in column.filters.items():
-            if operator == "named":
-                named.setdefault(name, [""]).append(column.name)
+            if operator == "is":
+                named.setdefault(name, [""]).extend(column.words)
             elif operator == "in":
                 fields[name] = list[str], msgspec.field(default_factory=list[str])
             else:
@@ -195,23 +187,19 @@ def query_type() -> type[msgspec.Struct]:
     return msgspec.defstruct("SamplesQuery", parts, kw_only=True, frozen=True)
 
 
-def embedded() -> dict[str, Any]:
-    """Return the conditions and sorts as a report's app applies them to the rows that it carries."""
-    conditions = [
-        {
-            "name": name,
-            "operator": operator,
-            "column": column.name,
-            "otherwise": column.otherwise,
-        }
+class Condition(msgspec.Struct):
+    """What a parameter of queries asks of a column, or of the one that stands in for it."""
+
+    name: str
+    operator: Operator
+    column: str
+    otherwise: str = ""
+    words: Sequence[str] = ()
+
+
+def conditions() -> list[Condition]:
+    return [
+        Condition(name, operator, column.name, column.otherwise, column.words)
         for column in COLUMNS
         for name, operator in column.filters.items()
     ]
-    return {
-        "columns": [column.name for column in COLUMNS if column.shown],
-        "conditions": [
-            *conditions,
-            {"name": "tag", "operator": "in", "column": "tags", "otherwise": ""},
-        ],
-        "sorts": [column.name for column in COLUMNS if column.sorts],
-    }

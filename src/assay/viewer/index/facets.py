@@ -1,6 +1,7 @@
 """Facets of rows as columns of text: scalars of a mapping that every row has, whatever their names are."""
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Literal
 
 import msgspec
@@ -61,7 +62,9 @@ class Facets(msgspec.Struct):
         for place, (name, kind) in zip(self._places(), self.kinds.items(), strict=True):
             if kind == "nested" or name in self.full:
                 continue
-            values = [_text(getattr(struct, place, None)) for struct in structs]
+            values = list(map(attrgetter(place), structs))
+            if not {*map(type, values)} <= {str, type(None)}:
+                values = list(map(_text, values))
             own = self.values.setdefault(name, [])
             own += [text for text in {*values}.difference(own) if text is not None]
             if len(own) > MOST_VALUES:
