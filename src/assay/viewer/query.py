@@ -148,6 +148,14 @@ class View:
     def places(self, rows: IntArray) -> Iterator[tuple[Part, int]]:
         return ((self.parts[row >> PART_BITS], row & _OWN) for row in rows.tolist())
 
+    def every(self) -> IntArray:
+        """Return all rows: those of an experiment are numbered from 1 on."""
+        own = [
+            np.arange(1, len(part.index) + 1) + (number << PART_BITS)
+            for number, part in enumerate(self.parts)
+        ]
+        return np.concatenate([np.zeros(0, np.int64), *own])
+
     def numbers(self, *expressions: str, where: str = "1") -> npt.NDArray[Any]:
         """Return all rows for which a condition holds, or expressions have values: see `Part.numbers`."""
         return _side_by_side([part.numbers(expressions, where) for part in self.parts])
@@ -334,16 +342,20 @@ def chosen(experiments: Experiments, view: View, query: Any) -> IntArray:
     return experiments.cached(key, ids, lambda: _sorted(experiments, view, asked), MOST_KEPT)
 
 
+def _is_narrowed(query: Any) -> bool:
+    return bool(query.where or query.tag or query.search or [*_asked(query)])
+
+
 def _sorted(experiments: Experiments, view: View, query: Any) -> IntArray:
     """Stable; rows without the value come last."""
     if query.sort == "order":
-        rows = view.rows(experiments, query)["row"]
+        rows = view.rows(experiments, query)["row"] if _is_narrowed(query) else view.every()
         return rows[::-1] if query.descending else rows
     column = column_of(query.sort)
     if column.type != "TEXT":
         rows = view.rows(experiments, query, column.expression)
         return rows["row"][order_of(rows["v0"], descending=query.descending)]
-    rows = view.rows(experiments, query)["row"]
+    rows = view.rows(experiments, query)["row"] if _is_narrowed(query) else view.every()
     streams = [
         part.index.stream(
             f"SELECT {column.expression}, r.id + {number << PART_BITS} FROM {part.samples}"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
@@ -15,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 from xxhash import xxh3_64
 
+from assay.errors import StoreError
 from assay.interfaces import IntArray
 from assay.records import Kind
-from assay.store.files import make_folder, new_file, sweep, temporary_of
+from assay.store.files import sweep, write_file
 from assay.store.keys import short
 from assay.store.log import FileLog
 from assay.viewer.index.build import State, item_hash, signed
@@ -29,8 +31,7 @@ _MAGIC = b"assay index 5 "  # at the end, before the checksum of all that comes 
 _TAIL = len(_MAGIC) + 16
 _MOST_KEPT = 4 << 30  # bytes of all indexes
 _CACHE = "PRAGMA cache_size = -16384"
-_MAPPED = "PRAGMA mmap_size = 1073741824"
-_QUICK = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF"  # what fails is made again
+_QUICK = "PRAGMA page_size = 16384; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF"  # what fails is made again
 _OURS = """
 CREATE TEMP TABLE line (kind TEXT, log INTEGER, position INTEGER);
 CREATE TEMP TABLE cell (view INTEGER, hash INTEGER, mean REAL, won INTEGER);
@@ -89,7 +90,7 @@ class Index:
         self.plan: tuple[list[str], dict[str, dict[str, Any]]] = [], {}
         self.made = next(_numbers)
         self.searches: dict[Any, Any] = {}
-        (self.rows,) = self.select("SELECT count(*) FROM response")[0]
+        (self.rows,) = self.select("SELECT coalesce(max(id), 0) FROM response")[0]
         (self.items,) = self.select("SELECT count(*) FROM item")[0]
 
     def __len__(self) -> int:
@@ -121,16 +122,13 @@ class Index:
 
     def save(self, path: Path) -> None:
         """Put a copy in its place, whole; without a place for it, it is made again by the next process."""
-        temporary = temporary_of(path)
-        with suppress(OSError, sqlite3.Error):
-            make_folder(path.parent)
-            os.close(new_file(temporary, path))
-            try:
-                self.copy(temporary).close()
-                _seal(temporary)
-                os.replace(temporary, path)
-            finally:
-                temporary.unlink(missing_ok=True)
+        with (
+            suppress(OSError, StoreError, sqlite3.Error),
+            TemporaryDirectory(prefix="assay-") as own,
+        ):
+            file = Path(own, "index")
+            self.copy(file).close()
+            write_file(path, _sealed(file))
             _sweep(path.parent)
 
     def read(self, kind: Kind, log: int, position: int) -> bytes:
@@ -194,15 +192,23 @@ def new_database(path: str | Path = "") -> sqlite3.Connection:
     return db
 
 
-def _seal(path: Path) -> None:
-    """Append the checksum of all that a file has."""
+def _sealed(path: Path) -> Iterator[bytes]:
+    """Yield what a file has, and its checksum."""
     checksum = xxh3_64()
-    with path.open("r+b") as file:
+    with path.open("rb") as file:
         while block := file.read(1 << 20):
             checksum.update(block)
-        file.write(_MAGIC + checksum.hexdigest().encode())
-        file.flush()
-        os.fsync(file.fileno())
+            yield block
+    yield _MAGIC + checksum.hexdigest().encode()
+
+
+def _is_whole(path: Path) -> bool:
+    checksum, end = xxh3_64(), path.stat().st_size - _TAIL
+    with path.open("rb") as file:
+        while end > 0 and (block := file.read(min(1 << 20, end))):
+            checksum.update(block)
+            end -= len(block)
+        return file.read() == _MAGIC + checksum.hexdigest().encode()
 
 
 def _sweep(folder: Path) -> None:
@@ -223,13 +229,11 @@ def _sweep(folder: Path) -> None:
 def load(path: Path) -> Index | None:
     """Return the index in a file; None if there is none, or not a whole one."""
     try:
-        content = np.memmap(path, np.uint8, "r")
-        tail = content[-_TAIL:].tobytes()
-        if tail != _MAGIC + xxh3_64(content[:-_TAIL].data).hexdigest().encode():
+        if not _is_whole(path):
             return None
         address = f"file:{quote(str(path))}?mode=ro&immutable=1"
         db = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
-        db.executescript(f"{_CACHE}; {_MAPPED}")
+        db.execute(_CACHE)
         ((json,),) = db.execute("SELECT json FROM header")
         header = msgspec.json.decode(json, type=Header)
         return Index(db, header) if header.columns == definitions() else None

@@ -110,7 +110,7 @@ def _search(index: Index, matches: Matches, part: str) -> IntArray:
         "run": _response_texts,
         "dataset": _item_texts,
     }
-    lines = [
+    lines: list[tuple[Kind, int, int]] = [
         (kind, number, position)
         for kind, texts_of in searched.items()
         for number, log in enumerate(index.files[kind])
