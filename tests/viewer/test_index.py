@@ -3,17 +3,17 @@
 import json
 import os
 import shutil
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 import pytest
 
 import assay
 from assay.engine.experiment.resolve import find_source
-from assay.errors import StoreError, UserError
+from assay.errors import UserError
 from assay.viewer.experiments import Experiments
 from assay.viewer.index import opening
 from assay.viewer.index.index import Index, load
@@ -236,9 +236,9 @@ def test_an_old_index_does_not_stand_in_for_one_that_cannot_be_saved(
     experiment(folder, 10, of=3)
 
     def full(*_: Any) -> None:
-        raise StoreError("the disk is full")
+        raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr("assay.viewer.index.index.write_file", full)
+    monkeypatch.setattr(Index, "copy", full)
     assert rows_of(Experiments([tmp_path / "runs"])) == expected(folder)
 
 
@@ -248,7 +248,6 @@ def test_a_large_index_is_made_while_the_first_rows_are_shown(
     folder = experiment(tmp_path / "runs/e", 10, of=80)
     monkeypatch.setattr(opening, "_LITTLE", 0)
     monkeypatch.setattr(opening, "_PREVIEW", 4096)
-    monkeypatch.setattr("assay.viewer.index.decode._BLOCK", 4096)
     begun, work = [], opening._work
 
     def waiting(*args: Any) -> None:
@@ -302,11 +301,7 @@ def test_rows_that_do_not_count_are_not_listed(tmp_path: Path, made: list[str]) 
     index, _ = open_index(experiments, id)
     shown = [line for log in find_source(folder).logs("run") for _, line in log.scan()]
     assert 0 < len(shown) < 61
-    rows = zip(
-        index.arrays["response.log"].tolist(),
-        index.arrays["response.position"].tolist(),
-        strict=True,
-    )
+    rows = index.select("SELECT log, position FROM response ORDER BY id")
     assert [index.read("run", *place) for place in rows] == shown
     append(
         folder / "responses.jsonl", [{**json.loads(shown[-1]), "key": "f" * 32, "sample_index": 7}]
@@ -434,12 +429,13 @@ def test_a_facet_has_at_most_a_thousand_values(tmp_path: Path) -> None:
     (tmp_path / "runs/e/manifest.json").write_text("{}")
     experiments = Experiments([tmp_path / "runs"])
     index, _ = open_index(experiments, "e")
-    assert set(index.coded.facets) == {"few"}
+    assert set(index.state.facets.values) == {"few"}
     append(tmp_path / "runs/e/responses.jsonl", rows[1500:])
     index, _ = open_index(experiments, "e")
-    assert set(index.coded.facets) == {"few"}
+    assert set(index.state.facets.values) == {"few"}
     assert page(experiments, "samples", {"where": ["few=1"]})["total"] == 3
-    assert np.array_equal(index.arrays["facet:few"], [at % 1000 for at in range(2002)])
+    few = index.select(f"SELECT {index.state.facets.columns['few']} FROM response ORDER BY id")
+    assert few == [(str(at % 1000),) for at in range(2002)]
     assert len(page(experiments, "samples", {})["facets"]["few"]) == 100
 
 

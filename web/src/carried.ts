@@ -45,7 +45,7 @@ export class Carried {
   private view(query: Query): Promise<View> {
     const { experiment, label } = query;
     const order = this.report.config.map((each) => each.experiment);
-    return this.keep("view", { experiment, label }, () => View.of(this.rows, order, list(experiment), text(label)));
+    return this.keep("view", { experiment, label }, () => View.of(this.rows, order, this.report.conditions, list(experiment), text(label)));
   }
 
   private keep<Value>(what: string, query: Query, make: () => Promise<Value>): Promise<Value> {
@@ -81,8 +81,7 @@ async function matrixOf(view: View, query: Query): Promise<{ items: number[][]; 
     const first = view.rows[own[0]!]!;
     if (sort === "order") return own[0]!;
     if (sort === "item") return first.item;
-    if (sort === "disagreement") return view.items.get(first.item)!.disagreement;
-    return mean(own.map((row) => (sort === "score" ? view.verdict(view.rows[row]!).score : sort === "latency" ? view.rows[row]!.latency : view.rows[row]!.length)));
+    return mean(own.map((row) => view.value(view.rows[row]!, sort) as number | null));
   };
   const values: (number | string | null)[] = [];
   await each(items.length, (index) => void values.push(value(items[index]!)));
@@ -135,7 +134,7 @@ async function sideOf(view: View, name: string): Promise<Side> {
   await each(view.rows.length, (index) => {
     const row = view.rows[index]!;
     const verdict = view.verdict(row);
-    if (row.experiment !== id || !tests.every((test) => test(row, verdict))) return;
+    if (row.experiment !== id || !tests.every((test) => test(row))) return;
     const value = verdict.score ?? (verdict.verdict === "unparsed" || verdict.verdict === "refused" ? 0 : null);
     if (value !== null) side.set(row.item, [...(side.get(row.item) ?? []), { row, value }]);
   });

@@ -336,6 +336,17 @@ export interface Report {
   all: number; // how many there are
   chunks: number; // of `rows/<n>`, 2,000 rows each
   details: Record<string, number>; // item -> the chunk `details/<n>` that has its page `sample`
+  conditions: Condition[];
+}
+
+// What a parameter of a query asks of a column of rows, their verdicts or their items, as src/assay/viewer/index/columns.py
+// declares it. `otherwise`: the column that stands in where this one has nothing; `words`: for what is true, and what is not.
+export interface Condition {
+  name: string;
+  operator: "in" | ">=" | "<=" | "is";
+  column: string;
+  otherwise: string;
+  words: string[];
 }
 
 // A chunk `rows/<n>` is a list of these; a chunk `details/<n>` maps items to their pages `sample`.

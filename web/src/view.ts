@@ -1,5 +1,5 @@
 // The rows that a report carries, under a label: chosen and sorted by the rules of src/assay/viewer/query.py.
-import type { CarriedRow, Outcome, Query, SampleRow } from "./pages";
+import type { CarriedRow, Condition, Outcome, Query, SampleRow } from "./pages";
 import { PageError } from "./source";
 
 interface Verdict {
@@ -12,7 +12,12 @@ interface Item {
   first: number; // row
   tasks: Map<string, { sum: number; count: number; won: boolean }>;
   disagreement: number;
+  disagree: boolean;
+  failed_by_all: boolean;
+  passed_by_one: boolean;
 }
+
+type Value = string | number | boolean | string[] | null;
 
 const NOT_JUDGED: Verdict = { verdict: "", passed: null, score: null };
 const MOST_VALUES = 100; // of a facet
@@ -48,10 +53,11 @@ export class View {
   private constructor(
     readonly rows: CarriedRow[],
     readonly labels: string[],
+    readonly conditions: Condition[],
   ) {}
 
   // `order`: the experiments as they are listed, whose labels come first in this order.
-  static async of(every: CarriedRow[], order: string[], experiments: string[], label: string): Promise<View> {
+  static async of(every: CarriedRow[], order: string[], conditions: Condition[], experiments: string[], label: string): Promise<View> {
     const [rows, byExperiment, tags] = [[] as CarriedRow[], new Map<string, Set<string>>(), new Set<string>()];
     const facets = new Map<string, Set<string>>([["task", new Set()], ["model_name", new Set()]]);
     await each(every.length, (index) => {
@@ -67,7 +73,7 @@ export class View {
     const named = [...(experiments.length ? experiments : order), ...byExperiment.keys()];
     const labels = new Set(named.flatMap((id) => [...(byExperiment.get(id) ?? [])]));
     if (label && !labels.has(label)) throw new PageError(`there is no label '${label}'`, `labels: ${[...labels].slice(0, 10).join(", ")}`);
-    const view = new View(rows, [...labels]);
+    const view = new View(rows, [...labels], conditions);
     view.label = label || (view.labels[0] ?? "");
     view.facets = Object.fromEntries([...facets].filter(([, values]) => values.size).map(([name, values]) => [name, [...values].sort().slice(0, MOST_VALUES)]));
     view.tags = [...tags].sort();
@@ -75,6 +81,8 @@ export class View {
     for (const item of view.items.values()) {
       const means = [...item.tasks.values()].filter(({ count }) => count).map(({ sum, count }) => Math.round((sum / count) * 1e12) / 1e12);
       item.disagreement = means.length < 2 ? 0 : Math.min(1, Math.max(...means) - Math.min(...means));
+      const won = [...item.tasks.values()].filter((cell) => cell.won).length;
+      Object.assign(item, { disagree: item.disagreement > 0, failed_by_all: item.tasks.size > 0 && won === 0, passed_by_one: won === 1 });
     }
     return view;
   }
@@ -85,13 +93,20 @@ export class View {
     const task = key(row);
     this.columns.set(task, { experiment: row.experiment, task: row.task });
     let item = this.items.get(row.item);
-    if (!item) this.items.set(row.item, (item = { first: index, tasks: new Map(), disagreement: 0 }));
+    if (!item) this.items.set(row.item, (item = { first: index, tasks: new Map(), disagreement: 0, disagree: false, failed_by_all: false, passed_by_one: false }));
     if (score === null) return;
     const cell = item.tasks.get(task) ?? { sum: 0, count: 0, won: false };
     item.tasks.set(task, { sum: cell.sum + score, count: cell.count + 1, won: cell.won || passed === true });
   }
 
   verdict = (row: CarriedRow): Verdict => (Object.hasOwn(row.labels, this.label) ? row.labels[this.label]! : NOT_JUDGED);
+
+  // Of a column, wherever it is: of the verdict, of the row or of its item. Empty is none.
+  value(row: CarriedRow, column: string): Value {
+    const places = [this.verdict(row), row, this.items.get(row.item)!] as unknown as Record<string, Value>[];
+    const value = places.find((place) => Object.hasOwn(place, column))?.[column];
+    return value === undefined || value === "" ? null : value;
+  }
 
   sample(index: number): SampleRow {
     const { labels: _, facets: __, tags: ___, text: ____, ...row } = this.rows[index]!;
@@ -101,31 +116,44 @@ export class View {
 
 // ---- choosing and sorting
 
-type Test = (row: CarriedRow, verdict: Verdict) => boolean;
+type Test = (row: CarriedRow) => boolean;
 
 export async function chosen(view: View, query: Query): Promise<number[]> {
   const tests = testsOf(view, query);
   const rows: number[] = [];
   await each(view.rows.length, (index) => {
     const row = view.rows[index]!;
-    const verdict = view.verdict(row);
-    if (tests.every((test) => test(row, verdict))) rows.push(index);
+    if (tests.every((test) => test(row))) rows.push(index);
   });
   return rows;
 }
 
 function testsOf(view: View, query: Query): Test[] {
   const tests: Test[] = whereTests(view, list(query.where));
-  const [outcomes, tags, passed, only, search] = [list(query.outcome), list(query.tag), text(query.passed), text(query.only), text(query.search)];
-  if (outcomes.length) tests.push((row, { verdict }) => outcomes.includes(verdict || row.outcome));
-  if (passed) tests.push((_, verdict) => verdict.passed === (passed === "passed"));
-  if (text(query.low)) tests.push((_, { score }) => score !== null && score >= Number(text(query.low)));
-  if (text(query.high)) tests.push((_, { score }) => score !== null && score <= Number(text(query.high)));
-  if (only) tests.push(({ item }) => isKind(view.items.get(item)!, only));
-  if (tags.length) tests.push((row) => row.tags.some((tag) => tags.includes(tag)));
+  for (const condition of view.conditions) {
+    const asked = list(query[condition.name]);
+    const holds = OPERATORS[condition.operator];
+    if (asked.length && isAbout(condition, asked[0]!))
+      tests.push((row) => {
+        const value = view.value(row, condition.column) ?? view.value(row, condition.otherwise);
+        return value !== null && holds(value, asked, condition.words);
+      });
+  }
+  const search = text(query.search);
   if (search) tests.push(text(query.regex) ? patternTest(search) : plainTest(search));
   return tests;
 }
+
+// Several columns may share a parameter, each with words of its own.
+const isAbout = ({ operator, words }: Condition, asked: string): boolean => operator !== "is" || words.includes(asked);
+
+// What a value that is there must hold; what is missing holds nothing.
+const OPERATORS: Record<Condition["operator"], (value: NonNullable<Value>, asked: string[], words: string[]) => boolean> = {
+  in: (value, asked) => (Array.isArray(value) ? value : [String(value)]).some((each) => asked.includes(each)),
+  ">=": (value, asked) => Number(value) >= Number(asked[0]),
+  "<=": (value, asked) => Number(value) <= Number(asked[0]),
+  is: (value, asked, words) => value === (words[0] === asked[0]),
+};
 
 export function whereTests(view: View, conditions: string[]): Test[] {
   const wanted = new Map<string, string[]>();
@@ -144,12 +172,6 @@ export function whereTests(view: View, conditions: string[]): Test[] {
 
 const facetOf = (row: CarriedRow, name: string): string =>
   name === "task" ? row.task : name === "model_name" ? row.model : Object.hasOwn(row.facets, name) ? row.facets[name]! : "null";
-
-function isKind({ tasks, disagreement }: Item, kind: string): boolean {
-  if (kind === "disagree") return disagreement > 0;
-  const won = [...tasks.values()].filter((cell) => cell.won).length;
-  return kind === "failed_by_all" ? tasks.size > 0 && won === 0 : won === 1;
-}
 
 const searched = (row: CarriedRow): string => `${row.item}\0${row.text}`;
 
@@ -174,9 +196,7 @@ function patternTest(search: string): Test {
 export async function sorted(view: View, rows: number[], query: Query): Promise<number[]> {
   const [sort, descending] = [text(query.sort) || "order", text(query.descending) === "1"];
   if (sort === "order") return descending ? rows.reverse() : rows;
-  const value = (row: CarriedRow): number | string | null =>
-    sort === "item" ? row.item : sort === "score" ? view.verdict(row).score : sort === "disagreement" ? view.items.get(row.item)!.disagreement : sort === "latency" ? row.latency : row.length;
-  return sortedBy(rows, rows.map((row) => value(view.rows[row]!)), descending);
+  return sortedBy(rows, rows.map((row) => view.value(view.rows[row]!, sort) as number | string | null), descending);
 }
 
 // Parts are sorted, then merged: no step takes long.

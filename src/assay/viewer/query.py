@@ -1,174 +1,208 @@
-"""Samples of one or several experiments: chosen, sorted and counted by their columns. Items are joined by their ids."""
+"""Samples of one or several experiments: chosen, sorted and counted. Items are joined by their ids."""
 
-from collections.abc import Sequence
-from functools import cached_property
-from typing import Any, Literal
+import heapq
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from itertools import chain, count
+from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from assay.errors import AssayError, UserError
-from assay.interfaces import FloatArray, IntArray, Mask
-from assay.records import OUTCOMES
+from assay.interfaces import FloatArray, IntArray
 from assay.registry import nearest
 from assay.store.table.facets import text_of
 from assay.viewer.experiments import Experiments
-from assay.viewer.index.decode import RESPONSE_OUTCOMES
+from assay.viewer.index.columns import column_of, conditions, query_type
 from assay.viewer.index.index import Index
 from assay.viewer.index.opening import open_index
 from assay.viewer.index.search import found_by
+from assay.viewer.index.series import VERDICT_BITS
 from assay.viewer.tags import tagged, tags_of
 
-Rows = IntArray
+SamplesQuery = query_type()
 MOST_ROWS = 500
+PART_BITS = 40  # a row of a view is the number of its experiment, and in so many bits its own
+_OWN = (1 << PART_BITS) - 1
 _MOST_SHOWN = 100  # values of a facet
 _MOST_LABELS = 1000
-_MOST_VIEWS = 4
+MOST_KEPT = 4  # views, and lists that one pages through
+_AMONG = "r.hash IN (SELECT value FROM json_each(?))"
+_numbers = count(1)
 
 
-class SamplesQuery(msgspec.Struct, kw_only=True):
-    """What can be asked of samples. Values of one field are alternatives; fields, and facets of `where`, must
-    all hold."""
+class Part:
+    """The samples of one experiment under a label."""
 
-    experiment: list[str] = []
-    label: str = ""
-    search: str = ""
-    regex: bool = False
-    outcome: list[str] = []
-    passed: Literal["passed", "failed", ""] = ""
-    low: float | None = None
-    high: float | None = None
-    where: list[str] = []
-    tag: list[str] = []
-    only: Literal["disagree", "failed_by_all", "passed_by_one", ""] = ""
-    sort: Literal["order", "disagreement", "length", "latency", "score", "item"] = "order"
-    descending: bool = False
-    offset: int = 0
-    limit: int = 50
+    def __init__(self, id: str, index: Index, label: str) -> None:
+        self.id, self.index = id, index
+        own = index.labels.get(label)
+        # of a label that is not there, no verdict is found
+        base = -1 << VERDICT_BITS if own is None else own.number << VERDICT_BITS
+        passed = "passed" if own is None or own.bare else "coalesce(passed, score)"
+        verdict = f"SELECT id, outcome, {passed} AS passed, score FROM verdict"
+        self.samples = (
+            f"response r LEFT JOIN ({verdict}) v ON v.id = {base} + r.id"
+            " LEFT JOIN item i ON i.hash = r.hash"
+        )
+
+    def facet(self, name: str, values: list[Any]) -> str:
+        """Return where a facet is found, first choice first; empty if it is not. `values` are those bound to it."""
+        state = self.index.state
+        if name in ("task", "model_name"):
+            return "r.model" if name == "model_name" else "r.task"
+        places = [f"r.{state.facets.columns[name]}"] if name in state.facets.values else []
+        planned = planned_facets(self.index)
+        tasks = {task: own[name] for task, own in planned.items() if name in own}
+        if tasks:
+            values += chain.from_iterable(tasks.items())
+            places.append(f"CASE r.task{' WHEN ? THEN ?' * len(tasks)} END")
+        if name in state.items.values:
+            places.append(f"i.{state.items.columns[name]}")
+        return f"coalesce({', '.join([*places, 'NULL'])})" if places else ""
+
+    def values(
+        self,
+        ids: Sequence[int],
+        expressions: Sequence[str],
+        kind: int = 0,
+        bound: Sequence[Any] = (),
+    ) -> dict[int, tuple[Any, ...]]:
+        """Return the values of some rows."""
+        found = self.index.select(
+            f"SELECT {', '.join([*expressions, 'r.id'])} FROM {self._with(kind)}"
+            " WHERE r.id IN (SELECT value FROM json_each(?))",
+            [*bound, as_json(ids)],
+        )
+        return {row[-1]: row[:-1] for row in found}
+
+    def numbers(
+        self,
+        expressions: Sequence[str],
+        where: str = "1",
+        bound: Sequence[Any] = (),
+        kind: int = 0,
+    ) -> npt.NDArray[Any]:
+        """Return rows with their items, and with the values of expressions as `v0` and so on, infinity for none."""
+        wanted = "".join(f", coalesce({sql}, 9e999)" for sql in expressions)
+        fields = [(f"v{at}", "f8") for at in range(len(expressions))]
+        query = f"SELECT r.id, r.hash{wanted} FROM {self._with(kind)} WHERE {where} ORDER BY r.id"
+        return self.index.numbers(query, bound, [("row", "i8"), ("hash", "i8"), *fields])
+
+    def _with(self, kind: int) -> str:
+        return f"{self.samples} LEFT JOIN kind k ON k.view = {kind} AND k.hash = r.hash"
+
+    def find_facet(self, name: str, values: list[Any]) -> str:
+        return self.facet(name, values) or self.facet(name.removeprefix("metadata."), values)
 
 
 class View:
-    """The indexes of some experiments side by side, under a label. `task` is a place in `columns`, `item` a number that
-    equal ids share; rows are numbered through all experiments, `starts` has the first of each."""
+    """The samples of some experiments side by side, under a label."""
 
     def __init__(self, parts: Sequence[tuple[str, Index]], label: str = "") -> None:
-        self.parts = parts
-        self.labels = list(dict.fromkeys(name for _, index in parts for name in index.labels()))
+        self.labels = list(dict.fromkeys(name for _, index in parts for name in labels_of(index)))
         if label and label not in self.labels:
             raise UserError(f"there is no label {label!r}", fix=nearest(label, self.labels))
         self.label = label or next(iter(self.labels), "")
-        self.starts = np.cumsum([0, *(len(index) for _, index in parts)])
-        self.columns = [
-            (id, task) for id, index in parts for task in index.coded.tasks or index.coded.models
-        ]
-        hashes = [index.arrays["item.hash"] for _, index in parts]
-        if len(parts) == 1:
-            self.numbers = [np.arange(len(hashes[0]))]
-        else:
-            _, inverse = np.unique(
-                np.concatenate([np.zeros(0, np.uint64), *hashes]), return_inverse=True
-            )
-            self.numbers = (
-                np.split(inverse, np.cumsum([len(each) for each in hashes])[:-1]) if hashes else []
-            )
-        self.items = 1 + max((int(each.max(initial=-1)) for each in self.numbers), default=-1)
+        self.parts = [Part(id, index, self.label) for id, index in parts]
+        self.name = self.label, *((id, index.made) for id, index in parts)
 
     def __len__(self) -> int:
-        return int(self.starts[-1])
+        return sum(len(part.index) for part in self.parts)
 
-    def column(self, name: str) -> npt.NDArray[Any]:
-        """A column of the responses, of all experiments."""
-        own = [index.arrays[f"response.{name}"] for _, index in self.parts]
-        return own[0] if len(own) == 1 else np.concatenate([np.zeros(0, np.int32), *own])
+    @contextmanager
+    def kinds(self, items: Sequence[int] | None = None) -> Generator[int]:
+        """Give the number under which tables `kind` have what is known of items, all or some, across the experiments:
+        the largest difference of two tasks' mean scores, how many tasks have verdicts, and how many a sample that passed.
+        """
+        number, among, values = next(_numbers), "", list[str]()
+        if items is not None:
+            among, values = f" AND {_AMONG}", [as_json(items)]
+        try:
+            for part in self.parts:
+                cells = part.index.stream(_CELLS.format(number, part.samples, among), values)
+                self.parts[0].index.store("INSERT INTO cell VALUES (?, ?, ?, ?)", cells)
+            for part in self.parts:
+                kinds = self.parts[0].index.stream(_KINDS, (number,))
+                part.index.store("INSERT INTO kind VALUES (?, ?, ?, ?, ?)", kinds)
+            yield number
+        finally:
+            for part in self.parts:
+                for table in ("cell", "kind"):
+                    part.index.store(f"DELETE FROM {table} WHERE view = ?", [(number,)])
 
-    @cached_property
-    def item(self) -> Rows:
-        parts = zip(self.parts, self.numbers, strict=True)
-        own = [numbers[index.arrays["response.item"]] for (_, index), numbers in parts]
+    def under(self, label: str) -> "View":
+        return View([(part.id, part.index) for part in self.parts], label)
+
+    def by_part(self, rows: IntArray) -> list[tuple[Part, list[int]]]:
+        """Return the parts of some rows, and which rows of theirs these are."""
+        parts, ids = rows >> PART_BITS, rows & _OWN
+        return [
+            (part, ids[parts == number].tolist())
+            for number, part in enumerate(self.parts)
+            if (parts == number).any()
+        ]
+
+    def places(self, rows: IntArray) -> Iterator[tuple[Part, int]]:
+        return ((self.parts[row >> PART_BITS], row & _OWN) for row in rows.tolist())
+
+    def every(self) -> IntArray:
+        """Return all rows: those of an experiment are numbered from 1 on."""
+        own = [
+            np.arange(1, len(part.index) + 1) + (number << PART_BITS)
+            for number, part in enumerate(self.parts)
+        ]
         return np.concatenate([np.zeros(0, np.int64), *own])
 
-    @cached_property
-    def task(self) -> Rows:
-        before, own = 0, [np.zeros(0, np.int64)]
-        for _, index in self.parts:
-            own.append(index.arrays["response.task"].astype(np.int64) + before)
-            before += len(index.coded.tasks or index.coded.models)
-        return np.concatenate(own)
+    def numbers(self, *expressions: str, where: str = "1") -> npt.NDArray[Any]:
+        """Return all rows for which a condition holds, or expressions have values: see `Part.numbers`."""
+        return _side_by_side([part.numbers(expressions, where) for part in self.parts])
 
-    @cached_property
-    def verdicts(
+    def rows(
         self,
-    ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8], FloatArray]:
-        """Outcome, passed and score of every row under the label: see `Index.verdicts`."""
-        own = [index.verdicts(self.label) for _, index in self.parts]
-        empty = np.zeros(0, np.int8), np.zeros(0, np.int8), np.zeros(0)
-        outcome, passed, score = (
-            np.concatenate(columns) for columns in zip(empty, *own, strict=True)
-        )
-        return outcome, passed, score
+        experiments: Experiments,
+        query: Any,
+        *expressions: str,
+        items: Sequence[int] | None = None,
+    ) -> npt.NDArray[Any]:
+        """Return the rows that match, of all items or some: see `Part.numbers`."""
+        check_facets(self, query.where)
+        used = [*expressions, *(sql for sql, _ in _asked(query))]
+        kinds = self.kinds(items) if any("k." in sql for sql in used) else nullcontext(0)
+        found: list[npt.NDArray[Any]] = []
+        with kinds as kind:
+            for part in self.parts:
+                where, values = _where(part, query)
+                if items is not None:
+                    where, values = f"{where} AND {_AMONG}", [*values, as_json(items)]
+                rows = part.numbers(expressions, where, values, kind)
+                found.append(_among(experiments, part, query, rows))
+        return _side_by_side(found)
 
-    @cached_property
-    def _by_task(self) -> tuple[Rows, FloatArray, Mask, Mask]:
-        """Return of each item and task with scored samples the item, the mean score, whether
-        samples have verdicts, and whether one passed."""
-        _, passed, score = self.verdicts
-        rows = np.flatnonzero(~np.isnan(score))
-        cells, inverse, counts = np.unique(
-            self.item[rows] * max(1, len(self.columns)) + self.task[rows],
-            return_inverse=True,
-            return_counts=True,
-        )
-        means = np.bincount(inverse, weights=score[rows], minlength=len(cells)) / counts
-        judged, won = (
-            np.bincount(inverse, weights=passed[rows] >= least, minlength=len(cells)) > 0
-            for least in (0, 1)
-        )
-        return cells // max(1, len(self.columns)), np.round(means, 12), judged, won
 
-    @cached_property
-    def disagreement(self) -> FloatArray:
-        """By item: the largest difference of two tasks' mean scores, at most 1."""
-        items, means, *_ = self._by_task
-        high, low = np.full(self.items, -np.inf), np.full(self.items, np.inf)
-        np.maximum.at(high, items, means)
-        np.minimum.at(low, items, means)
-        there = np.isfinite(high)
-        return np.subtract(high, low, out=np.zeros(self.items), where=there).clip(0, 1)
+def _side_by_side(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    for number, rows in enumerate(parts):
+        rows["row"] += number << PART_BITS
+    return (
+        np.concatenate(parts)
+        if parts
+        else np.zeros(0, [("row", "i8"), ("hash", "i8"), ("v0", "f8")])
+    )
 
-    def only(self, name: str) -> Mask:
-        """The items of a kind, by number."""
-        if name == "disagree":
-            return self.disagreement > 0
-        items, _, judged, won = self._by_task
-        tasks, passes = (
-            np.bincount(items[judged], minlength=self.items),
-            np.bincount(items[won], minlength=self.items),
-        )
-        return (tasks > 0) & (passes == 0) if name == "failed_by_all" else passes == 1
 
-    def place(self, row: int) -> tuple[str, Index, int]:
-        """The experiment of a row, its index, and the row's number there."""
-        part = int(np.searchsorted(self.starts, row, side="right")) - 1
-        return *self.parts[part], int(row - self.starts[part])
+_CELLS = """
+SELECT {}, r.hash, round(avg(v.score), 12), max(v.passed) FROM {} WHERE v.score IS NOT NULL{} GROUP BY r.hash, r.task
+"""
+_KINDS = """
+SELECT view, hash, min(1.0, max(mean) - min(mean)), count(won), coalesce(sum(won), 0) FROM cell WHERE view = ?
+GROUP BY hash
+"""
 
-    def outcomes(self, names: Sequence[str]) -> Mask:
-        """Rows whose label, or response where nothing judged it, has one of these outcomes."""
-        judged = self.verdicts[0]
-        by_label = np.array([name in names for name in (*OUTCOMES, "")])
-        by_response = np.array([name in names for name in RESPONSE_OUTCOMES])
-        return np.where(judged >= 0, by_label[judged], by_response[self.column("outcome")])
 
-    @cached_property
-    def ranks(self) -> IntArray:
-        """By item: its place among all ids."""
-        ids: list[str] = [""] * self.items
-        for (_, index), numbers in zip(self.parts, self.numbers, strict=True):
-            for number, id in zip(numbers.tolist(), index.item_ids(), strict=True):
-                ids[number] = id
-        ranks = np.empty(self.items, np.int64)
-        ranks[sorted(range(self.items), key=ids.__getitem__)] = np.arange(self.items)
-        return ranks
+def as_json(numbers: Sequence[int]) -> str:
+    return msgspec.json.encode(numbers).decode()
 
 
 def view(
@@ -188,30 +222,48 @@ def view(
         shares.append(1.0 if share is None else share)
     share = None if all(share == 1 for share in shares) else min(shares)
     key = ("view", label, *((id, index.made) for id, index in parts))
-    return experiments.cached(key, (), lambda: View(parts, label), _MOST_VIEWS), share
+    return experiments.cached(key, (), lambda: View(parts, label), MOST_KEPT), share
+
+
+def labels_of(index: Index) -> list[str]:
+    """Return the labels of answers in the order of the scorers' plan, then of the rows."""
+    order = {scorer: number for number, scorer in enumerate(index.plan[0])}
+    return sorted(
+        index.labels, key=lambda name: order.get(index.labels[name].scorers[0], len(order))
+    )
 
 
 # ---- facets
 
 
+def planned_facets(index: Index) -> dict[str, dict[str, str]]:
+    """Return the facets that the plan gives to tasks."""
+    return {
+        task: {
+            name: text_of(value)
+            for name, value in facets.items()
+            if isinstance(value, (str, int, float, bool))
+        }
+        for task, facets in index.plan[1].items()
+    }
+
+
 def facets_of(view: View) -> dict[str, list[str]]:
     """What one can filter by: the values of each facet. One that nearly every item has another value of is none."""
     values: dict[str, dict[str, None]] = {"task": {}, "model_name": {}}
-    for _, index in view.parts:
-        coded = index.coded
-        layers: list[dict[str, list[str]]] = [
-            {"task": coded.tasks, "model_name": index.models},
-            coded.facets,
+    for index in (part.index for part in view.parts):
+        state = index.state
+        layers: list[Mapping[str, Iterable[str]]] = [
+            {"task": () if state.judged else state.tasks, "model_name": state.models},
+            state.facets.values,
         ]
         layers += [
-            {name: [text_of(value)] for name, value in _scalars(task)}
-            for task in index.plan[1].values()
+            {name: [value] for name, value in own.items()} for own in planned_facets(index).values()
         ]
-        items = len(index.arrays["item.hash"])
         shared = {
             name: texts
-            for name, texts in coded.item_facets.items()
-            if 2 * len(texts) <= max(items, 10)
+            for name, texts in state.items.values.items()
+            if 2 * len(texts) <= max(index.items, 10)
         }
         for layer in (*layers, shared):
             for name, texts in layer.items():
@@ -219,106 +271,114 @@ def facets_of(view: View) -> dict[str, list[str]]:
     return {name: sorted(texts)[:_MOST_SHOWN] for name, texts in values.items() if texts}
 
 
-def _scalars(facets: dict[str, Any]) -> list[tuple[str, Any]]:
-    return [
-        (name, value)
-        for name, value in facets.items()
-        if isinstance(value, (str, int, float, bool))
-    ]
-
-
-def layers_of(index: Index, name: str) -> list[tuple[npt.NDArray[Any], list[str]]]:
-    """Where a facet may be found, first choice first: for every row a code, -1 for none, and what codes stand for."""
-    arrays, coded, task = index.arrays, index.coded, index.arrays["response.task"]
-    if name in ("task", "model_name"):
-        texts = coded.models if name == "model_name" or index.judged else coded.tasks
-        return [(arrays["response.model" if name == "model_name" else "response.task"], texts)]
-    layers: list[tuple[npt.NDArray[Any], list[str]]] = []
-    if name in coded.facets:
-        layers.append((arrays[f"facet:{name}"], coded.facets[name]))
-    planned = {of: dict(_scalars(facets)) for of, facets in index.plan[1].items()}
-    if any(name in facets for facets in planned.values()):
-        texts = sorted({text_of(facets[name]) for facets in planned.values() if name in facets})
-        codes = [
-            texts.index(text_of(planned[of][name])) if name in planned.get(of, {}) else -1
-            for of in coded.tasks
-        ]
-        layers.append((np.array([*codes, -1], np.int32)[task], texts))
-    if name in coded.item_facets:
-        layers.append(
-            (arrays[f"item_facet:{name}"][arrays["response.item"]], coded.item_facets[name])
-        )
-    return layers
-
-
-def _where(view: View, conditions: Sequence[str]) -> Mask:
-    wanted: dict[str, set[str]] = {}
-    for condition in conditions:
+def facets_asked(where: Sequence[str]) -> dict[str, list[str]]:
+    """Return the values that are asked for of each facet."""
+    wanted: dict[str, list[str]] = {}
+    for condition in where:
         name, equals, value = condition.partition("=")
         if not equals:
             raise UserError(
                 f"a filter is facet=value, got {condition!r}", fix="correct the address"
             )
-        wanted.setdefault(name, set()).add(value)
-    chosen = np.ones(len(view), np.bool_)
-    for name, values in wanted.items():
-        known = False
-        for (_, index), start, stop in zip(view.parts, view.starts, view.starts[1:], strict=False):
-            layers = layers_of(index, name) or layers_of(index, name.removeprefix("metadata."))
-            known |= bool(layers)
-            hit, absent = np.zeros(len(index), np.bool_), np.ones(len(index), np.bool_)
-            for codes, texts in layers:
-                hit |= absent & np.array([*(text in values for text in texts), False])[codes]
-                absent &= codes < 0
-            chosen[start:stop] &= hit | absent if "null" in values else hit
-        if not known:
-            raise UserError(f"there is no facet {name!r}", fix=nearest(name, facets_of(view)))
-    return chosen
+        wanted.setdefault(name, []).append(value)
+    return wanted
 
 
 # ---- choosing and sorting
 
 
-def chosen(experiments: Experiments, view: View, query: SamplesQuery) -> Rows:
-    """The rows that match, in their order."""
-    _, passed, score = view.verdicts
-    mask = _where(view, query.where)
-    if query.outcome:
-        mask &= view.outcomes(query.outcome)
-    if query.passed:
-        mask &= passed == (query.passed == "passed")
-    if query.low is not None:
-        mask &= score >= query.low
-    if query.high is not None:
-        mask &= score <= query.high
-    if query.only:
-        mask &= view.only(query.only)[view.item]
+def _asked(query: Any) -> Iterator[tuple[str, list[Any]]]:
+    """Yield what the columns of a row must hold, and the values that are bound to it."""
+    for condition in conditions():
+        names = filter(None, [condition.column, condition.otherwise])
+        place = ", ".join(column_of(name).expression for name in names)
+        place = f"coalesce({place}, NULL)"
+        asked = getattr(query, condition.name)
+        if condition.operator == "in" and asked:
+            yield f"{place} IN ({_marks(asked)})", asked
+        elif condition.operator == "is" and asked in condition.words:
+            yield f"{place} = {1 - condition.words.index(asked)}", []
+        elif condition.operator in (">=", "<=") and asked is not None:
+            yield f"{place} {condition.operator} ?", [asked]
+
+
+def _marks(values: Sequence[Any]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _where(part: Part, query: Any) -> tuple[str, list[Any]]:
+    parts, values = ["1"], list[Any]()
+    for sql, bound in _asked(query):
+        parts.append(sql)
+        values += bound
+    for name, asked in facets_asked(query.where).items():
+        place = part.find_facet(name, values)
+        parts.append(f"coalesce({place or 'NULL'}, 'null') IN ({_marks(asked)})")
+        values += asked
+    return " AND ".join(parts), values
+
+
+def check_facets(view: View, where: Sequence[str]) -> None:
+    for name in facets_asked(where):
+        if view.parts and not any(part.find_facet(name, []) for part in view.parts):
+            raise UserError(f"there is no facet {name!r}", fix=nearest(name, facets_of(view)))
+
+
+def _among(experiments: Experiments, part: Part, query: Any, rows: Any) -> Any:
+    """Return those of the rows that have one of the tags, and the text, that are asked for."""
+    own, found = rows["row"], np.ones(len(rows), np.bool_)
     if query.tag:
-        mask &= np.concatenate(
-            [tagged(experiments, id, index, query.tag) for id, index in view.parts]
-        )
+        found &= np.isin(own, [*tagged(experiments, part.id, part.index, query.tag)])
     if query.search:
-        mask &= np.concatenate(
-            [found_by(index, query.search, regex=query.regex) for _, index in view.parts]
-        )
-    return np.flatnonzero(mask)
+        found &= np.isin(own, found_by(part.index, query.search, regex=query.regex))
+    return rows[found]
 
 
-def sort(view: View, rows: Rows, query: SamplesQuery) -> Rows:
+def chosen(experiments: Experiments, view: View, query: Any) -> IntArray:
+    """Return the rows that match, in the order that is asked for. One pages through them."""
+    asked = msgspec.structs.replace(query, offset=0, limit=0)
+    key = ("list", view.name, msgspec.json.encode(asked))
+    ids = [part.id for part in view.parts]
+    return experiments.cached(key, ids, lambda: _sorted(experiments, view, asked), MOST_KEPT)
+
+
+def _is_narrowed(query: Any) -> bool:
+    return bool(query.where or query.tag or query.search or [*_asked(query)])
+
+
+def _sorted(experiments: Experiments, view: View, query: Any) -> IntArray:
     """Stable; rows without the value come last."""
     if query.sort == "order":
+        rows = view.rows(experiments, query)["row"] if _is_narrowed(query) else view.every()
         return rows[::-1] if query.descending else rows
-    if query.sort == "disagreement":
-        values = view.disagreement[view.item[rows]]
-    elif query.sort == "item":
-        values = view.ranks[view.item[rows]].astype(np.float64)
-    else:
-        column = view.verdicts[2] if query.sort == "score" else view.column(query.sort)
-        values = column[rows].astype(np.float64)
-    return rows[np.argsort(-values if query.descending else values, kind="stable")]
+    column = column_of(query.sort)
+    if column.type != "TEXT":
+        rows = view.rows(experiments, query, column.expression)
+        return rows["row"][order_of(rows["v0"], descending=query.descending)]
+    rows = view.rows(experiments, query)["row"] if _is_narrowed(query) else view.every()
+    streams = [
+        part.index.stream(
+            f"SELECT {column.expression}, r.id + {number << PART_BITS} FROM {part.samples}"
+            f" ORDER BY 1 {'DESC' if query.descending else ''} NULLS LAST, 2"
+        )
+        for number, part in enumerate(view.parts)
+    ]
+
+    def key(row: Any) -> tuple[bool, str]:
+        return (row[0] is None) != query.descending, row[0] or ""
+
+    merged = heapq.merge(*streams, key=key, reverse=query.descending)
+    every = np.fromiter((row for _, row in merged), np.int64)
+    return every if len(every) == len(rows) else every[np.isin(every, rows)]
 
 
-def page_of(query: SamplesQuery) -> slice:
+def order_of(values: FloatArray, *, descending: bool) -> IntArray:
+    """Return the order of values, missing ones (infinity) at the end."""
+    values = np.where(np.isinf(values), np.nan, -values if descending else values)
+    return np.argsort(values, kind="stable")
+
+
+def page_of(query: Any) -> slice:
     """The part of the rows that is asked for."""
     if query.limit > MOST_ROWS or query.limit < 0 or query.offset < 0:
         raise UserError(f"a page has at most {MOST_ROWS} rows from 0 on", fix=f"limit={MOST_ROWS}")
@@ -328,7 +388,10 @@ def page_of(query: SamplesQuery) -> slice:
 def about(experiments: Experiments, view: View, share: float | None) -> dict[str, Any]:
     """What pages of samples say about all of them."""
     tags = {
-        tag for id, _ in view.parts for record in tags_of(experiments, id) for tag in record.tags
+        tag
+        for part in view.parts
+        for record in tags_of(experiments, part.id)
+        for tag in record.tags
     }
     return {
         "all": len(view),
@@ -337,5 +400,5 @@ def about(experiments: Experiments, view: View, share: float | None) -> dict[str
         "facets": facets_of(view),
         "tags": sorted(tags),
         "indexed": share,
-        "left_out": sum(index.coded.left_out for _, index in view.parts),
+        "left_out": sum(part.index.state.left_out for part in view.parts),
     }

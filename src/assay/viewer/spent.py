@@ -1,18 +1,20 @@
 """What responses took and cost, from the index, which has these numbers of every response already: the metrics
 `latency` and `cost` would read all rows again to show them beside other numbers."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from assay.errors import UserError
+from assay.store.table.join import group_rows
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.index import Index
 from assay.viewer.index.opening import open_index
-from assay.viewer.query import layers_of
+from assay.viewer.query import Part
 
-ANSWERED = 2  # outcomes below it, ok and refused, are answers: what they took and cost counts
+IS_ANSWER = "r.outcome IN ('ok', 'refused')"  # what answers took and cost counts
 
 
 def spent(
@@ -28,19 +30,16 @@ class Spent:
 
     def __init__(self, index: Index, facets: Sequence[str]) -> None:
         self._facets = facets
-        answered = index.arrays["response.outcome"] < ANSWERED
         self._groups: dict[tuple[str, ...], tuple[float | None, float | None]] = {}
-        for values, rows in grouped(index, facets):
-            own = rows[answered[rows]]
-            latency, cost = (
-                index.arrays["response.latency"][own],
-                index.arrays["response.cost"][own],
-            )
-            took = latency[~np.isnan(latency)]
-            whole = None if np.isnan(cost).any() else float(cost.sum())
+        for values, rows in grouped(
+            Part("", index, ""), facets, "r.latency", "r.cost", IS_ANSWER
+        ).items():
+            own = rows[rows["v2"] == 1]
+            took = own["v0"][np.isfinite(own["v0"])]
+            cost = float(own["v1"].sum())
             self._groups[values] = (
                 float(np.median(took)) if len(took) else None,
-                whole if len(own) else None,
+                cost if len(own) and np.isfinite(cost) else None,
             )
 
     def of(self, values: Mapping[str, str]) -> tuple[float | None, float | None]:
@@ -48,29 +47,25 @@ class Spent:
         return self._groups.get(tuple(values[name] for name in self._facets), (None, None))
 
 
-def grouped(index: Index, facets: Sequence[str]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """The rows of an index by the values of facets, as texts."""
-    columns = [_column(index, name) for name in facets]
-    codes = np.zeros(len(index), np.int64)
-    for own, texts in columns:
-        codes = codes * len(texts) + own
-    order = np.argsort(codes, kind="stable")
-    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
-    for rows in np.split(order, starts[1:]) if len(order) else ():
-        yield tuple(texts[int(own[rows[0]])] for own, texts in columns), rows
-
-
-def _column(index: Index, name: str) -> tuple[Any, list[str]]:
-    """A facet's value for every row, as a place in a list of texts; rows without one have `null`."""
-    texts = ["null"]
-    codes = np.zeros(len(index), np.int64)
-    layers = layers_of(index, name) or layers_of(index, name.removeprefix("metadata."))
-    if not layers:
+def grouped(
+    part: Part, facets: Sequence[str], *expressions: str
+) -> dict[tuple[str, ...], npt.NDArray[Any]]:
+    """Return the values of expressions (`v0` and so on, infinity for none) by those of facets, as texts."""
+    bound: list[Any] = []
+    places = [part.find_facet(name, bound) for name in facets]
+    if "" in places:
+        name = facets[places.index("")]
         raise UserError(
             f"the samples have no facet {name!r} with few values", fix="choose another facet"
         )
-    for own, names in layers:
-        texts += [text for text in names if text not in texts]
-        places = np.array([*(texts.index(text) for text in names), 0], np.int64)
-        codes = np.where(codes == 0, places[own], codes)
-    return codes, texts
+    columns = [f"coalesce({place}, 'null')" for place in places]
+    columns += [f"coalesce({sql}, 9e999)" for sql in expressions]
+    codes: dict[tuple[str, ...], int] = {}
+    at = len(facets)
+    found = part.index.stream(f"SELECT {', '.join(columns)} FROM {part.samples}", bound)
+    fields = [("group", "i4"), *((f"v{number}", "f8") for number in range(len(expressions)))]
+    rows = np.fromiter(
+        ((codes.setdefault(row[:at], len(codes)), *row[at:]) for row in found), fields
+    )
+    own = group_rows(rows["group"]).rows() if len(rows) else []
+    return {values: rows[each] for values, each in zip(codes, own, strict=True)}

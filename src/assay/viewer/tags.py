@@ -4,12 +4,9 @@ from collections.abc import Collection
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from assay.datasets._labels import FILE
 from assay.engine.experiment.sources import Source
-from assay.interfaces import Mask
-from assay.store.keys import short
 from assay.store.log import FileLog
 from assay.store.table.decode import read_rows
 from assay.viewer.experiments import Experiments
@@ -53,24 +50,13 @@ def _tags_of(source: Source) -> list[Tagged]:
     return [record for record in latest.values() if record.tags or record.note]
 
 
-def tagged(experiments: Experiments, id: str, index: Index, tags: Collection[str]) -> Mask:
-    """The rows that have one of these tags."""
-    mask = np.zeros(len(index), np.bool_)
+def tagged(
+    experiments: Experiments, id: str, index: Index, tags: Collection[str] | None = None
+) -> dict[int, list[str]]:
+    """Return the tags of rows; of those that have one of these, if any are given."""
+    found: dict[int, set[str]] = {}
     for record in tags_of(experiments, id):
-        if not set(tags).isdisjoint(record.tags):
-            mask |= rows_at(index, record)
-    return mask
-
-
-def rows_at(index: Index, record: Tagged) -> Mask:
-    """The answer that a record is about: by its key, or, where there is none, by where it stands."""
-    arrays, models = index.arrays, index.coded.models
-    number = index.number(record.item)
-    if record.response:
-        return (arrays["response.key"] == np.uint64(short(record.response))) & (
-            arrays["response.item"] == number
-        )
-    if record.model not in models:
-        return np.zeros(len(index), np.bool_)
-    same = (arrays["response.item"] == number) & (arrays["response.sample"] == record.sample)
-    return same & (arrays["response.model"] == models.index(record.model))
+        if record.tags and (tags is None or not set(tags).isdisjoint(record.tags)):
+            for row in index.rows_at(record.item, record.sample, record.model, record.response):
+                found.setdefault(row, set()).update(record.tags)
+    return {row: sorted(own) for row, own in found.items()}

@@ -1,236 +1,381 @@
-"""The columns of an experiment's samples, made in one pass over its rows, or continued where they were left off."""
+"""The tables of an experiment's samples, made in one pass over its rows, or continued where they were left off."""
 
-from array import array
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from assay.interfaces import IntArray
-from assay.records import OUTCOMES, Kind
+from assay.records import EvaluationOutcome, Kind, ResponseOutcome, verdict_of
 from assay.store.items import decode_item
-from assay.store.log import FileLog
-from assay.viewer.index.decode import (
-    OFFSET_BITS,
-    RESPONSE_OUTCOMES,
-    EvaluationRow,
-    Facets,
-    Ids,
-    Texts,
-    evaluation_rows,
-    keys_of,
-    lines_from,
-    response_rows,
-    response_type,
-    starts_of,
-)
+from assay.store.keys import id_hash
+from assay.store.log import OFFSET_BITS, FileLog
+from assay.store.table.decode import Block, line_starts, read_blocks
+from assay.store.table.facets import text_of
+from assay.store.table.join import Lookup, response_keys
+from assay.viewer.index.columns import Type, definitions, row_type, stored
+from assay.viewer.index.facets import Facets, clean
+from assay.viewer.index.series import VERDICT_BITS, Series
 
-Arrays = dict[str, npt.NDArray[Any]]
 # of each log, by its path: the offset up to which each of its files is read
 Ends = dict[str, dict[int, int]]
-_BOTH = {"position": "q", "log": "H", "key": "Q", "item": "Q", "sample": "i", "model": "i"}
-_RESPONSES = {
-    **_BOTH,
-    "task": "i",
-    "outcome": "b",
-    "latency": "d",
-    "tokens": "d",
-    "cost": "d",
-    "length": "i",
-}
-_EVALUATIONS = {**_BOTH, "combination": "i", "score": "d"}
-_ITEMS = {"hash": "Q", "log": "q", "position": "q"}
+RESPONSE_OUTCOMES = get_args(ResponseOutcome)
+_MOST_HASHES = 8192
 _LONGEST_FACET = 100  # characters
-_OUTCOMES: dict[Any, int] = {name: code for code, name in enumerate(RESPONSE_OUTCOMES)}
-_ERRORED = _OUTCOMES["errored"]
-
-
-_item_id, _score, _players = attrgetter("item_id"), attrgetter("score"), attrgetter("players")
-_latency, _tokens, _cost = (
-    attrgetter("inference_time"),
-    attrgetter("total_tokens"),
-    attrgetter("cost"),
+_TABLES = """
+CREATE TABLE header (json TEXT);
+CREATE TABLE response (id INTEGER PRIMARY KEY, log INTEGER, position INTEGER, key INTEGER, keyed INTEGER,
+    hash INTEGER, {columns});
+CREATE TABLE item (hash INTEGER PRIMARY KEY, id TEXT, log INTEGER, position INTEGER);
+CREATE TABLE evaluation (hash INTEGER, log INTEGER, position INTEGER);
+CREATE TABLE verdict (id INTEGER PRIMARY KEY, outcome TEXT, passed INTEGER, score REAL);
+CREATE TABLE loose (id INTEGER PRIMARY KEY, log INTEGER, position INTEGER, key INTEGER, place INTEGER, hash INTEGER,
+    item TEXT, model TEXT, sample INTEGER, series INTEGER, outcome TEXT, passed INTEGER, score REAL);
+"""
+_INDEXES = """
+CREATE INDEX IF NOT EXISTS response_item ON response (hash, task);
+CREATE INDEX IF NOT EXISTS evaluation_item ON evaluation (hash);
+"""
+_PLACES = """
+CREATE UNIQUE INDEX IF NOT EXISTS response_key ON response (key);
+INSERT OR IGNORE INTO response (log, position, key, keyed, hash, item, task, model, sample, outcome)
+    SELECT log, position, place, 0, hash, item, model, model, sample, '' FROM loose ORDER BY id;
+"""
+_ROW = np.dtype([("key", "i8"), ("hash", "i8"), ("keyed", "?")])
+_ROWS = "SELECT key, hash, keyed FROM response ORDER BY id"
+_place, _kind = (
+    attrgetter("item_id", "sample_index", "model_name"),
+    attrgetter("label", "scorer", "outcome", "passed"),
 )
-_combination = attrgetter("label", "scorer", "outcome", "passed")
 
 
-class Coded(msgspec.Struct):
-    """What the codes in columns stand for. A combination is a label, its scorer, outcome (its place in OUTCOMES),
-    passed (-1: not said) and whether it is of a match. `left_out` lines of responses are no rows, or do not count."""
+class State(msgspec.Struct):
+    """How far the logs are read, and what the tables' contents stand for. `judged`: there are labels, but no responses;
+    then the rows are the places that were judged. `left_out` lines of responses are no rows, or do not count."""
 
-    tasks: list[str] = []
-    models: list[str] = []
-    combinations: list[tuple[str, str, int, int, bool]] = []
-    facets: dict[str, list[str]] = {}
-    not_facets: list[str] = []
-    item_facets: dict[str, list[str]] = {}
+    ends: Ends = {}
     left_out: int = 0
+    judged: bool = False
+    facets: Facets = msgspec.field(default_factory=lambda: Facets("f"))
+    items: Facets = msgspec.field(default_factory=lambda: Facets("g"))
+    tasks: dict[str, None] = {}
+    models: dict[str, None] = {}
+    series: dict[str, Series] = {}
+
+
+class _Evaluation(msgspec.Struct, gc=False):
+    """What is decoded of an evaluation."""
+
+    item_id: str
+    outcome: EvaluationOutcome
+    sample_index: int = 0
+    label: str | None = ""
+    model_name: str | None = ""
+    passed: bool | None = None
+    score: float | None = None
+    responses: list[str] | None = None
+    scorer: str | None = ""
+    players: list[Any] | None = None
+
+
+class _Hashes(dict[str, int]):
+    """Of item ids; only those that were met lately are kept."""
+
+    def __missing__(self, id: str) -> int:
+        if len(self) > _MOST_HASHES:
+            self.clear()
+        self[id] = number = item_hash(id)
+        return number
+
+
+def item_hash(id: str) -> int:
+    return signed(id_hash(id))
+
+
+def signed(number: int) -> int:
+    """Return 64 bits as SQLite has integers."""
+    return number - (1 << 64) if number >> 63 else number
 
 
 class Builder:
-    """Reads logs; `ends` says how far it has come."""
+    """Reads logs into a database: responses, then items and evaluations. `state` says how far it has come."""
 
-    def __init__(self, coded: Coded | None = None, ends: Ends | None = None) -> None:
-        coded = coded or Coded()
-        self.ids = Ids()
-        self.tasks, self.models = Texts(coded.tasks), Texts(coded.models)
-        self.combinations = {entry: code for code, entry in enumerate(coded.combinations)}
-        self.facets = Facets(coded.facets, coded.not_facets)
-        self.item_facets = Facets(coded.item_facets)
-        self.responses = {name: array(kind) for name, kind in _RESPONSES.items()}
-        self.evaluations = {name: array(kind) for name, kind in _EVALUATIONS.items()}
-        self.items = {name: array(kind) for name, kind in _ITEMS.items()}
-        self.ends: Ends = {path: dict(offsets) for path, offsets in (ends or {}).items()}
-        self.left_out = coded.left_out
-        self._evaluation = msgspec.json.Decoder(EvaluationRow)
-        self._known: dict[Any, int] = {}
-
-    def coded(self) -> Coded:
-        return Coded(
-            tasks=self.tasks.texts,
-            models=self.models.texts,
-            combinations=list(self.combinations),
-            facets={name: texts.texts for name, (texts, _) in self.facets.names.items()},
-            not_facets=sorted(self.facets.skipped),
-            item_facets={name: texts.texts for name, (texts, _) in self.item_facets.names.items()},
-            left_out=self.left_out,
-        )
+    def __init__(self, db: sqlite3.Connection, state: State | None) -> None:
+        self.db = db
+        self.state = state or State()
+        self._hashes = _Hashes()
+        self._kinds: dict[Any, tuple[int, str, bool | None, float | None, bool]] = {}
+        if state is None:
+            self._execute(_TABLES.format(columns=", ".join(definitions())))
+        self._rows = [np.fromiter(db.execute(_ROWS), _ROW)]
+        self._before = Lookup(self._rows[0]["key"]) if len(self._rows[0]) else None
 
     def read(self, kind: Kind, number: int, log: FileLog, most: int | None = None) -> None:
-        """The rows of a log, the one of this number among those of its kind, that were not read yet."""
-        take = {
-            "run": self._take_responses,
-            "evaluation": self._take_evaluations,
-            "dataset": self._take_items,
-        }[kind]
-        ends = self.ends.setdefault(str(log.path), {})
-        for position, block in lines_from(log, dict(ends), most):
-            size, places = len(block), starts_of(block) + position
-            lines_read, before = len(places), len(self.responses["item"])
-            if log.hidden:
-                shown = np.array([place not in log.hidden for place in places.tolist()], np.bool_)
-                lines = [
-                    line for line, kept in zip(block.split(b"\n"), shown, strict=False) if kept
-                ]
-                block, places = b"".join(line + b"\n" for line in lines), places[shown]
-            take(number, block, places)
-            if kind == "run":
-                self.left_out += lines_read - (len(self.responses["item"]) - before)
+        """Take the rows of a log, the one of this number among those of its kind, that were not read yet."""
+        take = {"run": self._responses, "evaluation": self._evaluations, "dataset": self._items}
+        self._log = log
+        ends = self.state.ends.setdefault(str(log.path), {})
+        before, files = dict(ends), dict(log.numbered())
+        for position, block in log.placed_blocks(before, most):
             file, offset = position >> OFFSET_BITS, position & (1 << OFFSET_BITS) - 1
-            ends[file] = offset + size
+            ends[file] = min(offset + len(block), files[file].stat().st_size)
+            places = line_starts(block) + position
+            # the last line was read before if only its line feed was to come
+            fresh = places >= (file << OFFSET_BITS) + before.get(file, 0)
+            shown = fresh
+            if log.hidden:
+                hidden = np.array([place in log.hidden for place in places.tolist()], np.bool_)
+                shown = fresh & ~hidden
+            if not shown.all():
+                lines = zip(block.split(b"\n"), shown.tolist(), strict=False)
+                block = b"".join(line + b"\n" for line, is_shown in lines if is_shown)
+            taken = take[kind](number, places[shown], block)
+            if kind == "run":
+                self.state.left_out += int(fresh.sum()) - taken
 
-    def _take_responses(self, number: int, block: bytes, places: IntArray) -> None:
-        known = len(self.responses["item"])
-        try:
-            _check_text(block)
-            rows = cast("list[Any]", self._response().decode_lines(block))
-            if len(rows) != len(places):
-                raise ValueError
-            empty = self.facets.type()
-            metadata = [row.metadata or empty for row in rows]
-        except (ValueError, RecursionError):
-            kept, rows = response_rows(block.split(b"\n"))
-            places = places[kept]
-            metadata = self.facets.learn([row.metadata for row in rows], known)
-        columns = self.responses
-        columns["position"].frombytes(places.tobytes())
-        columns["log"].extend([number] * len(rows))
-        _extend(columns["key"], keys_of([row.key or "" for row in rows]))
-        columns["item"].extend(map(self.ids.__getitem__, map(_item_id, rows)))
-        columns["sample"].extend([row.sample_index & 0x7FFFFFFF for row in rows])
-        columns["task"].extend(self.tasks.codes([row.task or row.model_name or "" for row in rows]))
-        columns["model"].extend(self.models.codes([row.model_name or "" for row in rows]))
-        columns["outcome"].extend(
-            [
-                _ERRORED
-                if row.error and row.outcome in ("ok", None)
-                else _OUTCOMES[row.outcome or "ok"]
-                for row in rows
-            ]
-        )
-        for name, field in (("latency", _latency), ("tokens", _tokens), ("cost", _cost)):
-            # null becomes NaN
-            columns[name].frombytes(np.array(list(map(field, rows)), np.float64).tobytes())
-        columns["length"].extend(
-            [len(row.response) if row.response else _length(row.output) for row in rows]
-        )
-        self.facets.take(metadata)
+    def _execute(self, script: str) -> None:
+        for statement in script.split(";"):  # `executescript` would end the transaction
+            self.db.execute(statement)
 
-    def _response(self) -> Any:
-        if getattr(self, "_type", None) is not self.facets.type:
-            self._type = self.facets.type
-            self._decoder = msgspec.json.Decoder(response_type(self._type))
-        return self._decoder
+    def _decode(
+        self, positions: IntArray, block: bytes, kind: type[Any], as_ours: Callable[[Any], Any]
+    ) -> Block[Any]:
+        return next(read_blocks(self._log, kind, as_ours, blocks=iter([(positions, block)])))
 
-    def _take_evaluations(self, number: int, block: bytes, places: IntArray) -> None:
-        try:
-            _check_text(block)
-            rows = self._evaluation.decode_lines(block)
-            if len(rows) != len(places):
-                raise ValueError
-        except (ValueError, RecursionError):
-            kept, rows = evaluation_rows(block.split(b"\n"))
-            places = places[kept]
-        keys = [(row.responses or ("",))[0] for row in rows]
-        more = [
-            at
-            for at, row in enumerate(rows)
-            if not row.players and row.responses and len(row.responses) > 1
-        ]
-        if more:  # a label of several answers is one of each
-            keys += [key for at in more for key in (rows[at].responses or ())[1:]]
-            repeats = [at for at in more for _ in (rows[at].responses or ())[1:]]
-            rows = rows + [rows[at] for at in repeats]
-            places = np.concatenate([places, places[repeats]])
-        columns = self.evaluations
-        columns["position"].frombytes(places.tobytes())
-        columns["log"].extend([number] * len(rows))
-        _extend(columns["key"], keys_of(keys))
-        columns["item"].extend(map(self.ids.__getitem__, map(_item_id, rows)))
-        columns["sample"].extend([row.sample_index & 0x7FFFFFFF for row in rows])
-        columns["model"].extend(self.models.codes([row.model_name or "" for row in rows]))
-        columns["score"].frombytes(np.array(list(map(_score, rows)), np.float64).tobytes())
-        columns["combination"].extend(self._combined(rows))
+    def _insert(self, table: str, columns: Sequence[str], rows: Iterator[Any]) -> None:
+        known = {name for _, name, *_ in self.db.execute(f"PRAGMA table_info({table})")}
+        for name in columns:
+            if name not in known:
+                self.db.execute(f"ALTER TABLE {table} ADD COLUMN {name} TEXT")
+        places = ", ".join("?" * len(columns))
+        names = ", ".join(columns)
+        self.db.executemany(f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({places})", rows)
 
-    def _combined(self, rows: Sequence[EvaluationRow]) -> list[int]:
-        """The codes of the rows' combinations."""
-        if any(map(_players, rows)):
-            kinds = [
-                (row.label, row.scorer, row.outcome, row.passed, bool(row.players)) for row in rows
-            ]
-        else:
-            kinds = list(map(_combination, rows))
-        codes = list(map(self._known.get, kinds))
-        for at in (at for at, code in enumerate(codes) if code is None):
-            label, scorer, outcome, passed, *match = kinds[at]
-            said = -1 if passed is None else int(passed)
-            entry = (label or "", scorer or "", OUTCOMES.index(outcome), said, any(match))
-            codes[at] = self._known[kinds[at]] = self.combinations.setdefault(
-                entry, len(self.combinations)
-            )
-        return cast("list[int]", codes)
+    # ---- responses
 
-    def _take_items(self, number: int, block: bytes, places: IntArray) -> None:
-        facets: list[dict[str, Any]] = []
-        known = len(self.items["hash"])
-        for place, line in zip(places.tolist(), block.split(b"\n"), strict=False):
+    def _responses(self, number: int, positions: IntArray, block: bytes) -> int:
+        found = self._decode_responses(positions, block)
+        rows = found.rows
+        if not rows:
+            return 0
+        columns: dict[str, Sequence[Any]] = {
+            column.name: list(map(column.value, rows)) for column in stored()
+        }
+        taken = np.empty(len(rows), _ROW)
+        keys, metadata = [row.key for row in rows], [row.metadata for row in rows]
+        taken["key"] = _numbers(keys, columns["item"], columns["sample"], columns["model"])
+        taken["keyed"] = list(map(bool, keys))
+        taken["hash"] = [self._hashes[id] for id in columns["item"]]
+        self.state.tasks |= dict.fromkeys(columns["task"])
+        self.state.models |= dict.fromkeys(columns["model"])
+        placed = {"log": [number] * len(rows), "position": found.positions.tolist()}
+        placed |= {name: taken[name].tolist() for name in ("key", "keyed", "hash")}
+        columns = {**placed, **columns}
+        none = self.state.facets.type()() if None in metadata else None
+        columns |= self.state.facets.texts([row or none for row in metadata])
+        values = zip(*columns.values(), strict=True)
+        if (
+            self._before is not None
+        ):  # what is appended with the key of an earlier row does not count
+            fresh = ~(taken["keyed"] & (self._before.first(taken["key"]) >= 0))
+            values = (row for row, is_fresh in zip(values, fresh, strict=True) if is_fresh)
+            taken = taken[fresh]
+        self._insert("response", list(columns), values)
+        self._rows.append(taken)
+        return len(rows)
+
+    def _decode_responses(self, positions: IntArray, block: bytes) -> Block[Any]:
+        facets, changes = self.state.facets, [False]
+
+        def as_ours(row: dict[str, Any]) -> dict[str, Any]:
+            changes.append(facets.learn(row.get("metadata")))
+            return _our_response(row, facets)
+
+        found = self._decode(positions, block, self._response, as_ours)
+        if any(changes):  # names that were not known: now they are
+            del self._response
+            found = self._decode(positions, block, self._response, as_ours)
+        return found
+
+    @cached_property
+    def _response(self) -> type[msgspec.Struct]:
+        return row_type(self.state.facets.type())
+
+    # ---- items
+
+    def _items(self, number: int, positions: IntArray, block: bytes) -> int:
+        rows: list[tuple[Any, ...]] = []
+        found: list[dict[str, Any]] = []
+        facets = self.state.items
+        for position, line in zip(positions.tolist(), block.split(b"\n"), strict=False):
             try:
                 item = decode_item(line)
             except Exception:  # whatever is not an item is not one of these
                 continue
-            self.items["hash"].append(self.ids[item.id])
-            self.items["log"].append(number)
-            self.items["position"].append(place)
+            id = clean(item.id)
+            rows.append((item_hash(id), id, number, position))
             # as the engine looks for them
-            facets.append({**item.metadata, **_short(item.data), **item.extra})
-        self.item_facets.take(self.item_facets.learn(facets, known))
+            found.append({**item.metadata, **_short(item.data), **item.extra})
+            facets.learn(found[-1])
+        kind = facets.type()
+        columns = facets.texts([facets.struct(kind, fields) for fields in found])
+        own = zip(*zip(*rows, strict=True), *columns.values(), strict=True)
+        self._insert("item", ["hash", "id", "log", "position", *columns], own)
+        return len(rows)
+
+    # ---- evaluations
+
+    @cached_property
+    def _known(self) -> tuple[Lookup, Any]:
+        """The responses by their keys, once all of them are read."""
+        self._rows = [np.concatenate(self._rows)]
+        return Lookup(self._rows[0]["key"]), self._rows[0]
+
+    def _evaluations(self, number: int, positions: IntArray, block: bytes) -> int:
+        found = self._decode(positions, block, _Evaluation, _our_evaluation)
+        places = found.positions.tolist()
+        hashes = [self._hashes[row.item_id] for row in found.rows]
+        lines = zip(hashes, [number] * len(hashes), places, strict=True)
+        self.db.executemany("INSERT INTO evaluation VALUES (?, ?, ?)", lines)
+        # a label of several answers is one of each, and a match is no answer
+        labels = [
+            (row, key, hash, position)
+            for row, hash, position in zip(found.rows, hashes, places, strict=True)
+            if not row.players
+            for key in row.responses or ("",)
+        ]
+        if labels:
+            self._judge(number, *zip(*labels, strict=True))
+        return len(found.rows)
+
+    def _judge(self, number: int, rows: Any, keys: Any, hashes: Any, positions: Any) -> None:
+        """Take the labels of answers; those of answers that are not known wait until all rows are there."""
+        verdicts = [
+            (series, outcome, passed, row.score if scored and row.score is not None else score)
+            for row, (series, outcome, passed, score, scored) in zip(
+                rows, map(self._common, map(_kind, rows)), strict=True
+            )
+        ]
+        ids, samples, models = zip(*map(_place, rows), strict=True)
+        models = [model or "" for model in models]
+        own = _numbers(keys, ids, samples, models)
+        at = self._find(own, np.array(hashes))
+        self._store(at, verdicts)
+        lost = np.flatnonzero(at == 0).tolist()
+        if lost:
+            place = _numbers([""] * len(ids), ids, samples, models)
+            columns = positions, own.tolist(), place.tolist(), hashes, ids, models, samples
+            waiting = list(zip(*columns, verdicts, strict=True))
+            self.db.executemany(
+                f"INSERT INTO loose VALUES (NULL{', ?' * 12})",
+                ((number, *waiting[each][:-1], *waiting[each][-1]) for each in lost),
+            )
+
+    def _common(self, kind: Any) -> tuple[int, str, bool | None, float | None, bool]:
+        """Return what labels that differ in their score alone have in common: series, outcome, passed, the score where
+        they have none, and whether they are no failures."""
+        known = self._kinds.get(kind)
+        if known is None:
+            label, scorer, outcome, passed = kind
+            scored = outcome == "scored"
+            own = self.state.series.setdefault(
+                f"{label or ''}\0{scorer or ''}", Series(label or "", scorer or "")
+            )
+            if own.number < 0:
+                own.number = len(self.state.series)
+            own.scored |= scored
+            passed = passed if scored else None
+            score = None if passed is None else float(passed)
+            known = self._kinds[kind] = own.number, outcome, passed, score, scored
+        return known
+
+    def _store(self, at: IntArray, verdicts: Sequence[tuple[Any, ...]]) -> None:
+        """Keep verdicts on responses, the first of each series; 0 is none."""
+        pairs = zip(at.tolist(), verdicts, strict=True)
+        self.db.executemany(
+            "INSERT OR IGNORE INTO verdict VALUES (?, ?, ?, ?)",
+            (((row[0] << VERDICT_BITS) + id, *row[1:]) for id, row in pairs if id),
+        )
+
+    def _find(self, keys: IntArray, hashes: IntArray) -> IntArray:
+        """Return the first response of each key, 0 for none. Equal keys of two items are not taken for one."""
+        lookup, rows = self._known
+        if not len(rows):
+            return np.zeros(len(keys), np.int64)
+        at = lookup.first(keys)
+        return np.where((at >= 0) & (rows["hash"][at] == hashes), at + 1, 0)
+
+    # ---- what is made of all rows
+
+    def finish(self) -> State:
+        """Join what was not found by keys, and make what labels have in common."""
+        self.state.judged = not any(map(len, self._rows)) or self.state.judged
+        if self.state.judged:
+            self._execute(_PLACES)
+            models = self.db.execute("SELECT model FROM response GROUP BY model ORDER BY min(id)")
+            self.state.models = self.state.tasks = dict.fromkeys(model for (model,) in models)
+            self._rows = [np.fromiter(self.db.execute(_ROWS), _ROW)]
+            self.__dict__.pop("_known", None)
+        self._execute(_INDEXES)
+        self._join_loose()
+        self._copy_to_twins()
+        return self.state
+
+    def _join_loose(self) -> None:
+        joined: list[tuple[int]] = []
+        waiting = self.db.execute(
+            "SELECT id, key, place, hash, series, outcome, passed, score FROM loose"
+        )
+        while rows := waiting.fetchmany(_MOST_HASHES):
+            keys, places, hashes = (np.array([row[at] for row in rows]) for at in (1, 2, 3))
+            at = self._find(keys, hashes)
+            at = np.where(at == 0, self._find(places, hashes), at)
+            unkeyed = (at == 0) & (keys == places)
+            if unkeyed.any():
+                at[unkeyed] = self._places.first(places[unkeyed]) + 1
+            self._store(at, [row[4:] for row in rows])
+            joined += [(row[0],) for row, id in zip(rows, at.tolist(), strict=True) if id]
+        self.db.executemany("DELETE FROM loose WHERE id = ?", joined)
+
+    @cached_property
+    def _places(self) -> Lookup:
+        """Where responses stand, whatever their keys are."""
+        rows = self.db.execute("SELECT item, sample, model FROM response ORDER BY id").fetchall()
+        places = zip(*rows, strict=True) if rows else ((), (), ())
+        return Lookup(_numbers([""] * len(rows), *places))
+
+    def _copy_to_twins(self) -> None:
+        """Rows of one key, or of one place, have the same verdicts."""
+        lookup, rows = self._known
+        if len(rows) < 2 or not (lookup.sorted[1:] == lookup.sorted[:-1]).any():
+            return
+        first = lookup.first(rows["key"])
+        twins = np.flatnonzero(
+            (first != np.arange(len(rows))) & (rows["hash"][first] == rows["hash"])
+        )
+        self.db.execute("CREATE TEMP TABLE twin (id INTEGER, first INTEGER)")
+        pairs = zip((twins + 1).tolist(), (first[twins] + 1).tolist(), strict=True)
+        self.db.executemany("INSERT INTO twin VALUES (?, ?)", pairs)
+        for series in self.state.series.values():
+            base = series.number << VERDICT_BITS
+            self.db.execute(
+                "INSERT OR IGNORE INTO verdict SELECT ? + t.id, outcome, passed, score"
+                " FROM twin t JOIN verdict v ON v.id = ? + t.first",
+                (base, base),
+            )
+        self.db.execute("DROP TABLE twin")
+
+
+def _numbers(keys: Sequence[Any], *place: Sequence[Any]) -> IntArray:
+    return response_keys(keys, place).view(np.int64)
 
 
 def _short(data: Any) -> dict[str, Any]:
-    """The fields of an item's data that may be facets; texts to be read are none."""
+    """Return the fields of an item's data that may be facets; texts to be read are none."""
     fields = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
     return {
         name: value
@@ -239,18 +384,69 @@ def _short(data: Any) -> dict[str, Any]:
     }
 
 
-def _check_text(block: bytes) -> None:
-    """Fields that are not decoded are skipped unread, and may be no text at all."""
-    if not block.isascii():
-        block.decode()
+# ---- rows of others
 
 
-def _length(output: msgspec.Raw) -> int:
-    return 0 if bytes(output) == b"null" else len(bytes(output).decode("utf-8", "replace"))
+def _our_response(row: dict[str, Any], facets: Facets) -> dict[str, Any]:
+    """Return the fields that are read of a response."""
+    answer, outcome = row.get("response"), row.get("outcome")
+    metadata = row.get("metadata")
+    known = {
+        name: value
+        for name, value in (metadata.items() if isinstance(metadata, dict) else ())
+        if facets.kinds.get(name, "nested") != "nested"
+    }
+    fields = {
+        column.field: _VALUES[column.type](row.get(column.field))
+        for column in stored()
+        if column.field
+    }
+    return fields | {
+        "item_id": _text(row.get("item_id")),
+        "key": _text(row.get("key")),
+        "metadata": known,
+        "error": str(row["error"]) if row.get("error") else None,
+        "outcome": outcome if outcome in RESPONSE_OUTCOMES else None,
+        "response": answer if isinstance(answer, str) else "",
+        "output": row.get("output"),
+    }
 
 
-def _extend(column: "array[int]", values: Sequence[int] | bytes) -> None:
-    if isinstance(values, bytes):
-        column.frombytes(values)
-    else:
-        column.extend(values)
+def _our_evaluation(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that are read of an evaluation."""
+    outcome, passed, score = verdict_of(row)
+    label, keys, players = row.get("label"), row.get("responses"), row.get("players")
+    name: Any = cast("dict[str, Any]", label).get("name") if isinstance(label, dict) else label
+    return {
+        "item_id": _text(row.get("item_id")),
+        "outcome": outcome,
+        "sample_index": _whole(row.get("sample_index")) or 0,
+        "label": "" if name is None else clean(str(name)),
+        "model_name": _text(row.get("model_name")),
+        "passed": passed,
+        "score": None if score != score else score,
+        "responses": [text_of(key) for key in keys] if isinstance(keys, list) else None,
+        "scorer": _text(row.get("scorer")),
+        "players": players if isinstance(players, list) else None,
+    }
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else clean(text_of(value))
+
+
+def _whole(value: Any) -> int | None:
+    number = _number(value)
+    return int(number) if number is not None and 0 <= number < 1 << 31 else None
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+_VALUES: dict[Type, Callable[[Any], Any]] = {
+    "TEXT": _text,
+    "INTEGER": _whole,
+    "REAL": _number,
+    "BOOLEAN": lambda value: value if isinstance(value, bool) else None,
+}

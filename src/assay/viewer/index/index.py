@@ -1,33 +1,48 @@
-"""An experiment's samples as columns, mapped from a file: made of the rows, never the truth. `opening` makes it."""
+"""An experiment's samples in a database: made of the rows, never the truth. `opening` makes it."""
 
 import os
-from collections.abc import Iterator, Mapping
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
-from itertools import chain, count
+from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 from xxhash import xxh3_64
 
 from assay.errors import StoreError
-from assay.records import OUTCOMES, Kind
+from assay.interfaces import IntArray
+from assay.records import Kind
 from assay.store.files import sweep, write_file
-from assay.store.keys import id_hash, short
+from assay.store.keys import short
 from assay.store.log import FileLog
-from assay.store.table.labels import labels_apart
-from assay.viewer.index.build import Arrays, Coded, Ends
+from assay.viewer.index.build import State, item_hash, signed
+from assay.viewer.index.columns import definitions
+from assay.viewer.index.series import Label
 
-_MAGIC = b"assay index 4 \n"
-# what it is, the checksum of all that follows, the header's size
-_HEAD = (slice(0, 15), slice(15, 31), slice(32, 48))
 KINDS: tuple[Kind, ...] = ("run", "evaluation", "dataset")
+_MAGIC = b"assay index 5 "  # at the end, before the checksum of all that comes first
+_TAIL = len(_MAGIC) + 16
 _MOST_KEPT = 4 << 30  # bytes of all indexes
-_FAILED = [OUTCOMES.index(name) for name in ("errored", "unparsed", "refused")]
-
-
+_CACHE = "PRAGMA cache_size = -16384"
+_QUICK = "PRAGMA page_size = 16384; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF"  # what fails is made again
+_OURS = """
+CREATE TEMP TABLE line (kind TEXT, log INTEGER, position INTEGER);
+CREATE TEMP TABLE cell (view INTEGER, hash INTEGER, mean REAL, won INTEGER);
+CREATE TEMP TABLE kind (view INTEGER, hash INTEGER, disagreement REAL, judged INTEGER, won INTEGER,
+    PRIMARY KEY (view, hash)) WITHOUT ROWID;
+"""
+_OF_LINES = """
+SELECT id FROM response WHERE (log, position) IN (SELECT log, position FROM line WHERE kind = 'run')
+    OR hash IN (SELECT hash FROM item WHERE (log, position) IN (SELECT log, position FROM line WHERE kind = 'dataset'))
+    OR hash IN (SELECT position FROM line WHERE kind = 'id') ORDER BY id
+"""
 _numbers = count()
 
 
@@ -50,173 +65,150 @@ class IndexedLog(msgspec.Struct):
     hidden: int = 0
 
 
-class _Header(msgspec.Struct):
+class Header(msgspec.Struct):
+    """`columns`: those that responses have, which were others in another Assay."""
+
     logs: list[IndexedLog]
-    ends: Ends
-    coded: Coded
-    columns: list[tuple[str, str, int]]
+    state: State
+    labels: dict[str, Label]
+    columns: list[str]
 
 
 class Index:
-    """`arrays` by name (see `join.finished`). `plan`: the scorers, and the facets of tasks. `judged`: there are
-    labels, but no responses; then its rows are the places that were judged."""
+    """`plan`: the scorers, and the facets of tasks."""
 
-    def __init__(self, logs: list[IndexedLog], ends: Ends, coded: Coded, arrays: Arrays) -> None:
-        self.logs, self.ends, self.coded, self.arrays = logs, ends, coded, arrays
-        self.judged = "judged" in arrays
+    def __init__(self, db: sqlite3.Connection, header: Header) -> None:
+        self._db, self._guard = db, threading.RLock()
+        db.executescript(_OURS)
+        self.logs, self.state, self.labels = header.logs, header.state, header.labels
+        self.judged = self.state.judged
         self.files: dict[Kind, list[FileLog]] = {kind: [] for kind in KINDS}
-        for log in logs:
+        for log in header.logs:
             file = FileLog(Path(log.path))
             file.numbered()
             self.files[log.kind].append(file)
         self.plan: tuple[list[str], dict[str, dict[str, Any]]] = [], {}
         self.made = next(_numbers)
         self.searches: dict[Any, Any] = {}
+        (self.rows,) = self.select("SELECT coalesce(max(id), 0) FROM response")[0]
+        (self.items,) = self.select("SELECT count(*) FROM item")[0]
 
     def __len__(self) -> int:
-        return len(self.arrays["response.item"])
+        return self.rows
+
+    def select(self, query: str, values: Any = ()) -> list[tuple[Any, ...]]:
+        with self._guard:
+            return self._db.execute(query, values).fetchall()
+
+    def numbers(self, query: str, values: Any, kind: npt.DTypeLike) -> npt.NDArray[Any]:
+        """Return rows of numbers as an array; there may be many."""
+        with self._guard:
+            return np.fromiter(self._db.execute(query, values), kind)
+
+    def store(self, query: str, rows: Iterable[Any]) -> None:
+        """Change tables of this process alone, for each of some rows."""
+        with self._guard:
+            self._db.executemany(query, rows)
+
+    def stream(self, query: str, values: Any = ()) -> Iterator[Any]:
+        return self._db.execute(query, values)
+
+    def copy(self, path: str | Path = "") -> sqlite3.Connection:
+        """Return a database with the same content: a file, or one of this process alone."""
+        db = new_database(path)
+        with self._guard:
+            self._db.backup(db)
+        return db
+
+    def save(self, path: Path) -> None:
+        """Put a copy in its place, whole; without a place for it, it is made again by the next process."""
+        with (
+            suppress(OSError, StoreError, sqlite3.Error),
+            TemporaryDirectory(prefix="assay-") as own,
+        ):
+            file = Path(own, "index")
+            self.copy(file).close()
+            write_file(path, _sealed(file))
+            _sweep(path.parent)
 
     def read(self, kind: Kind, log: int, position: int) -> bytes:
         return self.files[kind][log].read(position)
 
-    def item_id(self, number: int) -> str:
-        start, end = int(self.arrays["item.start"][number]), int(self.arrays["item.end"][number])
-        return self.arrays["item.ids"][start:end].tobytes().decode("utf-8", "surrogatepass")
-
-    def number(self, id: str) -> int:
-        """The number of an item, -1 if there is none of this id."""
-        for number in np.flatnonzero(self.arrays["item.hash"] == np.uint64(id_hash(id))).tolist():
-            if self.item_id(number) == id:
-                return number
-        return -1
-
-    def judged_by(self, evaluation: Mapping[str, Any]) -> int:
-        """The row that an evaluation is about, -1 if there is none."""
-        keys, arrays = evaluation.get("responses"), self.arrays
-        rows = np.flatnonzero(arrays["response.item"] == self.number(str(evaluation["item_id"])))
-        if keys and not self.judged:
-            hit = rows[arrays["response.key"][rows] == np.uint64(short(str(keys[0])))]
-            rows = hit if len(hit) else rows[arrays["response.key"][rows] == 0]
-            if len(hit):
-                return int(hit[0])
-        models, model = self.coded.models, str(evaluation.get("model_name") or "")
-        rows = rows[arrays["response.sample"][rows] == int(evaluation.get("sample_index") or 0)]
-        rows = rows[
-            arrays["response.model"][rows] == (models.index(model) if model in models else -1)
-        ]
-        return int(rows[0]) if len(rows) else -1
-
-    @cached_property
-    def models(self) -> list[str]:
-        """Those of the rows; what a match calls its players is not a model."""
-        return [
-            self.coded.models[code]
-            for code in np.flatnonzero(np.bincount(self.arrays["response.model"]))
-        ]
-
     def item_ids(self) -> Iterator[str]:
-        return map(self.item_id, range(len(self.arrays["item.hash"])))
+        """Return the ids of the items that the dataset or responses have."""
+        found = self.select("SELECT id FROM item UNION SELECT item FROM response")
+        return (id for (id,) in found)
 
-    def labels(self) -> list[str]:
-        """Labels of answers in the order of the scorers' plan, then of the rows; not those that only failures name."""
-        order = {scorer: number for number, scorer in enumerate(self.plan[0])}
-        labels: dict[str, int] = {}
-        own = self.labels_of_scorers()
-        for label, scorer, outcome, _, match in self._combinations:
-            stands_for_others = (
-                label == scorer
-                and outcome in _FAILED
-                and own.get(scorer)
-                and label not in own[scorer]
-            )
-            if not match and not stands_for_others:
-                labels.setdefault(label, order.get(scorer, len(order)))
-        return sorted(labels, key=lambda label: labels[label])
-
-    @cached_property
-    def _combinations(self) -> list[tuple[str, str, int, int, bool]]:
-        """Return those of the rows, with labels that several scorers gave told apart."""
-        entries, arrays = self.coded.combinations, self.arrays
-        codes, answer = arrays["evaluation.combination"], arrays["evaluation.response"]
-        labels = labels_apart(entries, codes[answer >= 0], answer[answer >= 0])
-        return [(label, *entry[1:]) for label, entry in zip(labels, entries, strict=True)]
+    def has(self, item: str) -> bool:
+        return any(next(self.lines_of(kind, item), None) is not None for kind in KINDS)
 
     def labels_of_scorers(self) -> dict[str, set[str]]:
+        """Return the labels that scorers gave."""
         own: dict[str, set[str]] = {}
-        for label, scorer, outcome, _, _ in self._combinations:
-            if scorer and outcome == 0:
-                own.setdefault(scorer, set()).add(label)
+        for name, label in self.labels.items():
+            for scorer in label.scorers:
+                own.setdefault(scorer, set()).add(name)
         return own
 
-    def verdicts(self, label: str) -> tuple[Any, Any, Any]:
-        """Outcome (its place in OUTCOMES, -1: not judged), passed and score of every row under a label, as the engine
-        counts them: a missing score is 1 or 0 by `passed`, a missing `passed` is the score if all are 0 or 1, failures
-        have neither. A
-        failure before a label was named counts under all labels of its scorer."""
-        own = self.labels_of_scorers()
-        scorers = {scorer for scorer, labels in own.items() if label in labels}
-        entries = self._combinations
-        chosen = np.array(
-            [
-                not match
-                and (
-                    name == label
-                    or (
-                        name == scorer in scorers and outcome in _FAILED and name not in own[scorer]
-                    )
-                )
-                for name, scorer, outcome, _, match in entries
-            ],
-            np.bool_,
-        )
-        codes = self.arrays["evaluation.combination"]
-        rows = (
-            np.flatnonzero(chosen[codes] & (self.arrays["evaluation.response"] >= 0))
-            if len(entries)
-            else codes
-        )
-        rows = rows[::-1]  # of several labels of one answer the first is assigned last
-        at, codes = self.arrays["evaluation.response"][rows], codes[rows]
-        outcome = np.full(len(self), -1, np.int8)
-        passed, score = np.full(len(self), -1, np.int8), np.full(len(self), np.nan)
-        if len(rows):
-            outcome[at] = np.array([entry[2] for entry in entries], np.int8)[codes]
-            passed[at] = np.array([entry[3] for entry in entries], np.int8)[codes]
-            score[at] = self.arrays["evaluation.score"][rows]
-        same = self.arrays["response.same"]
-        outcome, passed, score = outcome[same], passed[same], score[same]
-        scored = outcome == 0
-        score = np.where(np.isnan(score) & (passed >= 0), passed, score)
-        passed = _with_binary_scores(passed, score)
-        return outcome, np.where(scored, passed, np.int8(-1)), np.where(scored, score, np.nan)
-
-    def save(self, path: Path) -> None:
-        columns = [(name, column.dtype.str, len(column)) for name, column in self.arrays.items()]
-        header = msgspec.json.encode(_Header(self.logs, self.ends, self.coded, columns))
-        header += b" " * (-len(header) % 8)
-        checksum = xxh3_64(header)
-        for part in self._parts():
-            checksum.update(part)
-        head = _MAGIC + b"%s %015d\n" % (checksum.hexdigest().encode(), len(header))
-        try:
-            write_file(path, chain([head, header], self._parts()))
-        except StoreError:  # without a place for it, it is made again by the next process
+    def lines_of(self, kind: Kind, item_id: str) -> Iterator[bytes]:
+        """Yield the rows of an item."""
+        table = {"dataset": "item", "run": "response", "evaluation": "evaluation"}[kind]
+        if kind == "run" and self.judged:
             return
-        _sweep(path.parent)
+        query = f"SELECT log, position FROM {table} WHERE hash = ? ORDER BY rowid"
+        for place in self.select(query, (item_hash(item_id),)):
+            yield self.read(kind, *place)
 
-    def _parts(self) -> Iterator[bytes]:
-        for column in self.arrays.values():
-            content = np.ascontiguousarray(column).view(np.uint8)
-            for start in range(0, len(content), 1 << 20):
-                yield content[start : start + (1 << 20)].tobytes()
-            yield bytes(-len(content) % 8)
+    def rows_at(self, item: str, sample: int, model: str, key: str = "") -> list[int]:
+        """Return the rows of an answer: by its key, or, where it says none, by where it stands."""
+        if key:
+            where, values = "keyed AND key = ?", (signed(short(key)),)
+        else:
+            where, values = "sample = ? AND model = ?", (sample, model)
+        query = f"SELECT id FROM response WHERE hash = ? AND {where} ORDER BY id"
+        return [id for (id,) in self.select(query, (item_hash(item), *values))]
+
+    def rows_of_lines(self, lines: Sequence[tuple[Kind, int, int]], ids: Sequence[str]) -> IntArray:
+        """Return the rows whose own line, or whose item's, is one of these, and those of items with these ids."""
+        with self._guard:
+            self._db.executemany("INSERT INTO line VALUES (?, ?, ?)", lines)
+            hashes = [("id", 0, item_hash(id)) for id in ids]
+            self._db.executemany("INSERT INTO line VALUES (?, ?, ?)", hashes)
+            found = np.fromiter(self._db.execute(_OF_LINES), [("id", "i8")])["id"]
+            self._db.execute("DELETE FROM line")
+        return found
+
+    def judged_by(self, evaluation: Mapping[str, Any]) -> int:
+        """Return the row that an evaluation is about, 0 if there is none."""
+        keys, item = evaluation.get("responses"), str(evaluation["item_id"])
+        place = int(evaluation.get("sample_index") or 0), str(evaluation.get("model_name") or "")
+        found = self.rows_at(item, *place, str(keys[0])) if keys and not self.judged else []
+        return next(iter(found or self.rows_at(item, *place)), 0)
 
 
-def _with_binary_scores(passed: Any, score: Any) -> Any:
-    """Return `passed`; where it is missing, the score if all such are 0 or 1."""
-    bare = (passed < 0) & ~np.isnan(score)
-    binary = np.isin(score[bare], (0, 1)).all()
-    return np.where(bare, score, passed).astype(np.int8) if binary else passed
+def new_database(path: str | Path = "") -> sqlite3.Connection:
+    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    db.executescript(f"{_QUICK}; {_CACHE}")
+    return db
+
+
+def _sealed(path: Path) -> Iterator[bytes]:
+    """Yield what a file has, and its checksum."""
+    checksum = xxh3_64()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            checksum.update(block)
+            yield block
+    yield _MAGIC + checksum.hexdigest().encode()
+
+
+def _is_whole(path: Path) -> bool:
+    checksum, end = xxh3_64(), path.stat().st_size - _TAIL
+    with path.open("rb") as file:
+        while end > 0 and (block := file.read(min(1 << 20, end))):
+            checksum.update(block)
+            end -= len(block)
+        return file.read() == _MAGIC + checksum.hexdigest().encode()
 
 
 def _sweep(folder: Path) -> None:
@@ -235,23 +227,15 @@ def _sweep(folder: Path) -> None:
 
 
 def load(path: Path) -> Index | None:
-    """The index in a file, its columns mapped; None if there is none, or not a whole one."""
+    """Return the index in a file; None if there is none, or not a whole one."""
     try:
-        content = np.memmap(path, np.uint8, "r")
-        magic, checksum, size = (content[part].tobytes() for part in _HEAD)
-        if (
-            magic != _MAGIC
-            or xxh3_64(content[_HEAD[-1].stop :].data).hexdigest().encode() != checksum
-        ):
+        if not _is_whole(path):
             return None
-        start = _HEAD[-1].stop
-        at = start + int(size)
-        header = msgspec.json.decode(content[start:at].tobytes(), type=_Header)
-        arrays: Arrays = {}
-        for name, kind, count in header.columns:
-            width = np.dtype(kind).itemsize * count
-            arrays[name] = content[at : at + width].view(kind).view(np.ndarray)
-            at += width + -width % 8
-    except (OSError, ValueError, RecursionError, TypeError):
+        address = f"file:{quote(str(path))}?mode=ro&immutable=1"
+        db = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
+        db.execute(_CACHE)
+        ((json,),) = db.execute("SELECT json FROM header")
+        header = msgspec.json.decode(json, type=Header)
+        return Index(db, header) if header.columns == definitions() else None
+    except (OSError, ValueError, sqlite3.Error):
         return None
-    return Index(header.logs, header.ends, header.coded, arrays)

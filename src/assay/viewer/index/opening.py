@@ -6,9 +6,12 @@ in the background; a page that cannot wait has the rows at the beginning of each
 
 import os
 import threading
+from copy import deepcopy
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from assay import reading
 from assay.engine.experiment.sources import Source
@@ -16,8 +19,17 @@ from assay.store.files import state_folder, store_error
 from assay.store.log import FileLog
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.build import Builder
-from assay.viewer.index.index import KINDS, Index, IndexedFile, IndexedLog, load
-from assay.viewer.index.join import finished
+from assay.viewer.index.columns import definitions
+from assay.viewer.index.index import (
+    KINDS,
+    Header,
+    Index,
+    IndexedFile,
+    IndexedLog,
+    load,
+    new_database,
+)
+from assay.viewer.index.series import make_labels
 
 _FOLDER = "index"
 _PREVIEW = 2 << 20  # bytes of each file
@@ -67,12 +79,13 @@ def _continues(index: Index, new: list[IndexedLog]) -> bool:
     for old, log in zip(index.logs, new, strict=True):
         if (
             old.hidden
+            or (index.judged and log.kind == "run" and _unmarked(old) != _unmarked(log))
             or len(old.files) > len(log.files)
             or (log.kind == "dataset" and _unmarked(old) != _unmarked(log))
         ):
             return False
         for number, (before, now) in enumerate(zip(old.files, log.files, strict=False)):
-            end = index.ends.get(log.path, {}).get(number, 0)
+            end = index.state.ends.get(log.path, {}).get(number, 0)
             same = (before.name, before.inode) == (now.name, now.inode)
             unchanged = (before.size, before.mtime_ns) == (now.size, now.mtime_ns)
             if not same or (
@@ -94,8 +107,10 @@ def _mark(name: str, end: int) -> str:
 def make(
     source: Source, before: Index | None, logs: list[IndexedLog], most: int | None = None
 ) -> Index:
-    """The index of a source, continued where `before` is given; with `most`, of the beginnings of its files."""
-    builder = Builder(before.coded if before else None, before.ends if before else None)
+    """Return the index of a source, continued where `before` is given; with `most`, of the beginnings of its files."""
+    db = new_database() if before is None else before.copy()
+    db.execute("BEGIN")
+    builder = Builder(db, deepcopy(before.state) if before else None)
     for kind in KINDS:
         own = [log for log in logs if log.kind == kind]
         # Rows that are appended while a run goes on were written by this run: only what was closed is examined.
@@ -108,11 +123,15 @@ def make(
             log.hidden = len(rows.hidden)
             if kind != "dataset" or before is None:
                 builder.read(kind, number, rows, most)
-    arrays = finished(builder, before.arrays if before else {})
+    state = builder.finish()
     for log in logs:
         for number, file in enumerate(log.files):
-            file.mark = _mark(file.name, builder.ends.get(log.path, {}).get(number, 0))
-    return Index(logs, builder.ends, builder.coded(), arrays)
+            file.mark = _mark(file.name, state.ends.get(log.path, {}).get(number, 0))
+    header = Header(logs, state, make_labels(db, state.series), definitions())
+    db.execute("DELETE FROM header")
+    db.execute("INSERT INTO header VALUES (?)", (msgspec.json.encode(header).decode(),))
+    db.execute("COMMIT")
+    return Index(db, header)
 
 
 # ---- opening
@@ -179,7 +198,7 @@ def _size(logs: list[IndexedLog]) -> int:
 
 
 def _read(index: Index) -> int:
-    return sum(end for ends in index.ends.values() for end in ends.values())
+    return sum(end for ends in index.state.ends.values() for end in ends.values())
 
 
 def _share(index: Index, logs: list[IndexedLog]) -> float:
@@ -202,7 +221,7 @@ def _work(indexing: Indexing, source: Source, logs: list[IndexedLog]) -> None:
             stored = load(_path(source))
             # else it could not be saved, or another process was last
             if stored is not None and stored.logs == index.logs:
-                index = stored  # columns that are mapped are nobody's memory
+                index = stored  # a file that is mapped is nobody's memory
         indexing.ready, indexing.preview = index, None
     except OSError as error:
         indexing.error = store_error(error, source.path)

@@ -1,7 +1,7 @@
 """Text in answers, prompts, questions and ids. Bytes are looked at first; only lines that may match are decoded."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -9,13 +9,14 @@ import numpy as np
 
 from assay.analysis.compare.notes import answer_of
 from assay.errors import UserError
-from assay.interfaces import Mask
+from assay.interfaces import IntArray
+from assay.records import Kind
 from assay.scorers._regex_child import matching
 from assay.store.items import decode_item
 from assay.store.log import FileLog
+from assay.store.table.decode import line_starts, row_decoder
 from assay.text.messages import messages_text
 from assay.text.template import question, variables
-from assay.viewer.index.decode import lines_from, row_of, starts_of
 from assay.viewer.index.index import Index
 
 _MOST_KEPT = 8
@@ -39,21 +40,31 @@ class _Text(msgspec.Struct, gc=False):
     messages: list[dict[str, Any]] | None = None
 
 
-_decode = msgspec.json.Decoder(_Text).decode
+def _as_texts(row: dict[str, Any]) -> dict[str, Any]:
+    return {"item_id": str(row.get("item_id")), "prompt": _asked(row), "response": answer_of(row)}
 
 
-def found_by(index: Index, text: str, *, regex: bool = False) -> Mask:
-    """The rows with this text, in either case, or with a match of a regular expression. The newest few are kept."""
-    latest: dict[Any, Mask] = index.searches
-    mask = latest.pop((text, regex), None)
-    if mask is None:
-        mask = _search(
+def _asked(row: Mapping[str, Any]) -> str:
+    messages = row.get("messages")
+    asked = row.get("prompt") or (messages_text(messages) if isinstance(messages, list) else "")
+    return str(asked)
+
+
+_decode = row_decoder(_Text, _as_texts)
+
+
+def found_by(index: Index, text: str, *, regex: bool = False) -> IntArray:
+    """Return the rows with this text, in either case, or with a match of a regular expression. The newest few are kept."""
+    latest: dict[Any, IntArray] = index.searches
+    rows = latest.pop((text, regex), None)
+    if rows is None:
+        rows = _search(
             index, _pattern(text) if regex else _plain(text), "" if regex else _rarest(text)
         )
-    latest[text, regex] = mask
+    latest[text, regex] = rows
     for oldest in list(latest)[:-_MOST_KEPT]:
         latest.pop(oldest, None)
-    return mask
+    return rows
 
 
 Matches = Callable[[Sequence[str]], Sequence[bool]]
@@ -94,28 +105,30 @@ def _rarest(text: str) -> str:
     return max(parts, key=lambda part: len(part.encode()), default="")
 
 
-def _search(index: Index, matches: Matches, part: str) -> Mask:
-    mask = np.zeros(len(index), np.bool_)
-    arrays = index.arrays
-    for number, log in enumerate(index.files["run"]):
-        rows = np.flatnonzero(arrays["response.log"] == number)
-        places = np.array(list(_places(index, log, matches, part, _response_texts)), np.int64)
-        mask[rows] = np.isin(arrays["response.position"][rows], places)
-    items = np.zeros(len(arrays["item.hash"]), np.bool_)
-    for number, log in enumerate(index.files["dataset"]):
-        places = np.array(list(_places(index, log, matches, part, _item_texts)), np.int64)
-        items |= np.isin(arrays["item.position"], places) & (arrays["item.log"] == number)
-    if index.judged and len(items):
-        items |= np.array(matches(list(index.item_ids())), np.bool_)
-    return mask | items[arrays["response.item"]]
+def _search(index: Index, matches: Matches, part: str) -> IntArray:
+    searched: dict[Kind, Callable[[bytes], list[str]]] = {
+        "run": _response_texts,
+        "dataset": _item_texts,
+    }
+    lines: list[tuple[Kind, int, int]] = [
+        (kind, number, position)
+        for kind, texts_of in searched.items()
+        for number, log in enumerate(index.files[kind])
+        for position in _places(log, matches, part, texts_of)
+    ]
+    return index.rows_of_lines(lines, _own_ids(index, matches) if index.judged else [])
+
+
+def _own_ids(index: Index, matches: Matches) -> list[str]:
+    ids = list(index.item_ids())
+    return [id for id, hit in zip(ids, matches(ids), strict=True) if hit]
 
 
 def _places(
-    index: Index, log: FileLog, matches: Matches, part: str, texts_of: Callable[[bytes], list[str]]
+    log: FileLog, matches: Matches, part: str, texts_of: Callable[[bytes], list[str]]
 ) -> Iterator[int]:
     """Positions of the lines of which a text matches."""
-    read = max(index.ends.get(str(log.path), {}).values(), default=0)
-    for position, block in lines_from(log, {}, read):
+    for position, block in log.placed_blocks():
         texts: list[str] = []
         owners: list[int] = []
         for start in _candidates(block, part.encode()):
@@ -135,7 +148,7 @@ def _places(
 def _candidates(block: bytes, part: bytes) -> list[int]:
     """Where lines begin that may have the text: those with the part of it that cannot be written otherwise."""
     if not part:
-        return starts_of(block).tolist()
+        return line_starts(block).tolist()
     letters = np.frombuffer(block, np.uint8)
     folded = (
         letters | _CASE
@@ -162,11 +175,9 @@ def _all(text: bytes, needle: bytes, block: bytes) -> list[int]:
 def _response_texts(line: bytes) -> list[str]:
     try:
         row = msgspec.structs.asdict(_decode(line))
-    except (ValueError, RecursionError):
-        row = row_of(line) or {}
-    messages = row.get("messages")
-    asked = row.get("prompt") or (messages_text(messages) if isinstance(messages, list) else "")
-    return [str(row.get("item_id")), str(asked), answer_of(row)]
+    except (ValueError, RecursionError):  # a line that is none has no text
+        return []
+    return [row["item_id"], _asked(row), answer_of(row)]
 
 
 def _item_texts(line: bytes) -> list[str]:

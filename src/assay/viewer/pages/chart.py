@@ -32,7 +32,7 @@ from assay.viewer.index.opening import open_index
 from assay.viewer.metrics import board, facet_names, measured, stored
 from assay.viewer.pages.leaderboard import facets_of, leader_rows
 from assay.viewer.query import view
-from assay.viewer.spent import ANSWERED, grouped, spent
+from assay.viewer.spent import IS_ANSWER, grouped, spent
 
 _MOST_GROUPS = 12
 _MOST_CELLS = 2500
@@ -230,16 +230,11 @@ def _distribution(experiments: Experiments, query: Query) -> Chart:
     samples, _ = view(experiments, query.experiment, query.label, wait=True)
     groups: dict[str, list[FloatArray]] = {}
     failed: dict[str, int] = {}
-    for (_, index), start, stop in zip(
-        samples.parts, samples.starts, samples.starts[1:], strict=False
-    ):
-        if query.name == "scores":
-            values = samples.verdicts[2][start:stop]
-        else:
-            values = index.arrays[f"response.{query.name}"].astype(np.float64)
-            values = np.where(index.arrays["response.outcome"] < ANSWERED, values, np.nan)
-        for (group,), rows in grouped(index, [by]):
-            own = values[rows]
+    of_answers = f"iif({IS_ANSWER}, r.{query.name}, NULL)"
+    for part in samples.parts:
+        values = "v.score" if query.name == "scores" else of_answers
+        for (group,), rows in grouped(part, [by], values).items():
+            own = rows["v0"]
             groups.setdefault(group, []).append(own[np.isfinite(own)])
             failed[group] = failed.get(group, 0) + int((~np.isfinite(own)).sum())
     values = {
@@ -329,9 +324,8 @@ def _pass_at_k(experiments: Experiments, query: Query) -> Chart:
 
 def _most_samples(index: Index) -> int:
     """How many samples the items have of each task, on average."""
-    tasks = index.arrays["response.task"].astype(np.int64)
-    cells = np.unique(index.arrays["response.item"] * (int(tasks.max(initial=0)) + 1) + tasks)
-    return len(index) // max(1, len(cells)) or 1
+    ((cells,),) = index.select("SELECT count(*) FROM (SELECT 1 FROM response GROUP BY hash, task)")
+    return len(index) // max(1, cells) or 1
 
 
 _CHARTS: dict[str, Callable[[Experiments, Query], Chart]] = {

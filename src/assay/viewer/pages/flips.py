@@ -9,10 +9,11 @@ from assay.analysis.compare.measured import Matched, bound_metric, matched, meas
 from assay.analysis.compare.notes import answer_of, telling_rows
 from assay.analysis.compare.paired import Side, read_side, shared_label
 from assay.errors import UserError
+from assay.interfaces import IntArray
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.opening import open_index
 from assay.viewer.pages.compare import spec_of
-from assay.viewer.query import MOST_ROWS, Rows
+from assay.viewer.query import MOST_ROWS
 from assay.viewer.rows import beginning, question_of, read_row
 
 _LEVEL = 0.95
@@ -75,7 +76,7 @@ def _first_label(sides: list[Side]) -> str:
 
 
 def _rows(
-    experiments: Experiments, query: Query, match: Matched, rows: Rows
+    experiments: Experiments, query: Query, match: Matched, rows: IntArray
 ) -> list[dict[str, Any]]:
     """Each item with a sample of each side that shows the change."""
     rose, items = match.changes[rows] > 0, match.items[rows]
@@ -93,11 +94,9 @@ def _rows(
             shown, rows.tolist(), telling_rows(side, items, highest), strict=True
         ):
             row = index.judged_by(evaluation)
-            response = {} if row < 0 else read_row(index, row)
-            number = index.number(str(evaluation["item_id"]))
-            flip["item"] = str(evaluation["item_id"])
-            if number >= 0 and not flip["question"]:
-                flip["question"] = beginning(question_of(index, number, response))
+            response = read_row(index, row)
+            flip["item"] = item = str(evaluation["item_id"])
+            flip["question"] = flip["question"] or beginning(question_of(index, item, response))
             flip[name] = {
                 "value": float(side.own[at]),
                 "answer": beginning(answer_of(response)),

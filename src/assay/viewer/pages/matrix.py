@@ -2,85 +2,113 @@
 
 from typing import Any
 
+import msgspec
 import numpy as np
 
+from assay.interfaces import IntArray
+from assay.store.table.join import Lookup
 from assay.viewer.experiments import Experiments
-from assay.viewer.query import Rows, SamplesQuery, View, about, chosen, page_of, view
+from assay.viewer.index.columns import column_of
+from assay.viewer.query import (
+    MOST_KEPT,
+    Part,
+    SamplesQuery,
+    View,
+    about,
+    as_json,
+    chosen,
+    order_of,
+    page_of,
+    view,
+)
 from assay.viewer.rows import beginning, question_of, read_row
 
 Query = SamplesQuery
 _MOST_COLUMNS = 200
+_VALUES = "r.hash", "r.item", "r.task", "v.score", "k.disagreement"
+_TASKS = "SELECT DISTINCT task FROM response WHERE id IN (SELECT value FROM json_each(?))"
 
 
-def page(experiments: Experiments, query: Query) -> dict[str, Any]:
+def page(experiments: Experiments, query: Any) -> dict[str, Any]:
     part = page_of(query)
     samples, share = view(experiments, query.experiment, query.label)
-    rows = chosen(experiments, samples, query)
-    items, first = np.unique(samples.item[rows], return_index=True)
-    ordered = _sorted(samples, rows, items, first, query)
-    columns = np.unique(samples.task[rows])[:_MOST_COLUMNS]
-    by_item = rows[np.argsort(samples.item[rows], kind="stable")]
-    bounds = np.searchsorted(
-        samples.item[by_item], [items[ordered[part]], items[ordered[part]] + 1]
+    asked = msgspec.structs.replace(query, offset=0, limit=0)
+    ids = [each.id for each in samples.parts]
+    key = ("matrix", samples.name, msgspec.json.encode(asked))
+    # one pages through it
+    items, columns = experiments.cached(
+        key, ids, lambda: _made(experiments, samples, asked), MOST_KEPT
     )
-    shown = [_row(samples, by_item[start:stop], columns) for start, stop in bounds.T.tolist()]
     said = about(experiments, samples, share)
     return {
         "total": len(items),
         **{name: said[name] for name in ("label", "labels", "indexed")},
-        "columns": [
-            dict(zip(("experiment", "task"), samples.columns[at], strict=True))
-            for at in columns.tolist()
-        ],
-        "rows": shown,
+        "columns": [{"experiment": id, "task": task} for id, task in columns],
+        "rows": _rows(experiments, samples, query, items[part].tolist(), columns),
     }
 
 
-def _sorted(samples: View, rows: Rows, items: Rows, first: Rows, query: Query) -> Rows:
-    """Places of the items: by their first row, their id, their disagreement, or the mean of a column."""
-    if query.sort == "order":
-        values = first.astype(np.float64)
-    elif query.sort == "item":
-        values = samples.ranks[items].astype(np.float64)
-    elif query.sort == "disagreement":
-        values = samples.disagreement[items]
-    else:
-        column = (
-            samples.verdicts[2]
-            if query.sort == "score"
-            else samples.column(query.sort).astype(np.float64)
-        )
-        there = rows[~np.isnan(column[rows])]
-        counts = np.bincount(samples.item[there], minlength=samples.items)[items]
-        sums = np.bincount(samples.item[there], weights=column[there], minlength=samples.items)[
-            items
-        ]
-        values = np.divide(sums, counts, out=np.full(len(items), np.nan), where=counts > 0)
-    by_row = np.argsort(first, kind="stable")
-    return by_row[
-        np.argsort(-values[by_row] if query.descending else values[by_row], kind="stable")
-    ]
+def _made(experiments: Experiments, samples: View, query: Any) -> tuple[IntArray, list[Any]]:
+    """Return the items, sorted by their first row, their id, or the mean of a column, and the tasks."""
+    columns = [column_of(query.sort)] if query.sort != "order" else []
+    numbers = [column.expression for column in columns if column.type != "TEXT"]
+    rows = samples.rows(experiments, query, *numbers)
+    items, first, item = np.unique(rows["hash"], return_index=True, return_inverse=True)
+    by_row = np.argsort(first)
+    values = first.astype(np.float64)
+    if numbers:
+        there = np.isfinite(rows["v0"])
+        counts = np.bincount(item[there], minlength=len(items))
+        sums = np.bincount(item[there], weights=rows["v0"][there], minlength=len(items))
+        values = np.divide(sums, counts, out=np.full(len(items), np.inf), where=counts > 0)
+    elif columns:
+        listed = chosen(experiments, samples, msgspec.structs.replace(query, descending=False))
+        places = Lookup(listed).first(rows["row"][first])
+        values = places.astype(np.float64)
+    order = by_row[order_of(values[by_row], descending=query.descending)]
+    return items[order], _tasks(samples, rows["row"])
 
 
-def _row(samples: View, rows: Rows, columns: Rows) -> dict[str, Any]:
-    score, task = samples.verdicts[2][rows], samples.task[rows]
-    _, index, own = samples.place(int(rows[0]))
-    item = int(index.arrays["response.item"][own])
+def _tasks(samples: View, rows: IntArray) -> list[tuple[str, str]]:
+    tasks: list[tuple[str, str]] = []
+    for part, ids in samples.by_part(rows):
+        own = {task for (task,) in part.index.select(_TASKS, (as_json(ids),))}
+        tasks += [(part.id, task) for task in part.index.state.tasks if task in own]
+    return tasks[:_MOST_COLUMNS]
+
+
+def _rows(
+    experiments: Experiments, samples: View, query: Any, items: list[int], tasks: list[Any]
+) -> list[dict[str, Any]]:
+    found: dict[int, list[tuple[Part, int, Any]]] = {item: [] for item in items}
+    rows = samples.rows(experiments, query, items=items)["row"]
+    with samples.kinds(items) as kind:
+        for part, ids in samples.by_part(rows):
+            for id, (item, *values) in part.values(ids, _VALUES, kind).items():
+                found[item].append((part, id, values))
+    return [_row(own, tasks) for own in found.values()]
+
+
+def _row(own: list[tuple[Part, int, Any]], tasks: list[Any]) -> dict[str, Any]:
+    part, id, (item, _, _, disagreement) = own[0]
+    scores = {task: list[float | None]() for task in tasks}
+    for each, _, (_, task, score, _) in own:
+        scores.setdefault((each.id, task), []).append(score)
     return {
-        "item": index.item_id(item),
-        "question": beginning(question_of(index, item, read_row(index, own))),
-        "rate": _mean(score),
-        "disagreement": float(samples.disagreement[samples.item[rows[0]]]),
-        "cells": [_cell(score[task == column]) for column in columns.tolist()],
+        "item": item,
+        "question": beginning(question_of(part.index, item, read_row(part.index, id))),
+        "rate": _mean([score for *_, (_, _, score, _) in own]),
+        "disagreement": disagreement or 0.0,
+        "cells": [_cell(scores[task]) for task in tasks],
     }
 
 
-def _cell(score: Any) -> dict[str, Any] | None:
-    if not len(score):
+def _cell(scores: list[float | None]) -> dict[str, Any] | None:
+    if not scores:
         return None
-    return {"value": _mean(score), "samples": len(score), "failed": int(np.isnan(score).sum())}
+    return {"value": _mean(scores), "samples": len(scores), "failed": scores.count(None)}
 
 
-def _mean(score: Any) -> float | None:
-    there = score[~np.isnan(score)]
-    return float(there.mean()) if len(there) else None
+def _mean(scores: list[float | None]) -> float | None:
+    there = [score for score in scores if score is not None]
+    return sum(there) / len(there) if there else None

@@ -1,15 +1,12 @@
 """One item in one or several experiments: what `assay trace` follows, found by the index."""
 
-from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from assay.analysis.look.trace import follow, unknown_item
 from assay.errors import AssayError
-from assay.records import Kind
 from assay.store.stores import open_store
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.index import Index
@@ -28,32 +25,13 @@ class _Indexed:
     """The lines of an item, by their positions."""
 
     def __init__(self, index: Index) -> None:
-        self.index = index
+        self.of = index.lines_of
         self.labels = index.labels_of_scorers()
+        self._index = index
 
     @property
     def ids(self) -> list[str]:
-        return list(islice(self.index.item_ids(), _MOST_IDS))
-
-    def of(self, kind: Kind, item_id: str) -> Iterator[bytes]:
-        index, number = self.index, self.index.number(item_id)
-        if kind == "dataset":
-            rows, table = (
-                [number] if number >= 0 and index.arrays["item.position"][number] >= 0 else [],
-                "item",
-            )
-        else:
-            table = "response" if kind == "run" else "evaluation"
-            rows = (
-                []
-                if kind == "run" and index.judged
-                else np.flatnonzero(index.arrays[f"{table}.item"] == number)
-            )
-        places = [
-            (int(index.arrays[f"{table}.log"][row]), int(index.arrays[f"{table}.position"][row]))
-            for row in rows
-        ]
-        return (index.read(kind, *place) for place in dict.fromkeys(places))
+        return list(islice(self._index.item_ids(), _MOST_IDS))
 
 
 def page(experiments: Experiments, query: Query) -> dict[str, Any]:
@@ -67,7 +45,7 @@ def page(experiments: Experiments, query: Query) -> dict[str, Any]:
             if query.experiment:
                 raise
             continue
-        if index.number(query.item) < 0:
+        if not index.has(query.item):
             ids += islice(index.item_ids(), _MOST_IDS)
             continue
         folder = experiments.folder(id)

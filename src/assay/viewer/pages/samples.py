@@ -3,15 +3,15 @@
 from typing import Any
 
 from assay.viewer.experiments import Experiments
-from assay.viewer.query import SamplesQuery, about, chosen, page_of, sort, view
+from assay.viewer.query import SamplesQuery, about, chosen, page_of, view
 from assay.viewer.rows import sample_rows
 
 Query = SamplesQuery
 
 
-def page(experiments: Experiments, query: Query) -> dict[str, Any]:
+def page(experiments: Experiments, query: Any) -> dict[str, Any]:
     part = page_of(query)
     samples, share = view(experiments, query.experiment, query.label)
     rows = chosen(experiments, samples, query)
-    shown = sample_rows(samples, sort(samples, rows, query)[part])
+    shown = sample_rows(samples, rows[part])
     return {"total": len(rows), **about(experiments, samples, share), "rows": shown}

@@ -1,0 +1,205 @@
+"""The columns of samples, each declared once: the schema of the index, what is decoded of a response, the conditions and
+sorts of queries, the JSON of a page's rows, and the filters of a report in the browser are made of this list."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from assay.records import ResponseOutcome
+
+Type = Literal["TEXT", "REAL", "INTEGER", "BOOLEAN"]
+Operator = Literal["in", ">=", "<=", "is"]
+WHOLE = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
+_DECODED: dict[Type, Any] = {"TEXT": str, "REAL": float, "INTEGER": WHOLE, "BOOLEAN": bool}
+
+
+class Column(msgspec.Struct, frozen=True, kw_only=True):
+    """`field`: a field of responses, which the index takes as it is, or as `made` gives it for a decoded response. `sql`
+    is where all others come from: `v` is the verdict under the label that is asked for, `k` what is known of the item.
+
+    `filters` are parameters of queries: `in` takes several values, `is` one of `words`, for what is true and what is not.
+    `otherwise` names the column that stands in where this one has nothing, `missing` is what pages say then."""
+
+    name: str
+    type: Type
+    field: str = ""
+    made: Callable[[Any], Any] | None = None
+    sql: str = ""
+    shown: bool = True
+    missing: Any = None
+    sorts: bool = False
+    filters: Mapping[str, Operator] = {}
+    otherwise: str = ""
+    words: Sequence[str] = ()
+
+    @property
+    def expression(self) -> str:
+        return self.sql or f"r.{self.name}"
+
+    @property
+    def about(self) -> str:
+        if "v." in self.sql:
+            return "label"
+        return "item" if "k." in self.sql else "response"
+
+    @property
+    def value(self) -> Callable[[Any], Any]:
+        return self.made or attrgetter(self.field)
+
+    def json(self, value: Any) -> Any:
+        """Return a value as pages have it."""
+        if value is None:
+            return self.missing
+        return bool(value) if self.type == "BOOLEAN" else value
+
+
+def _task(row: Any) -> str:
+    return row.task or row.model_name or ""
+
+
+def _outcome(row: Any) -> str:
+    return "errored" if row.error and row.outcome in ("ok", None) else row.outcome or "ok"
+
+
+def _length(row: Any) -> int:
+    if row.response or row.output is None:
+        return len(row.response or "")
+    return len(msgspec.json.encode(row.output).decode())
+
+
+def _kind(name: str, sql: str) -> Column:
+    """Return a kind of items, to which a list can be narrowed."""
+    filters: dict[str, Operator] = {"only": "is"}
+    return Column(name=name, type="BOOLEAN", sql=sql, shown=False, filters=filters, words=(name,))
+
+
+COLUMNS = [
+    Column(name="item", type="TEXT", field="item_id", sorts=True),
+    Column(name="task", type="TEXT", field="task", made=_task),
+    Column(name="model", type="TEXT", field="model_name", made=lambda row: row.model_name or ""),
+    Column(
+        name="sample",
+        type="INTEGER",
+        field="sample_index",
+        made=lambda row: row.sample_index or 0,
+    ),
+    Column(name="outcome", type="TEXT", made=_outcome),
+    Column(name="latency", type="REAL", field="inference_time", missing=0.0, sorts=True),
+    Column(name="tokens", type="INTEGER", field="total_tokens"),
+    Column(name="cost", type="REAL", field="cost"),
+    Column(name="length", type="INTEGER", made=_length, sorts=True),
+    Column(
+        name="verdict",
+        type="TEXT",
+        sql="v.outcome",
+        missing="",
+        filters={"outcome": "in"},
+        otherwise="outcome",
+    ),
+    Column(
+        name="passed",
+        type="BOOLEAN",
+        sql="v.passed",
+        filters={"passed": "is"},
+        words=("passed", "failed"),
+    ),
+    Column(
+        name="score", type="REAL", sql="v.score", sorts=True, filters={"low": ">=", "high": "<="}
+    ),
+    Column(name="disagreement", type="REAL", sql="k.disagreement", missing=0.0, sorts=True),
+    _kind("disagree", "k.disagreement > 0"),
+    _kind("failed_by_all", "k.judged > 0 AND k.won = 0"),
+    _kind("passed_by_one", "k.won = 1"),
+]
+
+
+def stored() -> list[Column]:
+    """Return the columns that the index has of every response."""
+    return [column for column in COLUMNS if not column.sql]
+
+
+def columns_about(what: str) -> list[Column]:
+    """Return the columns of pages' rows that say something about a response, a label, or an item."""
+    return [column for column in COLUMNS if column.shown and column.about == what]
+
+
+def expressions(columns: Iterable[Column]) -> list[str]:
+    return [column.expression for column in columns]
+
+
+def definitions() -> list[str]:
+    """Return these columns as the schema has them."""
+    return [f"{column.name} {column.type}" for column in stored()]
+
+
+def column_of(name: str) -> Column:
+    return next(column for column in COLUMNS if column.name == name)
+
+
+def row_type(metadata: Any) -> type[msgspec.Struct]:
+    """Return what is decoded of a response: the fields of columns, and those that they are made of."""
+    fields: dict[str, tuple[Any, Any]] = {
+        "item_id": (str, ...),
+        "key": (str | None, None),
+        "metadata": (metadata | None, None),
+        "error": (str | None, None),
+        "outcome": (ResponseOutcome | None, None),
+        "response": (str | None, None),
+        "output": (Any, None),
+    }
+    for column in stored():
+        if column.field:
+            fields.setdefault(column.field, (_DECODED[column.type] | None, None))
+    parts = [
+        (name, kind) if default is ... else (name, kind, default)
+        for name, (kind, default) in fields.items()
+    ]
+    return msgspec.defstruct("Response", parts, kw_only=True, gc=False)
+
+
+# ---- what can be asked for
+
+
+def query_type() -> type[msgspec.Struct]:
+    """Return what can be asked of samples. Values of one field are alternatives; fields, and facets of `where`, must all
+    hold."""
+    named: dict[str, list[str]] = {}
+    fields: dict[str, tuple[Any, Any]] = {
+        name: (list[str], msgspec.field(default_factory=list[str]))
+        for name in ("experiment", "where", "tag")
+    }
+    fields |= {"label": (str, ""), "search": (str, ""), "regex": (bool, False)}
+    for column in COLUMNS:
+        for name, operator in column.filters.items():
+            if operator == "is":
+                named.setdefault(name, [""]).extend(column.words)
+            elif operator == "in":
+                fields[name] = list[str], msgspec.field(default_factory=list[str])
+            else:
+                fields[name] = float | None, None
+    sorts = ["order", *(column.name for column in COLUMNS if column.sorts)]
+    fields |= {name: (Literal[tuple(values)], "") for name, values in named.items()}
+    fields |= {"sort": (Literal[tuple(sorts)], "order"), "descending": (bool, False)}
+    fields |= {"offset": (int, 0), "limit": (int, 50)}
+    parts = [(name, *described) for name, described in fields.items()]
+    return msgspec.defstruct("SamplesQuery", parts, kw_only=True, frozen=True)
+
+
+class Condition(msgspec.Struct):
+    """What a parameter of queries asks of a column, or of the one that stands in for it."""
+
+    name: str
+    operator: Operator
+    column: str
+    otherwise: str = ""
+    words: Sequence[str] = ()
+
+
+def conditions() -> list[Condition]:
+    return [
+        Condition(name, operator, column.name, column.otherwise, column.words)
+        for column in COLUMNS
+        for name, operator in column.filters.items()
+    ]
