@@ -130,7 +130,7 @@ def scatter(
     """Quality upwards against what it costs; the line joins what nothing else beats on both. `less` is better upwards,
     and always better across."""
     drawn = [point for part in _unbroken(points) for point in part]
-    missing = [point.name for point in points if point not in drawn]
+    missing = [point.name for point in points if finite(point.x) is None or finite(point.y) is None]
     plane = _Plane(
         Canvas(330 + (18 if missing else 0)),
         Scale([point.x for point in drawn], 64, WIDTH - 20, log=_spreads(drawn, 20)),
