@@ -351,6 +351,8 @@ def _enters(
 
 def _fitting(row: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
     """A row of any origin, without fields of `kind` whose values are of another type than theirs; null may be."""
+    if _fits(row, kind):
+        return row
     types = {field.name: field.type for field in _fields(kind)}
     return {
         name: value
