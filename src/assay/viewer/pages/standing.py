@@ -100,9 +100,7 @@ def _ranks(experiments: Experiments, rows: Rows) -> tuple[list[Any], list[str]]:
     return [ranks.get(name) for name in names], [*compared.notes, *more]
 
 
-def _sides(
-    experiments: Experiments, id: str, wanted: dict[str, dict[str, Any]]
-) -> dict[str, Side]:
+def _sides(experiments: Experiments, id: str, wanted: dict[str, dict[str, Any]]) -> dict[str, Side]:
     """Return sides by name, read once for all labels that have the same ones."""
 
     def read() -> dict[str, Side]:
