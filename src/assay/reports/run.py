@@ -69,22 +69,57 @@ def metrics_table(rows: Sequence[MetricRow]) -> Table:
         by_facets.setdefault(tuple(row.get("facets", [])), []).append(row)
     names = list(dict.fromkeys(name for row in rows for name in row))
     exact = (names, [list(map(row.get, names)) for row in rows])
-    return _table(rows)._replace(instead=[_table(part) for part in by_facets.values()], data=exact)
+    parts = [_table(part)._replace(narrower=_side_by_side(part)) for part in by_facets.values()]
+    return _table(rows)._replace(instead=parts, data=exact)
 
 
 def _table(rows: Sequence[MetricRow]) -> Table:
-    """Facets, label and metric on the left; value, interval and counts on the right. What all rows share is the
-    title, so that the table fits a terminal."""
+    """Facets, label and metric on the left; value, interval and counts on the right."""
+    return _with_names(rows, {"label": "label", "metric_name": "metric"}, _numbers(rows))
+
+
+def _side_by_side(rows: Sequence[MetricRow]) -> list[Table]:
+    """Return a table with a column for each metric, where there are several and a group has each once."""
+    groups: dict[str, dict[str, MetricRow]] = {}
+    for row in rows:
+        group = str([row.get(key) for key in (*row.get("facets", []), "label")])
+        groups.setdefault(group, {})[row["metric_name"]] = row
+    metrics = dict.fromkeys(row["metric_name"] for row in rows)
+    if len(metrics) < 2 or len(rows) > sum(map(len, groups.values())):
+        return []
+    numbers = {
+        f"<{name}": [_brief(group.get(name)) for group in groups.values()] for name in metrics
+    }
+    counts = [_numbers([*group.values()]) for group in groups.values()]
+    for name in ("~if missing", "samples", "~failed"):
+        cells = [dict.fromkeys(map(text_of, own.get(name, ()))) for own in counts]
+        numbers[name] = [", ".join(filter(None, texts)) for texts in cells]
+    firsts = [next(iter(group.values())) for group in groups.values()]
+    return [_with_names(firsts, {"label": "label"}, numbers)]
+
+
+def _brief(row: MetricRow | None) -> str | Cell:
+    """The value with its interval."""
+    if row is None:
+        return "–"
+    value, span, *_ = _row_numbers(row)
+    return Cell(f"{text_of(value)} {text_of(span)}".removesuffix(" –"), weak=span.weak)
+
+
+def _with_names(
+    rows: Sequence[MetricRow],
+    more: Mapping[str, str],
+    numbers: Mapping[str, Sequence[str | Cell]],
+) -> Table:
+    """Facets on the left of numbers. What all rows share is the title, so that the table fits a terminal."""
     facets = dict.fromkeys(facet for row in rows for facet in row.get("facets", []))
-    left = {facet: facet.removeprefix("metadata.") for facet in facets}
-    left |= {"label": "label", "metric_name": "metric"}
+    left = {facet: facet.removeprefix("metadata.") for facet in facets} | more
     texts = {key: _facets([row.get(key) for row in rows]) for key in left}
     if any(row.get(PARTIAL) for row in rows):
         left[PARTIAL] = PARTIAL
         texts[PARTIAL] = [str(row.get(PARTIAL, "")).partition(";")[0] for row in rows]
     shared = [key for key in left if len(rows) > 1 and len(set(texts[key])) == 1]
     keys = [key for key in left if key not in shared]
-    numbers = _numbers(rows)
     return Table(
         title=", ".join(f"{left[key]}: {texts[key][0]}" for key in shared),
         columns=[*(Column(left[key], text=True) for key in keys), *columns_of(*numbers)],

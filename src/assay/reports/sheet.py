@@ -50,14 +50,15 @@ class Line(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Rows of texts. On a terminal that it does not fit, `instead` is shown, or else its rows below one another; an
-    `extra` table is left out there. A `compact` one has no frame. `data` are the names and unrounded values that CSV
+    """Rows of texts. On a terminal that it does not fit, `instead` is shown, or else the first of `narrower` that fits,
+    or its rows below one another; an `extra` table is left out there. A `compact` one has no frame. `data` are the names and unrounded values that CSV
     has instead of the rows."""
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[str | Cell]]
     title: str = ""
     instead: "Sequence[Table]" = ()
+    narrower: "Sequence[Table]" = ()
     extra: bool = False
     compact: bool = False
     heads: bool = True

@@ -9,7 +9,7 @@ and `list` must start without one.
 import os
 import re
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, product, takewhile
 from typing import NamedTuple
 
 from assay.reports.sheet import (
@@ -102,17 +102,14 @@ _NARROW = (_Fold(True, 8, within=True),)
 
 
 def _table(table: Table, width: int, colour: bool) -> list[str]:
-    drawn = _fitting(table, width, colour, _FOLDS)
-    parts = (
-        [_fitting(part, width, colour, _FOLDS) for part in table.instead] if drawn is None else []
-    )
-    if parts and None not in parts:
-        drawn = [line for part in parts for line in part or ()]
-    if drawn is None:
-        drawn = _tight(table, width, colour)
+    forms = (table, *table.narrower)
+    drawn = next(filter(None, (_fitting(form, width, colour, _FOLDS) for form in forms)), None)
+    if drawn is None and table.instead:
+        return [line for part in table.instead for line in _table(part, width, colour)]
+    drawn = drawn or _tight(table, width, colour)
     if drawn is None and table.extra:
         return []
-    return _stacked(table, width, colour) if drawn is None else drawn
+    return drawn or _stacked(table, width, colour)
 
 
 def _fitting(
@@ -155,13 +152,16 @@ def _tight(table: Table, width: int, colour: bool) -> list[str] | None:
     short, notes = _without_prefixes(table)
     spare = [at for at, column in enumerate(table.columns) if column.spare][::-1]
     spare.sort(key=lambda at: len({text_of(row[at]) for row in table.rows}) > 1)
-    groups = _groups(table)
-    for folds in (_WITHIN, _NARROW):
-        for dropped in range(len(spare) + 1):
-            kept = [at for at in range(len(table.columns)) if at not in spare[:dropped]]
-            drawn = _fitting(_columns(short, kept), width, colour, folds)
-            if drawn is None and groups:
-                drawn = _fitting(_columns(short, kept[1:]), width, colour, folds, groups)
+    names = 0 if table.compact else sum(1 for _ in takewhile(lambda own: own.text, table.columns))
+    one, last = min(names, 1), min(names, len(table.columns) - 1)
+    further = [(_NARROW, most) for most in range(2, last + 1)]
+    for folds, most in [(_WITHIN, one), (_NARROW, one), *further]:
+        for dropped, above in product(range(len(spare) + 1), range(most + 1)):
+            kept = [at for at in range(above, len(table.columns)) if at not in spare[:dropped]]
+            groups = _groups(table, above)
+            if above == 1 and 2 * sum(1 for _ in groupby(groups)) > len(groups):
+                continue  # only a name that several rows in a row have
+            drawn = _fitting(_columns(short, kept), width, colour, folds, groups)
             if drawn is not None:
                 told = notes + [_left_out(table, at) for at in sorted(spare[:dropped])]
                 below = [
@@ -171,16 +171,16 @@ def _tight(table: Table, width: int, colour: bool) -> list[str] | None:
     return None
 
 
-def _groups(table: Table) -> list[str]:
-    """The heading of each row, where the first column is a name that several rows in a row have."""
-    names = [one_line(text_of(row[0])) for row in table.rows]
-    if (
-        table.compact
-        or not table.columns[0].text
-        or 2 * sum(1 for _ in groupby(names)) > len(names)
-    ):
-        return []
-    return [f"{table.columns[0].name}: {name}" for name in names]
+def _groups(table: Table, above: int) -> list[str]:
+    """Return the headings of the rows that have the first columns, if any, in their place."""
+    heads = [column.name for column in table.columns[:above]]
+    return [
+        ", ".join(
+            f"{head}: {one_line(text_of(cell))}" for head, cell in zip(heads, row, strict=False)
+        )
+        for row in table.rows
+        if above
+    ]
 
 
 def _columns(table: Table, kept: Sequence[int]) -> Table:

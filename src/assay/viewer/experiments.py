@@ -28,9 +28,11 @@ _AGE_OF_LISTS = 30.0  # a listing for each folder costs money
 class Experiments:
     """`ids` are paths below the roots (with several roots, their names come first), so that an address outlives the
     process. Nothing outside the roots can be named. `origins` says of a root that is a copy of another program's
-    results what the user calls it. `annotator` is who labels, if that was said at the start."""
+    results what the user calls it. `annotator` is who labels, if that was said at the start. `still`: what was read
+    once is taken as it was then, because what is made of it is of one moment."""
 
     annotator = ""
+    still = False
 
     def __init__(
         self, paths: Sequence[str | Path] = (".",), origins: Mapping[Path, str] | None = None
@@ -38,6 +40,7 @@ class Experiments:
         self.roots = [local(path, rows=False) for path in paths]
         self.names = [plain(shown(str(root))) for root in self.roots]
         self._origins = origins or {}
+        self._listed: dict[str, Listed] = {}
         self._folders: dict[str, Path] = {}
         self._sources: dict[str, tuple[object, Source]] = {}
         self._cached: dict[Hashable, dict[Hashable, tuple[object, Any]]] = {}
@@ -45,12 +48,15 @@ class Experiments:
 
     def list(self) -> dict[str, Listed]:
         """Every experiment, read anew, by id."""
+        if self.still and self._listed:
+            return self._listed
         listed: dict[str, Listed] = {}
         for root in self.roots:
             refresh(root, rows=False, age=_AGE_OF_LISTS)
             for entry in ls(root, foreign=False):
                 listed[self._id(root, Path(entry.folder), listed)] = entry
         self._folders = {id: Path(entry.folder) for id, entry in listed.items()}
+        self._listed = listed
         return listed
 
     def _id(self, root: Path, folder: Path, taken: dict[str, Listed]) -> str:
@@ -78,6 +84,8 @@ class Experiments:
         # a list of experiments needs no rows
         from assay.engine.experiment.sources import source_in
 
+        if self.still and id in self._sources:
+            return self._sources[id]
         folder = self.folder(id)
         refresh(folder, age=_AGE)
         state, source = self._sources.get(id, (None, None))
@@ -96,7 +104,7 @@ class Experiments:
         """What `make` gives, made once until a file of these experiments changes, labels among them. Whoever asks for
         what is being made waits for it. Of a kind, which is the key's first part, there are at most so many."""
         with self._making.setdefault(key, threading.Lock()):
-            state = [(files, _stat(source, LABELS)) for files, source in map(self._current, ids)]
+            state = [] if self.still else [*map(self._now, ids)]
             kind = self._cached.setdefault(key[0], {})
             before, value = kind.pop(key, (None, None))
             try:
@@ -109,6 +117,14 @@ class Experiments:
                 kind.pop(oldest, None)
                 self._making.pop(oldest, None)
             return cast("T", value)
+
+    def _now(self, id: str) -> object:
+        """Return what changes with the files of an experiment; where its rows are out of reach, that is unknown."""
+        try:
+            files, source = self._current(id)
+        except AssayError:
+            return object()
+        return files, _stat(source, LABELS)
 
 
 def _state(source: "Source") -> object:

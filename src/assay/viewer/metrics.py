@@ -184,15 +184,16 @@ class Board(msgspec.Struct):
     notes: list[str]
 
 
-def board(experiments: Experiments, ids: Sequence[str], facets: Sequence[str] = ()) -> Board:
-    """The rows of these experiments or of all: as stored, or by facets."""
-    chosen = list(dict.fromkeys(ids)) or list(experiments.list())
+def board(
+    experiments: Experiments, ids: Sequence[str], facets: Sequence[str], *, strict: bool
+) -> Board:
+    """The rows of these experiments: as stored, or by facets. Unless `strict`, one that cannot be read is left out."""
     made = Board([], [], [])
-    for id in chosen:
+    for id in ids:
         try:
             entry = stored(experiments, id)
         except AssayError as error:
-            if id in ids:
+            if strict:
                 raise
             made.notes.append(f"{id} is left out: {error.what}")
             continue

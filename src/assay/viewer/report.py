@@ -66,6 +66,7 @@ def report(
         fix = nearest(format, FORMATS.values()) if format else f"name it {', '.join(FORMATS)}"
         raise UserError(f"a report cannot be written as {format or file.name!r}", fix=fix)
     experiments = experiments_below(paths)
+    experiments.still = True
     if form == "markdown":
         from assay.viewer.markdown import write_markdown
 
@@ -195,16 +196,15 @@ def compared(
 def _pairs(experiments: Experiments, board: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Values of facets that have only a few, then the first experiment against the others."""
     first, *others = experiments.list()
-    for id in (first, *others):
-        rows = [row for row in board["rows"] if row["experiment"] == id]
-        for facet in board["facets"]:
-            values = list(
-                dict.fromkeys(row["facets"][facet] for row in rows if facet in row["facets"])
-            )
+    found: dict[str, dict[str, dict[str, None]]] = {id: {} for id in (first, *others)}
+    for row in board["rows"]:
+        for facet, value in row["facets"].items():
+            found[row["experiment"]].setdefault(facet, {})[value] = None
+    for id, facets in found.items():
+        for facet, values in facets.items():
             if len(values) <= _MOST_VALUES:
-                yield from (
-                    (f"{id}::{facet}={a}", f"{id}::{facet}={b}") for a, b in combinations(values, 2)
-                )
+                sides = (f"{id}::{facet}={value}" for value in values)
+                yield from combinations(sides, 2)
     yield from ((first, other) for other in others)
 
 

@@ -4,6 +4,7 @@ Without an index files are scanned once; of rows of other items only an id is de
 
 import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -261,13 +262,22 @@ def _add_evaluations(
 ) -> None:
     rows.sort(key=lambda row: (str(row.get("scorer")), str(row.get("label"))))
     logs = [store.log("aggregation", id) for id in store.ids("aggregation")]
-    metrics = [fitting(row, _Step) for log in logs for _, row in read_rows(log, Row)]
+    metrics: dict[str, list[tuple[int, Row]]] = {}
+    for at, (_, metric) in enumerate(row for log in logs for row in read_rows(log, Row)):
+        own = metrics.setdefault(str(metric.get("label") or ""), [])
+        own.append((at, fitting(metric, _Step)))
 
     def with_metrics(row: Row, response: Row) -> Row:
+        label = str(row.get("label") or "")
+        # a failure without a label counts under all its scorer's labels
+        possible = {label} if label else labels.get(str(row.get("scorer")), {""})
         entered = [
-            metric for metric in metrics if _enters(row, metric, response, trace.item, labels)
+            (at, metric)
+            for name in possible
+            for at, metric in metrics.get(name, ())
+            if _enters(row, metric, response, trace.item)
         ]
-        return {**row, "metrics": entered}
+        return {**row, "metrics": [metric for _, metric in sorted(entered, key=itemgetter(0))]}
 
     judging, met = Judging(rows), set[int]()
     for sample in trace.samples:
@@ -323,13 +333,8 @@ def _enters(
     metric: Row,
     response: Row,
     item: Row | None,
-    labels: Mapping[str, Collection[str]],
 ) -> bool:
-    """Whether the row is in the metric's group; a failure without a label counts under all its scorer's labels."""
-    label = str(evaluation.get("label") or "")
-    possible = {label} if label else labels.get(str(evaluation.get("scorer")), {""})
-    if str(metric.get("label") or "") not in possible:
-        return False
+    """Whether the row, of the metric's label, has the values of its facets."""
     for facet in metric.get("facets") or ():
         places = (
             find_in_row(evaluation, facet),

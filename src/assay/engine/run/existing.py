@@ -156,7 +156,13 @@ class Comparison:
     """Which rows stay, come back, or are tried again."""
 
     def __init__(
-        self, rows: "Commits", old: "Commits", keep: Flags, back: Flags, retried: Flags, runs_now: Keys
+        self,
+        rows: "Commits",
+        old: "Commits",
+        keep: Flags,
+        back: Flags,
+        retried: Flags,
+        runs_now: Keys,
     ) -> None:
         self.rows = rows
         self.old = old

@@ -130,7 +130,7 @@ def scatter(
     """Quality upwards against what it costs; the line joins what nothing else beats on both. `less` is better upwards,
     and always better across."""
     drawn = [point for part in _unbroken(points) for point in part]
-    missing = [point.name for point in points if point not in drawn]
+    missing = [point.name for point in points if finite(point.x) is None or finite(point.y) is None]
     plane = _Plane(
         Canvas(330 + (18 if missing else 0)),
         Scale([point.x for point in drawn], 64, WIDTH - 20, log=_spreads(drawn, 20)),
@@ -144,7 +144,9 @@ def scatter(
         tip = f"{point.name}: {_point_text(point)} at {number(point.x)}"
         plane.mark(point, "pale s0", f"{tip}; {point.note}" if point.note else tip, 5)
     places = [*map(plane.place, drawn)]
-    taken = [(x - 5, x + 5, y + 4) for x, y in places]
+    taken: _Taken = {}
+    for x, y in places:
+        _take(taken, x - 5, x + 5, y + 4)
     for (x, y), point in zip(places, drawn, strict=True):
         _label(canvas, x, y, point.name, taken)
     if missing:
@@ -195,9 +197,15 @@ def _undominated(points: Sequence[Point], less: bool) -> list[Point]:
     return best
 
 
-def _label(
-    canvas: Canvas, x: float, y: float, name: str, taken: list[tuple[float, float, float]]
-) -> None:
+_TALL = 13  # of a name
+_Taken = dict[int, list[tuple[float, float, float]]]  # starts, ends and lines, by their heights
+
+
+def _take(taken: _Taken, start: float, end: float, line: float) -> None:
+    taken.setdefault(int(line // _TALL), []).append((start, end, line))
+
+
+def _label(canvas: Canvas, x: float, y: float, name: str, taken: _Taken) -> None:
     """Beside the dot, where no other name stands; left out where there is no room, as the tip has it."""
     shown = cut(name, 130)
     wide = width_of(shown)
@@ -205,11 +213,13 @@ def _label(
         start = x + dx
         line = y + dy
         inside = start >= 62 and start + wide <= WIDTH - 2 and 10 <= line <= 274
+        at = int(line // _TALL)
         if inside and all(
-            abs(line - other) > 13 or start > end or start + wide < begin
-            for begin, end, other in taken
+            abs(line - other) > _TALL or start > end or start + wide < begin
+            for near in (at, at - 1, at + 1)
+            for begin, end, other in taken.get(near, ())
         ):
-            taken.append((start, start + wide, line))
+            _take(taken, start, start + wide, line)
             canvas.text(start, line, shown, "ink named")
             return
 

@@ -29,8 +29,8 @@ from assay.reports.sheet import figures
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.index import Index
 from assay.viewer.index.opening import open_index
-from assay.viewer.metrics import board, facet_names, measured, stored
-from assay.viewer.pages.leaderboard import facets_of, leader_rows
+from assay.viewer.metrics import facet_names, measured, stored
+from assay.viewer.pages.leaderboard import facets_of, leaders
 from assay.viewer.query import view
 from assay.viewer.spent import IS_ANSWER, grouped, spent
 
@@ -70,23 +70,21 @@ def page(experiments: Experiments, query: Query) -> Chart:
 
 def _chosen(experiments: Experiments, query: Query, facets: Sequence[str]) -> list[dict[str, Any]]:
     """The leaderboard's rows of one metric and label."""
-    made = board(experiments, query.experiment, facets)
-    rows = leader_rows(experiments, made)
-    if not rows:
-        why = "; ".join(made.notes)
+    made = leaders(experiments, query.experiment, facets)
+    if not made.places:
+        why = "; ".join(made.board.notes)
         fix = why or "`assay aggregate` computes them, with `metrics:` in the config"
         raise UserError("there are no metrics to draw", fix=fix)
-    metric = query.metric or rows[0]["metric"]
-    of_metric = [row for row in rows if row["metric"] == metric]
-    label = query.label or (of_metric[0]["label"] if of_metric else "")
-    chosen = [row for row in of_metric if row["label"] == label]
-    if not chosen:
-        pairs = ", ".join(sorted({f"{row['metric']} of {row['label']}" for row in rows}))
+    metric = query.metric or made.rows[0]["metric"]
+    label = query.label or next((label for name, label in made.places if name == metric), "")
+    places = made.places.get((metric, label))
+    if places is None:
+        pairs = ", ".join(sorted(f"{name} of {own}" for name, own in made.places))
         raise UserError(
             f"no row has the metric {metric!r} and the label {label!r}",
             fix=f"choose one of {pairs}",
         )
-    return chosen
+    return [made.rows[at] for at in places]
 
 
 def _title(row: dict[str, Any]) -> str:
@@ -191,7 +189,7 @@ def _scatter(experiments: Experiments, query: Query) -> Chart:
         raise UserError(
             f"quality cannot be drawn against {query.by!r}", fix="choose cost or latency"
         )
-    rows = _chosen(experiments, query, query.facet)
+    rows = [{**row} for row in _chosen(experiments, query, query.facet)]
     facets = {(row["experiment"], tuple(row["facets"])) for row in rows}
     costs = {place: spent(experiments, *place, wait=True) for place in facets}
     for row in rows:
@@ -284,29 +282,11 @@ def _drawn(query: Query, by: str, groups: dict[str, FloatArray], failed: dict[st
 
 
 def _pass_at_k(experiments: Experiments, query: Query) -> Chart:
-    lines: list[Line] = []
-    labels: dict[str, None] = {}
     ids = query.experiment or list(experiments.list())
-    for id in ids:
-        source = experiments.source(id)
-        most = _most_samples(open_index(experiments, id, wait=True)[0])
-        own = next(filter(None, map(facet_names, stored(experiments, id).rows)), None)
-        facets = query.facet or own or ["task" if source.manifest("run") else "model_name"]
-        ks = [2**power for power in range(12) if 2**power < most] + [most]
-        bound = [
-            bind_metric(name=f"pass@{k}", type="pass_at_k", params={"k": k}, facets=facets)
-            for k in ks
-        ]
-        rows = measured(source, bound)
-        labels |= dict.fromkeys(str(row["label"]) for row in rows)
-        label = query.label or next(iter(labels), "")
-        groups: dict[str, list[Point]] = {}
-        for row in rows:
-            if row["label"] == label:
-                name = ", ".join([*([id] if len(ids) > 1 else []), *facets_of(row).values()])
-                point = Point(x=row["k"], y=row["value"], **_interval(row))
-                groups.setdefault(name, []).append(point)
-        lines += [Line(name=name, points=points) for name, points in groups.items()]
+    key = ("pass_at_k", *ids, "", *query.facet)
+    curves = experiments.cached(key, ids, lambda: _curves(experiments, ids, query.facet))
+    label = query.label or next(iter(curves), "")
+    lines = curves.get(label, ())
     if not any(len(line.points) > 1 for line in lines):
         raise UserError(
             "every item has one sample, so there is no pass@k to draw",
@@ -317,9 +297,32 @@ def _pass_at_k(experiments: Experiments, query: Query) -> Chart:
             f"{len(lines):,} lines are too many",
             fix="choose one experiment, or a facet with fewer values",
         )
-    title = f"pass@k of {query.label or next(iter(labels))}"
     about = "The chance that at least one of k samples passes; bands are 95% intervals."
-    return curve(title, lines, across="k", upwards="pass@k", about=about)
+    return curve(f"pass@k of {label}", lines, across="k", upwards="pass@k", about=about)
+
+
+def _curves(
+    experiments: Experiments, ids: Sequence[str], facets: Sequence[str]
+) -> dict[str, list[Line]]:
+    """Return the lines of each label, from one pass over the rows of each experiment."""
+    labels: dict[str, dict[str, list[Point]]] = {}
+    for id in ids:
+        source = experiments.source(id)
+        most = _most_samples(open_index(experiments, id, wait=True)[0])
+        own = next(filter(None, map(facet_names, stored(experiments, id).rows)), None)
+        by = facets or own or ["task" if source.manifest("run") else "model_name"]
+        ks = [2**power for power in range(12) if 2**power < most] + [most]
+        bound = [
+            bind_metric(name=f"pass@{k}", type="pass_at_k", params={"k": k}, facets=by) for k in ks
+        ]
+        for row in measured(source, bound) if most > 1 else ():
+            name = ", ".join([*([id] if len(ids) > 1 else []), *facets_of(row).values()])
+            point = Point(x=row.get("k"), y=row["value"], **_interval(row))
+            labels.setdefault(str(row["label"]), {}).setdefault(name, []).append(point)
+    return {
+        label: [Line(name=name, points=points) for name, points in lines.items()]
+        for label, lines in labels.items()
+    }
 
 
 def _most_samples(index: Index) -> int:

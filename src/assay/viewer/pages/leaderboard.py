@@ -2,7 +2,7 @@
 are asked for: then the engine computes the metrics by those."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -25,21 +25,38 @@ class Query(msgspec.Struct, kw_only=True):
 
 
 def page(experiments: Experiments, query: Query) -> dict[str, Any]:
-    made = board(experiments, query.experiment, query.facet)
-    rows = leader_rows(experiments, made)
+    made = leaders(experiments, query.experiment, query.facet)
     return {
-        "facets": list(dict.fromkeys(name for row in rows for name in row["facets"])),
-        "choices": choices(experiments, made.stored),
-        "rows": rows,
-        "usage": [used for entry in made.stored for used in _usage(entry)],
-        "notes": made.notes,
+        "facets": list(dict.fromkeys(name for row in made.rows for name in row["facets"])),
+        "choices": choices(experiments, made.board.stored),
+        "rows": made.rows,
+        "usage": [used for entry in made.board.stored for used in _usage(entry)],
+        "notes": made.board.notes,
     }
 
 
-def leader_rows(experiments: Experiments, made: Board) -> list[dict[str, Any]]:
-    """The rows of a board as the page has them."""
-    ways, beside = Ways(experiments), _beside(made)
-    return [_row(entry, row, ways.lower(entry, row), beside) for entry, row in made.rows]
+class Leaders(msgspec.Struct):
+    """The rows of a board as the page has them, and the places of those of each metric and label."""
+
+    board: Board
+    rows: list[dict[str, Any]]
+    places: dict[tuple[str, str], list[int]]
+
+
+def leaders(experiments: Experiments, ids: Sequence[str], facets: Sequence[str]) -> Leaders:
+    """Return the rows of these experiments or of all, made once for all pages of a metric and label."""
+    chosen = list(dict.fromkeys(ids)) or list(experiments.list())
+
+    def make() -> Leaders:
+        made = board(experiments, chosen, facets, strict=bool(ids))
+        ways, beside = Ways(experiments), _beside(made)
+        rows = [_row(entry, row, ways.lower(entry, row), beside) for entry, row in made.rows]
+        places: dict[tuple[str, str], list[int]] = {}
+        for at, row in enumerate(rows):
+            places.setdefault((row["metric"], row["label"]), []).append(at)
+        return Leaders(made, rows, places)
+
+    return experiments.cached(("leaders", bool(ids), *chosen, "", *facets), chosen, make)
 
 
 def facets_of(row: MetricRow) -> dict[str, str]:

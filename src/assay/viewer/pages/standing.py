@@ -13,8 +13,8 @@ from assay.errors import AssayError, UserError
 from assay.records import MetricRow
 from assay.store.keys import canonical
 from assay.viewer.experiments import Experiments
-from assay.viewer.metrics import Stored, board, facet_names, metrics_of
-from assay.viewer.pages.leaderboard import facets_of
+from assay.viewer.metrics import Stored, facet_names, metrics_of
+from assay.viewer.pages.leaderboard import facets_of, leaders
 from assay.viewer.spent import Spent, spent
 
 MOST_SIDES = 100  # each is compared with each
@@ -31,8 +31,9 @@ Rows = list[tuple[Stored, MetricRow]]
 
 
 def page(experiments: Experiments, query: Query) -> dict[str, Any]:
-    made = board(experiments, query.experiment, query.facet)
-    rows = [pair for pair in made.rows if _is_of(pair[1], query)]
+    made = leaders(experiments, query.experiment, query.facet)
+    places = made.places.get((query.metric, query.label), ())
+    rows = [made.board.rows[at] for at in places]
     counted = [(entry, row) for entry, row in rows if row.get("value") is not None]
     notes = (
         [f"{len(rows) - len(counted)} rows without a value have no rank"]
@@ -54,11 +55,10 @@ def page(experiments: Experiments, query: Query) -> dict[str, Any]:
             notes += told
         except UserError as error:
             notes.append(f"no ranks: {error.what}" + (f"; {error.fix}" if error.fix else ""))
-    places = [(entry.id, facets_of(row)) for entry, row in counted]
     return {
         "ranks": [
-            {"experiment": id, "facets": facets, "ranks": span}
-            for (id, facets), span in zip(places, ranks, strict=False)
+            {"experiment": entry.id, "facets": facets_of(row), "ranks": span}
+            for (entry, row), span in zip(counted, ranks, strict=False)
         ],
         "spent": list(_spent(experiments, rows)),
         "notes": notes,
@@ -81,23 +81,17 @@ def _spent(experiments: Experiments, rows: Rows) -> Iterator[dict[str, Any]]:
             yield {"experiment": entry.id, "facets": facets, "latency": latency, "cost": cost}
 
 
-def _is_of(row: MetricRow, query: Query) -> bool:
-    return row.get("metric_name") == query.metric and row.get("label") == query.label
-
-
 def _ranks(experiments: Experiments, rows: Rows) -> tuple[list[Any], list[str]]:
     """Ranks in the order of the rows, and what was noted."""
     bound = _metric(rows)
     names = [", ".join([entry.id, *facets_of(row).values()]) for entry, row in rows]
     names = [name if names.count(name) == 1 else f"{name} ({at})" for at, name in enumerate(names)]
+    wanted: dict[str, dict[str, dict[str, Any]]] = {}
+    for name, (entry, row) in zip(names, rows, strict=True):
+        wanted.setdefault(entry.id, {})[name] = _where(row)
     sides: dict[str, Side] = {}
-    for id in dict.fromkeys(entry.id for entry, _ in rows):
-        own = {
-            name: _where(row)
-            for name, (entry, row) in zip(names, rows, strict=True)
-            if entry.id == id
-        }
-        sides |= {side.name: side for side in read_sides(experiments.source(id), own)}
+    for id, own in wanted.items():
+        sides |= _sides(experiments, id, own)
     label = str(rows[0][1].get("label"))
     compared = compare_sides(
         [sides[name] for name in names], CompareOptions(label=label, flips=0), bound
@@ -106,6 +100,15 @@ def _ranks(experiments: Experiments, rows: Rows) -> tuple[list[Any], list[str]]:
     open_ranks = any(pair.verdict == "incomplete" for pair in compared.pairs)
     more = ["ranks stay open where evidence is unfinished"] if open_ranks else []
     return [ranks.get(name) for name in names], [*compared.notes, *more]
+
+
+def _sides(experiments: Experiments, id: str, wanted: dict[str, dict[str, Any]]) -> dict[str, Side]:
+    """Return sides by name, read once for all labels that have the same ones."""
+
+    def read() -> dict[str, Side]:
+        return {side.name: side for side in read_sides(experiments.source(id), wanted)}
+
+    return experiments.cached(("sides", id, canonical(wanted)), [id], read)
 
 
 def _metric(rows: Rows) -> BoundMetric:
