@@ -127,7 +127,7 @@ class Joining:
     def cases(self, series: Series) -> Iterator[tuple[Row, list[tuple[str, Row]]]]:
         """Yield each response of a series with its (metric, evaluation) pairs, in the order of the metrics' names."""
         for number in map(int, series.rows):  # a list would take five times the memory
-            response = _row_at(self._runs, self._positions[number])
+            response = _row_at(self._runs, int(self._positions[number]))
             yield response, self._labels_of(number, str(response.get("key") or ""))
 
     def by_item(self, series: Series) -> Iterator[list[tuple[Row, list[tuple[str, Row]]]]]:
@@ -194,16 +194,17 @@ class Joining:
             self.matches += int((~block.alone).sum())
             keys.append(block.responses[block.alone])
             places.append(block.places[block.alone])
-            for at in np.flatnonzero(block.alone).tolist():
-                label, scorer = (str(column[at] or "") for column in block.values)
-                self._scorers.setdefault(label, set()).add(scorer)
+            for alone, label, scorer in zip(block.alone.tolist(), *block.values, strict=True):
+                if alone:
+                    self._scorers.setdefault(str(label or ""), set()).add(str(scorer or ""))
         lookup = Lookup(np.concatenate(keys))
         self._label_places = np.concatenate(places)[lookup.order]
-        self._ranges = np.stack(lookup.ranges(responses)).astype(np.uint32)
+        self._ranges = np.stack(lookup.ranges(responses), axis=1).astype(np.uint32)
 
     def _labels_of(self, number: int, key: str) -> list[tuple[str, Row]]:
-        begin, end = self._ranges[:, number]
-        rows = [_row_at(self._labels, place) for place in self._label_places[begin:end]]
+        begin, end = self._ranges[number].tolist()
+        places = self._label_places[begin:end].tolist()
+        rows = [_row_at(self._labels, place) for place in places]
         named = [(self._metric(row), row) for row in rows if _is_about(row, key)]
         return sorted(named, key=_by_metric)
 
@@ -213,8 +214,8 @@ class Joining:
         return f"{scorer}.{label}" if len(self._scorers.get(label, ())) > 1 else label
 
 
-def _row_at(logs: Sequence[Log], place: Any) -> Row:
-    log, position = divmod(int(place), 1 << _LOG_BITS)
+def _row_at(logs: Sequence[Log], place: int) -> Row:
+    log, position = divmod(place, 1 << _LOG_BITS)
     return decode_row(logs[log].read(position), "a row")
 
 

@@ -8,7 +8,6 @@ import msgspec
 from assay.errors import UserError
 from assay.interfaces import Log
 from assay.records import Manifest
-from assay.store.table.decode import read_rows
 
 FAILURES = "failures"  # where a manifest's metadata has them
 UNANSWERED = "the response of "  # how the error of a label begins that has no answer to look at
@@ -59,6 +58,8 @@ class _Row(msgspec.Struct):
 
 def failures_in(log: Log) -> list[dict[str, Any]]:
     """Those of the tasks or scorers that have errored rows, for the metadata of a manifest."""
+    from assay.store.table.decode import read_rows  # it takes numpy, and `assay ls` is to be quick
+
     by_owner: dict[str, Failures] = {}
     models: dict[str, set[str]] = {}
     shapes: dict[tuple[str, str], Reason] = {}
