@@ -95,10 +95,10 @@ class ExistingEvaluations(Experiment):
             is_own = source.folder and source.folder.absolute() == self.folder
             id = self.id if is_own else source.name
             for kind, ids in shown.items():
-                if (file := source.files.get(kind)) is None:
+                if not (file := source.files.get(kind)):
                     continue
                 rows, manifest = FileLog(file), source.manifest(kind)
-                if kind == "run" and manifest is None and source.manifest("evaluation") is not None:
+                if kind == "run" and manifest is None and source.manifest("evaluation"):
                     rows = keyed_log(file)
                 if kind == "evaluation":
                     if len(self.sources) > 1:
