@@ -23,6 +23,7 @@ GROUPS = (
     "workers",
     "cluster",
     "viewer",
+    "report",
     "mixeval",
     "ragicamp",
     "conversion",
