@@ -16,11 +16,23 @@ KINDS = ("arithmetic", "geography", "translation")
 
 def row(facets: dict[str, str], metric: str, label: str, missing: int = 0) -> dict[str, Any]:
     return {
-        **{"metric_name": metric, "metric_type": "mean", "facets": list(facets), **facets},
-        **{"label": label, "value": 0.5, "ci_low": 0.45, "ci_high": 0.55, "ci_level": 0.95},
-        **{"ci_method": "bootstrap", "planned_sample_count": 200, "total_sample_count": 200},
-        **{"total_item_count": 50, "used_sample_count": 200 - missing, "errored_count": missing},
-        **{"value_if_missing_wrong": 0.5 - missing / 200, "value_if_missing_right": 0.5},
+        "metric_name": metric,
+        "metric_type": "mean",
+        "facets": list(facets),
+        **facets,
+        "label": label,
+        "value": 0.5,
+        "ci_low": 0.45,
+        "ci_high": 0.55,
+        "ci_level": 0.95,
+        "ci_method": "bootstrap",
+        "planned_sample_count": 200,
+        "total_sample_count": 200,
+        "total_item_count": 50,
+        "used_sample_count": 200 - missing,
+        "errored_count": missing,
+        "value_if_missing_wrong": 0.5 - missing / 200,
+        "value_if_missing_right": 0.5,
     }
 
 
