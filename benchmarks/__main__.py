@@ -24,6 +24,7 @@ GROUPS = (
     "cluster",
     "viewer",
     "dimensions",
+    "report",
     "mixeval",
     "ragicamp",
     "conversion",

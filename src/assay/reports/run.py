@@ -75,54 +75,66 @@ def metrics_table(rows: Sequence[MetricRow]) -> Table:
 
 def _table(rows: Sequence[MetricRow]) -> Table:
     """Facets, label and metric on the left; value, interval and counts on the right."""
-    return _with_names(rows, {"label": "label", "metric_name": "metric"}, _numbers(rows))
+    return _with_names(rows, ("label", "metric_name"), _numbers(rows))
 
 
 def _side_by_side(rows: Sequence[MetricRow]) -> list[Table]:
     """Return a table with a column for each metric, where there are several and a group has each once."""
-    groups: dict[str, dict[str, MetricRow]] = {}
+    metrics = dict.fromkeys(row["metric_name"] for row in rows)
+    by_group: dict[str, dict[str, MetricRow]] = {}
     for row in rows:
         group = str([row.get(key) for key in (*row.get("facets", []), "label")])
-        groups.setdefault(group, {})[row["metric_name"]] = row
-    metrics = dict.fromkeys(row["metric_name"] for row in rows)
-    if len(metrics) < 2 or len(rows) > sum(map(len, groups.values())):
+        by_group.setdefault(group, {})[row["metric_name"]] = row
+    groups = list(by_group.values())
+    if len(metrics) < 2 or len(rows) > sum(map(len, groups)):
         return []
-    numbers = {
-        f"<{name}": [_brief(group.get(name)) for group in groups.values()] for name in metrics
-    }
-    counts = [_numbers([*group.values()]) for group in groups.values()]
-    for name in ("~if missing", "samples", "~failed"):
-        cells = [dict.fromkeys(map(text_of, own.get(name, ()))) for own in counts]
-        numbers[name] = [", ".join(filter(None, texts)) for texts in cells]
-    firsts = [next(iter(group.values())) for group in groups.values()]
-    return [_with_names(firsts, {"label": "label"}, numbers)]
+    values = {f"<{name}": [_brief(group.get(name)) for group in groups] for name in metrics}
+    counts = _shared_counts(groups)
+    told = {name: texts[0] for name, texts in counts.items() if len(set(texts)) == 1}
+    numbers = values | {name: texts for name, texts in counts.items() if name not in told}
+    table = _with_names([next(iter(group.values())) for group in groups], ("label",), numbers)
+    title = [table.title, *(f"{name.lstrip('~?')}: {text}" for name, text in told.items())]
+    return [table._replace(title=", ".join(filter(None, title)))]
 
 
-def _brief(row: MetricRow | None) -> str | Cell:
+def _shared_counts(
+    groups: Sequence[Mapping[str, MetricRow]],
+) -> dict[str, Sequence[str | Cell]]:
+    """Return the counts of each group by their columns, all that its metrics have."""
+    own = [_numbers([*group.values()]) for group in groups]
+    names = dict.fromkeys(name for each in own for name in [*each][2:])
+    return {name: [_distinct(each.get(name, ())) for each in own] for name in names}
+
+
+def _distinct(cells: Iterable[str | Cell]) -> str:
+    return ", ".join(dict.fromkeys(filter(None, map(text_of, cells))))
+
+
+def _brief(row: MetricRow | None) -> Cell:
     """The value with its interval."""
     if row is None:
-        return "–"
-    value, span, *_ = _row_numbers(row)
-    return Cell(f"{text_of(value)} {text_of(span)}".removesuffix(" –"), weak=span.weak)
+        return Cell("–")
+    shown, span = figures(row["value"], row["ci_low"], row["ci_high"], str(row["ci_method"]))
+    return Cell(f"{shown} {span.text}".removesuffix(" –"), weak=span.weak)
+
+
+_NAMES = {"metric_name": "metric"}
 
 
 def _with_names(
-    rows: Sequence[MetricRow],
-    more: Mapping[str, str],
-    numbers: Mapping[str, Sequence[str | Cell]],
+    rows: Sequence[MetricRow], more: Sequence[str], numbers: Mapping[str, Sequence[str | Cell]]
 ) -> Table:
     """Facets on the left of numbers. What all rows share is the title, so that the table fits a terminal."""
     facets = dict.fromkeys(facet for row in rows for facet in row.get("facets", []))
-    left = {facet: facet.removeprefix("metadata.") for facet in facets} | more
-    texts = {key: _facets([row.get(key) for row in rows]) for key in left}
+    texts = {key: _facets([row.get(key) for row in rows]) for key in (*facets, *more)}
     if any(row.get(PARTIAL) for row in rows):
-        left[PARTIAL] = PARTIAL
         texts[PARTIAL] = [str(row.get(PARTIAL, "")).partition(";")[0] for row in rows]
-    shared = [key for key in left if len(rows) > 1 and len(set(texts[key])) == 1]
-    keys = [key for key in left if key not in shared]
+    names = {key: _NAMES.get(key, key.removeprefix("metadata.")) for key in texts}
+    shared = [key for key in texts if len(rows) > 1 and len(set(texts[key])) == 1]
+    keys = [key for key in texts if key not in shared]
     return Table(
-        title=", ".join(f"{left[key]}: {texts[key][0]}" for key in shared),
-        columns=[*(Column(left[key], text=True) for key in keys), *columns_of(*numbers)],
+        title=", ".join(f"{names[key]}: {texts[key][0]}" for key in shared),
+        columns=[*(Column(names[key], text=True) for key in keys), *columns_of(*numbers)],
         rows=[*zip(*map(texts.get, keys), *numbers.values(), strict=True)],
     )
 

@@ -152,35 +152,37 @@ def _tight(table: Table, width: int, colour: bool) -> list[str] | None:
     short, notes = _without_prefixes(table)
     spare = [at for at, column in enumerate(table.columns) if column.spare][::-1]
     spare.sort(key=lambda at: len({text_of(row[at]) for row in table.rows}) > 1)
+    for folds, dropped, above in _attempts(table, len(spare)):
+        kept = [at for at in range(above, len(table.columns)) if at not in spare[:dropped]]
+        groups = _groups(table, above)
+        if above == 1 and 2 * sum(1 for _ in groupby(groups)) > len(groups):
+            continue  # only a name that several rows in a row have
+        drawn = _fitting(_columns(short, kept), width, colour, folds, groups)
+        if drawn is not None:
+            told = notes + [_left_out(table, at) for at in sorted(spare[:dropped])]
+            below = [line for note in told for line in _line(Line(note, "quiet"), width, colour)]
+            return [*drawn, *below] if table.compact or not below else [*drawn[:-1], *below, ""]
+    return None
+
+
+def _attempts(table: Table, spare: int) -> Iterator[tuple[Sequence[_Fold], int, int]]:
+    """Yield folds, how many spare columns are dropped, and how many names are headings of their rows."""
     names = 0 if table.compact else sum(1 for _ in takewhile(lambda own: own.text, table.columns))
     one, last = min(names, 1), min(names, len(table.columns) - 1)
     further = [(_NARROW, most) for most in range(2, last + 1)]
     for folds, most in [(_WITHIN, one), (_NARROW, one), *further]:
-        for dropped, above in product(range(len(spare) + 1), range(most + 1)):
-            kept = [at for at in range(above, len(table.columns)) if at not in spare[:dropped]]
-            groups = _groups(table, above)
-            if above == 1 and 2 * sum(1 for _ in groupby(groups)) > len(groups):
-                continue  # only a name that several rows in a row have
-            drawn = _fitting(_columns(short, kept), width, colour, folds, groups)
-            if drawn is not None:
-                told = notes + [_left_out(table, at) for at in sorted(spare[:dropped])]
-                below = [
-                    line for note in told for line in _line(Line(note, "quiet"), width, colour)
-                ]
-                return [*drawn, *below] if table.compact or not below else [*drawn[:-1], *below, ""]
-    return None
+        yield from ((folds, *each) for each in product(range(spare + 1), range(most + 1)))
+
+
+def _heading(heads: Sequence[str], cells: Sequence[str | Cell]) -> str:
+    named = zip(heads, map(text_of, cells), strict=False)
+    return ", ".join(f"{head}: {one_line(text)}" for head, text in named)
 
 
 def _groups(table: Table, above: int) -> list[str]:
     """Return the headings of the rows that have the first columns, if any, in their place."""
     heads = [column.name for column in table.columns[:above]]
-    return [
-        ", ".join(
-            f"{head}: {one_line(text_of(cell))}" for head, cell in zip(heads, row, strict=False)
-        )
-        for row in table.rows
-        if above
-    ]
+    return [_heading(heads, row) for row in table.rows if above]
 
 
 def _columns(table: Table, kept: Sequence[int]) -> Table:

@@ -4,6 +4,7 @@ Without an index files are scanned once; of rows of other items only an id is de
 
 import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Protocol
@@ -261,23 +262,16 @@ def _add_evaluations(
     labels: Mapping[str, Collection[str]],
 ) -> None:
     rows.sort(key=lambda row: (str(row.get("scorer")), str(row.get("label"))))
-    logs = [store.log("aggregation", id) for id in store.ids("aggregation")]
-    metrics: dict[str, list[tuple[int, Row]]] = {}
-    for at, (_, metric) in enumerate(row for log in logs for row in read_rows(log, Row)):
-        own = metrics.setdefault(str(metric.get("label") or ""), [])
-        own.append((at, fitting(metric, _Step)))
+    metrics = _metrics_by_label(store)
 
     def with_metrics(row: Row, response: Row) -> Row:
         label = str(row.get("label") or "")
         # a failure without a label counts under all its scorer's labels
         possible = {label} if label else labels.get(str(row.get("scorer")), {""})
-        entered = [
-            (at, metric)
-            for name in possible
-            for at, metric in metrics.get(name, ())
-            if _enters(row, metric, response, trace.item)
-        ]
-        return {**row, "metrics": [metric for _, metric in sorted(entered, key=itemgetter(0))]}
+        numbered = chain.from_iterable(metrics.get(name, {}).items() for name in possible)
+        own = [metric for _, metric in sorted(numbered, key=itemgetter(0))]
+        own = [metric for metric in own if _enters(row, metric, response, trace.item)]
+        return {**row, "metrics": own}
 
     judging, met = Judging(rows), set[int]()
     for sample in trace.samples:
@@ -300,6 +294,16 @@ def _add_evaluations(
     trace.matches = sorted(
         matches.values(), key=lambda match: (match.label, match.players, match.sample_index)
     )
+
+
+def _metrics_by_label(store: Store) -> dict[str, dict[int, Row]]:
+    """Return the metric rows of each label by their numbers."""
+    logs = [store.log("aggregation", id) for id in store.ids("aggregation")]
+    rows = chain.from_iterable(read_rows(log, Row) for log in logs)
+    metrics: dict[str, dict[int, Row]] = {}
+    for at, (_, row) in enumerate(rows):
+        metrics.setdefault(str(row.get("label") or ""), {})[at] = fitting(row, _Step)
+    return metrics
 
 
 class Judging:

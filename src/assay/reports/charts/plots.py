@@ -130,7 +130,7 @@ def scatter(
     """Quality upwards against what it costs; the line joins what nothing else beats on both. `less` is better upwards,
     and always better across."""
     drawn = [point for part in _unbroken(points) for point in part]
-    missing = [point.name for point in points if finite(point.x) is None or finite(point.y) is None]
+    missing = [point.name for point in points if not _unbroken([point])]
     plane = _Plane(
         Canvas(330 + (18 if missing else 0)),
         Scale([point.x for point in drawn], 64, WIDTH - 20, log=_spreads(drawn, 20)),
@@ -144,11 +144,7 @@ def scatter(
         tip = f"{point.name}: {_point_text(point)} at {number(point.x)}"
         plane.mark(point, "pale s0", f"{tip}; {point.note}" if point.note else tip, 5)
     places = [*map(plane.place, drawn)]
-    taken: _Taken = {}
-    for x, y in places:
-        _take(taken, x - 5, x + 5, y + 4)
-    for (x, y), point in zip(places, drawn, strict=True):
-        _label(canvas, x, y, point.name, taken)
+    _label_all(canvas, places, drawn)
     if missing:
         text = f"not drawn, one of the numbers is unknown: {', '.join(missing)}"
         canvas.text(8, 342, text, "quiet", room=WIDTH - 16)
@@ -205,6 +201,16 @@ def _take(taken: _Taken, start: float, end: float, line: float) -> None:
     taken.setdefault(int(line // _TALL), []).append((start, end, line))
 
 
+def _label_all(
+    canvas: Canvas, places: Sequence[tuple[float, float]], points: Sequence[Point]
+) -> None:
+    taken: _Taken = {}
+    for x, y in places:
+        _take(taken, x - 5, x + 5, y + 4)
+    for (x, y), point in zip(places, points, strict=True):
+        _label(canvas, x, y, point.name, taken)
+
+
 def _label(canvas: Canvas, x: float, y: float, name: str, taken: _Taken) -> None:
     """Beside the dot, where no other name stands; left out where there is no room, as the tip has it."""
     shown = cut(name, 130)
@@ -228,7 +234,7 @@ class Line(msgspec.Struct, kw_only=True):
     """A named series of points, in order."""
 
     name: str
-    points: Sequence[Point]
+    points: list[Point]
 
 
 def curve(

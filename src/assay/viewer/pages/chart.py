@@ -13,6 +13,7 @@ import numpy as np
 from assay.engine.aggregate.measure import bind_metric
 from assay.errors import UserError
 from assay.interfaces import FloatArray
+from assay.records import MetricRow
 from assay.reports.charts import (
     Cell,
     Chart,
@@ -189,12 +190,7 @@ def _scatter(experiments: Experiments, query: Query) -> Chart:
         raise UserError(
             f"quality cannot be drawn against {query.by!r}", fix="choose cost or latency"
         )
-    rows = [{**row} for row in _chosen(experiments, query, query.facet)]
-    facets = {(row["experiment"], tuple(row["facets"])) for row in rows}
-    costs = {place: spent(experiments, *place, wait=True) for place in facets}
-    for row in rows:
-        index = costs[row["experiment"], tuple(row["facets"])]
-        row["latency"], row["cost"] = index.of(row["facets"]) if index is not None else (None, None)
+    rows = _with_spent(experiments, _chosen(experiments, query, query.facet))
     paid = query.by or ("cost" if any(row["cost"] for row in rows) else "latency")
     if not any(row[paid] for row in rows):
         raise UserError(
@@ -218,6 +214,18 @@ def _scatter(experiments: Experiments, query: Query) -> Chart:
     about = f"The dashed line joins what no other is better and {'cheaper' if paid == 'cost' else 'faster'} than."
     title, less = f"{_title(rows[0])} against {paid}", rows[0]["lower_is_better"]
     return scatter(title, points, across=across, upwards=rows[0]["metric"], less=less, about=about)
+
+
+def _with_spent(experiments: Experiments, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows with latency and cost of their responses."""
+    facets = {(row["experiment"], tuple(row["facets"])) for row in rows}
+    costs = {place: spent(experiments, *place, wait=True) for place in facets}
+    found: list[dict[str, Any]] = []
+    for row in rows:
+        index = costs[row["experiment"], tuple(row["facets"])]
+        latency, cost = index.of(row["facets"]) if index is not None else (None, None)
+        found.append({**row, "latency": latency, "cost": cost})
+    return found
 
 
 # ---- distributions
@@ -305,24 +313,26 @@ def _curves(
     experiments: Experiments, ids: Sequence[str], facets: Sequence[str]
 ) -> dict[str, list[Line]]:
     """Return the lines of each label, from one pass over the rows of each experiment."""
-    labels: dict[str, dict[str, list[Point]]] = {}
+    labels: dict[str, dict[str, Line]] = {}
     for id in ids:
-        source = experiments.source(id)
-        most = _most_samples(open_index(experiments, id, wait=True)[0])
-        own = next(filter(None, map(facet_names, stored(experiments, id).rows)), None)
-        by = facets or own or ["task" if source.manifest("run") else "model_name"]
-        ks = [2**power for power in range(12) if 2**power < most] + [most]
-        bound = [
-            bind_metric(name=f"pass@{k}", type="pass_at_k", params={"k": k}, facets=by) for k in ks
-        ]
-        for row in measured(source, bound) if most > 1 else ():
+        for row in _rows_over_k(experiments, id, facets):
             name = ", ".join([*([id] if len(ids) > 1 else []), *facets_of(row).values()])
-            point = Point(x=row.get("k"), y=row["value"], **_interval(row))
-            labels.setdefault(str(row["label"]), {}).setdefault(name, []).append(point)
-    return {
-        label: [Line(name=name, points=points) for name, points in lines.items()]
-        for label, lines in labels.items()
-    }
+            lines = labels.setdefault(str(row["label"]), {})
+            line = lines.setdefault(name, Line(name=name, points=[]))
+            line.points.append(Point(x=row.get("k"), y=row["value"], **_interval(row)))
+    return {label: list(lines.values()) for label, lines in labels.items()}
+
+
+def _rows_over_k(experiments: Experiments, id: str, facets: Sequence[str]) -> list[MetricRow]:
+    source = experiments.source(id)
+    most = _most_samples(open_index(experiments, id, wait=True)[0])
+    own = next(filter(None, map(facet_names, stored(experiments, id).rows)), None)
+    by = facets or own or ["task" if source.manifest("run") else "model_name"]
+    ks = [2**power for power in range(12) if 2**power < most] + [most]
+    bound = [
+        bind_metric(name=f"pass@{k}", type="pass_at_k", params={"k": k}, facets=by) for k in ks
+    ]
+    return measured(source, bound) if most > 1 else []
 
 
 def _most_samples(index: Index) -> int:

@@ -2,6 +2,7 @@
 tests of `compare` over all of them, and what their responses took and cost."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -32,8 +33,7 @@ Rows = list[tuple[Stored, MetricRow]]
 
 def page(experiments: Experiments, query: Query) -> dict[str, Any]:
     made = leaders(experiments, query.experiment, query.facet)
-    places = made.places.get((query.metric, query.label), ())
-    rows = [made.board.rows[at] for at in places]
+    rows = [made.board.rows[at] for at in made.places.get((query.metric, query.label), ())]
     counted = [(entry, row) for entry, row in rows if row.get("value") is not None]
     notes = (
         [f"{len(rows) - len(counted)} rows without a value have no rank"]
@@ -86,12 +86,7 @@ def _ranks(experiments: Experiments, rows: Rows) -> tuple[list[Any], list[str]]:
     bound = _metric(rows)
     names = [", ".join([entry.id, *facets_of(row).values()]) for entry, row in rows]
     names = [name if names.count(name) == 1 else f"{name} ({at})" for at, name in enumerate(names)]
-    wanted: dict[str, dict[str, dict[str, Any]]] = {}
-    for name, (entry, row) in zip(names, rows, strict=True):
-        wanted.setdefault(entry.id, {})[name] = _where(row)
-    sides: dict[str, Side] = {}
-    for id, own in wanted.items():
-        sides |= _sides(experiments, id, own)
+    sides = _sides(experiments, names, rows)
     label = str(rows[0][1].get("label"))
     compared = compare_sides(
         [sides[name] for name in names], CompareOptions(label=label, flips=0), bound
@@ -102,13 +97,19 @@ def _ranks(experiments: Experiments, rows: Rows) -> tuple[list[Any], list[str]]:
     return [ranks.get(name) for name in names], [*compared.notes, *more]
 
 
-def _sides(experiments: Experiments, id: str, wanted: dict[str, dict[str, Any]]) -> dict[str, Side]:
+def _sides(experiments: Experiments, names: list[str], rows: Rows) -> dict[str, Side]:
     """Return sides by name, read once for all labels that have the same ones."""
+    wanted: dict[str, dict[str, dict[str, Any]]] = {}
+    for name, (entry, row) in zip(names, rows, strict=True):
+        wanted.setdefault(entry.id, {})[name] = _where(row)
 
-    def read() -> dict[str, Side]:
-        return {side.name: side for side in read_sides(experiments.source(id), wanted)}
+    def read(id: str) -> dict[str, Side]:
+        return {side.name: side for side in read_sides(experiments.source(id), wanted[id])}
 
-    return experiments.cached(("sides", id, canonical(wanted)), [id], read)
+    sides: dict[str, Side] = {}
+    for id, own in wanted.items():
+        sides |= experiments.cached(("sides", id, canonical(own)), [id], partial(read, id))
+    return sides
 
 
 def _metric(rows: Rows) -> BoundMetric:
