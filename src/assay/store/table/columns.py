@@ -115,7 +115,7 @@ class Growing:
 
     def __init__(self, how: Literal["id", "float", "int"]) -> None:
         self._type = np.dtype(_EMPTY[how])
-        self._numbers = array("d" if how == "float" else "q" if how == "int" else "Q")
+        self._numbers = array({"id": "Q", "int": "q", "float": "d"}[how])
         self.append = self._numbers.append
 
     def __len__(self) -> int:
