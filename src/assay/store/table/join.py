@@ -59,6 +59,21 @@ class Lookup:
         at = np.searchsorted(self.sorted, wanted).clip(max=len(self.sorted) - 1)
         return np.where(self.sorted[at] == wanted, self.order[at], -1)
 
+    def last(self, wanted: Hashes | IntArray) -> IntArray:
+        """Return the last row that has each of these values, -1 for those that none has."""
+        begin, end = self.ranges(wanted)
+        return np.where(end > begin, np.append(self.order, -1)[end - 1], -1)
+
+    def repeated(self, *columns: npt.NDArray[Any]) -> Hashes | IntArray:
+        """Return the values whose rows are not equal in these columns."""
+        at = np.flatnonzero(self.sorted[1:] == self.sorted[:-1])
+        one, next = self.order[at], self.order[at + 1]
+        unequal = np.zeros(len(at), np.bool_)
+        for column in columns:
+            missing = np.isnan(column[one]) & np.isnan(column[next])
+            unequal |= (column[one] != column[next]) & ~missing
+        return self.sorted[at[unequal]]
+
     def ranges(self, wanted: Hashes | IntArray) -> tuple[IntArray, IntArray]:
         """Return where the rows with each of these values begin and end in `order`."""
         begin, end = (np.searchsorted(self.sorted, wanted, side) for side in ("left", "right"))
