@@ -205,18 +205,26 @@ def _values(rows: list[Any], places: Sequence[Callable[[Any], Any]]) -> list[Any
 # ---- tables
 
 How = Literal["id", "key", "code", "value", "float", "int"]
-_TYPES = {"id": np.uint64, "key": np.uint64, "float": np.float64, "int": np.int64}
-_Arrays = dict[str, npt.NDArray[Any]]
 _STATE = ("outcome", "error")
+_OWN = {"log": np.int32, "position": np.int64, "responses": np.uint64, "failed": np.bool_}
 
 
-class _Part(NamedTuple):
-    """What a share of the blocks has: coded columns, arrays, and those that every table has, by their names."""
+class Numbers:
+    """Arrays of numbers of one type, one after the other."""
 
-    coded: dict[str, Column]
-    arrays: _Arrays
-    own: _Arrays
-    unreadable: list[tuple[int, NoRow]]
+    def __init__(self, kind: npt.DTypeLike) -> None:
+        self._parts: list[npt.NDArray[Any]] = [np.zeros(0, kind)]
+
+    def extend(self, numbers: npt.NDArray[Any]) -> None:
+        self._parts.append(numbers)
+
+    def join(self, parts: "Iterable[Numbers]") -> "Numbers":
+        self._parts += [part.codes for part in parts]
+        return self
+
+    @property
+    def codes(self) -> npt.NDArray[Any]:
+        return _whole(self._parts)
 
 
 class Table:
@@ -247,52 +255,45 @@ class Table:
         self._fields, self._key, self._item = fields, key, item
         self._places, self._state = places, state
         parts = (processes or Processes()).over(logs, partial(self._read, what, strict))
-        coded, arrays, own, unreadable = zip(*parts, strict=True)
-        self.unreadable: list[tuple[int, NoRow]] = list(chain.from_iterable(unreadable))
-        self.coded: dict[str, Column] = {name: _column(coded, name) for name in coded[0]}
-        self.values = {name: column.values for name, column in self.coded.items()}
-        self.columns: _Arrays = {
-            name: _array(arrays, name) if name in arrays[0] else self.coded[name].codes
-            for name, how in fields.items()
-            if how != "value"
-        }
-        self.log: Codes = _array(own, "log")
-        self.position: IntArray = _array(own, "position")
-        self.responses: Hashes = _array(own, "responses")
-        self.failed: Mask = _array(own, "failed")
+        self._join(parts)
 
-    def _read(self, what: str, strict: bool) -> _Part:
-        coded = {
-            name: Column(numbers=how == "value")
-            for name, how in self._fields.items()
-            if how not in _TYPES
+    def _join(self, parts: Sequence[tuple[Any, Any, list[tuple[int, NoRow]]]]) -> None:
+        found, own, unreadable = zip(*parts, strict=True)
+        columns, placed = _joined(found), _joined(own)
+        self.unreadable: list[tuple[int, NoRow]] = list(chain.from_iterable(unreadable))
+        self.coded = {name: each for name, each in columns.items() if isinstance(each, Column)}
+        self.values = {name: column.values for name, column in self.coded.items()}
+        self.columns: dict[str, npt.NDArray[Any]] = {
+            name: columns[name].codes for name, how in self._fields.items() if how != "value"
         }
-        arrays = {
-            name: [np.zeros(0, _TYPES[how])] for name, how in self._fields.items() if how in _TYPES
-        }
-        own = {name: [np.zeros(0, kind)] for name, kind in _OWN.items()}
+        self.log: Codes = placed["log"].codes
+        self.position: IntArray = placed["position"].codes
+        self.responses: Hashes = placed["responses"].codes
+        self.failed: Mask = placed["failed"].codes
+
+    def _read(self, what: str, strict: bool) -> tuple[Any, Any, list[tuple[int, NoRow]]]:
+        """Return the columns of fields, those that every table has, and what is no row."""
+        columns = {name: _empty(how) for name, how in self._fields.items()}
+        own = {name: Numbers(kind) for name, kind in _OWN.items()}
         unreadable: list[tuple[int, NoRow]] = []
         base = (*self._base(), *(_STATE if self._state else ()))
         for block in read_columns(
-            self.logs, what, base, list(self._fields), item=self._item, strict=strict
+            self.logs, what, base, list(columns), item=self._item, strict=strict
         ):
             unreadable += [(block.log, line) for line in block.unreadable]
             for (name, how), values in zip(self._fields.items(), block.found, strict=True):
-                if name in coded:
-                    coded[name].extend(values)
-                else:
-                    arrays[name].append(_NUMBERS[how](values))
+                columns[name].extend(_NUMBERS[how](values) if how in _NUMBERS else values)
             for name, values in self._own(block).items():
-                own[name].append(values)
-        return _Part(coded, _joined(arrays), _joined(own), unreadable)
+                own[name].extend(values)
+        return columns, own, unreadable
 
     def _base(self) -> Sequence[str]:
         if not self._key:
             return ()
         return (self._key,) if self._item else (self._key, *PLACE)
 
-    def _own(self, block: FieldBlock) -> _Arrays:
-        own: _Arrays = {}
+    def _own(self, block: FieldBlock) -> dict[str, npt.NDArray[Any]]:
+        own: dict[str, npt.NDArray[Any]] = {}
         if self._places:
             own["log"] = np.full(len(block.positions), block.log, np.int32)
             own["position"] = block.positions
@@ -321,20 +322,16 @@ class Table:
         return decode_row(self.line(at), "a row")
 
 
-_OWN = {"log": np.int32, "position": np.int64, "responses": np.uint64, "failed": np.bool_}
+def _empty(how: How) -> Any:
+    return Numbers(_NUMBERS[how](()).dtype) if how in _NUMBERS else Column(numbers=how == "value")
 
 
-def _joined(arrays: Mapping[str, list[npt.NDArray[Any]]]) -> _Arrays:
-    return {name: _whole(parts) for name, parts in arrays.items()}
-
-
-def _array(parts: Sequence[_Arrays], name: str) -> npt.NDArray[Any]:
-    return _whole([part[name] for part in parts])
-
-
-def _column(parts: Sequence[Mapping[str, Column]], name: str) -> Column:
-    columns = [part[name] for part in parts]
-    return columns[0] if len(columns) == 1 else Column().join(columns)
+def _joined(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the columns of all rows from those of parts of them."""
+    first, *rest = parts
+    for name, column in first.items():
+        column.join([part[name] for part in rest])
+    return first
 
 
 def _floats(values: Sequence[Any]) -> FloatArray:
