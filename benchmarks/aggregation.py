@@ -57,10 +57,70 @@ def write_rows(folder: str, rows: int) -> None:
                     "response_id": f"chatcmpl-{number:012d}",
                 },
                 key=f"{number * 2654435761 % 2**64:016x}{number:016x}",
-                responses=[f"{number:032x}"],
+                responses=[f"{number:016x}{number:016x}"],
                 scorer="exact_match",
             )
             file.write(encode(row) + b"\n")
+
+
+def write_behind(folder: str, rows: int) -> None:
+    """The responses and items of `write_rows`."""
+    with (Path(folder) / "responses.jsonl").open("w") as file:
+        for number in range(rows):
+            cell, sample = divmod(number, SAMPLES)
+            item, task = divmod(cell, 4)
+            file.write(
+                f'{{"item_id":"item-{item}","sample_index":{sample},"model_name":"model-{task % 2}",'
+                f'"response":"an answer","outcome":"ok","key":"{number:016x}{number:016x}",'
+                f'"inference_time":{number % 977 / 8},"total_tokens":{number % 613},'
+                f'"metadata":{{"region":"r{number % 3}"}}}}\n'
+            )
+    with (Path(folder) / "items.jsonl").open("w") as file:
+        for item in range(rows // SAMPLES // 4 + 1):
+            file.write(
+                f'{{"id":"item-{item}","data":{{"q":"?"}},"metadata":{{"level":{item % 4}}}}}\n'
+            )
+
+
+def aggregate_with(folder: str, count: int, facets: list[str]) -> None:
+    """Compute so many metrics, with responses and items behind the rows."""
+    from assay.engine.aggregate.aggregate import Aggregator
+    from assay.engine.aggregate.measure import bind_metric
+    from assay.store.stores import FlatStore
+
+    types = ("pass_rate", "pass_at_k", "mean", "latency")
+    metrics = [
+        bind_metric(name=f"m{number}", type=types[number % 4], facets=facets)
+        for number in range(count)
+    ]
+    (Path(folder) / "manifest.json").unlink(missing_ok=True)
+    store = FlatStore(Path(folder))
+    Aggregator(store).aggregate([store.id], metrics, runs=[store.id], datasets=[store.id])
+
+
+def memory_of_labels(few: int = 500_000, many: int = 1_000_000) -> list[Line]:
+    """Bytes that a further label costs, for several numbers of metrics."""
+    own, behind = ["metadata.model_id", "prompt_template"], ["model_id", "region", "level"]
+    peaks: dict[tuple[int, int, bool], float] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for rows in (few, many):
+            write_rows(folder, rows)
+            write_behind(folder, rows)
+            for count in (1, 4, 12):
+                for joins in (False, True):
+                    facets = behind if joins else own
+                    peak = child(aggregate_with, folder, count, facets)["peak"]
+                    peaks[rows, count, joins] = peak
+    return [
+        Line(
+            f"bytes of a label, {count} metrics{', facets of responses and items' * joins}",
+            (peaks[many, count, joins] - peaks[few, count, joins]) * (1 << 20) / (many - few),
+            "<=",
+            60,
+        )
+        for count in (1, 4, 12)
+        for joins in (False, True)
+    ]
 
 
 def aggregate(folder: str) -> float:
@@ -147,4 +207,4 @@ def aggregation() -> list[Line]:
     ]
 
 
-BENCHMARKS = [aggregation]
+BENCHMARKS = [aggregation, memory_of_labels]

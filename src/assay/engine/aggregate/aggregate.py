@@ -199,14 +199,11 @@ class Aggregator:
             self._check(columns, facets, logs)
         further = joined_columns(metrics, columns, sources)
         planned = Planned([self.store.manifest("run", run) for run in behind], logs)
-        count = len(columns.item)
         manifests = [self.store.manifest("evaluation", evaluation) for evaluation in evaluations]
-        judges = Judges(manifests)
-        grouping = Grouping(
-            under_every_label(columns), logs, further, planned, judges, Directions(manifests)
-        )
+        of_labels = Judges(manifests), Directions(manifests)
+        grouping = Grouping(under_every_label(columns), logs, further, planned, *of_labels)
         self._point_out_clusters(sources, grouping, metrics)
-        return grouping.measured(facets, metrics, processes), count
+        return grouping.measured(facets, metrics, processes), len(columns.item)
 
     def _point_out_clusters(
         self, sources: Sources, grouping: Grouping, metrics: Sequence[BoundMetric]

@@ -286,26 +286,23 @@ class Grouping:
     ) -> list[tuple[int, int, list[MetricRow]]]:
         made: list[tuple[int, int, list[MetricRow]]] = []
         for rank, rows in self._sorted_groups(shared, chosen):
-            made += self._measured_group(shared, rank, rows, chosen[rank])
+            if (self.outcome[rows] != SKIPPED).any():  # else no verdict is due
+                sample = self._sample(shared, rank, rows)
+                made += [(at, rank, measure(shared.metrics[at], sample)) for at in chosen[rank]]
         return made
 
-    def _measured_group(
-        self, shared: "_Set", rank: int, rows: Ints, metrics: Sequence[int]
-    ) -> list[tuple[int, int, list[MetricRow]]]:
-        """Return metric, group and rows of some metrics of a group; nothing where no verdict is due."""
+    def _sample(self, shared: "_Set", rank: int, rows: Ints) -> Sample:
         values, label, scorers = shared.groups[rank]
-        outcome = self.outcome[rows]
-        if label is None or (outcome == SKIPPED).all():
-            return []
+        assert label is not None
         facets = dict(zip(shared.places, values, strict=True))
-        sample = Sample(
+        return Sample(
             label=label,
             facets=facets,
             item=self.columns.item[rows],
             sample=self.columns.sample[rows],
             passed=self.passed[rows],
             score=self.score[rows].astype(np.float64),
-            outcome=outcome,
+            outcome=self.outcome[rows],
             load=partial(self._load, rows),
             take=partial(self._take, rows),
             planned=self.planned.count(facets, scorers),
@@ -314,26 +311,24 @@ class Grouping:
             lower_is_better=self.directions.lower(scorers),
             scale=self.directions.scale(scorers),
         )
-        return [(number, rank, measure(shared.metrics[number], sample)) for number in metrics]
 
     def _sorted_groups(self, shared: "_Set", chosen: Collection[int]) -> Iterator[tuple[int, Ints]]:
         """Yield the chosen groups of a set, in order, each with its rows by item and sample."""
         columns = self.columns
         group = shared.ranks[columns.combination]
-        wanted = np.isin(np.arange(len(shared.groups)), list(chosen))
         ordered = any(bound.ordered for bound in shared.metrics.values())
-        if wanted[shared.ranks].all():
+        if np.isin(shared.ranks, list(chosen)).all():
             rows = sorted_rows(group, columns.item, columns.sample, lambda: self._ties(ordered))
         else:
-            own = np.flatnonzero(wanted[group])
+            own = np.flatnonzero(np.isin(group, list(chosen)))
             group = group[own]
             ties = lambda: [column[own] for column in self._ties(ordered)]  # noqa: E731
             rows = own[sorted_rows(group, columns.item[own], columns.sample[own], ties)]
         rows = rows.astype(np.min_scalar_type(len(columns.item)), copy=False)
-        ends = np.cumsum(np.bincount(group, minlength=len(shared.groups)))
+        ends = np.cumsum(np.bincount(group, minlength=len(shared.groups))).tolist()
         del group
         for number in sorted(chosen):
-            yield number, rows[ends[number - 1] if number else 0 : ends[number]]
+            yield number, rows[[0, *ends][number] : ends[number]]
 
     def _ties(self, ordered: bool) -> list[npt.NDArray[Any]]:
         if not ordered:

@@ -276,15 +276,19 @@ def _scale(
     declared = values.scale or bound.scale or (sample.scale if bound.verdicts else (None, None))
     if values.scale or bound.own_scale or not bound.verdicts:
         return declared, ""
-    scale = declared or (0.0, 1.0)
     value = values.value or 0.0
     scored = used & (sample.outcome == 0)
     least = float(sample.score.min(where=scored, initial=value))
     most = float(sample.score.max(where=scored, initial=value))
-    low, high = scale
-    if (low is None or low <= least) and (high is None or most <= high):
+    scale = declared or (0.0, 1.0)
+    if _lies_within(scale, least, most):
         return scale, ""
     return None, "; weak: some scores lie outside the declared scale" if declared else ""
+
+
+def _lies_within(scale: Scale, least: float, most: float) -> bool:
+    low, high = scale
+    return (low is None or low <= least) and (high is None or most <= high)
 
 
 # ---- the call

@@ -1,12 +1,13 @@
-"""Further fields of rows as columns: only what is asked for leaves the JSON text, and no row is kept.
+"""Fields of rows as columns: only what is asked for leaves the JSON text, and no row is kept.
 
-A column costs 12 bytes a row: numbers stand as they are, other values once, with their code in each row.
+Numbers stand as they are, in as few bytes as they need; other values once, with their code in each row.
 """
 
 import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import chain
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, cast
 
@@ -15,14 +16,26 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import UNSET
 
-from assay.interfaces import Codes, FloatArray, Hashes, IntArray, Log
+from assay.interfaces import Codes, FloatArray, Hashes, IntArray, Log, Mask
 from assay.store.keys import id_hash, short
 from assay.store.table.decode import NoRow, decode_row, no_row, placed_lines, whole_rows
 from assay.store.table.facets import find_in_item, find_in_row, narrow, typed
 from assay.store.table.join import PLACE, Lookup, first_key, response_keys
+from assay.store.table.processes import Processes
 
 ABSENT, FLOAT, INT = -1, -2, -3
 _EXACT = 1 << 53  # whole numbers up to here are exact as floats
+_SMALLER = {"i": (np.int8, np.int16, np.int32), "f": (np.float16, np.float32)}
+
+
+def in_fewer_bytes(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the same numbers in the smallest type that holds them."""
+    for smaller in _SMALLER[numbers.dtype.kind]:
+        with np.errstate(over="ignore"):
+            small = numbers.astype(smaller)
+        if np.array_equal(small, numbers, equal_nan=numbers.dtype.kind == "f"):
+            return small
+    return numbers
 
 
 class Column:
@@ -31,18 +44,16 @@ class Column:
     def __init__(self, *, numbers: bool = True) -> None:
         self.values: list[Any] = []
         self._numbers = numbers
-        self._codes, self._floats = array("i"), array("d")
         self._known: dict[bytes | str, int] = {}
+        self._codes: list[npt.NDArray[Any]] = [np.zeros(0, np.int8)]
+        self._floats: list[npt.NDArray[Any]] = [np.zeros(0, np.float16)]
 
     def extend(self, values: Iterable[Any]) -> None:
         """Take up the rows' values; UNSET where one has none."""
         values = list(values)
-        known = [] if self._numbers else self._known_codes(values)
-        if known:
-            self._codes.extend(known)
-            self._floats.extend([math.nan] * len(known))
-            return
-        for value in values:
+        codes = [] if self._numbers else self._known_codes(values)
+        floats: list[float] = []
+        for value in () if codes else values:
             kind, code, number = type(value), ABSENT, math.nan
             if value is UNSET:
                 pass
@@ -52,8 +63,11 @@ class Column:
                 code, number = INT, float(value)
             else:
                 code = self._code(value)
-            self._codes.append(code)
-            self._floats.append(number)
+            codes.append(code)
+            floats.append(number)
+        self._codes.append(in_fewer_bytes(np.array(codes, np.int32)))
+        if self._numbers:
+            self._floats.append(in_fewer_bytes(np.array(floats, np.float64)))
 
     def _known_codes(self, values: list[Any]) -> list[int]:
         """Return the codes of values that are all known texts, else none."""
@@ -63,25 +77,13 @@ class Column:
             return []
         return [] if None in codes else cast("list[int]", codes)
 
-    def join(self, parts: "Sequence[Column]") -> "Column":
+    def join(self, parts: "Iterable[Column]") -> "Column":
         """Take up the values of further columns, one after the other."""
         for part in parts:
-            own = [self._code(value) for value in part.values]
-            codes = part.codes
-            if own and own != list(range(len(own))):
-                codes = np.where(codes < 0, codes, np.array(own, np.int32)[codes])
-            self._codes.frombytes(codes.tobytes())
-            self._floats.frombytes(part.floats.tobytes())
+            codes = np.array([*map(self._code, part.values), INT, FLOAT, ABSENT], np.int32)
+            self._codes.append(in_fewer_bytes(codes[part.codes]))
+            self._floats.append(part.floats)
         return self
-
-    def __getstate__(self) -> tuple[Any, ...]:
-        return self.values, self._numbers, self.codes, self.floats
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.__init__(numbers=state[1])
-        self.values = state[0]
-        self._codes.frombytes(memoryview(state[2]).cast("B"))
-        self._floats.frombytes(memoryview(state[3]).cast("B"))
 
     def _code(self, value: Any) -> int:
         key = value if type(value) is str else typed(value)  # a text is equal to texts alone
@@ -92,29 +94,41 @@ class Column:
 
     @property
     def codes(self) -> Codes:
-        return np.frombuffer(self._codes, np.int32)
+        return _whole(self._codes).astype(np.int32)
 
     @property
     def floats(self) -> FloatArray:
-        return np.frombuffer(self._floats, np.float64)
+        """Return the numbers, NaN for other values; nothing with `numbers=False`."""
+        return _whole(self._floats)
 
     def take(self, rows: IntArray) -> list[Any]:
-        """The values of these rows; None for those that have none, and for row -1."""
-        return [None if row < 0 else self._value(row) for row in rows.tolist()]
+        """Return the values of these rows; None for those that have none, and for row -1."""
+        codes, floats = _whole(self._codes), self.floats
+        if not len(codes):
+            return [None] * len(rows)
+        own = np.where(rows < 0, ABSENT, codes[rows].astype(np.int32)).tolist()
+        numbers = floats[rows].tolist() if len(floats) else own
+        return [self._value(code, number) for code, number in zip(own, numbers, strict=True)]
 
-    def _value(self, row: int) -> Any:
-        code = self._codes[row]
+    def _value(self, code: int, number: float) -> Any:
         if code >= 0:
             return self.values[code]
-        number = self._floats[row]
-        return number if code == FLOAT else int(number) if code == INT else None
+        if code == INT:
+            return int(number)
+        return number if code == FLOAT else None
+
+
+def _whole(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Return the parts of an array as one, which takes their place."""
+    if len(parts) > 1:
+        parts[:] = [np.concatenate(parts)]
+    return parts[0]
 
 
 class Growing:
     """Numbers of one type that come one at a time, 8 bytes each."""
 
     def __init__(self, how: Literal["id", "float", "int"]) -> None:
-        self._type = np.dtype(_EMPTY[how])
         self._numbers = array({"id": "Q", "int": "q", "float": "d"}[how])
         self.append = self._numbers.append
 
@@ -123,7 +137,7 @@ class Growing:
 
     @property
     def numbers(self) -> npt.NDArray[Any]:
-        return np.frombuffer(self._numbers, self._type)
+        return np.frombuffer(self._numbers, self._numbers.typecode)
 
 
 class FieldBlock(NamedTuple):
@@ -149,31 +163,47 @@ def read_columns(
     """Yield the top-level fields `base` (None where a row lacks one) and `names` (UNSET), which are found like facets
     in an evaluation or a response, or in an `item`; one block of rows after the other. If `strict`, a line that is not
     a row is a UserError."""
-    found = narrow(names, dict.fromkeys(base, (Any, None)), lambda place: Any, item=item)
-    decode = None if found is None else msgspec.json.Decoder(found.type).decode_lines
-    places = [[attrgetter(place) for place in places] for places in found.places] if found else []
+    narrowly = _narrow_reader(base, names, item=item)
     look = find_in_item if item else find_in_row
     for number, log in enumerate(logs):
         for positions, block in placed_lines(log):
-            try:
-                rows = None if decode is None else cast("list[Any]", decode(block))
-            except (ValueError, RecursionError):
-                rows = None
-            if rows is not None and len(rows) == len(positions):
-                own = [list(map(attrgetter(name), rows)) for name in base]
-                further = [_values(rows, each) for each in places]
-                yield FieldBlock(own, further, number, positions)
+            values = narrowly(block, len(positions))
+            if values is not None:
+                yield FieldBlock(*values, number, positions)
                 continue
             whole = whole_rows(positions, block)
             for line in whole.unreadable if strict else ():
                 raise no_row(line.reason, place_of(log, what, line.position))
-            yield FieldBlock(
-                [[row.get(name) for row in whole.rows] for name in base],
-                [[look(row, n) for row in whole.rows] for n in names],
-                number,
-                whole.positions,
-                whole.unreadable,
-            )
+            own = [[row.get(name) for row in whole.rows] for name in base]
+            further = [[look(row, name) for row in whole.rows] for name in names]
+            yield FieldBlock(own, further, number, whole.positions, whole.unreadable)
+
+
+_Values = tuple[list[list[Any]], list[list[Any]]]
+
+
+def _narrow_reader(
+    base: Sequence[str], names: Sequence[str], *, item: bool
+) -> Callable[[bytes, int], _Values | None]:
+    """Return a function that decodes nothing but these fields of a block of so many lines; it gives None where the
+    rows have to be decoded whole."""
+    found = narrow(names, dict.fromkeys(base, (Any, None)), lambda place: Any, item=item)
+    if found is None:
+        return lambda block, lines: None
+    decode = msgspec.json.Decoder(found.type).decode_lines
+    places = [list(map(attrgetter, paths)) for paths in found.places]
+
+    def read(block: bytes, lines: int) -> _Values | None:
+        try:
+            rows = cast("list[Any]", decode(block))
+        except (ValueError, RecursionError):
+            return None
+        if len(rows) != lines:
+            return None
+        own = [list(map(attrgetter(name), rows)) for name in base]
+        return own, [_values(rows, each) for each in places]
+
+    return read
 
 
 def place_of(log: Log, what: str, position: int) -> str:
@@ -199,22 +229,38 @@ def _values(rows: list[Any], places: Sequence[Callable[[Any], Any]]) -> list[Any
 
 # ---- tables
 
-How = Literal["id", "key", "code", "float", "int"]
-_EMPTY: dict[How, npt.DTypeLike] = {
-    "id": np.uint64,
-    "key": np.uint64,
-    "code": np.int32,
-    "float": np.float64,
-    "int": np.int64,
-}
+How = Literal["id", "key", "code", "value", "float", "int"]
+_STATE = ("outcome", "error")
+_OWN = {"log": np.int32, "position": np.int64, "responses": np.uint64, "failed": np.bool_}
+
+
+class Numbers:
+    """Arrays of numbers of one type, one after the other."""
+
+    def __init__(self, kind: npt.DTypeLike) -> None:
+        self._parts: list[npt.NDArray[Any]] = [np.zeros(0, kind)]
+
+    def extend(self, numbers: npt.NDArray[Any]) -> None:
+        self._parts.append(numbers)
+
+    def join(self, parts: "Iterable[Numbers]") -> "Numbers":
+        self._parts += [part.codes for part in parts]
+        return self
+
+    @property
+    def codes(self) -> npt.NDArray[Any]:
+        return _whole(self._parts)
 
 
 class Table:
-    """Fields of the rows of logs as columns, in the order of reading, and where each row is: `log` and `position`.
+    """Fields of the rows of logs as columns, in the order of reading, and where each row is: `log` and `position`
+    (without `places`: nowhere).
 
     A field is kept as the hash of an `id`, as 64 bits of a `key` (0: none), as a `code`, whose `values` are kept once
-    (-1: the row lacks the field), as a `float` (NaN: not a number) or an `int` (0). `responses` are the rows' own
-    `response_keys` where `key` names the field that has them: by these, labels and responses are joined.
+    (-1: the row lacks the field), as a `value` of any kind in a Column (in `coded`), as a `float` (NaN: not a number),
+    or an `int` (0). `responses` are the rows' own `response_keys` where `key` names the field that has them:
+    by these, labels and responses are joined; of items they are the hashes of the ids. With `state`, `failed` says
+    which responses are failures.
     """
 
     def __init__(
@@ -226,40 +272,66 @@ class Table:
         item: bool = False,
         what: str = "rows",
         strict: bool = False,
+        places: bool = True,
+        state: bool = False,
+        processes: Processes | None = None,
     ) -> None:
         self.logs = logs
-        self.unreadable: list[tuple[int, NoRow]] = []
-        self.values: dict[str, list[Any]] = {}
-        codes = {name: Column(numbers=False) for name, how in fields.items() if how == "code"}
-        parts: dict[str, list[npt.NDArray[Any]]] = {
-            name: [np.zeros(0, _EMPTY[how])] for name, how in fields.items() if how != "code"
-        }
-        log, position, keys = (
-            [np.zeros(0, np.int32)],
-            [np.zeros(0, np.int64)],
-            [np.zeros(0, np.uint64)],
-        )
-        base = (key, *PLACE) if key else ()
-        for block in read_columns(logs, what, base, list(fields), item=item, strict=strict):
-            log.append(np.full(len(block.positions), block.log, np.int32))
-            position.append(block.positions)
-            self.unreadable += [(block.log, line) for line in block.unreadable]
-            for (name, how), values in zip(fields.items(), block.found, strict=True):
-                if how == "code":
-                    codes[name].extend(values)
-                else:
-                    parts[name].append(_NUMBERS[how](values))
-            if key:
-                own, *places = block.base
-                keys.append(response_keys([first_key(each) for each in own], places))
+        self._fields, self._key, self._item = fields, key, item
+        self._places, self._state = places, state
+        parts = (processes or Processes()).over(logs, partial(self._read, what, strict))
+        self._join(parts)
+
+    def _join(self, parts: Sequence[tuple[Any, Any, list[tuple[int, NoRow]]]]) -> None:
+        found, own, unreadable = zip(*parts, strict=True)
+        columns, placed = _joined(found), _joined(own)
+        self.unreadable: list[tuple[int, NoRow]] = list(chain.from_iterable(unreadable))
+        self.coded = {name: each for name, each in columns.items() if isinstance(each, Column)}
+        self.values = {name: column.values for name, column in self.coded.items()}
         self.columns: dict[str, npt.NDArray[Any]] = {
-            name: np.concatenate(parts.pop(name)) if how != "code" else codes[name].codes
-            for name, how in fields.items()
+            name: columns[name].codes for name, how in self._fields.items() if how != "value"
         }
-        self.values = {name: column.values for name, column in codes.items()}
-        self.log: Codes = np.concatenate(log)
-        self.position: IntArray = np.concatenate(position)
-        self.responses: Hashes = np.concatenate(keys)
+        self.log: Codes = placed["log"].codes
+        self.position: IntArray = placed["position"].codes
+        self.responses: Hashes = placed["responses"].codes
+        self.failed: Mask = placed["failed"].codes
+
+    def _read(self, what: str, strict: bool) -> tuple[Any, Any, list[tuple[int, NoRow]]]:
+        """Return the columns of fields, those that every table has, and what is no row."""
+        columns = {name: _empty(how) for name, how in self._fields.items()}
+        own = {name: Numbers(kind) for name, kind in _OWN.items()}
+        unreadable: list[tuple[int, NoRow]] = []
+        base = (*self._base(), *(_STATE if self._state else ()))
+        for block in read_columns(
+            self.logs, what, base, list(columns), item=self._item, strict=strict
+        ):
+            unreadable += [(block.log, line) for line in block.unreadable]
+            for (name, how), values in zip(self._fields.items(), block.found, strict=True):
+                columns[name].extend(_NUMBERS[how](values) if how in _NUMBERS else values)
+            for name, values in self._own(block).items():
+                own[name].extend(values)
+        return columns, own, unreadable
+
+    def _base(self) -> Sequence[str]:
+        if not self._key:
+            return ()
+        return (self._key,) if self._item else (self._key, *PLACE)
+
+    def _own(self, block: FieldBlock) -> dict[str, npt.NDArray[Any]]:
+        own: dict[str, npt.NDArray[Any]] = {}
+        if self._places:
+            own["log"] = np.full(len(block.positions), block.log, np.int32)
+            own["position"] = block.positions
+        if self._key:
+            keys, *places = block.base[: len(self._base())]
+            if self._key == "responses":
+                keys = list(map(first_key, keys))
+            own["responses"] = _ids(keys) if self._item else response_keys(keys, places)
+        if self._state:
+            states = zip(*block.base[-2:], strict=True)
+            failed = [outcome in ("errored", "skipped") or bool(error) for outcome, error in states]
+            own["failed"] = np.array(failed, np.bool_)
+        return own
 
     def __len__(self) -> int:
         return len(self.position)
@@ -294,6 +366,18 @@ class ResponseRows:
         if not all(keys):
             found = np.where([bool(key) for key in keys], found, self._by_place.first(wanted))
         return found.tolist()
+
+
+def _empty(how: How) -> Any:
+    return Numbers(_NUMBERS[how](()).dtype) if how in _NUMBERS else Column(numbers=how == "value")
+
+
+def _joined(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the columns of all rows from those of parts of them."""
+    first, *rest = parts
+    for name, column in first.items():
+        column.join([part[name] for part in rest])
+    return first
 
 
 def _floats(values: Sequence[Any]) -> FloatArray:

@@ -39,10 +39,8 @@ def response_keys(keys: Sequence[Any], places: Sequence[Sequence[Any]]) -> Hashe
 
 
 def first_key(given: Any) -> Any:
-    """Return the key of a response, or of the first one that a label names; the row may be anybody's."""
-    if isinstance(given, list):
-        return given[0] if given else None
-    return given
+    """Return the key of the first response that a label names, None if it names none; the row may be anybody's."""
+    return given[0] if isinstance(given, list) and given else None
 
 
 class Lookup:
@@ -60,6 +58,21 @@ class Lookup:
             return np.full(np.shape(wanted), -1, np.int64)
         at = np.searchsorted(self.sorted, wanted).clip(max=len(self.sorted) - 1)
         return np.where(self.sorted[at] == wanted, self.order[at], -1)
+
+    def last(self, wanted: Hashes | IntArray) -> IntArray:
+        """Return the last row that has each of these values, -1 for those that none has."""
+        begin, end = self.ranges(wanted)
+        return np.where(end > begin, np.append(self.order, -1)[end - 1], -1)
+
+    def repeated(self, *columns: npt.NDArray[Any]) -> Hashes | IntArray:
+        """Return the values whose rows are not equal in these columns."""
+        at = np.flatnonzero(self.sorted[1:] == self.sorted[:-1])
+        one, next = self.order[at], self.order[at + 1]
+        unequal = np.zeros(len(at), np.bool_)
+        for column in columns:
+            missing = np.isnan(column[one]) & np.isnan(column[next])
+            unequal |= (column[one] != column[next]) & ~missing
+        return self.sorted[at[unequal]]
 
     def ranges(self, wanted: Any) -> tuple[Any, Any]:
         """Return where the rows with each of these values begin and end in `order`."""

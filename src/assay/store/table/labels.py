@@ -21,6 +21,7 @@ from assay.interfaces import Codes, FloatArray, Hashes, IntArray, Log, Mask
 from assay.records import OUTCOMES as OUTCOMES
 from assay.records import EvaluationOutcome, verdict_of
 from assay.store.keys import id_hash
+from assay.store.table.columns import in_fewer_bytes
 from assay.store.table.decode import decode_row, placed_lines
 from assay.store.table.facets import find_in_row, typed
 from assay.store.table.join import Lookup
@@ -59,23 +60,11 @@ class Columns(msgspec.Struct):
     row: Ints | None = None
 
 
-_SMALLER = {
-    "sample": (np.uint8, np.int16),
-    "combination": (np.uint8, np.int16),
-    "score": (np.float16, np.float32),
-}
-
-
 def narrowed(columns: Columns) -> Columns:
     """Return the same numbers in fewer bytes."""
-    for name, types in _SMALLER.items():
-        column = getattr(columns, name)
-        for smaller in types:
-            with np.errstate(over="ignore"):
-                small = column.astype(smaller)
-            if np.array_equal(small, column, equal_nan=name == "score"):
-                setattr(columns, name, small)
-                break
+    columns.sample = in_fewer_bytes(columns.sample)
+    columns.combination = in_fewer_bytes(columns.combination)
+    columns.score = in_fewer_bytes(columns.score)
     return columns
 
 
