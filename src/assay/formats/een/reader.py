@@ -2,19 +2,21 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline, head_of
-from assay.records import ROWS_FILE, Evaluation, Response, decode_json
+from assay.records import ROWS_FILE, Evaluation, Response
 from assay.registry import reader
 from assay.store.index import id_number
 from assay.store.keyset import Seen
 from assay.store.log import FileLog
 from assay.store.stores import MANIFEST
+from assay.store.table.decode import read_blocks
 
+T = TypeVar("T")
 _RESPONSES, _EVALUATIONS = ROWS_FILE["run"], ROWS_FILE["evaluation"]
 _MARKS = {"item_id", "sample_index", "total_samples", "model_name", "prompt", "response"}
 _OURS = {"key", "task", "outcome"}
@@ -71,17 +73,7 @@ class EenFiles:
     def headlines(self) -> list[Headline]:
         return []
 
-    def _rows(self, name: str, kind: Any) -> Iterator[Any]:
-        decode = msgspec.json.Decoder(kind).decode_lines
-        for block in FileLog(self.path / name).blocks():
-            try:
-                yield from decode(block)
-            except (ValueError, RecursionError):
-                yield from self._one_by_one(block, kind)
-
-    def _one_by_one(self, block: bytes, kind: Any) -> Iterator[Any]:
-        for line in filter(bytes.strip, block.split(b"\n")):
-            try:
-                yield msgspec.convert(decode_json(line), kind)
-            except (ValueError, RecursionError):
-                self.rejected += 1
+    def _rows(self, name: str, kind: type[T]) -> Iterator[T]:
+        for block in read_blocks(FileLog(self.path / name), kind):
+            self.rejected += len(block.unreadable)
+            yield from block.rows

@@ -21,21 +21,11 @@ from assay.store.keys import id_hash, short
 from assay.store.table.decode import NoRow, decode_row, no_row, placed_lines, whole_rows
 from assay.store.table.facets import find_in_item, find_in_row, narrow, typed
 from assay.store.table.join import PLACE, Lookup, first_key, response_keys
+from assay.store.table.labels import in_fewer_bytes
 from assay.store.table.processes import Processes
 
 ABSENT, FLOAT, INT = -1, -2, -3
 _EXACT = 1 << 53  # whole numbers up to here are exact as floats
-_SMALLER = {"i": (np.int8, np.int16, np.int32), "f": (np.float16, np.float32)}
-
-
-def in_fewer_bytes(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the same numbers in the smallest type that holds them."""
-    for smaller in _SMALLER[numbers.dtype.kind]:
-        with np.errstate(over="ignore"):
-            small = numbers.astype(smaller)
-        if np.array_equal(small, numbers, equal_nan=numbers.dtype.kind == "f"):
-            return small
-    return numbers
 
 
 class Column:

@@ -9,7 +9,8 @@ from array import array
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple, cast
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
 import numpy as np
@@ -21,11 +22,9 @@ from assay.interfaces import Codes, FloatArray, Hashes, IntArray, Log, Mask
 from assay.records import OUTCOMES as OUTCOMES
 from assay.records import EvaluationOutcome, verdict_of
 from assay.store.keys import id_hash
-from assay.store.table.columns import in_fewer_bytes
 from assay.store.table.decode import decode_row, placed_lines
-from assay.store.table.facets import find_in_row, typed
+from assay.store.table.facets import Narrow, find_in_row, first_of, narrow, typed
 from assay.store.table.join import Lookup
-from assay.store.table.layouts import Layout, layouts
 
 Ints = IntArray
 SKIPPED = OUTCOMES.index("skipped")
@@ -60,6 +59,19 @@ class Columns(msgspec.Struct):
     row: Ints | None = None
 
 
+_SMALLER = {"i": (np.int8, np.int16, np.int32), "f": (np.float16, np.float32)}
+
+
+def in_fewer_bytes(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the same numbers in the smallest type that holds them."""
+    for smaller in _SMALLER[numbers.dtype.kind]:
+        with np.errstate(over="ignore"):
+            small = numbers.astype(smaller)
+        if np.array_equal(small, numbers, equal_nan=numbers.dtype.kind == "f"):
+            return small
+    return numbers
+
+
 def narrowed(columns: Columns) -> Columns:
     """Return the same numbers in fewer bytes."""
     columns.sample = in_fewer_bytes(columns.sample)
@@ -74,6 +86,170 @@ class _Hashes(dict[str, int]):
     def __missing__(self, id: str) -> int:
         self[id] = found = id_hash(id)
         return found
+
+
+# ---- narrow decoding, the fastest way that fits first
+
+
+_MOST_KNOWN = 1 << 11
+_MOST_TEXTS = 32
+_MOST_TRIES = 16
+_TEXTS = ("label", "scorer", "outcome")
+_BASE: dict[str, tuple[Any, Any]] = {  # in the order of the rows, which decodes fastest
+    "item_id": (str, ...),
+    "sample_index": (int, 0),
+    "label": (str, ""),
+    "passed": (bool | None, None),
+    "score": (float | None, None),
+    "scorer": (str, ""),
+    "outcome": (EvaluationOutcome, ...),
+}
+
+
+def layouts(facets: Sequence[str]) -> list["Layout"]:
+    """Return ways to decode evaluation rows, the fastest first; none where these facets need whole rows.
+
+    A way that knows the texts which occurred so far is put before these two: it decodes them to the same few objects,
+    and what never varies need not be looked at. The first of these takes any text, the second facet values of any type.
+    """
+    made: list[Layout] = []
+    for leaf, raw in ((str | None, False), (msgspec.Raw, True)):
+        if (
+            found := narrow(facets, _BASE, lambda place, leaf=leaf: leaf, before="score")
+        ) is not None:
+            made.append(Layout(facets, found, raw=raw))
+    return made
+
+
+class Layout:
+    """One struct type. Rows that are equal but for their item are known by one number, as long as there are few such
+    numbers: a table then has their combination, sample and score. With many different scores the numbers are only
+    combinations. `constant`: fields that the type itself pins to one value; None for types that pin nothing."""
+
+    def __init__(
+        self,
+        facets: Sequence[str],
+        found: Narrow,
+        *,
+        raw: bool,
+        constant: Sequence[str] | None = None,
+    ) -> None:
+        self.decode_lines = cast(
+            "Callable[[bytes], list[Any]]", msgspec.json.Decoder(found.type).decode_lines
+        )
+        self.known: dict[Any, int] = {}
+        self.few = True
+        self.table = _table([])
+        self._rows: list[tuple[int, int, float]] = []
+        self._facets = facets
+        self._raw = raw
+        self._special = constant is not None
+        self._places = [[attrgetter(place) for place in places] for places in found.places]
+        top = ["label", "scorer", "outcome", "passed", *found.fields]
+        base = {place for places in found.places for place in places if place in _BASE}
+        self._names = [
+            name for name in [*top, *sorted(base - set(top))] if name not in (constant or ())
+        ]
+        self._texts: dict[str, set[Any]] = {
+            place: set()
+            for place in (*_TEXTS, *(place for places in found.places for place in places))
+        }
+        self._tries = 0
+        self._learnt = False
+        self.key = self._getter(*self._names, "sample_index", "score")
+
+    def learn(self, rows: list[Any], code: Callable[[Any, tuple[Any, ...]], int]) -> None:
+        """Take up the rows that are not known yet; `code` gives the combination of a row and its facet values."""
+        if self.few and len(self.known) > _MOST_KNOWN:
+            self.few, self.known = False, {}
+            self.key = self._getter(*self._names)
+        for row in rows:
+            key = self.key(row)
+            if key in self.known:
+                continue
+            combination = code(row, self._values(row))
+            if self.few:
+                score = math.nan if row.score is None else row.score + 0.0  # -0.0 is 0.0
+                self.known[key] = len(self._rows)
+                self._rows.append((combination, row.sample_index, score))
+            else:
+                self.known[key] = combination
+            if not self._raw and not self._special:
+                for place, texts in self._texts.items():
+                    texts.add(attrgetter(place)(row))
+                self._learnt = True
+        self.table = _table(self._rows)
+
+    def improved(self, present: list["Layout"]) -> list["Layout"]:
+        """The layouts to continue with: if this one has met new texts, the first is made anew for them."""
+        if not self._learnt:
+            return present
+        self._learnt = False
+        self._tries += 1
+        others = [layout for layout in present if not layout._special]
+        if self._tries > _MOST_TRIES or any(
+            len(texts) > _MOST_TEXTS for texts in self._texts.values()
+        ):
+            return others
+        return [self._specialised(), *others]
+
+    def _specialised(self) -> "Layout":
+        constant = [name for name in _TEXTS if len(self._texts[name]) == 1]
+        absent = [
+            place for place, texts in self._texts.items() if texts == {UNSET} and "." not in place
+        ]
+        base = dict(_BASE)
+        for name in _TEXTS:
+            base[name] = (
+                Literal[tuple(self._texts[name])],
+                ... if name in constant else _BASE[name][1],
+            )
+        found = narrow(self._facets, base, self._literal, before="score")
+        assert found is not None
+        return Layout(self._facets, found, raw=False, constant=[*constant, *absent])
+
+    def _literal(self, place: str) -> Any:
+        texts = tuple(text for text in self._texts[place] if isinstance(text, str))
+        # a text that never comes: then any is news, and the next layout's
+        known: Any = Literal[texts or ("\0",)]
+        return known | None if None in self._texts[place] else known
+
+    def _getter(self, *names: str) -> Callable[[Any], Any]:
+        get = attrgetter(*names)
+        if not self._raw:
+            return get
+        places = [place for places in self._places for place in places]
+
+        def key(row: Any) -> tuple[Any, ...]:
+            values = (place(row) for place in places)
+            plain = (row.label, row.scorer, row.outcome, row.passed)
+            joint = (row.sample_index, row.score) if self.few else ()
+            return (
+                *plain,
+                *joint,
+                *(bytes(v) if isinstance(v, msgspec.Raw) else v for v in values),
+            )
+
+        return key
+
+    def _values(self, row: Any) -> tuple[Any, ...]:
+        found = (first_of(place(row) for place in places) for places in self._places)
+        return tuple(
+            msgspec.json.decode(value) if isinstance(value, msgspec.Raw) else value
+            for value in found
+        )
+
+
+def _table(rows: list[tuple[int, int, float]]) -> tuple[npt.NDArray[Any], ...]:
+    combinations, samples, scores = zip(*rows, strict=True) if rows else ((), (), ())
+    return (
+        np.array(combinations, np.int32),
+        np.array(samples, np.int32),
+        np.array(scores, np.float64),
+    )
+
+
+# ---- rows
 
 
 class Reader:
