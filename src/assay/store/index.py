@@ -74,7 +74,7 @@ class ItemIndex:
         It takes equal hashes for equal ids: callers that cannot bear one case in 10**13 compare the ids as well."""
         if not len(item_ids) or not self._hashes:
             return np.full(len(item_ids), -1, np.int64)
-        wanted, known = np.frombuffer(item_ids, np.uint64), np.frombuffer(self._hashes, np.uint64)
+        wanted, known = np.asarray(item_ids, np.uint64), np.frombuffer(self._hashes, np.uint64)
         at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
         found = np.frombuffer(self._positions, np.uint64)[at].astype(np.int64)
         return np.where(known[at] == wanted, found, -1)
