@@ -28,16 +28,7 @@ def hf(export: Export) -> None:
     types = {name: _TYPES.get(kind, "string") for name, kind in export.columns().items()}
     features = {name: {"dtype": kind, "_type": "Value"} for name, kind in types.items()}
     info = {"citation": "", "description": "", "features": features, "homepage": "", "license": ""}
-    source = str(export.tables.source.path).encode()
-    state: dict[str, Any] = {
-        "_data_files": [{"filename": _ROWS}],
-        "_fingerprint": digest("hf", canonical(types), source).hex()[:16],
-        "_format_columns": None,
-        "_format_kwargs": {},
-        "_format_type": None,
-        "_output_all_columns": False,
-        "_split": None,
-    }
+    state = _state(export, types)
     with TemporaryFile(prefix="assay-") as file:
         _write_rows(export.cells(), features, file)
         file.seek(0)
@@ -46,6 +37,20 @@ def hf(export: Export) -> None:
     for name, content in ((_INFO, info), (_STATE, state)):
         text = msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
         write_named(export.path / name, text, force=export.force)
+
+
+def _state(export: Export, types: dict[str, str]) -> dict[str, Any]:
+    """Return what `load_from_disk` asks of a dataset: its one file, and no format of its own."""
+    source = str(export.tables.source.path).encode()
+    return {
+        "_data_files": [{"filename": _ROWS}],
+        "_fingerprint": digest("hf", canonical(types), source).hex()[:16],
+        "_format_columns": None,
+        "_format_kwargs": {},
+        "_format_type": None,
+        "_output_all_columns": False,
+        "_split": None,
+    }
 
 
 def _write_rows(

@@ -12,7 +12,8 @@ then.
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -143,7 +144,7 @@ class View(msgspec.Struct, kw_only=True):
 
 
 def views(source: Source, units: Sequence[Unit], seed: int = 0) -> dict[Address, View]:
-    """The views of some answers: one pass over the responses and one over the items."""
+    """Return the views of some answers: one pass over the responses and one over the items."""
     found = ResponseRows(source.logs("run"), dict.fromkeys(_NAMES, "code"))
     table = found.table
     blotted = _blotted(
@@ -151,12 +152,8 @@ def views(source: Source, units: Sequence[Unit], seed: int = 0) -> dict[Address,
     )
     items = _items(source, {unit.address.item for unit in units})
     decode = row_decoder(Response)
-    keys = [(key, *unit.address[:3]) for unit in units for key in unit.responses or ("",)]
-    own, *places = zip(*keys, strict=True) if keys else [()] * 4
-    places_found = iter(found.find(own, places))
     shown: dict[Address, View] = {}
-    for unit in units:
-        at = [next(places_found) for _ in unit.responses or ("",)]
+    for unit, at in zip(units, _response_places(found, units), strict=True):
         if min(at) >= 0:  # none was set aside since it was judged
             rows = [decode(table.line(place)) for place in at]
             view = _view(rows, items.get(unit.address.item), blotted)
@@ -165,6 +162,14 @@ def views(source: Source, units: Sequence[Unit], seed: int = 0) -> dict[Address,
                 view.answers.reverse()
             shown[unit.address] = view
     return shown
+
+
+def _response_places(found: ResponseRows, units: Sequence[Unit]) -> Iterator[list[int]]:
+    """Yield where the responses of each answer stand, -1 for one that is not there."""
+    keys = [(key, *unit.address[:3]) for unit in units for key in unit.responses or ("",)]
+    own, *places = zip(*keys, strict=True) if keys else [()] * 4
+    at = iter(found.find(own, places))
+    return (list(islice(at, len(unit.responses) or 1)) for unit in units)
 
 
 def _view(rows: Sequence[Response], item: Item | None, blotted: Any) -> View:

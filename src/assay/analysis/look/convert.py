@@ -184,19 +184,9 @@ class _Conversion(NamedTuple):
 
     def write(self, read: Read, target: Path) -> Converted:
         """Write another format: an import, unless the rows are ours, and an export."""
-        write = registry.writer.get(self.format)
-        marks: Mapping[str, Any] = getattr(write, "__assay__", {})
-        whole = bool(marks.get("whole"))
         with _workspace(target) as work:
             made, tables = work / target.name, Tables(_rows(read, work))
-            export = Export(tables, "responses" if whole else SAMPLES, made, whole=whole)
-            with failing(write, f"the format {self.format!r}", "--to"):
-                made_by = write(export, **{**marks.get("converting", {}), **self.params})
-                notes: list[str] = list(made_by or ())
-            holds = marks.get("holds", {} if whole else HOLDS)
-            if not holds or self.params.get("extras") is False:
-                notes.append(f"{self.format} does not say which fields it holds")
-            left_out = _left_out(export, holds)
+            left_out, notes = self._export(tables, made)
             _publish(made, target)
         return Converted(
             source=self.source,
@@ -208,6 +198,20 @@ class _Conversion(NamedTuple):
             left_out=left_out,
             notes=[note.replace(str(made), str(target)) for note in (*tables.partial(), *notes)],
         )
+
+    def _export(self, tables: Tables, made: Path) -> tuple[dict[str, int], list[str]]:
+        """Write the tables; return how many rows have what is left out, and the writer's notes."""
+        write = registry.writer.get(self.format)
+        marks: Mapping[str, Any] = getattr(write, "__assay__", {})
+        whole = bool(marks.get("whole"))
+        export = Export(tables, "responses" if whole else SAMPLES, made, whole=whole)
+        with failing(write, f"the format {self.format!r}", "--to"):
+            made_by = write(export, **{**marks.get("converting", {}), **self.params})
+            notes: list[str] = list(made_by or ())
+        holds = marks.get("holds", {} if whole else HOLDS)
+        if not holds or self.params.get("extras") is False:
+            notes.append(f"{self.format} does not say which fields it holds")
+        return _left_out(export, holds), notes
 
 
 def _rows(read: Read, work: Path) -> Any:

@@ -39,30 +39,19 @@ Words = Hashes
 def duplicates(log: Log, *, threshold: float = THRESHOLD, examples: int = 5) -> Duplicates:
     """Look through a dataset's log. Items are compared by `data`; ids, ground truth and metadata do not count."""
     rows = Table([log], {}, item=True, what="items", strict=True)
-    contents = np.empty(len(rows), np.uint64)
-    signatures = np.empty((len(rows), BANDS), np.uint32)
-    for number in range(len(rows)):
-        item = decode_item(rows.line(number))
-        contents[number] = short(blake2b(canonical(item.data), digest_size=8).digest())
-        signatures[number] = _bands(_shingles(text_of(item)))
+    contents, signatures = _hashes(rows)
     same, near = _Groups(len(rows)), _Groups(len(rows))
     for members in _equal(contents):
         for other in members[1:]:
             same.join(members[0], other)
     firsts = np.array([n for n in range(len(rows)) if same.root(n) == n], np.int64)
+    _join_near(near, rows, _candidates(signatures, firsts), threshold)
 
-    @lru_cache(1024)
-    def shingles(number: int) -> Words:
-        return _shingles(text_of(decode_item(rows.line(number))))
-
-    for number, other in _candidates(signatures, firsts):
-        apart = near.root(number) != near.root(other)
-        if apart and _jaccard(shingles(number), shingles(other)) >= threshold:
-            near.join(other, number)
+    def name(number: int) -> str:
+        return _item(rows, number).id
 
     def names(groups: _Groups) -> list[list[str]]:
-        largest = (group[:examples] for group in groups.largest(examples))
-        return [[decode_item(rows.line(number)).id for number in group] for group in largest]
+        return [[*map(name, group[:examples])] for group in groups.largest(examples)]
 
     return Duplicates(
         items=len(rows),
@@ -72,6 +61,36 @@ def duplicates(log: Log, *, threshold: float = THRESHOLD, examples: int = 5) -> 
         exact_groups=names(same),
         near_groups=names(near),
     )
+
+
+def _item(rows: Table, number: int) -> Item:
+    return decode_item(rows.line(number))
+
+
+def _hashes(rows: Table) -> tuple[Hashes, npt.NDArray[np.uint32]]:
+    """Return a hash of the data of each item, and the bands of its text."""
+    contents = np.empty(len(rows), np.uint64)
+    signatures = np.empty((len(rows), BANDS), np.uint32)
+    for number in range(len(rows)):
+        item = _item(rows, number)
+        contents[number] = short(blake2b(canonical(item.data), digest_size=8).digest())
+        signatures[number] = _bands(_shingles(text_of(item)))
+    return contents, signatures
+
+
+def _join_near(
+    near: "_Groups", rows: Table, candidates: Iterator[tuple[int, int]], threshold: float
+) -> None:
+    """Join the candidates whose texts are as similar as that."""
+
+    @lru_cache(1024)
+    def shingles(number: int) -> Words:
+        return _shingles(text_of(_item(rows, number)))
+
+    for number, other in candidates:
+        apart = near.root(number) != near.root(other)
+        if apart and _jaccard(shingles(number), shingles(other)) >= threshold:
+            near.join(other, number)
 
 
 def similarity(first: str, second: str) -> float:

@@ -69,19 +69,22 @@ class SeriesKey(NamedTuple):
     sample: int
 
 
+_beside_task = attrgetter("model", "template", "sample")
+
+
 def _series_names(cells: Iterable[SeriesKey]) -> dict[SeriesKey, str]:
     """Return the name of each: no longer than it must be for all of them to differ, with a number for those that are
     still called alike."""
     ordered = sorted(cells)
     several_templates = len({cell.template for cell in ordered}) > 1
     several_samples = len({cell.sample for cell in ordered}) > 1
-    tasks = Counter((cell.model, cell.template, cell.sample) for cell in ordered)
+    tasks = Counter(map(_beside_task, ordered))
     names: dict[str, SeriesKey] = {}
     for cell in ordered:
         parts = [cell.model or cell.task or "unknown"]
         if several_templates and cell.template:
             parts.append(safe_name(cell.template))
-        if tasks[cell.model, cell.template, cell.sample] > 1:
+        if tasks[_beside_task(cell)] > 1:
             parts.append(safe_name(cell.task))
         if several_samples:
             parts.append(f"sample_{cell.sample}")
@@ -144,9 +147,10 @@ class Joining:
         parts: list[tuple[Any, ...]] = []
         names = ("key", *PLACE, "task", "total_samples", "timestamp")
         for block in read_columns(self._runs, "responses", names, (_TEMPLATE,)):
-            key, item, sample, model, *others = block.base
+            key, item, sample, model, task, *others = block.base
             samples = [int(_number(each)) for each in sample]
-            cells = map(self._code_of, model, block.found[0], samples, *others)
+            addresses = map(self._address, model, block.found[0], task, samples)
+            cells = map(self._code_of, addresses, *others)
             parts.append(
                 (
                     response_keys(key, (item, sample, model)),
@@ -165,13 +169,14 @@ class Joining:
             series.name, series.rows = names[address], rows[series.code]
         return keys
 
-    def _code_of(
-        self, model: Any, template: Any, sample: int, task: Any, total: Any, when: Any
-    ) -> int:
-        """Return the number of a row's series, with what the row tells about it."""
+    def _address(self, model: Any, template: Any, task: Any, sample: int) -> SeriesKey:
+        """Return what tells a row's series from others."""
         name = "" if template in (None, msgspec.UNSET) else str(template)
         place = -1 if self._means else sample
-        address = SeriesKey(str(model or ""), name, str(task or ""), place)
+        return SeriesKey(str(model or ""), name, str(task or ""), place)
+
+    def _code_of(self, address: SeriesKey, total: Any, when: Any) -> int:
+        """Return the number of a row's series, and note what the row tells about it."""
         series = self._series.get(address)
         if series is None:
             series = self._series[address] = Series(address, len(self._series))
@@ -331,23 +336,20 @@ class SamplesTable:
 
     @cached_property
     def _item_columns(self) -> tuple[dict[str, str], str]:
-        """The columns of the items' data, and the type of their ground truth."""
+        """Return the columns of the items' data, and the type of their ground truth."""
         keys: dict[str, str | None] = {}
         whole, truth = False, None
-        encode = msgspec.json.Encoder().encode
         for item in self._items if self._items is not None else ():
             if item.ground_truth is not item.data:
-                truth = wider(truth, encode(item.ground_truth))
+                truth = wider(truth, _encode(item.ground_truth))
             if whole or not isinstance(item.data, dict) or len(keys) > _MOST_KEYS:
                 whole = True
                 continue
-            for name, value in cast("Row", item.data).items():
-                kind = keys.get(name)
-                if kind != "VARCHAR" or type(value) is not str:
-                    keys[name] = wider(kind, encode(value))
+            _widen(keys, cast("Row", item.data))
+        columns = {f"{DATA}.{name}": kind or "JSON" for name, kind in keys.items()}
         if whole or not keys:
-            return {DATA: "JSON"}, truth or "JSON"
-        return {f"{DATA}.{name}": kind or "JSON" for name, kind in keys.items()}, truth or "JSON"
+            columns = {DATA: "JSON"}
+        return columns, truth or "JSON"
 
     def _item_cells(self, ids: list[str]) -> Iterator[Sequence[Any]]:
         """Yield the cells of these items; many responses in a row are often of few items, or in their order."""
@@ -429,6 +431,15 @@ def _with_fields_of_ours(row: Row) -> Row:
 
 
 _response = row_decoder(Response, _with_fields_of_ours)
+_encode = msgspec.json.Encoder().encode
+
+
+def _widen(kinds: dict[str, str | None], data: Row) -> None:
+    """Let the types of keys hold these values too."""
+    for name, value in data.items():
+        kind = kinds.get(name)
+        if kind != "VARCHAR" or type(value) is not str:
+            kinds[name] = wider(kind, _encode(value))
 
 
 def wider(before: str | None, value: bytes) -> str | None:
@@ -442,8 +453,10 @@ def wider(before: str | None, value: bytes) -> str | None:
         kind = "VARCHAR"
     elif first in b"{[":
         kind = "JSON"
+    elif set(value) & set(b".eE"):
+        kind = "DOUBLE"
     else:
-        kind = "DOUBLE" if set(value) & set(b".eE") else "BIGINT" if len(value) <= 18 else "JSON"
+        kind = "BIGINT" if len(value) <= 18 else "JSON"
     if before in (None, kind):
         return kind
     return "DOUBLE" if {before, kind} == {"BIGINT", "DOUBLE"} else "JSON"

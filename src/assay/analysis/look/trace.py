@@ -281,17 +281,23 @@ def _add_evaluations(
             else:
                 sample.evaluations.append(with_metrics(rows[at], sample.response))
     answers = {answer["key"]: answer for answer in reversed(responses) if answer.get("key")}
+    trace.matches = _matches(
+        with_metrics(row, answers.get((row.get("responses") or [""])[0], {}))
+        for row in map(rows.__getitem__, sorted(met))
+    )
+
+
+def _matches(rows: Iterable[Row]) -> list[Match]:
+    """Return the matches that evaluations are of."""
     matches: dict[Any, Match] = {}  # several runs of one player may meet another on the same item
-    for row in sorted(map(rows.__getitem__, sorted(met)), key=lambda row: row.get("seat") or 0):
-        keys = row.get("responses") or [""]
+    for row in sorted(rows, key=lambda row: row.get("seat") or 0):
         match = Match(
             label=str(row.get("label")), players=row["players"], sample_index=_sample_of(row)
         )
-        match = matches.setdefault(
-            (match.label, *match.players, match.sample_index, *sorted(keys)), match
-        )
-        match.evaluations.append(with_metrics(row, answers.get(keys[0], {})))
-    trace.matches = sorted(
+        keys = sorted(row.get("responses") or [""])
+        match = matches.setdefault((match.label, *match.players, match.sample_index, *keys), match)
+        match.evaluations.append(row)
+    return sorted(
         matches.values(), key=lambda match: (match.label, match.players, match.sample_index)
     )
 

@@ -69,10 +69,9 @@ class Played(msgspec.Struct):
 def read_matches(sources: Sequence[Source]) -> MatchRows:
     """All matches of the sources."""
     table = Table([rows_of(source) for source in sources], _FIELDS, what="evaluation rows")
-    is_match = _each(table, "players", _is_pair) & _each(
-        table, "outcome", lambda one: one != "skipped"
+    at = np.flatnonzero(
+        _each(table, "players", _is_pair) & _each(table, "outcome", lambda one: one != "skipped")
     )
-    at = np.flatnonzero(is_match)
     if not len(at):
         raise UserError(
             "these rows are not matches: they have no `players`",
@@ -82,11 +81,8 @@ def read_matches(sources: Sequence[Source]) -> MatchRows:
     groups = group_rows(table["label"][at], table["scorer"][at])
     kinds = _kinds(table, at[groups.first])
     points = _half_points(table)[at]
-    for number, source in enumerate(sources):
-        directions = Directions([source.manifest("evaluation")])
-        lower = np.array([directions.lower([by]) for _, by in kinds])[groups.of_row]
-        turned = lower & (points >= 0) & (table.log[at] == number)
-        points[turned] = 2 - points[turned]
+    turned = _lower(sources, kinds)[table.log[at], groups.of_row] & (points >= 0)
+    points[turned] = 2 - points[turned]
     names, players = _players(table)
     return MatchRows(
         table=table,
@@ -96,8 +92,15 @@ def read_matches(sources: Sequence[Source]) -> MatchRows:
         names=names,
         players=players[:, at],
         half_points=points,
-        scored={kinds[kind][0]: kinds[kind][1] for kind in np.unique(groups.of_row[points >= 0])},
+        scored=dict(kinds[kind] for kind in np.unique(groups.of_row[points >= 0])),
     )
+
+
+def _lower(sources: Sequence[Source], kinds: Sequence[tuple[str, str]]) -> Mask:
+    """Return whether less is better, by source and kind."""
+    scorers = [[scorer] for _, scorer in kinds]
+    directions = (Directions([source.manifest("evaluation")]) for source in sources)
+    return np.array([[*map(each.lower, scorers)] for each in directions])
 
 
 def _kinds(table: Table, at: Ints) -> list[tuple[str, str]]:
@@ -166,15 +169,12 @@ def played(verdicts: MatchRows, label: str, sources: Sequence[Source], by: str =
     rank = np.argsort(alphabetical).astype(np.int32)
     first, second = rank[np.where(turned, players[::-1], players)[:, order]]
     source, item = place[:2]
-    begins = np.arange(len(order)) == 0
-    for column in place:
-        begins[1:] |= column[1:] != column[:-1]
-    starts = np.flatnonzero(begins)
+    starts = _starts(place)
     swapped = np.bincount(source, seat == 1) > 0
     matches = reconciled(starts, points, 1 + swapped[source])
     same = first[starts] == second[starts]
     unread = matches.half_points < 0
-    kept = ~same & ~unread
+    kept = ~(same | unread)
     at = starts[kept]
     items, numbered = np.unique(item[at], return_inverse=True)
     missing = points < 0
@@ -200,6 +200,14 @@ def _in_order(verdicts: MatchRows, own: Ints) -> tuple[Ints, list[npt.NDArray[An
     place = [table.log[at], item, sample, players.min(0), players.max(0)]
     order = np.lexsort((seat, *place[::-1]))
     return order, [column[order] for column in place], seat[order]
+
+
+def _starts(place: list[npt.NDArray[Any]]) -> Ints:
+    """Return where the matches begin among rows in their order."""
+    begins = np.arange(len(place[0])) == 0
+    for column in place:
+        begins[1:] |= column[1:] != column[:-1]
+    return np.flatnonzero(begins)
 
 
 def _under(verdicts: MatchRows, label: str) -> Ints:

@@ -78,10 +78,7 @@ def failures_in(log: Log) -> list[dict[str, Any]]:
         failures.errored += 1
         failures.unanswered += error.startswith(UNANSWERED)
         shape = owner, _VARYING.sub("…", error) if len(shapes) < _MOST_SHAPES else ""
-        reason = shapes.get(shape)
-        if reason is None:
-            reason = shapes[shape] = Reason(0, error, row.item_id)
-        reason.count += 1
+        shapes.setdefault(shape, Reason(0, error, row.item_id)).count += 1
     for (owner, _), reason in shapes.items():
         by_owner[owner].reasons.append(reason)
     for owner, failures in by_owner.items():
