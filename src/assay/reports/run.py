@@ -1,6 +1,6 @@
 """What a run would cost, and what it came to: metrics with their intervals, what is missing, what was used."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from shlex import quote
 from typing import Any
 
@@ -80,30 +80,39 @@ def _table(rows: Sequence[MetricRow]) -> Table:
 
 def _side_by_side(rows: Sequence[MetricRow]) -> list[Table]:
     """Return a table with a column for each metric, where there are several and a group has each once."""
+    groups = _groups(rows)
     metrics = dict.fromkeys(row["metric_name"] for row in rows)
-    by_group: dict[str, dict[str, MetricRow]] = {}
-    for row in rows:
-        group = str([row.get(key) for key in (*row.get("facets", []), "label")])
-        by_group.setdefault(group, {})[row["metric_name"]] = row
-    groups = list(by_group.values())
     if len(metrics) < 2 or len(rows) > sum(map(len, groups)):
         return []
-    values = {f"<{name}": [_brief(group.get(name)) for group in groups] for name in metrics}
-    counts = _shared_counts(groups)
-    told = {name: texts[0] for name, texts in counts.items() if len(set(texts)) == 1}
-    numbers = values | {name: texts for name, texts in counts.items() if name not in told}
+    numbers: dict[str, Sequence[str | Cell]] = {}
+    for name in metrics:
+        numbers[f"<{name}"] = [_brief(group.get(name)) for group in groups]
+    shared: list[str] = []
+    for name, texts in _shared_counts(groups):
+        if len(set(texts)) == 1:
+            shared.append(f"{name.lstrip('~?')}: {texts[0]}")
+        else:
+            numbers[name] = texts
     table = _with_names([next(iter(group.values())) for group in groups], ("label",), numbers)
-    title = [table.title, *(f"{name.lstrip('~?')}: {text}" for name, text in told.items())]
-    return [table._replace(title=", ".join(filter(None, title)))]
+    return [table._replace(title=", ".join(filter(None, [table.title, *shared])))]
+
+
+def _groups(rows: Sequence[MetricRow]) -> list[dict[str, MetricRow]]:
+    """Return the rows that share their facets and label, by metric."""
+    groups: dict[str, dict[str, MetricRow]] = {}
+    for row in rows:
+        key = str([row.get(name) for name in (*row.get("facets", []), "label")])
+        groups.setdefault(key, {})[row["metric_name"]] = row
+    return list(groups.values())
 
 
 def _shared_counts(
     groups: Sequence[Mapping[str, MetricRow]],
-) -> dict[str, Sequence[str | Cell]]:
-    """Return the counts of each group by their columns, all that its metrics have."""
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield the columns of counts, with all that the metrics of each group have."""
     own = [_numbers([*group.values()]) for group in groups]
-    names = dict.fromkeys(name for each in own for name in [*each][2:])
-    return {name: [_distinct(each.get(name, ())) for each in own] for name in names}
+    for name in dict.fromkeys(name for each in own for name in [*each][2:]):
+        yield name, [_distinct(each.get(name, ())) for each in own]
 
 
 def _distinct(cells: Iterable[str | Cell]) -> str:
@@ -118,25 +127,35 @@ def _brief(row: MetricRow | None) -> Cell:
     return Cell(f"{shown} {span.text}".removesuffix(" –"), weak=span.weak)
 
 
-_NAMES = {"metric_name": "metric"}
-
-
 def _with_names(
     rows: Sequence[MetricRow], more: Sequence[str], numbers: Mapping[str, Sequence[str | Cell]]
 ) -> Table:
     """Facets on the left of numbers. What all rows share is the title, so that the table fits a terminal."""
-    facets = dict.fromkeys(facet for row in rows for facet in row.get("facets", []))
-    texts = {key: _facets([row.get(key) for row in rows]) for key in (*facets, *more)}
-    if any(row.get(PARTIAL) for row in rows):
-        texts[PARTIAL] = [str(row.get(PARTIAL, "")).partition(";")[0] for row in rows]
-    names = {key: _NAMES.get(key, key.removeprefix("metadata.")) for key in texts}
-    shared = [key for key in texts if len(rows) > 1 and len(set(texts[key])) == 1]
-    keys = [key for key in texts if key not in shared]
+    shared: list[str] = []
+    columns: list[Column] = []
+    cells: list[Sequence[str | Cell]] = []
+    for name, texts in _names(rows, more):
+        if len(rows) > 1 and len(set(texts)) == 1:
+            shared.append(f"{name}: {texts[0]}")
+        else:
+            columns.append(Column(name, text=True))
+            cells.append(texts)
     return Table(
-        title=", ".join(f"{names[key]}: {texts[key][0]}" for key in shared),
-        columns=[*(Column(names[key], text=True) for key in keys), *columns_of(*numbers)],
-        rows=[*zip(*map(texts.get, keys), *numbers.values(), strict=True)],
+        title=", ".join(shared),
+        columns=[*columns, *columns_of(*numbers)],
+        rows=[*zip(*cells, *numbers.values(), strict=True)],
     )
+
+
+def _names(rows: Sequence[MetricRow], more: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the columns on the left: facets, what there is `more`, and why rows are partial."""
+    facets = (facet for row in rows for facet in row.get("facets", []))
+    for key in dict.fromkeys([*facets, *more]):
+        name = "metric" if key == "metric_name" else key.removeprefix("metadata.")
+        yield name, _facets([row.get(key) for row in rows])
+    partial = [str(row.get(PARTIAL) or "").partition(";")[0] for row in rows]
+    if any(partial):
+        yield PARTIAL, partial
 
 
 def _facets(values: Sequence[Any]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from assay.formats.intelligence_layer import MODULES
+from assay.formats.intelligence_layer.names import MODULES
 
 ROOT = "assay.formats.intelligence_layer"
 

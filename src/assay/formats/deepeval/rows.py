@@ -3,7 +3,7 @@ with the case."""
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from assay.engine.experiment.imports.foreign import (
@@ -97,22 +97,13 @@ class Reading:
         return (name if pair in self._owners else f"{name}~{content[:8]}"), new
 
     def _response(self, test: TestCase, raw: Mapping[str, Any], id: str, sample: int) -> Response:
-        text, error = test.actual_output, None
+        (text, calls, passages), error = _answer(test), None
         read, written = test.input_token_count, test.output_token_count
-        calls = _calls(test.tools_called)
         metadata: dict[str, Any] = {
             "model_id": self._model,
             "finish_reason": None,
             "response_id": None,
         }
-        passages = test.retrieval_context
-        if test.turns is not None:
-            answers = [turn for turn in test.turns if turn.role == "assistant"]
-            text = answers[-1].content if answers else None
-            calls = [call for turn in answers for call in _calls(turn.tools_called) or ()] or None
-            passages = [
-                passage for turn in answers for passage in turn.retrieval_context or ()
-            ] or None
         if text is None and not calls:
             self.odd["unanswered"] += 1
             error = "the test case has no answer"
@@ -223,6 +214,21 @@ def _item(test: TestCase, data: dict[str, Any], truth: Any) -> dict[str, Any]:
     if test.expected_tools:
         metadata["expected_tools"] = test.expected_tools
     return {"data": data, "ground_truth": truth, "metadata": metadata}
+
+
+def _answer(test: TestCase) -> tuple[Any, list[Any] | None, list[Any] | None]:
+    """Return the answer, the calls of tools and the passages; those of a whole conversation."""
+    if test.turns is None:
+        return test.actual_output, _calls(test.tools_called), test.retrieval_context
+    answers = [turn for turn in test.turns if turn.role == "assistant"]
+    calls = _calls(_together(turn.tools_called for turn in answers))
+    passages = _together(turn.retrieval_context for turn in answers)
+    return answers[-1].content if answers else None, calls, passages
+
+
+def _together(lists: Iterable[list[Any] | None]) -> list[Any] | None:
+    """Return what is in any of the lists; None if nothing is."""
+    return [entry for each in lists for entry in each or ()] or None
 
 
 def _messages(test: TestCase) -> list[dict[str, Any]] | None:

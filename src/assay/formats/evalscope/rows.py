@@ -145,9 +145,6 @@ def response_of(sample: Sample, item: Row, rest: Rest) -> Response:
         response=said,
         inference_time=number_of(output.get("time")) or 0.0,
         metadata=metadata,
-        error=str(error) if error else None,
-        error_kind="permanent" if error else None,
-        outcome="errored" if error else "refused" if refused else "ok",
         prompt_tokens=count_of(usage.get("input_tokens")),
         completion_tokens=count_of(usage.get("output_tokens")),
         total_tokens=count_of(usage.get("total_tokens")),
@@ -166,6 +163,7 @@ def response_of(sample: Sample, item: Row, rest: Rest) -> Response:
         tool_calls=list_of(message.get("tool_calls")) or None,
         served_model=str(output["model"]) if output.get("model") else None,
         logprobs=list_of(fields_of(choice.get("logprobs")).get("content")) or None,
+        **(failure(str(error) if error else None) or {"outcome": "refused" if refused else "ok"}),
     )
 
 

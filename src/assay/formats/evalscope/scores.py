@@ -111,7 +111,7 @@ def _headline(
     found = list(sums or ())
     every = _together(found)
     is_mean = every.mean is None or value is None or round(every.mean, _DIGITS) == value
-    rounded = is_mean and every.mean is not None and value in (0.0, 1.0) and every.mean != value
+    rounded = is_mean and value in (0.0, 1.0) and every.mean not in (None, value)
     if sums is not None and is_mean and not rounded and not (every.zeros and every.left_out):
         headline = Headline(label=label, metric="score", value=value, where=where, reduce="none")
         headline.failed_as = 0.0 if every.zeros else None

@@ -116,8 +116,6 @@ def _instance(evaluation: Row, response: Row, item: Row, link: Mapping[str, str]
         asked["choices"] = choices
     answer = answer_of(response) if response else ""
     reasoning = response.get("reasoning")
-    details: Row = evaluation.get("detailed_results") or {}
-    parsed = [details[name] for name in _EXTRACTED if details.get(name) is not None]
     error = evaluation.get("error") or response.get("error")
     return {
         **link,
@@ -133,7 +131,7 @@ def _instance(evaluation: Row, response: Row, item: Row, link: Mapping[str, str]
             {
                 "turn_idx": 0,
                 "source": "output.raw",
-                "extracted_value": text_of(parsed[0] if parsed else answer),
+                "extracted_value": _extracted(evaluation, answer),
                 "extraction_method": str(evaluation.get("scorer") or evaluation.get("label")),
                 "is_terminal": True,
             }
@@ -155,6 +153,13 @@ def _instance(evaluation: Row, response: Row, item: Row, link: Mapping[str, str]
             }
         ),
     }
+
+
+def _extracted(evaluation: Row, answer: str) -> str:
+    """Return what the scorer took for the answer; the whole answer if it does not say."""
+    details: Row = evaluation.get("detailed_results") or {}
+    named = (details[name] for name in _EXTRACTED if details.get(name) is not None)
+    return text_of(next(named, answer))
 
 
 def _text(value: Any) -> str:

@@ -27,6 +27,7 @@ from assay.store.written import check_replaceable, write_named
 SCHEMA = "0.3.0"
 _ARGUMENTS = ("temperature", "top_p", "top_k", "max_tokens")
 Relationship = Literal["first_party", "third_party", "collaborative", "other"]
+Pair = tuple[Result, Iterable[int]]  # a result and the labels that it was made of
 
 
 class About(msgspec.Struct):
@@ -68,22 +69,18 @@ def every_eval_ever(
     rows = Rows(source, {name for result in results for name in result.facets})
     counted = assign(rows, results)
     about = About(organization, relationship, developer, availability)
-    records: dict[tuple[str, str], list[int]] = {}
+    records: dict[tuple[str, str], list[Pair]] = {}
     for number, result in enumerate(results):
         if place := result.place():
-            records.setdefault(place, []).append(number)
-    for (model, benchmark), numbers in records.items():
-        record = Record(source, about, model, benchmark, [results[number] for number in numbers])
-        written = numbers if samples else ()
-        pairs = [(results[number], counted.get(number, ())) for number in written]
-        record.write(export.path, rows, pairs, force=export.force)
-    left = len(results) - sum(map(len, records.values()))
-    notes: list[str] = []
-    if left:
-        notes.append(
-            f"{left} metric rows are of several models and left out; add the facet model_name to them"
-        )
-    return [*notes, f"{len(records)} records of schema {SCHEMA} written to {export.path / 'data'}"]
+            records.setdefault(place, []).append((result, counted.get(number, ())))
+    for (model, benchmark), pairs in records.items():
+        record = Record(source, about, model, benchmark, [result for result, _ in pairs])
+        record.write(export.path, rows, pairs if samples else (), force=export.force)
+    notes = [f"{len(records)} records of schema {SCHEMA} written to {export.path / 'data'}"]
+    if left := len(results) - sum(map(len, records.values())):
+        what = "metric rows are of several models and left out; add the facet model_name to them"
+        notes.insert(0, f"{left} {what}")
+    return notes
 
 
 class Record:
@@ -108,14 +105,7 @@ class Record:
         for result in results:
             result.called(self._name)
 
-    def write(
-        self,
-        folder: Path,
-        rows: Rows,
-        pairs: Iterable[tuple[Result, Iterable[int]]],
-        *,
-        force: bool,
-    ) -> None:
+    def write(self, folder: Path, rows: Rows, pairs: Iterable[Pair], *, force: bool) -> None:
         """The record and, where there are pairs of a result and what it was made of, the samples."""
         developer, _, model = self._model["id"].partition("/")
         place = Path(

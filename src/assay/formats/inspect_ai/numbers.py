@@ -25,7 +25,6 @@ _REDUCERS: dict[str, Reduce] = {
     "max": "max",
 }
 _MEANS = ("accuracy", "mean")
-_ERRORS = ("stderr",)
 
 
 class Values:
@@ -78,15 +77,15 @@ class Numbers:
         metrics = {name: fields_of(each) for name, each in fields_of(score.get("metrics")).items()}
         reducer, label = str(score.get("reducer") or ""), self._label(score)
         several = sum(self._label(row) == label for row in self._header.scores)
-        errors = [name for name in _ERRORS if name in metrics and _is_simple(metrics[name])]
+        error: Row = {}
+        if _is_simple(metrics.get("stderr", {})) and not metrics.keys().isdisjoint(_MEANS):
+            error = metrics.pop("stderr", {})  # it stands beside its mean
         made: list[Headline] = []
         for name, metric in metrics.items():
-            if name in errors and any(mean in metrics for mean in _MEANS):
-                continue  # it stands beside its mean
             shown = f"{name} ({reducer})" if several > 1 and reducer else name
             headline = Headline(label=label, metric=shown, value=number_of(metric.get("value")))
-            if name in _MEANS and errors:
-                headline.stderr = number_of(metrics[errors[0]].get("value"))
+            if name in _MEANS:
+                headline.stderr = number_of(error.get("value"))
             made.append(self._explained(headline, name, metric, reducer))
         return made
 
@@ -123,7 +122,7 @@ class Numbers:
             headline.ours, headline.is_mean, headline.reduce = float(numbers.mean()), True, reduce
             if len(numbers) > 1:
                 headline.ours_stderr = float(numbers.std(ddof=1)) / len(numbers) ** 0.5
-        elif name in ("std", "var", *_ERRORS) and _is_simple(metric):
+        elif name in ("std", "var", "stderr") and _is_simple(metric):
             deviation = float(numbers.std(ddof=1)) if len(numbers) > 1 else 0.0
             headline.ours = {"std": deviation, "var": deviation**2}.get(
                 name, deviation / len(numbers) ** 0.5

@@ -63,14 +63,14 @@ def _spans(packed: _Unpacking) -> list[Row]:
     for event in packed.events:
         kind = _text(event["event"]) if "event" in event else ""
         if kind == "span_end":
-            place = places.get(bytes(event["id"])) if "id" in event else None
+            place = places.get(bytes(event.get("id", b"")))
             if place is not None:
                 spans[place]["end"] = _time(event.get("timestamp"))
             continue
         if kind in RESTATED:
             continue
         begins = kind == "span_begin"
-        holder = event.get("parent_id" if begins else "span_id")
+        holder = event.get("parent_id" if begins else "span_id", b"")
         start = _time(event.get("timestamp"))
         end = _time(event.get("completed")) if "completed" in event else None if begins else start
         left_out = _OF_SPAN if begins else _OWN
@@ -81,9 +81,8 @@ def _spans(packed: _Unpacking) -> list[Row]:
             pooled.put(event, data)
         if begins and "id" in event:
             places[bytes(event["id"])] = len(spans)
-        parent = places.get(bytes(holder)) if holder is not None else None
-        span = {"name": _name(event, kind), "parent": parent, "start": start, "end": end}
-        spans.append({**span, "error": _error(event), "data": data})
+        span = {"name": _name(event, kind), "parent": places.get(bytes(holder)), "start": start}
+        spans.append({**span, "end": end, "error": _error(event), "data": data})
     return spans
 
 

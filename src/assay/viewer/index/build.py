@@ -53,7 +53,7 @@ _place, _kind = (
 )
 
 
-class State(msgspec.Struct):
+class IndexState(msgspec.Struct):
     """How far the logs are read, and what the tables' contents stand for. `judged`: there are labels, but no responses;
     then the rows are the places that were judged. `left_out` lines of responses are no rows, or do not count."""
 
@@ -104,9 +104,9 @@ def signed(number: int) -> int:
 class Builder:
     """Reads logs into a database: responses, then items and evaluations. `state` says how far it has come."""
 
-    def __init__(self, db: sqlite3.Connection, state: State | None) -> None:
+    def __init__(self, db: sqlite3.Connection, state: IndexState | None) -> None:
         self.db = db
-        self.state = state or State()
+        self.state = state or IndexState()
         self._hashes = _Hashes()
         self._kinds: dict[Any, tuple[int, str, bool | None, float | None, bool]] = {}
         if state is None:
@@ -311,7 +311,7 @@ class Builder:
 
     # ---- what is made of all rows
 
-    def finish(self) -> State:
+    def finish(self) -> IndexState:
         """Join what was not found by keys, and make what labels have in common."""
         self.state.judged = not any(map(len, self._rows)) or self.state.judged
         if self.state.judged:

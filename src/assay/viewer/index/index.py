@@ -22,7 +22,7 @@ from assay.records import Kind
 from assay.store.files import sweep, write_file
 from assay.store.keys import short
 from assay.store.log import FileLog
-from assay.viewer.index.build import State, item_hash, signed
+from assay.viewer.index.build import IndexState, item_hash, signed
 from assay.viewer.index.columns import definitions
 from assay.viewer.index.series import Label
 
@@ -69,7 +69,7 @@ class Header(msgspec.Struct):
     """`columns`: those that responses have, which were others in another Assay."""
 
     logs: list[IndexedLog]
-    state: State
+    state: IndexState
     labels: dict[str, Label]
     columns: list[str]
 

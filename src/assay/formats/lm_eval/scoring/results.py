@@ -175,22 +175,21 @@ class _Case:
         return int(greedy[gold]) if gold != WRONG else 0
 
     def _generated(self, listed: Mapping[str, Entry]) -> Values:
-        gold, result = self.target, self.given[0]
+        gold, result, several = self.target, self.given[0], self.multiple_target
         if self.definition.doc_to_choice is not None:
             options = self.choices or []
-            several = self.sound and self.multiple_target
-            gold = [options[at] for at in gold] if several else options[gold]
-        elif self.multiple_target:
+            gold = [options[at] for at in gold] if self.sound and several else options[gold]
+        elif several:
             gold = list(gold)
         elif type(gold) is not type(result) and not (
             "bypass" in listed or isinstance(result, list)
         ):
             gold = type(result)(gold)
-        if self.multiple_target and not isinstance(gold, list):
+        if several and not isinstance(gold, list):
             gold = [gold]
         values: Values = {}
         for name, entry in listed.items():
-            if not self.multiple_target:
+            if not several:
                 value = _measured(entry, gold, result)
             elif self.sound and gold:
                 value = _best(entry, [_measured(entry, option, result) for option in gold])
