@@ -82,7 +82,8 @@ def _continues(index: Index, new: list[IndexedLog]) -> bool:
 
 
 def _has_grown(index: Index, old: IndexedLog, new: IndexedLog) -> bool:
-    """Return whether a log only has more than before. A dataset may not, nor responses where labels are the rows."""
+    """Return whether a log only has more than before. Datasets may not, nor responses where labels
+    are the rows."""
     stays = new.kind == "dataset" or (new.kind == "run" and index.judged)
     if (
         old.hidden

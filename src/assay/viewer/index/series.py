@@ -52,8 +52,8 @@ def make_labels(db: sqlite3.Connection, every: Mapping[str, Series]) -> dict[str
 
 
 def _by_name(db: sqlite3.Connection, every: Collection[Series]) -> dict[str, list[Series]]:
-    """Return the series of each label. One that several scorers gave to the same answer is `label (scorer)`; a failure
-    before a label was named counts under all labels of its scorer."""
+    """Return the series of each label. One that several scorers gave to the same answer is
+    `label (scorer)`; a failure before a label was named counts under all labels of its scorer."""
     by_scorer, by_label, named = (defaultdict[str, list[Series]](list) for _ in range(3))
     for series in every:
         if series.scored:
