@@ -13,7 +13,6 @@ import numpy.typing as npt
 from assay.errors import AssayError, UserError
 from assay.interfaces import FloatArray, IntArray
 from assay.registry import nearest
-from assay.store.table.facets import text_of
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.columns import column_of, conditions, query_type
 from assay.viewer.index.index import Index
@@ -54,8 +53,7 @@ class Part:
         if name in ("task", "model_name"):
             return "r.model" if name == "model_name" else "r.task"
         places = [f"r.{state.facets.columns[name]}"] if name in state.facets.values else []
-        planned = planned_facets(self.index)
-        tasks = {task: own[name] for task, own in planned.items() if name in own}
+        tasks = {task: own[name] for task, own in self.index.plan[1].items() if name in own}
         if tasks:
             values += chain.from_iterable(tasks.items())
             places.append(f"CASE r.task{' WHEN ? THEN ?' * len(tasks)} END")
@@ -236,18 +234,6 @@ def labels_of(index: Index) -> list[str]:
 # ---- facets
 
 
-def planned_facets(index: Index) -> dict[str, dict[str, str]]:
-    """Return the facets that the plan gives to tasks."""
-    return {
-        task: {
-            name: text_of(value)
-            for name, value in facets.items()
-            if isinstance(value, (str, int, float, bool))
-        }
-        for task, facets in index.plan[1].items()
-    }
-
-
 def facets_of(view: View) -> dict[str, list[str]]:
     """What one can filter by: the values of each facet. One that nearly every item has another value of is none."""
     values: dict[str, dict[str, None]] = {"task": {}, "model_name": {}}
@@ -257,9 +243,7 @@ def facets_of(view: View) -> dict[str, list[str]]:
             {"task": () if state.judged else state.tasks, "model_name": state.models},
             state.facets.values,
         ]
-        layers += [
-            {name: [value] for name, value in own.items()} for own in planned_facets(index).values()
-        ]
+        layers += [{name: [value] for name, value in own.items()} for own in index.plan[1].values()]
         shared = {
             name: texts
             for name, texts in state.items.values.items()
@@ -339,23 +323,22 @@ def chosen(experiments: Experiments, view: View, query: Any) -> IntArray:
     asked = msgspec.structs.replace(query, offset=0, limit=0)
     key = ("list", view.name, msgspec.json.encode(asked))
     ids = [part.id for part in view.parts]
-    return experiments.cached(key, ids, lambda: _sorted(experiments, view, asked), MOST_KEPT)
+    return experiments.cached(key, ids, lambda: _find_rows(experiments, view, asked), MOST_KEPT)
 
 
 def _is_narrowed(query: Any) -> bool:
     return bool(query.where or query.tag or query.search or [*_asked(query)])
 
 
-def _sorted(experiments: Experiments, view: View, query: Any) -> IntArray:
-    """Stable; rows without the value come last."""
-    if query.sort == "order":
-        rows = view.rows(experiments, query)["row"] if _is_narrowed(query) else view.every()
-        return rows[::-1] if query.descending else rows
-    column = column_of(query.sort)
-    if column.type != "TEXT":
+def _find_rows(experiments: Experiments, view: View, query: Any) -> IntArray:
+    """Return the rows that match, sorted: stable, those without the value at the end."""
+    column = column_of(query.sort) if query.sort != "order" else None
+    if column is not None and column.type != "TEXT":
         rows = view.rows(experiments, query, column.expression)
         return rows["row"][order_of(rows["v0"], descending=query.descending)]
     rows = view.rows(experiments, query)["row"] if _is_narrowed(query) else view.every()
+    if column is None:
+        return rows[::-1] if query.descending else rows
     streams = [
         part.index.stream(
             f"SELECT {column.expression}, r.id + {number << PART_BITS} FROM {part.samples}"

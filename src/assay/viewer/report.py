@@ -125,14 +125,7 @@ def _pages(
     yield "rich.js", gzip.compress(asset("rich.js").encode(), mtime=0)
     about = {
         "title": title,
-        "made": _made(max(entry.updated for entry in listed.values())),
-        "reproduce": reproduce(
-            experiments, file, f" --samples {'all' if samples is None else samples}"
-        ),
-        "config": [
-            {"experiment": id, "yaml": config_text(Path(entry.folder))}
-            for id, entry in listed.items()
-        ],
+        **_origin(experiments, samples, file),
         "comparisons": [{"a": a, "b": b} for a, b in pairs],
         "rows": rows,
         "all": sum(entry.responses or entry.evaluations for entry in listed.values()),
@@ -141,6 +134,20 @@ def _pages(
         "conditions": [*conditions(), Condition("tag", "in", "tags")],
     }
     yield "report", _packed(about)
+
+
+def _origin(experiments: Experiments, samples: int | None, file: Path) -> dict[str, Any]:
+    """Return what a report was made of, and with which commands."""
+    listed = experiments.list()
+    options = f" --samples {'all' if samples is None else samples}"
+    return {
+        "made": _made(max(entry.updated for entry in listed.values())),
+        "reproduce": reproduce(experiments, file, options),
+        "config": [
+            {"experiment": id, "yaml": config_text(Path(entry.folder))}
+            for id, entry in listed.items()
+        ],
+    }
 
 
 def _details(
@@ -272,14 +279,10 @@ def _printed(content: Iterable[bytes]) -> bytes:
             "--disable-gpu",
             "--no-first-run",
             "--disable-background-networking",
-        ]
-        command += [
             "--disable-component-update",
             "--disable-sync",
             f"--user-data-dir={place}/profile",
-        ]
-        command += ["--no-sandbox"] if os.geteuid() == 0 else []
-        command += [
+            *(["--no-sandbox"] if os.geteuid() == 0 else []),
             "--no-pdf-header-footer",
             "--virtual-time-budget=60000",
             f"--print-to-pdf={printed}",

@@ -31,7 +31,7 @@ class Spent:
     def __init__(self, index: Index, facets: Sequence[str]) -> None:
         self._facets = facets
         self._groups: dict[tuple[str, ...], tuple[float | None, float | None]] = {}
-        for values, rows in grouped(
+        for values, rows in group_values(
             Part("", index, ""), facets, "r.latency", "r.cost", IS_ANSWER
         ).items():
             own = rows[rows["v2"] == 1]
@@ -47,11 +47,11 @@ class Spent:
         return self._groups.get(tuple(values[name] for name in self._facets), (None, None))
 
 
-def grouped(
+def group_values(
     part: Part, facets: Sequence[str], *expressions: str
 ) -> dict[tuple[str, ...], npt.NDArray[Any]]:
     """Return the values of expressions (`v0` and so on, infinity for none) by those of facets, as texts."""
-    bound: list[Any] = []
+    bound = list[Any]()
     places = [part.find_facet(name, bound) for name in facets]
     if "" in places:
         name = facets[places.index("")]
@@ -62,10 +62,11 @@ def grouped(
     columns += [f"coalesce({sql}, 9e999)" for sql in expressions]
     codes: dict[tuple[str, ...], int] = {}
     at = len(facets)
-    found = part.index.stream(f"SELECT {', '.join(columns)} FROM {part.samples}", bound)
     fields = [("group", "i4"), *((f"v{number}", "f8") for number in range(len(expressions)))]
-    rows = np.fromiter(
-        ((codes.setdefault(row[:at], len(codes)), *row[at:]) for row in found), fields
+    coded = (
+        (codes.setdefault(row[:at], len(codes)), *row[at:])
+        for row in part.index.stream(f"SELECT {', '.join(columns)} FROM {part.samples}", bound)
     )
+    rows = np.fromiter(coded, fields)
     own = group_rows(rows["group"]).rows() if len(rows) else []
     return {values: rows[each] for values, each in zip(codes, own, strict=True)}

@@ -3,11 +3,13 @@
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from itertools import compress
 from operator import attrgetter
 from typing import Any, cast, get_args
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from assay.interfaces import IntArray
 from assay.records import EvaluationOutcome, Kind, ResponseOutcome, verdict_of
@@ -128,12 +130,8 @@ class Builder:
             fresh = places >= (file << OFFSET_BITS) + before.get(file, 0)
             shown = fresh
             if log.hidden:
-                hidden = np.array([place in log.hidden for place in places.tolist()], np.bool_)
-                shown = fresh & ~hidden
-            if not shown.all():
-                lines = zip(block.split(b"\n"), shown.tolist(), strict=False)
-                block = b"".join(line + b"\n" for line, is_shown in lines if is_shown)
-            taken = take[kind](number, places[shown], block)
+                shown = fresh & np.array([place not in log.hidden for place in places.tolist()])
+            taken = take[kind](number, places[shown], _lines(block, shown))
             if kind == "run":
                 self.state.left_out += int(fresh.sum()) - taken
 
@@ -162,31 +160,29 @@ class Builder:
         rows = found.rows
         if not rows:
             return 0
-        columns: dict[str, Sequence[Any]] = {
-            column.name: list(map(column.value, rows)) for column in stored()
-        }
-        taken = np.empty(len(rows), _ROW)
-        keys, metadata = [row.key for row in rows], [row.metadata for row in rows]
-        taken["key"] = _numbers(keys, columns["item"], columns["sample"], columns["model"])
-        taken["keyed"] = list(map(bool, keys))
-        taken["hash"] = [self._hashes[id] for id in columns["item"]]
+        columns = {column.name: list(map(column.value, rows)) for column in stored()}
         self.state.tasks |= dict.fromkeys(columns["task"])
         self.state.models |= dict.fromkeys(columns["model"])
-        placed = {"log": [number] * len(rows), "position": found.positions.tolist()}
-        placed |= {name: taken[name].tolist() for name in ("key", "keyed", "hash")}
-        columns = {**placed, **columns}
-        none = self.state.facets.type()() if None in metadata else None
-        columns |= self.state.facets.texts([row or none for row in metadata])
+        keys = [row.key for row in rows]
+        own = _numbers(keys, columns["item"], columns["sample"], columns["model"])
+        hashes = [self._hashes[id] for id in columns["item"]]
+        columns |= {"key": own.tolist(), "keyed": list(map(bool, keys)), "hash": hashes}
+        columns |= {"log": [number] * len(rows), "position": found.positions.tolist()}
+        none = self.state.facets.type()()
+        columns |= self.state.facets.texts([row.metadata or none for row in rows])
+        self._append(columns)
+        return len(rows)
+
+    def _append(self, columns: dict[str, list[Any]]) -> None:
+        """Write responses. What is appended with the key of an earlier row does not count."""
+        own = zip(columns["key"], columns["hash"], columns["keyed"], strict=True)
+        taken = np.fromiter(own, _ROW)
         values = zip(*columns.values(), strict=True)
-        if (
-            self._before is not None
-        ):  # what is appended with the key of an earlier row does not count
+        if self._before is not None:
             fresh = ~(taken["keyed"] & (self._before.first(taken["key"]) >= 0))
-            values = (row for row, is_fresh in zip(values, fresh, strict=True) if is_fresh)
-            taken = taken[fresh]
+            values, taken = compress(values, fresh), taken[fresh]
         self._insert("response", list(columns), values)
         self._rows.append(taken)
-        return len(rows)
 
     def _decode_responses(self, positions: IntArray, block: bytes) -> Block[Any]:
         facets, changes = self.state.facets, [False]
@@ -249,31 +245,35 @@ class Builder:
             for key in row.responses or ("",)
         ]
         if labels:
-            self._judge(number, *zip(*labels, strict=True))
+            self._judge(number, labels)
         return len(found.rows)
 
-    def _judge(self, number: int, rows: Any, keys: Any, hashes: Any, positions: Any) -> None:
+    def _judge(self, number: int, labels: list[tuple[Any, ...]]) -> None:
         """Take the labels of answers; those of answers that are not known wait until all rows are there."""
-        verdicts = [
-            (series, outcome, passed, row.score if scored and row.score is not None else score)
-            for row, (series, outcome, passed, score, scored) in zip(
-                rows, map(self._common, map(_kind, rows)), strict=True
-            )
-        ]
+        rows, keys, hashes, positions = zip(*labels, strict=True)
+        verdicts = self._verdicts(rows)
         ids, samples, models = zip(*map(_place, rows), strict=True)
         models = [model or "" for model in models]
         own = _numbers(keys, ids, samples, models)
         at = self._find(own, np.array(hashes))
         self._store(at, verdicts)
-        lost = np.flatnonzero(at == 0).tolist()
-        if lost:
+        lost = at == 0
+        if lost.any():
             place = _numbers([""] * len(ids), ids, samples, models)
             columns = positions, own.tolist(), place.tolist(), hashes, ids, models, samples
-            waiting = list(zip(*columns, verdicts, strict=True))
+            waiting = compress(zip(*columns, verdicts, strict=True), lost)
             self.db.executemany(
                 f"INSERT INTO loose VALUES (NULL{', ?' * 12})",
-                ((number, *waiting[each][:-1], *waiting[each][-1]) for each in lost),
+                ((number, *values, *verdict) for *values, verdict in waiting),
             )
+
+    def _verdicts(self, rows: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """Return series, outcome, passed and score of each label."""
+        kinds = map(self._common, map(_kind, rows))
+        return [
+            (series, outcome, passed, row.score if scored and row.score is not None else score)
+            for row, (series, outcome, passed, score, scored) in zip(rows, kinds, strict=True)
+        ]
 
     def _common(self, kind: Any) -> tuple[int, str, bool | None, float | None, bool]:
         """Return what labels that differ in their score alone have in common: series, outcome, passed, the score where
@@ -331,14 +331,15 @@ class Builder:
             "SELECT id, key, place, hash, series, outcome, passed, score FROM loose"
         )
         while rows := waiting.fetchmany(_MOST_HASHES):
-            keys, places, hashes = (np.array([row[at] for row in rows]) for at in (1, 2, 3))
+            ids, *columns = list(zip(*rows, strict=True))[:4]
+            keys, places, hashes = map(np.array, columns)
             at = self._find(keys, hashes)
             at = np.where(at == 0, self._find(places, hashes), at)
             unkeyed = (at == 0) & (keys == places)
             if unkeyed.any():
                 at[unkeyed] = self._places.first(places[unkeyed]) + 1
             self._store(at, [row[4:] for row in rows])
-            joined += [(row[0],) for row, id in zip(rows, at.tolist(), strict=True) if id]
+            joined += compress(zip(ids), at)
         self.db.executemany("DELETE FROM loose WHERE id = ?", joined)
 
     @cached_property
@@ -372,6 +373,13 @@ class Builder:
 
 def _numbers(keys: Sequence[Any], *place: Sequence[Any]) -> IntArray:
     return response_keys(keys, place).view(np.int64)
+
+
+def _lines(block: bytes, shown: npt.NDArray[np.bool_]) -> bytes:
+    """Return a block with some of its lines alone."""
+    if shown.all():
+        return block
+    return b"".join(line + b"\n" for line in compress(block.split(b"\n"), shown.tolist()))
 
 
 def _short(data: Any) -> dict[str, Any]:

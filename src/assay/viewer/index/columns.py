@@ -1,7 +1,7 @@
 """The columns of samples, each declared once: the schema of the index, what is decoded of a response, the conditions and
 sorts of queries, the JSON of a page's rows, and the filters of a report in the browser are made of this list."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Annotated, Any, Literal
 
@@ -140,8 +140,8 @@ def column_of(name: str) -> Column:
 
 def row_type(metadata: Any) -> type[msgspec.Struct]:
     """Return what is decoded of a response: the fields of columns, and those that they are made of."""
-    fields: dict[str, tuple[Any, Any]] = {
-        "item_id": (str, ...),
+    fields: dict[str, tuple[Any, ...]] = {
+        "item_id": (str,),
         "key": (str | None, None),
         "metadata": (metadata | None, None),
         "error": (str | None, None),
@@ -152,10 +152,7 @@ def row_type(metadata: Any) -> type[msgspec.Struct]:
     for column in stored():
         if column.field:
             fields.setdefault(column.field, (_DECODED[column.type] | None, None))
-    parts = [
-        (name, kind) if default is ... else (name, kind, default)
-        for name, (kind, default) in fields.items()
-    ]
+    parts = [(name, *described) for name, described in fields.items()]
     return msgspec.defstruct("Response", parts, kw_only=True, gc=False)
 
 
@@ -165,26 +162,33 @@ def row_type(metadata: Any) -> type[msgspec.Struct]:
 def query_type() -> type[msgspec.Struct]:
     """Return what can be asked of samples. Values of one field are alternatives; fields, and facets of `where`, must all
     hold."""
-    named: dict[str, list[str]] = {}
-    fields: dict[str, tuple[Any, Any]] = {
-        name: (list[str], msgspec.field(default_factory=list[str]))
-        for name in ("experiment", "where", "tag")
-    }
-    fields |= {"label": (str, ""), "search": (str, ""), "regex": (bool, False)}
-    for column in COLUMNS:
-        for name, operator in column.filters.items():
-            if operator == "is":
-                named.setdefault(name, [""]).extend(column.words)
-            elif operator == "in":
-                fields[name] = list[str], msgspec.field(default_factory=list[str])
-            else:
-                fields[name] = float | None, None
     sorts = ["order", *(column.name for column in COLUMNS if column.sorts)]
-    fields |= {name: (Literal[tuple(values)], "") for name, values in named.items()}
-    fields |= {"sort": (Literal[tuple(sorts)], "order"), "descending": (bool, False)}
-    fields |= {"offset": (int, 0), "limit": (int, 50)}
-    parts = [(name, *described) for name, described in fields.items()]
+    parts = [
+        *((name, list[str], []) for name in ("experiment", "where", "tag")),
+        ("label", str, ""),
+        ("search", str, ""),
+        ("regex", bool, False),
+        *_filters(),
+        ("sort", Literal[tuple(sorts)], "order"),
+        ("descending", bool, False),
+        ("offset", int, 0),
+        ("limit", int, 50),
+    ]
     return msgspec.defstruct("SamplesQuery", parts, kw_only=True, frozen=True)
+
+
+def _filters() -> Iterator[tuple[str, Any, Any]]:
+    """Yield the parameters of conditions with their types and defaults."""
+    words: dict[str, list[str]] = {}
+    for condition in conditions():
+        if condition.operator == "is":
+            words.setdefault(condition.name, [""]).extend(condition.words)
+        elif condition.operator == "in":
+            yield condition.name, list[str], []
+        else:
+            yield condition.name, float | None, None
+    for name, values in words.items():
+        yield name, Literal[tuple(values)], ""
 
 
 class Condition(msgspec.Struct):

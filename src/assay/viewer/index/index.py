@@ -87,7 +87,7 @@ class Index:
             file = FileLog(Path(log.path))
             file.numbered()
             self.files[log.kind].append(file)
-        self.plan: tuple[list[str], dict[str, dict[str, Any]]] = [], {}
+        self.plan: tuple[list[str], dict[str, dict[str, str]]] = [], {}
         self.made = next(_numbers)
         self.searches: dict[Any, Any] = {}
         (self.rows,) = self.select("SELECT coalesce(max(id), 0) FROM response")[0]

@@ -5,6 +5,7 @@ in the background; a page that cannot wait has the rows at the beginning of each
 """
 
 import os
+import sqlite3
 import threading
 from copy import deepcopy
 from hashlib import blake2b
@@ -17,8 +18,9 @@ from assay import reading
 from assay.engine.experiment.sources import Source
 from assay.store.files import state_folder, store_error
 from assay.store.log import FileLog
+from assay.store.table.facets import text_of
 from assay.viewer.experiments import Experiments
-from assay.viewer.index.build import Builder
+from assay.viewer.index.build import Builder, State
 from assay.viewer.index.columns import definitions
 from assay.viewer.index.index import (
     KINDS,
@@ -76,23 +78,30 @@ def _continues(index: Index, new: list[IndexedLog]) -> bool:
     A row that did not count may count now, where the rest of its call has come."""
     if [(log.kind, log.path) for log in index.logs] != [(log.kind, log.path) for log in new]:
         return False
-    for old, log in zip(index.logs, new, strict=True):
-        if (
-            old.hidden
-            or (index.judged and log.kind == "run" and _unmarked(old) != _unmarked(log))
-            or len(old.files) > len(log.files)
-            or (log.kind == "dataset" and _unmarked(old) != _unmarked(log))
-        ):
-            return False
-        for number, (before, now) in enumerate(zip(old.files, log.files, strict=False)):
-            end = index.state.ends.get(log.path, {}).get(number, 0)
-            same = (before.name, before.inode) == (now.name, now.inode)
-            unchanged = (before.size, before.mtime_ns) == (now.size, now.mtime_ns)
-            if not same or (
-                not unchanged and (now.size <= before.size or before.mark != _mark(now.name, end))
-            ):
-                return False
-    return True
+    return all(_has_grown(index, *logs) for logs in zip(index.logs, new, strict=True))
+
+
+def _has_grown(index: Index, old: IndexedLog, new: IndexedLog) -> bool:
+    """Return whether a log only has more than before. Datasets may not, nor responses where labels
+    are the rows."""
+    stays = new.kind == "dataset" or (new.kind == "run" and index.judged)
+    if (
+        old.hidden
+        or len(old.files) > len(new.files)
+        or (stays and _unmarked(old) != _unmarked(new))
+    ):
+        return False
+    ends = index.state.ends.get(new.path, {})
+    files = enumerate(zip(old.files, new.files, strict=False))
+    return all(_begins(before, now, ends.get(number, 0)) for number, (before, now) in files)
+
+
+def _begins(before: IndexedFile, now: IndexedFile, end: int) -> bool:
+    """Return whether a file still begins with what was read of it."""
+    if (before.name, before.inode) != (now.name, now.inode):
+        return False
+    is_unchanged = (before.size, before.mtime_ns) == (now.size, now.mtime_ns)
+    return is_unchanged or (now.size > before.size and before.mark == _mark(now.name, end))
 
 
 def _mark(name: str, end: int) -> str:
@@ -123,7 +132,11 @@ def make(
             log.hidden = len(rows.hidden)
             if kind != "dataset" or before is None:
                 builder.read(kind, number, rows, most)
-    state = builder.finish()
+    return _complete(db, logs, builder.finish())
+
+
+def _complete(db: sqlite3.Connection, logs: list[IndexedLog], state: State) -> Index:
+    """Return the index of rows that are read, with labels, and with marks of the files."""
     for log in logs:
         for number, file in enumerate(log.files):
             file.mark = _mark(file.name, state.ends.get(log.path, {}).get(number, 0))
@@ -148,6 +161,13 @@ class Indexing:
         self.error: Exception | None = None
         self.unsaved = 0  # bytes that were read since it was saved
 
+    def check(self) -> None:
+        """Raise what went wrong, once."""
+        error = self.error
+        if error is not None:
+            self.error = None
+            raise error
+
 
 def open_index(
     experiments: Experiments, id: str, *, wait: bool = False
@@ -159,9 +179,7 @@ def open_index(
     while True:
         logs = _logs_of(source)
         with indexing.guard:
-            if indexing.error is not None:
-                error, indexing.error = indexing.error, None
-                raise error
+            indexing.check()
             thread = indexing.thread
             if thread is None:
                 indexing.ready = indexing.ready or load(_path(source))
@@ -182,9 +200,7 @@ def _begin(indexing: Indexing, source: Source, logs: list[IndexedLog]) -> thread
         indexing.ready = None
     if _size(logs) - (_read(indexing.ready) if indexing.ready else 0) < _LITTLE:
         _work(indexing, source, logs)
-        if indexing.error is not None:
-            error, indexing.error = indexing.error, None
-            raise error
+        indexing.check()
         return None
     if indexing.ready is None:
         indexing.preview = make(source, None, logs, _PREVIEW)
@@ -239,5 +255,12 @@ def _planned(index: Index, source: Source) -> Index:
         for entry in (evaluation.plan.get("scorers") or [] if evaluation else [])
     ]
     tasks = run.plan.get("tasks") or [] if run else []
-    index.plan = scorers, {str(task.get("name")): task.get("facets") or {} for task in tasks}
+    facets: dict[str, dict[str, str]] = {}
+    for task in tasks:
+        facets[str(task.get("name"))] = {
+            name: text_of(value)
+            for name, value in (task.get("facets") or {}).items()
+            if isinstance(value, (str, int, float, bool))
+        }
+    index.plan = scorers, facets
     return index

@@ -1,7 +1,8 @@
 """Labels of an index: which verdicts are those of a label, where several scorers gave it, or one failed before it."""
 
 import sqlite3
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 from itertools import combinations
 
 import msgspec
@@ -10,7 +11,6 @@ VERDICT_BITS = (
     40  # a verdict's id is the number of its series, and in so many bits that of the response
 )
 _JOINT = 1 << 20  # the first number of series that are made of others
-_OWN = (1 << VERDICT_BITS) - 1
 _BETWEEN = "BETWEEN :series << 40 AND (:series + 1 << 40) - 1"
 _FAILURES = "outcome IN ('errored', 'unparsed', 'refused')"
 
@@ -34,43 +34,41 @@ class Label(msgspec.Struct):
 
 
 def make_labels(db: sqlite3.Connection, every: Mapping[str, Series]) -> dict[str, Label]:
-    """Return the labels by name. One that several scorers gave to the same answer is `label (scorer)`; a failure before
-    a label was named counts under all labels of its scorer."""
+    """Return the labels by name."""
     db.execute("DELETE FROM verdict WHERE id >= ?", (_JOINT << VERDICT_BITS,))
-    by_scorer: dict[str, list[Series]] = {}
-    by_label: dict[str, list[Series]] = {}
-    for series in every.values():
-        if series.scored:
-            by_scorer.setdefault(series.scorer, []).append(series)
-            by_label.setdefault(series.label, []).append(series)
-    named: dict[str, list[Series]] = {}
-    for series in every.values():
-        others = by_scorer.get(series.scorer, [])
-        if series.label == series.scorer and not series.scored and others:
-            for own in others:
-                _copy(db, series.number, own.number, _FAILURES)
-            continue
-        rivals = by_label.get(series.label, [])
-        is_apart = series.scored and any(
-            _share_answers(db, a.number, b.number) for a, b in combinations(rivals, 2)
-        )
-        name = f"{series.label} ({series.scorer})" if is_apart else series.label
-        named.setdefault(name, []).append(series)
-    labels = {
-        name: Label(own[0].number, [series.scorer for series in own]) for name, own in named.items()
-    }
-    for number, (name, own) in enumerate(named.items(), _JOINT):
+    labels: dict[str, Label] = {}
+    for number, (name, own) in enumerate(_by_name(db, every.values()).items(), _JOINT):
+        label = labels[name] = Label(own[0].number, [series.scorer for series in own])
         if len(own) > 1:
-            labels[name].number = number
+            label.number = number
             for series in own:
                 _copy(db, series.number, number)
-    for label in labels.values():
         label.bare = _exists(
             db,
             f"SELECT 1 FROM verdict WHERE id {_BETWEEN} AND passed IS NULL AND score NOT IN (0, 1)",
             {"series": label.number},
         )
     return labels
+
+
+def _by_name(db: sqlite3.Connection, every: Collection[Series]) -> dict[str, list[Series]]:
+    """Return the series of each label. One that several scorers gave to the same answer is
+    `label (scorer)`; a failure before a label was named counts under all labels of its scorer."""
+    by_scorer, by_label, named = (defaultdict[str, list[Series]](list) for _ in range(3))
+    for series in every:
+        if series.scored:
+            by_scorer[series.scorer].append(series)
+            by_label[series.label].append(series)
+    for series in every:
+        others = by_scorer[series.scorer]
+        if series.label == series.scorer and not series.scored and others:
+            for own in others:
+                _copy(db, series.number, own.number, _FAILURES)
+            continue
+        rivals = combinations(by_label[series.label], 2)
+        is_apart = series.scored and any(_share_answers(db, a.number, b.number) for a, b in rivals)
+        named[f"{series.label} ({series.scorer})" if is_apart else series.label].append(series)
+    return named
 
 
 def _share_answers(db: sqlite3.Connection, a: int, b: int) -> bool:

@@ -33,7 +33,7 @@ from assay.viewer.index.opening import open_index
 from assay.viewer.metrics import facet_names, measured, stored
 from assay.viewer.pages.leaderboard import facets_of, leaders
 from assay.viewer.query import view
-from assay.viewer.spent import IS_ANSWER, grouped, spent
+from assay.viewer.spent import IS_ANSWER, group_values, spent
 
 _MOST_GROUPS = 12
 _MOST_CELLS = 2500
@@ -239,7 +239,7 @@ def _distribution(experiments: Experiments, query: Query) -> Chart:
     of_answers = f"iif({IS_ANSWER}, r.{query.name}, NULL)"
     for part in samples.parts:
         values = "v.score" if query.name == "scores" else of_answers
-        for (group,), rows in grouped(part, [by], values).items():
+        for (group,), rows in group_values(part, [by], values).items():
             own = rows["v0"]
             groups.setdefault(group, []).append(own[np.isfinite(own)])
             failed[group] = failed.get(group, 0) + int((~np.isfinite(own)).sum())

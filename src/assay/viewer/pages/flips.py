@@ -13,7 +13,7 @@ from assay.interfaces import IntArray
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.opening import open_index
 from assay.viewer.pages.compare import spec_of
-from assay.viewer.query import MOST_ROWS
+from assay.viewer.query import page_of
 from assay.viewer.rows import beginning, question_of, read_row
 
 _LEVEL = 0.95
@@ -32,8 +32,7 @@ class Query(msgspec.Struct, kw_only=True):
 
 
 def page(experiments: Experiments, query: Query) -> dict[str, Any]:
-    if not 0 <= query.limit <= MOST_ROWS or query.offset < 0:
-        raise UserError(f"a page has at most {MOST_ROWS} rows from 0 on", fix=f"limit={MOST_ROWS}")
+    part = page_of(query)
     ids = [spec_of(text).id for text in (query.a, query.b)]
     key = "flips", query.a, query.b, query.label
     # one pages through it
@@ -42,7 +41,7 @@ def page(experiments: Experiments, query: Query) -> dict[str, Any]:
     wanted = {"gained": gains > 0, "lost": gains < 0, "": gains != 0}[query.direction]
     rows = np.flatnonzero(wanted)
     rows = rows[np.lexsort((match.items[rows], gains[rows] > 0, -np.abs(gains[rows])))]
-    shown = _rows(experiments, query, match, rows[query.offset : query.offset + query.limit])
+    shown = _rows(experiments, query, match, rows[part])
     return {
         "total": len(rows),
         "gained": int((gains > 0).sum()),

@@ -1,11 +1,12 @@
 """Items against tasks: the mean score of the samples that match, item by item."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from assay.interfaces import IntArray
+from assay.interfaces import FloatArray, IntArray
 from assay.store.table.join import Lookup
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.columns import column_of
@@ -37,18 +38,21 @@ def page(experiments: Experiments, query: Any) -> dict[str, Any]:
     key = ("matrix", samples.name, msgspec.json.encode(asked))
     # one pages through it
     items, columns = experiments.cached(
-        key, ids, lambda: _made(experiments, samples, asked), MOST_KEPT
+        key, ids, lambda: _sort_items(experiments, samples, asked), MOST_KEPT
     )
     said = about(experiments, samples, share)
     return {
         "total": len(items),
         **{name: said[name] for name in ("label", "labels", "indexed")},
         "columns": [{"experiment": id, "task": task} for id, task in columns],
-        "rows": _rows(experiments, samples, query, items[part].tolist(), columns),
+        "rows": [
+            _row(own, columns)
+            for own in _samples_of(experiments, samples, query, items[part].tolist())
+        ],
     }
 
 
-def _made(experiments: Experiments, samples: View, query: Any) -> tuple[IntArray, list[Any]]:
+def _sort_items(experiments: Experiments, samples: View, query: Any) -> tuple[IntArray, list[Any]]:
     """Return the items, sorted by their first row, their id, or the mean of a column, and the tasks."""
     columns = [column_of(query.sort)] if query.sort != "order" else []
     numbers = [column.expression for column in columns if column.type != "TEXT"]
@@ -57,16 +61,20 @@ def _made(experiments: Experiments, samples: View, query: Any) -> tuple[IntArray
     by_row = np.argsort(first)
     values = first.astype(np.float64)
     if numbers:
-        there = np.isfinite(rows["v0"])
-        counts = np.bincount(item[there], minlength=len(items))
-        sums = np.bincount(item[there], weights=rows["v0"][there], minlength=len(items))
-        values = np.divide(sums, counts, out=np.full(len(items), np.inf), where=counts > 0)
+        values = _means(rows["v0"], item, len(items))
     elif columns:
         listed = chosen(experiments, samples, msgspec.structs.replace(query, descending=False))
-        places = Lookup(listed).first(rows["row"][first])
-        values = places.astype(np.float64)
+        values = Lookup(listed).first(rows["row"][first]).astype(np.float64)
     order = by_row[order_of(values[by_row], descending=query.descending)]
     return items[order], _tasks(samples, rows["row"])
+
+
+def _means(values: FloatArray, item: IntArray, items: int) -> FloatArray:
+    """Return the mean value of each item, infinity for none."""
+    there = np.isfinite(values)
+    counts = np.bincount(item[there], minlength=items)
+    sums = np.bincount(item[there], weights=values[there], minlength=items)
+    return np.divide(sums, counts, out=np.full(items, np.inf), where=counts > 0)
 
 
 def _tasks(samples: View, rows: IntArray) -> list[tuple[str, str]]:
@@ -77,16 +85,17 @@ def _tasks(samples: View, rows: IntArray) -> list[tuple[str, str]]:
     return tasks[:_MOST_COLUMNS]
 
 
-def _rows(
-    experiments: Experiments, samples: View, query: Any, items: list[int], tasks: list[Any]
-) -> list[dict[str, Any]]:
+def _samples_of(
+    experiments: Experiments, samples: View, query: Any, items: list[int]
+) -> Iterable[list[tuple[Part, int, Any]]]:
+    """Return the samples of each item that match, with their values."""
     found: dict[int, list[tuple[Part, int, Any]]] = {item: [] for item in items}
     rows = samples.rows(experiments, query, items=items)["row"]
     with samples.kinds(items) as kind:
         for part, ids in samples.by_part(rows):
             for id, (item, *values) in part.values(ids, _VALUES, kind).items():
                 found[item].append((part, id, values))
-    return [_row(own, tasks) for own in found.values()]
+    return found.values()
 
 
 def _row(own: list[tuple[Part, int, Any]], tasks: list[Any]) -> dict[str, Any]:
