@@ -20,7 +20,7 @@ from assay.store.files import state_folder, store_error
 from assay.store.log import FileLog
 from assay.store.table.facets import text_of
 from assay.viewer.experiments import Experiments
-from assay.viewer.index.build import Builder, State
+from assay.viewer.index.build import Builder, IndexState
 from assay.viewer.index.columns import definitions
 from assay.viewer.index.index import (
     KINDS,
@@ -135,7 +135,7 @@ def make(
     return _complete(db, logs, builder.finish())
 
 
-def _complete(db: sqlite3.Connection, logs: list[IndexedLog], state: State) -> Index:
+def _complete(db: sqlite3.Connection, logs: list[IndexedLog], state: IndexState) -> Index:
     """Return the index of rows that are read, with labels, and with marks of the files."""
     for log in logs:
         for number, file in enumerate(log.files):
