@@ -3,7 +3,7 @@
 import heapq
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from itertools import chain, count
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -15,10 +15,9 @@ from assay.interfaces import FloatArray, IntArray
 from assay.registry import nearest
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.columns import column_of, conditions, query_type
-from assay.viewer.index.index import Index
+from assay.viewer.index.index import Index, Part, as_json
 from assay.viewer.index.opening import open_index
 from assay.viewer.index.search import found_by
-from assay.viewer.index.series import VERDICT_BITS
 from assay.viewer.tags import tagged, tags_of
 
 SamplesQuery = query_type()
@@ -30,70 +29,6 @@ _MOST_LABELS = 1000
 MOST_KEPT = 4  # views, and lists that one pages through
 _AMONG = "r.hash IN (SELECT value FROM json_each(?))"
 _numbers = count(1)
-
-
-class Part:
-    """The samples of one experiment under a label."""
-
-    def __init__(self, id: str, index: Index, label: str) -> None:
-        self.id, self.index = id, index
-        own = index.labels.get(label)
-        # of a label that is not there, no verdict is found
-        base = -1 << VERDICT_BITS if own is None else own.number << VERDICT_BITS
-        passed = "passed" if own is None or own.bare else "coalesce(passed, score)"
-        verdict = f"SELECT id, outcome, {passed} AS passed, score FROM verdict"
-        self.samples = (
-            f"response r LEFT JOIN ({verdict}) v ON v.id = {base} + r.id"
-            " LEFT JOIN item i ON i.hash = r.hash"
-        )
-
-    def facet(self, name: str, values: list[Any]) -> str:
-        """Return where a facet is found, first choice first; empty if it is not. `values` are those bound to it."""
-        state = self.index.state
-        if name in ("task", "model_name"):
-            return "r.model" if name == "model_name" else "r.task"
-        places = [f"r.{state.facets.columns[name]}"] if name in state.facets.values else []
-        tasks = {task: own[name] for task, own in self.index.plan[1].items() if name in own}
-        if tasks:
-            values += chain.from_iterable(tasks.items())
-            places.append(f"CASE r.task{' WHEN ? THEN ?' * len(tasks)} END")
-        if name in state.items.values:
-            places.append(f"i.{state.items.columns[name]}")
-        return f"coalesce({', '.join([*places, 'NULL'])})" if places else ""
-
-    def values(
-        self,
-        ids: Sequence[int],
-        expressions: Sequence[str],
-        kind: int = 0,
-        bound: Sequence[Any] = (),
-    ) -> dict[int, tuple[Any, ...]]:
-        """Return the values of some rows."""
-        found = self.index.select(
-            f"SELECT {', '.join([*expressions, 'r.id'])} FROM {self._with(kind)}"
-            " WHERE r.id IN (SELECT value FROM json_each(?))",
-            [*bound, as_json(ids)],
-        )
-        return {row[-1]: row[:-1] for row in found}
-
-    def numbers(
-        self,
-        expressions: Sequence[str],
-        where: str = "1",
-        bound: Sequence[Any] = (),
-        kind: int = 0,
-    ) -> npt.NDArray[Any]:
-        """Return rows with their items, and with the values of expressions as `v0` and so on, infinity for none."""
-        wanted = "".join(f", coalesce({sql}, 9e999)" for sql in expressions)
-        fields = [(f"v{at}", "f8") for at in range(len(expressions))]
-        query = f"SELECT r.id, r.hash{wanted} FROM {self._with(kind)} WHERE {where} ORDER BY r.id"
-        return self.index.numbers(query, bound, [("row", "i8"), ("hash", "i8"), *fields])
-
-    def _with(self, kind: int) -> str:
-        return f"{self.samples} LEFT JOIN kind k ON k.view = {kind} AND k.hash = r.hash"
-
-    def find_facet(self, name: str, values: list[Any]) -> str:
-        return self.facet(name, values) or self.facet(name.removeprefix("metadata."), values)
 
 
 class View:
@@ -197,10 +132,6 @@ _KINDS = """
 SELECT view, hash, min(1.0, max(mean) - min(mean)), count(won), coalesce(sum(won), 0) FROM cell WHERE view = ?
 GROUP BY hash
 """
-
-
-def as_json(numbers: Sequence[int]) -> str:
-    return msgspec.json.encode(numbers).decode()
 
 
 def view(

@@ -15,8 +15,8 @@ from assay.text.plain import plain
 from assay.text.template import DEFAULT_FIELDS, question, variables
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.columns import COLUMNS, Column, columns_about, expressions
-from assay.viewer.index.index import Index
-from assay.viewer.query import Part, View, facets_of, view
+from assay.viewer.index.index import Index, Part
+from assay.viewer.query import View, facets_of, view
 from assay.viewer.tags import tagged
 
 LETTERS = 200  # of the beginning of a text

@@ -10,9 +10,8 @@ import numpy.typing as npt
 from assay.errors import UserError
 from assay.store.table.join import group_rows
 from assay.viewer.experiments import Experiments
-from assay.viewer.index.index import Index
+from assay.viewer.index.index import Index, Part
 from assay.viewer.index.opening import open_index
-from assay.viewer.query import Part
 
 IS_ANSWER = "r.outcome IN ('ok', 'refused')"  # what answers took and cost counts
 

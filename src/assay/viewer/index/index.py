@@ -5,7 +5,7 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,7 +24,7 @@ from assay.store.keys import short
 from assay.store.log import FileLog
 from assay.viewer.index.build import IndexState, item_hash, signed
 from assay.viewer.index.columns import definitions
-from assay.viewer.index.series import Label
+from assay.viewer.index.series import VERDICT_BITS, Label
 
 KINDS: tuple[Kind, ...] = ("run", "evaluation", "dataset")
 _MAGIC = b"assay index 5 "  # at the end, before the checksum of all that comes first
@@ -239,3 +239,71 @@ def load(path: Path) -> Index | None:
         return Index(db, header) if header.columns == definitions() else None
     except (OSError, ValueError, sqlite3.Error):
         return None
+
+
+def as_json(numbers: Sequence[int]) -> str:
+    return msgspec.json.encode(numbers).decode()
+
+
+class Part:
+    """The samples of one experiment under a label."""
+
+    def __init__(self, id: str, index: Index, label: str) -> None:
+        self.id, self.index = id, index
+        own = index.labels.get(label)
+        # of a label that is not there, no verdict is found
+        base = -1 << VERDICT_BITS if own is None else own.number << VERDICT_BITS
+        passed = "passed" if own is None or own.bare else "coalesce(passed, score)"
+        verdict = f"SELECT id, outcome, {passed} AS passed, score FROM verdict"
+        self.samples = (
+            f"response r LEFT JOIN ({verdict}) v ON v.id = {base} + r.id"
+            " LEFT JOIN item i ON i.hash = r.hash"
+        )
+
+    def facet(self, name: str, values: list[Any]) -> str:
+        """Return where a facet is found, first choice first; empty if it is not. `values` are those bound to it."""
+        state = self.index.state
+        if name in ("task", "model_name"):
+            return "r.model" if name == "model_name" else "r.task"
+        places = [f"r.{state.facets.columns[name]}"] if name in state.facets.values else []
+        tasks = {task: own[name] for task, own in self.index.plan[1].items() if name in own}
+        if tasks:
+            values += chain.from_iterable(tasks.items())
+            places.append(f"CASE r.task{' WHEN ? THEN ?' * len(tasks)} END")
+        if name in state.items.values:
+            places.append(f"i.{state.items.columns[name]}")
+        return f"coalesce({', '.join([*places, 'NULL'])})" if places else ""
+
+    def values(
+        self,
+        ids: Sequence[int],
+        expressions: Sequence[str],
+        kind: int = 0,
+        bound: Sequence[Any] = (),
+    ) -> dict[int, tuple[Any, ...]]:
+        """Return the values of some rows."""
+        found = self.index.select(
+            f"SELECT {', '.join([*expressions, 'r.id'])} FROM {self._with(kind)}"
+            " WHERE r.id IN (SELECT value FROM json_each(?))",
+            [*bound, as_json(ids)],
+        )
+        return {row[-1]: row[:-1] for row in found}
+
+    def numbers(
+        self,
+        expressions: Sequence[str],
+        where: str = "1",
+        bound: Sequence[Any] = (),
+        kind: int = 0,
+    ) -> npt.NDArray[Any]:
+        """Return rows with their items, and with the values of expressions as `v0` and so on, infinity for none."""
+        wanted = "".join(f", coalesce({sql}, 9e999)" for sql in expressions)
+        fields = [(f"v{at}", "f8") for at in range(len(expressions))]
+        query = f"SELECT r.id, r.hash{wanted} FROM {self._with(kind)} WHERE {where} ORDER BY r.id"
+        return self.index.numbers(query, bound, [("row", "i8"), ("hash", "i8"), *fields])
+
+    def _with(self, kind: int) -> str:
+        return f"{self.samples} LEFT JOIN kind k ON k.view = {kind} AND k.hash = r.hash"
+
+    def find_facet(self, name: str, values: list[Any]) -> str:
+        return self.facet(name, values) or self.facet(name.removeprefix("metadata."), values)

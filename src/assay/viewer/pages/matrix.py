@@ -10,13 +10,13 @@ from assay.interfaces import FloatArray, IntArray
 from assay.store.table.join import Lookup
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.columns import column_of
+from assay.viewer.index.index import as_json
 from assay.viewer.query import (
     MOST_KEPT,
     Part,
     SamplesQuery,
     View,
     about,
-    as_json,
     chosen,
     order_of,
     page_of,
