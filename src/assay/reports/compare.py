@@ -210,7 +210,7 @@ def _across(table: Across) -> Sheet:
     data = (["side", "label", *AcrossValue.__struct_fields__], exact)
     body = _by_label(table)._replace(data=data)
     if len(table.labels) <= _MOST_COLUMNS:
-        body = _by_side(table)._replace(data=data, instead=[body])
+        body = _by_side(table)._replace(data=data, narrower=[body])
     texts = {name: cell.partial for name, _, cell in cells if cell.partial}
     partial = [Line(f"partial: {name}: {text}", "open") for name, text in texts.items()]
     return Sheet(parts=[Line(lead, "quiet"), body, *partial], notes=table.notes)
