@@ -1,4 +1,5 @@
-"""Experiments as sides that can be compared: their evaluation rows, read by the aggregator's reader."""
+"""Experiments as sides that can be compared: their evaluation rows, read by the aggregator's
+reader."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -40,8 +41,9 @@ _Codes = list[int]
 
 
 class SideRows(msgspec.Struct, kw_only=True, dict=True):
-    """All rows of a source, which several sides share, with facets. A combination of label and facets is known by its
-    place. `as_read`: the columns with the ids of the dataset, where those are others by now."""
+    """All rows of a source, which several sides share, with facets. A combination of label and
+    facets is known by its place. `as_read`: the columns with the ids of the dataset, where those
+    are others by now."""
 
     source: Source
     log: Log
@@ -83,7 +85,8 @@ class SideRows(msgspec.Struct, kw_only=True, dict=True):
         return at if self.columns.row is None else self.columns.row[at]
 
     def having(self, facet: str, value: Any) -> _Codes:
-        """Return the combinations with this value. Where no row has it, those with one that is written alike."""
+        """Return the combinations with this value. Where no row has it, those with one that is
+        written alike."""
         found = self.once(_by_value, facet)
         if typed(value) in found:
             return found[typed(value)][1]
@@ -125,8 +128,9 @@ def _clusters(rows: SideRows, name: str) -> dict[int, int]:
 
 
 class Side(msgspec.Struct, kw_only=True, dict=True):
-    """Rows of one source, or those of one facet value in it: the combinations that are `chosen`, in their order.
-    `lower` are labels under which less is better, beside those whose scorer says so."""
+    """Rows of one source, or those of one facet value in it: the combinations that are `chosen`,
+    in their order. `lower` are labels under which less is better, beside those whose scorer says
+    so."""
 
     name: str
     whole: SideRows
@@ -147,7 +151,8 @@ class Side(msgspec.Struct, kw_only=True, dict=True):
         return self.source.partial()
 
     def by(self, facet: str, values: Sequence[Any] = ()) -> "list[Side]":
-        """A part for each value of a facet that was read: for those given, or for all that there are, in order."""
+        """A part for each value of a facet that was read: for those given, or for all that there
+        are, in order."""
         own = set(self.chosen)
         present = self.whole.once(_by_value, facet).values()
         chosen = list(values) or sorted(
@@ -161,8 +166,8 @@ class Side(msgspec.Struct, kw_only=True, dict=True):
 
     @cached_property
     def _by_label(self) -> tuple[dict[str, _Codes], dict[str, _Codes], dict[str, str]]:
-        """The combinations of each label, those of the failures of each scorer, and the scorer of each label that has a
-        verdict."""
+        """The combinations of each label, those of the failures of each scorer, and the scorer
+        of each label that has a verdict."""
         of_label: dict[str, _Codes] = {}
         failures: dict[str, _Codes] = {}
         scorers: dict[str, str] = {}
@@ -184,8 +189,8 @@ class Side(msgspec.Struct, kw_only=True, dict=True):
         return {label: last[codes[-1]].scorer for label, codes in of_label.items()}
 
     def rows(self, label: str, scorer: str = "") -> Ints:
-        """Places of the rows under a label. A side where every call of the scorer failed has only rows that name
-        the scorer itself, and those count."""
+        """Places of the rows under a label. A side where every call of the scorer failed has
+        only rows that name the scorer itself, and those count."""
         of_label, failures, _ = self._by_label
         codes = of_label.get(label) or (failures.get(scorer) if scorer else None)
         if not codes:
@@ -235,7 +240,8 @@ class Side(msgspec.Struct, kw_only=True, dict=True):
         )
 
     def cluster_of(self, items: Hashes, name: str) -> Hashes:
-        """Return the cluster of each item, the same on all sides; one without a value is its own."""
+        """Return the cluster of each item, the same on all sides; one without a value is its
+        own."""
         own = self.whole.once(_clusters, name)
         return np.array([own.get(item, item) for item in items.tolist()], np.uint64)
 
@@ -279,8 +285,8 @@ def read_side(source: Source, where: Mapping[str, Any]) -> Side:
 def read_sides(
     source: Source, sides: Mapping[str, Mapping[str, Any]], more: Sequence[str] = ()
 ) -> list[Side]:
-    """Sides by name, each the rows whose facets have its values; the source is read once. `more` are facets that the
-    sides are to be split by."""
+    """Sides by name, each the rows whose facets have its values; the source is read once. `more`
+    are facets that the sides are to be split by."""
     facets = list(dict.fromkeys([*chain.from_iterable(sides.values()), *more]))
     whole: SideRows | None = source.facts.get("rows")
     if whole is None or not set(facets) <= set(whole.facets):
@@ -388,7 +394,8 @@ def checked_level(level: float) -> float:
 
 
 def common_labels(sides: Sequence[Side], bound: BoundMetric | None = None) -> list[str]:
-    """Return the labels that a metric takes and all sides have; of sides where every call failed nothing is known."""
+    """Return the labels that a metric takes and all sides have; of sides where every call failed
+    nothing is known."""
     labels_of = {side.name: side.labels() for side in sides}
     known = [labels for labels in labels_of.values() if labels]
     shared = set[str]().union(*known).intersection(*known)

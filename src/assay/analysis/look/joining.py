@@ -1,8 +1,8 @@
 """The responses of an experiment with what belongs to each: its item, and the labels that name it.
 
-`Joining` gives them by model and item, for writers of other programs' files; `SamplesTable` gives the table `samples`,
-one row for each response. Nothing is stored, and rows are found by position: memory holds about 30 bytes for a
-response and 10 for each of its labels.
+`Joining` gives them by model and item, for writers of other programs' files; `SamplesTable`
+gives the table `samples`, one row for each response. Nothing is stored, and rows are found by
+position: memory holds about 30 bytes for a response and 10 for each of its labels.
 """
 
 from collections import Counter
@@ -35,7 +35,8 @@ _TEMPLATE = "metadata.prompt_template"
 
 
 class _LabelBlock(NamedTuple):
-    """Labels that stand together: the response that each names, and whether it names no other one."""
+    """Labels that stand together: the response that each names, and whether it names no other
+    one."""
 
     responses: Hashes
     alone: Mask
@@ -61,7 +62,8 @@ def _item_places(items: ItemIndex, ids: Iterable[str]) -> IntArray:
 
 
 class SeriesKey(NamedTuple):
-    """What tells the rows of one series from another's. `sample` is -1 where all samples are one series."""
+    """What tells the rows of one series from another's. `sample` is -1 where all samples are one
+    series."""
 
     model: str
     template: str
@@ -73,8 +75,8 @@ _beside_task = attrgetter("model", "template", "sample")
 
 
 def _series_names(cells: Iterable[SeriesKey]) -> dict[SeriesKey, str]:
-    """Return the name of each: no longer than it must be for all of them to differ, with a number for those that are
-    still called alike."""
+    """Return the name of each: no longer than it must be for all of them to differ, with a
+    number for those that are still called alike."""
     ordered = sorted(cells)
     several_templates = len({cell.template for cell in ordered}) > 1
     several_samples = len({cell.sample for cell in ordered}) > 1
@@ -110,8 +112,8 @@ class Series(msgspec.Struct):
 class Joining:
     """The rows of one experiment, joined; with `means` the samples of an item are together.
 
-    Series come in the order of their names and answers in the order of the items, so that equal rows give equal files
-    in whatever order they stand on disk.
+    Series come in the order of their names and answers in the order of the items, so that equal
+    rows give equal files in whatever order they stand on disk.
     """
 
     def __init__(self, tables: "Tables", *, means: bool = False) -> None:
@@ -128,7 +130,8 @@ class Joining:
         return iter(sorted(self._series.values(), key=attrgetter("name")))
 
     def cases(self, series: Series) -> Iterator[tuple[Row, list[tuple[str, Row]]]]:
-        """Yield each response of a series with its (metric, evaluation) pairs, in the order of the metrics' names."""
+        """Yield each response of a series with its (metric, evaluation) pairs, in the order of
+        the metrics' names."""
         for number in map(int, series.rows):  # a list would take five times the memory
             response = _row_at(self._runs, int(self._positions[number]))
             yield response, self._labels_of(number, str(response.get("key") or ""))
@@ -193,7 +196,8 @@ class Joining:
         return found
 
     def _find_labels(self, responses: Hashes) -> None:
-        """Sort the places of labels by the responses that they name; those of matches are counted."""
+        """Sort the places of labels by the responses that they name; those of matches are
+        counted."""
         keys, places = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
         for block in _label_blocks(self._labels, "label", "scorer"):
             self.matches += int((~block.alone).sum())
@@ -214,7 +218,8 @@ class Joining:
         return sorted(named, key=_by_metric)
 
     def _metric(self, evaluation: Row) -> str:
-        """Return a label's name among the metrics: with its scorer where several give the same label."""
+        """Return a label's name among the metrics: with its scorer where several give the same
+        label."""
         label, scorer = str(evaluation.get("label") or ""), str(evaluation.get("scorer") or "")
         return f"{scorer}.{label}" if len(self._scorers.get(label, ())) > 1 else label
 
@@ -225,7 +230,8 @@ def _row_at(logs: Sequence[Log], place: int) -> Row:
 
 
 def _is_about(evaluation: Row, key: str) -> bool:
-    """Return whether a label that was found by the first bits of a response's key names this one."""
+    """Return whether a label that was found by the first bits of a response's key names this
+    one."""
     return not key or first_key(evaluation.get("responses")) in (None, key)
 
 
@@ -313,7 +319,8 @@ class SamplesTable:
         return (dict(zip(names, cells, strict=True)) for cells in self.cells())
 
     def left_out(self) -> dict[str, int]:
-        """Count the items without an answer, and of the labels that were read those of several answers or of none."""
+        """Count the items without an answer, and of the labels that were read those of several
+        answers or of none."""
         left = {"items": 0, "evaluations": self._unplaced}
         if self._items is not None:
             blocks = read_columns(self._logs, "responses", ("item_id",))
@@ -352,7 +359,8 @@ class SamplesTable:
         return columns, truth or "JSON"
 
     def _item_cells(self, ids: list[str]) -> Iterator[Sequence[Any]]:
-        """Yield the cells of these items; many responses in a row are often of few items, or in their order."""
+        """Yield the cells of these items; many responses in a row are often of few items, or in
+        their order."""
         data = self._item_columns[0]
         nothing = [None] * (len(data) + 1)
         if self._items is None:
@@ -375,7 +383,8 @@ class SamplesTable:
 
     @cached_property
     def _labels(self) -> dict[str, _Label]:
-        """Each label's values by the name of its column: with the scorer where several give a label of this name."""
+        """Each label's values by the name of its column: with the scorer where several give a
+        label of this name."""
         found: dict[tuple[str, str], _Label] = {}
         responses = Lookup(self._table.responses)
         logs = self._tables.logs("evaluations") if "evaluations" in self._tables else ()
@@ -463,7 +472,8 @@ def wider(before: str | None, value: bytes) -> str | None:
 
 
 def label_and_scorer(name: str) -> tuple[str, str]:
-    """Return what a column's `label (scorer)` names; the scorer is empty for one that has no brackets at its end."""
+    """Return what a column's `label (scorer)` names; the scorer is empty for one that has no
+    brackets at its end."""
     depth = 0
     for at in range(len(name) - 1, 0, -1) if name.endswith(")") else ():
         depth += (name[at] == ")") - (name[at] == "(")

@@ -1,7 +1,8 @@
-"""One config, one folder, three steps: what `run`, `evaluate` and `aggregate` do, for the CLI and for Python.
+"""One config, one folder, three steps: what `run`, `evaluate` and `aggregate` do, for the CLI and
+for Python.
 
-The verbs differ in where the responses come from: tasks make them here, existing ones are in `evaluate.py`, existing
-labels in `aggregate.py`.
+The verbs differ in where the responses come from: tasks make them here, existing ones are in
+`evaluate.py`, existing labels in `aggregate.py`.
 """
 
 import os
@@ -57,8 +58,8 @@ _MOST_ERRORS = 0.1  # where neither config nor command line says
 
 
 class Options(msgspec.Struct, kw_only=True):
-    """What the command line adds to a config. `models`, `limit` and `num_samples` narrow what runs, never what is
-    kept; a model that the config does not know is added to the plan."""
+    """What the command line adds to a config. `models`, `limit` and `num_samples` narrow what
+    runs, never what is kept; a model that the config does not know is added to the plan."""
 
     mode: Mode | None = None
     output_dir: str | None = None
@@ -72,9 +73,9 @@ class Options(msgspec.Struct, kw_only=True):
 
 
 class Result(Shown, kw_only=True):
-    """What a run left behind; `folder` is empty if nothing was stored. `failures` says why rows are errors, `failed`
-    names the tasks and scorers of which every row is one, `too_many_errors` says that more than a
-    tenth of the rows are: the command line exits with 1 then."""
+    """What a run left behind; `folder` is empty if nothing was stored. `failures` says why rows
+    are errors, `failed` names the tasks and scorers of which every row is one, `too_many_errors`
+    says that more than a tenth of the rows are: the command line exits with 1 then."""
 
     folder: str
     run: Manifest | None = None
@@ -100,8 +101,9 @@ ByWorkers = Callable[["Experiment", Stop | None], Awaitable[Result]]
 
 
 class Experiment:
-    """A config bound to a folder, whose tasks make the responses. `kinds` are those whose artefacts may have given the
-    folder its id already, `kind` is the first artefact that it writes. `budget` is of matches."""
+    """A config bound to a folder, whose tasks make the responses. `kinds` are those whose
+    artefacts may have given the folder its id already, `kind` is the first artefact that it
+    writes. `budget` is of matches."""
 
     kinds: ClassVar[tuple[Kind, ...]] = ("dataset",)
     kind: ClassVar[Kind] = "run"
@@ -146,7 +148,8 @@ class Experiment:
         return Selection(tasks=chosen, items=limit, samples=self.options.num_samples)
 
     def ingest(self, store: FlatStore | None = None) -> Manifest:
-        """Read, check and store the config's dataset, in the experiment's folder or in another store."""
+        """Read, check and store the config's dataset, in the experiment's folder or in another
+        store."""
         source = self.config.dataset
         if source is None:
             raise UserError(
@@ -170,7 +173,8 @@ class Experiment:
 
     @contextmanager
     def trial_store(self) -> Generator[FlatStore]:
-        """A store that is gone afterwards: for looking at a dataset without touching the experiment's folder."""
+        """A store that is gone afterwards: for looking at a dataset without touching the
+        experiment's folder."""
         with TemporaryDirectory(prefix="assay-") as folder:
             yield FlatStore(Path(folder) / self.id)
 
@@ -210,7 +214,8 @@ class Experiment:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """The folder is sealed, and a copy goes back to its bucket; after a failure as well: rows were paid for."""
+        """The folder is sealed, and a copy goes back to its bucket; after a failure as well:
+        rows were paid for."""
         try:
             if self.stored:
                 seal_files(self.folder)
@@ -257,8 +262,8 @@ class Experiment:
     async def infer(
         self, bound: Bound, shared: Shared, selection: Selection, store: Store | None = None
     ) -> Manifest:
-        """The run, when every selected cell has its row. A shard has a `store` of its own: there nothing that failed is
-        tried again, and a model's server is left to the next one."""
+        """The run, when every selected cell has its row. A shard has a `store` of its own: there
+        nothing that failed is tried again, and a model's server is left to the next one."""
         whole, config = store is None, self.config
         runner = Runner(
             store or self.store,
@@ -322,7 +327,8 @@ class Experiment:
         return Bound(models, scorers, metrics if scorers else [], tasks, samples)
 
     async def make(self, bound: Bound, shared: Shared, stack: AsyncExitStack) -> Manifest | None:
-        """Make the responses, or show the store those that exist; the run's manifest if it was made here."""
+        """Make the responses, or show the store those that exist; the run's manifest if it was
+        made here."""
         if note := write_config(self.folder, self.config):
             self.progress.note(note)
         if self.config.dataset is not None or not self.store.ids("dataset"):
@@ -359,15 +365,17 @@ class Experiment:
         """Called at the end, whatever happened."""
 
     def examine(self) -> None:
-        """Called if evaluations that were trusted turned out to be damaged, before they are measured again."""
+        """Called if evaluations that were trusted turned out to be damaged, before they are
+        measured again."""
 
     def measured(self) -> dict[str, list[str]]:
-        """The artefacts that metrics are computed from: `evaluations`, and `runs` and `datasets` where the manifests do
-        not say."""
+        """The artefacts that metrics are computed from: `evaluations`, and `runs` and `datasets`
+        where the manifests do not say."""
         return {"evaluations": [self.id]}
 
     def _refuse_files_of_others(self) -> None:
-        """Refuse a folder that is not an experiment's yet and has files of its names: they would be replaced."""
+        """Refuse a folder that is not an experiment's yet and has files of its names: they would
+        be replaced."""
         folder = self.folder
         if (folder / LOCK).exists() or (folder / MANIFEST).exists():
             return
@@ -383,8 +391,9 @@ class Experiment:
             )
 
     def _check_error_rate(self, result: Result) -> None:
-        """Stop if more responses are errors than config or command line allow; the result tells if more labels of
-        answered responses are, or, where they say nothing, more than a tenth of the responses."""
+        """Stop if more responses are errors than config or command line allow; the result tells
+        if more labels of answered responses are, or, where they say nothing, more than a tenth
+        of the responses."""
         allowed = self.config.max_error_rate
         most = _MOST_ERRORS if allowed is None else allowed
         for what, rows in (("responses", result.run), ("labels", result.evaluation)):
@@ -467,7 +476,8 @@ def _errors_among(rows: Manifest) -> tuple[int, int]:
 
 
 def _with_options(config: Config, options: Options) -> tuple[Config, set[str]]:
-    """The config with the command line's word, and the names of the models that run now (empty: all)."""
+    """The config with the command line's word, and the names of the models that run now (empty:
+    all)."""
     changes: dict[str, Any] = {}
     if options.output_dir:
         changes["output_dir"] = named(options.output_dir)

@@ -1,6 +1,7 @@
 """Fields of rows as columns: only what is asked for leaves the JSON text, and no row is kept.
 
-Numbers stand as they are, in as few bytes as they need; other values once, with their code in each row.
+Numbers stand as they are, in as few bytes as they need; other values once, with their code in
+each row.
 """
 
 import math
@@ -29,7 +30,8 @@ _EXACT = 1 << 53  # whole numbers up to here are exact as floats
 
 
 class Column:
-    """The values of one field, row by row. With `numbers=False` numbers have codes too: for fields with few values."""
+    """The values of one field, row by row. With `numbers=False` numbers have codes too: for
+    fields with few values."""
 
     def __init__(self, *, numbers: bool = True) -> None:
         self.values: list[Any] = []
@@ -131,8 +133,8 @@ class Growing:
 
 
 class FieldBlock(NamedTuple):
-    """The fields of rows that stand together: `base` and `found` have a list of values for each field, `positions` and
-    `log` say where the rows are. `unreadable` are lines that are none."""
+    """The fields of rows that stand together: `base` and `found` have a list of values for each
+    field, `positions` and `log` say where the rows are. `unreadable` are lines that are none."""
 
     base: list[list[Any]]
     found: list[list[Any]]
@@ -150,9 +152,9 @@ def read_columns(
     item: bool = False,
     strict: bool = True,
 ) -> Iterator[FieldBlock]:
-    """Yield the top-level fields `base` (None where a row lacks one) and `names` (UNSET), which are found like facets
-    in an evaluation or a response, or in an `item`; one block of rows after the other. If `strict`, a line that is not
-    a row is a UserError."""
+    """Yield the top-level fields `base` (None where a row lacks one) and `names` (UNSET), which
+    are found like facets in an evaluation or a response, or in an `item`; one block of rows
+    after the other. If `strict`, a line that is not a row is a UserError."""
     narrowly = _narrow_reader(base, names, item=item)
     look = find_in_item if item else find_in_row
     for number, log in enumerate(logs):
@@ -175,8 +177,8 @@ _Values = tuple[list[list[Any]], list[list[Any]]]
 def _narrow_reader(
     base: Sequence[str], names: Sequence[str], *, item: bool
 ) -> Callable[[bytes, int], _Values | None]:
-    """Return a function that decodes nothing but these fields of a block of so many lines; it gives None where the
-    rows have to be decoded whole."""
+    """Return a function that decodes nothing but these fields of a block of so many lines; it
+    gives None where the rows have to be decoded whole."""
     found = narrow(names, dict.fromkeys(base, (Any, None)), lambda place: Any, item=item)
     if found is None:
         return lambda block, lines: None
@@ -243,14 +245,15 @@ class Numbers:
 
 
 class Table:
-    """Fields of the rows of logs as columns, in the order of reading, and where each row is: `log` and `position`
-    (without `places`: nowhere).
+    """Fields of the rows of logs as columns, in the order of reading, and where each row is: `log`
+    and `position` (without `places`: nowhere).
 
-    A field is kept as the hash of an `id`, as 64 bits of a `key` (0: none), as a `code`, whose `values` are kept once
-    (-1: the row lacks the field), as a `value` of any kind in a Column (in `coded`), as a `float` (NaN: not a number),
-    or an `int` (0). `responses` are the rows' own `response_keys` where `key` names the field that has them:
-    by these, labels and responses are joined; of items they are the hashes of the ids. With `state`, `failed` says
-    which responses are failures.
+    A field is kept as the hash of an `id`, as 64 bits of a `key` (0: none), as a `code`, whose
+    `values` are kept once (-1: the row lacks the field), as a `value` of any kind in a Column
+    (in `coded`), as a `float` (NaN: not a number), or an `int` (0). `responses` are the rows'
+    own `response_keys` where `key` names the field that has them: by these, labels and responses
+    are joined; of items they are the hashes of the ids. With `state`, `failed` says which
+    responses are failures.
     """
 
     def __init__(
@@ -338,7 +341,8 @@ class Table:
 
 
 class ResponseRows:
-    """The rows of responses, which labels find by their key, and by their place where a label names no key."""
+    """The rows of responses, which labels find by their key, and by their place where a label
+    names no key."""
 
     def __init__(self, logs: Sequence[Log], fields: Mapping[str, How]) -> None:
         self.table = Table(logs, fields, key="key")
@@ -350,7 +354,8 @@ class ResponseRows:
         return Lookup(Table(self.table.logs, {}, key="responses").responses)
 
     def find(self, keys: Sequence[Any], places: Sequence[Sequence[Any]]) -> list[int]:
-        """Return the row of each response, -1 where there is none; `places` are the columns of PLACE."""
+        """Return the row of each response, -1 where there is none; `places` are the columns of
+        PLACE."""
         wanted = response_keys(keys, places)
         found = self._by_key.first(wanted)
         if not all(keys):

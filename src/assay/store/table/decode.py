@@ -1,6 +1,8 @@
-"""Lines of a log become rows, or reasons why they are none: strictly, and where that fails as others write JSON.
+"""Lines of a log become rows, or reasons why they are none: strictly, and where that fails as
+others write JSON.
 
-Blocks of rows that the engine wrote are decoded at once. A block with a line of another kind is decoded line by line.
+Blocks of rows that the engine wrote are decoded at once. A block with a line of another kind is
+decoded line by line.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -37,8 +39,8 @@ class Block(NamedTuple, Generic[T]):
 def row_decoder(
     kind: type[T], as_ours: Callable[[dict[str, Any]], Any] | None = None
 ) -> Callable[[bytes], T]:
-    """Return a function that decodes a line to `kind`: strictly, else as others write JSON (NaN, Infinity). `as_ours`
-    gives a row of another program the fields that ours have.
+    """Return a function that decodes a line to `kind`: strictly, else as others write JSON (NaN,
+    Infinity). `as_ours` gives a row of another program the fields that ours have.
 
     A line that is neither, or is not UTF-8 throughout, raises a ValueError that says why.
     """
@@ -65,7 +67,8 @@ def read_blocks(
     *,
     blocks: Iterator[tuple[IntArray, bytes]] | None = None,
 ) -> Iterator[Block[T]]:
-    """Yield the rows of a log, or of some of its `blocks`, as `row_decoder` decodes them, many at once."""
+    """Yield the rows of a log, or of some of its `blocks`, as `row_decoder` decodes them, many
+    at once."""
     decode_lines = msgspec.json.Decoder(kind).decode_lines
     decode = row_decoder(kind, as_ours)
     for positions, block in placed_lines(log) if blocks is None else blocks:
@@ -132,8 +135,8 @@ def line_starts(block: bytes) -> IntArray:
 
 
 def read_rows(log: Log, kind: type[T]) -> Iterator[tuple[int, T]]:
-    """Yield (position, row) of every line that decodes to `kind`, a Struct of the fields that are needed; blank and
-    garbage lines are skipped: the step that owns the log sets them aside."""
+    """Yield (position, row) of every line that decodes to `kind`, a Struct of the fields that
+    are needed; blank and garbage lines are skipped: the step that owns the log sets them aside."""
     for block in read_blocks(log, kind):
         yield from zip(block.positions.tolist(), block.rows, strict=True)
 
@@ -147,7 +150,8 @@ def decode_row(line: bytes, where: str | Callable[[], str] = "") -> dict[str, An
 
 
 def fitting(row: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """Return a row of any origin without fields of `kind` whose values are of another type than theirs; null may be."""
+    """Return a row of any origin without fields of `kind` whose values are of another type than
+    theirs; null may be."""
     types = {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
     return {
         name: value
@@ -177,11 +181,13 @@ def open_rows(
     damage: Sequence[Damage] = (),
     notice: Callable[[str], None] | None = None,
 ) -> Iterator[tuple[bytes, T]]:
-    """Yield (raw line, row) of every line that `decode` accepts and that has no byte in a damaged block.
+    """Yield (raw line, row) of every line that `decode` accepts and that has no byte in a damaged
+    block.
 
-    At the end the others, if any, move to `rejected`, and `notice` is called with a sentence; positions taken
-    before are void then. Without `rejected`, for readers that hold no lock, garbage is skipped and stays. Nothing is
-    rewritten unless something was wrong, and then every good line keeps its bytes.
+    At the end the others, if any, move to `rejected`, and `notice` is called with a sentence;
+    positions taken before are void then. Without `rejected`, for readers that hold no lock,
+    garbage is skipped and stays. Nothing is rewritten unless something was wrong, and then every
+    good line keeps its bytes.
     """
     garbage: dict[int, tuple[int, str]] = {}
     for number, (position, line) in enumerate(log.scan(), 1):

@@ -1,8 +1,10 @@
-"""Facets: how a name in a config finds a value in a row, and how such values are told apart and ordered.
+"""Facets: how a name in a config finds a value in a row, and how such values are told apart and
+ordered.
 
-At each level a key that contains the dots wins over a path. An evaluation row is searched first, then inside its
-`metadata`; what it lacks comes from its response (the same two places), then from its item (fields, data, metadata).
-Values keep their JSON types: 0, 0.0, false and null are four different groups, and nothing is joined into strings.
+At each level a key that contains the dots wins over a path. An evaluation row is searched first,
+then inside its `metadata`; what it lacks comes from its response (the same two places), then
+from its item (fields, data, metadata). Values keep their JSON types: 0, 0.0, false and null are
+four different groups, and nothing is joined into strings.
 """
 
 import re
@@ -42,7 +44,8 @@ def text_of(value: Any) -> str:
 
 
 def order(value: Any) -> tuple[int, Any, str]:
-    """A sort key over values of all JSON types: null, false, true, numbers, text, lists, mappings."""
+    """A sort key over values of all JSON types: null, false, true, numbers, text, lists,
+    mappings."""
     rank = _RANKS[type(value)]
     comparable = 0 if value is None else typed(value) if rank > 3 else value
     return rank, comparable, type(value).__name__
@@ -71,8 +74,8 @@ def _names(row: Mapping[str, Any]) -> Iterator[str]:
 class Narrow(msgspec.Struct):
     """A struct type that decodes only what the facets may need.
 
-    `fields` are its top-level attributes beside those of `base`; `places` has, for each facet, the attribute paths
-    that may hold it, first choice first.
+    `fields` are its top-level attributes beside those of `base`; `places` has, for each facet,
+    the attribute paths that may hold it, first choice first.
     """
 
     type: type[msgspec.Struct]
@@ -88,11 +91,11 @@ def narrow(
     *,
     item: bool = False,
 ) -> Narrow | None:
-    """`base`: fields that are decoded anyway, name → (type, default or ...); `leaf` gives the type of a value at an
-    attribute path. None: these facets need whole rows.
+    """`base`: fields that are decoded anyway, name → (type, default or ...); `leaf` gives the type
+    of a value at an attribute path. None: these facets need whole rows.
 
-    `before`: the field that the facets mostly follow; decoding is fastest in the order of the text. `item`: they are
-    looked for where items have them.
+    `before`: the field that the facets mostly follow; decoding is fastest in the order of the
+    text. `item`: they are looked for where items have them.
     """
     tree: dict[str, Any] = {}
     places: list[list[str]] = []
@@ -132,7 +135,8 @@ def _splits(facet: str) -> Iterator[tuple[str, ...]]:
 
 
 def _plant(tree: dict[str, Any], path: tuple[str, ...]) -> str | None:
-    """Put a path into the tree; its attribute path, or None where it runs through or ends at another one."""
+    """Put a path into the tree; its attribute path, or None where it runs through or ends at
+    another one."""
     place: list[str] = []
     for depth, key in enumerate(path):
         last = depth == len(path) - 1

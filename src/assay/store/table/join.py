@@ -1,4 +1,5 @@
-"""Rows of one table found from those of another: labels → responses by key, or by place where a row has no key."""
+"""Rows of one table found from those of another: labels → responses by key, or by place where a
+row has no key."""
 
 from collections.abc import Sequence
 from hashlib import blake2b
@@ -24,8 +25,8 @@ def response_key(key: Any, place: Sequence[Any]) -> int:
 
 
 def response_keys(keys: Sequence[Any], places: Sequence[Sequence[Any]]) -> Hashes:
-    """Return the `response_key` of many rows, at once where all have keys as the engine writes them. `places` are the
-    columns of PLACE."""
+    """Return the `response_key` of many rows, at once where all have keys as the engine writes
+    them. `places` are the columns of PLACE."""
     try:
         digits = "".join([key[:16] for key in keys])
         found = np.frombuffer(bytes.fromhex(digits), ">u8").astype(np.uint64)
@@ -39,13 +40,14 @@ def response_keys(keys: Sequence[Any], places: Sequence[Sequence[Any]]) -> Hashe
 
 
 def first_key(given: Any) -> Any:
-    """Return the key of the first response that a label names, None if it names none; the row may be anybody's."""
+    """Return the key of the first response that a label names, None if it names none; the row
+    may be anybody's."""
     return given[0] if isinstance(given, list) and given else None
 
 
 class Lookup:
-    """The rows of a column by value. `order` has them sorted, equal values in the order of the column; `places` are
-    kept instead of the rows' numbers, such as their positions in a log."""
+    """The rows of a column by value. `order` has them sorted, equal values in the order of the
+    column; `places` are kept instead of the rows' numbers, such as their positions in a log."""
 
     def __init__(self, values: Hashes | IntArray, places: IntArray | None = None) -> None:
         order: IntArray = np.argsort(values, kind="stable")
@@ -81,7 +83,8 @@ class Lookup:
 
 
 class Groups(NamedTuple):
-    """Rows that have equal values in some columns: the group of each row, and the first row of each group."""
+    """Rows that have equal values in some columns: the group of each row, and the first row of
+    each group."""
 
     of_row: IntArray
     first: IntArray
@@ -96,7 +99,8 @@ class Groups(NamedTuple):
 
 
 def group_rows(*columns: npt.NDArray[Any]) -> Groups:
-    """Return the groups of rows by some columns, ordered by their values, the first column first."""
+    """Return the groups of rows by some columns, ordered by their values, the first column
+    first."""
     joint, first = np.zeros(len(columns[0]), np.int64), np.zeros(0, np.int64)
     for column in columns:
         values, codes = np.unique(column, return_inverse=True)

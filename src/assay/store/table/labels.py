@@ -1,7 +1,8 @@
 """Evaluation rows as columns: one streaming pass that decodes only what the metrics need.
 
-A row costs 24 bytes: item, sample, score, and the code of its combination of label, outcome, verdict and facet values,
-of which there are few. Rows of foreign files and unusual types of facet values take slower ways to the same numbers.
+A row costs 24 bytes: item, sample, score, and the code of its combination of label, outcome,
+verdict and facet values, of which there are few. Rows of foreign files and unusual types of
+facet values take slower ways to the same numbers.
 """
 
 import math
@@ -44,9 +45,10 @@ class Combination(NamedTuple):
 
 
 class Columns(msgspec.Struct):
-    """Rows in the order of reading. `item` is a place in `ids`, the sorted hashes of the item ids, so that it does not
-    depend on the order of rows; `starts` has the first row of each log; `row` is the number of each among all rows
-    read, where a row that counts under several labels stands there several times."""
+    """Rows in the order of reading. `item` is a place in `ids`, the sorted hashes of the item
+    ids, so that it does not depend on the order of rows; `starts` has the first row of each log;
+    `row` is the number of each among all rows read, where a row that counts under several labels
+    stands there several times."""
 
     item: Codes
     sample: Codes
@@ -81,7 +83,8 @@ def narrowed(columns: Columns) -> Columns:
 
 
 class _Hashes(dict[str, int]):
-    """Samples of one item mostly stand near one another, and a lookup is quicker than hashing again."""
+    """Samples of one item mostly stand near one another, and a lookup is quicker than hashing
+    again."""
 
     def __missing__(self, id: str) -> int:
         self[id] = found = id_hash(id)
@@ -107,10 +110,12 @@ _BASE: dict[str, tuple[Any, Any]] = {  # in the order of the rows, which decodes
 
 
 def layouts(facets: Sequence[str]) -> list["Layout"]:
-    """Return ways to decode evaluation rows, the fastest first; none where these facets need whole rows.
+    """Return ways to decode evaluation rows, the fastest first; none where these facets need whole
+    rows.
 
-    A way that knows the texts which occurred so far is put before these two: it decodes them to the same few objects,
-    and what never varies need not be looked at. The first of these takes any text, the second facet values of any type.
+    A way that knows the texts which occurred so far is put before these two: it decodes them to
+    the same few objects, and what never varies need not be looked at. The first of these takes
+    any text, the second facet values of any type.
     """
     made: list[Layout] = []
     for leaf, raw in ((str | None, False), (msgspec.Raw, True)):
@@ -122,9 +127,10 @@ def layouts(facets: Sequence[str]) -> list["Layout"]:
 
 
 class Layout:
-    """One struct type. Rows that are equal but for their item are known by one number, as long as there are few such
-    numbers: a table then has their combination, sample and score. With many different scores the numbers are only
-    combinations. `constant`: fields that the type itself pins to one value; None for types that pin nothing."""
+    """One struct type. Rows that are equal but for their item are known by one number, as long
+    as there are few such numbers: a table then has their combination, sample and score. With
+    many different scores the numbers are only combinations. `constant`: fields that the type
+    itself pins to one value; None for types that pin nothing."""
 
     def __init__(
         self,
@@ -159,7 +165,8 @@ class Layout:
         self.key = self._getter(*self._names, "sample_index", "score")
 
     def learn(self, rows: list[Any], code: Callable[[Any, tuple[Any, ...]], int]) -> None:
-        """Take up the rows that are not known yet; `code` gives the combination of a row and its facet values."""
+        """Take up the rows that are not known yet; `code` gives the combination of a row and its
+        facet values."""
         if self.few and len(self.known) > _MOST_KNOWN:
             self.few, self.known = False, {}
             self.key = self._getter(*self._names)
@@ -181,7 +188,8 @@ class Layout:
         self.table = _table(self._rows)
 
     def improved(self, present: list["Layout"]) -> list["Layout"]:
-        """The layouts to continue with: if this one has met new texts, the first is made anew for them."""
+        """The layouts to continue with: if this one has met new texts, the first is made anew
+        for them."""
         if not self._learnt:
             return present
         self._learnt = False
@@ -308,7 +316,8 @@ class Reader:
         return columns
 
     def join(self, parts: Sequence[Columns]) -> Columns:
-        """The columns of all rows from those of readers that have read a share of each log, in order."""
+        """The columns of all rows from those of readers that have read a share of each log, in
+        order."""
         if len(parts) == 1:
             return parts[0]
         ids = np.concatenate([part.ids for part in parts])
@@ -369,7 +378,8 @@ class Reader:
             self._score.extend([math.nan if row.score is None else row.score + 0.0 for row in rows])
 
     def _read_whole(self, lines: list[bytes], place: Callable[[int], str]) -> list[int]:
-        """Which of the lines hold rows: a foreign file may have blank ones. `place` says where a line stands."""
+        """Which of the lines hold rows: a foreign file may have blank ones. `place` says where a
+        line stands."""
         taken: list[int] = []
         for at, line in enumerate(lines):
             if not line.strip():
@@ -441,8 +451,8 @@ def labels_apart(
 def _numbered(
     hashes: Hashes,
 ) -> tuple[Hashes, Codes]:
-    """The distinct hashes, sorted, and for each row its place among them; runs of equal ones are looked up once.
-    `np.unique` would need twice the memory."""
+    """The distinct hashes, sorted, and for each row its place among them; runs of equal ones are
+    looked up once. `np.unique` would need twice the memory."""
     if not len(hashes):
         return hashes, np.zeros(0, np.int32)
     begins = _begins(hashes)
@@ -473,7 +483,8 @@ def _line(where: str, before: int, at: int) -> str:
 
 
 def _place_in_block(log: Log, where: str, blocks: int, at: int) -> str:
-    """Return where a line of a block is. The lines before it are counted only when there is something to say."""
+    """Return where a line of a block is. The lines before it are counted only when there is
+    something to say."""
     return _line(where, sum(block.count(b"\n") for block in islice(log.blocks(), blocks)), at)
 
 

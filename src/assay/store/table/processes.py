@@ -1,7 +1,9 @@
-"""Passes over rows, and measuring, by several processes of this machine: children that are forked where the work
-begins, so that they have all that it needs, and that send their results through a pipe.
+"""Passes over rows, and measuring, by several processes of this machine: children that are forked
+where the work begins, so that they have all that it needs, and that send their results through a
+pipe.
 
-A child that fails changes nothing: the work is then done again in this process, and fails as it does there.
+A child that fails changes nothing: the work is then done again in this process, and fails as it
+does there.
 """
 
 import fcntl
@@ -38,7 +40,8 @@ class Processes:
         self.workers = workers if hasattr(os, "fork") else 1
 
     def over(self, logs: Sequence[Log], work: Callable[[], T]) -> list[T]:
-        """Return what `work`, a pass over all rows of some logs, gives for the parts of them, in order."""
+        """Return what `work`, a pass over all rows of some logs, gives for the parts of them, in
+        order."""
         shares = self._shares(logs)
         if len(shares) < 2:
             return [work()]
@@ -59,7 +62,8 @@ class Processes:
     def each(
         self, units: Sequence[T], weights: Sequence[float], work: Callable[[Sequence[T]], S]
     ) -> list[S]:
-        """What `work` gives for the units, of which each child has some that stand together, by weights in rows."""
+        """What `work` gives for the units, of which each child has some that stand together, by
+        weights in rows."""
         total, ends, begun = sum(weights), [0], 0.0
         count = max(1, min(self.workers, len(units), int(total / LEAST_ROWS)))
         for number, weight in enumerate(weights):
@@ -73,7 +77,8 @@ class Processes:
         return [work(units)] if results is None else results
 
     def _shares(self, logs: Sequence[Log]) -> list[list[list[Part]]]:
-        """For each child the parts of each log; one share at most where they are small, or not files."""
+        """For each child the parts of each log; one share at most where they are small, or not
+        files."""
         if self.workers < 2:
             return []
         files: list[tuple[int, Part]] = []
@@ -99,7 +104,8 @@ class Processes:
 
 
 def divided(shares: Sequence[S], work: Callable[[S], T]) -> list[T] | None:
-    """What `work` gives for each share, each in a child of its own, in order. None if a child could not do it."""
+    """What `work` gives for each share, each in a child of its own, in order. None if a child
+    could not do it."""
     children: list[tuple[int, BinaryIO]] = []
     life, ours = os.pipe()  # has its end when this process has ended, however that came
     try:

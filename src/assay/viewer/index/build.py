@@ -1,4 +1,5 @@
-"""The tables of an experiment's samples, made in one pass over its rows, or continued where they were left off."""
+"""The tables of an experiment's samples, made in one pass over its rows, or continued where they
+were left off."""
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -56,8 +57,9 @@ _place, _kind = (
 
 
 class IndexState(msgspec.Struct):
-    """How far the logs are read, and what the tables' contents stand for. `judged`: there are labels, but no responses;
-    then the rows are the places that were judged. `left_out` lines of responses are no rows, or do not count."""
+    """How far the logs are read, and what the tables' contents stand for. `judged`: there are
+    labels, but no responses; then the rows are the places that were judged. `left_out` lines of
+    responses are no rows, or do not count."""
 
     ends: Ends = {}
     left_out: int = 0
@@ -104,7 +106,8 @@ def signed(number: int) -> int:
 
 
 class Builder:
-    """Reads logs into a database: responses, then items and evaluations. `state` says how far it has come."""
+    """Reads logs into a database: responses, then items and evaluations. `state` says how far it
+    has come."""
 
     def __init__(self, db: sqlite3.Connection, state: IndexState | None) -> None:
         self.db = db
@@ -117,7 +120,8 @@ class Builder:
         self._before = Lookup(self._rows[0]["key"]) if len(self._rows[0]) else None
 
     def read(self, kind: Kind, number: int, log: FileLog, most: int | None = None) -> None:
-        """Take the rows of a log, the one of this number among those of its kind, that were not read yet."""
+        """Take the rows of a log, the one of this number among those of its kind, that were not
+        read yet."""
         take = {"run": self._responses, "evaluation": self._evaluations, "dataset": self._items}
         self._log = log
         ends = self.state.ends.setdefault(str(log.path), {})
@@ -249,7 +253,8 @@ class Builder:
         return len(found.rows)
 
     def _judge(self, number: int, labels: list[tuple[Any, ...]]) -> None:
-        """Take the labels of answers; those of answers that are not known wait until all rows are there."""
+        """Take the labels of answers; those of answers that are not known wait until all rows
+        are there."""
         rows, keys, hashes, positions = zip(*labels, strict=True)
         verdicts = self._verdicts(rows)
         ids, samples, models = zip(*map(_place, rows), strict=True)
@@ -276,8 +281,8 @@ class Builder:
         ]
 
     def _common(self, kind: Any) -> tuple[int, str, bool | None, float | None, bool]:
-        """Return what labels that differ in their score alone have in common: series, outcome, passed, the score where
-        they have none, and whether they are no failures."""
+        """Return what labels that differ in their score alone have in common: series, outcome,
+        passed, the score where they have none, and whether they are no failures."""
         known = self._kinds.get(kind)
         if known is None:
             label, scorer, outcome, passed = kind
@@ -302,7 +307,8 @@ class Builder:
         )
 
     def _find(self, keys: IntArray, hashes: IntArray) -> IntArray:
-        """Return the first response of each key, 0 for none. Equal keys of two items are not taken for one."""
+        """Return the first response of each key, 0 for none. Equal keys of two items are not
+        taken for one."""
         lookup, rows = self._known
         if not len(rows):
             return np.zeros(len(keys), np.int64)

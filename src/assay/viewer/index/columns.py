@@ -1,5 +1,6 @@
-"""The columns of samples, each declared once: the schema of the index, what is decoded of a response, the conditions and
-sorts of queries, the JSON of a page's rows, and the filters of a report in the browser are made of this list."""
+"""The columns of samples, each declared once: the schema of the index, what is decoded of a
+response, the conditions and sorts of queries, the JSON of a page's rows, and the filters of a
+report in the browser are made of this list."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
@@ -16,11 +17,14 @@ _DECODED: dict[Type, Any] = {"TEXT": str, "REAL": float, "INTEGER": WHOLE, "BOOL
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True):
-    """`field`: a field of responses, which the index takes as it is, or as `made` gives it for a decoded response. `sql`
-    is where all others come from: `v` is the verdict under the label that is asked for, `k` what is known of the item.
+    """`field`: a field of responses, which the index takes as it is, or as `made` gives it for a
+    decoded response. `sql` is where all others come from: `v` is the verdict under the label that
+    is asked for, `k` what is known of the item.
 
-    `filters` are parameters of queries: `in` takes several values, `is` one of `words`, for what is true and what is not.
-    `otherwise` names the column that stands in where this one has nothing, `missing` is what pages say then."""
+    `filters` are parameters of queries: `in` takes several values, `is` one of `words`, for what
+    is true and what is not. `otherwise` names the column that stands in where this one has
+    nothing, `missing` is what pages say then.
+    """
 
     name: str
     type: Type
@@ -121,7 +125,8 @@ def stored() -> list[Column]:
 
 
 def columns_about(what: str) -> list[Column]:
-    """Return the columns of pages' rows that say something about a response, a label, or an item."""
+    """Return the columns of pages' rows that say something about a response, a label, or an
+    item."""
     return [column for column in COLUMNS if column.shown and column.about == what]
 
 
@@ -139,7 +144,8 @@ def column_of(name: str) -> Column:
 
 
 def row_type(metadata: Any) -> type[msgspec.Struct]:
-    """Return what is decoded of a response: the fields of columns, and those that they are made of."""
+    """Return what is decoded of a response: the fields of columns, and those that they are made
+    of."""
     fields: dict[str, tuple[Any, ...]] = {
         "item_id": (str,),
         "key": (str | None, None),
@@ -160,8 +166,8 @@ def row_type(metadata: Any) -> type[msgspec.Struct]:
 
 
 def query_type() -> type[msgspec.Struct]:
-    """Return what can be asked of samples. Values of one field are alternatives; fields, and facets of `where`, must all
-    hold."""
+    """Return what can be asked of samples. Values of one field are alternatives; fields, and
+    facets of `where`, must all hold."""
     sorts = ["order", *(column.name for column in COLUMNS if column.sorts)]
     parts = [
         *((name, list[str], []) for name in ("experiment", "where", "tag")),

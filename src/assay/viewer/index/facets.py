@@ -1,4 +1,5 @@
-"""Facets of rows as columns of text: scalars of a mapping that every row has, whatever their names are."""
+"""Facets of rows as columns of text: scalars of a mapping that every row has, whatever their
+names are."""
 
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
@@ -16,8 +17,9 @@ _DECODED: dict[str, Any] = {"scalar": _SCALAR, "nested": msgspec.Raw, "any": Any
 
 
 class Facets(msgspec.Struct):
-    """`kinds` is what is decoded of each name, `columns` where its values are (a number after `prefix`), `values` which
-    there are. `full` have too many. `more`: there are names that are left out."""
+    """`kinds` is what is decoded of each name, `columns` where its values are (a number after
+    `prefix`), `values` which there are. `full` have too many. `more`: there are names that are
+    left out."""
 
     prefix: str
     kinds: dict[str, Literal["scalar", "nested", "any"]] = {}

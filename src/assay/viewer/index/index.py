@@ -47,7 +47,8 @@ _numbers = count()
 
 
 class IndexedFile(msgspec.Struct):
-    """A file of rows as it was; `mark` is a digest of its beginning and of the end of what was read."""
+    """A file of rows as it was; `mark` is a digest of its beginning and of the end of what was
+    read."""
 
     name: str
     size: int
@@ -121,7 +122,8 @@ class Index:
         return db
 
     def save(self, path: Path) -> None:
-        """Put a copy in its place, whole; without a place for it, it is made again by the next process."""
+        """Put a copy in its place, whole; without a place for it, it is made again by the next
+        process."""
         with (
             suppress(OSError, StoreError, sqlite3.Error),
             TemporaryDirectory(prefix="assay-") as own,
@@ -169,7 +171,8 @@ class Index:
         return [id for (id,) in self.select(query, (item_hash(item), *values))]
 
     def rows_of_lines(self, lines: Sequence[tuple[Kind, int, int]], ids: Sequence[str]) -> IntArray:
-        """Return the rows whose own line, or whose item's, is one of these, and those of items with these ids."""
+        """Return the rows whose own line, or whose item's, is one of these, and those of items
+        with these ids."""
         with self._guard:
             self._db.executemany("INSERT INTO line VALUES (?, ?, ?)", lines)
             hashes = [("id", 0, item_hash(id)) for id in ids]
@@ -261,7 +264,8 @@ class Part:
         )
 
     def facet(self, name: str, values: list[Any]) -> str:
-        """Return where a facet is found, first choice first; empty if it is not. `values` are those bound to it."""
+        """Return where a facet is found, first choice first; empty if it is not. `values` are
+        those bound to it."""
         state = self.index.state
         if name in ("task", "model_name"):
             return "r.model" if name == "model_name" else "r.task"
@@ -296,7 +300,8 @@ class Part:
         bound: Sequence[Any] = (),
         kind: int = 0,
     ) -> npt.NDArray[Any]:
-        """Return rows with their items, and with the values of expressions as `v0` and so on, infinity for none."""
+        """Return rows with their items, and with the values of expressions as `v0` and so on,
+        infinity for none."""
         wanted = "".join(f", coalesce({sql}, 9e999)" for sql in expressions)
         fields = [(f"v{at}", "f8") for at in range(len(expressions))]
         query = f"SELECT r.id, r.hash{wanted} FROM {self._with(kind)} WHERE {where} ORDER BY r.id"

@@ -1,7 +1,9 @@
-"""Making an experiment's index: kept where this user's Assay keeps its state, under a digest of the folder's path.
+"""Making an experiment's index: kept where this user's Assay keeps its state, under a digest of the
+folder's path.
 
-An index knows the files that it was made of. A file that grew continues it, any other change makes it anew. It is made
-in the background; a page that cannot wait has the rows at the beginning of each file instead.
+An index knows the files that it was made of. A file that grew continues it, any other change
+makes it anew. It is made in the background; a page that cannot wait has the rows at the
+beginning of each file instead.
 """
 
 import os
@@ -74,8 +76,9 @@ def _unmarked(log: IndexedLog) -> Any:
 
 
 def _continues(index: Index, new: list[IndexedLog]) -> bool:
-    """Whether files have only grown since: the same ones, with the same beginning and the same end of what was read.
-    A row that did not count may count now, where the rest of its call has come."""
+    """Whether files have only grown since: the same ones, with the same beginning and the same
+    end of what was read. A row that did not count may count now, where the rest of its call has
+    come."""
     if [(log.kind, log.path) for log in index.logs] != [(log.kind, log.path) for log in new]:
         return False
     return all(_has_grown(index, *logs) for logs in zip(index.logs, new, strict=True))
@@ -116,7 +119,8 @@ def _mark(name: str, end: int) -> str:
 def make(
     source: Source, before: Index | None, logs: list[IndexedLog], most: int | None = None
 ) -> Index:
-    """Return the index of a source, continued where `before` is given; with `most`, of the beginnings of its files."""
+    """Return the index of a source, continued where `before` is given; with `most`, of the
+    beginnings of its files."""
     db = new_database() if before is None else before.copy()
     db.execute("BEGIN")
     builder = Builder(db, deepcopy(before.state) if before else None)
@@ -151,7 +155,8 @@ def _complete(db: sqlite3.Connection, logs: list[IndexedLog], state: IndexState)
 
 
 class Indexing:
-    """The index of one experiment as it is asked for: `ready` as it was made last, `preview` until it is there."""
+    """The index of one experiment as it is asked for: `ready` as it was made last, `preview`
+    until it is there."""
 
     def __init__(self) -> None:
         self.guard = threading.Lock()
@@ -172,8 +177,8 @@ class Indexing:
 def open_index(
     experiments: Experiments, id: str, *, wait: bool = False
 ) -> tuple[Index, float | None]:
-    """The index of an experiment as its files are now, and the share of them that it covers: None for all. With `wait`,
-    always all."""
+    """The index of an experiment as its files are now, and the share of them that it covers:
+    None for all. With `wait`, always all."""
     source = experiments.source(id)
     indexing = experiments.cached(("index", id), (), Indexing, _MOST_OPEN)
     while True:
@@ -195,7 +200,8 @@ def open_index(
 
 
 def _begin(indexing: Indexing, source: Source, logs: list[IndexedLog]) -> threading.Thread | None:
-    """Make the index: here if there is little to read, else in a thread of its own, with a preview."""
+    """Make the index: here if there is little to read, else in a thread of its own, with a
+    preview."""
     if indexing.ready is not None and not _continues(indexing.ready, logs):
         indexing.ready = None
     if _size(logs) - (_read(indexing.ready) if indexing.ready else 0) < _LITTLE:

@@ -1,4 +1,5 @@
-"""Text in answers, prompts, questions and ids. Bytes are looked at first; only lines that may match are decoded."""
+"""Text in answers, prompts, questions and ids. Bytes are looked at first; only lines that may
+match are decoded."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -54,7 +55,8 @@ _decode = row_decoder(_Text, _as_texts)
 
 
 def found_by(index: Index, text: str, *, regex: bool = False) -> IntArray:
-    """Return the rows with this text, in either case, or with a match of a regular expression. The newest few are kept."""
+    """Return the rows with this text, in either case, or with a match of a regular expression.
+    The newest few are kept."""
     latest: dict[Any, IntArray] = index.searches
     rows = latest.pop((text, regex), None)
     if rows is None:
@@ -146,7 +148,8 @@ def _places(
 
 
 def _candidates(block: bytes, part: bytes) -> list[int]:
-    """Where lines begin that may have the text: those with the part of it that cannot be written otherwise."""
+    """Where lines begin that may have the text: those with the part of it that cannot be written
+    otherwise."""
     if not part:
         return line_starts(block).tolist()
     letters = np.frombuffer(block, np.uint8)

@@ -1,4 +1,5 @@
-"""Labels of an index: which verdicts are those of a label, where several scorers gave it, or one failed before it."""
+"""Labels of an index: which verdicts are those of a label, where several scorers gave it, or one
+failed before it."""
 
 import sqlite3
 from collections import defaultdict
@@ -25,8 +26,9 @@ class Series(msgspec.Struct):
 
 
 class Label(msgspec.Struct):
-    """A label as it is shown: the series with its verdicts, and the scorers that gave it. `bare`: it has scores other than 0
-    and 1 without a verdict, so that scores alone say nothing of passing."""
+    """A label as it is shown: the series with its verdicts, and the scorers that gave it.
+    `bare`: it has scores other than 0 and 1 without a verdict, so that scores alone say nothing
+    of passing."""
 
     number: int
     scorers: list[str]

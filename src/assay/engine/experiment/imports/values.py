@@ -1,4 +1,5 @@
-"""Values of other programs' files as our rows have them. What is not of the wanted kind is empty, or None."""
+"""Values of other programs' files as our rows have them. What is not of the wanted kind is
+empty, or None."""
 
 import math
 from collections import Counter
@@ -45,7 +46,8 @@ def count_of(value: Any) -> int | None:
 
 
 def seconds_of(time: Any, zone: tzinfo | None = None) -> float | None:
-    """Return the seconds since 1970 of a time in ISO's format; one that names no zone is of this one, else local."""
+    """Return the seconds since 1970 of a time in ISO's format; one that names no zone is of this
+    one, else local."""
     try:
         moment = datetime.fromisoformat(str(time))
         return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()
@@ -66,7 +68,8 @@ def first_text(fields: Mapping[str, Any], names: Iterable[str]) -> str:
 
 
 def failure(error: str | None) -> Row:
-    """Return the fields of an answer or a label that has failed for good; none if there is no error."""
+    """Return the fields of an answer or a label that has failed for good; none if there is no
+    error."""
     if error is None:
         return {}
     return {"outcome": "errored", "error": error, "error_kind": "permanent"}
