@@ -37,6 +37,11 @@ def stem(word: str) -> str:
         or not word.islower()
     ):
         return word
+    return _stem(word)
+
+
+@lru_cache(1 << 12)
+def _stem(word: str) -> str:
     word = _replaced(_final_y(_past(_plurals(word))), _STEP_2)
     return _final_e(_last_suffix(_replaced(word, _STEP_3)))
 

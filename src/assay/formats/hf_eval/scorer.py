@@ -215,7 +215,9 @@ def _f1(own: Counter[str], target: Counter[str]) -> float:
 
 def _words(text: str, ignored: set[str] | None = None) -> list[str]:
     """The words of a text as they are compared."""
-    words = [_plain(word) for word in re.split(" |-", text)]
+    found = re.split(" |-", text)
+    plain = {word: _plain(word) for word in set(found)}
+    words = [plain[word] for word in found]
     return " ".join(word for word in words if word.strip() and word not in (ignored or ())).split()
 
 
