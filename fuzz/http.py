@@ -55,6 +55,10 @@ class Server(asyncio.Protocol):
         if not end or len(body) < length:
             return
         self.buffer = b""
+        if self.writing is not None and not self.writing.done():
+            # the rest of a script would be mixed with the next answer, which no client can tell apart
+            self.transport.abort()
+            return
         prompt = json.loads(body)["messages"][0]["content"] if body else "clean"
         if prompt.startswith("clean"):
             answer = answer_of(prompt)
