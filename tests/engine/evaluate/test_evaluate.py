@@ -197,3 +197,14 @@ def test_what_is_refused(store: Store) -> None:
     assay.Runner(store).run("d2", [assay.function_task(double)], id="r2")
     with pytest.raises(UserError, match="must share one dataset"):
         evaluator.evaluate(["r", "r2"], [mine])
+
+
+def test_rows_of_others_may_have_numbers_as_text() -> None:
+    """What a foreign writer made text of is a number again, and its row has a key."""
+    from assay.engine.evaluate.cases import response_decoder
+
+    line = (
+        b'{"item_id":"a","sample_index":"2","model_name":"m","response":"x","inference_time":"0.5"}'
+    )
+    row = response_decoder()(line)
+    assert (row.sample_index, row.inference_time, len(row.key)) == (2, 0.5, 32)

@@ -82,7 +82,7 @@ def failed(response: Response) -> Score:
 
 def response_decoder() -> Callable[[bytes], Response]:
     """Strict and fast for our rows, tolerant (NaN, Infinity, missing keys) for foreign ones."""
-    decode_row = row_decoder(Response)
+    decode_row = row_decoder(Response, strict=False)
 
     def decode(line: bytes) -> Response:
         row = decode_row(line)

@@ -37,25 +37,29 @@ class Block(NamedTuple, Generic[T]):
 
 
 def row_decoder(
-    kind: type[T], as_ours: Callable[[dict[str, Any]], Any] | None = None
+    kind: type[T],
+    as_ours: Callable[[dict[str, Any]], Any] | None = None,
+    *,
+    strict: bool = True,
 ) -> Callable[[bytes], T]:
     """Return a function that decodes a line to `kind`: strictly, else as others write JSON (NaN,
-    Infinity). `as_ours` gives a row of another program the fields that ours have.
+    Infinity). `as_ours` gives a row of another program the fields that ours have;
+    unless `strict`, numbers may be texts there.
 
     A line that is neither, or is not UTF-8 throughout, raises a ValueError that says why.
     """
-    strict = msgspec.json.Decoder(kind).decode
+    decode_strictly = msgspec.json.Decoder(kind).decode
 
     def decode(line: bytes) -> T:
         if not line.isascii():
             line.decode()  # for fields that `kind` lacks, which are skipped unread
         try:
-            return strict(line)
+            return decode_strictly(line)
         except (ValueError, RecursionError):
             row = decode_json(line)
             if as_ours is not None and isinstance(row, dict):
                 row = as_ours(cast("dict[str, Any]", row))
-            return msgspec.convert(row, kind)
+            return msgspec.convert(row, kind, strict=strict)
 
     return decode
 
