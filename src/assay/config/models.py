@@ -7,8 +7,6 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-import msgspec
-
 import assay.registry as registry
 from assay.config.environment import PLACEHOLDERS
 from assay.config.providers import provider_of, providers
@@ -16,7 +14,7 @@ from assay.config.source import Document, Key
 from assay.config.types import ModelConfig
 
 LOCAL_ENDPOINT = "http://localhost:1234/v1"
-FIELDS = {field.name for field in msgspec.structs.fields(ModelConfig)} - {"params"}
+FIELDS = {*ModelConfig.__struct_fields__} - {"params"}
 _WITHOUT_VERSION = {"azure", "bedrock", "gemini", "vertex"}  # types that make their own paths
 _FUNCTION_KEYS = {"path", "function_name", "function"}
 _SAYS_WHERE = {"type", "endpoint", "model_name"}

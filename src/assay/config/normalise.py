@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import Any
 
-import msgspec
-
 import assay.registry as registry
 from assay.config.benchmarks import long_benchmark
 from assay.config.environment import variable_text
@@ -36,9 +34,9 @@ WITHOUT_EFFECT: set[tuple[str, ...]] = {
 }
 _SUFFIXES = {"ndjson": "jsonl", "py": "function"}
 _PACKED = (".gz", ".zst")
-_METHOD_KEYS = {field.name for field in msgspec.structs.fields(MethodConfig)}
-_METRIC_KEYS = {field.name for field in msgspec.structs.fields(MetricConfig)}
-_PROMPT_KEYS = {field.name for field in msgspec.structs.fields(PromptConfig)}
+_METHOD_KEYS = {*MethodConfig.__struct_fields__}
+_METRIC_KEYS = {*MetricConfig.__struct_fields__}
+_PROMPT_KEYS = {*PromptConfig.__struct_fields__}
 
 
 def normalise(document: Document) -> None:

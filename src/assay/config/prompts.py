@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from assay import reading
 from assay.config.paths import absolute, existing, mappings, resolve_dataset
 from assay.config.source import Document, Key, scalar, similar_files
@@ -23,8 +21,8 @@ from assay.registry import nearest
 PARTS = ("text", "image", "audio", "file")
 ROLES = ("system", "developer", "user", "assistant", "tool")
 _CHAT_SUFFIXES = (".yaml", ".yml", ".json")
-_DATASET_KEYS = {field.name for field in msgspec.structs.fields(DatasetConfig)}
-_FEW_SHOT_KEYS = {field.name for field in msgspec.structs.fields(FewShotConfig)}
+_DATASET_KEYS = {*DatasetConfig.__struct_fields__}
+_FEW_SHOT_KEYS = {*FewShotConfig.__struct_fields__}
 # fragments of one template: two that include two that include two … would fill the memory
 MOST_FRAGMENTS = 1000
 _TAG = re.compile(

@@ -31,14 +31,18 @@ from assay.config.marks import (
 NOT_WRITTEN = ("source", "base", "objects")  # fields of a Config that are not keys of a file
 
 
-class PriceConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Section(Struct, frozen=True, forbid_unknown_fields=True):
+    """A mapping of a config whose keys are all known."""
+
+
+class PriceConfig(Section):
     """US dollars per million tokens."""
 
     input: NotNegative
     output: NotNegative
 
 
-class BudgetConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class BudgetConfig(Section):
     """What an experiment may spend: `usd` and `tokens` count all that it ever paid, `seconds` one command's time."""
 
     usd: NotNegative | None = None
@@ -46,7 +50,7 @@ class BudgetConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     seconds: NotNegative | None = None
 
 
-class ModelConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ModelConfig(Section):
     """A model. `params` go to the factory of its type; `inference` overrides `sample_params`; a `helper` is only called
     by tasks and scorers, not run by itself; limits that are null are the config's or the lane's own."""
 
@@ -63,7 +67,7 @@ class ModelConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     price: PriceConfig | None = None
 
 
-class SplitConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SplitConfig(Section):
     """A split that the source has (`name` alone), or the `ratio` of items whose hash of `seed` and id falls into it."""
 
     name: Text
@@ -71,7 +75,7 @@ class SplitConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     seed: Natural = 0
 
 
-class DatasetConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DatasetConfig(Section):
     """Where the items come from: files (their type follows from the suffix), `name` for types `hf` and `stored`, or a
     function of `path` or `module`; what is done to rows, in this order from `fields` on; where their `media` are."""
 
@@ -94,7 +98,7 @@ class DatasetConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     media: PlacedPath = ""
 
 
-class FewShotConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class FewShotConfig(Section):
     """Examples that a prompt shows: `text` where it asks for `examples`, else `messages` before its last user turn."""
 
     dataset: DatasetConfig | None = None
@@ -106,7 +110,7 @@ class FewShotConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     separator: str = "\n\n"
 
 
-class PromptConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PromptConfig(Section):
     """A template, by default the item's own conversation or question; rows show its name, else its text."""
 
     name: str = ""
@@ -122,7 +126,7 @@ class PromptConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     requests: str = ""
 
 
-class MethodConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class MethodConfig(Section):
     """An evaluation method: a plug-in by its name in `type`, or, as `custom`, a function of `path` or
     of `module`. `scale` has the lowest and the highest score, `lower_is_better` says which is the best;
     null: as the function declares."""
@@ -138,7 +142,7 @@ class MethodConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     lower_is_better: bool | None = None
 
 
-class LabelFilter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LabelFilter(Section):
     """The labels that a metric looks at: only these, or all but these. `together` is the name under which the rows of
     all included labels are one group; without it each label is a group of its own."""
 
@@ -147,7 +151,7 @@ class LabelFilter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     together: str = ""
 
 
-class MetricConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class MetricConfig(Section):
     """A metric, found like an evaluation method; one value for each combination of its facets' values and
     each label. The policies that are null are the config's; `interval` is how the confidence
     interval is made; `scale` has the lowest and the highest value there can be."""
@@ -167,7 +171,7 @@ class MetricConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     scale: list[float | None] | None = None
 
 
-class CalibrationConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CalibrationConfig(Section):
     """The calibration that a gate demands of the judge of `label`: of that very judge, not too old, and with bounds on
     how right the judge is. `path` is the experiment that has it, by default the gated one."""
 
@@ -179,7 +183,7 @@ class CalibrationConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     path: WrittenPath = ""
 
 
-class BenchmarkConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class BenchmarkConfig(Section):
     """A benchmark, or a group of them, and what is changed of it. `limit`: the first documents of each task, or a
     share of them; `samples`: only these; `include_path`: a folder with more tasks, whose code is run; `chat`: also
     likelihoods are asked in the model's chat template; `multiturn`: examples are turns of their own in a chat; `sound`:
@@ -200,7 +204,7 @@ class BenchmarkConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     unsafe_code: bool | Literal["weak"] = False
 
 
-class GateConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class GateConfig(Section):
     """A condition that `assay gate` checks: a metric (the config's, or a plug-in) of the rows with these facet values
     against bounds or a baseline experiment, or a judge's calibration. Null bounds are not checked."""
 
@@ -215,7 +219,7 @@ class GateConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     calibration: CalibrationConfig | None = None
 
 
-class TaskConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TaskConfig(Section):
     """Any Python function in place of prompt and model: `function_name` of the file `path`, or `function`, a
     dotted or registered name; or `graph`, the path of a `graph_config.yaml`."""
 
@@ -227,7 +231,7 @@ class TaskConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     params: dict[str, Any] = {}
 
 
-class OutputConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class OutputConfig(Section):
     """What is written after a run, in a format of `assay export`: `table` to the file or folder `path`, by default
     within the output folder; `params` are the format's own."""
 
@@ -237,7 +241,7 @@ class OutputConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     params: dict[str, Any] = {}
 
 
-class PolicyConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PolicyConfig(Section):
     """How a row without a verdict counts: as wrong, or not at all."""
 
     on_error: Policy = "exclude"
@@ -245,14 +249,14 @@ class PolicyConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     on_refused: Policy = "wrong"
 
 
-class LoggingConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LoggingConfig(Section):
     """What is logged, and the file that it goes to as well."""
 
     level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     file: WrittenPath = ""
 
 
-class RayConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RayConfig(Section):
     """Workers on the Ray cluster at `address`, by default as many as fit; `runtime_env` is Ray's own."""
 
     address: Text = "auto"
@@ -263,13 +267,13 @@ class RayConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     runtime_env: dict[str, Any] = {}
 
 
-class OnConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class OnConfig(Section):
     """The engine that places the workers."""
 
     ray: RayConfig | None = None
 
 
-class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Config(Section, kw_only=True):
     """One experiment."""
 
     name: Text
