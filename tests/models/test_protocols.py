@@ -581,7 +581,8 @@ def test_bedrock_reads_a_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert (
         made._transport.url == "https://bedrock-runtime.eu-north-1.amazonaws.com/model/m/converse"
     )
-    assert "Credential=AKID/" in made._headers_of("POST", made._transport.url, b"")["authorization"]
+    headers = asyncio.run(made.own_headers("POST", made._transport.url, b""))
+    assert "Credential=AKID/" in headers["authorization"]
     for profile, problem in {
         "sso": "the keys of the profile 'sso' come from a program",
         "other": "there is no profile 'other'",

@@ -35,14 +35,14 @@ class Section(Struct, frozen=True, forbid_unknown_fields=True):
     """A mapping of a config whose keys are all known."""
 
 
-class PriceConfig(Section):
+class PriceConfig(Section, frozen=True):
     """US dollars per million tokens."""
 
     input: NotNegative
     output: NotNegative
 
 
-class BudgetConfig(Section):
+class BudgetConfig(Section, frozen=True):
     """What an experiment may spend: `usd` and `tokens` count all that it ever paid, `seconds` one command's time."""
 
     usd: NotNegative | None = None
@@ -50,7 +50,7 @@ class BudgetConfig(Section):
     seconds: NotNegative | None = None
 
 
-class ModelConfig(Section):
+class ModelConfig(Section, frozen=True):
     """A model. `params` go to the factory of its type; `inference` overrides `sample_params`; a `helper` is only called
     by tasks and scorers, not run by itself; limits that are null are the config's or the lane's own."""
 
@@ -67,7 +67,7 @@ class ModelConfig(Section):
     price: PriceConfig | None = None
 
 
-class SplitConfig(Section):
+class SplitConfig(Section, frozen=True):
     """A split that the source has (`name` alone), or the `ratio` of items whose hash of `seed` and id falls into it."""
 
     name: Text
@@ -75,7 +75,7 @@ class SplitConfig(Section):
     seed: Natural = 0
 
 
-class DatasetConfig(Section):
+class DatasetConfig(Section, frozen=True):
     """Where the items come from: files (their type follows from the suffix), `name` for types `hf` and `stored`, or a
     function of `path` or `module`; what is done to rows, in this order from `fields` on; where their `media` are."""
 
@@ -98,7 +98,7 @@ class DatasetConfig(Section):
     media: PlacedPath = ""
 
 
-class FewShotConfig(Section):
+class FewShotConfig(Section, frozen=True):
     """Examples that a prompt shows: `text` where it asks for `examples`, else `messages` before its last user turn."""
 
     dataset: DatasetConfig | None = None
@@ -110,7 +110,7 @@ class FewShotConfig(Section):
     separator: str = "\n\n"
 
 
-class PromptConfig(Section):
+class PromptConfig(Section, frozen=True):
     """A template, by default the item's own conversation or question; rows show its name, else its text."""
 
     name: str = ""
@@ -126,7 +126,7 @@ class PromptConfig(Section):
     requests: str = ""
 
 
-class MethodConfig(Section):
+class MethodConfig(Section, frozen=True):
     """An evaluation method: a plug-in by its name in `type`, or, as `custom`, a function of `path` or
     of `module`. `scale` has the lowest and the highest score, `lower_is_better` says which is the best;
     null: as the function declares."""
@@ -142,7 +142,7 @@ class MethodConfig(Section):
     lower_is_better: bool | None = None
 
 
-class LabelFilter(Section):
+class LabelFilter(Section, frozen=True):
     """The labels that a metric looks at: only these, or all but these. `together` is the name under which the rows of
     all included labels are one group; without it each label is a group of its own."""
 
@@ -151,7 +151,7 @@ class LabelFilter(Section):
     together: str = ""
 
 
-class MetricConfig(Section):
+class MetricConfig(Section, frozen=True):
     """A metric, found like an evaluation method; one value for each combination of its facets' values and
     each label. The policies that are null are the config's; `interval` is how the confidence
     interval is made; `scale` has the lowest and the highest value there can be."""
@@ -171,7 +171,7 @@ class MetricConfig(Section):
     scale: list[float | None] | None = None
 
 
-class CalibrationConfig(Section):
+class CalibrationConfig(Section, frozen=True):
     """The calibration that a gate demands of the judge of `label`: of that very judge, not too old, and with bounds on
     how right the judge is. `path` is the experiment that has it, by default the gated one."""
 
@@ -183,7 +183,7 @@ class CalibrationConfig(Section):
     path: WrittenPath = ""
 
 
-class BenchmarkConfig(Section):
+class BenchmarkConfig(Section, frozen=True):
     """A benchmark, or a group of them, and what is changed of it. `limit`: the first documents of each task, or a
     share of them; `samples`: only these; `include_path`: a folder with more tasks, whose code is run; `chat`: also
     likelihoods are asked in the model's chat template; `multiturn`: examples are turns of their own in a chat; `sound`:
@@ -204,7 +204,7 @@ class BenchmarkConfig(Section):
     unsafe_code: bool | Literal["weak"] = False
 
 
-class GateConfig(Section):
+class GateConfig(Section, frozen=True):
     """A condition that `assay gate` checks: a metric (the config's, or a plug-in) of the rows with these facet values
     against bounds or a baseline experiment, or a judge's calibration. Null bounds are not checked."""
 
@@ -219,7 +219,7 @@ class GateConfig(Section):
     calibration: CalibrationConfig | None = None
 
 
-class TaskConfig(Section):
+class TaskConfig(Section, frozen=True):
     """Any Python function in place of prompt and model: `function_name` of the file `path`, or `function`, a
     dotted or registered name; or `graph`, the path of a `graph_config.yaml`."""
 
@@ -231,7 +231,7 @@ class TaskConfig(Section):
     params: dict[str, Any] = {}
 
 
-class OutputConfig(Section):
+class OutputConfig(Section, frozen=True):
     """What is written after a run, in a format of `assay export`: `table` to the file or folder `path`, by default
     within the output folder; `params` are the format's own."""
 
@@ -241,7 +241,7 @@ class OutputConfig(Section):
     params: dict[str, Any] = {}
 
 
-class PolicyConfig(Section):
+class PolicyConfig(Section, frozen=True):
     """How a row without a verdict counts: as wrong, or not at all."""
 
     on_error: Policy = "exclude"
@@ -249,14 +249,14 @@ class PolicyConfig(Section):
     on_refused: Policy = "wrong"
 
 
-class LoggingConfig(Section):
+class LoggingConfig(Section, frozen=True):
     """What is logged, and the file that it goes to as well."""
 
     level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     file: WrittenPath = ""
 
 
-class RayConfig(Section):
+class RayConfig(Section, frozen=True):
     """Workers on the Ray cluster at `address`, by default as many as fit; `runtime_env` is Ray's own."""
 
     address: Text = "auto"
@@ -267,13 +267,13 @@ class RayConfig(Section):
     runtime_env: dict[str, Any] = {}
 
 
-class OnConfig(Section):
+class OnConfig(Section, frozen=True):
     """The engine that places the workers."""
 
     ray: RayConfig | None = None
 
 
-class Config(Section, kw_only=True):
+class Config(Section, frozen=True, kw_only=True):
     """One experiment."""
 
     name: Text

@@ -7,17 +7,17 @@ import asyncio
 import os
 import secrets
 import shlex
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from assay.errors import TransientError, UserError
 from assay.interfaces import Completion, Likelihood, Likelihoods, Request
 from assay.models._local_server import Launch, LocalServer
-from assay.models.openai import OpenAIModel
+from assay.models.openai import OpenAIModel, Spoken
 
 MODELS = "/models"
 
@@ -35,24 +35,18 @@ class Docker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     options: list[str] = []
 
 
-def container(
-    docker: Docker, options: list[str], *, image: str, port: int, inner_port: int, args: list[str]
-) -> Launch:
-    """Only loopback reaches the container; its own name makes sure that it can be removed whatever happens."""
-    name = f"assay-{secrets.token_hex(6)}"
-    command = ["docker", "run", "--rm", "--name", name, "-p", f"127.0.0.1:{port}:{inner_port}"]
-    if docker.gpus and docker.gpus != "none":
-        ours = os.environ.get("CUDA_VISIBLE_DEVICES", "")  # of a worker that has some of a node's
-        command += ["--gpus", f'"device={ours}"' if ours and docker.gpus == "all" else docker.gpus]
-    if volume := docker.models_volume:
-        command += ["-v", volume if ":" in volume else f"{volume}:{MODELS}"]
-    for variable in docker.env:
-        command += ["-e", variable]
-    command += [*options, *docker.options, docker.image or image, *args, *docker.args]
-    return Launch(command, cleanup=["docker", "rm", "--force", name])
+class Image(NamedTuple):
+    """A container's server: where it listens inside, and its arguments, with the places of a command. A model's path
+    that is relative counts from `root`."""
+
+    name: str
+    port: int
+    arguments: list[str]
+    options: list[str] = []
+    root: str = ""
 
 
-class Served(msgspec.Struct, frozen=True, kw_only=True):
+class Served(Spoken, frozen=True):
     """The keys that models of local servers share.
 
     Parameters:
@@ -70,14 +64,8 @@ class Served(msgspec.Struct, frozen=True, kw_only=True):
     log: the file that the server's output goes to
     """
 
-    model_name: str | None = None
     model_path: str | None = None
     api: Literal["chat", "completions"] = "chat"
-    api_key: str | None = None
-    revision: str | None = None
-    extra_body: dict[str, Any] | None = None
-    headers: dict[str, str] | None = None
-    stream: bool = False
     command: str | list[str] | None = None
     docker: Docker | None = None
     port: int | None = None
@@ -90,14 +78,15 @@ class ServedModel(OpenAIModel):
     def __init__(
         self,
         name: str,
+        settings: Served,
+        endpoint: str,
         *,
         type: str,
-        model_path: str | None,
         server: LocalServer | None,
-        **client: Any,
     ) -> None:
-        super().__init__(name, **client)
-        self.identity: Mapping[str, Any] = {**self.identity, "type": type, "model_path": model_path}
+        super().__init__(name, settings, endpoint)
+        own = {"type": type, "model_path": settings.model_path}
+        self.identity: Mapping[str, Any] = {**self.identity, **own}
         self.server = server
         self.exclusive = server is not None
         self._starting: asyncio.Task[None] | None = None
@@ -148,70 +137,66 @@ class ServedModel(OpenAIModel):
 def served_model(
     name: str,
     settings: Served,
+    endpoint: str,
     *,
     type: str,
-    endpoint: str,
     start_timeout: float,
-    in_container: Callable[[Docker, int], Launch],
+    image: Image,
 ) -> ServedModel:
     """The client, with a server of its own if the settings say how to start one."""
-    model_name, docker, port = settings.model_name or name, settings.docker, settings.port
-    launch = None
+    where, docker, port = f"model {name!r}", settings.docker, settings.port
+    path, launch = settings.model_path or "", None
+    places = {"{model_path}": path, "{model_name}": settings.model_name or name}
     if docker is not None and settings.command is not None:
         what = "`command` and `docker` are two ways to start a server"
-        raise UserError(what, where=f"model {name!r}", fix="remove one of them")
+        raise UserError(what, where=where, fix="remove one of them")
     if docker is not None:
-        launch, port = partial(in_container, docker), docker.host_port or port
+        inside = {**places, "{model_path}": os.path.join(image.root, path)}
+        launch, port = partial(_contained, docker, image, inside), docker.host_port or port
     elif settings.command is not None:
-        launch = _command(
-            settings.command, port, settings.model_path, model_name, f"model {name!r}"
-        )
-    return ServedModel(
-        name,
-        type=type,
-        model_path=settings.model_path,
-        server=LocalServer(name, launch, port=port, start_timeout=start_timeout, log=settings.log)
-        if launch
-        else None,
-        model_name=model_name,
-        endpoint=endpoint,
-        api=settings.api,
-        api_key=settings.api_key,
-        revision=settings.revision,
-        extra_body=settings.extra_body or {},
-        headers=settings.headers or {},
-        stream=settings.stream,
-    )
+        launch = partial(_started, _words(settings, where), places)
+    server = None
+    if launch is not None:
+        server = LocalServer(name, launch, port=port, start_timeout=start_timeout, log=settings.log)
+    return ServedModel(name, settings, endpoint, type=type, server=server)
 
 
-def _command(
-    command: str | list[str], port: int | None, model_path: str | None, model_name: str, where: str
-) -> Callable[[int], Launch]:
-    """The user's own command; `{port}`, `{model_path}` and `{model_name}` in it are filled in."""
+def _contained(docker: Docker, image: Image, places: Mapping[str, str], port: int) -> Launch:
+    """Only loopback reaches the container; its own name makes sure that it can be removed whatever happens."""
+    name = f"assay-{secrets.token_hex(6)}"
+    command = ["docker", "run", "--rm", "--name", name, "-p", f"127.0.0.1:{port}:{image.port}"]
+    if docker.gpus and docker.gpus != "none":
+        ours = os.environ.get("CUDA_VISIBLE_DEVICES", "")  # of a worker that has some of a node's
+        command += ["--gpus", f'"device={ours}"' if ours and docker.gpus == "all" else docker.gpus]
+    if volume := docker.models_volume:
+        command += ["-v", volume if ":" in volume else f"{volume}:{MODELS}"]
+    for variable in docker.env:
+        command += ["-e", variable]
+    arguments = _started(image.arguments, places, image.port).command
+    command += [*image.options, *docker.options, docker.image or image.name, *arguments]
+    return Launch([*command, *docker.args], cleanup=["docker", "rm", "--force", name])
+
+
+def _started(words: Sequence[str], places: Mapping[str, str], port: int) -> Launch:
+    """Start these words, with what belongs in their places."""
+    filled = [word.replace("{port}", str(port)) for word in words]
+    for place, value in places.items():
+        filled = [word.replace(place, value) for word in filled]
+    return Launch(filled)
+
+
+def _words(settings: Served, where: str) -> Sequence[str]:
+    """The user's own command, checked."""
+    command = settings.command or ""
     words = shlex.split(command) if isinstance(command, str) else command
     if not words:
         raise UserError("`command` is empty", where=where, fix="write how the server is started")
-    if port is None and not any("{port}" in word for word in words):
+    if settings.port is None and not any("{port}" in word for word in words):
         raise UserError(
             "the command does not say the port",
             where=where,
             fix="write `{port}` in it, or give `port:`",
         )
-    if model_path is None and any("{model_path}" in word for word in words):
+    if settings.model_path is None and any("{model_path}" in word for word in words):
         raise UserError("the command needs the model's path", where=where, fix="give `model_path:`")
-
-    def launch(chosen: int) -> Launch:
-        filled = {
-            "{port}": str(chosen),
-            "{model_path}": model_path or "",
-            "{model_name}": model_name,
-        }
-        return Launch([_replaced(word, filled) for word in words])
-
-    return launch
-
-
-def _replaced(word: str, values: Mapping[str, str]) -> str:
-    for name, value in values.items():
-        word = word.replace(name, value)
-    return word
+    return words

@@ -7,15 +7,12 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from assay.config.environment import FromEnvironment
 from assay.errors import PermanentError
 from assay.interfaces import Completion, Message, Model, Request
 from assay.models._chat_answer import count, decoded
-from assay.models._failures import WANTED_HEADERS
 from assay.models._secrets import NO_SECRETS, Secrets
 from assay.models._streams import join_messages
-from assay.models._transport import Transport
-from assay.models.openai import HttpModel, base_url
+from assay.models.openai import Hosted, HttpModel, base_url
 from assay.registry import model
 from assay.text.messages import content_text
 
@@ -211,33 +208,19 @@ def _tool_call(block: dict[str, Any]) -> dict[str, Any]:
 # ---- the model
 
 
-@model
+@model(params=Hosted)
 def anthropic(
     name: str,
     *,
-    model_name: str | None = None,
     endpoint: str = f"https://{_HOST}/v1",
-    api_key: str | None = None,
     version: str = "2023-06-01",
-    revision: str | None = None,
-    extra_body: dict[str, Any] | None = None,
-    headers: dict[str, str] | None = None,
     stream: bool = False,
+    **settings: Any,
 ) -> Model:
     """A model behind the messages API; `version` is the API's, sent as the header `anthropic-version`. With `stream`
     answers come in pieces, and rows have their times."""
     base = base_url(endpoint, where=f"model {name!r}")
-    key = (api_key or "").strip()
-    if not key and urlsplit(base).hostname == _HOST:
-        key = os.environ.get("ANTHROPIC_API_KEY", "").strip()
-    lowered = {header.lower(): value for header, value in (headers or {}).items()}
-    sent = {"anthropic-version": version, **({"x-api-key": key} if key else {}), **lowered}
-    made = AnthropicModel(
-        name, model_name or name, base, sent, revision, extra_body or {}, stream=stream
-    )
-    if isinstance(api_key, FromEnvironment):
-        made.key_fix = f"check what {api_key.reference} holds"
-    return made
+    return AnthropicModel(name, Hosted(**settings), base, version, stream=stream)
 
 
 class AnthropicModel(HttpModel):
@@ -246,29 +229,21 @@ class AnthropicModel(HttpModel):
     owned = HttpModel.owned | {"system"}
     schemas = True
     key_fix = "set the variable ANTHROPIC_API_KEY, or name your own in the config: `api_key: ${MY_VARIABLE}`"
+    public = "anthropic-version"
     read_answer = staticmethod(read_answer)
     join_events = staticmethod(join_messages)
 
     def __init__(
-        self,
-        name: str,
-        model_name: str,
-        base: str,
-        headers: Mapping[str, str],
-        revision: str | None,
-        extra_body: dict[str, Any],
-        *,
-        stream: bool = False,
+        self, name: str, settings: Hosted, base: str, version: str, *, stream: bool
     ) -> None:
-        super().__init__(name, model_name, revision, extra_body, type="anthropic")
-        self.stream = stream or extra_body.get("stream") is True
-        self.base = base
+        super().__init__(name, settings, type="anthropic")
+        self.stream = stream or self._extra.get("stream") is True
         self.listing = f"{base}/models?limit=1000"
-        self.protect(
-            base, {key: value for key, value in headers.items() if key != "anthropic-version"}
-        )
-        sent = {"content-type": "application/json", **headers}
-        self._transport = Transport(f"{base}/messages", sent, wanted=WANTED_HEADERS)
+        key = self._key
+        if not key and urlsplit(base).hostname == _HOST:
+            key = os.environ.get("ANTHROPIC_API_KEY", "").strip()
+        named = {"x-api-key": key} if key else {}
+        self.reach(base, "/messages", {self.public: version, **named, **self._headers})
 
     def body(self, request: Request) -> bytes:
         """The JSON of a request; the parameters of the chat API are given their names here."""

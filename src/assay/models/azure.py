@@ -5,33 +5,29 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
+from msgspec.structs import replace
+
 from assay.config.environment import FromEnvironment
 from assay.errors import UserError
 from assay.interfaces import Model
-from assay.models.openai import Api, OpenAIModel, base_url
+from assay.models.openai import OpenAIModel, Spoken, base_url
 from assay.registry import model
 
 _RENAME = {"max_tokens": "max_completion_tokens"}
 
 
-@model
+@model(params=Spoken)
 def azure(
     name: str,
     *,
-    model_name: str | None = None,
     endpoint: str | None = None,
     api_version: str | None = None,
-    api: Api = "chat",
-    api_key: str | None = None,
-    revision: str | None = None,
-    extra_body: dict[str, Any] | None = None,
-    headers: dict[str, str] | None = None,
     rename: dict[str, str] | None = None,
-    stream: bool = False,
+    **settings: Any,
 ) -> Model:
     """A deployment; `endpoint` is the resource's address or its name. With `api_version` the older addresses are used,
     which have the deployment in their path."""
-    where = f"model {name!r}"
+    where, spoken = f"model {name!r}", Spoken(**settings)
     if not endpoint:
         fix = "set AZURE_OPENAI_ENDPOINT to https://RESOURCE.openai.azure.com, or write `endpoint:`"
         raise UserError(
@@ -39,16 +35,13 @@ def azure(
         )
     address = endpoint if "://" in endpoint else f"https://{endpoint}.openai.azure.com"
     root = re.sub(r"(?<=[^/])/openai(/.*)?$", "", base_url(address, where=where, version=""))
-    deployment = model_name or name
-    sent = {**({"api-key": api_key.strip()} if api_key else {}), **(headers or {})}
-    made = AzureModel(
-        *(name, deployment, f"{root}/openai/v1", api, None, revision, extra_body or {}, sent),
-        _RENAME if rename is None else rename,
-        stream=stream,
-    )
+    key = spoken.api_key
+    sent = {**({"api-key": key.strip()} if key else {}), **(spoken.headers or {})}
+    keyless = replace(spoken, api_key=None, headers=sent)
+    made = AzureModel(name, keyless, f"{root}/openai/v1", _RENAME if rename is None else rename)
     made.identity = {**made.identity, "type": "azure"}
-    if isinstance(api_key, FromEnvironment):
-        made.key_fix = f"check what {api_key.reference} holds"
+    if isinstance(key, FromEnvironment):
+        made.key_fix = f"check what {key.reference} holds"
     if api_version:
         made.use_version(root, api_version)
     return made

@@ -9,13 +9,10 @@ import msgspec
 from assay.errors import PermanentError, StoreError, UserError
 from assay.interfaces import Completion, Message, Model, Request
 from assay.models._chat_answer import count, decoded
-from assay.models._failures import WANTED_HEADERS
 from assay.models._gemini_request import arguments, inline
 from assay.models._secrets import NO_SECRETS, Secrets
 from assay.models._sigv4 import Keys, signed
-from assay.models._streams import Arrivals
-from assay.models._transport import Reply, Transport
-from assay.models.openai import HttpModel, base_url
+from assay.models.openai import Hosted, HttpModel, base_url
 from assay.registry import model
 from assay.store.shared.aws_profile import FROM_PROGRAMS, aws_profile
 from assay.text.messages import content_text
@@ -195,40 +192,35 @@ def _tool_call(used: Mapping[str, Any]) -> dict[str, Any]:
 # ---- the model
 
 
-@model
+@model(params=Hosted)
 def bedrock(
     name: str,
     *,
-    model_name: str | None = None,
     region: str | None = None,
     profile: str | None = None,
     endpoint: str | None = None,
-    api_key: str | None = None,
     access_key_id: str | None = None,
     secret_access_key: str | None = None,
     session_token: str | None = None,
-    revision: str | None = None,
-    extra_body: dict[str, Any] | None = None,
-    headers: dict[str, str] | None = None,
+    **settings: Any,
 ) -> Model:
     """A model or inference profile of Bedrock; `api_key` is one of Bedrock's own, otherwise requests are signed with
     the access key of the environment, or of the `profile` in AWS's files."""
-    where = f"model {name!r}"
+    where, hosted = f"model {name!r}", Hosted(**settings)
     keys = (
         Keys(access_key_id, secret_access_key, session_token)
         if access_key_id and secret_access_key
         else None
     )
-    if (keys is None and not api_key) or not region:
-        keys, region = _of_profile(profile, keys, region, is_keyless=not api_key, where=where)
+    is_keyless = not hosted.api_key
+    if (keys is None and is_keyless) or not region:
+        keys, region = _of_profile(profile, keys, region, is_keyless=is_keyless, where=where)
     base = base_url(
         endpoint or f"https://bedrock-runtime.{region}.amazonaws.com", where=where, version=""
     )
-    lowered = {header.lower(): value for header, value in (headers or {}).items()}
-    sent = {**({"authorization": f"Bearer {api_key.strip()}"} if api_key else {}), **lowered}
     listing = base if endpoint else f"https://bedrock.{region}.amazonaws.com"
-    signer = None if api_key or keys is None else (keys, region)
-    made = BedrockModel(name, model_name or name, base, sent, revision, extra_body or {}, signer)
+    signer = (keys, region) if keys is not None and is_keyless else None
+    made = BedrockModel(name, hosted, base, signer)
     made.listing = f"{listing}/foundation-models?byOutputModality=TEXT"
     return made
 
@@ -261,29 +253,19 @@ class BedrockModel(HttpModel):
 
     owned = HttpModel.owned | {"system"}
     key_fix = _KEYS_FIX
+    names_key = False
     read_answer = staticmethod(read_answer)
 
     def __init__(
-        self,
-        name: str,
-        model_name: str,
-        base: str,
-        headers: Mapping[str, str],
-        revision: str | None,
-        extra_body: dict[str, Any],
-        signer: tuple[Keys, str] | None,
+        self, name: str, settings: Hosted, base: str, signer: tuple[Keys, str] | None
     ) -> None:
-        super().__init__(name, model_name, revision, extra_body, type="bedrock")
-        self.base = base
+        super().__init__(name, settings, type="bedrock")
         self._signer = signer
         keys = signer[0]._asdict() if signer else {}
-        self.protect(
-            base, {**headers, **{f"{part} secret": value for part, value in keys.items() if value}}
-        )
-        sent = {"content-type": "application/json", **headers}
-        self._transport = Transport(
-            f"{base}/model/{quote(model_name, safe='')}/converse", sent, wanted=WANTED_HEADERS
-        )
+        secrets = {f"{part} secret": value for part, value in keys.items() if value}
+        bearer = {"authorization": f"Bearer {self._key}"} if self._key else {}
+        path = f"/model/{quote(self.model_name, safe='')}/converse"
+        self.reach(base, path, {**bearer, **self._headers}, secrets)
 
     def body(self, request: Request) -> bytes:
         """The JSON of a request; the parameters of the chat API are given their names here."""
@@ -313,19 +295,7 @@ class BedrockModel(HttpModel):
             sent["system"] = [{"text": system}]
         return _encode({**sent, **self._extra, "messages": messages})
 
-    async def _send(self, request: Request, arrivals: Arrivals | None = None) -> Reply:
-        body = self.body(request)
-        headers = self._headers_of("POST", self._transport.url, body)
-        return await self._transport.post(
-            body, timeout=request.timeout, headers=headers, arrivals=arrivals
-        )
-
-    async def list_models(self) -> Reply:
-        return await self._transport.get(
-            self.listing, timeout=10, headers=self._headers_of("GET", self.listing, b"")
-        )
-
-    def _headers_of(self, method: str, url: str, body: bytes) -> dict[str, str] | None:
+    async def own_headers(self, method: str, url: str, body: bytes) -> dict[str, str] | None:
         if self._signer is None:
             return None
         keys, region = self._signer

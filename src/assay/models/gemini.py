@@ -7,15 +7,13 @@ from urllib.parse import quote
 
 import msgspec
 
-from assay.config.environment import FromEnvironment
 from assay.errors import TransientError
 from assay.interfaces import Completion, Model, Request
 from assay.models._chat_answer import count, decoded
-from assay.models._failures import WANTED_HEADERS, server_message
+from assay.models._failures import server_message
 from assay.models._gemini_request import generation, tool_choice, tools, turns
 from assay.models._secrets import NO_SECRETS, Secrets
-from assay.models._transport import Transport
-from assay.models.openai import HttpModel, base_url
+from assay.models.openai import Hosted, HttpModel, base_url
 from assay.registry import model
 
 _encode = msgspec.json.encode
@@ -147,25 +145,16 @@ def _token(entry: Mapping[str, Any]) -> dict[str, Any]:
 # ---- the model
 
 
-@model
+@model(params=Hosted)
 def gemini(
     name: str,
     *,
-    model_name: str | None = None,
     endpoint: str = "https://generativelanguage.googleapis.com/v1beta",
-    api_key: str | None = None,
-    revision: str | None = None,
-    extra_body: dict[str, Any] | None = None,
-    headers: dict[str, str] | None = None,
+    **settings: Any,
 ) -> Model:
     """A model behind Gemini's API; `extra_body` may hold `safetySettings`, `generationConfig` and whatever it has."""
     base = base_url(endpoint, where=f"model {name!r}", version="/v1beta")
-    lowered = {header.lower(): value for header, value in (headers or {}).items()}
-    sent = {**({"x-goog-api-key": api_key.strip()} if api_key else {}), **lowered}
-    made = GeminiModel(name, model_name or name, f"{base}/models", sent, revision, extra_body or {})
-    if isinstance(api_key, FromEnvironment):
-        made.key_fix = f"check what {api_key.reference} holds"
-    return made
+    return GeminiModel(name, Hosted(**settings), f"{base}/models", type="gemini")
 
 
 class GeminiModel(HttpModel):
@@ -176,26 +165,18 @@ class GeminiModel(HttpModel):
     key_fix = (
         "set the variable GEMINI_API_KEY, or name your own in the config: `api_key: ${MY_VARIABLE}`"
     )
+    prefix = "models/"
     read_answer = staticmethod(read_answer)
 
-    def __init__(
-        self,
-        name: str,
-        model_name: str,
-        base: str,
-        headers: Mapping[str, str],
-        revision: str | None,
-        extra_body: dict[str, Any],
-        type: str = "gemini",
-    ) -> None:
-        super().__init__(name, model_name.removeprefix("models/"), revision, extra_body, type=type)
-        self.base = base
+    def __init__(self, name: str, settings: Hosted, base: str, type: str) -> None:
+        super().__init__(name, settings, type=type)
         self.listing = f"{base}?pageSize=1000"
-        self.headers = headers
-        self.protect(base, headers)
-        sent = {"content-type": "application/json", **headers}
-        url = f"{base}/{quote(self.model_name, safe='')}:generateContent"
-        self._transport = Transport(url, sent, wanted=WANTED_HEADERS)
+        path = f"/{quote(self.model_name, safe='')}:generateContent"
+        self.reach(base, path, self.with_key())
+
+    def with_key(self) -> dict[str, str]:
+        """Return the headers, with that of the key."""
+        return {**({"x-goog-api-key": self._key} if self._key else {}), **self._headers}
 
     def body(self, request: Request) -> bytes:
         """The JSON of a request; the parameters of the chat API are given their names here."""

@@ -14,7 +14,7 @@ from assay.errors import LaneError, UserError, install_command
 from assay.interfaces import Model
 from assay.models._gguf_file import Weights, weights
 from assay.models._local_server import Launch, LocalServer
-from assay.models._served import ServedModel
+from assay.models._served import Served, ServedModel
 from assay.registry import model
 
 CONTEXT = 4096
@@ -75,21 +75,12 @@ class GgufModel(ServedModel):
             # -P: no module of the current folder
             return Launch([sys.executable, "-P", str(_SERVER), settings])
 
-        super().__init__(
-            name,
-            type="gguf",
-            model_path=None,
-            server=LocalServer(
-                name, launch, port=None, start_timeout=engine.start_timeout, log=engine.log
-            ),
-            model_name=name,
-            endpoint="http://127.0.0.1",  # until it is started
-            api=engine.api,
-            api_key=None,
-            revision=None,
-            extra_body=engine.extra_body or {},
-            headers={},
+        server = LocalServer(
+            name, launch, port=None, start_timeout=engine.start_timeout, log=engine.log
         )
+        settings = Served(api=engine.api, extra_body=engine.extra_body)
+        until_started = "http://127.0.0.1"
+        super().__init__(name, settings, until_started, type="gguf", server=server)
         own = {"sha256": file.sha256, "context": context, "extra_body": engine.extra_body or {}}
         self.identity: Mapping[str, Any] = {"type": "gguf", "name": name, "api": engine.api, **own}
 

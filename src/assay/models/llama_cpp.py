@@ -4,12 +4,20 @@ from typing import Any
 
 from assay.errors import UserError
 from assay.interfaces import Model
-from assay.models._local_server import Launch
-from assay.models._served import MODELS, Docker, Served, container, served_model
+from assay.models._served import MODELS, Image, Served, served_model
 from assay.registry import model
 
-IMAGE = "ghcr.io/ggml-org/llama.cpp:server-cuda"
-INNER_PORT = 8080
+_ARGUMENTS = [
+    "--model",
+    "{model_path}",
+    "--alias",
+    "{model_name}",
+    "--host",
+    "0.0.0.0",
+    "--port",
+    "{port}",
+]
+_IMAGE = Image("ghcr.io/ggml-org/llama.cpp:server-cuda", 8080, _ARGUMENTS, root=MODELS)
 
 
 @model(name="llama.cpp", params=Served, local=True, reach="runs")
@@ -36,27 +44,6 @@ def llama_cpp(
             fix="the GGUF file, and the folder that it is in",
         )
 
-    def in_container(docker: Docker, port: int) -> Launch:
-        path = str(settings.model_path)
-        inside = path if path.startswith("/") else f"{MODELS}/{path}"
-        served_name = settings.model_name or name
-        args = [
-            "--model",
-            inside,
-            "--alias",
-            served_name,
-            "--host",
-            "0.0.0.0",
-            "--port",
-            str(INNER_PORT),
-        ]
-        return container(docker, [], image=IMAGE, port=port, inner_port=INNER_PORT, args=args)
-
     return served_model(
-        name,
-        settings,
-        type="llama.cpp",
-        endpoint=endpoint,
-        start_timeout=start_timeout,
-        in_container=in_container,
+        name, settings, endpoint, type="llama.cpp", start_timeout=start_timeout, image=_IMAGE
     )

@@ -40,38 +40,37 @@ _encode = msgspec.json.encode
 Api = Literal["chat", "completions", "responses"]
 
 
-@model
+class Hosted(msgspec.Struct, frozen=True):
+    """The keys that models behind an API share."""
+
+    model_name: str | None = None
+    api_key: str | None = None
+    revision: str | None = None
+    extra_body: dict[str, Any] | None = None
+    headers: dict[str, str] | None = None
+
+
+class Spoken(Hosted, frozen=True):
+    """Those of OpenAI's API."""
+
+    api: Api = "chat"
+    stream: bool = False
+
+
+@model(params=Spoken)
 def openai(
     name: str,
     *,
-    model_name: str | None = None,
     endpoint: str | None = None,
-    api: Api = "chat",
-    api_key: str | None = None,
-    revision: str | None = None,
-    extra_body: dict[str, Any] | None = None,
-    headers: dict[str, str] | None = None,
     rename: dict[str, str] | None = None,
-    stream: bool = False,
+    **settings: Any,
 ) -> Model:
     """A model behind an OpenAI-compatible server; `model_name` is what the server calls it, and `rename` what it calls
     parameters, such as `max_tokens: max_completion_tokens`. With `stream` answers come in pieces, and rows have their
     times."""
     if endpoint is None:
         endpoint = os.environ.get("OPENAI_BASE_URL") or _LOCAL
-    body, sent = extra_body or {}, headers or {}
-    return OpenAIModel(
-        name,
-        model_name or name,
-        endpoint,
-        api,
-        api_key,
-        revision,
-        body,
-        sent,
-        rename or {},
-        stream=stream,
-    )
+    return OpenAIModel(name, Spoken(**settings), endpoint, rename or {})
 
 
 class HttpModel:
@@ -81,41 +80,44 @@ class HttpModel:
     schemas = False
     owned = frozenset({"messages", "model"})  # keys of a request that the engine fills
     key_fix = _KEY_FIX
+    names_key = True  # whether that of the variable that the key came from is better
+    public = ""  # a header that is no secret
     filtered = frozenset[str]()  # codes of a prompt that the server's filter stopped
     read_answer = staticmethod(read_answer)
     join_events: Join = staticmethod(join_chat)
     counted = False  # whether streams are asked for the number of tokens
     stream = False  # not in the identity: it changes no answer
+    prefix = ""  # of a model's name, which may be left out
     base: str
+    sent: dict[str, str]  # the headers of each request
     _params: Mapping[str, Any] | None = None  # those that the beginning of a body was made for
     listing = ""  # the address of the list of models, if it is not `base` and /models
     _transport: Transport
     _secrets: Secrets  # in no error
     _keys: Secrets | None  # in no answer
 
-    def __init__(
-        self,
-        name: str,
-        model_name: str,
-        revision: str | None,
-        extra_body: dict[str, Any],
-        **identity: str,
-    ) -> None:
+    def __init__(self, name: str, settings: Hosted, **identity: str) -> None:
+        extra_body, api_key = settings.extra_body or {}, settings.api_key
         if owned := self.owned & extra_body.keys():
             raise UserError(
                 f"extra_body must not hold {min(owned)!r}: the engine fills it",
                 where=f"model {name!r}",
             )
         self.name = name
-        self.model_name = model_name
+        self.model_name = (settings.model_name or name).removeprefix(self.prefix)
         own: dict[str, Any] = {
             "name": name,
-            "model_name": model_name,
-            "revision": revision,
+            "model_name": self.model_name,
+            "revision": settings.revision,
             "extra_body": extra_body,
         }
         self.identity: Mapping[str, Any] = {**identity, **own}
         self._extra = extra_body
+        self._key = (api_key or "").strip()
+        headers = settings.headers or {}
+        self._headers = {header.lower(): value for header, value in headers.items()}
+        if self.names_key and isinstance(api_key, FromEnvironment):
+            self.key_fix = f"check what {api_key.reference} holds"
 
     def body(self, request: Request) -> bytes:
         """The JSON of a request."""
@@ -129,9 +131,25 @@ class HttpModel:
         keys = [value for name, value in headers.items() if is_secret(name, value)]
         self._keys = Secrets([*keys, *(part for part in user if not is_word(part))]) or None
 
+    def reach(
+        self, base: str, path: str, headers: Mapping[str, str], secrets: Mapping[str, str] = {}
+    ) -> None:
+        """Talk to this address from now on; the values of the headers, and the secrets, are not to be seen."""
+        self.base = base
+        hidden = {name: value for name, value in headers.items() if name != self.public}
+        self.protect(base, {**hidden, **secrets})
+        self.sent = {"content-type": "application/json", **headers}
+        self._transport = Transport(base + path, self.sent, wanted=WANTED_HEADERS)
+
+    async def own_headers(self, method: str, url: str, body: bytes) -> Mapping[str, str] | None:
+        """Return the headers of this request alone."""
+        return None
+
     async def _send(self, request: Request, arrivals: Arrivals | None = None) -> Reply:
+        body = self.body(request)
+        headers = await self.own_headers("POST", self._transport.url, body)
         return await self._transport.post(
-            self.body(request), timeout=request.timeout, arrivals=arrivals
+            body, timeout=request.timeout, headers=headers, arrivals=arrivals
         )
 
     async def complete(self, request: Request) -> Completion:
@@ -151,7 +169,7 @@ class HttpModel:
             return completion if self._keys is None else self._keys.hidden(completion, reply.body)
         if reply.status == 400 and server_message(reply.body)[0] in self.filtered:
             return Completion(finish_reason="content_filter", refused=True)
-        raise await self._failure(reply)
+        raise await self.failure(reply)
 
     async def _streamed(self, request: Request) -> Completion:
         """The answer that the events make, with their times; one that came at once has none. A server that does not
@@ -169,7 +187,8 @@ class HttpModel:
         completion.stream = times(joined, arrivals, sent, completion.completion_tokens)
         return completion
 
-    async def _failure(self, reply: Reply) -> CallError:
+    async def failure(self, reply: Reply) -> CallError:
+        """Return what an answer that is not a success means."""
         where = self._transport.shown
         error = failure(
             reply,
@@ -195,7 +214,9 @@ class HttpModel:
         return model_names(self._secrets.masked(reply.body))
 
     async def list_models(self) -> Reply:
-        return await self._transport.get(self.listing or f"{self.base}/models", timeout=10)
+        url = self.listing or f"{self.base}/models"
+        headers = await self.own_headers("GET", url, b"")
+        return await self._transport.get(url, timeout=10, headers=headers)
 
     async def close(self) -> None:
         await self._transport.close()
@@ -212,25 +233,14 @@ class OpenAIModel(HttpModel):
     _asker: Asker | None = None
 
     def __init__(
-        self,
-        name: str,
-        model_name: str,
-        endpoint: str,
-        api: Api,
-        api_key: str | None,
-        revision: str | None,
-        extra_body: dict[str, Any],
-        headers: Mapping[str, str],
-        rename: Mapping[str, str] = {},
-        *,
-        stream: bool = False,
+        self, name: str, settings: Spoken, endpoint: str, rename: Mapping[str, str] = {}
     ) -> None:
-        super().__init__(name, model_name, revision, extra_body, type="openai", api=api)
-        self.stream = stream or extra_body.get("stream") is True
-        self.api = api
-        self.schemas = api != "completions"
-        self.rename = rename if api == "chat" else {}
-        if api == "responses":
+        self.api: str = settings.api
+        super().__init__(name, settings, type="openai", api=self.api)
+        self.stream = settings.stream or self._extra.get("stream") is True
+        self.schemas = self.api != "completions"
+        self.rename = rename if self.api == "chat" else {}
+        if self.api == "responses":
             self.read_answer = read_response
             if self.stream:
                 fix = "leave out `stream`, or use `api: chat`"
@@ -239,23 +249,15 @@ class OpenAIModel(HttpModel):
                     where=f"model {name!r}",
                     fix=fix,
                 )
-        if isinstance(api_key, FromEnvironment):
-            self.key_fix = f"check what {api_key.reference} holds"
         self._seed = _encode(self.rename.get("seed", "seed")) + b":%b,"
-        self._key = (api_key or "").strip()
-        self._headers = {header.lower(): value for header, value in headers.items()}
         self.connect(endpoint)
 
     def connect(self, endpoint: str) -> None:
         """Talk to this address from now on."""
-        self.base = base_url(endpoint, where=f"model {self.name!r}")
-        key = self._key or _key_for(self.base)
+        base = base_url(endpoint, where=f"model {self.name!r}")
+        key = self._key or _key_for(base)
         bearer = {"authorization": f"Bearer {key}"} if key else {}
-        self.protect(self.base, {**bearer, **self._headers})
-        self.sent = {"content-type": "application/json", **bearer, **self._headers}
-        self._transport = Transport(
-            self.base + _PATHS[self.api] + self.query, self.sent, wanted=WANTED_HEADERS
-        )
+        self.reach(base, _PATHS[self.api] + self.query, {**bearer, **self._headers})
 
     def body(self, request: Request) -> bytes:
         """The JSON of a request; its beginning is made again only when the parameters change."""
@@ -301,10 +303,6 @@ class OpenAIModel(HttpModel):
     async def get(self, url: str, timeout: float) -> Reply:
         """What is at an address of the server."""
         return await self._transport.get(url, timeout=timeout)
-
-    async def failure(self, reply: Reply) -> CallError:
-        """What an answer that is not a success means."""
-        return await self._failure(reply)
 
     def _encode_start(self, params: Mapping[str, Any]) -> bytes:
         sent = {

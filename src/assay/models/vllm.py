@@ -4,12 +4,15 @@ from typing import Any
 
 from assay.errors import UserError
 from assay.interfaces import Model
-from assay.models._local_server import Launch
-from assay.models._served import Docker, Served, container, served_model
+from assay.models._served import Image, Served, served_model
 from assay.registry import model
 
-IMAGE = "vllm/vllm-openai:latest"
-INNER_PORT = 8000
+_IMAGE = Image(
+    "vllm/vllm-openai:latest",
+    8000,
+    ["--model", "{model_path}", "--served-model-name", "{model_name}", "--port", "{port}"],
+    options=["--ipc=host"],
+)
 
 
 @model(params=Served, local=True, reach="runs")
@@ -34,25 +37,6 @@ def vllm(
             fix="a repository's name or a folder",
         )
 
-    def in_container(docker: Docker, port: int) -> Launch:
-        served_name = settings.model_name or name
-        args = [
-            "--model",
-            str(settings.model_path),
-            "--served-model-name",
-            served_name,
-            "--port",
-            str(INNER_PORT),
-        ]
-        return container(
-            docker, ["--ipc=host"], image=IMAGE, port=port, inner_port=INNER_PORT, args=args
-        )
-
     return served_model(
-        name,
-        settings,
-        type="vllm",
-        endpoint=endpoint,
-        start_timeout=start_timeout,
-        in_container=in_container,
+        name, settings, endpoint, type="vllm", start_timeout=start_timeout, image=_IMAGE
     )

@@ -1,12 +1,12 @@
 """How far retrieved passages support an answer: what `faithfulness` and `hallucination` are made of."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 from assay.errors import UserError
 from assay.interfaces import Score
-from assay.scorers._parameters import Case, Grounded, failed
+from assay.scorers._parameters import Case, Grounded, failed, unparsed
 from assay.scorers._retrieved import FUNCTION_WORDS, retrieved, supported, texts
 from assay.scorers._transformers import check_model, chunks, load
 from assay.text.answers import Unparsed
@@ -85,15 +85,23 @@ def check(params: Mapping[str, Any], where: str) -> None:
         check_model(params, where)
 
 
-def grounds(cases: Sequence[Case], reading: Grounded) -> list[Grounds | Score]:
-    """Of each case what its passages say about its answer, or why nothing can be said."""
+def grounded(
+    cases: Sequence[Case], reading: Grounded, scored: Callable[[Grounds], Score]
+) -> list[Score]:
+    """Return of each case the score of what its passages say about its answer, or why nothing can be said."""
+    return [
+        entry if isinstance(entry, Score) else scored(entry) for entry in _support(cases, reading)
+    ]
+
+
+def _support(cases: Sequence[Case], reading: Grounded) -> list[Grounds | Score]:
     support: list[Grounds | Score] = []
     for case in cases:
         try:
             passages = texts(retrieved(case.item, case.responses[0], reading.documents))
             support.append(Grounds(reading.answer(case.responses[0]), passages))
         except Unparsed as error:
-            support.append(Score(outcome="unparsed", error=str(error)))
+            support.append(unparsed(error))
         except LookupError as error:
             support.append(failed(error))
     if reading.method == "nli":

@@ -5,6 +5,7 @@ from typing import Any
 
 from assay.interfaces import Score
 from assay.records import Response
+from assay.scorers._parameters import verdict
 
 
 def choices_in(response: Response) -> list[dict[str, Any]]:
@@ -41,7 +42,7 @@ def judged(values: list[float], texts: list[str], right: list[int], **details: A
         "brier": sum((p - (at == right[0])) ** 2 for at, p in enumerate(probabilities)),
         "entropy": -sum(p * math.log(p) for p in probabilities if p > 0),
     }
-    return Score(passed=chosen in right, score=float(chosen in right), details=details)
+    return verdict(chosen in right, **details)
 
 
 def targets(value: Any, texts: list[str]) -> list[int]:

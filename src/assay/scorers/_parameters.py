@@ -1,7 +1,8 @@
 """The parameters that scorers share, described once (see `assay.parameters`), and what they mean for a response."""
 
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal, NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Annotated, Any, Literal, NamedTuple, ParamSpec, Protocol
 
 from msgspec import Meta, Struct
 
@@ -13,6 +14,29 @@ from assay.text.expected import accepted
 from assay.text.normalise import Normalisation
 
 LONGEST = 200_000  # letters of a text that is measured against another
+P = ParamSpec("P")
+
+
+def reads_answer(function: Callable[P, Score]) -> Callable[P, Score]:
+    """Return the scorer as one to which an answer that does not hold what is looked for is unparsed."""
+
+    @wraps(function)
+    def scored(*args: P.args, **params: P.kwargs) -> Score:
+        try:
+            return function(*args, **params)
+        except Unparsed as error:
+            return unparsed(error)
+
+    return scored
+
+
+def unparsed(error: Exception) -> Score:
+    return Score(outcome="unparsed", error=str(error))
+
+
+def verdict(passed: bool, **details: Any) -> Score:
+    """Return a label whose score is 1 or 0."""
+    return Score(passed=passed, score=float(passed), details=details)
 
 
 class Pair(NamedTuple):
@@ -22,7 +46,7 @@ class Pair(NamedTuple):
     references: list[str]
 
 
-class Answered(Struct, frozen=True, kw_only=True):
+class Answered(Struct, frozen=True):
     """Which part of a response is the answer.
 
     Parameters:
@@ -39,7 +63,7 @@ class Answered(Struct, frozen=True, kw_only=True):
         return answer_of(response, self.response_field, self.strip_reasoning)
 
 
-class Texts(Answered, frozen=True, kw_only=True):
+class Texts(Answered, frozen=True):
     """An answer that is compared with the accepted ones.
 
     Parameters:
@@ -57,16 +81,13 @@ class Texts(Answered, frozen=True, kw_only=True):
     def references(self, item: Item) -> list[str]:
         return accepted(item.ground_truth, self.expected)
 
-    def pair(self, item: Item, response: Response) -> Pair | Score:
-        """Both texts, or that the answer does not hold what is looked for."""
+    def pair(self, item: Item, response: Response) -> Pair:
+        """Both texts; Unparsed if the answer does not hold what is looked for."""
         references = self.references(item)
-        try:
-            return Pair(self.answer(response), references)
-        except Unparsed as error:
-            return Score(outcome="unparsed", error=str(error))
+        return Pair(self.answer(response), references)
 
 
-class Compared(Texts, frozen=True, kw_only=True):
+class Compared(Texts, frozen=True):
     """Texts that are made comparable first."""
 
     expected_content: str | None = None
@@ -79,15 +100,15 @@ class Compared(Texts, frozen=True, kw_only=True):
         )
 
 
-class Measured(Texts, frozen=True, kw_only=True):
+class Measured(Texts, frozen=True):
     """Texts whose likeness is a number. Measures cost more than their texts are long: what has more than `LONGEST`
     letters is an error."""
 
     threshold: float = 0.0
 
-    def pair(self, item: Item, response: Response) -> Pair | Score:
+    def pair(self, item: Item, response: Response) -> Pair:
         pair = super().pair(item, response)
-        longest = 0 if isinstance(pair, Score) else max(map(len, (pair.answer, *pair.references)))
+        longest = max(map(len, (pair.answer, *pair.references)))
         if longest > LONGEST:
             raise ValueError(
                 f"a text of {longest:,} letters is too long: {LONGEST:,} can be compared"
@@ -103,7 +124,7 @@ def passing(score: float, threshold: float, **details: Any) -> Score:
     return Score(passed=score >= threshold and score > 0, score=score, details=details)
 
 
-class Ranked(Struct, frozen=True, kw_only=True):
+class Ranked(Struct, frozen=True):
     """Documents that were retrieved, best first.
 
     Parameters:
@@ -140,7 +161,7 @@ class Encoded(Measured, frozen=True, kw_only=True):
     batch_size: Annotated[int, Meta(ge=1)] = 64
 
 
-class Grounded(Answered, frozen=True, kw_only=True):
+class Grounded(Answered, frozen=True):
     """How far retrieved passages support an answer.
 
     Parameters:
@@ -177,6 +198,8 @@ def pairs(cases: Sequence[Case], texts: Texts) -> list[Pair | Score]:
     for case in cases:
         try:
             made.append(texts.pair(case.item, case.responses[0]))
+        except Unparsed as error:
+            made.append(unparsed(error))
         except LookupError as error:
             made.append(failed(error))
     return made

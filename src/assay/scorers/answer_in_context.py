@@ -3,7 +3,7 @@
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Texts
+from assay.scorers._parameters import Texts, verdict
 from assay.scorers._retrieved import flat, holds, retrieved, texts
 from assay.text.expected import accepted
 
@@ -33,4 +33,4 @@ def answer_in_context(
     found = any(
         holds(context, answer, whole_words) for answer in answers if len(answer) >= max(1, shortest)
     )
-    return Score(passed=found, score=float(found))
+    return verdict(found)

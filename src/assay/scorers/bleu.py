@@ -8,7 +8,7 @@ from msgspec import Meta
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Measured
+from assay.scorers._parameters import Measured, reads_answer
 from assay.text.translation import Measure, require_sacrebleu, segment
 
 
@@ -20,8 +20,6 @@ def measured(
     item: Item, response: Response, texts: Measured, measure: Measure, options: dict[str, Any]
 ) -> Score:
     pair = texts.pair(item, response)
-    if isinstance(pair, Score):
-        return pair
     result = segment(measure, options, pair.answer, pair.references)
     counted = {
         "measure": measure,
@@ -33,6 +31,7 @@ def measured(
 
 
 @scorer(reads="ground_truth", check=check, params=Measured, verdicts="threshold", version=1)
+@reads_answer
 def bleu(
     item: Item,
     response: Response,

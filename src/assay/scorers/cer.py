@@ -5,11 +5,12 @@ from typing import Any
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Measured
+from assay.scorers._parameters import Measured, reads_answer
 from assay.scorers.wer import rated
 
 
 @scorer(reads="ground_truth", params=Measured, lower_is_better=True, scale=(0, None), version=1)
+@reads_answer
 def cer(
     item: Item,
     response: Response,

@@ -6,7 +6,7 @@ from typing import Any
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Texts
+from assay.scorers._parameters import Texts, reads_answer, verdict
 from assay.text.answers import Unparsed, answer_of
 from assay.text.choices import find_choice
 from assay.text.expected import expectation
@@ -16,6 +16,7 @@ _FIELDS = ("choices", "options")
 
 
 @scorer(reads="item", params=Texts, version=2)
+@reads_answer
 def choice(
     item: Item,
     response: Response,
@@ -49,13 +50,10 @@ def choice(
         texts,
         names,
     )
-    try:
-        chosen = find_choice(answer_of(response, response_field), names, texts)
-    except Unparsed as error:
-        return Score(outcome="unparsed", error=str(error))
+    chosen = find_choice(answer_of(response, response_field), names, texts)
     if chosen is None:
-        return Score(outcome="unparsed", error="the answer names no option, or more than one")
-    return Score(passed=chosen in right, score=float(chosen in right), details={"choice": chosen})
+        raise Unparsed("the answer names no option, or more than one")
+    return verdict(chosen in right, choice=chosen)
 
 
 def _options(

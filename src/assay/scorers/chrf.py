@@ -7,11 +7,12 @@ from msgspec import Meta
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Measured
+from assay.scorers._parameters import Measured, reads_answer
 from assay.scorers.bleu import check, measured
 
 
 @scorer(reads="ground_truth", check=check, params=Measured, verdicts="threshold", version=1)
+@reads_answer
 def chrf(
     item: Item,
     response: Response,

@@ -11,7 +11,7 @@ from assay.records import Item, Response
 from assay.registry import scorer
 from assay.scorers._sandbox.run import Limits, level_here, run_tests
 from assay.text.answers import without_reasoning
-from assay.text.expected import accepted, expectation
+from assay.text.expected import accepted, expectation, field_of
 from assay.text.json_out import fenced
 
 _AFTER = re.compile(r"\n(?=\S)")  # what follows a function's body
@@ -20,7 +20,7 @@ _MOST_BLOCKS = 20  # that are looked at
 _FIELDS = ("tests", "test", "test_list", "test_code")
 
 
-class Bounds(Struct, frozen=True, kw_only=True):
+class Bounds(Struct, frozen=True):
     """What code may use up.
 
     Parameters:
@@ -82,7 +82,7 @@ async def code_tests(
         )
     before = "" if setup is None else _needed(item, setup) + "\n"
     tests = [before + test for test in accepted(expectation(item, expected, *_FIELDS))]
-    name, text = entry_point or _field(item, "entry_point"), response.response
+    name, text = entry_point or field_of(item, "entry_point", str), response.response
     code = code_of(text, name) if prompt is None else completed(_needed(item, prompt), text, name)
     if code is None:
         return Score(outcome="unparsed", error="the answer holds no Python code that compiles")
@@ -149,15 +149,8 @@ def _compiles(code: str) -> bool:
     return True
 
 
-def _field(item: Item, name: str) -> str | None:
-    for place in (item.data, item.ground_truth, item.extra, item.metadata):
-        if isinstance(place, dict) and isinstance(place.get(name), str):
-            return place[name]
-    return None
-
-
 def _needed(item: Item, name: str) -> str:
-    code = _field(item, name)
+    code = field_of(item, name, str)
     if code is None:
         raise LookupError(f"the item has no field {name!r} with code")
     return code

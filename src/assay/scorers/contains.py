@@ -5,12 +5,12 @@ from typing import Any, Literal
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Compared
-from assay.text.answers import Unparsed
+from assay.scorers._parameters import Compared, reads_answer
 from assay.text.normalise import Stemming, normaliser
 
 
 @scorer(reads="ground_truth", params=Compared, version=1)
+@reads_answer
 def contains(
     item: Item,
     response: Response,
@@ -34,10 +34,7 @@ def contains(
     wanted = [comparable(answer) for answer in compared.references(item)]
     if "" in wanted:
         raise ValueError("the expected text is empty, so every answer would contain it")
-    try:
-        given = comparable(compared.answer(response))
-    except Unparsed as error:
-        return Score(outcome="unparsed", error=str(error))
+    given = comparable(compared.answer(response))
     hits = sum(text in given for text in wanted)
     score = hits / len(wanted) if require == "all" else float(hits > 0)
     return Score(passed=score == 1.0, score=score)

@@ -3,7 +3,7 @@
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Texts
+from assay.scorers._parameters import Texts, passing
 from assay.scorers._retrieved import (
     Document,
     average_precision,
@@ -50,11 +50,7 @@ def context_precision(
         useful = [float(_useful(document, answers, overlap)) for document in found]
     hits = sum(grade > 0 for grade in useful)
     score = average_precision(useful) if ranked else hits / max(1, len(useful))
-    return Score(
-        passed=score >= threshold and score > 0,
-        score=score,
-        details={"useful": hits, "passages": len(found)},
-    )
+    return passing(score, threshold, useful=hits, passages=len(found))
 
 
 def _useful(document: Document, answers: list[str], overlap: float) -> bool:

@@ -3,7 +3,7 @@
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Texts
+from assay.scorers._parameters import Texts, passing
 from assay.scorers._retrieved import flat, holds, retrieved, sentences, shared, texts
 from assay.text.expected import accepted
 
@@ -52,4 +52,4 @@ def context_recall(
             for part in parts
         )
         best = max(best, found / len(parts) if parts else 0.0)
-    return Score(passed=best >= threshold and best > 0, score=best)
+    return passing(best, threshold)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Compared
+from assay.scorers._parameters import Compared, reads_answer
 from assay.text.error_rate import distance
 from assay.text.normalise import normaliser
 
@@ -53,6 +53,7 @@ def similarity(first: str, second: str) -> float:
 
 
 @scorer(reads="ground_truth", params=Compared, version=1)
+@reads_answer
 def edit_similarity(
     item: Item,
     response: Response,
@@ -76,8 +77,6 @@ def edit_similarity(
     """
     compared = Compared(**texts)
     pair = compared.pair(item, response)
-    if isinstance(pair, Score):
-        return pair
     comparable = normaliser(compared.normalize, compared.case_sensitive, strip_whitespace)
     text = comparable(pair.answer)
     alike = similarity if method == "levenshtein" else ratio

@@ -5,12 +5,13 @@ from typing import Any
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Compared, passing
+from assay.scorers._parameters import Compared, passing, reads_answer
 from assay.text.normalise import Normalisation, Stemming, normaliser
 from assay.text.rouge import overlap
 
 
 @scorer(reads="ground_truth", params=Compared, verdicts="threshold", version=1)
+@reads_answer
 def f1(
     item: Item,
     response: Response,
@@ -29,8 +30,6 @@ def f1(
     """
     compared = Compared(normalize=normalize, **texts)
     pair = compared.pair(item, response)
-    if isinstance(pair, Score):
-        return pair
     comparable = normaliser(normalize, compared.case_sensitive, True, stemming)
     text = comparable(pair.answer)
     best = max(overlap(text, comparable(answer)) for answer in pair.references)

@@ -1,11 +1,12 @@
 """Whether an answer says only what the retrieved passages say."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from assay.interfaces import Score
 from assay.registry import scorer
-from assay.scorers._grounding import Grounds, check, grounds
+from assay.scorers._grounding import Grounds, check, grounded
 from assay.scorers._parameters import Case, Grounded
 
 
@@ -14,7 +15,7 @@ def faithfulness(
     cases: Sequence[Case],
     *,
     threshold: float = 0.5,
-    **grounded: Any,
+    **reading: Any,
 ) -> list[Score]:
     """How far the retrieved passages support the answer.
 
@@ -28,11 +29,10 @@ def faithfulness(
     Parameters:
     threshold: the least score that passes
     """
-    support = grounds(cases, Grounded(**grounded))
-    return [entry if isinstance(entry, Score) else _scored(entry, threshold) for entry in support]
+    return grounded(cases, Grounded(**reading), partial(_scored, threshold))
 
 
-def _scored(grounds: Grounds, threshold: float) -> Score:
+def _scored(threshold: float, grounds: Grounds) -> Score:
     score = max(
         (judgement.entailment for judgement in grounds.judgements), default=grounds.share or 0.0
     )

@@ -1,11 +1,12 @@
 """Whether an answer says what the retrieved passages do not."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from assay.interfaces import Score
 from assay.registry import scorer
-from assay.scorers._grounding import Grounds, check, grounds
+from assay.scorers._grounding import Grounds, check, grounded
 from assay.scorers._parameters import Case, Grounded
 
 _CONTRADICTED = 0.7  # a passage that contradicts the answer so surely outweighs one that entails it
@@ -16,7 +17,7 @@ def hallucination(
     cases: Sequence[Case],
     *,
     threshold: float = 0.5,
-    **grounded: Any,
+    **reading: Any,
 ) -> list[Score]:
     """How much of the answer the retrieved passages do not support. Lower is better.
 
@@ -29,11 +30,10 @@ def hallucination(
     Parameters:
     threshold: the score from which an answer fails
     """
-    support = grounds(cases, Grounded(**grounded))
-    return [entry if isinstance(entry, Score) else _scored(entry, threshold) for entry in support]
+    return grounded(cases, Grounded(**reading), partial(_scored, threshold))
 
 
-def _scored(grounds: Grounds, threshold: float) -> Score:
+def _scored(threshold: float, grounds: Grounds) -> Score:
     score = _unsupported(grounds)
     return Score(score=round(score, 6), passed=score < threshold, details=dict(grounds.details))
 

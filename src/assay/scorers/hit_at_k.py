@@ -5,7 +5,7 @@ from typing import Any
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Ranked
+from assay.scorers._parameters import Ranked, verdict
 from assay.scorers._retrieved import Cutoff
 
 
@@ -17,5 +17,4 @@ def hit_at_k(item: Item, response: Response, *, k: Cutoff = 10, **ranked: Any) -
     from is on [the page about text metrics](text-metrics.md#retrieved-documents).
     """
     ranks, _ = Ranked(**ranked).grades(item, response, k)
-    hit = any(ranks)
-    return Score(passed=hit, score=float(hit))
+    return verdict(any(ranks))

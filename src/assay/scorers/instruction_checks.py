@@ -9,6 +9,7 @@ from assay.registry import scorer
 from assay.scorers._instructions import follows
 from assay.scorers._languages import Detector, require_langdetect
 from assay.text.answers import without_reasoning
+from assay.text.expected import field_of
 
 
 def check(params: Mapping[str, Any], where: str) -> None:
@@ -96,7 +97,7 @@ def _loose(text: str) -> list[str]:
 
 
 def _field(item: Item, name: str) -> list[Any]:
-    for place in (item.data, item.ground_truth, item.extra, item.metadata):
-        if isinstance(place, dict) and isinstance(place.get(name), list):
-            return place[name]
-    raise LookupError(f"the item has no list {name!r}")
+    found = field_of(item, name, list)
+    if found is None:
+        raise LookupError(f"the item has no list {name!r}")
+    return found

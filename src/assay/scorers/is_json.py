@@ -5,6 +5,7 @@ from typing import Any, Literal
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.scorers._parameters import verdict
 from assay.text.answers import without_reasoning
 from assay.text.json_out import NoJson, fenced, find_json, read_json
 
@@ -34,10 +35,10 @@ def is_json(
             else _value(without_reasoning(response.response), around)
         )
     except NoJson as error:
-        return Score(passed=False, score=0.0, details={"problem": str(error)})
+        return verdict(False, problem=str(error))
     if kind != "any" and not isinstance(value, _KINDS[kind]):
-        return Score(passed=False, score=0.0, details={"problem": f"it is JSON, but not an {kind}"})
-    return Score(passed=True, score=1.0)
+        return verdict(False, problem=f"it is JSON, but not an {kind}")
+    return verdict(True)
 
 
 def _value(text: str, around: str) -> Any:

@@ -10,8 +10,9 @@ from assay.errors import UserError, install_command
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.scorers._parameters import reads_answer
 from assay.scorers._regex_child import search
-from assay.text.answers import Unparsed, json_of
+from assay.text.answers import json_of
 from assay.text.expected import expectation
 from assay.text.json_out import NoJson, at_path, read_json
 
@@ -99,6 +100,7 @@ _MATCHING = {"patternProperties", "additionalProperties", "unevaluatedProperties
 
 
 @scorer(reads="ground_truth", version=1)
+@reads_answer
 def json_match(
     item: Item,
     response: Response,
@@ -130,10 +132,7 @@ def json_match(
     response_field: compare this part (a dotted path) of the JSON in the answer
     """
     wanted = _wanted(item, expected, expected_json, needed=expected_keys is None and schema is None)
-    try:
-        actual = json_of(response, response_field)
-    except Unparsed as error:
-        return Score(outcome="unparsed", error=str(error))
+    actual = json_of(response, response_field)
     comparison = Comparison()
     for path in expected_keys or ():
         comparison.total += 1

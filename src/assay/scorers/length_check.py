@@ -5,7 +5,7 @@ from typing import Literal
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Texts
+from assay.scorers._parameters import Texts, verdict
 from assay.text.answers import without_reasoning
 
 
@@ -42,4 +42,4 @@ def length_check(
         and (max_length is None or length <= max_length)
         and (expected_length is None or length == expected_length)
     )
-    return Score(passed=passed, score=float(passed), details={"length": length})
+    return verdict(passed, length=length)

@@ -10,7 +10,7 @@ from assay.registry import scorer
 from assay.scorers._math.answers import Verdict, Words, answer_in, compare
 from assay.scorers._math.expressions import NotMath, Tree
 from assay.scorers._math.symbolic import equal
-from assay.scorers._parameters import Texts
+from assay.scorers._parameters import Texts, reads_answer, verdict
 from assay.text.answers import last_box, without_markdown
 from assay.text.numbers import ANSWER_CUE, answer_number
 
@@ -24,6 +24,7 @@ _SENTENCE = re.compile(r"\.(?=\s|$)")
 
 
 @scorer(reads="ground_truth", params=Texts, version=1)
+@reads_answer
 def math_equivalence(
     item: Item,
     response: Response,
@@ -53,8 +54,6 @@ def math_equivalence(
     """
     compared = Texts(**texts)
     pair = compared.pair(item, response)
-    if isinstance(pair, Score):
-        return pair
 
     deadline = time.monotonic() + seconds
 
@@ -73,7 +72,7 @@ def math_equivalence(
         undecided := [verdict for verdict in verdicts if isinstance(verdict, str)]
     ):
         return Score(outcome="unparsed", error=undecided[0], details=details)
-    return Score(passed=True in verdicts, score=float(True in verdicts), details=details)
+    return verdict(True in verdicts, **details)
 
 
 def _verdict(reference: str, text: str, tolerance: float, decided: Any) -> bool | str:

@@ -8,7 +8,7 @@ from typing import Any
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Measured
+from assay.scorers._parameters import Measured, reads_answer
 from assay.text.stem import nltk_stem
 
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -54,6 +54,7 @@ def _aligned(words: Sequence[str], reference: Sequence[str]) -> list[tuple[int, 
 
 
 @scorer(reads="ground_truth", params=Measured, verdicts="threshold", version=1)
+@reads_answer
 def meteor(
     item: Item,
     response: Response,
@@ -78,8 +79,6 @@ def meteor(
     """
     measured = Measured(**texts)
     pair = measured.pair(item, response)
-    if isinstance(pair, Score):
-        return pair
     wanted, answer = map(words, pair.references), words(pair.answer)
     return measured.scored(
         max(meteor_of(answer, one, alpha=alpha, beta=beta, gamma=gamma) for one in wanted)

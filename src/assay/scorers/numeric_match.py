@@ -8,7 +8,7 @@ from typing import Any, Literal
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Texts
+from assay.scorers._parameters import Texts, reads_answer
 from assay.scorers._regex_child import search
 from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import expectation
@@ -16,6 +16,7 @@ from assay.text.numbers import Number, answer_number, whole_number
 
 
 @scorer(reads="ground_truth", params=Texts, version=2)
+@reads_answer
 def numeric_match(
     item: Item,
     response: Response,
@@ -52,10 +53,7 @@ def numeric_match(
         if expected_value is not None
         else expectation(item, expected, "expected_value")
     )
-    try:
-        given = _given(response, response_field, extract_pattern, position)
-    except Unparsed as error:
-        return Score(outcome="unparsed", error=str(error))
+    given = _given(response, response_field, extract_pattern, position)
     best, passed, value = 0.0, False, given.value
     for number in wanted:
         least = tolerance if number.value or zero_tolerance is None else zero_tolerance

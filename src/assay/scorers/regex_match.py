@@ -6,9 +6,9 @@ from functools import lru_cache
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Texts
+from assay.scorers._parameters import Texts, reads_answer, verdict
 from assay.scorers._regex_child import search
-from assay.text.answers import Unparsed, answer_of
+from assay.text.answers import answer_of
 from assay.text.expected import accepted, expectation
 
 _LETTERS = {
@@ -22,6 +22,7 @@ _LETTERS = {
 
 
 @scorer(reads="ground_truth", params=Texts, version=1)
+@reads_answer
 def regex_match(
     item: Item,
     response: Response,
@@ -55,15 +56,12 @@ def regex_match(
         _compiled(text, flags if isinstance(flags, (int, str)) else "|".join(flags))
         for text in patterns
     ]
-    try:
-        given = answer_of(response, response_field, strip_reasoning)
-    except Unparsed as error:
-        return Score(outcome="unparsed", error=str(error))
+    given = answer_of(response, response_field, strip_reasoning)
     for expression in compiled:
         found = search(expression, given, full, seconds)
         if found is not None:
-            return Score(passed=True, score=1.0, details={"match": found[0], "groups": found[1]})
-    return Score(passed=False, score=0.0)
+            return verdict(True, match=found[0], groups=found[1])
+    return verdict(False)
 
 
 @lru_cache(1024)

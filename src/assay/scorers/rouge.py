@@ -8,7 +8,8 @@ from assay.errors import UserError
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Measured
+from assay.scorers._parameters import Measured, unparsed
+from assay.text.answers import Unparsed
 from assay.text.rouge import Overlap, rouge_l, rouge_l_sum, rouge_n, words
 
 Variant = int | Literal["L", "Lsum"]
@@ -46,9 +47,10 @@ def rouge(
     stemming: compare the stems of words from four letters on
     """
     measured = Measured(**texts)
-    pair = measured.pair(item, response)
-    if isinstance(pair, Score):
-        return [pair]
+    try:
+        pair = measured.pair(item, response)
+    except Unparsed as error:
+        return [unparsed(error)]
     labels: list[Score] = []
     for variant in variants:
         overlaps = [

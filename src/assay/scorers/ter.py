@@ -5,7 +5,7 @@ from typing import Any
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Measured
+from assay.scorers._parameters import Measured, reads_answer
 from assay.scorers.bleu import check, measured
 
 
@@ -17,6 +17,7 @@ from assay.scorers.bleu import check, measured
     scale=(0, None),
     version=1,
 )
+@reads_answer
 def ter(
     item: Item,
     response: Response,
@@ -51,6 +52,5 @@ def ter(
     }
     reading = Measured(**texts)
     found = measured(item, response, reading, "ter", options)
-    if found.score is not None:
-        found.passed = found.score <= reading.threshold
+    found.passed = float(found.score or 0) <= reading.threshold
     return found

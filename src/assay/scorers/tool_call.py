@@ -10,6 +10,7 @@ from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
 from assay.scorers._allowed_arguments import Rules, declared_arguments
+from assay.scorers._parameters import unparsed
 from assay.scorers.json_match import Comparison, compare
 from assay.text.answers import without_reasoning
 from assay.text.expected import NoExpectation, expectation
@@ -18,7 +19,7 @@ from assay.text.tool_calls import ToolCall, invalid_calls, read_call, written_ca
 Fits = list[list[bool]]
 
 
-class Leniency(Struct, frozen=True, kw_only=True):
+class Leniency(Struct, frozen=True):
     """How calls of benchmarks are written and compared.
 
     Parameters:
@@ -81,7 +82,7 @@ def tool_call(
     try:
         made = _made(response, leniency.written)
     except ValueError as error:
-        return Score(outcome="unparsed", error=str(error))
+        return unparsed(error)
     rules = leniency.rules(item, tolerance, arguments == "subset")
     fits = [[_fits(call, other, arguments, tolerance, rules) for other in made] for call in wanted]
     pairs = _in_order(fits) if order else _in_any_order(fits)

@@ -5,7 +5,7 @@ from typing import Any
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Measured
+from assay.scorers._parameters import Measured, reads_answer
 from assay.text.error_rate import Unit, error_rate, without_punctuation
 
 
@@ -19,8 +19,6 @@ def rated(
 ) -> Score:
     """The lowest rate over the accepted answers, with the counts that make the rate of a corpus."""
     pair = texts.pair(item, response)
-    if isinstance(pair, Score):
-        return pair
 
     def comparable(text: str) -> str:
         text = text if case_sensitive else text.casefold()
@@ -39,6 +37,7 @@ def rated(
 
 
 @scorer(reads="ground_truth", params=Measured, lower_is_better=True, scale=(0, None), version=1)
+@reads_answer
 def wer(
     item: Item,
     response: Response,

@@ -6,12 +6,14 @@ from typing import Any, cast
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.scorers._parameters import reads_answer, verdict
 from assay.text.answers import Unparsed, json_of
 from assay.text.expected import expectation
 from assay.text.json_out import at_path
 
 
 @scorer(reads="ground_truth", version=1)
+@reads_answer
 def within_box(
     item: Item, response: Response, *, expected: str | None = None, x: str = "x", y: str = "y"
 ) -> Score:
@@ -26,15 +28,12 @@ def within_box(
     y: the field that has the second one
     """
     box = _box(item, expected)
+    given = json_of(response)
     try:
-        given = json_of(response)
-        point = float(at_path(given, x)), float(at_path(given, y))
-    except Unparsed as error:
-        return Score(outcome="unparsed", error=str(error))
+        point = [float(at_path(given, place)) for place in (x, y)]
     except (KeyError, TypeError, ValueError):
-        return Score(outcome="unparsed", error=f"the answer has no numbers in {x!r} and {y!r}")
-    inside = contains(box, *point)
-    return Score(passed=inside, score=float(inside), details={"point": list(point)})
+        raise Unparsed(f"the answer has no numbers in {x!r} and {y!r}") from None
+    return verdict(contains(box, *point), point=point)
 
 
 def contains(box: Mapping[str, Any], x: float, y: float) -> bool:

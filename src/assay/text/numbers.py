@@ -24,11 +24,12 @@ NUMBER_WORDS = {
         for n in range(1, 10)
     },
 }
-_VULGAR = {
+VULGAR = {
     "½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅕": "1/5", "⅖": "2/5", "⅗": "3/5", "⅘": "4/5",
-    "⅙": "1/6", "⅚": "5/6", "⅐": "1/7", "⅛": "1/8", "⅜": "3/8", "⅝": "5/8", "⅞": "7/8", "⅑": "1/9", "⅒": "1/10",
+    "⅙": "1/6", "⅚": "5/6", "⅛": "1/8", "⅜": "3/8", "⅝": "5/8", "⅞": "7/8",
 }  # fmt: skip
-_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
+_VULGAR = {**VULGAR, "⅐": "1/7", "⅑": "1/9", "⅒": "1/10"}
+SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 _SCALES = {
     "hundred": 10**2,
     "thousand": 10**3,
@@ -127,7 +128,7 @@ def _rewritten(text: str) -> str:
     """The text with LaTeX, special signs and separators of its numbers in plain characters."""
     if not text.isascii():
         text = _VULGAR_SIGN.sub(lambda match: f"{match[1]} {_VULGAR[match[2]]}".lstrip(), text)
-        text = _POWER_SIGN.sub(lambda match: f"10^{match[1].translate(_SUPERSCRIPTS)}", text)
+        text = _POWER_SIGN.sub(lambda match: f"10^{match[1].translate(SUPERSCRIPTS)}", text)
     elif "\\" not in text and "'" not in text and "_" not in text and "{" not in text:
         return text
     for pattern, to in _REWRITES:

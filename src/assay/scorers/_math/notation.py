@@ -4,6 +4,7 @@ import re
 from fractions import Fraction
 
 from assay.scorers._math.expressions import NAMES
+from assay.text.numbers import SUPERSCRIPTS, VULGAR
 
 _REWRITES = tuple(
     (re.compile(pattern), to)
@@ -45,12 +46,7 @@ _REWRITES = tuple(
         (r"[‘’]", "'"),
     )
 )
-_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 _RAISED = re.compile(r"[⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺]+")
-_VULGAR = {
-    "½": (1, 2), "⅓": (1, 3), "⅔": (2, 3), "¼": (1, 4), "¾": (3, 4), "⅕": (1, 5), "⅖": (2, 5), "⅗": (3, 5),
-    "⅘": (4, 5), "⅙": (1, 6), "⅚": (5, 6), "⅛": (1, 8), "⅜": (3, 8), "⅝": (5, 8), "⅞": (7, 8),
-}  # fmt: skip
 _THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:(?:,(?:\\!\s?)?|\{,\}|\\,|\\ )\d{3})+(?![\d,])")
 _RECURRING = re.compile(r"(\d{0,9})\.(\d{0,9})\\overline\s*\{(\d{1,9})\}")
 _END = re.compile(r"[\s.,;:]+$")
@@ -79,11 +75,12 @@ _LONG_UNITS = frozenset((*(name for name in _SIZES if len(name) > 1), "per", "mp
 
 def plain(text: str) -> str:
     """The text in plain signs."""
-    for sign, (above, below) in _VULGAR.items():
+    for sign, value in VULGAR.items():
         if sign in text:
+            above, below = value.split("/")
             text = text.replace(sign, rf"\frac{{{above}}}{{{below}}}")
     text = _RECURRING.sub(_as_fraction, text)
-    text = _RAISED.sub(lambda match: f"^{{{match[0].translate(_SUPERSCRIPTS)}}}", text)
+    text = _RAISED.sub(lambda match: f"^{{{match[0].translate(SUPERSCRIPTS)}}}", text)
     for pattern, to in _REWRITES:
         text = pattern.sub(to, text)
     return _END.sub("", text).strip()
