@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from assay.interfaces import Message
+from assay.models._chat_form import arguments, described, function_in, given, inline, without_system
 from assay.text.messages import content_text
 
 _NAMES = {  # of the chat API's parameters in `generationConfig`; others are sent as they are called
@@ -27,11 +26,7 @@ _MODES = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
 
 def generation(params: Mapping[str, Any], sample_index: int, model_name: str) -> dict[str, Any]:
     """The `generationConfig` of the chat API's parameters."""
-    sent = {
-        _NAMES.get(key, key): value
-        for key, value in params.items()
-        if key not in _NOT_SENT and value is not None
-    }
+    sent = {_NAMES.get(key, key): value for key, value in given(params, _NOT_SENT).items()}
     if isinstance(limit := sent.get("maxOutputTokens"), int | float) and limit <= 0:
         del sent["maxOutputTokens"]
     if isinstance(stop := sent.get("stopSequences"), str):
@@ -53,14 +48,11 @@ def generation(params: Mapping[str, Any], sample_index: int, model_name: str) ->
 
 def turns(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
     """The system prompt, and the turns that remain; results of tools that follow one another are one turn."""
-    system: list[str] = []
+    system, rest = without_system(messages)
     contents: list[dict[str, Any]] = []
     called: dict[Any, Any] = {}
-    for message in messages:
+    for message in rest:
         role, content = message.get("role"), message.get("content")
-        if role in ("system", "developer"):
-            system.append(content_text(content))
-            continue
         if role == "tool":
             parts = [_tool_result(message, called)]
             if (
@@ -80,7 +72,7 @@ def turns(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
         contents.append(
             {"role": "model" if role == "assistant" else "user", "parts": parts or [{"text": ""}]}
         )
-    return "\n\n".join(filter(None, system)), contents
+    return system, contents
 
 
 def _function_call(call: Mapping[str, Any], function: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,16 +87,6 @@ def _function_call(call: Mapping[str, Any], function: Mapping[str, Any]) -> dict
     return {**part, "thoughtSignature": signature} if signature else part
 
 
-def arguments(function: Mapping[str, Any]) -> dict[str, Any]:
-    """A call's arguments; what a model wrote wrongly must not end the conversation about it."""
-    written = function.get("arguments") or "{}"
-    try:
-        decoded: Any = msgspec.json.decode(written)
-    except (msgspec.DecodeError, TypeError):
-        decoded = None
-    return decoded if isinstance(decoded, dict) else {"arguments": written}
-
-
 def _tool_result(message: Message, called: Mapping[Any, Any]) -> dict[str, Any]:
     name = message.get("name") or called.get(message.get("tool_call_id"))
     return {
@@ -113,19 +95,6 @@ def _tool_result(message: Message, called: Mapping[Any, Any]) -> dict[str, Any]:
             "response": {"result": content_text(message.get("content"))},
         }
     }
-
-
-def inline(part: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Media type and base64 data of a part of the chat API: an image, audio or a file that is not an address."""
-    image, audio, file = part.get("image_url"), part.get("input_audio"), part.get("file")
-    if isinstance(audio, dict):
-        return f"audio/{audio.get('format')}", str(audio.get("data"))
-    url = image.get("url") if isinstance(image, dict) else image
-    url = str(file.get("file_data")) if isinstance(file, dict) else url
-    if not isinstance(url, str) or not url.startswith("data:"):
-        return None
-    head, _, data = url.partition(",")
-    return head.removeprefix("data:").partition(";")[0], data
 
 
 def _part(part: Any) -> Any:
@@ -145,26 +114,22 @@ def tools(offered: Sequence[Any]) -> list[Any]:
     functions: list[Any] = []
     others: list[Any] = []
     for entry in offered:
-        function: Any = entry.get("function") if isinstance(entry, dict) else None
-        if not isinstance(function, dict):
+        function = function_in(entry)
+        if function is None:
             others.append(entry)
             continue
-        kept = {key: function[key] for key in ("name", "description") if key in function}
-        schema = (
-            {"parametersJsonSchema": function["parameters"]} if function.get("parameters") else {}
-        )
-        functions.append({**kept, **schema})
+        parameters = function.get("parameters")
+        schema = {"parametersJsonSchema": parameters} if parameters else {}
+        functions.append({**described(function), **schema})
     return [*([{"functionDeclarations": functions}] if functions else []), *others]
 
 
 def tool_choice(choice: Any) -> Any:
-    if isinstance(choice, str):
-        return {"functionCallingConfig": {"mode": _MODES.get(choice, choice)}}
-    if isinstance(choice, dict) and isinstance(choice.get("function"), dict):
-        return {
-            "functionCallingConfig": {
-                "mode": "ANY",
-                "allowedFunctionNames": [choice["function"].get("name")],
-            }
-        }
-    return choice
+    function = function_in(choice)
+    if function is not None:
+        config = {"mode": "ANY", "allowedFunctionNames": [function.get("name")]}
+    elif isinstance(choice, str):
+        config = {"mode": _MODES.get(choice, choice)}
+    else:
+        return choice
+    return {"functionCallingConfig": config}

@@ -11,6 +11,7 @@ import msgspec
 from assay.errors import TransientError
 from assay.interfaces import Completion, Message, Request
 from assay.models._chat_answer import count, decoded
+from assay.models._chat_form import chat_call, given
 from assay.models._failures import server_message
 from assay.models._secrets import NO_SECRETS, Secrets
 from assay.text.messages import content_text
@@ -25,9 +26,7 @@ _encode = msgspec.json.encode
 def responses_body(model_name: str, request: Request, extra: Mapping[str, Any]) -> bytes:
     """The JSON of a request; the parameters of the chat API are given their names here."""
     params = request.params
-    sent = {
-        key: value for key, value in params.items() if key not in _NOT_SENT and value is not None
-    }
+    sent = given(params, _NOT_SENT)
     limit = params.get("max_completion_tokens") or params.get("max_tokens")
     if isinstance(limit, int) and limit > 0:
         sent["max_output_tokens"] = limit
@@ -162,5 +161,4 @@ def _joined(parts: list[dict[str, Any]], kind: str, key: str) -> str:
 
 
 def _tool_call(item: dict[str, Any]) -> dict[str, Any]:
-    function = {"name": item.get("name"), "arguments": item.get("arguments") or "{}"}
-    return {"id": item.get("call_id"), "type": "function", "function": function}
+    return chat_call(item.get("call_id"), item.get("name"), item.get("arguments"))

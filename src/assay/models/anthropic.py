@@ -9,11 +9,22 @@ import msgspec
 
 from assay.errors import PermanentError
 from assay.interfaces import Completion, Message, Model, Request
-from assay.models._chat_answer import count, decoded
+from assay.models._chat_answer import decoded
+from assay.models._chat_form import (
+    FINISH,
+    chat_call,
+    counted,
+    described,
+    function_in,
+    given,
+    refuse_audio,
+    without_system,
+)
 from assay.models._secrets import NO_SECRETS, Secrets
 from assay.models._streams import join_messages
 from assay.models.openai import Hosted, HttpModel, base_url
 from assay.registry import model
+from assay.text.media import data_url
 from assay.text.messages import content_text
 
 DEFAULT_MAX_TOKENS = 1024
@@ -31,14 +42,7 @@ _NOT_SENT = {
     "reasoning_effort",
 }
 _encode = msgspec.json.encode
-_FINISH = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "tool_use": "tool_calls",
-    "refusal": "content_filter",
-}
+_FINISH = {**FINISH, "refusal": "content_filter"}
 _CHOICES = {"auto": "auto", "required": "any", "none": "none"}
 
 
@@ -47,13 +51,11 @@ _CHOICES = {"auto": "auto", "required": "any", "none": "none"}
 
 def split_system(messages: Sequence[Message]) -> tuple[str, list[Message]]:
     """The system prompt, and the turns that remain; results of tools become one user's turn."""
-    system: list[str] = []
+    system, rest = without_system(messages)
     turns: list[Message] = []
-    for message in messages:
+    for message in rest:
         role, content = message.get("role"), message.get("content")
-        if role in ("system", "developer"):
-            system.append(content_text(content))
-        elif role == "tool":
+        if role == "tool":
             result = {
                 "type": "tool_result",
                 "tool_use_id": message.get("tool_call_id"),
@@ -74,7 +76,7 @@ def split_system(messages: Sequence[Message]) -> tuple[str, list[Message]]:
             turns.append({"role": role, "content": [_part(part) for part in content]})
         else:
             turns.append({"role": role, "content": content})
-    return "\n\n".join(filter(None, system)), turns
+    return system, turns
 
 
 def _tool_use(call: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,56 +94,45 @@ def _tool_use(call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _part(part: Any) -> Any:
+    refuse_audio(part, "this API")
     kind = part.get("type") if isinstance(part, dict) else None
-    if kind in ("input_audio", "audio_url"):
-        raise PermanentError(
-            "this API takes no audio", fix="ask a model that hears, or leave such items out"
-        )
     if kind not in ("image_url", "file"):
         return part
     found: Any = part.get(kind)
-    url = (
-        str(found.get("url" if kind == "image_url" else "file_data", ""))
-        if isinstance(found, dict)
-        else str(found)
-    )
-    block = "image" if kind == "image_url" else "document"
-    head, comma, data = url.partition(",")
-    if url.startswith("data:") and comma:
-        media_type = head.removeprefix("data:").partition(";")[0]
-        return {"type": block, "source": {"type": "base64", "media_type": media_type, "data": data}}
-    return {"type": block, "source": {"type": "url", "url": url}}
+    if isinstance(found, dict):
+        found = found.get("url" if kind == "image_url" else "file_data", "")
+    url, source = str(found), {"type": "url", "url": str(found)}
+    if url.startswith("data:") and "," in url:
+        media_type, data = data_url(url)
+        source = {"type": "base64", "media_type": media_type, "data": data}
+    return {"type": "image" if kind == "image_url" else "document", "source": source}
 
 
-def tool(given: Any) -> Any:
+def tool(entry: Any) -> Any:
     """A tool as this API wants it; one that already has its shape stays."""
-    function: Any = given.get("function") if isinstance(given, dict) else None
-    if not isinstance(function, dict):
-        return given
-    described = {"description": function["description"]} if "description" in function else {}
+    function = function_in(entry)
+    if function is None:
+        return entry
     schema = function.get("parameters") or {"type": "object"}
-    return {"name": function.get("name"), **described, "input_schema": schema}
+    return {"name": None, **described(function), "input_schema": schema}
 
 
-def tool_choice(given: Any) -> Any:
-    if isinstance(given, str):
-        return {"type": _CHOICES.get(given, given)}
-    if isinstance(given, dict) and isinstance(given.get("function"), dict):
-        return {"type": "tool", "name": given["function"].get("name")}
-    return given
+def tool_choice(choice: Any) -> Any:
+    if isinstance(choice, str):
+        return {"type": _CHOICES.get(choice, choice)}
+    function = function_in(choice)
+    return choice if function is None else {"type": "tool", "name": function.get("name")}
 
 
 def output_config(params: Mapping[str, Any]) -> dict[str, Any]:
     """The form of the answer and the effort for it, which the chat API has as parameters of their own."""
-    given: Any = params.get("response_format")
+    form: Any = params.get("response_format")
     effort = params.get("reasoning_effort")
     config: dict[str, Any] = dict(params.get("output_config") or {})
-    if isinstance(given, dict) and given.get("type") == "json_schema":
-        config["format"] = {
-            "type": "json_schema",
-            "schema": (given.get("json_schema") or {}).get("schema"),
-        }
-    elif given is not None and given != {"type": "text"}:
+    if isinstance(form, dict) and form.get("type") == "json_schema":
+        schema = (form.get("json_schema") or {}).get("schema")
+        config["format"] = {"type": "json_schema", "schema": schema}
+    elif form is not None and form != {"type": "text"}:
         raise PermanentError(
             "this API knows a form of the answer by its schema only", fix="give a json_schema"
         )
@@ -175,34 +166,26 @@ def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     """The completion in the body of a 2xx answer. Raises TransientError, which holds no secret, if there is none."""
     answer = decoded(_decode, body, secrets, "a message", lambda answer: answer.content)
     usage = answer.usage or _Usage()
-    cached = (usage.cache_creation_input_tokens or 0) + (usage.cache_read_input_tokens or 0)
-    asked = None if usage.input_tokens is None else count(usage.input_tokens + cached)
-    given = count(usage.output_tokens)
+    cached = (usage.cache_creation_input_tokens, usage.cache_read_input_tokens)
+    calls = [
+        chat_call(block.get("id"), block.get("name"), block.get("input"))
+        for block in answer.content
+        if block.get("type") == "tool_use"
+    ]
     return Completion(
         text=_joined(answer.content, "text"),
         finish_reason=_FINISH.get(answer.stop_reason or "", answer.stop_reason),
         response_id=answer.id,
-        prompt_tokens=asked,
-        completion_tokens=given,
-        total_tokens=None if asked is None or given is None else asked + given,
         served_model=answer.model,
         reasoning=_joined(answer.content, "thinking") or None,
-        tool_calls=[
-            _tool_call(block) for block in answer.content if block.get("type") == "tool_use"
-        ]
-        or None,
+        tool_calls=calls or None,
         refused=answer.stop_reason == "refusal",
+        **counted(usage.input_tokens, usage.output_tokens, *cached),
     )
 
 
 def _joined(blocks: list[dict[str, Any]], kind: str) -> str:
     return "".join(str(block.get(kind) or "") for block in blocks if block.get("type") == kind)
-
-
-def _tool_call(block: dict[str, Any]) -> dict[str, Any]:
-    arguments = msgspec.json.encode(block.get("input") or {}).decode()
-    function = {"name": block.get("name"), "arguments": arguments}
-    return {"id": block.get("id"), "type": "function", "function": function}
 
 
 # ---- the model
@@ -248,11 +231,7 @@ class AnthropicModel(HttpModel):
     def body(self, request: Request) -> bytes:
         """The JSON of a request; the parameters of the chat API are given their names here."""
         params = request.params
-        sent = {
-            key: value
-            for key, value in params.items()
-            if key not in _NOT_SENT and value is not None
-        }
+        sent = given(params, _NOT_SENT)
         limit = params.get("max_tokens")
         sent["max_tokens"] = limit if isinstance(limit, int) and limit > 0 else DEFAULT_MAX_TOKENS
         if (stop := params.get("stop")) is not None:

@@ -8,8 +8,19 @@ import msgspec
 
 from assay.errors import PermanentError, StoreError, UserError
 from assay.interfaces import Completion, Message, Model, Request
-from assay.models._chat_answer import count, decoded
-from assay.models._gemini_request import arguments, inline
+from assay.models._chat_answer import decoded
+from assay.models._chat_form import (
+    FINISH,
+    arguments,
+    chat_call,
+    counted,
+    described,
+    function_in,
+    given,
+    inline,
+    refuse_audio,
+    without_system,
+)
 from assay.models._secrets import NO_SECRETS, Secrets
 from assay.models._sigv4 import Keys, signed
 from assay.models.openai import Hosted, HttpModel, base_url
@@ -27,11 +38,7 @@ _NAMES = {
 _INFERENCE = {"maxTokens", "temperature", "topP", "stopSequences"}
 _NOT_SENT = {"num_samples", "think", "seed", "tools", "tool_choice"}
 _FINISH = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "tool_use": "tool_calls",
+    **FINISH,
     "guardrail_intervened": "content_filter",
     "content_filtered": "content_filter",
 }
@@ -48,13 +55,10 @@ _encode = msgspec.json.encode
 
 def turns(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
     """The system prompt, and the turns that remain; the API wants users and assistants to take turns."""
-    system: list[str] = []
+    system, rest = without_system(messages)
     made: list[dict[str, Any]] = []
-    for message in messages:
+    for message in rest:
         role, content = message.get("role"), message.get("content")
-        if role in ("system", "developer"):
-            system.append(content_text(content))
-            continue
         if role == "tool":
             result = {
                 "toolUseId": message.get("tool_call_id"),
@@ -72,7 +76,7 @@ def turns(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
             made[-1]["content"] += blocks
         else:
             made.append({"role": speaker, "content": blocks})
-    return "\n\n".join(filter(None, system)), made
+    return system, made
 
 
 def _tool_use(call: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,10 +93,7 @@ def _tool_use(call: Mapping[str, Any]) -> dict[str, Any]:
 def _block(part: Any) -> dict[str, Any]:
     if isinstance(part, str):
         return {"text": part}
-    if isinstance(part, dict) and part.get("type") in ("input_audio", "audio_url"):
-        raise PermanentError(
-            "Bedrock takes no audio", fix="ask a model that hears, or leave such items out"
-        )
+    refuse_audio(part, "Bedrock")
     if not isinstance(part, dict) or part.get("type") not in ("text", "image_url", "file"):
         return part
     if part["type"] == "text":
@@ -110,14 +111,13 @@ def tools(offered: Sequence[Any], choice: Any) -> dict[str, Any]:
     """The `toolConfig`; a tool that already has this API's shape stays."""
     specs: list[Any] = []
     for entry in offered:
-        function: Any = entry.get("function") if isinstance(entry, dict) else None
-        if isinstance(function, dict):
-            kept = {key: function[key] for key in ("name", "description") if key in function}
+        function = function_in(entry)
+        if function is not None:
             schema = {"inputSchema": {"json": function.get("parameters") or {"type": "object"}}}
-            entry = {"toolSpec": {**kept, **schema}}
+            entry = {"toolSpec": {**described(function), **schema}}
         specs.append(entry)
-    if isinstance(choice, dict) and isinstance(choice.get("function"), dict):
-        choice = {"tool": {"name": choice["function"].get("name")}}
+    if (chosen := function_in(choice)) is not None:
+        choice = {"tool": {"name": chosen.get("name")}}
     elif isinstance(choice, str):
         choice = {_CHOICES.get(choice, choice): {}}
     return {"tools": specs, **({"toolChoice": choice} if choice is not None else {})}
@@ -157,24 +157,19 @@ def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     )
     blocks = answer.output.message.content
     usage = answer.usage or _Usage()
-    cached = (usage.cacheReadInputTokens or 0) + (usage.cacheWriteInputTokens or 0)
-    asked = None if usage.inputTokens is None else count(usage.inputTokens + cached)
-    written = count(usage.outputTokens)
+    cached = usage.cacheReadInputTokens, usage.cacheWriteInputTokens
     finish = _FINISH.get(answer.stopReason or "", answer.stopReason)
+    calls = [block["toolUse"] for block in blocks if isinstance(block.get("toolUse"), dict)]
     return Completion(
         text="".join(str(block["text"]) for block in blocks if "text" in block),
         finish_reason=finish,
-        prompt_tokens=asked,
-        completion_tokens=written,
-        total_tokens=None if asked is None or written is None else asked + written,
         reasoning="".join(map(_thought, blocks)) or None,
         tool_calls=[
-            _tool_call(block["toolUse"])
-            for block in blocks
-            if isinstance(block.get("toolUse"), dict)
+            chat_call(call.get("toolUseId"), call.get("name"), call.get("input")) for call in calls
         ]
         or None,
         refused=finish == "content_filter",
+        **counted(usage.inputTokens, usage.outputTokens, *cached),
     )
 
 
@@ -182,11 +177,6 @@ def _thought(block: Mapping[str, Any]) -> str:
     content: Any = block.get("reasoningContent")
     text: Any = content.get("reasoningText") if isinstance(content, dict) else None
     return str(text.get("text") or "") if isinstance(text, dict) else ""
-
-
-def _tool_call(used: Mapping[str, Any]) -> dict[str, Any]:
-    function = {"name": used.get("name"), "arguments": _encode(used.get("input") or {}).decode()}
-    return {"id": used.get("toolUseId"), "type": "function", "function": function}
 
 
 # ---- the model
@@ -278,14 +268,8 @@ class BedrockModel(HttpModel):
         if isinstance(limit := named.get("maxTokens"), int | float) and limit <= 0:
             del named["maxTokens"]
         system, messages = turns(request.messages)
-        common = {
-            key: value for key, value in named.items() if key in _INFERENCE and value is not None
-        }
-        others = {
-            key: value
-            for key, value in named.items()
-            if key not in _INFERENCE and value is not None
-        }
+        others = given(named, _INFERENCE)
+        common = given(named, others)
         sent: dict[str, Any] = {"inferenceConfig": common} if common else {}
         if others:
             sent["additionalModelRequestFields"] = others

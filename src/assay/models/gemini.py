@@ -10,6 +10,7 @@ import msgspec
 from assay.errors import TransientError
 from assay.interfaces import Completion, Model, Request
 from assay.models._chat_answer import count, decoded
+from assay.models._chat_form import chat_call
 from assay.models._failures import server_message
 from assay.models._gemini_request import generation, tool_choice, tools, turns
 from assay.models._secrets import NO_SECRETS, Secrets
@@ -84,9 +85,7 @@ def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     filtered = reason in _FILTERS
     finish = "content_filter" if filtered else _FINISH.get(reason or "", reason)
     return Completion(
-        text="".join(
-            str(part["text"]) for part in parts if "text" in part and not part.get("thought")
-        ),
+        text=_joined(parts, thought=False),
         finish_reason="tool_calls" if calls and finish == "stop" else finish,
         response_id=answer.responseId,
         prompt_tokens=count(usage.promptTokenCount),
@@ -95,24 +94,21 @@ def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
         else count((written or 0) + (thought or 0)),
         total_tokens=count(usage.totalTokenCount),
         served_model=answer.modelVersion,
-        reasoning="".join(
-            str(part["text"]) for part in parts if "text" in part and part.get("thought")
-        )
-        or None,
+        reasoning=_joined(parts, thought=True) or None,
         tool_calls=calls or None,
         refused=filtered,
         logprobs=_logprobs(answer.candidates[0].logprobsResult) if answer.candidates else None,
     )
 
 
+def _joined(parts: list[dict[str, Any]], *, thought: bool) -> str:
+    texts = (part for part in parts if "text" in part and bool(part.get("thought")) is thought)
+    return "".join(str(part["text"]) for part in texts)
+
+
 def _tool_call(part: Mapping[str, Any], number: int) -> dict[str, Any]:
     call: Any = part["functionCall"]
-    function = {"name": call.get("name"), "arguments": _encode(call.get("args") or {}).decode()}
-    made: dict[str, Any] = {
-        "id": call.get("id") or f"call_{number}",
-        "type": "function",
-        "function": function,
-    }
+    made = chat_call(call.get("id") or f"call_{number}", call.get("name"), call.get("args"))
     if signature := part.get("thoughtSignature"):
         made["extra_content"] = {"google": {"thought_signature": signature}}
     return made

@@ -146,8 +146,7 @@ def part_of(kind: str, source: Any, detail: Mapping[str, str] | None = None) -> 
             f"{_AN[kind]} is named by a path, an address or data", fix="write {type: …, path: …}"
         )
     if source.startswith("data:"):
-        head, _, data = source.partition(",")
-        named = head.removeprefix("data:").partition(";")[0]
+        named, data = data_url(source)
         return wire({"type": kind, "media_type": named, **more}, data)
     if source.startswith(("http://", "https://")):
         return _at_address(kind, source, more)
@@ -155,6 +154,12 @@ def part_of(kind: str, source: Any, detail: Mapping[str, str] | None = None) -> 
         fix = "begin it with https://, or give a file as `path:`"
         raise UserError(f"the {_NOUNS[kind]}'s url is {_short(source)!r}", fix=fix)
     return {"type": kind, "path": source, **more}
+
+
+def data_url(url: str) -> tuple[str, str]:
+    """Return the media type and the data of an address that holds them."""
+    head, _, data = url.partition(",")
+    return head.removeprefix("data:").partition(";")[0], data
 
 
 def _blob(text: str) -> bytes:
