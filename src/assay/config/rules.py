@@ -24,24 +24,35 @@ _OTHER_NAMES = {
 }
 
 
-_NAMED_ELSEWHERE = {  # what other tools call our plug-ins
-    ("metric", "accuracy"): "pass_rate",
-    ("metric", "acc"): "pass_rate",
-    ("metric", "average"): "mean",
-    ("metric", "avg"): "mean",
-    ("metric", "stdev"): "std",
-    ("metric", "pass_k"): "pass_at_k",
-    ("scorer", "em"): "exact_match",
-    ("scorer", "equals"): "exact_match",
-    ("scorer", "exact"): "exact_match",
-    ("scorer", "accuracy"): "exact_match",
-    ("scorer", "match"): "exact_match",
-    ("scorer", "includes"): "contains",
-    ("scorer", "llm_rubric"): "judge_rubric",
-    ("scorer", "model_graded_qa"): "judge_correctness",
-    ("scorer", "levenshtein"): "edit_similarity",
-    ("scorer", "multiple_choice"): "choice",
+_NAMED_ELSEWHERE: dict[str, dict[str, str]] = {  # what other tools call our plug-ins
+    "metric": {
+        **dict.fromkeys(("accuracy", "acc"), "pass_rate"),
+        **dict.fromkeys(("average", "avg"), "mean"),
+        "stdev": "std",
+        "pass_k": "pass_at_k",
+    },
+    "scorer": {
+        **dict.fromkeys(("em", "equals", "exact", "accuracy", "match"), "exact_match"),
+        "includes": "contains",
+        "llm_rubric": "judge_rubric",
+        "model_graded_qa": "judge_correctness",
+        "levenshtein": "edit_similarity",
+        "multiple_choice": "choice",
+    },
 }
+
+
+_NEEDED = (  # by a step: one of these keys
+    ("run", ("models", "tasks"), "model", "add `models:` with at least one name, or `tasks:`"),
+    ("run", ("dataset",), "dataset", "add `dataset: path/to/items.jsonl`"),
+    (
+        "evaluate",
+        ("evaluation_methods",),
+        "evaluation method",
+        "add `evaluation_methods: [exact_match]`",
+    ),
+    ("aggregate", ("metrics",), "metric", "add `metrics: [mean]`"),
+)
 
 
 def check_rules(config: Config, document: Document, need: Need | None) -> None:
@@ -75,17 +86,9 @@ def _check_need(config: Config, document: Document, need: Need | None) -> None:
     if need == "run" and config.mode == "evaluation":
         need = "evaluate"
     given = document.data
-    if need == "run" and not given.get("models") and not given.get("tasks"):
-        document.report(
-            "there is no model", ("models",), "add `models:` with at least one name, or `tasks:`"
-        )
-    if need == "run" and not given.get("dataset"):
-        document.report("there is no dataset", ("dataset",), "add `dataset: path/to/items.jsonl`")
-    if need == "evaluate" and not given.get("evaluation_methods"):
-        fix = "add `evaluation_methods: [exact_match]`"
-        document.report("there is no evaluation method", ("evaluation_methods",), fix)
-    if need == "aggregate" and not given.get("metrics"):
-        document.report("there is no metric", ("metrics",), "add `metrics: [mean]`")
+    for step, names, what, fix in _NEEDED:
+        if need == step and not any(map(given.get, names)):
+            document.report(f"there is no {what}", names[:1], fix)
 
 
 def _check_models(config: Config, document: Document) -> None:
@@ -264,7 +267,8 @@ def _check_name(
     """Dotted names and files are looked up when they are bound: that runs the user's code."""
     known = [*plug_ins.names(), *also]
     if name and "." not in name and name not in known and plug_ins.of_format(name) is None:
-        here = _NAMED_ELSEWHERE.get((plug_ins.kind, name.lower().replace("-", "_")))
+        elsewhere = _NAMED_ELSEWHERE.get(plug_ins.kind, {})
+        here = elsewhere.get(name.lower().replace("-", "_"))
         fix = f"here it is called {here!r}" if here else registry.nearest(name, known)
         document.report(f"unknown {plug_ins.kind} {name!r}", key, fix)
 

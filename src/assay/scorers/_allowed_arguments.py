@@ -7,18 +7,14 @@ from typing import Any, NamedTuple
 from assay.text.tool_calls import ToolCall
 
 _DROPPED = re.compile(r"[ ,./\-_*^]")
-_KINDS: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "float": (int, float),
-    "number": (int, float),
-    "double": (int, float),
-    "boolean": (bool,),
-    "array": (list,),
-    "tuple": (list,),
-    "dict": (dict,),
-    "object": (dict,),
-    "null": (type(None),),
+_KINDS: dict[str, Any] = {
+    "string": str,
+    "integer": int,
+    **dict.fromkeys(("float", "number", "double"), (int, float)),
+    "boolean": bool,
+    **dict.fromkeys(("array", "tuple"), list),
+    **dict.fromkeys(("dict", "object"), dict),
+    "null": type(None),
 }
 
 
@@ -101,11 +97,8 @@ def _is_of(schema: Any, value: Any) -> bool:
     """Whether a value has the declared type; a whole number is a float too, but not the other way round."""
     fields: dict[str, Any] = schema if isinstance(schema, dict) else {}
     named: Any = fields.get("type")
-    kinds = [
-        kind
-        for name in (named if isinstance(named, list) else [named])
-        for kind in _KINDS.get(str(name), (object,))
-    ]
+    names: list[Any] = named if isinstance(named, list) else [named]
+    kinds = [_KINDS.get(str(name), object) for name in names]
     if isinstance(value, bool):
         return bool in kinds or object in kinds
     if not isinstance(value, tuple(kinds)):

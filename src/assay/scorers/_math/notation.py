@@ -55,20 +55,32 @@ _POWER_OF_UNIT = re.compile(r"(?:\^\s*\{?\s*([23])\s*\}?)?\s*$")
 _UNIT = re.compile(
     r"(?:(?<=[\d)}°%!])|(?<=\s))\s*((?:square |cubic |sq\.? |cu\.? )?[A-Za-z]+(?:\s?/\s?[A-Za-z]+|\s[A-Za-z]+)*)\.?$"
 )
-_SIZES: dict[str, tuple[str, str]] = {  # what is measured, and how many of the first unit it is
-    "m": ("length", "1"), "meter": ("length", "1"), "metre": ("length", "1"), "cm": ("length", "1/100"),
-    "centimeter": ("length", "1/100"), "centimetre": ("length", "1/100"), "mm": ("length", "1/1000"),
-    "millimeter": ("length", "1/1000"), "km": ("length", "1000"), "kilometer": ("length", "1000"),
-    "kilometre": ("length", "1000"), "inch": ("length", "127/5000"), "in": ("length", "127/5000"),
-    "ft": ("length", "381/1250"), "foot": ("length", "381/1250"), "feet": ("length", "381/1250"),
-    "yard": ("length", "1143/1250"), "mile": ("length", "201168/125"), "s": ("time", "1"), "sec": ("time", "1"),
-    "second": ("time", "1"), "min": ("time", "60"), "minute": ("time", "60"), "h": ("time", "3600"),
-    "hr": ("time", "3600"), "hour": ("time", "3600"), "day": ("time", "86400"), "week": ("time", "604800"),
-    "g": ("mass", "1"), "gram": ("mass", "1"), "kg": ("mass", "1000"), "kilogram": ("mass", "1000"),
-    "mg": ("mass", "1/1000"), "l": ("volume", "1"), "liter": ("volume", "1"), "litre": ("volume", "1"),
-    "ml": ("volume", "1/1000"), "milliliter": ("volume", "1/1000"), "cent": ("money", "1/100"),
-    "dollar": ("money", "1"), "degree": ("angle", "1"),
+_UNITS = {  # how many of the first unit each is, by what is measured
+    "length": {
+        "m": "1", "meter": "1", "metre": "1", "cm": "1/100", "centimeter": "1/100",
+        "centimetre": "1/100", "mm": "1/1000", "millimeter": "1/1000", "km": "1000",
+        "kilometer": "1000", "kilometre": "1000", "inch": "127/5000", "in": "127/5000",
+        "ft": "381/1250", "foot": "381/1250", "feet": "381/1250", "yard": "1143/1250",
+        "mile": "201168/125",
+    },
+    "time": {
+        "s": "1", "sec": "1", "second": "1", "min": "60", "minute": "60", "h": "3600",
+        "hr": "3600", "hour": "3600", "day": "86400", "week": "604800",
+    },
+    "mass": {
+        "g": "1", "gram": "1", "kg": "1000", "kilogram": "1000", "mg": "1/1000",
+    },
+    "volume": {
+        "l": "1", "liter": "1", "litre": "1", "ml": "1/1000", "milliliter": "1/1000",
+    },
+    "money": {
+        "cent": "1/100", "dollar": "1",
+    },
+    "angle": {
+        "degree": "1",
+    },
 }  # fmt: skip
+_SIZES = {name: (kind, size) for kind, sizes in _UNITS.items() for name, size in sizes.items()}
 _PLURALS = {"inches": "inch"}
 _LONG_UNITS = frozenset((*(name for name in _SIZES if len(name) > 1), "per", "mph"))
 
