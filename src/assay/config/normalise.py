@@ -47,7 +47,7 @@ def normalise(document: Document) -> None:
     if "prompts" in data:
         data["prompts"] = _prompts(data["prompts"], document)
     if data.get("dataset") is not None:
-        data["dataset"] = _dataset(data["dataset"], document)
+        data["dataset"] = _dataset(data["dataset"])
     if isinstance(data.get("logging"), str):
         data["logging"] = {"level": data["logging"]}
     if isinstance(data.get("logging"), dict) and isinstance(data["logging"].get("level"), str):
@@ -202,7 +202,7 @@ def _prompt(entry: Any, key: Key, document: Document, name: str = "") -> Any:
         entry = {"messages": entry}
         document.moved((*key, "messages"), key)
     if isinstance(entry, dict) and entry.get("few_shot") is not None:
-        few_shot = long_few_shot(entry["few_shot"], lambda value: _dataset(value, document))
+        few_shot = long_few_shot(entry["few_shot"], _dataset)
         entry = {**entry, "few_shot": few_shot}
     return {"name": name, **entry} if name and isinstance(entry, dict) else entry
 
@@ -215,7 +215,7 @@ def _are_messages(value: Any) -> bool:
     )
 
 
-def _dataset(value: Any, document: Document) -> Any:
+def _dataset(value: Any) -> Any:
     if isinstance(value, str):
         value = _dataset_text(value)
     if not isinstance(value, dict):

@@ -1,13 +1,15 @@
-"""HTTP/1.1 on a raw asyncio protocol: keep-alive, pipelining, chunked request bodies, and nothing else.
+"""HTTP/1.1 on asyncio's sockets and llhttp's parser: keep-alive, pipelining, chunked request bodies, and nothing else.
 
-Cut by hand because the server must never be what a benchmark measures: one `find` for the head, one for the
-length, and a single write for the answer.
+The server must never be what a benchmark measures: an answer is a single write.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from assay.server.answers import Reply, refusal
 
@@ -50,27 +52,21 @@ def encode(reply: Reply, *, close: bool = False) -> bytes:
     return head % (reply.status, reason, reply.content_type, len(reply.body), extra) + reply.body
 
 
-def header(head: bytes, name: bytes) -> bytes | None:
-    """The value of a header; `head` is in lower case and begins with the request line."""
-    start = head.find(b"\r\n" + name + b":")
-    if start < 0:
-        return None
-    start += len(name) + 3
-    end = head.find(b"\r\n", start)
-    return head[start : end if end >= 0 else len(head)].strip()
-
-
 class Connection(asyncio.Protocol):
     """One client. Requests are answered in order: the next one is looked at when the last one is answered."""
 
     def __init__(self, server: "MockServer") -> None:
         self.server = server
-        self.buffer = bytearray()
         self.waiting = False
         self.last = False
         self.huge_left = 0
         self.paused = False
         self.transport: asyncio.Transport
+        self._parser = HttpRequestParser(self)
+        self._requests: deque[tuple[bytes, bytes, bytes, bool]] = deque()
+        self._bad: BadRequest | None = None  # what came after them
+        self._head = self._size = 0
+        self.on_message_begin()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -82,68 +78,67 @@ class Connection(asyncio.Protocol):
         self.huge_left = 0
 
     def data_received(self, data: bytes) -> None:
-        self.buffer += data
+        self._head += len(data)
+        try:
+            self._parser.feed_data(data)
+        except (HttpParserError, HttpParserUpgrade) as error:
+            cause = error.__context__
+            is_ours = isinstance(cause, BadRequest)
+            self._bad = cause if is_ours else BadRequest(f"the request is not HTTP/1.1: {error}")
+        if self._head > MAX_HEAD:
+            self._bad = self._bad or BadRequest("the request's head is too large", 431)
         if not self.waiting:
-            self._next()
+            self.resume()
 
-    def _next(self) -> None:
-        """Handle requests until one has to wait or the buffer has no whole one."""
-        while self.buffer and not self.waiting and not self.transport.is_closing():
-            try:
-                request = self._cut()
-            except BadRequest as error:
-                self.last = True
-                self.server.count(error.status)
-                self.write(refusal(str(error), error.status))
-                return
-            if request is None:
-                return
-            method, path, body = request
+    def on_message_begin(self) -> None:
+        self._url = b""
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._expects = False
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        name, value = name.lower(), value.lower()
+        if name == b"expect":
+            self._expects = value == b"100-continue"
+        elif name == b"content-length" and value.isdigit():
+            self._grow(int(value))
+        elif name == b"transfer-encoding" and value != b"chunked":
+            raise BadRequest("this transfer-encoding is not known", 501)
+
+    def on_headers_complete(self) -> None:
+        self._head = self._size = 0
+        if self._expects:
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def on_body(self, piece: bytes) -> None:
+        self._head = 0
+        self._grow(len(piece))
+        self._pieces.append(piece)
+
+    def _grow(self, size: int) -> None:
+        self._size += size
+        if self._size > MAX_BODY:
+            raise BadRequest("the request's body is too large", 413)
+
+    def on_message_complete(self) -> None:
+        self._head = 0
+        path, body = self._url.partition(b"?")[0], b"".join(self._pieces)
+        last = not self._parser.should_keep_alive()
+        self._requests.append((self._parser.get_method(), path, body, last))
+
+    def resume(self) -> None:
+        """Handle requests until one has to wait or there is no whole one."""
+        while self._requests and not self.waiting and not self.transport.is_closing():
+            method, path, body, self.last = self._requests.popleft()
             self.waiting = True
             self.server.handle(self, method, path, body)
-
-    def _cut(self) -> tuple[bytes, bytes, bytes] | None:
-        """Take the first whole request off the buffer: method, path, body."""
-        buffer = self.buffer
-        end = buffer.find(b"\r\n\r\n")
-        if end < 0:
-            if len(buffer) > MAX_HEAD:
-                raise BadRequest("the request's head is too large", 431)
-            return None
-        head = bytes(buffer[:end])
-        low = head.lower()
-        line = head[: head.find(b"\r\n")] if b"\r\n" in head else head
-        parts = line.split(b" ")
-        if len(parts) != 3 or not parts[2].startswith(b"HTTP/1."):
-            raise BadRequest("the request line is not HTTP/1.1")
-        body, after = self._body(low, end + 4)
-        if body is None:
-            if len(buffer) == end + 4 and header(low, b"expect") == b"100-continue":
-                self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            return None
-        self.last = header(low, b"connection") == b"close" or parts[2] == b"HTTP/1.0"
-        del buffer[:after]
-        return parts[0], parts[1].partition(b"?")[0], body
-
-    def _body(self, low: bytes, start: int) -> tuple[bytes | None, int]:
-        """The body that starts there and where it ends; None while it is not complete."""
-        length = header(low, b"content-length")
-        if length is not None:
-            if not length.isdigit():
-                raise BadRequest("content-length is not a number")
-            size = int(length)
-            if size > MAX_BODY:
-                raise BadRequest("the request's body is too large", 413)
-            end = start + size
-            return (
-                (bytes(self.buffer[start:end]), end) if len(self.buffer) >= end else (None, start)
-            )
-        coding = header(low, b"transfer-encoding")
-        if coding is None:
-            return b"", start
-        if coding != b"chunked":
-            raise BadRequest("this transfer-encoding is not known", 501)
-        return dechunk(self.buffer, start)
+        if self._bad is not None and not self.waiting and not self.transport.is_closing():
+            self.last = True
+            self.server.count(self._bad.status)
+            self.write(refusal(str(self._bad), self._bad.status))
 
     def write(self, reply: Reply) -> None:
         """Send an answer and continue with what the client has sent meanwhile."""
@@ -155,11 +150,6 @@ class Connection(asyncio.Protocol):
         if self.last:
             self.transport.close()
         self.waiting = False
-
-    def resume(self) -> None:
-        """Continue after an answer that had to wait."""
-        if self.buffer:
-            self._next()
 
     def drop(self) -> None:
         self.last = True
@@ -228,36 +218,3 @@ class Connection(asyncio.Protocol):
         self.paused = False
         if self.huge_left:  # not now: asyncio calls this in the middle of a write of its own
             asyncio.get_running_loop().call_soon(self._pour)
-
-
-def dechunk(buffer: bytearray, start: int) -> tuple[bytes | None, int]:
-    """A chunked body that starts there and where it ends; None while it is not complete."""
-    body = bytearray()
-    while True:
-        line_end = buffer.find(b"\r\n", start)
-        if line_end < 0:
-            return None, start
-        try:
-            size = int(bytes(buffer[start:line_end]).partition(b";")[0], 16)
-        except ValueError:
-            raise BadRequest("a chunk has no size") from None
-        if size < 0 or len(body) + size > MAX_BODY:
-            raise BadRequest("the request's body is too large", 413)
-        start = line_end + 2
-        if size == 0:
-            return _trailer(buffer, start, bytes(body))
-        if len(buffer) < start + size + 2:
-            return None, start
-        body += buffer[start : start + size]
-        start += size + 2
-
-
-def _trailer(buffer: bytearray, start: int, body: bytes) -> tuple[bytes | None, int]:
-    """Skip the header lines that may follow the last chunk, up to an empty line."""
-    while True:
-        end = buffer.find(b"\r\n", start)
-        if end < 0:
-            return None, start
-        if end == start:
-            return body, end + 2
-        start = end + 2

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import IO, Any
 from urllib.request import ProxyHandler, build_opener
@@ -18,20 +18,14 @@ from assay.server.options import Options
 from assay.server.server import MockServer
 
 
-def announce_json(url: str) -> None:
-    """One line that a parent process can read."""
-    print(msgspec.json.encode({"url": url}).decode(), flush=True)
-
-
 def serve(
     options: Options,
     *,
-    announce: Callable[[str], None] = announce_json,
     until_stdin_closes: bool = False,
     share_port: bool = False,
 ) -> None:
-    """Serve until SIGINT or SIGTERM, or until stdin closes (the parent is gone); `announce` gets the URL."""
-    asyncio.run(_serve(options, announce, until_stdin_closes, share_port or options.processes > 1))
+    """Serve until SIGINT or SIGTERM, or until stdin closes (the parent is gone); its first line has the URL."""
+    asyncio.run(_serve(options, until_stdin_closes, share_port or options.processes > 1))
 
 
 def mock_server(**options: Any) -> None:
@@ -39,9 +33,7 @@ def mock_server(**options: Any) -> None:
     serve(Options(**options))
 
 
-async def _serve(
-    options: Options, announce: Callable[[str], None], watch_stdin: bool, share_port: bool
-) -> None:
+async def _serve(options: Options, watch_stdin: bool, share_port: bool) -> None:
     server = MockServer(options)
     await server.start(share_port=share_port)
     stop = asyncio.Event()
@@ -56,7 +48,7 @@ async def _serve(
                 options, port=server.port, processes=1, seed=options.seed + place * 1_000_003
             )
             siblings.enter_context(running(sibling, share_port=True))
-        announce(server.url)
+        print(msgspec.json.encode({"url": server.url}).decode(), flush=True)
         await stop.wait()
         await server.close()
 
