@@ -164,12 +164,13 @@ class Fake:
 
     def __init__(self, answer: Callable[[str, Any], Any]) -> None:
         self.answer = answer
+        self.transport: Any = self
         self.seen: list[tuple[str, Any]] = []
 
-    async def post(self, url: str, body: bytes, timeout: float) -> Reply:
+    async def post(self, body: bytes, *, url: str, timeout: float) -> Reply:
         return self._reply(url, json.loads(body))
 
-    async def get(self, url: str, timeout: float) -> Reply:
+    async def get(self, url: str, *, timeout: float) -> Reply:
         return self._reply(url, None)
 
     def _reply(self, url: str, body: Any) -> Reply:

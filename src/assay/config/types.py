@@ -126,16 +126,21 @@ class PromptConfig(Section, frozen=True):
     requests: str = ""
 
 
-class MethodConfig(Section, frozen=True):
-    """An evaluation method: a plug-in by its name in `type`, or, as `custom`, a function of `path` or
-    of `module`. `scale` has the lowest and the highest score, `lower_is_better` says which is the best;
-    null: as the function declares."""
+class PlugInConfig(Section, frozen=True):
+    """A plug-in by its name in `type`, or, as `custom`, a function of `path` or of `module`."""
 
     name: Text
     type: Text
     path: ReadPath = ""
     module: str = ""
     function_name: str = ""
+
+
+class MethodConfig(PlugInConfig, frozen=True):
+    """An evaluation method: a plug-in by its name in `type`, or, as `custom`, a function of `path` or
+    of `module`. `scale` has the lowest and the highest score, `lower_is_better` says which is the best;
+    null: as the function declares."""
+
     params: Annotated[dict[str, Any], ParamsMark(method_paths)] = {}
     timeout: Positive | None = None
     scale: list[float | None] | None = None
@@ -151,16 +156,11 @@ class LabelFilter(Section, frozen=True):
     together: str = ""
 
 
-class MetricConfig(Section, frozen=True):
+class MetricConfig(PlugInConfig, frozen=True):
     """A metric, found like an evaluation method; one value for each combination of its facets' values and
     each label. The policies that are null are the config's; `interval` is how the confidence
     interval is made; `scale` has the lowest and the highest value there can be."""
 
-    name: Text
-    type: Text
-    path: ReadPath = ""
-    module: str = ""
-    function_name: str = ""
     params: dict[str, Any] = {}
     facets: list[str] = []
     labels: LabelFilter = LabelFilter()

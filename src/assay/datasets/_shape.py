@@ -17,7 +17,7 @@ from assay.store.items import normalise
 from assay.store.keys import digest
 from assay.text.conversation import conversation_in
 from assay.text.messages import content_text
-from assay.text.template import expression
+from assay.text.template import expression, whole
 
 Rows = Iterator[tuple[str, dict[str, Any]]]
 _MISSING = object()
@@ -118,13 +118,7 @@ def _filtered(rows: Rows, source: str) -> Rows:
     keep = _expression(source)
     for place, row in rows:
         item = normalise(row, place)
-        known = {
-            "id": item.id,
-            "data": item.data,
-            "ground_truth": item.ground_truth,
-            "metadata": item.metadata,
-        }
-        known |= item.extra
+        known = whole(item)
         if isinstance(item.data, Mapping):
             known |= item.data
         try:

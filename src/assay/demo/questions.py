@@ -4,11 +4,12 @@
 cannot read it leaves alone: a wrong reading would look like a wrong answer.
 """
 
+import operator
 import re
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from assay.demo import arithmetic
 
@@ -256,15 +257,11 @@ def _story(segment: str, low: str) -> Question | None:
     return Question(segment, arithmetic.show(total), near(total), 0.25 * (len(steps) - 1))
 
 
-_CHANGES: dict[str, Callable[[arithmetic.Number, arithmetic.Number], arithmetic.Number]] = {
-    **dict.fromkeys(("start", "has", "have", "had"), lambda total, value: total + value),
-    **dict.fromkeys(
-        ("add", "buy", "find", "get", "receive", "pick", "win"), lambda total, value: total + value
-    ),
-    **dict.fromkeys(
-        ("subtract", "give", "lose", "eat", "sell", "take away"), lambda total, value: total - value
-    ),
-    **dict.fromkeys(("multiply", "double"), lambda total, value: total * value),
+_CHANGES: dict[str, Callable[[Any, Any], arithmetic.Number]] = {
+    **dict.fromkeys(("start", "has", "have", "had"), operator.add),
+    **dict.fromkeys(("add", "buy", "find", "get", "receive", "pick", "win"), operator.add),
+    **dict.fromkeys(("subtract", "give", "lose", "eat", "sell", "take away"), operator.sub),
+    **dict.fromkeys(("multiply", "double"), operator.mul),
 }
 _STEP = re.compile(
     r"\b(start\w* (?:with|from|at)|ha[sd]|have|add|buys?|finds?|gets?|receives?|picks?|wins?|subtract"

@@ -8,11 +8,13 @@ context is read once; and only the positions that matter are turned into probabi
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from assay.errors import LaneError, PermanentError, UserError, install_command
 from assay.interfaces import LogProbability, Message
+from assay.text.likelihoods import of_tokens
 
 _ALIKE = {"float32": 1e-3, "float64": 1e-3}  # nats by which the two ways may differ in the trial
 _ALIKE_HALF = 0.1
@@ -132,7 +134,9 @@ class CausalLM:
                 [pair for at in range(0, len(rows), _AT_ONCE)
                  for pair in self._scored(outputs, rows[at : at + _AT_ONCE], targets[at : at + _AT_ONCE])]
             )  # fmt: skip
-        return [[_value(scored, len(tokens)) for tokens in job.continuations] for job in jobs]
+        return [
+            [of_tokens(islice(scored, len(tokens))) for tokens in job.continuations] for job in jobs
+        ]
 
     def _outputs(self, jobs: list[Job]) -> Any:
         """The last hidden states, or the logits, of every position."""
@@ -267,8 +271,3 @@ def _places(job: Job) -> Iterator[list[int]]:
     for tokens in job.continuations:
         yield [len(job.context) - 1, *range(at, at + len(tokens) - 1)]
         at += len(tokens) - 1
-
-
-def _value(scored: Iterator[tuple[float, bool]], count: int) -> LogProbability:
-    pairs = [next(scored) for _ in range(count)]
-    return LogProbability([value for value, _ in pairs], all(greedy for _, greedy in pairs))

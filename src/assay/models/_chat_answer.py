@@ -34,7 +34,7 @@ class _Choice(msgspec.Struct):
     logprobs: Any = None
 
 
-class _Usage(msgspec.Struct):
+class Usage(msgspec.Struct):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     total_tokens: int | None = None
@@ -45,14 +45,14 @@ class _Answer(msgspec.Struct):
     id: str | None = None
     model: str | None = None
     system_fingerprint: str | None = None
-    usage: _Usage | None = None
+    usage: Usage | None = None
 
 
 _decode = msgspec.json.Decoder(_Answer).decode
 _DEEPEST = 100
 _PLAIN = (str, int, float)
 _LARGEST = 2**53  # of a count
-_NO_USAGE = _Usage()
+_NO_USAGE = Usage()
 _NO_MESSAGE = _Message()
 
 
@@ -172,24 +172,24 @@ def total(counts: Sequence[int | None]) -> int | None:
 
 def _pick(body: bytes) -> _Answer:
     """Whatever is usable in JSON that does not keep to the API: fields of another type are left out."""
-    answer = _fields(msgspec.json.decode(body))
+    answer = fields_of(msgspec.json.decode(body))
     choices: Any = answer.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     if not isinstance(choice, dict):
         return _Answer([])
-    message = _fields(choice.get("message"))
+    message = fields_of(choice.get("message"))
     if message.get("content") is not None:
         message["content"] = content_text(message["content"])
     sane = {**choice, "message": _sane(_Message, message)}
     whole = {
         **answer,
         "choices": [_sane(_Choice, sane)],
-        "usage": _sane(_Usage, _fields(answer.get("usage"))),
+        "usage": _sane(Usage, fields_of(answer.get("usage"))),
     }
     return _sane(_Answer, whole)
 
 
-def _fields(value: Any) -> dict[str, Any]:
+def fields_of(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 

@@ -78,6 +78,15 @@ def refuse_audio(part: Any, where: str) -> None:
 # ---- what comes back
 
 
+def mappings(value: Any) -> list[dict[str, Any]]:
+    return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
+
+
+def texts_of(parts: list[dict[str, Any]], kind: str, key: str) -> str:
+    """Return the text of all parts of a kind."""
+    return "".join(str(part.get(key) or "") for part in parts if part.get("type") == kind)
+
+
 def chat_call(id: Any, name: Any, arguments: Any) -> dict[str, Any]:
     """Return a call of a tool; its arguments are those of the API, or their text."""
     if not isinstance(arguments, str):
@@ -85,7 +94,7 @@ def chat_call(id: Any, name: Any, arguments: Any) -> dict[str, Any]:
     return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def counted(asked: int | None, written: int | None, *cached: int | None) -> dict[str, int | None]:
+def counted(asked: int | None, written: int | None, *cached: int | None) -> dict[str, Any]:
     """Return the numbers of tokens; those that come from a cache were asked, too."""
     prompt = None if asked is None else count(asked + sum(part or 0 for part in cached))
     answer = count(written)

@@ -12,7 +12,7 @@ import msgspec
 from assay.errors import PermanentError
 from assay.interfaces import Likelihood, Likelihoods, LogProbability
 from assay.models._likelihood import Server, Unfit, answered, no_token, too_long
-from assay.text.likelihoods import split, windows
+from assay.text.likelihoods import of_tokens, split, windows
 from assay.text.messages import messages_text
 
 _FORCE = 1e6  # a bias that beats every logit
@@ -83,7 +83,7 @@ class ForcedDecoding:
 
     async def _open(self, timeout: float) -> None:
         """What the server is: how many slots it has, and how long a text may be."""
-        reply = await self._server.get(self._url("/props"), timeout)
+        reply = await self._server.transport.get(self._url("/props"), timeout=timeout)
         try:
             properties = msgspec.json.decode(reply.body, type=_Properties)
         except msgspec.DecodeError:
@@ -150,9 +150,7 @@ class ForcedDecoding:
                         if key:
                             known[key] = candidate
                     scored.append((candidate.logprob, candidate.top_logprobs[0].id == tokens[at]))
-            values.append(
-                LogProbability([value for value, _ in scored], all(greedy for _, greedy in scored))
-            )
+            values.append(of_tokens(scored))
         return Likelihoods(
             values=values, prompt_tokens=read, completion_tokens=forced, total_tokens=read + forced
         )

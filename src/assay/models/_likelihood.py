@@ -11,9 +11,9 @@ import msgspec
 
 from assay.errors import CallError, LaneError, PermanentError, TransientError
 from assay.interfaces import Likelihood, Likelihoods, LogProbability
-from assay.models._chat_answer import count, total
+from assay.models._chat_answer import Usage, count, total
 from assay.models._failures import UNREADABLE
-from assay.models._transport import Reply
+from assay.models._transport import Reply, Transport
 from assay.text.likelihoods import WHO_HAS_THEM, scored_tokens, split
 from assay.text.messages import messages_text
 
@@ -32,9 +32,8 @@ class Server(Protocol):
     model_name: str
     base: str
 
-    async def post(self, url: str, body: bytes, timeout: float) -> Reply: ...
-
-    async def get(self, url: str, timeout: float) -> Reply: ...
+    @property
+    def transport(self) -> Transport: ...
 
     async def failure(self, reply: Reply) -> CallError: ...
 
@@ -92,7 +91,7 @@ async def answered(
     server: Server, url: str, body: dict[str, Any], type: type[T], timeout: float
 ) -> T:
     """The JSON that a server answers; Unfit if it has no such path or parameter."""
-    reply = await server.post(url, _encode(body), timeout)
+    reply = await server.transport.post(_encode(body), url=url, timeout=timeout)
     if not 200 <= reply.status < 300:
         error = await server.failure(reply)
         what = (
@@ -132,12 +131,6 @@ class Choice(msgspec.Struct):
     index: int = 0
     logprobs: Lists | None = None
     prompt_logprobs: list[dict[str, Entry] | None] | None = None
-
-
-class Usage(msgspec.Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    total_tokens: int | None = None
 
 
 class _Part(msgspec.Struct):
@@ -296,7 +289,9 @@ def _joined(prompt: Lists, generated: Lists | None) -> Lists:
 
 async def beginning(server: Server) -> str:
     """The text of the token that texts begin with, where a server tells it (vLLM's `/tokenizer_info`)."""
-    reply = await server.get(f"{server.base.removesuffix('/v1')}/tokenizer_info", _TIMEOUT)
+    reply = await server.transport.get(
+        f"{server.base.removesuffix('/v1')}/tokenizer_info", timeout=_TIMEOUT
+    )
     try:
         return msgspec.json.decode(reply.body, type=dict[str, Any]).get("bos_token") or ""
     except UNREADABLE:

@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from assay.errors import LaneError, TransientError
 from assay.models._transport import Transport
@@ -33,6 +33,21 @@ class Launch(NamedTuple):
 
     command: Sequence[str]
     cleanup: Sequence[str] = ()
+
+
+def supervised(
+    launch: Launch, output: Any, grace: float, env: Mapping[str, str] | None = None
+) -> "subprocess.Popen[bytes]":
+    """Start a command that ends when its stdin is closed, or with us."""
+    job = json.dumps({"command": launch.command, "cleanup": launch.cleanup, "grace": grace})
+    return subprocess.Popen(
+        [sys.executable, "-I", str(SUPERVISOR), job],
+        stdin=subprocess.PIPE,
+        stdout=output,
+        stderr=output,
+        env=env,
+        start_new_session=True,  # Ctrl-C is for us: calls in flight need the server for a moment longer
+    )
 
 
 class LocalServer:
@@ -80,7 +95,6 @@ class LocalServer:
         return address
 
     def _spawn(self, launch: Launch) -> None:
-        job = json.dumps({"command": launch.command, "cleanup": launch.cleanup, "grace": GRACE})
         try:
             if self._log is None:
                 safe = re.sub(r"[^\w.-]", "_", self.name)
@@ -96,13 +110,7 @@ class LocalServer:
                 f"the server's log cannot be written: {error.strerror}", where=str(self.log)
             ) from None
         try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", str(SUPERVISOR), job],
-                stdin=subprocess.PIPE,
-                stdout=descriptor,
-                stderr=descriptor,
-                start_new_session=True,  # Ctrl-C is for us: calls in flight need the server for a moment longer
-            )
+            self._process = supervised(launch, descriptor, GRACE)
         finally:
             os.close(descriptor)
 

@@ -11,7 +11,7 @@ import msgspec
 from assay.errors import TransientError
 from assay.interfaces import Completion, Message, Request
 from assay.models._chat_answer import count, decoded
-from assay.models._chat_form import chat_call, given
+from assay.models._chat_form import chat_call, given, mappings, texts_of
 from assay.models._failures import server_message
 from assay.models._secrets import NO_SECRETS, Secrets
 from assay.text.messages import content_text
@@ -117,9 +117,9 @@ def read_response(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
         part
         for item in answer.output
         if item.get("type") == "message"
-        for part in _list(item.get("content"))
+        for part in mappings(item.get("content"))
     ]
-    refusal = _joined(parts, "refusal", "refusal")
+    refusal = texts_of(parts, "refusal", "refusal")
     calls = [_tool_call(item) for item in answer.output if item.get("type") == "function_call"]
     why = (answer.incomplete_details or _Reason()).reason
     finish = _FINISH.get(why or "", why) or ("tool_calls" if calls else "stop")
@@ -130,9 +130,9 @@ def read_response(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
         if item.get("type") == "reasoning"
         for part in _thoughts(item)
     ]
-    logprobs = [entry for part in parts for entry in _list(part.get("logprobs"))]
+    logprobs = [entry for part in parts for entry in mappings(part.get("logprobs"))]
     return Completion(
-        text=_joined(parts, "output_text", "text") or refusal,
+        text=texts_of(parts, "output_text", "text") or refusal,
         finish_reason=finish,
         response_id=answer.id,
         prompt_tokens=count(usage.input_tokens),
@@ -146,18 +146,10 @@ def read_response(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     )
 
 
-def _list(value: Any) -> list[Any]:
-    return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
-
-
 def _thoughts(item: dict[str, Any]) -> list[str]:
     """Its own words where the server shows them, else their summary."""
-    parts = _list(item.get("content")) or _list(item.get("summary"))
+    parts = mappings(item.get("content")) or mappings(item.get("summary"))
     return [str(part["text"]) for part in parts if part.get("text")]
-
-
-def _joined(parts: list[dict[str, Any]], kind: str, key: str) -> str:
-    return "".join(str(part.get(key) or "") for part in parts if part.get("type") == kind)
 
 
 def _tool_call(item: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from assay.errors import TransientError
+from assay.models._chat_answer import fields_of
 from assay.models._failures import UNREADABLE, excerpt
 from assay.models._secrets import Secrets
 from assay.text.messages import content_text
@@ -104,13 +105,9 @@ def _body(answer: Any) -> bytes:
         raise TransientError("the events of the stream are nested too deeply") from None
 
 
-def _fields(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
 def _failed(event: dict[str, Any]) -> Joined:
     """The answer that an error event stands for."""
-    error = _fields(event.get("error")) or event
+    error = fields_of(event.get("error")) or event
     code = next(
         (error[key] for key in ("code", "status", "http_code") if isinstance(error.get(key), int)),
         0,
@@ -143,7 +140,7 @@ def join_chat(body: bytes, secrets: Secrets) -> Joined:
             finish = reason or finish
         if _add_delta(choice, texts, calls):
             marks.append(end)
-        for key, values in _fields(choice.get("logprobs")).items():
+        for key, values in fields_of(choice.get("logprobs")).items():
             if isinstance(values, list):
                 logprobs.setdefault(key, []).extend(values)
     if not done and finish is None:
@@ -173,7 +170,7 @@ def _add_delta(
 ) -> bool:
     """Take up what one chunk brings; whether it brings any of the answer."""
     brought = False
-    for key, value in _fields(choice.get("delta")).items():
+    for key, value in fields_of(choice.get("delta")).items():
         if key == "content" and value is not None and not isinstance(value, str):
             value = content_text(value)
         if key in _TEXTS and isinstance(value, str):
@@ -181,7 +178,7 @@ def _add_delta(
             brought = brought or bool(value)
         elif key == "tool_calls" and isinstance(value, list):
             for part in value:
-                brought = _add_call(_fields(part), calls) or brought
+                brought = _add_call(fields_of(part), calls) or brought
     if isinstance(text := choice.get("text"), str):
         texts.setdefault("text", []).append(text)
         brought = brought or bool(text)
@@ -199,7 +196,7 @@ def _add_call(part: dict[str, Any], calls: dict[int, dict[str, Any]]) -> bool:
         for key, value in part.items()
         if key not in ("index", "function") and value is not None
     }
-    if function := _fields(part.get("function")):
+    if function := fields_of(part.get("function")):
         own = call.setdefault("function", {"name": None, "arguments": []})
         own["name"] = own["name"] or function.get("name")
         own["arguments"].append(str(function.get("arguments") or ""))
@@ -208,7 +205,9 @@ def _add_call(part: dict[str, Any], calls: dict[int, dict[str, Any]]) -> bool:
 
 def _hidden(usage: Any) -> int:
     """Tokens of reasoning that the server counts and keeps for itself."""
-    count: Any = _fields(_fields(usage).get("completion_tokens_details")).get("reasoning_tokens")
+    count: Any = fields_of(fields_of(usage).get("completion_tokens_details")).get(
+        "reasoning_tokens"
+    )
     return count if isinstance(count, int) and count > 0 else 0
 
 
@@ -241,7 +240,7 @@ def join_messages(body: bytes, secrets: Secrets) -> Joined:
                     parts.setdefault((index, key), []).append(str(text))
                     marks.append(end)
             case {"type": "message_delta", "delta": dict(delta)}:
-                usage = {**_fields(answer.get("usage")), **_fields(event.get("usage"))}
+                usage = {**fields_of(answer.get("usage")), **fields_of(event.get("usage"))}
                 answer = {**answer, **delta, "usage": usage}
             case {"type": "message_stop"}:
                 done = True

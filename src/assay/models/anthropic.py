@@ -18,6 +18,7 @@ from assay.models._chat_form import (
     function_in,
     given,
     refuse_audio,
+    texts_of,
     without_system,
 )
 from assay.models._secrets import NO_SECRETS, Secrets
@@ -173,19 +174,15 @@ def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
         if block.get("type") == "tool_use"
     ]
     return Completion(
-        text=_joined(answer.content, "text"),
+        text=texts_of(answer.content, "text", "text"),
         finish_reason=_FINISH.get(answer.stop_reason or "", answer.stop_reason),
         response_id=answer.id,
         served_model=answer.model,
-        reasoning=_joined(answer.content, "thinking") or None,
+        reasoning=texts_of(answer.content, "thinking", "thinking") or None,
         tool_calls=calls or None,
         refused=answer.stop_reason == "refusal",
         **counted(usage.input_tokens, usage.output_tokens, *cached),
     )
-
-
-def _joined(blocks: list[dict[str, Any]], kind: str) -> str:
-    return "".join(str(block.get(kind) or "") for block in blocks if block.get("type") == kind)
 
 
 # ---- the model

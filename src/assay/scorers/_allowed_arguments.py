@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from assay.scorers.json_match import equal
 from assay.text.tool_calls import ToolCall
 
 _DROPPED = re.compile(r"[ ,./\-_*^]")
@@ -71,13 +72,9 @@ class Rules(NamedTuple):
         if isinstance(wanted, list):
             same = isinstance(actual, list) and len(wanted) == len(actual)
             return same and all(map(self._equal, wanted, actual))
-        if isinstance(wanted, str) and isinstance(actual, str):
-            return wanted == actual or (self.loose_text and _loose(wanted) == _loose(actual))
-        if isinstance(wanted, bool) or isinstance(actual, bool):
-            return wanted is actual
-        if isinstance(wanted, int | float) and isinstance(actual, int | float):
-            return wanted == actual or abs(wanted - actual) <= self.tolerance
-        return wanted is None and actual is None
+        if self.loose_text and isinstance(wanted, str) and isinstance(actual, str):
+            return _loose(wanted) == _loose(actual)
+        return equal(wanted, actual, False, self.tolerance)
 
 
 def declared_arguments(tools: Any) -> dict[str, dict[str, Any]]:

@@ -15,7 +15,7 @@ from assay.registry import nearest
 from assay.text.answers import answer_of
 from assay.text.expected import accepted, expectation
 from assay.text.fences import fence_all
-from assay.text.template import Render, compiled, names_in, question, variables
+from assay.text.template import Render, compiled, names_in, question, variables, whole
 from assay.text.verdict_words import YES_NO, Range, Scale
 
 GradeScale = Literal["yes_no"] | list[int]
@@ -120,17 +120,11 @@ def _compiled(prompt: str) -> tuple[tuple[str, Render], ...]:
 
 def rendered(prompt: str, item: Item, asked: Question) -> Rendered:
     fenced, mark = fence_all(asked.texts)
-    whole = {
-        "id": item.id,
-        "data": item.data,
-        "ground_truth": item.ground_truth,
-        "metadata": item.metadata,
-    }
     shown = {
         **asked.words,
         **fenced,
         "scale": asked.scale.described,
-        "item": {**whole, **item.extra},
+        "item": whole(item),
     }
     messages: list[Message] = [
         {"role": role, "content": render(shown)} for role, render in _compiled(prompt)
@@ -190,9 +184,10 @@ def check_threshold(threshold: float | None, low: float, high: float, where: str
         )
 
 
-def check_scale(scale: Any, where: str) -> None:
-    """`yes_no`, or two whole numbers in order."""
+def check_scale(scale: Any, threshold: float | None, where: str) -> None:
+    """`yes_no`, or two whole numbers in order; and a threshold between them."""
     if scale == "yes_no":
+        check_threshold(threshold, 0, 1, where)
         return
     if (
         not isinstance(scale, list)
@@ -210,3 +205,4 @@ def check_scale(scale: Any, where: str) -> None:
             where=where,
             fix="write the lowest grade first: `[1, 5]`",
         )
+    check_threshold(threshold, scale[0], scale[1], where)

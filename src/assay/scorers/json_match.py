@@ -65,11 +65,11 @@ def compare(
             )
         return
     comparison.total += 1
-    if not _equal(wanted, actual, strict, tolerance):
+    if not equal(wanted, actual, strict, tolerance):
         comparison.wrong.append(path or "value")
 
 
-def _equal(wanted: Any, actual: Any, strict: bool, tolerance: float) -> bool:
+def equal(wanted: Any, actual: Any, strict: bool, tolerance: float) -> bool:
     if isinstance(wanted, dict):  # an empty object: any object has what it expects
         return isinstance(actual, dict) and not (strict and actual)
     if isinstance(wanted, bool) or isinstance(actual, bool):

@@ -12,7 +12,6 @@ from assay.scorers._judge_prompt import (
     answer_text,
     check_panel,
     check_scale,
-    check_threshold,
     scale_of,
     texts_of,
 )
@@ -20,9 +19,7 @@ from assay.scorers._judging import Panel, judged
 
 
 def check(params: Mapping[str, Any], where: str) -> None:
-    check_scale(params["scale"], where)
-    low, high = (0, 1) if params["scale"] == "yes_no" else params["scale"]
-    check_threshold(params["threshold"], low, high, where)
+    check_scale(params["scale"], params["threshold"], where)
     check_panel(params, where, must=("answer",), may=("criterion",))
 
 

@@ -107,11 +107,9 @@ def _criterion(entry: Any, scale: GradeScale, where: str) -> Criterion:
 
 
 def check(params: Mapping[str, Any], where: str) -> None:
-    check_scale(params["scale"], where)
+    check_scale(params["scale"], None, where)
     for criterion in criteria_of(params["criteria"], params["scale"], where):
-        check_scale(criterion.scale, where)
-        low, high = (0, 1) if criterion.scale == "yes_no" else criterion.scale
-        check_threshold(criterion.threshold, low, high, where)
+        check_scale(criterion.scale, criterion.threshold, where)
     check_threshold(params["threshold"], 0, 1, where)
     check_panel(params, where, must=("answer", "criterion"), may=("criteria",))
 

@@ -194,16 +194,15 @@ def _body(
     prompt_tokens, tokens = count_tokens(messages_text(messages)), count_tokens(text)
     name, content = _encode(model), _encode(text)
     identifier = blake2b(request, digest_size=12).hexdigest().encode()
+    head = b'{"id":"chatcmpl-%b","object":"chat.completion"'
     if not chat:
         head, choice = (
             b'{"id":"cmpl-%b","object":"text_completion"',
             b'"text":%b,"logprobs":null' % content,
         )
     elif calls:
-        head = b'{"id":"chatcmpl-%b","object":"chat.completion"'
         choice = b'"message":{"role":"assistant","content":null,"tool_calls":%b}' % _encode(calls)
     else:
-        head = b'{"id":"chatcmpl-%b","object":"chat.completion"'
         choice = b'"message":{"role":"assistant","content":%b}' % content
     return (head + b',"created":%d,"model":%b,"choices":[{"index":0,%b,"finish_reason":"%b"}],"usage":{'
             b'"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d},"system_fingerprint":"%b"}') % (

@@ -60,9 +60,7 @@ def distance(first: Sequence[Hashable], second: Sequence[Hashable], parts: str =
         raise ValueError(
             f"{sizes} are too long to compare {parts.removesuffix('s')} by {parts.removesuffix('s')}"
         )
-    places: dict[Hashable, int] = {}
-    for place, part in enumerate(first):
-        places[part] = places.get(part, 0) | 1 << place
+    places = places_of(first)
     every = (1 << len(first)) - 1
     last = 1 << (len(first) - 1)
     rising, falling, edits = every, 0, len(first)
@@ -76,6 +74,14 @@ def distance(first: Sequence[Hashable], second: Sequence[Hashable], parts: str =
         rising = (down << 1 | ~(diagonal | up)) & every
         falling = diagonal & up & every
     return edits
+
+
+def places_of(parts: Sequence[Hashable]) -> dict[Hashable, int]:
+    """Return for each part a bit for every place where it stands."""
+    places: dict[Hashable, int] = {}
+    for place, part in enumerate(parts):
+        places[part] = places.get(part, 0) | 1 << place
+    return places
 
 
 def _common(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:

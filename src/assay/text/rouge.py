@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from assay.text.error_rate import places_of
 from assay.text.stem import nltk_stem
 
 _LONGEST_COUNTED = 500  # letters: what is remembered stays within a few megabytes
@@ -65,7 +66,7 @@ def common_length(first: Sequence[str], second: Sequence[str]) -> int:
     """The length of the longest sequence of words that both have in order."""
     if len(first) > len(second):
         first, second = second, first
-    places = _places(first)
+    places = places_of(first)
     free = every = (1 << len(first)) - 1
     for word in second:
         match = places.get(word)
@@ -78,7 +79,7 @@ def common_length(first: Sequence[str], second: Sequence[str]) -> int:
 def common_places(reference: Sequence[str], other: Sequence[str]) -> list[int]:
     """The places in `reference` of one longest common subsequence: from the end, equal last words belong to it, and
     where leaving out either last word keeps the length, the reference loses its own (as in ROUGE 1.5.5)."""
-    places = _places(other)
+    places = places_of(other)
     free = every = (1 << len(other)) - 1
     rows = [free]
     for word in reference:
@@ -100,14 +101,6 @@ def common_places(reference: Sequence[str], other: Sequence[str]) -> list[int]:
         else:
             row -= 1
     return found[::-1]
-
-
-def _places(words: Sequence[str]) -> dict[str, int]:
-    """For each word a bit for every place where it stands."""
-    places: dict[str, int] = {}
-    for place, word in enumerate(words):
-        places[word] = places.get(word, 0) | 1 << place
-    return places
 
 
 _WORD = re.compile(r"[a-z0-9]+")

@@ -28,6 +28,12 @@ Variables = dict[str, Any]
 Render = Callable[[Variables], Any]
 
 
+def whole(item: Item) -> Variables:
+    """Return all that an item has."""
+    own = {"id": item.id, "data": item.data, "ground_truth": item.ground_truth}
+    return {**own, "metadata": item.metadata, **item.extra}
+
+
 def variables(item: Item) -> Variables:
     """What a template is given of an item: everything but a ground truth that the row gives as such."""
     fields: dict[str, Any] = item.data if isinstance(item.data, dict) else {}

@@ -23,6 +23,7 @@ _MOST_BITS = 2_000  # of a coefficient
 _LARGEST_FACTORED = 10**10
 _LARGEST_FACTORIAL = 200
 IMAGINARY: Atom = ("sym", "I")
+_ONE: Polynomial = {(): Fraction(1)}
 
 
 class TooLarge(ValueError):
@@ -70,7 +71,7 @@ def is_decided(polynomial: Polynomial) -> bool:
 
 def rational(form: Form) -> Fraction | None:
     """The number, where it is a rational one."""
-    if form.below == {(): Fraction(1)} and form.above.keys() <= {()}:
+    if form.below == _ONE and form.above.keys() <= {()}:
         return form.above.get((), Fraction(0))
     return None
 
@@ -88,11 +89,11 @@ def is_multiple(first: Form, second: Form) -> bool | None:
 
 
 def _constant(value: Fraction | int) -> Form:
-    return Form({(): Fraction(value)} if value else {}, {(): Fraction(1)})
+    return Form({(): Fraction(value)} if value else {}, _ONE)
 
 
 def _atom(atom: Atom, exponent: Fraction = Fraction(1)) -> Form:
-    return Form({((atom, exponent),): Fraction(1)}, {(): Fraction(1)})
+    return Form({((atom, exponent),): Fraction(1)}, _ONE)
 
 
 def _sum(first: Form, second: Form) -> Form:
@@ -112,7 +113,7 @@ def _inverse(form: Form) -> Form:
     if len(form.above) == 1:
         ((monomial, value),) = form.above.items()
         inverse = _monomial({atom: -exponent for atom, exponent in monomial}, 1 / value)
-        return Form(_times(form.below, inverse), {(): Fraction(1)})
+        return Form(_times(form.below, inverse), _ONE)
     return Form(form.below, form.above)
 
 
@@ -126,11 +127,11 @@ def _power(base: Form, exponent: Form) -> Form:
     if value is not None:
         return _radical(value, power)
     # √(4π) is 2√π: factors are positive
-    if len(base.above) == 1 and base.below == {(): Fraction(1)}:
+    if len(base.above) == 1 and base.below == _ONE:
         ((monomial, factor),) = base.above.items()
         if factor > 0:
             inner = _monomial({atom: exponent * power for atom, exponent in monomial}, Fraction(1))
-            return _product(_radical(factor, power), Form(inner, {(): Fraction(1)}))
+            return _product(_radical(factor, power), Form(inner, _ONE))
     return _atom(("root", _key(base)), power)
 
 
@@ -177,7 +178,7 @@ def _radical(value: Fraction, power: Fraction) -> Form:
     for number, direction in ((abs(value.numerator), 1), (value.denominator, -1)):
         for prime, count in _factors(number).items():
             exponents["prime", prime] = direction * count * power
-    return Form(_monomial(exponents, Fraction(sign)), {(): Fraction(1)})
+    return Form(_monomial(exponents, Fraction(sign)), _ONE)
 
 
 def _factors(number: int) -> dict[int, int]:
@@ -241,7 +242,7 @@ def _exact(name: str, values: list[Fraction]) -> Fraction | int | None:
 def _plus(first: Polynomial, second: Polynomial) -> Polynomial:
     made = dict(first)
     for monomial, value in second.items():
-        made[monomial] = made.get(monomial, Fraction(0)) + value
+        made[monomial] = made.get(monomial, 0) + value
     return _bounded(made)
 
 
@@ -255,9 +256,9 @@ def _times(first: Polynomial, second: Polynomial) -> Polynomial:
         for other, factor in second.items():
             exponents = dict(one)
             for atom, exponent in other:
-                exponents[atom] = exponents.get(atom, Fraction(0)) + exponent
+                exponents[atom] = exponents.get(atom, 0) + exponent
             for monomial, unit in _monomial(exponents, value * factor).items():
-                made[monomial] = made.get(monomial, Fraction(0)) + unit
+                made[monomial] = made.get(monomial, 0) + unit
     return _bounded(made)
 
 

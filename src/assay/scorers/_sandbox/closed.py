@@ -89,7 +89,7 @@ def close(limits: dict[str, Any]) -> None:
     level, uid = limits["level"], limits["uid"]
     if level == "namespaces":
         unshare()
-    libc.prctl(DUMPABLE, 0, 0, 0, 0)  # neither traced nor looked into by a process of the same user
+    prctl(DUMPABLE, 0)  # neither traced nor looked into by a process of the same user
     if level != "bubblewrap":
         fork_off(limits["life"], level)
     if level == "namespaces":
@@ -100,13 +100,17 @@ def close(limits: dict[str, Any]) -> None:
         HOME=limits["folder"], TMPDIR=limits["folder"], PATH="/usr/bin:/bin", LANG="C.UTF-8"
     )
     limit(limits)
-    libc.prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+    prctl(NO_NEW_PRIVILEGES, 1)
     if level == "weak":
         landlock(limits)
     drop_rights(uid, READ_ALL if level == "weak" and limits["hidden"] else 0)
     if level != "bubblewrap":
-        libc.prctl(DEATH, signal.SIGKILL, 0, 0, 0)
+        prctl(DEATH, signal.SIGKILL)
     seccomp(level == "weak")
+
+
+def prctl(option: int, value: int) -> None:
+    libc.prctl(option, value, 0, 0, 0)
 
 
 def checked(result: int, what: str) -> int:
@@ -139,7 +143,7 @@ def unshare() -> None:
 def fork_off(life: int, level: str) -> None:
     """Go on in a child. The parent ends it, and all that it started, when it exits or when Assay lets go of `life`."""
     if level == "weak":
-        libc.prctl(SUBREAPER, 1, 0, 0, 0)
+        prctl(SUBREAPER, 1)
     child = os.fork()
     if child == 0:
         os.close(life)
@@ -257,7 +261,7 @@ def landlock(limits: dict[str, Any]) -> None:
 def drop_rights(uid: int, kept: int) -> None:
     """Root becomes a user of its own, so that its processes are counted alone. Nobody keeps a capability."""
     if not os.getuid():
-        libc.prctl(KEEP_CAPABILITIES, 1, 0, 0, 0)
+        prctl(KEEP_CAPABILITIES, 1)
         os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
