@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from assay.errors import LaneError, PermanentError, UserError, install_command
 from assay.interfaces import LogProbability, Message
-from assay.text.likelihoods import of_tokens
+from assay.models._likelihood import of_tokens
 
 _ALIKE = {"float32": 1e-3, "float64": 1e-3}  # nats by which the two ways may differ in the trial
 _ALIKE_HALF = 0.1

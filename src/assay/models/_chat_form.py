@@ -20,7 +20,7 @@ FINISH = {  # what Anthropic's models stop for, also behind other APIs
 }
 
 
-def given(params: Mapping[str, Any], left_out: Collection[str]) -> dict[str, Any]:
+def params_without(params: Mapping[str, Any], left_out: Collection[str]) -> dict[str, Any]:
     """Return the parameters that are sent under any name."""
     return {
         key: value for key, value in params.items() if key not in left_out and value is not None
@@ -45,7 +45,7 @@ def function_in(entry: Any) -> dict[str, Any] | None:
     return function if isinstance(function, dict) else None
 
 
-def described(function: Mapping[str, Any]) -> dict[str, Any]:
+def name_and_description(function: Mapping[str, Any]) -> dict[str, Any]:
     return {key: function[key] for key in ("name", "description") if key in function}
 
 
@@ -94,7 +94,7 @@ def chat_call(id: Any, name: Any, arguments: Any) -> dict[str, Any]:
     return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def counted(asked: int | None, written: int | None, *cached: int | None) -> dict[str, Any]:
+def token_counts(asked: int | None, written: int | None, *cached: int | None) -> dict[str, Any]:
     """Return the numbers of tokens; those that come from a cache were asked, too."""
     prompt = None if asked is None else count(asked + sum(part or 0 for part in cached))
     answer = count(written)

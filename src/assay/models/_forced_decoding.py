@@ -11,8 +11,8 @@ import msgspec
 
 from assay.errors import PermanentError
 from assay.interfaces import Likelihood, Likelihoods, LogProbability
-from assay.models._likelihood import Server, Unfit, answered, no_token, too_long
-from assay.text.likelihoods import of_tokens, split, windows
+from assay.models._likelihood import Server, Unfit, answered, no_token, of_tokens, too_long
+from assay.text.likelihoods import split, windows
 from assay.text.messages import messages_text
 
 _FORCE = 1e6  # a bias that beats every logit

@@ -3,7 +3,7 @@ answer without a word: the first request finds a way that keeps its promise, or 
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -309,6 +309,12 @@ def too_long(tokens: int, most: int) -> PermanentError:
         what,
         fix="or use a model or a server with more context, or `truncate: true` of transformers",
     )
+
+
+def of_tokens(scored: Iterable[tuple[float, bool]]) -> LogProbability:
+    """Return what tokens have together, from the value of each and whether it was the greatest."""
+    pairs = [*scored]
+    return LogProbability([value for value, _ in pairs], all(greedy for _, greedy in pairs))
 
 
 def _value(tokens: Tokens, first: int, stop: int, continuation: str) -> LogProbability:

@@ -35,7 +35,7 @@ class Launch(NamedTuple):
     cleanup: Sequence[str] = ()
 
 
-def supervised(
+def start_supervised(
     launch: Launch, output: Any, grace: float, env: Mapping[str, str] | None = None
 ) -> "subprocess.Popen[bytes]":
     """Start a command that ends when its stdin is closed, or with us."""
@@ -110,7 +110,7 @@ class LocalServer:
                 f"the server's log cannot be written: {error.strerror}", where=str(self.log)
             ) from None
         try:
-            self._process = supervised(launch, descriptor, GRACE)
+            self._process = start_supervised(launch, descriptor, GRACE)
         finally:
             os.close(descriptor)
 

@@ -11,7 +11,7 @@ import msgspec
 from assay.errors import TransientError
 from assay.interfaces import Completion, Message, Request
 from assay.models._chat_answer import count, decoded
-from assay.models._chat_form import chat_call, given, mappings, texts_of
+from assay.models._chat_form import chat_call, mappings, params_without, texts_of
 from assay.models._failures import server_message
 from assay.models._secrets import NO_SECRETS, Secrets
 from assay.text.messages import content_text
@@ -26,7 +26,7 @@ _encode = msgspec.json.encode
 def responses_body(model_name: str, request: Request, extra: Mapping[str, Any]) -> bytes:
     """The JSON of a request; the parameters of the chat API are given their names here."""
     params = request.params
-    sent = given(params, _NOT_SENT)
+    sent = params_without(params, _NOT_SENT)
     limit = params.get("max_completion_tokens") or params.get("max_tokens")
     if isinstance(limit, int) and limit > 0:
         sent["max_output_tokens"] = limit

@@ -152,16 +152,16 @@ def served_model(
         raise UserError(what, where=where, fix="remove one of them")
     if docker is not None:
         inside = {**places, "{model_path}": os.path.join(image.root, path)}
-        launch, port = partial(_contained, docker, image, inside), docker.host_port or port
+        launch, port = partial(_in_container, docker, image, inside), docker.host_port or port
     elif settings.command is not None:
-        launch = partial(_started, _words(settings, where), places)
+        launch = partial(_launch, _words(settings, where), places)
     server = None
     if launch is not None:
         server = LocalServer(name, launch, port=port, start_timeout=start_timeout, log=settings.log)
     return ServedModel(name, settings, endpoint, type=type, server=server)
 
 
-def _contained(docker: Docker, image: Image, places: Mapping[str, str], port: int) -> Launch:
+def _in_container(docker: Docker, image: Image, places: Mapping[str, str], port: int) -> Launch:
     """Only loopback reaches the container; its own name makes sure that it can be removed whatever happens."""
     name = f"assay-{secrets.token_hex(6)}"
     command = ["docker", "run", "--rm", "--name", name, "-p", f"127.0.0.1:{port}:{image.port}"]
@@ -172,12 +172,12 @@ def _contained(docker: Docker, image: Image, places: Mapping[str, str], port: in
         command += ["-v", volume if ":" in volume else f"{volume}:{MODELS}"]
     for variable in docker.env:
         command += ["-e", variable]
-    arguments = _started(image.arguments, places, image.port).command
+    arguments = _launch(image.arguments, places, image.port).command
     command += [*image.options, *docker.options, docker.image or image.name, *arguments]
     return Launch([*command, *docker.args], cleanup=["docker", "rm", "--force", name])
 
 
-def _started(words: Sequence[str], places: Mapping[str, str], port: int) -> Launch:
+def _launch(words: Sequence[str], places: Mapping[str, str], port: int) -> Launch:
     """Start these words, with what belongs in their places."""
     filled = [word.replace("{port}", str(port)) for word in words]
     for place, value in places.items():

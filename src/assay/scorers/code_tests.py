@@ -9,9 +9,10 @@ from assay.errors import UserError
 from assay.interfaces import Context, Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.scorers._parameters import field_of
 from assay.scorers._sandbox.run import Limits, level_here, run_tests
 from assay.text.answers import without_reasoning
-from assay.text.expected import accepted, expectation, field_of
+from assay.text.expected import accepted, expectation
 from assay.text.json_out import fenced
 
 _AFTER = re.compile(r"\n(?=\S)")  # what follows a function's body
@@ -89,13 +90,13 @@ async def code_tests(
     limits = Bounds(**bounds).limits()
     level = await context.thread(lambda: level_here(sandbox == "weak"))
     result = await context.thread(lambda: run_tests(code, tests, name, limits, level))
-    problems = {"problems": result.problems} if result.problems else {}
     details: dict[str, Any] = {
         "passed_tests": result.passed,
         "tests": len(tests),
         "sandbox": level,
-        **problems,
     }
+    if result.problems:
+        details["problems"] = result.problems
     return Score(
         passed=result.passed == len(tests), score=result.passed / len(tests), details=details
     )

@@ -3,7 +3,7 @@
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Compared, unparsed
+from assay.scorers._parameters import Compared, unparsed_score
 from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import accepted
 from assay.text.normalise import Normalisation, Stemming, normaliser
@@ -44,7 +44,7 @@ def exact_match(
         try:
             text = answer_of(response, response_field, strip_reasoning)
         except Unparsed as error:
-            return unparsed(error)
+            return unparsed_score(error)
     comparable = normaliser(normalize, case_sensitive, strip_whitespace, stemming)
     text = comparable(text)
     for answer in answers:

@@ -6,7 +6,7 @@ from typing import Any
 
 from assay.interfaces import Score
 from assay.registry import scorer
-from assay.scorers._grounding import Grounds, check, grounded
+from assay.scorers._grounding import Grounds, check, score_grounds
 from assay.scorers._parameters import Case, Grounded
 
 
@@ -29,7 +29,7 @@ def faithfulness(
     Parameters:
     threshold: the least score that passes
     """
-    return grounded(cases, Grounded(**reading), partial(_scored, threshold))
+    return score_grounds(cases, Grounded(**reading), partial(_scored, threshold))
 
 
 def _scored(threshold: float, grounds: Grounds) -> Score:

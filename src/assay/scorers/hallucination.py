@@ -6,7 +6,7 @@ from typing import Any
 
 from assay.interfaces import Score
 from assay.registry import scorer
-from assay.scorers._grounding import Grounds, check, grounded
+from assay.scorers._grounding import Grounds, check, score_grounds
 from assay.scorers._parameters import Case, Grounded
 
 _CONTRADICTED = 0.7  # a passage that contradicts the answer so surely outweighs one that entails it
@@ -30,7 +30,7 @@ def hallucination(
     Parameters:
     threshold: the score from which an answer fails
     """
-    return grounded(cases, Grounded(**reading), partial(_scored, threshold))
+    return score_grounds(cases, Grounded(**reading), partial(_scored, threshold))
 
 
 def _scored(threshold: float, grounds: Grounds) -> Score:

@@ -8,8 +8,8 @@ from assay.records import Item, Response
 from assay.registry import scorer
 from assay.scorers._instructions import follows
 from assay.scorers._languages import Detector, require_langdetect
+from assay.scorers._parameters import field_of
 from assay.text.answers import without_reasoning
-from assay.text.expected import field_of
 
 
 def check(params: Mapping[str, Any], where: str) -> None:

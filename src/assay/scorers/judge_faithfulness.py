@@ -14,7 +14,7 @@ from assay.scorers._judge_prompt import (
     texts_of,
 )
 from assay.scorers._judging import Panel, judged
-from assay.scorers._parameters import unparsed
+from assay.scorers._parameters import unparsed_score
 from assay.scorers._retrieved import retrieved, texts
 from assay.text.answers import Unparsed, answer_of
 from assay.text.verdict_words import FRACTION, YES_NO, Scale
@@ -64,7 +64,7 @@ async def judge_faithfulness(
     try:
         field = answer_of(response, response_field, strip_reasoning) if response_field else None
     except Unparsed as error:
-        return [unparsed(error)]
+        return [unparsed_score(error)]
     if passages:
         shown = texts_of(
             item, prompt, answer=answer_text(response, strip_reasoning) if field is None else field

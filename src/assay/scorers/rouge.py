@@ -8,7 +8,7 @@ from assay.errors import UserError
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Measured, unparsed
+from assay.scorers._parameters import Measured, unparsed_score
 from assay.text.answers import Unparsed
 from assay.text.rouge import Overlap, rouge_l, rouge_l_sum, rouge_n, words
 
@@ -50,7 +50,7 @@ def rouge(
     try:
         pair = measured.pair(item, response)
     except Unparsed as error:
-        return [unparsed(error)]
+        return [unparsed_score(error)]
     labels: list[Score] = []
     for variant in variants:
         overlaps = [

@@ -10,7 +10,7 @@ from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
 from assay.scorers._allowed_arguments import Rules, declared_arguments
-from assay.scorers._parameters import unparsed
+from assay.scorers._parameters import unparsed_score
 from assay.scorers.json_match import Comparison, compare
 from assay.text.answers import without_reasoning
 from assay.text.expected import NoExpectation, expectation
@@ -29,7 +29,7 @@ class Leniency(Struct, frozen=True):
     tools: the field of the ground truth that describes the tools; calls must then have the required arguments, each of
       the declared type or that of the expected values. A whole number is a float, but 2.0 is not an integer
     written: where the answer has no tool calls, read those in its text: Python (`[f(a=1), g()]`), which is parsed and
-      never run, or JSON. A text that begins like calls but cannot be read is unparsed, prose makes no call
+      never run, or JSON. A text that begins like calls but cannot be read is unparsed_score, prose makes no call
     """
 
     allowed_values: bool = False
@@ -82,7 +82,7 @@ def tool_call(
     try:
         made = _made(response, leniency.written)
     except ValueError as error:
-        return unparsed(error)
+        return unparsed_score(error)
     rules = leniency.rules(item, tolerance, arguments == "subset")
     fits = [[_fits(call, other, arguments, tolerance, rules) for other in made] for call in wanted]
     pairs = _in_order(fits) if order else _in_any_order(fits)

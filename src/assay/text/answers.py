@@ -59,11 +59,9 @@ def without_reasoning(text: str) -> str:
     closing = [tag for tag in tags if tag[1]]
     if not closing:
         return text[: tags[0].start()].rstrip()
-    after = text[closing[-1].end() :]
-    reopened = [tag for tag in tags if not tag[1] and tag.start() > closing[-1].start()]
-    if reopened:
-        return text[closing[-1].end() : reopened[0].start()].strip()
-    return after.lstrip()
+    end = closing[-1].end()
+    reopened = next((tag for tag in tags if tag.start() >= end), None)
+    return text[end:].lstrip() if reopened is None else text[end : reopened.start()].strip()
 
 
 def last_box(text: str) -> str | None:

@@ -61,14 +61,6 @@ def expectation(item: Item, field: str | None, *own: str) -> Any:
     return truth
 
 
-def field_of(item: Item, name: str, kind: type) -> Any:
-    """Return what stands under a name anywhere in an item, if it is of this kind; None if nothing is."""
-    for place in (item.data, item.ground_truth, item.extra, item.metadata):
-        if isinstance(place, dict) and isinstance(place.get(name), kind):
-            return cast("dict[str, Any]", place)[name]
-    return None
-
-
 def answers_listed(item: Item, field: str | None = None) -> Item:
     """The item with its accepted answers alone, of SQuAD's shapes too: `{"text": [...], "answer_start": [...]}`, as a
     whole or in a field. An empty list is a question that cannot be answered: then only the empty answer is right."""

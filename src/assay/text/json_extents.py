@@ -37,7 +37,7 @@ def extents(
     while True:
         if window.peek() != b'"':
             raise window.broken("expected a key")
-        key = _unescaped(window.value())
+        key = window.value()[1:-1].decode("utf-8", "replace")
         window.take(b":")
         wanted = key in split
         if window.peek() == b"[" and (wanted or skip is None or key in skip):
@@ -53,10 +53,6 @@ def extents(
             break
         window.take(b",")
     window.take(b"}")
-
-
-def _unescaped(key: bytes) -> str:
-    return key[1:-1].decode("utf-8", "replace")
 
 
 class _Window:

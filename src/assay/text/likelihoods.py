@@ -5,10 +5,8 @@ tokens that begin in the context are the context's; windows overlap only in what
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
-
-from assay.interfaces import LogProbability
 
 WHO_HAS_THEM = (
     "use a server that has them (vLLM, SGLang, llama.cpp, Together, Fireworks) or `type: transformers`; "
@@ -34,12 +32,6 @@ def scored_tokens(tokens: Sequence[str], context: str, continuation: str) -> tup
     starts = [0, *accumulate(map(len, tokens))]
     first = bisect_left(starts, before + len(context), 1 if before else 0)
     return min(first, len(tokens)), min(bisect_left(starts, before + len(text), first), len(tokens))
-
-
-def of_tokens(scored: Iterable[tuple[float, bool]]) -> LogProbability:
-    """Return what tokens have together, from the value of each and whether it was the greatest."""
-    pairs = [*scored]
-    return LogProbability([value for value, _ in pairs], all(greedy for _, greedy in pairs))
 
 
 def windows(tokens: Sequence[int], before: int, room: int) -> Iterator[tuple[list[int], int]]:

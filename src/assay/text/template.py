@@ -37,8 +37,9 @@ def whole(item: Item) -> Variables:
 def variables(item: Item) -> Variables:
     """What a template is given of an item: everything but a ground truth that the row gives as such."""
     fields: dict[str, Any] = item.data if isinstance(item.data, dict) else {}
-    whole = {"id": item.id, "data": item.data, "metadata": item.metadata, **item.extra}
-    return {**whole, "item": whole, **fields}
+    own = whole(item)
+    del own["ground_truth"]
+    return {**own, "item": own, **fields}
 
 
 def question(context: Variables) -> str:

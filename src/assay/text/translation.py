@@ -40,31 +40,31 @@ def segment(
     """Against all references together, as the measure defines it. Of a single BLEU, orders beyond the text's length
     do not count (`effective_order`)."""
     single = {**options, "effective_order": True} if measure == "bleu" else options
-    made = _measure(measure, (*single.items(),))
+    made = _measure(measure, single)
     (counts,) = made._extract_corpus_statistics([text], [[reference] for reference in references])
     return Segment(_share(measure, made, counts), counts)
 
 
 def corpus(measure: Measure, options: Mapping[str, Any], counts: Sequence[float]) -> float:
     """The score of a corpus, as a share of 1, from the sum of its texts' counts."""
-    return _share(measure, _measure(measure, (*options.items(),)), counts)
+    return _share(measure, _measure(measure, options), counts)
 
 
 def counts(
     measure: Measure, options: Mapping[str, Any], texts: Sequence[str], references: Any
 ) -> list[list[float]]:
     """Of each text; `references` is sacreBLEU's form: the first of each text, the second of each text, …"""
-    return _measure(measure, (*options.items(),))._extract_corpus_statistics(texts, references)
+    return _measure(measure, options)._extract_corpus_statistics(texts, references)
 
 
 def percent(measure: Measure, options: Mapping[str, Any], sums: Sequence[float]) -> float:
     """The score of a corpus from the sum of its texts' counts, as sacreBLEU writes it."""
-    return float(_measure(measure, (*options.items(),))._compute_score_from_stats(list(sums)).score)
+    return float(_measure(measure, options)._compute_score_from_stats(list(sums)).score)
 
 
 def signature(measure: Measure, options: Mapping[str, Any], references: int | None) -> str:
     """sacreBLEU's own description of how a score was made; None for a number of references that differs."""
-    made = _measure(measure, (*options.items(),))
+    made = _measure(measure, options)
     made.num_refs = -1 if references is None else references
     return made.get_signature().format()
 
@@ -75,8 +75,12 @@ def _share(measure: Measure, made: Any, counts: Sequence[float]) -> float:
     return share if measure == "ter" else min(1.0, share)
 
 
+def _measure(measure: Measure, options: Mapping[str, Any]) -> Any:
+    return _metric(measure, (*options.items(),))
+
+
 @lru_cache(32)
-def _measure(measure: Measure, options: tuple[tuple[str, Any], ...]) -> Any:
+def _metric(measure: Measure, options: tuple[tuple[str, Any], ...]) -> Any:
     require_sacrebleu()
     from sacrebleu.metrics import bleu, chrf, ter
 
