@@ -9,22 +9,13 @@ from assay.scorers._math.expressions import Tree
 _LARGEST = 1e9  # beyond it, too few digits are left
 _POINTS = (1.618, 0.577, 2.236, 0.915, 1.202)
 _CONSTANTS = {"pi": math.pi, "E": math.e, "I": 1j}
+_SAME = ("sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "exp", "log")
 _FUNCTIONS: dict[str, Callable[[complex], complex]] = {
-    "sin": cmath.sin,
-    "cos": cmath.cos,
-    "tan": cmath.tan,
+    **{name: getattr(cmath, name) for name in _SAME},
     "cot": lambda x: 1 / cmath.tan(x),
     "sec": lambda x: 1 / cmath.cos(x),
     "csc": lambda x: 1 / cmath.sin(x),
-    "sinh": cmath.sinh,
-    "cosh": cmath.cosh,
-    "tanh": cmath.tanh,
-    "asin": cmath.asin,
-    "acos": cmath.acos,
-    "atan": cmath.atan,
-    "exp": cmath.exp,
     "ln": cmath.log,
-    "log": cmath.log,
     "lg": cmath.log10,
     "abs": lambda x: complex(abs(x)),
     "degree": lambda x: x * math.pi / 180,
