@@ -49,7 +49,7 @@ def math_equivalence(
 
     Parameters:
     tolerance: the greatest difference of two numbers, as a share of the expected one (but of 1 at least)
-    symbolic: use sympy; if false, what is not decided without it is unparsed_score
+    symbolic: use sympy; if false, what is not decided without it is unparsed
     seconds: time for sympy, for all parts of an answer together
     """
     compared = Texts(**texts)

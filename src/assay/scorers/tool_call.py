@@ -29,7 +29,7 @@ class Leniency(Struct, frozen=True):
     tools: the field of the ground truth that describes the tools; calls must then have the required arguments, each of
       the declared type or that of the expected values. A whole number is a float, but 2.0 is not an integer
     written: where the answer has no tool calls, read those in its text: Python (`[f(a=1), g()]`), which is parsed and
-      never run, or JSON. A text that begins like calls but cannot be read is unparsed_score, prose makes no call
+      never run, or JSON. A text that begins like calls but cannot be read is unparsed, prose makes no call
     """
 
     allowed_values: bool = False
