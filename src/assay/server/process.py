@@ -24,7 +24,8 @@ def serve(
     until_stdin_closes: bool = False,
     share_port: bool = False,
 ) -> None:
-    """Serve until SIGINT or SIGTERM, or until stdin closes (the parent is gone). The first line that it prints has the URL."""
+    """Serve until SIGINT or SIGTERM, or until stdin closes (the parent is gone). The first line that is printed has
+    the URL."""
     asyncio.run(_serve(options, until_stdin_closes, share_port or options.processes > 1))
 
 
