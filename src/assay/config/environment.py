@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from assay import reading
 from assay.config.source import Document, Key, brief, mapped, walked
@@ -259,6 +260,14 @@ def check_secrets(document: Document) -> None:
                 key,
                 "use `headers` with ${VAR}",
             )
+
+
+def is_address(endpoint: Any) -> bool:
+    try:
+        parts = urlsplit(endpoint)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except (ValueError, AttributeError, TypeError):
+        return False
 
 
 def without_user(text: str) -> str:

@@ -2,10 +2,9 @@
 
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 import assay.registry as registry
-from assay.config.environment import shown
+from assay.config.environment import is_address, shown
 from assay.config.prompts import check_prompt
 from assay.config.providers import providers
 from assay.config.source import Document, Key
@@ -102,7 +101,7 @@ def _check_models(config: Config, document: Document) -> None:
                 "a model has no num_samples of its own", (*key, "inference", "num_samples"), fix
             )
         endpoint = model.params.get("endpoint")
-        if endpoint is not None and not _is_address(endpoint):
+        if endpoint is not None and not is_address(endpoint):
             fix = "write it like http://localhost:1234"
             document.report(
                 f"the endpoint is not an address: {shown(endpoint)}",
@@ -118,14 +117,6 @@ def _check_models(config: Config, document: Document) -> None:
                 "remove `api_key`" if "api_key" in model.params else "write the name of a variable"
             )
             document.report("api_key_env cannot be used", (*key, "params", "api_key_env"), fix)
-
-
-def _is_address(endpoint: Any) -> bool:
-    try:
-        parts = urlsplit(endpoint)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except (ValueError, AttributeError, TypeError):
-        return False
 
 
 def _check_dataset(config: Config, document: Document) -> None:

@@ -21,6 +21,9 @@ CONNECT_TIMEOUT = 30.0
 MAX_HEAD = 256 * 1024
 MAX_ERROR_BODY = 1024 * 1024  # of an answer that is not 2xx; the rest is left unread
 
+Headers = Mapping[str, str] | None
+Arrivals = list[tuple[int, float]]  # how much of the body had come, and when
+
 
 class Answer(NamedTuple):
     """What came; names of headers are in lower case."""
@@ -72,8 +75,8 @@ class PlainClient:
         url: str,
         body: bytes,
         timeout: float,
-        headers: Mapping[str, str] | None = None,
-        arrivals: list[tuple[int, float]] | None = None,
+        headers: Headers = None,
+        arrivals: Arrivals | None = None,
     ) -> Answer:
         """The answer; of one that is not 2xx as much as came. `headers` are those of this request only; `arrivals` gets
         the size and the time of each piece. Raises TimeoutError, OSError, Broken or TooLarge."""
@@ -148,7 +151,7 @@ class _Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._left = self._now = 0.0
         self._share: Share | None = None
-        self._arrivals: list[tuple[int, float]] | None = None
+        self._arrivals: Arrivals | None = None
         self._begin()
 
     def _begin(self) -> None:
@@ -171,7 +174,7 @@ class _Connection(asyncio.Protocol):
         return not self.closed and not self._socket.poll(0)
 
     def send(
-        self, request: bytes, timeout: float, arrivals: list[tuple[int, float]] | None
+        self, request: bytes, timeout: float, arrivals: Arrivals | None
     ) -> "asyncio.Future[Answer]":
         self._begin()
         self._arrivals = arrivals

@@ -14,7 +14,15 @@ from typing import Any
 
 from assay.errors import LaneError
 from assay.models._in_flight import SMALL, Share, allowance
-from assay.models._plain_http import CONNECT_TIMEOUT, MAX_ERROR_BODY, Answer, Broken, TooLarge
+from assay.models._plain_http import (
+    CONNECT_TIMEOUT,
+    MAX_ERROR_BODY,
+    Answer,
+    Arrivals,
+    Broken,
+    Headers,
+    TooLarge,
+)
 
 _PEM_BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\n?", re.S)
 _CA_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
@@ -49,8 +57,8 @@ class ReqwestClient:
         url: str,
         body: bytes,
         timeout: float,
-        headers: Mapping[str, str] | None = None,
-        arrivals: list[tuple[int, float]] | None = None,
+        headers: Headers = None,
+        arrivals: Arrivals | None = None,
     ) -> Answer:
         """The answer; of one that is not 2xx as much as came. `headers` are those of this request only; `arrivals` gets
         the size and the time of each piece. Raises TimeoutError, Broken, TooLarge or LaneError."""
@@ -93,7 +101,7 @@ class ReqwestClient:
 class _Reading:
     """What came of one answer."""
 
-    def __init__(self, max_body: int, arrivals: list[tuple[int, float]] | None) -> None:
+    def __init__(self, max_body: int, arrivals: Arrivals | None) -> None:
         self.status = 0
         self.arrivals = arrivals
         self.headers: list[tuple[bytes, bytes]] = []

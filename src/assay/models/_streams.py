@@ -6,7 +6,7 @@ error has the status that the server would have answered with.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -15,10 +15,10 @@ import msgspec
 from assay.errors import TransientError
 from assay.models._chat_answer import fields_of
 from assay.models._failures import UNREADABLE, excerpt
+from assay.models._plain_http import Arrivals
 from assay.models._secrets import Secrets
 from assay.text.messages import content_text
 
-Arrivals = list[tuple[int, float]]  # how much of the body had come, and when
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
 _BOM = b"\xef\xbb\xbf"
@@ -262,9 +262,7 @@ def _arguments(text: str) -> Any:
         return {"arguments": text}
 
 
-def times(
-    joined: Joined, arrivals: Sequence[tuple[int, float]], sent: float, tokens: int | None
-) -> dict[str, float]:
+def times(joined: Joined, arrivals: Arrivals, sent: float, tokens: int | None) -> dict[str, float]:
     """What a stream tells about time, in seconds; what it cannot tell is left out. A piece may hold several tokens, so
     those are counted by the server where it does."""
     moments: list[float] = []

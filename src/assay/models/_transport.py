@@ -13,7 +13,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from assay.errors import LaneError, PermanentError, TransientError
-from assay.models._plain_http import Broken, PlainClient, TooLarge
+from assay.models._plain_http import Arrivals, Broken, Headers, PlainClient, TooLarge
 from assay.models._reqwest import ReqwestClient
 
 MAX_BODY = 64 * 1024 * 1024
@@ -52,16 +52,14 @@ class Transport:
         *,
         timeout: float,
         url: str = "",
-        headers: Mapping[str, str] | None = None,
-        arrivals: list[tuple[int, float]] | None = None,
+        headers: Headers = None,
+        arrivals: Arrivals | None = None,
     ) -> Reply:
         """Send a body to the server's address, or another of its, and read the whole answer, if it is of a sane size.
         `headers` are those of this request alone; `arrivals` gets how much had come, and when, for each piece."""
         return await self._exchange("POST", url or self.url, body, timeout, headers, arrivals)
 
-    async def get(
-        self, url: str, *, timeout: float, headers: Mapping[str, str] | None = None
-    ) -> Reply:
+    async def get(self, url: str, *, timeout: float, headers: Headers = None) -> Reply:
         """Read another address of the same server."""
         return await self._exchange("GET", url, b"", timeout, headers)
 
@@ -71,8 +69,8 @@ class Transport:
         url: str,
         body: bytes,
         timeout: float,
-        headers: Mapping[str, str] | None = None,
-        arrivals: list[tuple[int, float]] | None = None,
+        headers: Headers = None,
+        arrivals: Arrivals | None = None,
     ) -> Reply:
         try:
             client = self._client or self._open()

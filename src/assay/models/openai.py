@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from assay.config.environment import FromEnvironment
+from assay.config.environment import FromEnvironment, is_address
 from assay.errors import CallError, LaneError, PermanentError, UserError
 from assay.interfaces import Completion, Likelihood, Likelihoods, Model, Request
 from assay.models._chat_answer import read_answer
@@ -320,11 +320,7 @@ class OpenAIModel(HttpModel):
 def base_url(endpoint: str, *, where: str = "", version: str = "/v1") -> str:
     """The address that paths are added to: an endpoint without a path means its `/v1`, or what its API begins with."""
     parts = urlsplit(endpoint)
-    try:
-        sane = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        sane = False
-    if not sane or parts.query or parts.fragment:
+    if not is_address(endpoint) or parts.query or parts.fragment:
         raise UserError(
             f"{endpoint.rpartition('@')[2].split('?')[0]!r} is not the address of a server",
             where=where,
