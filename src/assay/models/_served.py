@@ -178,7 +178,7 @@ def _in_container(docker: Docker, image: Image, places: Mapping[str, str], port:
 
 
 def _launch(words: Sequence[str], places: Mapping[str, str], port: int) -> Launch:
-    """Start these words, with what belongs in their places."""
+    """Return what starts these words, with what belongs in their places."""
     filled = [word.replace("{port}", str(port)) for word in words]
     for place, value in places.items():
         filled = [word.replace(place, value) for word in filled]
@@ -186,7 +186,7 @@ def _launch(words: Sequence[str], places: Mapping[str, str], port: int) -> Launc
 
 
 def _words(settings: Served, where: str) -> Sequence[str]:
-    """The user's own command, checked."""
+    """Return the words of the user's own command, checked."""
     command = settings.command or ""
     words = shlex.split(command) if isinstance(command, str) else command
     if not words:
