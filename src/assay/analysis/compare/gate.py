@@ -5,7 +5,7 @@ the strict one, which errs as rarely as it says on each side. With `point` the p
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -14,10 +14,10 @@ import msgspec
 
 from assay.analysis.compare.gate_calibration import (
     Check,
+    Evidence,
     Manner,
     Outcome,
     calibration_checks,
-    decided,
 )
 from assay.analysis.compare.measured import Measured, bound_metric, matched, measured
 from assay.analysis.compare.paired import (
@@ -197,32 +197,6 @@ def _config(path: str | Path, config: str | Path | Config | None) -> Config | No
     )
 
 
-class _Evidence(msgspec.Struct, kw_only=True):
-    """A number with its interval, for one bound: it keeps the bound by `sign` times the number plus `offset`. `why` it
-    cannot decide, if that is known; `note` is said in any case; `missing` says what rows without a verdict could do to
-    an outcome."""
-
-    row: MetricRow
-    sign: int
-    offset: float
-    value: float | None = None
-    ends: tuple[float | None, float | None] = (None, None)
-    items: int = 0
-    method: str = ""
-    why: str = ""
-    note: str = ""
-    missing: Callable[[Outcome], str] = lambda outcome: ""
-
-    def rooms(self) -> list[float]:
-        """Return by how much the interval keeps the bound, at least and at most."""
-        low, high = self.ends
-        numbers = -math.inf if low is None else low, math.inf if high is None else high
-        return sorted(self.sign * number + self.offset for number in numbers)
-
-    def decision(self, *, point: bool) -> tuple[Outcome, str]:
-        return decided(self.sign * (self.value or 0.0) + self.offset, *self.rooms(), point=point)
-
-
 class _Gate:
     """The checks of one gate."""
 
@@ -262,7 +236,7 @@ class _Gate:
         label = self.gate.label or min(named)
         return label, named.get(label, next(iter(named.values())))
 
-    def _bounded(self, sign: int, threshold: float) -> _Evidence:
+    def _bounded(self, sign: int, threshold: float) -> Evidence:
         label, scorer = self._label(self.side)
         own = measured(self.bound, self.side, label, scorer)
         row = own.row
@@ -278,7 +252,7 @@ class _Gate:
             right = row["value_if_missing_right"]
             moved = math.nan if right is None else right - row["value"]
             extremes = _of_row(wrong, sign, threshold), _of_row(row, sign, threshold - moved)
-            if not count or all(each.decision(point=False)[0] == outcome for each in extremes):
+            if not count or all(each.decision()[0] == outcome for each in extremes):
                 return ""
             return f"{count:,} missing row{'s' * (count > 1)} could reverse it"
 
@@ -301,7 +275,7 @@ class _Gate:
     def _baseline(self) -> Side:
         return read_side(find_source(self.gate.baseline, "evaluation"), self.gate.facets)
 
-    def _dropped(self, allowed: float) -> _Evidence:
+    def _dropped(self, allowed: float) -> Evidence:
         other = self._baseline
         if other.partial:
             self.partial = "; ".join(
@@ -312,7 +286,7 @@ class _Gate:
             measured(self.bound, side, label, scorer) for side in (self.side, other)
         )
         errors = self._errors(self.side, candidate.row) or self._errors(other, baseline.row)
-        base = _Evidence(
+        base = Evidence(
             row=candidate.row,
             sign=-1 if candidate.lower_is_better else 1,  # then a rise is what a drop is elsewhere
             offset=allowed,
@@ -324,7 +298,7 @@ class _Gate:
             return base
         match = matched(candidate, baseline)
 
-        def evidence(differences: Differences) -> _Evidence:
+        def evidence(differences: Differences) -> Evidence:
             ends = strict_interval(differences, self.bound.level)
             return msgspec.structs.replace(
                 base, value=differences.mean, ends=ends, items=differences.n
@@ -334,7 +308,7 @@ class _Gate:
         found.method = match.differences.weakness
         found.why = errors or self.manner.weakness(found.method)
         found.missing = lambda outcome: match.missing_text(
-            lambda others: evidence(others).decision(point=False)[0] == outcome
+            lambda others: evidence(others).decision()[0] == outcome
         )
         left_out = len(candidate.items) + len(baseline.items) - 2 * len(match.items)
         found.note = f" ({left_out:,} items are only on one side)" if left_out else ""
@@ -347,23 +321,15 @@ class _Gate:
             return ""
         return f"{errored:,} of {total:,} rows of {side.name!r} are errors, more than {self.gate.max_error_rate:.3g}"
 
-    def _outcome(self, evidence: _Evidence) -> tuple[Outcome, str]:
-        outcome, why = evidence.decision(point=self.manner.point)
-        if evidence.why:
-            outcome = "inconclusive"
-            why = evidence.why
-        elif outcome == "inconclusive":
-            why += _more_items(evidence)
-        elif not self.manner.point:
-            missing = evidence.missing(outcome)
-            outcome, why = ("inconclusive", missing) if missing else (outcome, why)
+    def _outcome(self, evidence: Evidence) -> tuple[Outcome, str]:
+        outcome, why = evidence.outcome(point=self.manner.point)
         why += evidence.note
         if not self.partial:
             return outcome, why
         partial = f"partial: {self.partial}"
         return (outcome, f"{partial}; {why}") if self.manner.partial else ("incomplete", partial)
 
-    def _check(self, kind: Kind, threshold: float, evidence: _Evidence) -> Check:
+    def _check(self, kind: Kind, threshold: float, evidence: Evidence) -> Check:
         facets = "".join(f", {name} = {text_of(value)}" for name, value in self.gate.facets.items())
         outcome, why = self._outcome(evidence)
         row, (low, high) = evidence.row, evidence.ends
@@ -392,9 +358,9 @@ class _Gate:
         )
 
 
-def _of_row(row: MetricRow, sign: int, threshold: float) -> _Evidence:
+def _of_row(row: MetricRow, sign: int, threshold: float) -> Evidence:
     """Return the evidence that a row of a metric is."""
-    return _Evidence(
+    return Evidence(
         row=row,
         sign=sign,
         offset=-sign * threshold,
@@ -420,13 +386,3 @@ def _metric(gate: GateConfig, config: Config | None) -> BoundMetric:
         return bound
     policy: Mapping[str, str] = msgspec.to_builtins(config.policy) if config else {}
     return bound_metric(gate.metric, msgspec.convert(policy, Policy), 0.95)
-
-
-def _more_items(evidence: _Evidence) -> str:
-    """Return what to say of an interval with the bound in it: how many more items it takes at least. So many do if it
-    shrinks as fast as any, to half with twice the items, and the value moves to the end farther from the bound."""
-    if None in evidence.ends:
-        return f", which is open {'below' if evidence.ends[0] is None else 'above'}"
-    shorter, longer = sorted(abs(room) for room in evidence.rooms())
-    more = math.ceil(evidence.items * shorter / longer)
-    return f"; it takes at least {more:,} more item{'s' * (more != 1)}"

@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from assay.analysis.verify.replay import NOT_LOGGED, Bench, Replay, no_network
-from assay.analysis.verify.rows import Computed, Stored, Verdict, compared
+from assay.analysis.verify.rows import Computed, Stored, compare_rows
+from assay.analysis.verify.values import Verdict
 from assay.config import Config, environment
 from assay.engine.calls.executor import Shared
 from assay.engine.evaluate.bind import BoundScorer
@@ -85,7 +86,7 @@ def verify_labels(
     lost = (
         "its response or item is damaged" if bad & {ROWS_FILE["run"], ROWS_FILE["dataset"]} else ""
     )
-    compared(computed, verdicts, failed, whole=whole, lost=lost)
+    compare_rows(computed, verdicts, failed, whole=whole, lost=lost)
     if repeated := computed.repeated():
         next(iter(verdicts.values())).differ += repeated
     notes = [
@@ -103,8 +104,8 @@ def _planned(manifest: Manifest) -> dict[str, Any]:
 
 def _unverified(manifest: Manifest, name: str, reason: str) -> Found:
     rows = sum(count for outcome, count in manifest.counts.items() if outcome != "transient")
-    verdict = Verdict(stored=rows, unverified=rows)
-    verdict.reasons[reason] = rows
+    verdict = Verdict(stored=rows)
+    verdict.excuse(reason, rows)
     return Found({name: verdict} if rows else {})
 
 
@@ -121,15 +122,13 @@ def _bind(
         names, "the config has no scorer of this name: name one that has with -c"
     )
     for method in config.evaluation_methods:
-        if method.name not in failed:
-            continue
-        try:
-            scorers += bind.bind_scorers(
-                msgspec.structs.replace(config, evaluation_methods=[method]), models
-            )
-            del failed[method.name]
-        except AssayError as error:
-            failed[method.name] = reason_of(error)
+        if method.name in failed:
+            only = msgspec.structs.replace(config, evaluation_methods=[method])
+            try:
+                scorers += bind.bind_scorers(only, models)
+                del failed[method.name]
+            except AssayError as error:
+                failed[method.name] = reason_of(error)
     return scorers, failed, models
 
 

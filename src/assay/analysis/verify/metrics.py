@@ -9,8 +9,7 @@ import msgspec
 
 from assay.analysis.verify.labels import Found, bench_of, reason_of
 from assay.analysis.verify.replay import Bench
-from assay.analysis.verify.rows import Verdict
-from assay.analysis.verify.values import Difference, differing
+from assay.analysis.verify.values import Verdict, differing, pair_rows
 from assay.config import Config
 from assay.engine.aggregate.aggregate import Aggregator
 from assay.engine.aggregate.bind import BoundMetric
@@ -105,34 +104,23 @@ def _compared(
     failed: Mapping[str, str],
 ) -> dict[str, Verdict]:
     verdicts = {name: Verdict() for name in names}
-    again = {_place(row): row for row in computed}
-    for row in stored:
-        name = str(row.get("metric_name", ""))
+    for row, other in pair_rows(stored, computed, _place):
+        one = row or other or {}
+        name = str(one.get("metric_name", ""))
         verdict = verdicts.setdefault(name, Verdict())
         verdict.stored += 1
-        other = again.pop(_place(row), None)
-        if reason := failed.get(name):
-            verdict.unverified += 1
-            verdict.reasons[reason] += 1
-        elif other is None:
-            _add(verdict, row, [("row", "stored", "the labels do not give it")])
-        elif differences := [*differing(row, other, "")]:
-            _add(verdict, row, differences)
-    for row in again.values():
-        verdict = verdicts.setdefault(str(row["metric_name"]), Verdict())
-        verdict.stored += 1
-        _add(verdict, row, [("row", "missing", "computed")])
+        found = [("row", "missing", "computed")]
+        if row is not None:
+            found = [("row", "stored", "the labels do not give it")]
+            found = found if other is None else [*differing(row, other, "")]
+            if reason := failed.get(name):
+                verdict.excuse(reason)
+                continue
+        if found:
+            facets = [f"{facet}={one.get(facet)}" for facet in one.get("facets") or ()]
+            place = ", ".join([str(one.get("label", "")), *facets])
+            verdict.add("metrics", name, place, found)
     return {name: verdict for name, verdict in verdicts.items() if verdict.stored}
-
-
-def _add(verdict: Verdict, row: MetricRow, differences: Iterable[tuple[str, Any, Any]]) -> None:
-    verdict.differ += 1
-    facets = [f"{facet}={row.get(facet)}" for facet in row.get("facets") or ()]
-    place = ", ".join([str(row.get("label", "")), *facets])
-    name = str(row.get("metric_name", ""))
-    verdict.differences += [
-        Difference("metrics", name, place, *difference) for difference in differences
-    ]
 
 
 def _place(row: MetricRow) -> bytes:

@@ -6,16 +6,17 @@ equals are decoded, paired and looked at.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
 from xxhash import xxh3_64_intdigest
 
 from assay.analysis.verify.replay import NOT_LOGGED
-from assay.analysis.verify.values import Difference, differing
+from assay.analysis.verify.values import Differing, Verdict, differing, pair_rows
 from assay.interfaces import Hashes, Log, Mask
 from assay.records import Evaluation
 from assay.store.memory_log import MemoryLog
@@ -35,16 +36,6 @@ _FIELDS = (
     "metadata",
     "part",
 )
-
-
-class Verdict(msgspec.Struct):
-    """What came of the rows of one scorer; `reasons` counts why some cannot be verified."""
-
-    stored: int = 0
-    differ: int = 0
-    unverified: int = 0
-    reasons: Counter[str] = msgspec.field(default_factory=Counter)
-    differences: list[Difference] = []
 
 
 class Stored:
@@ -106,19 +97,7 @@ class Computed(MemoryLog):
         return int((rows[1:] == rows[:-1]).sum())
 
 
-class _Place(NamedTuple):
-    """Which label of which responses a row is."""
-
-    scorer: str
-    item: str
-    sample: int
-    responses: tuple[str, ...]
-    players: tuple[str, str] | None
-    seat: int | None
-    part: int
-
-
-def compared(
+def compare_rows(
     computed: Computed,
     verdicts: Mapping[str, Verdict],
     failed: Mapping[str, str],
@@ -129,52 +108,44 @@ def compared(
     """Pair the rows that are not equal. `failed` says of scorers why they gave nothing; `whole`: every label should be
     stored; `lost`: why responses may be missing."""
     decode = row_decoder(Evaluation)
-    again = {_place(row): row for row in map(decode, computed.odd)}
-    for line in computed.missing():
-        try:
-            row = decode(line)
-        except (ValueError, RecursionError):
-            continue  # the seal tells
-        verdict = verdicts.get(row.scorer)
-        if verdict is None:
+    alone = _decoded(decode, computed.missing())
+    for row, other in pair_rows(alone, map(decode, computed.odd), _place):
+        one = row or other
+        assert one is not None
+        verdict = verdicts.get(one.scorer)
+        if verdict is None or (row is None and not (whole and _is_logged(one))):
             continue
-        other = again.pop(_place(row), None)
-        if other is None:
-            reason = failed.get(row.scorer) or lost
-            _count(verdict, row, reason, [("row", "stored", "no response gives it")])
-            continue
-        reason = _excused(row, other)
-        differences = [] if reason else [*_differences(row, other)]
-        if reason or differences:
-            _count(verdict, row, reason, differences)
-    for row in again.values() if whole else ():
-        if (verdict := verdicts.get(row.scorer)) is not None and NOT_LOGGED not in (
-            row.error or ""
-        ):
+        reason, found = "", list[Differing]()
+        if row is None:
             verdict.stored += 1
-            _count(verdict, row, "", [("row", "missing", "computed")])
+            found = [("row", "missing", "computed")]
+        elif other is None:
+            reason = failed.get(row.scorer) or lost
+            found = [("row", "stored", "no response gives it")]
+        else:
+            reason = _excused(row, other)
+            found = [*_differences(row, other)]
+        of = f" of {one.model_name}" if one.model_name else ""
+        place = f"{one.item_id} sample {one.sample_index}{of}"
+        if reason:
+            verdict.excuse(reason)
+        elif found:
+            verdict.add("labels", one.label or one.scorer, place, found)
 
 
-def _count(
-    verdict: Verdict, row: Evaluation, reason: str, differences: list[tuple[str, Any, Any]]
-) -> None:
-    if reason:
-        verdict.unverified += 1
-        verdict.reasons[reason] += 1
-        return
-    verdict.differ += 1
-    for field, stored, computed in differences:
-        place = f"{row.item_id} sample {row.sample_index}" + (
-            f" of {row.model_name}" if row.model_name else ""
-        )
-        verdict.differences.append(
-            Difference("labels", row.label or row.scorer, place, field, stored, computed)
-        )
+def _decoded(decode: Callable[[bytes], Evaluation], lines: Iterable[bytes]) -> Iterator[Evaluation]:
+    for line in lines:
+        with suppress(ValueError, RecursionError):  # the seal tells
+            yield decode(line)
+
+
+def _is_logged(row: Evaluation) -> bool:
+    return NOT_LOGGED not in (row.error or "")
 
 
 def _excused(stored: Evaluation, computed: Evaluation) -> str:
     """Why a row cannot be verified: it takes a call or a model that is not here, or an accident made it."""
-    if NOT_LOGGED in (computed.error or ""):
+    if not _is_logged(computed):
         return NOT_LOGGED
     if computed.outcome == "errored" and stored.outcome != "errored":
         return f"the scorer fails here: {computed.error}"
@@ -183,7 +154,7 @@ def _excused(stored: Evaluation, computed: Evaluation) -> str:
     return ""
 
 
-def _differences(stored: Evaluation, computed: Evaluation) -> Iterator[tuple[str, Any, Any]]:
+def _differences(stored: Evaluation, computed: Evaluation) -> Iterator[Differing]:
     if stored.outcome == computed.outcome == "errored":
         return  # texts of errors name lines and places
     if computed.passed is None and stored.passed == ((computed.score or 0) > 0):
@@ -192,8 +163,7 @@ def _differences(stored: Evaluation, computed: Evaluation) -> Iterator[tuple[str
         yield from differing(getattr(stored, field), getattr(computed, field), field)
 
 
-def _place(row: Evaluation) -> _Place:
-    answers = tuple(row.responses)
-    return _Place(
-        row.scorer, row.item_id, row.sample_index, answers, row.players, row.seat, row.part[0]
-    )
+def _place(row: Evaluation) -> tuple[Any, ...]:
+    """Return which label of which responses a row is."""
+    about = row.scorer, row.item_id, row.sample_index, tuple(row.responses)
+    return *about, row.players, row.seat, row.part[0]
