@@ -58,7 +58,7 @@ def across(
     chosen = checked(CompareOptions(**options))
     sides, notes = match_items(find_sides(paths, facet, values, chosen.where, lower))
     shared = _shared(sides, labels)
-    comparing = Comparing(sides, chosen)
+    comparing = Comparing(sides, chosen, every_pair=bool(values) or not facet)
     comparisons: list[Comparison] = []
     for label in shared:
         try:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from assay.analysis.compare.across import Across
     from assay.analysis.compare.reference import Referenced
 
+MOST_PAIRED = 100  # values of a facet: each is compared with each
 Word = Literal["better", "worse", "equivalent", "inconclusive", "incomplete"]
 
 
@@ -182,7 +183,8 @@ def compare(
     chosen = checked(CompareOptions(label=label, **options))
     sides, by_text = match_items(find_sides(paths, facet, values, chosen.where, lower))
     sides, label, by_label = match_labels(sides, label)
-    comparison = compare_sides(sides, msgspec.structs.replace(chosen, label=label))
+    every_pair = bool(values) or not facet
+    comparison = Comparing(sides, chosen, every_pair=every_pair).under(label)
     comparison.notes = [*by_text, *by_label, *comparison.notes]
     return comparison
 
@@ -208,7 +210,8 @@ def compare_sides(
 
 class Comparing:
     """Sides that were read before, and how to compare them under any label: by the metric of the options or one that is
-    `bound` already; without `noting` what they were made of is not looked at."""
+    `bound` already; without `noting` what they were made of is not looked at. More sides than `MOST_PAIRED` are
+    compared with the first alone, unless `every_pair` is wanted."""
 
     def __init__(
         self,
@@ -217,8 +220,10 @@ class Comparing:
         bound: BoundMetric | None = None,
         *,
         noting: bool = True,
+        every_pair: bool = True,
     ) -> None:
         self.sides = sides
+        self._starred = len(sides) > MOST_PAIRED and not every_pair
         self.options = options
         sources = sources_of(sides)
         policy, self.differing = shared_policy(sources)
@@ -231,7 +236,10 @@ class Comparing:
         """Compare them under a label, or the only one that they share."""
         label, scorer = shared_label(self.sides, label, self.bound)
         values, left_out = self._measures(label, scorer)
-        pairs, alpha = _pairs(values, self.options)
+        both = [(values[0], later) for later in values[1:]]
+        if not self._starred:
+            both = [*combinations(values, 2)]
+        pairs, alpha = _pairs(both, self.options)
         return Comparison(
             metric=self.options.metric,
             label=label,
@@ -244,11 +252,17 @@ class Comparing:
             pairs=pairs,
             notes=[
                 *self.differing,
+                *self._first_alone(values),
                 *(notes(self.sides, scorer, values) if self._noting else ()),
                 *left_out,
                 *unmatched(pairs),
             ],
         )
+
+    def _first_alone(self, values: Sequence[Measured]) -> list[str]:
+        first = f"each is compared with {values[0].side.name!r} alone"
+        fix = "name values for comparisons of each with each"
+        return [f"there are {len(values):,} sides: {first}; {fix}"] if self._starred else []
 
     def _measures(self, label: str, scorer: str) -> tuple[list[Measured], list[str]]:
         """Return at least two sides with a value, and a note about each that has none."""
@@ -286,9 +300,10 @@ def _with_value(measure: Measured) -> Measured:
     return measure
 
 
-def _pairs(values: Sequence[Measured], options: CompareOptions) -> tuple[list[Pair], float]:
+def _pairs(
+    both: Sequence[tuple[Measured, Measured]], options: CompareOptions
+) -> tuple[list[Pair], float]:
     """Return each pair with its verdict, and the alpha of the interval that says the same."""
-    both = list(combinations(values, 2))
     matches = [matched(later, earlier) for earlier, later in both]
     pairs: list[Pair] = []
     count = options.flips

@@ -24,12 +24,9 @@ _ENOUGH = 0.5  # share of the items of one id that must ask the same, so that id
 def match_items(sides: Sequence[Side]) -> tuple[list[Side], list[str]]:
     """The sides with items that have the same id if they are the same, and what was done for that. Ids of experiments
     that Assay ran are trusted; those that other tools gave, and different ones, are compared with the questions."""
-    sources = {id(side.source): side.source for side in sides}
-    pairs = [
-        (first, second)
-        for first, second in combinations(sides, 2)
-        if first.source is not second.source
-    ]
+    of_source = {id(side.source): side for side in sides}
+    sources = {key: side.source for key, side in of_source.items()}
+    pairs = [*combinations(of_source.values(), 2)]
     if not pairs or not all(source.logs("dataset") for source in sources.values()):
         return list(sides), []
     shared = [np.isin(first.columns.ids, second.columns.ids).any() for first, second in pairs]

@@ -30,9 +30,11 @@ from assay.errors import UserError
 from assay.interfaces import Hashes, Log
 from assay.registry import nearest
 from assay.store.keys import id_hash
-from assay.store.table.decode import decode_row
+from assay.store.log import FileLog
+from assay.store.table.columns import place_of
+from assay.store.table.decode import NoRow, decode_row
 from assay.store.table.facets import order, text_of, typed, unknown
-from assay.store.table.join import Groups
+from assay.store.table.join import Groups, Lookup
 from assay.store.table.labels import Columns, Ints, Reader
 
 T = TypeVar("T")
@@ -119,12 +121,14 @@ def _columns_of(rows: SideRows, names: tuple[str, ...], cluster_by: str) -> dict
     )
 
 
-def _clusters(rows: SideRows, name: str) -> dict[int, int]:
-    """Return the cluster of each item that has one, the same for all sources."""
+def _clusters(rows: SideRows, name: str) -> Hashes:
+    """Return the cluster of each item, the same for all sources; one without a value is its own."""
     columns = rows.columns
     values = rows.once(_columns_of, (), name)[name].take(rows.numbers(np.arange(len(columns.item))))
-    found = item_clusters(values, columns.item, name)
-    return {int(columns.ids[at]): id_hash(f"cluster {key}") for at, key in found.items()}
+    clusters = columns.ids.copy()
+    for at, key in item_clusters(values, columns.item, name).items():
+        clusters[at] = id_hash(f"cluster {key}")
+    return clusters
 
 
 class Side(msgspec.Struct, kw_only=True, dict=True):
@@ -240,10 +244,9 @@ class Side(msgspec.Struct, kw_only=True, dict=True):
         )
 
     def cluster_of(self, items: Hashes, name: str) -> Hashes:
-        """Return the cluster of each item, the same on all sides; one without a value is its
-        own."""
-        own = self.whole.once(_clusters, name)
-        return np.array([own.get(item, item) for item in items.tolist()], np.uint64)
+        """Return the cluster of each item, the same on all sides; one that this source lacks is its own."""
+        at = Lookup(self.columns.ids).first(items)
+        return np.where(at < 0, items, self.whole.once(_clusters, name)[at])
 
     def row(self, place: int) -> dict[str, Any]:
         """A whole row, by its place among the columns."""
@@ -251,8 +254,17 @@ class Side(msgspec.Struct, kw_only=True, dict=True):
         return decode_row(line, str(self.source.path))
 
 
-def rows_of(source: Source) -> Log:
+def rows_of(source: Source) -> FileLog:
     return source.log("evaluation", f"score its responses first: assay evaluate {source.path}")
+
+
+def left_out(unreadable: Sequence[tuple[FileLog, NoRow]]) -> list[str]:
+    """Return a note about the lines of logs that are no rows, if there are any."""
+    lines = f"{len(unreadable):,} unreadable line{'s' * (len(unreadable) > 1)} left out"
+    return [
+        f"{lines} (the first: {place_of(log, str(log.path), line.position)}, {line.reason})"
+        for log, line in unreadable[:1]
+    ]
 
 
 def _sources(source: Source, log: Log) -> Sources:
@@ -420,13 +432,9 @@ def shared_label(
     """The label to look at, and its scorer: the one wanted, or the only one that all sides have."""
     if bound is not None and bound.together and wanted in ("", bound.together):
         return bound.together, ""
-    labelled = [(side, labels) for side in sides if (labels := side.labels())]
-    without_verdict = wanted and any(
-        combination.label == wanted
-        for side, labels in labelled
-        if wanted not in labels
-        for combination in side.columns.combinations
-    )
+    labelled = [side for side in sides if side.labels()]
+    lacking = [side for side in labelled if wanted and wanted not in side.labels()]
+    without_verdict = any(wanted in side.labels(verdicts=False) for side in lacking)
     if not labelled or without_verdict:
         rows = f"row with the label {wanted!r}" if without_verdict else "row"
         raise UserError(
@@ -434,9 +442,9 @@ def shared_label(
             where=", ".join(dict.fromkeys(str(side.source.path) for side in sides)),
             fix="look at the rows' `error` fields; assay run --retry-errors tries again",
         )
-    for side, labels in labelled:
-        if wanted and wanted not in labels:
-            raise UserError(f"{side.name!r} has no label {wanted!r}", fix=nearest(wanted, labels))
+    for side in lacking:
+        what = f"{side.name!r} has no label {wanted!r}"
+        raise UserError(what, fix=nearest(wanted, side.labels()))
     shared = [wanted] if wanted else common_labels(sides, bound)
     columns = bound.columns if bound is not None else []
     if columns and all(name.split(".")[0] == "response" for name in columns):
@@ -445,4 +453,4 @@ def shared_label(
         raise UserError(
             "the rows have several labels", fix=f"add --label, one of {', '.join(shared)}"
         )
-    return shared[0], labelled[0][1][shared[0]]
+    return shared[0], labelled[0].labels()[shared[0]]
