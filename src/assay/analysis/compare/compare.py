@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from assay.analysis.compare.across import Across
     from assay.analysis.compare.reference import Referenced
 
-MOST_PAIRED = 100  # values of a facet: each is compared with each
+MOST_PAIRED = 200  # values of a facet: each is compared with each
 Word = Literal["better", "worse", "equivalent", "inconclusive", "incomplete"]
 
 

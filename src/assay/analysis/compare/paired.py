@@ -32,7 +32,7 @@ from assay.registry import nearest
 from assay.store.keys import id_hash
 from assay.store.log import FileLog
 from assay.store.table.columns import place_of
-from assay.store.table.decode import NoRow, decode_row
+from assay.store.table.decode import NoRow, decode_row, read_blocks
 from assay.store.table.facets import order, text_of, typed, unknown
 from assay.store.table.join import Groups, Lookup
 from assay.store.table.labels import Columns, Ints, Reader
@@ -258,7 +258,17 @@ def rows_of(source: Source) -> FileLog:
     return source.log("evaluation", f"score its responses first: assay evaluate {source.path}")
 
 
-def left_out(unreadable: Sequence[tuple[FileLog, NoRow]]) -> list[str]:
+Lost = list[tuple[FileLog, NoRow]]
+
+
+def read_noting(log: FileLog, kind: type[T], lost: Lost) -> Iterator[tuple[int, T]]:
+    """Yield (position, row) of the rows of a log, and add to `lost` what is none."""
+    for block in read_blocks(log, kind):
+        lost += [(log, line) for line in block.unreadable]
+        yield from zip(block.positions.tolist(), block.rows, strict=True)
+
+
+def left_out(unreadable: Lost) -> list[str]:
     """Return a note about the lines of logs that are no rows, if there are any."""
     lines = f"{len(unreadable):,} unreadable line{'s' * (len(unreadable) > 1)} left out"
     return [

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from assay.analysis.compare.paired import Lost, left_out, read_noting
 from assay.engine.calls.usage import CALLS, Usage
 from assay.engine.experiment.sources import Source
 from assay.records import Kind, find_in_row
 from assay.store.keys import canonical, digest, short
-from assay.store.table.decode import read_rows
 from assay.store.table.facets import text_of
 
 
@@ -85,7 +85,9 @@ class SideAnswers:
         self.facts: Counter[tuple[str, str, str]] = Counter()
         self.tasks: set[str] = set()
         self._outcomes: Counter[str] = Counter()
-        self._columns = np.fromiter(map(self._note, _rows(source, where)), _COLUMNS)
+        lost: Lost = []
+        self._columns = np.fromiter(map(self._note, _rows(source, where, lost)), _COLUMNS)
+        self.notes = left_out(lost)
         self.use.outcomes = dict(sorted(self._outcomes.items()))
         times = self._columns["seconds"][self._columns["seconds"] > 0]
         if len(times):
@@ -140,9 +142,9 @@ def _hash(*parts: str | bytes) -> int:
     return short(digest("answer", *given))
 
 
-def _rows(source: Source, where: Mapping[str, Any]) -> Iterator[_Given]:
+def _rows(source: Source, where: Mapping[str, Any], lost: Lost) -> Iterator[_Given]:
     for log in source.logs("run"):
-        for position, row in read_rows(log, _Given):
+        for position, row in read_noting(log, _Given, lost):
             if not where or _has(msgspec.json.decode(log.read(position)), where):
                 yield row
 

@@ -104,7 +104,7 @@ def diff(
         use=(answers[0].use, answers[1].use),
         labels=[],
         partial=(first.partial(), second.partial()),
-        notes=[*notes, *more],
+        notes=[*notes, *more, *answers[0].notes, *answers[1].notes],
     )
     if not any(side.use.responses for side in answers):
         result.notes.append("there are no responses to compare")

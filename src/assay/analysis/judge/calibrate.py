@@ -139,7 +139,7 @@ def calibrate(
     """
     checked_level(level)
     source = find_source(path, "evaluation")
-    everything = read_judged(source)
+    everything, lost = read_judged(source)
     judged = _chosen(everything, label, source)
     read = read_labels(_labels_file(source) if labels is None else labels).only(annotators)
     notes = list(read.notes)
@@ -173,7 +173,7 @@ def calibrate(
         source=read.source,
         level=level,
         calibrations=calibrations,
-        notes=[*notes, *why],
+        notes=[*notes, *lost, *why],
     )
     if keep:
         _keep(source, result)

@@ -4,19 +4,18 @@ A judge's label is one whose rows name the judge in their details. In a match th
 An unparsed or refused verdict is a fail, an errored one is none: that is how metrics count by default.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
 
-from assay.analysis.compare.paired import rows_of
+from assay.analysis.compare.paired import Lost, left_out, read_noting, rows_of
 from assay.datasets._labels import Label, Labels, majority, verdict
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.records import EvaluationOutcome
 from assay.registry import nearest
 from assay.store.keys import short
-from assay.store.table.decode import read_rows
 
 
 class _Judge(msgspec.Struct, gc=False):
@@ -86,14 +85,15 @@ class Judged(msgspec.Struct):
         return [answer for answer in self.answers if answer.truth is not None]
 
 
-def read_judged(source: Source) -> dict[str, Judged]:
-    """By label, in alphabetical order, all verdicts of judges."""
+def read_judged(source: Source) -> tuple[dict[str, Judged], list[str]]:
+    """Return all verdicts of judges by label, in alphabetical order, and a note about lines that are no rows."""
+    lost: Lost = []
     found: dict[str, Judged] = {}
     places: dict[tuple[Any, ...], Answer] = {}
     shared: dict[
         Any, Any
     ] = {}  # one object for equal strings: a row costs little more than its numbers
-    for row in _rows(source):
+    for _, row in read_noting(rows_of(source), JudgedRow, lost):
         judged = found.get(row.label)
         if judged is None:
             judged = found[row.label] = Judged(
@@ -110,11 +110,7 @@ def read_judged(source: Source) -> dict[str, Judged]:
         judged.answers.sort(
             key=lambda answer: (answer.item, answer.sample, answer.model, answer.responses)
         )
-    return {label: found[label] for label in sorted(found) if found[label].ids}
-
-
-def _rows(source: Source) -> Iterator[JudgedRow]:
-    return (row for _, row in read_rows(rows_of(source), JudgedRow))
+    return {label: found[label] for label in sorted(found) if found[label].ids}, left_out(lost)
 
 
 def _add(
@@ -151,8 +147,8 @@ def _add(
 
 def judge_ids(source: Source, label: str) -> set[str]:
     """The identities of the judges that gave a label."""
-    named = (row.judge() for row in _rows(source) if row.label == label)
-    return {judge.id for judge in named if judge is not None and judge.id}
+    judged = read_judged(source)[0].get(label)
+    return set(judged.ids) if judged else set()
 
 
 # ---- labels and answers
