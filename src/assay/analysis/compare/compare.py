@@ -71,6 +71,10 @@ class SideStanding(msgspec.Struct, kw_only=True):
     counts: dict[str, int]
     partial: str = ""
 
+    @property
+    def failed(self) -> int:
+        return sum(self.counts.values()) - self.counts["skipped"]
+
 
 class Pair(msgspec.Struct, kw_only=True):
     """A candidate against a baseline: the difference is candidate - baseline, over the items that

@@ -8,11 +8,10 @@ from typing import Any, cast
 import msgspec
 import numpy as np
 
-from assay.analysis.compare.paired import Hashes, Side
+from assay.analysis.compare.paired import Hashes, Side, check_label
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.records import Item
-from assay.registry import nearest
 from assay.store.items import decode_item
 from assay.store.keys import id_hash
 from assay.text.template import question, variables
@@ -101,7 +100,7 @@ def _with_columns(side: Side, **changes: Any) -> Side:
     whole = side.whole
     columns = msgspec.structs.replace(whole.columns, **changes)
     changed = msgspec.structs.replace(
-        whole, columns=columns, as_read=whole.as_read or whole.columns
+        whole, columns=columns, as_read=whole.as_read or whole.columns, facts={}
     )
     return msgspec.structs.replace(side, whole=changed)
 
@@ -125,9 +124,7 @@ def match_labels(sides: Sequence[Side], wanted: str) -> tuple[list[Side], str, l
 
 def _relabelled(side: Side, old: str, new: str) -> Side:
     if old not in side.labels(verdicts=False):
-        raise UserError(
-            f"{side.name!r} has no label {old!r}", where="--label", fix=nearest(old, side.labels())
-        )
+        check_label(old, side.labels(), f"{side.name!r} has no label", "--label")
     combinations = [
         row._replace(label=new) if row.label == old else row for row in side.columns.combinations
     ]

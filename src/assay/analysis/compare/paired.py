@@ -1,7 +1,7 @@
 """Experiments as sides that can be compared: their evaluation rows, read by the aggregator's
 reader."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 
+from assay.config.differences import by_name
 from assay.engine.aggregate.groups import under_every_label, verdicts
 from assay.engine.aggregate.join import (
     Joined,
@@ -38,8 +39,17 @@ from assay.store.table.join import Groups, Lookup
 from assay.store.table.labels import Columns, Ints, Reader
 
 T = TypeVar("T")
+S = TypeVar("S", bound="SideRows | Source")
 _FAILED = ("errored", "unparsed", "refused")
 _Codes = list[int]
+
+
+def once(of: S, make: Callable[..., T], *given: Any) -> T:
+    """Return what a function makes of something that was read, made once."""
+    key = f"{make.__name__} {given}"
+    if key not in of.facts:
+        of.facts[key] = make(of, *given)
+    return of.facts[key]
 
 
 class SideRows(msgspec.Struct, kw_only=True, dict=True):
@@ -52,6 +62,7 @@ class SideRows(msgspec.Struct, kw_only=True, dict=True):
     facets: Sequence[str]
     columns: Columns
     as_read: Columns | None = None
+    facts: dict[str, Any] = {}
 
     @cached_property
     def of_combination(self) -> list[Ints]:
@@ -72,16 +83,6 @@ class SideRows(msgspec.Struct, kw_only=True, dict=True):
     def sources(self) -> Sources:
         return _sources(self.source, self.log)
 
-    @cached_property
-    def _learnt(self) -> dict[Any, Any]:
-        return {}
-
-    def once(self, make: Callable[..., T], *given: Any) -> T:
-        """Return what a function makes of this, made once."""
-        if (make, given) not in self._learnt:
-            self._learnt[make, given] = make(self, *given)
-        return self._learnt[make, given]
-
     def numbers(self, at: Ints) -> Ints:
         """Return the numbers of rows among those of the log."""
         return at if self.columns.row is None else self.columns.row[at]
@@ -89,7 +90,7 @@ class SideRows(msgspec.Struct, kw_only=True, dict=True):
     def having(self, facet: str, value: Any) -> _Codes:
         """Return the combinations with this value. Where no row has it, those with one that is
         written alike."""
-        found = self.once(_by_value, facet)
+        found = once(self, _by_value, facet)
         if typed(value) in found:
             return found[typed(value)][1]
         alike = [codes for own, codes in found.values() if text_of(own) == text_of(value)]
@@ -124,7 +125,9 @@ def _columns_of(rows: SideRows, names: tuple[str, ...], cluster_by: str) -> dict
 def _clusters(rows: SideRows, name: str) -> Hashes:
     """Return the cluster of each item, the same for all sources; one without a value is its own."""
     columns = rows.columns
-    values = rows.once(_columns_of, (), name)[name].take(rows.numbers(np.arange(len(columns.item))))
+    values = once(rows, _columns_of, (), name)[name].take(
+        rows.numbers(np.arange(len(columns.item)))
+    )
     clusters = columns.ids.copy()
     for at, key in item_clusters(values, columns.item, name).items():
         clusters[at] = id_hash(f"cluster {key}")
@@ -158,7 +161,7 @@ class Side(msgspec.Struct, kw_only=True, dict=True):
         """A part for each value of a facet that was read: for those given, or for all that there
         are, in order."""
         own = set(self.chosen)
-        present = self.whole.once(_by_value, facet).values()
+        present = once(self.whole, _by_value, facet).values()
         chosen = list(values) or sorted(
             (value for value, codes in present if not own.isdisjoint(codes)), key=order
         )
@@ -228,7 +231,7 @@ class Side(msgspec.Struct, kw_only=True, dict=True):
             at = at[np.isin(columns.ids[columns.item[at]], only)]
         outcome, passed, score = whole.verdicts
         at = at[np.lexsort((score[at], columns.sample[at], columns.item[at]))]
-        joined = whole.once(_columns_of, tuple(bound.columns), bound.cluster_by)
+        joined = once(whole, _columns_of, tuple(bound.columns), bound.cluster_by)
         rows = whole.numbers(at)
         return Sample(
             label=label,
@@ -246,7 +249,7 @@ class Side(msgspec.Struct, kw_only=True, dict=True):
     def cluster_of(self, items: Hashes, name: str) -> Hashes:
         """Return the cluster of each item, the same on all sides; one that this source lacks is its own."""
         at = Lookup(self.columns.ids).first(items)
-        return np.where(at < 0, items, self.whole.once(_clusters, name)[at])
+        return np.where(at < 0, items, once(self.whole, _clusters, name)[at])
 
     def row(self, place: int) -> dict[str, Any]:
         """A whole row, by its place among the columns."""
@@ -328,6 +331,27 @@ def read_sides(
     return read
 
 
+def planned_scorers(source: Source) -> dict[str, dict[str, Any]]:
+    """Return the scorers that gave a source's labels, by name, as its manifest has them."""
+    manifest = source.manifest("evaluation")
+    return by_name(manifest.plan.get("scorers")) if manifest else {}
+
+
+def check_label(label: str, labels: Collection[str], problem: str, where: str = "") -> None:
+    """Raise an error with the labels that there are, if this is none of them."""
+    if label not in labels:
+        raise UserError(f"{problem} {label!r}", where=where, fix=nearest(label, labels))
+
+
+def only_label(labels: Sequence[str], of: str = "rows") -> str:
+    """Return the only label that there is to look at."""
+    if len(labels) != 1:
+        raise UserError(
+            f"the {of} have several labels", fix=f"add --label, one of {', '.join(labels)}"
+        )
+    return labels[0]
+
+
 def sources_of(sides: Iterable[Side]) -> list[Source]:
     """Return the sources of some sides, each once."""
     return list({id(side.source): side.source for side in sides}.values())
@@ -371,10 +395,7 @@ def _set_lower(sides: Sequence[Side], lower: Sequence[str]) -> None:
     """Tell the sides under which labels less is better."""
     shared = {label for side in sides for label in side.labels()}
     for label in lower:
-        if label not in shared:
-            raise UserError(
-                f"no row has the label {label!r}", where="--lower", fix=nearest(label, shared)
-            )
+        check_label(label, shared, "no row has the label", "--lower")
     for side in sides:
         side.lower = lower
 
@@ -453,14 +474,10 @@ def shared_label(
             fix="look at the rows' `error` fields; assay run --retry-errors tries again",
         )
     for side in lacking:
-        what = f"{side.name!r} has no label {wanted!r}"
-        raise UserError(what, fix=nearest(wanted, side.labels()))
+        check_label(wanted, side.labels(), f"{side.name!r} has no label")
     shared = [wanted] if wanted else common_labels(sides, bound)
     columns = bound.columns if bound is not None else []
     if columns and all(name.split(".")[0] == "response" for name in columns):
         shared = shared[:1]  # all labels are about the same responses
-    if len(shared) > 1:
-        raise UserError(
-            "the rows have several labels", fix=f"add --label, one of {', '.join(shared)}"
-        )
-    return shared[0], labelled[0].labels()[shared[0]]
+    label = only_label(shared)
+    return label, labelled[0].labels()[label]

@@ -4,18 +4,17 @@ It tells most where judges disagree, or one judge with itself, where the two sea
 where the score is near the threshold, and where the judge gave no verdict.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from assay.analysis.compare.paired import rows_of
+from assay.analysis.compare.paired import check_label, only_label, planned_scorers, rows_of
 from assay.analysis.judge.judged import JudgedRow
 from assay.engine.evaluate.people import WAITING
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.records import ResponseOutcome
-from assay.registry import nearest
 from assay.store.table.decode import read_rows
 
 _FAILED = ("unparsed", "errored", "refused")
@@ -88,15 +87,9 @@ class _Answered(msgspec.Struct, gc=False):
 def read_frame(source: Source, label: str = "") -> Frame:
     """The answers with a label; without one, the only label of a judge, or else the only one there is."""
     scorers, choice = labels_of(source)
-    if label and label not in scorers:
-        raise UserError(
-            f"no row has the label {label!r}", where=str(source.path), fix=nearest(label, scorers)
-        )
-    if not label and len(choice) != 1:
-        raise UserError(
-            "the rows have several labels", fix=f"add --label, one of {', '.join(choice)}"
-        )
-    label = label or choice[0]
+    if label:
+        check_label(label, scorers, "no row has the label", str(source.path))
+    label = label or only_label(choice)
     scorer = scorers[label]
     unanswered = _unanswered(source)
     units: dict[Address, Unit] = {}
@@ -229,11 +222,7 @@ def _ends(scale: Any) -> tuple[float, float] | None:
 
 def _asked(source: Source, label: str, scorer: str) -> tuple[str, tuple[float, float] | None]:
     """What the judge was asked about this label, and the scale that it was given, as far as the plan tells."""
-    manifest = source.manifest("evaluation")
-    plan: Iterable[Any] = manifest.plan.get("scorers") or () if manifest else ()
-    params: dict[str, Any] = next(
-        (entry.get("params") or {} for entry in plan if entry.get("name") == scorer), {}
-    )
+    params: dict[str, Any] = planned_scorers(source).get(scorer, {}).get("params") or {}
     criterion = _criteria(params.get("criteria")).get(label.removeprefix(f"{scorer}."))
     parts: dict[str, Any] = criterion if isinstance(criterion, dict) else {"description": criterion}
     asked = parts.get("description") or params.get("criterion")
