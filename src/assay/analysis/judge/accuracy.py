@@ -52,7 +52,7 @@ class Verdicts(NamedTuple):
     weight: FloatArray
 
     def where(self, chosen: Mask) -> "Verdicts":
-        return Verdicts(*(column[chosen] for column in self))
+        return Verdicts._make(column[chosen] for column in self)
 
     def decided(self) -> "Verdicts":
         """Those that neither calls a tie."""
@@ -101,8 +101,8 @@ def verdicts_of(answers: Sequence[Answer], judge: str = "judge") -> Verdicts:
     columns = np.array(
         [(one.truth, getattr(one, judge), one.weight) for one in answers], np.float64
     ).reshape(-1, 3)
-    both = ~np.isnan(columns).any(axis=1)
-    return Verdicts(item_codes([*compress(answers, both)]), *columns[both].T)
+    both: Mask = ~np.isnan(columns).any(axis=1)
+    return Verdicts(item_codes([*compress(answers, both.tolist())]), *columns[both].T)
 
 
 def confusion(verdicts: Verdicts) -> Confusion:

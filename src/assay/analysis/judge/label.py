@@ -48,6 +48,24 @@ class Record(msgspec.Struct, kw_only=True):
         return Address(self.item, self.sample, self.model, self.response)
 
 
+def record(
+    chosen: Chosen, *, label: float | None, scorer: str, annotator: str, **more: Any
+) -> Record:
+    """Return a label given now; `more` may be a note and tags."""
+    return Record(
+        **chosen.unit.address._asdict(),
+        scorer=scorer,
+        label=label,
+        annotator=annotator,
+        probability=chosen.probability,
+        chosen=chosen.kind,
+        stratum=chosen.stratum,
+        stratum_size=chosen.size,
+        **more,
+        time=time.time(),
+    )
+
+
 def chosen_before(frame: Frame, records: Iterable[Record]) -> list[Chosen]:
     """The answers that these labels are about, as they were chosen then; without those that are no longer there."""
     units = {unit.address: unit for unit in frame.units}
@@ -212,20 +230,8 @@ class Labelling:
         self, answer: Chosen, label: float | None, note: str = "", tags: Sequence[str] = ()
     ) -> None:
         """Store a label; None takes the last one back."""
-        given = Record(
-            **answer.unit.address._asdict(),
-            scorer=self.frame.label,
-            label=label,
-            annotator=self.annotator,
-            probability=answer.probability,
-            chosen=answer.kind,
-            stratum=answer.stratum,
-            stratum_size=answer.size,
-            note=note,
-            tags=[*tags],
-            time=time.time(),
-        )
-        self.file.append(given)
+        by = {"scorer": self.frame.label, "annotator": self.annotator}
+        self.file.append(record(answer, label=label, **by, note=note, tags=[*tags]))
 
     def agreement(self) -> dict[str, Agreement]:
         """Return how far all annotators agree so far."""

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import msgspec
 import numpy as np
 
-from assay.analysis.compare.paired import checked_level, left_out, shared_cluster_by
+from assay.analysis.compare.paired import checked_level, left_out, rows_of, shared_cluster_by
 from assay.analysis.rank.match_rows import Played, drawn_together, label_of, played, read_matches
 from assay.engine.experiment.resolve import find_sources
 from assay.errors import UserError
@@ -110,7 +110,7 @@ def rank(paths: Sequence[str | Path], **options: Any) -> Ranking:
     partial = {source.name: text for source in sources if (text := source.partial())}
     named = [text if len(sources) == 1 else f"{name}: {text}" for name, text in partial.items()]
     ranking.partial = "; ".join(named)
-    logs = verdicts.table.logs
+    logs = [*map(rows_of, sources)]
     ranking.notes += left_out([(logs[at], line) for at, line in verdicts.table.unreadable])
     if cluster_by:
         ranking.notes.append(f"clusters: {cluster_by} ({ranking.items:,})")
