@@ -315,10 +315,9 @@ def _pairs(
         count = 5 if len(both) == 1 else 0
     for (earlier, later), match in zip(both, matches, strict=True):
         pair = _pair(match, options, len(both))
-        pair.only_candidate = len(np.setdiff1d(later.items, earlier.present, assume_unique=True))
-        pair.only_baseline = len(np.setdiff1d(earlier.items, later.present, assume_unique=True))
-        unpaired = len(later.items) + len(earlier.items) - 2 * pair.items
-        pair.failed = unpaired - pair.only_candidate - pair.only_baseline
+        alone = later.without(earlier), earlier.without(later)
+        pair.only_candidate, pair.only_baseline = alone
+        pair.failed = len(later.items) + len(earlier.items) - 2 * pair.items - sum(alone)
         if count:
             pair.flips = find_flips(match, count)
         pairs.append(pair)

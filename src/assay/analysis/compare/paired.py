@@ -387,17 +387,12 @@ def find_sides(
         raise UserError(
             f"{max(names, key=names.count)!r} is named twice", fix="name each side once"
         )
-    _set_lower(sides, lower)
-    return sides
-
-
-def _set_lower(sides: Sequence[Side], lower: Sequence[str]) -> None:
-    """Tell the sides under which labels less is better."""
     shared = {label for side in sides for label in side.labels()}
     for label in lower:
         check_label(label, shared, "no row has the label", "--lower")
     for side in sides:
         side.lower = lower
+    return sides
 
 
 class _Planned(msgspec.Struct):

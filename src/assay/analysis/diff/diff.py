@@ -187,18 +187,17 @@ def _flipped(flip: Flip) -> FlippedItem:
 
 def _is_same(result: Diff) -> bool:
     items, answers, (first, second) = result.items, result.answers, result.use
-    return not (
-        result.config
-        or result.plan
-        or (items is not None and (items.only_a or items.only_b or items.changed))
-        or differing(result.served)
-        or (answers is not None and (answers.changed or answers.only_a or answers.only_b))
-        or (first.responses, first.outcomes) != (second.responses, second.outcomes)
-        or any(
-            label.reason or label.gained or label.lost or label.a != label.b
-            for label in result.labels
-        )
-        or result.labels_only_a
-        or result.labels_only_b
-        or result.partial[0] != result.partial[1]
-    )
+    labels = result.labels
+    differences: list[Any] = [
+        *(result.config or ()),
+        *(result.plan or ()),
+        items and (items.only_a or items.only_b or items.changed),
+        *differing(result.served),
+        answers and (answers.changed or answers.only_a or answers.only_b),
+        (first.responses, first.outcomes) != (second.responses, second.outcomes),
+        *(one.reason or one.gained or one.lost or one.a != one.b for one in labels),
+        *result.labels_only_a,
+        *result.labels_only_b,
+        len(set(result.partial)) > 1,
+    ]
+    return not any(differences)

@@ -101,7 +101,7 @@ def verdicts_of(answers: Sequence[Answer], judge: str = "judge") -> Verdicts:
     columns = np.array(
         [(one.truth, getattr(one, judge), one.weight) for one in answers], np.float64
     ).reshape(-1, 3)
-    both: Mask = ~np.isnan(columns).any(axis=1)
+    both: Mask = np.isfinite(columns.sum(axis=1))
     return Verdicts(item_codes([*compress(answers, both.tolist())]), *columns[both].T)
 
 

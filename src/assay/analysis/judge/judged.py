@@ -225,25 +225,22 @@ def _ambiguous(label: Label, judged: Judged, about: Sequence[Answer]) -> UserErr
 
 def unused(labels: Sequence[Label], judged: Iterable[Judged], items: set[str] | None) -> list[str]:
     """Why these labels are about no judged answer: a sentence for each reason. `items`: those of the dataset."""
-    samples: dict[str, set[int]] = {}
-    models: dict[str, set[tuple[str, int]]] = {}
+    places: dict[str, set[tuple[str, int]]] = {}
     for answer in (answer for one in judged for answer in one.answers):
-        samples.setdefault(answer.item, set()).add(answer.sample)
-        models.setdefault(answer.model, set()).add((answer.item, answer.sample))
+        places.setdefault(answer.model, set()).add((answer.item, answer.sample))
+    judged_places = set[tuple[str, int]]().union(*places.values())
+    judged_items = {item for item, _ in judged_places}
     reasons: dict[str, list[Label]] = {}
     for label in labels:
         place = label.item, label.sample
-        if label.item not in samples:
-            why = (
-                "items that were not judged"
-                if items and label.item in items
-                else "items that do not exist"
-            )
-        elif label.sample not in samples[label.item]:
+        if label.item not in judged_items:
+            known = items and label.item in items
+            why = f"items that {'were not judged' if known else 'do not exist'}"
+        elif place not in judged_places:
             why = "samples that the item does not have"
-        elif label.model and label.model not in models:
-            why = f"models that were not judged ({nearest(label.model, models)})"
-        elif label.model and place not in models[label.model]:
+        elif label.model and label.model not in places:
+            why = f"models that were not judged ({nearest(label.model, places)})"
+        elif label.model and place not in places[label.model]:
             why = "answers that were not judged"
         else:
             continue  # it is about a judge that was not asked for

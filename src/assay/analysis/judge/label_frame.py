@@ -200,8 +200,6 @@ def _mark_near_threshold(units: Sequence[Unit]) -> None:
 def _scale(grades: Mapping[float, float]) -> tuple[float, float] | None:
     """The ends of the scale, from two grades and their scores: a score is (grade - low) / (high - low). Grades from 0
     to 1 are not a scale for people, who then say pass or fail."""
-    if len(grades) < 2:
-        return None
     (least, first), (most, last) = min(grades.items()), max(grades.items())
     if last <= first:
         return None
@@ -211,13 +209,10 @@ def _scale(grades: Mapping[float, float]) -> tuple[float, float] | None:
 
 
 def _ends(scale: Any) -> tuple[float, float] | None:
-    if (
-        isinstance(scale, list)
-        and len(scale) == 2
-        and all(isinstance(end, (int, float)) for end in scale)
-    ):
-        return float(scale[0]), float(scale[1])
-    return None
+    try:
+        return msgspec.convert(scale, tuple[float, float])
+    except msgspec.ValidationError:
+        return None
 
 
 def _asked(source: Source, label: str, scorer: str) -> tuple[str, tuple[float, float] | None]:

@@ -254,17 +254,13 @@ def _standing(
     failed: Sequence[int],
     errors: Any,
 ) -> PlayerStanding:
-    wins, ties, losses = (
-        int(table.wins[at].sum()),
-        int(table.ties[at].sum()),
-        int(table.wins[:, at].sum()),
-    )
-    low = float(ranked.low[at])
-    high = float(ranked.high[at])
+    counts = table.wins[at].sum(), table.ties[at].sum(), table.wins[:, at].sum()
+    wins, ties, losses = map(int, counts)
+    value, low, high = (float(column[at]) for column in ranked[:3])
     return PlayerStanding(
         player=names[at],
         ranks=(int(ranked.best[at]), int(ranked.worst[at])),
-        value=float(ranked.value[at]),
+        value=value,
         ci_low=None if np.isnan(low) else low,
         ci_high=None if np.isnan(high) else high,
         win_rate=(wins + ties / 2) / (wins + ties + losses),
