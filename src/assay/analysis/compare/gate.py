@@ -165,11 +165,9 @@ def _completed(
         raise UserError("a baseline is only for a gate on a drop", fix="add --max-drop 0.02")
     completed: list[GateConfig] = []
     for gate in gates:
-        changes: dict[str, Any] = (
-            {} if max_error_rate is None else {"max_error_rate": max_error_rate}
-        )
-        if baseline and gate.max_drop is not None and not gate.baseline:
-            changes["baseline"] = baseline
+        of_drop = baseline if gate.max_drop is not None else ""
+        rate = gate.max_error_rate if max_error_rate is None else max_error_rate
+        changes = {"baseline": gate.baseline or of_drop, "max_error_rate": rate}
         completed.append(msgspec.structs.replace(gate, **changes))
     return completed
 

@@ -1,7 +1,7 @@
 """Which items and labels of experiments that different tools made are the same: items by the text of their questions
 where ids do not tell, labels as the caller pairs them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, cast
 
@@ -11,6 +11,7 @@ import numpy as np
 from assay.analysis.compare.paired import Hashes, Side, check_label
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
+from assay.interfaces import Log
 from assay.records import Item
 from assay.store.items import decode_item
 from assay.store.keys import id_hash
@@ -45,15 +46,17 @@ def _is_imported(source: Source) -> bool:
     return manifest is not None and "adopted" in manifest.plan
 
 
+def read_items(log: Log) -> Iterator[tuple[int, Item]]:
+    """Yield (position, item) of the items of a log; a line that is none is an error."""
+    for number, (position, line) in enumerate(log.scan(), 1):
+        if line.strip():
+            yield position, decode_item(line, f"items, line {number}")
+
+
 def _texts(source: Source) -> dict[int, int]:
     """By the hash of an item's id: that of its question."""
-    return {
-        id_hash(item.id): id_hash(" ".join(_asked(item).split()))
-        for log in source.logs("dataset")
-        for position, line in log.scan()
-        if line.strip()
-        for item in [decode_item(line, f"{log.path}, position {position}")]
-    }
+    items = (item for log in source.logs("dataset") for _, item in read_items(log))
+    return {id_hash(item.id): id_hash(" ".join(_asked(item).split())) for item in items}
 
 
 def _asked(item: Item) -> str:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
+from assay.analysis.compare.matching import read_items
 from assay.config.differences import by_name, comparable, unequal
 from assay.engine.experiment.sources import Source
 from assay.engine.experiment.trust import CONFIG
@@ -117,11 +118,9 @@ class _Items:
         self.ids, self.contents, self._positions = (rows[name] for name, _ in _COLUMNS)
 
     def _rows(self) -> Iterator[tuple[int, int, int]]:
-        for position, line in self._log.scan():
-            if line.strip():
-                item = decode_item(line)
-                content = digest("item", canonical(msgspec.to_builtins(item)))
-                yield id_hash(item.id), short(content), position
+        for position, item in read_items(self._log):
+            content = digest("item", canonical(msgspec.to_builtins(item)))
+            yield id_hash(item.id), short(content), position
 
     def item(self, at: int) -> dict[str, Any]:
         return msgspec.to_builtins(decode_item(self._log.read(int(self._positions[at]))))

@@ -192,20 +192,19 @@ def _about(judged: Judged, scorer: str) -> bool:
 
 
 def _finder(judged: Judged) -> Callable[[Label], Answer | None]:
-    by_place: dict[tuple[str, int], list[Answer]] = {}
-    by_response: dict[int, list[Answer]] = {}
+    answers: dict[Any, list[Answer]] = {}
     for answer in judged.answers:
-        by_place.setdefault((answer.item, answer.sample), []).append(answer)
-        for response in answer.responses:
-            by_response.setdefault(response, []).append(answer)
+        for key in ((answer.item, answer.sample), *answer.responses):
+            answers.setdefault(key, []).append(answer)
 
     def find(label: Label) -> Answer | None:
-        if label.response:
-            about = by_response.get(short(label.response), [])
-        else:
-            about = by_place.get((label.item, label.sample), [])
-        about = [one for one in about if (one.item, one.sample) == (label.item, label.sample)]
-        about = [one for one in about if not label.model or one.model == label.model]
+        place = label.item, label.sample
+        found = answers.get(short(label.response) if label.response else place, [])
+        about = [
+            one
+            for one in found
+            if (one.item, one.sample) == place and label.model in ("", one.model)
+        ]
         if len(about) > 1:
             raise _ambiguous(label, judged, about)
         return about[0] if about else None

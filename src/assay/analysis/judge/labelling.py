@@ -19,11 +19,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from assay.analysis.compare.matching import read_items
 from assay.analysis.judge.label_frame import Address, Frame, Unit
 from assay.engine.experiment.sources import Source
 from assay.interfaces import IntArray, Mask
 from assay.records import Item, Response
-from assay.store.items import decode_item
 from assay.store.keys import canonical, digest
 from assay.store.table.columns import ResponseRows
 from assay.store.table.decode import row_decoder
@@ -103,16 +103,9 @@ def waiting(
     """What is left for an annotator who labels `count` answers in all, given who has labelled which: first, up to half
     of the count, answers that others have labelled, in their order, so that agreement can be told; then new ones."""
     addresses = {unit.address for unit in frame.units}
-    mine = {
-        address
-        for address, people in labelled.items()
-        if annotator in people and address in addresses
-    }
-    others = [
-        address
-        for address, people in labelled.items()
-        if people - {annotator} and address in addresses
-    ]
+    known = [(address, people) for address, people in labelled.items() if address in addresses]
+    mine = {address for address, people in known if annotator in people}
+    others = [address for address, people in known if people - {annotator}]
     shared = min(len(others), count // 2)
     planned = {
         answer.unit.address: answer
@@ -176,14 +169,8 @@ def _view(rows: Sequence[Response], item: Item | None, blotted: Any) -> View:
 
 
 def _items(source: Source, wanted: Collection[str]) -> dict[str, Item]:
-    items: dict[str, Item] = {}
-    for log in source.logs("dataset"):
-        for number, (_, line) in enumerate(log.scan(), 1):
-            if line.strip():
-                item = decode_item(line, f"items, line {number}")
-                if item.id in wanted:
-                    items[item.id] = item
-    return items
+    items = (item for log in source.logs("dataset") for _, item in read_items(log))
+    return {item.id: item for item in items if item.id in wanted}
 
 
 def _answer(row: Response) -> str:

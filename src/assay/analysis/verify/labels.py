@@ -1,7 +1,7 @@
 """The labels of a folder, given once more by its scorers."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from pathlib import Path
@@ -136,31 +136,22 @@ def _score(
     bench: Bench, store: Replay, scorers: Sequence[BoundScorer], models: Mapping[str, Model]
 ) -> dict[str, str]:
     """Have the rows computed; by scorer why there are none. Where all together fail, each tries by itself."""
-
-    def scored(some: Sequence[BoundScorer]) -> None:
-        shared: Shared = {
-            "models": models,
-            "default_limits": Limits(max_retries=0),
-            "seed": bench.config.seed,
-            "datasets": DatasetRepository(store),
-        }
-        run_blocking(lambda: bench.score(some, shared, store))
-
     if not scorers:
         return {}
-    with no_network():
-        try:
-            scored(scorers)
-            return {}
-        except Exception as error:  # user code, or a model that is not installed
-            if len(scorers) == 1:
-                return {scorers[0].name: reason_of(error)}
-        return dict(_each(scorers, scored))
-
-
-def _each(scorers: Sequence[BoundScorer], scored: Any) -> Iterator[tuple[str, str]]:
+    shared: Shared = {
+        "models": models,
+        "default_limits": Limits(max_retries=0),
+        "seed": bench.config.seed,
+        "datasets": DatasetRepository(store),
+    }
+    try:
+        with no_network():
+            run_blocking(lambda: bench.score(scorers, shared, store))
+        return {}
+    except Exception as error:  # user code, or a model that is not installed
+        if len(scorers) == 1:
+            return {scorers[0].name: reason_of(error)}
+    failed: dict[str, str] = {}
     for scorer in scorers:
-        try:
-            scored([scorer])
-        except Exception as error:
-            yield scorer.name, reason_of(error)
+        failed |= _score(bench, store, [scorer], models)
+    return failed
