@@ -60,12 +60,7 @@ def across(
     for label in labels:
         check_label(label, shared, "not every side has the label", "--label")
     comparing = Comparing(sides, chosen, every_pair=bool(values) or not facet)
-    comparisons: list[Comparison] = []
-    for label in list(labels) or shared:
-        try:
-            comparisons.append(comparing.under(label))
-        except UserError as error:
-            notes.append(f"{label} is left out: {error.what}")
+    comparisons = _comparisons(comparing, list(labels) or shared, notes)
     if not comparisons:
         raise UserError("no label can be compared", fix="; ".join(notes))
     table = Across(
@@ -82,6 +77,17 @@ def across(
     )
     _mark(table, comparisons)
     return table
+
+
+def _comparisons(comparing: Comparing, labels: Sequence[str], notes: list[str]) -> list[Comparison]:
+    """Return the comparisons under labels, and note why there is none."""
+    found: list[Comparison] = []
+    for label in labels:
+        try:
+            found.append(comparing.under(label))
+        except UserError as error:
+            notes.append(f"{label} is left out: {error.what}")
+    return found
 
 
 def _cells(

@@ -22,6 +22,7 @@ from assay.analysis.compare.measured import (
     Matched,
     Measured,
     bound_metric,
+    failure_counts,
     matched,
     measured,
     shared_policy,
@@ -187,8 +188,7 @@ def compare(
     chosen = checked(CompareOptions(label=label, **options))
     sides, by_text = match_items(find_sides(paths, facet, values, chosen.where, lower))
     sides, label, by_label = match_labels(sides, label)
-    every_pair = bool(values) or not facet
-    comparison = Comparing(sides, chosen, every_pair=every_pair).under(label)
+    comparison = Comparing(sides, chosen, every_pair=bool(values or not facet)).under(label)
     comparison.notes = [*by_text, *by_label, *comparison.notes]
     return comparison
 
@@ -309,17 +309,16 @@ def _pairs(
 ) -> tuple[list[Pair], float]:
     """Return each pair with its verdict, and the alpha of the interval that says the same."""
     matches = [matched(later, earlier) for earlier, later in both]
-    pairs: list[Pair] = []
     count = options.flips
     if count is None:
-        count = 5 if len(both) == 1 else 0
+        count = 5 * (len(both) == 1)
+    pairs: list[Pair] = []
     for (earlier, later), match in zip(both, matches, strict=True):
         pair = _pair(match, options, len(both))
         alone = later.without(earlier), earlier.without(later)
         pair.only_candidate, pair.only_baseline = alone
         pair.failed = len(later.items) + len(earlier.items) - 2 * pair.items - sum(alone)
-        if count:
-            pair.flips = find_flips(match, count)
+        pair.flips = find_flips(match, count) if count else []
         pairs.append(pair)
     return pairs, _judge(pairs, matches, options)
 
@@ -437,7 +436,6 @@ def _standings(
 def _standing(whole: Measured, shared: Hashes, ranks: tuple[int, int]) -> SideStanding:
     measure = whole.among(shared)
     row = measure.row
-    outcomes = ("errored", "unparsed", "refused", "skipped")
     return SideStanding(
         name=whole.side.name,
         value=row["value"],
@@ -447,6 +445,6 @@ def _standing(whole: Measured, shared: Hashes, ranks: tuple[int, int]) -> SideSt
         ranks=ranks,
         items=len(measure.items),
         samples=row["used_sample_count"],
-        counts={name: whole.row[f"{name}_count"] for name in outcomes},
+        counts=failure_counts(whole.row),
         partial=whole.side.partial,
     )

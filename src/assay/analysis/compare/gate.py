@@ -13,13 +13,19 @@ from typing import Any, Literal
 import msgspec
 
 from assay.analysis.compare.gate_calibration import (
+    BoundEvidence,
     Check,
-    Evidence,
     Manner,
     Outcome,
     calibration_checks,
 )
-from assay.analysis.compare.measured import Measured, bound_metric, matched, measured
+from assay.analysis.compare.measured import (
+    Measured,
+    bound_metric,
+    failure_counts,
+    matched,
+    measured,
+)
 from assay.analysis.compare.paired import (
     Side,
     checked_level,
@@ -220,11 +226,9 @@ class _Gate:
             if bound is not None
         ]
         drop = self.gate.max_drop
-        return (
-            checks
-            if drop is None
-            else [*checks, self._check("max_drop", drop, self._dropped(drop))]
-        )
+        if drop is not None:
+            checks.append(self._check("max_drop", drop, self._dropped(drop)))
+        return checks
 
     def _label(self, *sides: Side) -> tuple[str, str]:
         """Where all calls failed no label is known, and the gate is inconclusive about the one that was wanted."""
@@ -234,7 +238,7 @@ class _Gate:
         label = self.gate.label or min(named)
         return label, named.get(label, next(iter(named.values())))
 
-    def _bounded(self, sign: int, threshold: float) -> Evidence:
+    def _bounded(self, sign: int, threshold: float) -> BoundEvidence:
         label, scorer = self._label(self.side)
         own = measured(self.bound, self.side, label, scorer)
         row = own.row
@@ -273,7 +277,7 @@ class _Gate:
     def _baseline(self) -> Side:
         return read_side(find_source(self.gate.baseline, "evaluation"), self.gate.facets)
 
-    def _dropped(self, allowed: float) -> Evidence:
+    def _dropped(self, allowed: float) -> BoundEvidence:
         other = self._baseline
         if other.partial:
             self.partial = "; ".join(
@@ -284,7 +288,7 @@ class _Gate:
             measured(self.bound, side, label, scorer) for side in (self.side, other)
         )
         errors = self._errors(self.side, candidate.row) or self._errors(other, baseline.row)
-        base = Evidence(
+        base = BoundEvidence(
             row=candidate.row,
             sign=-1 if candidate.lower_is_better else 1,  # then a rise is what a drop is elsewhere
             offset=allowed,
@@ -296,7 +300,7 @@ class _Gate:
             return base
         match = matched(candidate, baseline)
 
-        def evidence(differences: Differences) -> Evidence:
+        def evidence(differences: Differences) -> BoundEvidence:
             ends = strict_interval(differences, self.bound.level)
             return msgspec.structs.replace(
                 base, value=differences.mean, ends=ends, items=differences.n
@@ -319,7 +323,7 @@ class _Gate:
             return ""
         return f"{errored:,} of {total:,} rows of {side.name!r} are errors, more than {self.gate.max_error_rate:.3g}"
 
-    def _outcome(self, evidence: Evidence) -> tuple[Outcome, str]:
+    def _outcome(self, evidence: BoundEvidence) -> tuple[Outcome, str]:
         outcome, why = evidence.outcome(point=self.manner.point)
         why += evidence.note
         if not self.partial:
@@ -327,7 +331,7 @@ class _Gate:
         partial = f"partial: {self.partial}"
         return (outcome, f"{partial}; {why}") if self.manner.partial else ("incomplete", partial)
 
-    def _check(self, kind: Kind, threshold: float, evidence: Evidence) -> Check:
+    def _check(self, kind: Kind, threshold: float, evidence: BoundEvidence) -> Check:
         facets = "".join(f", {name} = {text_of(value)}" for name, value in self.gate.facets.items())
         outcome, why = self._outcome(evidence)
         row, (low, high) = evidence.row, evidence.ends
@@ -345,9 +349,7 @@ class _Gate:
             ci_method=evidence.method,
             items=row["total_item_count"],
             samples=row["total_sample_count"],
-            counts={
-                name: row[f"{name}_count"] for name in ("errored", "unparsed", "refused", "skipped")
-            },
+            counts=failure_counts(row),
             label=row["label"],
             facets=dict(self.gate.facets),
             baseline=self.gate.baseline if kind == "max_drop" else "",
@@ -356,9 +358,9 @@ class _Gate:
         )
 
 
-def _of_row(row: MetricRow, sign: int, threshold: float) -> Evidence:
+def _of_row(row: MetricRow, sign: int, threshold: float) -> BoundEvidence:
     """Return the evidence that a row of a metric is."""
-    return Evidence(
+    return BoundEvidence(
         row=row,
         sign=sign,
         offset=-sign * threshold,

@@ -64,10 +64,10 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
         return f"the evidence is weak: {reason}; see --allow-weak"
 
 
-class Evidence(msgspec.Struct, kw_only=True):
-    """A number with its interval, for one bound: it keeps the bound by `sign` times the number plus `offset`. `why` it
-    cannot decide, if that is known; `more` says what would settle it, and `missing` what rows without a verdict could
-    do to an outcome; `note` is said in any case."""
+class BoundEvidence(msgspec.Struct, kw_only=True):
+    """A number with its interval, for one bound: it keeps the bound by `sign` times the number plus
+    `offset`. `why` it cannot decide, if that is known; `more` says what would settle it, and
+    `missing` what rows without a verdict could do to an outcome; `note` is said in any case."""
 
     row: MetricRow = {}
     sign: int = 1
@@ -110,9 +110,9 @@ class Evidence(msgspec.Struct, kw_only=True):
         return ("inconclusive", missing) if missing else (outcome, why)
 
     def _more_items(self) -> str:
-        """Return what to say of an interval with the bound in it: how many more items it takes at least. So many do if
-        it shrinks as fast as any, to half with twice the items, and the value moves to the end farther from the
-        bound."""
+        """Return what to say of an interval with the bound in it: how many more items it takes at
+        least. So many do if it shrinks as fast as any, to half with twice the items, and the value
+        moves to the end farther from the bound."""
         if None in self.ends:
             return f", which is open {'below' if self.ends[0] is None else 'above'}"
         shorter, longer = sorted(map(abs, self.rooms()))
@@ -183,7 +183,7 @@ def _bounds(
         threshold: float | None = getattr(wanted, f"min_{name}")
         if threshold is None:
             continue
-        evidence = Evidence(
+        evidence = BoundEvidence(
             offset=-threshold,
             value=estimate.value,
             ends=(estimate.low, estimate.high),

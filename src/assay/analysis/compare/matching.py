@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 import numpy as np
 
-from assay.analysis.compare.paired import Hashes, Side, check_label
+from assay.analysis.compare.paired import Hashes, Side, check_label, sources_of
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.interfaces import Log
@@ -25,14 +25,14 @@ def match_items(sides: Sequence[Side]) -> tuple[list[Side], list[str]]:
     """The sides with items that have the same id if they are the same, and what was done for that. Ids of experiments
     that Assay ran are trusted; those that other tools gave, and different ones, are compared with the questions."""
     of_source = {id(side.source): side for side in sides}
-    sources = {key: side.source for key, side in of_source.items()}
+    sources = sources_of(sides)
     pairs = [*combinations(of_source.values(), 2)]
-    if not pairs or not all(source.logs("dataset") for source in sources.values()):
+    if not pairs or not all(source.logs("dataset") for source in sources):
         return list(sides), []
     shared = [np.isin(first.columns.ids, second.columns.ids).any() for first, second in pairs]
-    if all(shared) and not any(map(_is_imported, sources.values())):
+    if all(shared) and not any(map(_is_imported, sources)):
         return list(sides), []
-    texts = {key: _texts(source) for key, source in sources.items()}
+    texts = {id(source): _texts(source) for source in sources}
     if all(_agree(texts[id(first.source)], texts[id(second.source)]) for first, second in pairs):
         return list(sides), []
     matched = [_by_text(side, texts[id(side.source)]) for side in sides]

@@ -253,6 +253,11 @@ def _add_missing(match: Matched, first: SideBounds, second: SideBounds) -> None:
     match.missing = MissingRows(rows, known, (worst, best), match.candidate.clusters(items))
 
 
+def failure_counts(row: MetricRow) -> dict[str, int]:
+    """Return how many rows have no verdict, by outcome."""
+    return {name: row[f"{name}_count"] for name in ("errored", "unparsed", "refused", "skipped")}
+
+
 def bound_metric(name: str, policy: Policy, level: float) -> BoundMetric:
     """A metric by the name that a config would use."""
     pass_at = re.fullmatch(r"pass@(\d+)", name)

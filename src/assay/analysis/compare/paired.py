@@ -39,12 +39,11 @@ from assay.store.table.join import Groups, Lookup
 from assay.store.table.labels import Columns, Ints, Reader
 
 T = TypeVar("T")
-S = TypeVar("S", bound="SideRows | Source")
 _FAILED = ("errored", "unparsed", "refused")
 _Codes = list[int]
 
 
-def once(of: S, make: Callable[..., T], *given: Any) -> T:
+def once(of: "SideRows | Source", make: Callable[..., T], *given: Any) -> T:
     """Return what a function makes of something that was read, made once."""
     key = f"{make.__name__} {given}"
     if key not in of.facts:
@@ -247,7 +246,8 @@ class Side(msgspec.Struct, kw_only=True, dict=True):
         )
 
     def cluster_of(self, items: Hashes, name: str) -> Hashes:
-        """Return the cluster of each item, the same on all sides; one that this source lacks is its own."""
+        """Return the cluster of each item, the same on all sides; one that this source lacks is
+        its own."""
         at = Lookup(self.columns.ids).first(items)
         return np.where(at < 0, items, once(self.whole, _clusters, name)[at])
 

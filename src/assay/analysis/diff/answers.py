@@ -130,8 +130,8 @@ class SideAnswers:
                 self.facts[row.model_name or "", what, value] += 1
 
     def by_place(self, by: str) -> tuple[Hashes, Hashes]:
-        """Return the places that answers have by their task or prompt, sorted, and the answer at each; none where a
-        place has several."""
+        """Return the places that answers have by their task or prompt, sorted, and the answer at
+        each; none where a place has several."""
         places, first = np.unique(self._columns[by], return_index=True)
         first = first if len(places) == len(self._columns) else first[:0]
         return places, self._columns["answer"][first]
@@ -191,6 +191,17 @@ def answers_diff(first: SideAnswers, second: SideAnswers) -> AnswersDiff | None:
         only_a=len(a) - len(of_a),
         only_b=len(b) - len(of_b),
     )
+
+
+def answers_notes(
+    found: AnswersDiff | None, first: SideAnswers, second: SideAnswers
+) -> Iterator[str]:
+    """Yield what there is to say of the responses that count, and of those that do not."""
+    yield from (*first.notes, *second.notes)
+    if not (first.use.responses or second.use.responses):
+        yield "there are no responses to compare"
+    elif found is None:
+        yield "answers are not compared one by one: nothing says which belong together"
 
 
 def differing(served: Sequence[ServedAs]) -> list[ServedAs]:

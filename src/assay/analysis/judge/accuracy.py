@@ -75,8 +75,9 @@ class CurvePoint(msgspec.Struct, kw_only=True):
 
 
 def curve_of(answers: Sequence[Answer], level: float) -> list[CurvePoint]:
-    """Return what people said of answers with low and with high scores: by score where there are few, else by tenths.
-    None where the judge only says pass or fail, or is not on a scale from 0 to 1."""
+    """Return what people said of answers with low and with high scores: by score where there are
+    few, else by tenths. None where the judge only says pass or fail, or is not on a scale from 0
+    to 1."""
     graded = verdicts_of([answer for answer in answers if answer.truth in (0, 1)], "score")
     steps = scores = graded.judge
     if len(np.unique(scores)) < 3 or scores.min() < 0 or scores.max() > 1:

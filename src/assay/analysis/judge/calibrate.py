@@ -135,7 +135,7 @@ def calibrate(
     everything, lost = read_judged(source)
     judged = _chosen(everything, label, source)
     read = read_labels(_labels_file(source) if labels is None else labels).only(annotators)
-    notes = list(read.notes)
+    notes = [*read.notes, *lost]
     if partial := source.partial():
         notes.append(f"the evaluations are partial: {partial}")
     about = {
@@ -143,7 +143,7 @@ def calibrate(
     }
     used = {id(given) for given_labels in about.values() for given in given_labels}
     left = [given for given in read.rows if id(given) not in used]
-    why = unused(left, everything.values(), _items(source) if left else None)
+    why = unused(left, everything.values(), _items(source) if left else set())
     if not used:
         fix = "; ".join(why) or "name their judge with --label, or add `model` or `scorer` to them"
         raise UserError("no label is about a judged answer", where=read.source, fix=fix)
@@ -161,12 +161,13 @@ def calibrate(
             where=str(source.path),
             fix="label more answers, or score those that are labelled",
         )
+    notes += why
     result = Calibrated(
         path=str(path),
         source=read.source,
         level=level,
         calibrations=calibrations,
-        notes=[*notes, *lost, *why],
+        notes=notes,
     )
     if keep:
         _keep(source, result)

@@ -5,6 +5,7 @@ An unparsed or refused verdict is a fail, an errored one is none: that is how me
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -86,7 +87,8 @@ class Judged(msgspec.Struct):
 
 
 def read_judged(source: Source) -> tuple[dict[str, Judged], list[str]]:
-    """Return all verdicts of judges by label, in alphabetical order, and a note about lines that are no rows."""
+    """Return all verdicts of judges by label, in alphabetical order, and a note about lines that
+    are no rows."""
     lost: Lost = []
     found: dict[str, Judged] = {}
     places: dict[tuple[Any, ...], Answer] = {}
@@ -99,18 +101,15 @@ def read_judged(source: Source) -> tuple[dict[str, Judged], list[str]]:
             judged = found[row.label] = Judged(
                 row.label, row.scorer, [], {}, {}, row.players is not None
             )
-        named = row.judge()
-        if named is not None and named.id:
+        if (named := row.judge()) and named.id:
             judged.ids[named.id] = None
             judged.models.update(dict.fromkeys([named.model] if named.model else named.models))
         _add(row, judged, places, shared)
     for (
         judged
     ) in found.values():  # sums must not depend on the order of rows, not even in their last bit
-        judged.answers.sort(
-            key=lambda answer: (answer.item, answer.sample, answer.model, answer.responses)
-        )
-    return {label: found[label] for label in sorted(found) if found[label].ids}, left_out(lost)
+        judged.answers.sort(key=attrgetter("item", "sample", "model", "responses"))
+    return {label: one for label, one in sorted(found.items()) if one.ids}, left_out(lost)
 
 
 def _add(
@@ -222,7 +221,7 @@ def _ambiguous(label: Label, judged: Judged, about: Sequence[Answer]) -> UserErr
     return UserError(f"which answer is meant? {which}", where=label.place, fix=fix)
 
 
-def unused(labels: Sequence[Label], judged: Iterable[Judged], items: set[str] | None) -> list[str]:
+def unused(labels: Sequence[Label], judged: Iterable[Judged], items: set[str]) -> list[str]:
     """Why these labels are about no judged answer: a sentence for each reason. `items`: those of the dataset."""
     places: dict[str, set[tuple[str, int]]] = {}
     for answer in (answer for one in judged for answer in one.answers):
@@ -233,8 +232,7 @@ def unused(labels: Sequence[Label], judged: Iterable[Judged], items: set[str] | 
     for label in labels:
         place = label.item, label.sample
         if label.item not in judged_items:
-            known = items and label.item in items
-            why = f"items that {'were not judged' if known else 'do not exist'}"
+            why = f"items that {'were not judged' if label.item in items else 'do not exist'}"
         elif place not in judged_places:
             why = "samples that the item does not have"
         elif label.model and label.model not in places:

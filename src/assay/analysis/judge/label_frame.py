@@ -4,7 +4,7 @@ It tells most where judges disagree, or one judge with itself, where the two sea
 where the score is near the threshold, and where the judge gave no verdict.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -62,7 +62,7 @@ class _LabelledRow(JudgedRow, gc=False):
         keys = tuple(self.responses[::-1] if self.seat else self.responses)
         address = Address(self.item_id, self.sample_index, self.model_name, keys[0] if keys else "")
         votes = self.votes
-        graded = not votes or any(vote is not None and 0 < vote < 1 for vote in votes)
+        graded = not votes or any(0 < vote < 1 for vote in votes if vote is not None)
         return Unit(address, keys, score=self.score, passed=self.passed, graded=graded)
 
     @property
@@ -95,7 +95,7 @@ def read_frame(source: Source, label: str = "") -> Frame:
     units: dict[Address, Unit] = {}
     grades: dict[float, float] = {}
     match = False
-    for row in _rows(source):
+    for _, row in read_rows(rows_of(source), _LabelledRow):
         failed = row.outcome in _FAILED
         if row.label != label and not (failed and row.label == row.scorer == scorer):
             continue
@@ -122,17 +122,13 @@ def read_frame(source: Source, label: str = "") -> Frame:
     return frame
 
 
-def _rows(source: Source) -> Iterator[_LabelledRow]:
-    return (row for _, row in read_rows(rows_of(source), _LabelledRow))
-
-
 def labels_of(source: Source) -> tuple[dict[str, str], list[str]]:
     """The scorer of each label, and the labels to choose from: the judges', or else all. The members of a panel are not
     a choice: the panel's label is."""
     scorers: dict[str, str] = {}
     judged: dict[str, None] = {}
     members: set[str] = set()
-    for row in _rows(source):
+    for _, row in read_rows(rows_of(source), _LabelledRow):
         scorers.setdefault(row.label, row.scorer)
         if row.details.get("judge"):
             judged[row.label] = None

@@ -50,8 +50,8 @@ class Chosen(msgspec.Struct, frozen=True):
 
 
 def choose(frame: Frame, count: int, *, random: float, seed: int = 0) -> list[Chosen]:
-    """Return this many answers, in the order in which they are to be shown; at least `random` of them are random
-    ones."""
+    """Return this many answers, in the order in which they are to be shown; at least `random` of
+    them are random ones."""
     order, telling = _drawn(frame, seed)
     count = min(count, len(order))
     sizes = np.bincount(telling, minlength=2)  # of the other stratum and of the telling one
@@ -103,9 +103,16 @@ def waiting(
     """What is left for an annotator who labels `count` answers in all, given who has labelled which: first, up to half
     of the count, answers that others have labelled, in their order, so that agreement can be told; then new ones."""
     addresses = {unit.address for unit in frame.units}
-    known = [(address, people) for address, people in labelled.items() if address in addresses]
-    mine = {address for address, people in known if annotator in people}
-    others = [address for address, people in known if people - {annotator}]
+    mine = {
+        address
+        for address, people in labelled.items()
+        if annotator in people and address in addresses
+    }
+    others = [
+        address
+        for address, people in labelled.items()
+        if people - {annotator} and address in addresses
+    ]
     shared = min(len(others), count // 2)
     planned = {
         answer.unit.address: answer

@@ -10,8 +10,7 @@ from typing import Any
 import msgspec
 
 from assay.analysis.verify.replay import NOT_LOGGED, Bench, Replay, no_network
-from assay.analysis.verify.rows import Computed, Stored, compare_rows
-from assay.analysis.verify.values import Verdict
+from assay.analysis.verify.rows import Computed, Stored, Verdict, compare_rows
 from assay.config import Config, environment
 from assay.engine.calls.executor import Shared
 from assay.engine.evaluate.bind import BoundScorer

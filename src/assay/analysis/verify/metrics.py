@@ -1,6 +1,6 @@
 """The metrics of a folder, computed once more from its stored labels."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,8 @@ import msgspec
 
 from assay.analysis.verify.labels import Found, bench_of, reason_of
 from assay.analysis.verify.replay import Bench
-from assay.analysis.verify.values import Verdict, differing, pair_rows
+from assay.analysis.verify.rows import Verdict, pair_rows, row_differences
+from assay.analysis.verify.values import Differing, differing
 from assay.config import Config
 from assay.engine.aggregate.aggregate import Aggregator
 from assay.engine.aggregate.bind import BoundMetric
@@ -104,23 +105,22 @@ def _compared(
     failed: Mapping[str, str],
 ) -> dict[str, Verdict]:
     verdicts = {name: Verdict() for name in names}
-    for row, other in pair_rows(stored, computed, _place):
-        one = row or other or {}
+    for one, row, other in pair_rows(stored, computed, _place):
         name = str(one.get("metric_name", ""))
         verdict = verdicts.setdefault(name, Verdict())
         verdict.stored += 1
-        found = [("row", "missing", "computed")]
-        if row is not None:
-            found = [("row", "stored", "the labels do not give it")]
-            found = found if other is None else [*differing(row, other, "")]
-            if reason := failed.get(name):
-                verdict.excuse(reason)
-                continue
-        if found:
-            facets = [f"{facet}={one.get(facet)}" for facet in one.get("facets") or ()]
+        found = row_differences(row, other, "the labels do not give it", _differences)
+        facets = [f"{facet}={one.get(facet)}" for facet in one.get("facets") or ()]
+        if row is not None and name in failed:
+            verdict.excuse(failed[name])
+        elif found:
             place = ", ".join([str(one.get("label", "")), *facets])
             verdict.add("metrics", name, place, found)
     return {name: verdict for name, verdict in verdicts.items() if verdict.stored}
+
+
+def _differences(stored: MetricRow, computed: MetricRow) -> Iterator[Differing]:
+    return differing(stored, computed, "")
 
 
 def _place(row: MetricRow) -> bytes:

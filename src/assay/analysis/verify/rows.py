@@ -6,17 +6,17 @@ equals are decoded, paired and looked at.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import compress
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 from xxhash import xxh3_64_intdigest
 
 from assay.analysis.verify.replay import NOT_LOGGED
-from assay.analysis.verify.values import Differing, Verdict, differing, pair_rows
+from assay.analysis.verify.values import Difference, Differing, differing
 from assay.interfaces import Hashes, Log, Mask
 from assay.records import Evaluation
 from assay.store.memory_log import MemoryLog
@@ -36,6 +36,55 @@ _FIELDS = (
     "metadata",
     "part",
 )
+
+
+T = TypeVar("T")
+
+
+class Verdict(msgspec.Struct):
+    """What came of the rows of one scorer or metric; `reasons` counts why some cannot be
+    verified."""
+
+    stored: int = 0
+    differ: int = 0
+    unverified: int = 0
+    reasons: Counter[str] = msgspec.field(default_factory=Counter)
+    differences: list[Difference] = []
+
+    def excuse(self, reason: str, rows: int = 1) -> None:
+        """Count rows that cannot be verified."""
+        self.unverified += rows
+        self.reasons[reason] += rows
+
+    def add(self, where: str, name: str, place: str, differences: Iterable[Differing]) -> None:
+        """Count a row that differs."""
+        self.differ += 1
+        self.differences += [Difference(where, name, place, *each) for each in differences]
+
+
+def pair_rows(
+    stored: Iterable[T], computed: Iterable[T], place: Callable[[T], Hashable]
+) -> Iterator[tuple[T, T | None, T | None]]:
+    """Yield each row that is stored with the computed one of its place, and then those that are
+    computed alone; the first is one that there is."""
+    again = {place(row): row for row in computed}
+    for row in stored:
+        yield row, row, again.pop(place(row), None)
+    for row in again.values():
+        yield row, None, row
+
+
+def row_differences(
+    row: T | None,
+    other: T | None,
+    absent: str,
+    differences: Callable[[T, T], Iterable[Differing]],
+) -> list[Differing]:
+    """Return how a stored row differs from the computed one; `absent` says what a stored row
+    without one means."""
+    if row is None:
+        return [("row", "missing", "computed")]
+    return [("row", "stored", absent)] if other is None else [*differences(row, other)]
 
 
 class Stored:
@@ -109,28 +158,24 @@ def compare_rows(
     stored; `lost`: why responses may be missing."""
     decode = row_decoder(Evaluation)
     alone = _decoded(decode, computed.missing())
-    for row, other in pair_rows(alone, map(decode, computed.odd), _place):
-        one = row or other
-        assert one is not None
+    for one, row, other in pair_rows(alone, map(decode, computed.odd), _place):
         verdict = verdicts.get(one.scorer)
         if verdict is None or (row is None and not (whole and _is_logged(one))):
             continue
-        reason, found = "", list[Differing]()
-        if row is None:
-            verdict.stored += 1
-            found = [("row", "missing", "computed")]
-        elif other is None:
-            reason = failed.get(row.scorer) or lost
-            found = [("row", "stored", "no response gives it")]
-        else:
-            reason = _excused(row, other)
-            found = [*_differences(row, other)]
-        of = f" of {one.model_name}" if one.model_name else ""
-        place = f"{one.item_id} sample {one.sample_index}{of}"
+        verdict.stored += row is None
+        reason = ""
+        if row is not None:
+            reason = _excused(row, other) if other else failed.get(row.scorer) or lost
+        found = row_differences(row, other, "no response gives it", _differences)
         if reason:
             verdict.excuse(reason)
         elif found:
-            verdict.add("labels", one.label or one.scorer, place, found)
+            verdict.add("labels", one.label or one.scorer, _place_text(one), found)
+
+
+def _place_text(row: Evaluation) -> str:
+    of = f" of {row.model_name}" if row.model_name else ""
+    return f"{row.item_id} sample {row.sample_index}{of}"
 
 
 def _decoded(decode: Callable[[bytes], Evaluation], lines: Iterable[bytes]) -> Iterator[Evaluation]:

@@ -1,13 +1,11 @@
 """When two values are the same: to the last bit, or numbers within 1e-12 of each other."""
 
 import math
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar, cast
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
 
 import msgspec
 
-T = TypeVar("T")
 TOLERANCE = 1e-12
 Differing = tuple[str, Any, Any]  # field, stored, computed
 
@@ -22,37 +20,6 @@ class Difference(msgspec.Struct):
     field: str
     stored: Any
     computed: Any
-
-
-class Verdict(msgspec.Struct):
-    """What came of the rows of one scorer or metric; `reasons` counts why some cannot be verified."""
-
-    stored: int = 0
-    differ: int = 0
-    unverified: int = 0
-    reasons: Counter[str] = msgspec.field(default_factory=Counter)
-    differences: list[Difference] = []
-
-    def excuse(self, reason: str, rows: int = 1) -> None:
-        """Count rows that cannot be verified."""
-        self.unverified += rows
-        self.reasons[reason] += rows
-
-    def add(self, where: str, name: str, place: str, differences: Iterable[Differing]) -> None:
-        """Count a row that differs."""
-        self.differ += 1
-        self.differences += [Difference(where, name, place, *each) for each in differences]
-
-
-def pair_rows(
-    stored: Iterable[T], computed: Iterable[T], place: Callable[[T], Hashable]
-) -> Iterator[tuple[T | None, T | None]]:
-    """Yield each stored row with the computed one of its place, and then those that are computed alone."""
-    again = {place(row): row for row in computed}
-    for row in stored:
-        yield row, again.pop(place(row), None)
-    for row in again.values():
-        yield None, row
 
 
 def differing(stored: Any, computed: Any, field: str) -> Iterator[Differing]:

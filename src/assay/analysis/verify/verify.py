@@ -8,7 +8,8 @@ import msgspec
 
 from assay.analysis.verify.labels import ADOPTED, Found, reason_of, verify_labels
 from assay.analysis.verify.metrics import verify_metrics
-from assay.analysis.verify.values import Difference, Verdict, differing
+from assay.analysis.verify.rows import Verdict
+from assay.analysis.verify.values import Difference, differing
 from assay.engine.experiment.imports.foreign import Headline
 from assay.engine.experiment.imports.headlines import HeadlineCheck, check_headlines
 from assay.engine.experiment.imports.results import HEADLINES, REPORTED
