@@ -240,6 +240,10 @@ class Comparing:
         """Compare them under a label, or the only one that they share."""
         label, scorer = shared_label(self.sides, label, self.bound)
         values, left_out = self._measures(label, scorer)
+        alone = (
+            f"there are {len(values):,} sides: each is compared with {values[0].side.name!r} alone; "
+            "name values for comparisons of each with each"
+        )
         both = [(values[0], later) for later in values[1:]]
         if not self._starred:
             both = [*combinations(values, 2)]
@@ -256,17 +260,12 @@ class Comparing:
             pairs=pairs,
             notes=[
                 *self.differing,
-                *self._first_alone(values),
+                *[alone] * self._starred,
                 *(notes(self.sides, scorer, values) if self._noting else ()),
                 *left_out,
                 *unmatched(pairs),
             ],
         )
-
-    def _first_alone(self, values: Sequence[Measured]) -> list[str]:
-        first = f"each is compared with {values[0].side.name!r} alone"
-        fix = "name values for comparisons of each with each"
-        return [f"there are {len(values):,} sides: {first}; {fix}"] if self._starred else []
 
     def _measures(self, label: str, scorer: str) -> tuple[list[Measured], list[str]]:
         """Return at least two sides with a value, and a note about each that has none."""

@@ -294,9 +294,7 @@ def _agreement(
 
 def _own_error(row: MetricRow, source: Source) -> float:
     """From the interval, which knows that samples of one item belong together; else the metric's own."""
-    low = row.get("ci_low")
-    high = row.get("ci_high")
-    level = row.get("ci_level")
+    low, high, level = map(row.get, ("ci_low", "ci_high", "ci_level"))
     if low is not None and high is not None and level:
         return (high - low) / (2 * NormalDist().inv_cdf((1 + level) / 2))
     if isinstance(row.get("stderr"), (int, float)):

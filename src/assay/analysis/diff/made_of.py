@@ -1,6 +1,6 @@
 """What two experiments were made of: their configs, plans and items, key by key."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -53,7 +53,7 @@ def config_diff(first: Source, second: Source) -> tuple[list[ChangedValue] | Non
     lacking = [
         source.name
         for source, config in zip((first, second), data, strict=True)
-        if not _tells(config)
+        if not any(map(config.get, ("models", "dataset")))  # that of an import only has metrics
     ]
     if lacking:
         return None, [f"{name} has no config" for name in lacking] if len(lacking) == 1 else []
@@ -61,11 +61,6 @@ def config_diff(first: Source, second: Source) -> tuple[list[ChangedValue] | Non
         {key: value for key, value in config.items() if key not in _NOT_COMPARED} for config in data
     ]
     return [ChangedValue(*change) for change in unequal("", *kept)], []
-
-
-def _tells(config: Mapping[str, Any]) -> bool:
-    """Whether a config says how answers were made: that of an import only has metrics."""
-    return bool(config.get("models") or config.get("dataset"))
 
 
 def plan_diff(first: Source, second: Source) -> list[ChangedValue] | None:

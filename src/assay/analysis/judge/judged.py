@@ -91,7 +91,7 @@ def read_judged(source: Source) -> tuple[dict[str, Judged], list[str]]:
     are no rows."""
     lost: Lost = []
     found: dict[str, Judged] = {}
-    places: dict[tuple[Any, ...], Answer] = {}
+    places: dict[Any, Answer] = {}
     shared: dict[
         Any, Any
     ] = {}  # one object for equal strings: a row costs little more than its numbers
@@ -112,9 +112,7 @@ def read_judged(source: Source) -> tuple[dict[str, Judged], list[str]]:
     return {label: one for label, one in sorted(found.items()) if one.ids}, left_out(lost)
 
 
-def _add(
-    row: JudgedRow, judged: Judged, places: dict[tuple[Any, ...], Answer], shared: dict[Any, Any]
-) -> None:
+def _add(row: JudgedRow, judged: Judged, places: dict[Any, Answer], shared: dict[Any, Any]) -> None:
     responses = tuple(short(key) for key in row.responses)
     if row.seat:
         responses = responses[::-1]
