@@ -1,4 +1,5 @@
-"""A paired comparison of many items against drawing resamples of item numbers, and one of many labels."""
+"""A paired comparison of many items against drawing resamples of item numbers, and ones of many labels and of many
+values of a facet."""
 
 import json
 import math
@@ -15,6 +16,7 @@ from benchmarks.measure import Line
 
 ITEMS, RESAMPLES = 100_000, 10_000
 LABELS, RESPONSES = (50, 200, 2000), 100
+VALUES, ITEMS_OF_VALUE = (250, 2000), 30  # so many that each is compared with the first
 DRAWN = 200  # resamples that the plain way is timed for; its time is proportional to their number
 
 
@@ -73,4 +75,29 @@ def _all_labels(folder: Path, count: int) -> float:
     return time.process_time() - began
 
 
-BENCHMARKS = [paired, labels]
+def values() -> list[Line]:
+    """`compare --facet` of very many values: how its CPU time grows with them."""
+    with TemporaryDirectory() as folder:
+        seconds = [_values(Path(folder) / str(count), count) for count in VALUES]
+    exponent = math.log(seconds[1] / seconds[0]) / math.log(VALUES[1] / VALUES[0])
+    shown = zip(VALUES, seconds, strict=True)
+    detail = ", ".join(f"{count:,} values {each:.2f} s" for count, each in shown)
+    return [Line("compare --facet, exponent in values", exponent, "<=", 1.1, detail)]
+
+
+def _values(path: Path, count: int) -> float:
+    """CPU seconds for this many values of a facet, with the same items each."""
+    path.mkdir()
+    draw = random.Random(0)
+    with (path / "evaluation_results.jsonl").open("w") as file:
+        for item in range(ITEMS_OF_VALUE):
+            for value in range(count):
+                row = {"item_id": f"q{item}", "label": "l", "score": float(draw.random() < 0.6)}
+                more = {"outcome": "scored", "scorer": "s", "model_name": f"m{value}"}
+                file.write(json.dumps(row | more) + "\n")
+    began = time.process_time()
+    compare([path], facet="model_name")
+    return time.process_time() - began
+
+
+BENCHMARKS = [paired, labels, values]

@@ -481,3 +481,23 @@ def test_paths_that_hold_nothing(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     refused("there are no evaluations", good, tmp_path / "empty")
     refused("is given twice", good, good)
+
+
+def test_very_many_values_of_a_facet_are_each_compared_with_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [row for n in range(8) for row in counted(3 + n % 5, 9, model_name=f"m{n}")]
+    folder = save(tmp_path / "e", rows)
+    all_pairs = compare([folder], facet="model_name")
+    monkeypatch.setattr("assay.analysis.compare.compare.MOST_PAIRED", 7)
+    found = compare([folder], facet="model_name")
+    assert len(found.standings) == 8
+    assert [(pair.baseline, pair.candidate) for pair in found.pairs] == [
+        ("m0", f"m{n}") for n in range(1, 8)
+    ]
+    note = found.notes[0]
+    assert note.startswith("there are 8 sides: each is compared with 'm0' alone")
+    table = compare([folder], facet="model_name", all_labels=True)
+    assert (table.tests, table.notes) == (7, found.notes)
+    named = compare([folder], facet="model_name", values=[f"m{n}" for n in range(8)])
+    assert (named.pairs, named.notes) == (all_pairs.pairs, all_pairs.notes)

@@ -333,3 +333,15 @@ def test_results_of_another_program_where_they_are(tmp_path: Path) -> None:
     diff = assay.diff(examples, tmp_path / "imported")
     assert diff.same
     assert diff.a == str(examples)
+
+
+def test_responses_that_are_no_rows_are_counted_and_named(tmp_path: Path) -> None:
+    one, other = (save(tmp_path / name, counted(3, 4)) for name in ("one", "other"))
+    row = json.dumps({"item_id": "q00000", "response": "x"})
+    (one / "responses.jsonl").write_text(f"{row}\n")
+    (other / "responses.jsonl").write_text(f"{row}\n17\n")
+    diff = assay.diff(one, other)
+    place = f"{other / 'responses.jsonl'}, line 2"
+    (note,) = [note for note in diff.notes if "unreadable" in note]
+    assert note.startswith(f"1 unreadable line left out (the first: {place}, ")
+    assert [side.responses for side in diff.use] == [1, 1]

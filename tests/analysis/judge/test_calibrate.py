@@ -442,3 +442,15 @@ def test_labels_of_matches_are_not_stored(tmp_path: Path) -> None:
     folder = save(tmp_path / "e", rows)
     calibrate(folder, [label(f"q{n}", int(n % 3 > 0)) for n in range(8)], label="right")
     assert stored(folder)["right"]["labelled"] == {}
+
+
+def test_lines_that_are_no_rows_are_counted_and_named(tmp_path: Path) -> None:
+    rows, labels = table_of(40, 6, 10, 24)
+    folder = save(tmp_path / "e", rows)
+    file = tmp_path / "rows.jsonl"
+    text = (folder / "evaluation_results.jsonl").read_text()
+    file.write_text(f'{text}{{"item_id": "q1"\n[]\n')
+    found = calibrate(file, labels, keep=False)
+    (note,) = [note for note in found.notes if "unreadable" in note]
+    assert note.startswith(f"2 unreadable lines left out (the first: {file}, line 81, ")
+    assert only(found).labels == 80

@@ -269,3 +269,15 @@ def test_rounds_draw_clusters(tmp_path: Path, method: str) -> None:
     assert each.standings == plain.standings, "one item each"
     with pytest.raises(UserError, match="'pasage' exists in no row"):
         rank([folder], cluster_by="pasage")
+
+
+def test_lines_that_are_no_rows_are_counted_and_named(tmp_path: Path) -> None:
+    folder = save(tmp_path / "e", won("a", "b", 30, 8, 4))
+    whole = rank([folder], rounds=200)
+    file = folder / "evaluation_results.jsonl"
+    first, *others = file.read_text().splitlines()
+    file.write_text("\n".join([first, first[:30], "17", "[]", *others, ""]))
+    found = rank([folder], rounds=200)
+    (note,) = found.notes
+    assert note.startswith(f"3 unreadable lines left out (the first: {file}, line 2, ")
+    assert found.standings == whole.standings

@@ -12,9 +12,8 @@ import msgspec
 
 from assay.analysis.compare.compare import CompareOptions, Comparing, Comparison, checked
 from assay.analysis.compare.matching import match_items
-from assay.analysis.compare.paired import Side, common_labels, find_sides
+from assay.analysis.compare.paired import Side, check_label, common_labels, find_sides
 from assay.errors import UserError
-from assay.registry import nearest
 from assay.shown import Shown
 from assay.stats.student import holm
 
@@ -57,14 +56,11 @@ def across(
     options["flips"] = 0
     chosen = checked(CompareOptions(**options))
     sides, notes = match_items(find_sides(paths, facet, values, chosen.where, lower))
-    shared = _shared(sides, labels)
-    comparing = Comparing(sides, chosen)
-    comparisons: list[Comparison] = []
-    for label in shared:
-        try:
-            comparisons.append(comparing.under(label))
-        except UserError as error:
-            notes.append(f"{label} is left out: {error.what}")
+    shared = common_labels(sides)
+    for label in labels:
+        check_label(label, shared, "not every side has the label", "--label")
+    comparing = Comparing(sides, chosen, every_pair=bool(values) or not facet)
+    comparisons = _comparisons(comparing, list(labels) or shared, notes)
     if not comparisons:
         raise UserError("no label can be compared", fix="; ".join(notes))
     table = Across(
@@ -83,17 +79,15 @@ def across(
     return table
 
 
-def _shared(sides: Sequence[Side], wanted: Sequence[str]) -> list[str]:
-    """Return the labels to look at."""
-    shared = common_labels(sides)
-    for label in wanted:
-        if label not in shared:
-            raise UserError(
-                f"not every side has the label {label!r}",
-                where="--label",
-                fix=nearest(label, shared),
-            )
-    return list(wanted) or shared
+def _comparisons(comparing: Comparing, labels: Sequence[str], notes: list[str]) -> list[Comparison]:
+    """Return the comparisons under labels, and note why there is none."""
+    found: list[Comparison] = []
+    for label in labels:
+        try:
+            found.append(comparing.under(label))
+        except UserError as error:
+            notes.append(f"{label} is left out: {error.what}")
+    return found
 
 
 def _cells(
@@ -102,14 +96,8 @@ def _cells(
     cells: dict[str, dict[str, AcrossValue]] = {side.name: {} for side in sides}
     for comparison in comparisons:
         for standing in comparison.standings:
-            cells[standing.name][comparison.label] = AcrossValue(
-                value=standing.value,
-                ci_low=standing.ci_low,
-                ci_high=standing.ci_high,
-                items=standing.items,
-                failed=sum(standing.counts.values()) - standing.counts["skipped"],
-                partial=standing.partial,
-            )
+            cell = msgspec.convert(standing, AcrossValue, from_attributes=True)
+            cells[standing.name][comparison.label] = cell
     return cells
 
 

@@ -22,6 +22,7 @@ from assay.analysis.compare.measured import (
     Matched,
     Measured,
     bound_metric,
+    failure_counts,
     matched,
     measured,
     shared_policy,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from assay.analysis.compare.across import Across
     from assay.analysis.compare.reference import Referenced
 
+MOST_PAIRED = 200  # values of a facet: each is compared with each
 Word = Literal["better", "worse", "equivalent", "inconclusive", "incomplete"]
 
 
@@ -69,6 +71,10 @@ class SideStanding(msgspec.Struct, kw_only=True):
     samples: int
     counts: dict[str, int]
     partial: str = ""
+
+    @property
+    def failed(self) -> int:
+        return sum(self.counts.values()) - self.counts["skipped"]
 
 
 class Pair(msgspec.Struct, kw_only=True):
@@ -182,7 +188,7 @@ def compare(
     chosen = checked(CompareOptions(label=label, **options))
     sides, by_text = match_items(find_sides(paths, facet, values, chosen.where, lower))
     sides, label, by_label = match_labels(sides, label)
-    comparison = compare_sides(sides, msgspec.structs.replace(chosen, label=label))
+    comparison = Comparing(sides, chosen, every_pair=bool(values or not facet)).under(label)
     comparison.notes = [*by_text, *by_label, *comparison.notes]
     return comparison
 
@@ -208,7 +214,8 @@ def compare_sides(
 
 class Comparing:
     """Sides that were read before, and how to compare them under any label: by the metric of the options or one that is
-    `bound` already; without `noting` what they were made of is not looked at."""
+    `bound` already; without `noting` what they were made of is not looked at. More sides than `MOST_PAIRED` are
+    compared with the first alone, unless `every_pair` is wanted."""
 
     def __init__(
         self,
@@ -217,8 +224,10 @@ class Comparing:
         bound: BoundMetric | None = None,
         *,
         noting: bool = True,
+        every_pair: bool = True,
     ) -> None:
         self.sides = sides
+        self._starred = len(sides) > MOST_PAIRED and not every_pair
         self.options = options
         sources = sources_of(sides)
         policy, self.differing = shared_policy(sources)
@@ -231,7 +240,14 @@ class Comparing:
         """Compare them under a label, or the only one that they share."""
         label, scorer = shared_label(self.sides, label, self.bound)
         values, left_out = self._measures(label, scorer)
-        pairs, alpha = _pairs(values, self.options)
+        alone = (
+            f"there are {len(values):,} sides: each is compared with {values[0].side.name!r} alone; "
+            "name values for comparisons of each with each"
+        )
+        both = [(values[0], later) for later in values[1:]]
+        if not self._starred:
+            both = [*combinations(values, 2)]
+        pairs, alpha = _pairs(both, self.options)
         return Comparison(
             metric=self.options.metric,
             label=label,
@@ -244,6 +260,7 @@ class Comparing:
             pairs=pairs,
             notes=[
                 *self.differing,
+                *[alone] * self._starred,
                 *(notes(self.sides, scorer, values) if self._noting else ()),
                 *left_out,
                 *unmatched(pairs),
@@ -286,22 +303,21 @@ def _with_value(measure: Measured) -> Measured:
     return measure
 
 
-def _pairs(values: Sequence[Measured], options: CompareOptions) -> tuple[list[Pair], float]:
+def _pairs(
+    both: Sequence[tuple[Measured, Measured]], options: CompareOptions
+) -> tuple[list[Pair], float]:
     """Return each pair with its verdict, and the alpha of the interval that says the same."""
-    both = list(combinations(values, 2))
     matches = [matched(later, earlier) for earlier, later in both]
-    pairs: list[Pair] = []
     count = options.flips
     if count is None:
-        count = 5 if len(both) == 1 else 0
+        count = 5 * (len(both) == 1)
+    pairs: list[Pair] = []
     for (earlier, later), match in zip(both, matches, strict=True):
         pair = _pair(match, options, len(both))
-        pair.only_candidate = len(np.setdiff1d(later.items, earlier.present, assume_unique=True))
-        pair.only_baseline = len(np.setdiff1d(earlier.items, later.present, assume_unique=True))
-        unpaired = len(later.items) + len(earlier.items) - 2 * pair.items
-        pair.failed = unpaired - pair.only_candidate - pair.only_baseline
-        if count:
-            pair.flips = find_flips(match, count)
+        alone = later.without(earlier), earlier.without(later)
+        pair.only_candidate, pair.only_baseline = alone
+        pair.failed = len(later.items) + len(earlier.items) - 2 * pair.items - sum(alone)
+        pair.flips = find_flips(match, count) if count else []
         pairs.append(pair)
     return pairs, _judge(pairs, matches, options)
 
@@ -419,7 +435,6 @@ def _standings(
 def _standing(whole: Measured, shared: Hashes, ranks: tuple[int, int]) -> SideStanding:
     measure = whole.among(shared)
     row = measure.row
-    outcomes = ("errored", "unparsed", "refused", "skipped")
     return SideStanding(
         name=whole.side.name,
         value=row["value"],
@@ -429,6 +444,6 @@ def _standing(whole: Measured, shared: Hashes, ranks: tuple[int, int]) -> SideSt
         ranks=ranks,
         items=len(measure.items),
         samples=row["used_sample_count"],
-        counts={name: whole.row[f"{name}_count"] for name in outcomes},
+        counts=failure_counts(whole.row),
         partial=whole.side.partial,
     )

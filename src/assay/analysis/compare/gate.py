@@ -5,7 +5,7 @@ the strict one, which errs as rarely as it says on each side. With `point` the p
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -13,13 +13,19 @@ from typing import Any, Literal
 import msgspec
 
 from assay.analysis.compare.gate_calibration import (
+    BoundEvidence,
     Check,
     Manner,
     Outcome,
     calibration_checks,
-    decided,
 )
-from assay.analysis.compare.measured import Measured, bound_metric, matched, measured
+from assay.analysis.compare.measured import (
+    Measured,
+    bound_metric,
+    failure_counts,
+    matched,
+    measured,
+)
 from assay.analysis.compare.paired import (
     Side,
     checked_level,
@@ -165,11 +171,9 @@ def _completed(
         raise UserError("a baseline is only for a gate on a drop", fix="add --max-drop 0.02")
     completed: list[GateConfig] = []
     for gate in gates:
-        changes: dict[str, Any] = (
-            {} if max_error_rate is None else {"max_error_rate": max_error_rate}
-        )
-        if baseline and gate.max_drop is not None and not gate.baseline:
-            changes["baseline"] = baseline
+        of_drop = baseline if gate.max_drop is not None else ""
+        rate = gate.max_error_rate if max_error_rate is None else max_error_rate
+        changes = {"baseline": gate.baseline or of_drop, "max_error_rate": rate}
         completed.append(msgspec.structs.replace(gate, **changes))
     return completed
 
@@ -197,32 +201,6 @@ def _config(path: str | Path, config: str | Path | Config | None) -> Config | No
     )
 
 
-class _Evidence(msgspec.Struct, kw_only=True):
-    """A number with its interval, for one bound: it keeps the bound by `sign` times the number plus `offset`. `why` it
-    cannot decide, if that is known; `note` is said in any case; `missing` says what rows without a verdict could do to
-    an outcome."""
-
-    row: MetricRow
-    sign: int
-    offset: float
-    value: float | None = None
-    ends: tuple[float | None, float | None] = (None, None)
-    items: int = 0
-    method: str = ""
-    why: str = ""
-    note: str = ""
-    missing: Callable[[Outcome], str] = lambda outcome: ""
-
-    def rooms(self) -> list[float]:
-        """Return by how much the interval keeps the bound, at least and at most."""
-        low, high = self.ends
-        numbers = -math.inf if low is None else low, math.inf if high is None else high
-        return sorted(self.sign * number + self.offset for number in numbers)
-
-    def decision(self, *, point: bool) -> tuple[Outcome, str]:
-        return decided(self.sign * (self.value or 0.0) + self.offset, *self.rooms(), point=point)
-
-
 class _Gate:
     """The checks of one gate."""
 
@@ -248,11 +226,9 @@ class _Gate:
             if bound is not None
         ]
         drop = self.gate.max_drop
-        return (
-            checks
-            if drop is None
-            else [*checks, self._check("max_drop", drop, self._dropped(drop))]
-        )
+        if drop is not None:
+            checks.append(self._check("max_drop", drop, self._dropped(drop)))
+        return checks
 
     def _label(self, *sides: Side) -> tuple[str, str]:
         """Where all calls failed no label is known, and the gate is inconclusive about the one that was wanted."""
@@ -262,7 +238,7 @@ class _Gate:
         label = self.gate.label or min(named)
         return label, named.get(label, next(iter(named.values())))
 
-    def _bounded(self, sign: int, threshold: float) -> _Evidence:
+    def _bounded(self, sign: int, threshold: float) -> BoundEvidence:
         label, scorer = self._label(self.side)
         own = measured(self.bound, self.side, label, scorer)
         row = own.row
@@ -278,7 +254,7 @@ class _Gate:
             right = row["value_if_missing_right"]
             moved = math.nan if right is None else right - row["value"]
             extremes = _of_row(wrong, sign, threshold), _of_row(row, sign, threshold - moved)
-            if not count or all(each.decision(point=False)[0] == outcome for each in extremes):
+            if not count or all(each.decision()[0] == outcome for each in extremes):
                 return ""
             return f"{count:,} missing row{'s' * (count > 1)} could reverse it"
 
@@ -301,7 +277,7 @@ class _Gate:
     def _baseline(self) -> Side:
         return read_side(find_source(self.gate.baseline, "evaluation"), self.gate.facets)
 
-    def _dropped(self, allowed: float) -> _Evidence:
+    def _dropped(self, allowed: float) -> BoundEvidence:
         other = self._baseline
         if other.partial:
             self.partial = "; ".join(
@@ -312,7 +288,7 @@ class _Gate:
             measured(self.bound, side, label, scorer) for side in (self.side, other)
         )
         errors = self._errors(self.side, candidate.row) or self._errors(other, baseline.row)
-        base = _Evidence(
+        base = BoundEvidence(
             row=candidate.row,
             sign=-1 if candidate.lower_is_better else 1,  # then a rise is what a drop is elsewhere
             offset=allowed,
@@ -324,7 +300,7 @@ class _Gate:
             return base
         match = matched(candidate, baseline)
 
-        def evidence(differences: Differences) -> _Evidence:
+        def evidence(differences: Differences) -> BoundEvidence:
             ends = strict_interval(differences, self.bound.level)
             return msgspec.structs.replace(
                 base, value=differences.mean, ends=ends, items=differences.n
@@ -334,7 +310,7 @@ class _Gate:
         found.method = match.differences.weakness
         found.why = errors or self.manner.weakness(found.method)
         found.missing = lambda outcome: match.missing_text(
-            lambda others: evidence(others).decision(point=False)[0] == outcome
+            lambda others: evidence(others).decision()[0] == outcome
         )
         left_out = len(candidate.items) + len(baseline.items) - 2 * len(match.items)
         found.note = f" ({left_out:,} items are only on one side)" if left_out else ""
@@ -347,23 +323,15 @@ class _Gate:
             return ""
         return f"{errored:,} of {total:,} rows of {side.name!r} are errors, more than {self.gate.max_error_rate:.3g}"
 
-    def _outcome(self, evidence: _Evidence) -> tuple[Outcome, str]:
-        outcome, why = evidence.decision(point=self.manner.point)
-        if evidence.why:
-            outcome = "inconclusive"
-            why = evidence.why
-        elif outcome == "inconclusive":
-            why += _more_items(evidence)
-        elif not self.manner.point:
-            missing = evidence.missing(outcome)
-            outcome, why = ("inconclusive", missing) if missing else (outcome, why)
+    def _outcome(self, evidence: BoundEvidence) -> tuple[Outcome, str]:
+        outcome, why = evidence.outcome(point=self.manner.point)
         why += evidence.note
         if not self.partial:
             return outcome, why
         partial = f"partial: {self.partial}"
         return (outcome, f"{partial}; {why}") if self.manner.partial else ("incomplete", partial)
 
-    def _check(self, kind: Kind, threshold: float, evidence: _Evidence) -> Check:
+    def _check(self, kind: Kind, threshold: float, evidence: BoundEvidence) -> Check:
         facets = "".join(f", {name} = {text_of(value)}" for name, value in self.gate.facets.items())
         outcome, why = self._outcome(evidence)
         row, (low, high) = evidence.row, evidence.ends
@@ -381,9 +349,7 @@ class _Gate:
             ci_method=evidence.method,
             items=row["total_item_count"],
             samples=row["total_sample_count"],
-            counts={
-                name: row[f"{name}_count"] for name in ("errored", "unparsed", "refused", "skipped")
-            },
+            counts=failure_counts(row),
             label=row["label"],
             facets=dict(self.gate.facets),
             baseline=self.gate.baseline if kind == "max_drop" else "",
@@ -392,9 +358,9 @@ class _Gate:
         )
 
 
-def _of_row(row: MetricRow, sign: int, threshold: float) -> _Evidence:
+def _of_row(row: MetricRow, sign: int, threshold: float) -> BoundEvidence:
     """Return the evidence that a row of a metric is."""
-    return _Evidence(
+    return BoundEvidence(
         row=row,
         sign=sign,
         offset=-sign * threshold,
@@ -420,13 +386,3 @@ def _metric(gate: GateConfig, config: Config | None) -> BoundMetric:
         return bound
     policy: Mapping[str, str] = msgspec.to_builtins(config.policy) if config else {}
     return bound_metric(gate.metric, msgspec.convert(policy, Policy), 0.95)
-
-
-def _more_items(evidence: _Evidence) -> str:
-    """Return what to say of an interval with the bound in it: how many more items it takes at least. So many do if it
-    shrinks as fast as any, to half with twice the items, and the value moves to the end farther from the bound."""
-    if None in evidence.ends:
-        return f", which is open {'below' if evidence.ends[0] is None else 'above'}"
-    shorter, longer = sorted(abs(room) for room in evidence.rooms())
-    more = math.ceil(evidence.items * shorter / longer)
-    return f"; it takes at least {more:,} more item{'s' * (more != 1)}"

@@ -1,18 +1,19 @@
 """A gate on a judge: there is a calibration of the very judge that gave the rows, not too old, and good enough."""
 
+import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from assay.analysis.judge.accuracy import Estimate
 from assay.analysis.judge.calibrate import Calibration
 from assay.analysis.judge.judged import judge_ids
 from assay.config import CalibrationConfig
 from assay.engine.evaluate.judges import Judges
 from assay.engine.experiment.resolve import find_source
+from assay.records import MetricRow
 
 Outcome = Literal["passed", "failed", "inconclusive", "incomplete"]
 _ROUNDING = 1e-9  # 0.88 - 0.90 is a little below -0.02
@@ -63,20 +64,60 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
         return f"the evidence is weak: {reason}; see --allow-weak"
 
 
-def decided(room: float, lowest: float, highest: float, *, point: bool) -> tuple[Outcome, str]:
-    """`room` is how far the value keeps its bound; the other two are its interval. With `point` the number decides."""
-    if point:
-        keeps = room >= -_ROUNDING
-        return (
-            ("passed", "the number keeps the bound")
-            if keeps
-            else ("failed", "the number breaks the bound")
-        )
-    if lowest >= -_ROUNDING:
-        return "passed", "the whole interval keeps the bound"
-    if highest < -_ROUNDING:
-        return "failed", "the whole interval breaks the bound"
-    return "inconclusive", "the bound lies within the interval"
+class BoundEvidence(msgspec.Struct, kw_only=True):
+    """A number with its interval, for one bound: it keeps the bound by `sign` times the number plus
+    `offset`. `why` it cannot decide, if that is known; `more` says what would settle it, and
+    `missing` what rows without a verdict could do to an outcome; `note` is said in any case."""
+
+    row: MetricRow = {}
+    sign: int = 1
+    offset: float
+    value: float | None = None
+    ends: tuple[float | None, float | None] = (None, None)
+    items: int = 0
+    method: str = ""
+    why: str = ""
+    more: str = ""
+    note: str = ""
+    missing: Callable[[Outcome], str] = lambda outcome: ""
+
+    def rooms(self) -> list[float]:
+        """Return by how much the interval keeps the bound, at least and at most."""
+        low, high = self.ends
+        numbers = -math.inf if low is None else low, math.inf if high is None else high
+        return sorted(self.sign * number + self.offset for number in numbers)
+
+    def decision(self, *, point: bool = False) -> tuple[Outcome, str]:
+        """Return what the interval, or with `point` the number, says of the bound."""
+        what, (lowest, highest) = "whole interval", self.rooms()
+        if point:
+            what, lowest = "number", self.sign * (self.value or 0.0) + self.offset
+            highest = lowest
+        if lowest >= -_ROUNDING:
+            return "passed", f"the {what} keeps the bound"
+        if highest < -_ROUNDING:
+            return "failed", f"the {what} breaks the bound"
+        return "inconclusive", "the bound lies within the interval"
+
+    def outcome(self, *, point: bool) -> tuple[Outcome, str]:
+        """Return what is to be said of the bound, all things considered."""
+        outcome, why = self.decision(point=point)
+        if self.why:
+            return "inconclusive", self.why
+        if outcome == "inconclusive":
+            return outcome, why + (self.more or self._more_items())
+        missing = "" if point else self.missing(outcome)
+        return ("inconclusive", missing) if missing else (outcome, why)
+
+    def _more_items(self) -> str:
+        """Return what to say of an interval with the bound in it: how many more items it takes at
+        least. So many do if it shrinks as fast as any, to half with twice the items, and the value
+        moves to the end farther from the bound."""
+        if None in self.ends:
+            return f", which is open {'below' if self.ends[0] is None else 'above'}"
+        shorter, longer = sorted(map(abs, self.rooms()))
+        more = math.ceil(self.items * shorter / longer)
+        return f"; it takes at least {more:,} more item{'s' * (more != 1)}"
 
 
 _DAY = 86_400.0
@@ -91,9 +132,9 @@ def calibration_checks(path: str | Path, wanted: CalibrationConfig, manner: Mann
     problem = f"there is no calibration of it in {place!r}; {run}" if calibration is None else ""
     if calibration is not None:
         problem = _stale(path, calibration, age or 0.0, wanted, run)
-    size: dict[str, Any] = (
-        {"items": calibration.items, "samples": calibration.labels} if calibration else {}
-    )
+    about: dict[str, Any] = {"label": wanted.label}
+    if calibration is not None:
+        about |= {"items": calibration.items, "samples": calibration.labels}
     fresh = Check(
         name=f"calibration {wanted.label}",
         bound="fresh",
@@ -101,14 +142,11 @@ def calibration_checks(path: str | Path, wanted: CalibrationConfig, manner: Mann
         outcome="failed" if problem else "passed",
         why=problem or "it is of the judge that gave the rows",
         value=age,
-        label=wanted.label,
-        **size,
+        **about,
     )
-    return (
-        [fresh]
-        if calibration is None or problem
-        else [fresh, *_bounds(calibration, wanted, manner)]
-    )
+    if calibration is None or problem:
+        return [fresh]
+    return [fresh, *_bounds(calibration, wanted, manner, about)]
 
 
 def _stored(place: str, label: str) -> Calibration | None:
@@ -133,32 +171,36 @@ def _stale(
     return ""
 
 
-def _bounds(calibration: Calibration, wanted: CalibrationConfig, manner: Manner) -> Iterator[Check]:
-    measures: dict[str, tuple[float | None, Estimate]] = {
-        "kappa": (wanted.min_kappa, calibration.agreement.kappa),
-        "sensitivity": (wanted.min_sensitivity, calibration.sensitivity),
-        "specificity": (wanted.min_specificity, calibration.specificity),
+def _bounds(
+    calibration: Calibration, wanted: CalibrationConfig, manner: Manner, about: dict[str, Any]
+) -> Iterator[Check]:
+    estimates = {
+        "kappa": calibration.agreement.kappa,
+        "sensitivity": calibration.sensitivity,
+        "specificity": calibration.specificity,
     }
-    for name, (threshold, estimate) in measures.items():
+    for name, estimate in estimates.items():
+        threshold: float | None = getattr(wanted, f"min_{name}")
         if threshold is None:
             continue
-        value, low, high = estimate.value, estimate.low, estimate.high
-        outcome, why = "inconclusive", manner.weakness(estimate.method)
-        if not why and value is not None and (manner.point or None not in (low, high)):
-            rooms = (number - threshold for number in (value, low or 0.0, high or 0.0))
-            outcome, why = decided(*rooms, point=manner.point)
-            if outcome == "inconclusive":
-                why += "; more labels would settle it"
+        evidence = BoundEvidence(
+            offset=-threshold,
+            value=estimate.value,
+            ends=(estimate.low, estimate.high),
+            why=manner.weakness(estimate.method),
+            more="; more labels would settle it",
+        )
+        if estimate.value is None or (None in evidence.ends and not manner.point):
+            evidence.why = evidence.why or estimate.method.removeprefix("none: ")
+        outcome, why = evidence.outcome(point=manner.point)
         yield Check(
             name=f"{name} of judge {wanted.label}",
             bound="min",
             threshold=threshold,
             outcome=outcome,
-            why=why or estimate.method.removeprefix("none: "),
-            value=value,
-            low=low,
-            high=high,
-            items=calibration.items,
-            samples=calibration.labels,
-            label=wanted.label,
+            why=why,
+            value=estimate.value,
+            low=estimate.low,
+            high=estimate.high,
+            **about,
         )

@@ -1,18 +1,18 @@
 """Which items and labels of experiments that different tools made are the same: items by the text of their questions
 where ids do not tell, labels as the caller pairs them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, cast
 
 import msgspec
 import numpy as np
 
-from assay.analysis.compare.paired import Hashes, Side
+from assay.analysis.compare.paired import Hashes, Side, check_label, sources_of
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
+from assay.interfaces import Log
 from assay.records import Item
-from assay.registry import nearest
 from assay.store.items import decode_item
 from assay.store.keys import id_hash
 from assay.text.template import question, variables
@@ -24,18 +24,15 @@ _ENOUGH = 0.5  # share of the items of one id that must ask the same, so that id
 def match_items(sides: Sequence[Side]) -> tuple[list[Side], list[str]]:
     """The sides with items that have the same id if they are the same, and what was done for that. Ids of experiments
     that Assay ran are trusted; those that other tools gave, and different ones, are compared with the questions."""
-    sources = {id(side.source): side.source for side in sides}
-    pairs = [
-        (first, second)
-        for first, second in combinations(sides, 2)
-        if first.source is not second.source
-    ]
-    if not pairs or not all(source.logs("dataset") for source in sources.values()):
+    of_source = {id(side.source): side for side in sides}
+    sources = sources_of(sides)
+    pairs = [*combinations(of_source.values(), 2)]
+    if not pairs or not all(source.logs("dataset") for source in sources):
         return list(sides), []
     shared = [np.isin(first.columns.ids, second.columns.ids).any() for first, second in pairs]
-    if all(shared) and not any(map(_is_imported, sources.values())):
+    if all(shared) and not any(map(_is_imported, sources)):
         return list(sides), []
-    texts = {key: _texts(source) for key, source in sources.items()}
+    texts = {id(source): _texts(source) for source in sources}
     if all(_agree(texts[id(first.source)], texts[id(second.source)]) for first, second in pairs):
         return list(sides), []
     matched = [_by_text(side, texts[id(side.source)]) for side in sides]
@@ -49,15 +46,17 @@ def _is_imported(source: Source) -> bool:
     return manifest is not None and "adopted" in manifest.plan
 
 
+def read_items(log: Log) -> Iterator[tuple[int, Item]]:
+    """Yield (position, item) of the items of a log; a line that is none is an error."""
+    for number, (position, line) in enumerate(log.scan(), 1):
+        if line.strip():
+            yield position, decode_item(line, f"items, line {number}")
+
+
 def _texts(source: Source) -> dict[int, int]:
     """By the hash of an item's id: that of its question."""
-    return {
-        id_hash(item.id): id_hash(" ".join(_asked(item).split()))
-        for log in source.logs("dataset")
-        for position, line in log.scan()
-        if line.strip()
-        for item in [decode_item(line, f"{log.path}, position {position}")]
-    }
+    items = (item for log in source.logs("dataset") for _, item in read_items(log))
+    return {id_hash(item.id): id_hash(" ".join(_asked(item).split())) for item in items}
 
 
 def _asked(item: Item) -> str:
@@ -104,7 +103,7 @@ def _with_columns(side: Side, **changes: Any) -> Side:
     whole = side.whole
     columns = msgspec.structs.replace(whole.columns, **changes)
     changed = msgspec.structs.replace(
-        whole, columns=columns, as_read=whole.as_read or whole.columns
+        whole, columns=columns, as_read=whole.as_read or whole.columns, facts={}
     )
     return msgspec.structs.replace(side, whole=changed)
 
@@ -128,9 +127,7 @@ def match_labels(sides: Sequence[Side], wanted: str) -> tuple[list[Side], str, l
 
 def _relabelled(side: Side, old: str, new: str) -> Side:
     if old not in side.labels(verdicts=False):
-        raise UserError(
-            f"{side.name!r} has no label {old!r}", where="--label", fix=nearest(old, side.labels())
-        )
+        check_label(old, side.labels(), f"{side.name!r} has no label", "--label")
     combinations = [
         row._replace(label=new) if row.label == old else row for row in side.columns.combinations
     ]

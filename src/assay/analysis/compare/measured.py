@@ -57,6 +57,15 @@ class Measured(msgspec.Struct, kw_only=True):
         """Return why there is none, as far as the metric says it."""
         return str(self.row.get("error") or self.row.get("reason") or "")
 
+    def clusters(self, items: Hashes) -> Hashes | None:
+        """Return the clusters of items; None where each is by itself."""
+        name = self.bound.cluster_by
+        return self.side.cluster_of(items, name) if name else None
+
+    def without(self, other: "Measured") -> int:
+        """Return how many items have a value, and no row there."""
+        return len(np.setdiff1d(self.items, other.present, assume_unique=True))
+
     def among(self, items: Hashes) -> "Measured":
         """Measured again if there are other items: values that carry a weight depend on each other; none means all."""
         whole = len(items) in (0, len(self.present)) or np.array_equal(items, self.items)
@@ -219,7 +228,7 @@ def matched(candidate: Measured, baseline: Measured) -> Matched:
         items=common,
         candidate=first,
         baseline=second,
-        differences=like(first.values - second.values, clusters=_clusters(candidate, common)),
+        differences=like(first.values - second.values, clusters=candidate.clusters(common)),
         changes=np.round(first.own - second.own, 12),
         like=like,
     )
@@ -241,13 +250,12 @@ def _add_missing(match: Matched, first: SideBounds, second: SideBounds) -> None:
     worst = first.wrong[at] - second.right[other]
     best = first.right[at] - second.wrong[other]
     rows = first.missing[at] + second.missing[other]
-    clusters = _clusters(match.candidate, items)
-    match.missing = MissingRows(rows, known, (worst, best), clusters)
+    match.missing = MissingRows(rows, known, (worst, best), match.candidate.clusters(items))
 
 
-def _clusters(result: Measured, items: Hashes) -> Hashes | None:
-    name = result.bound.cluster_by
-    return result.side.cluster_of(items, name) if name else None
+def failure_counts(row: MetricRow) -> dict[str, int]:
+    """Return how many rows have no verdict, by outcome."""
+    return {name: row[f"{name}_count"] for name in ("errored", "unparsed", "refused", "skipped")}
 
 
 def bound_metric(name: str, policy: Policy, level: float) -> BoundMetric:

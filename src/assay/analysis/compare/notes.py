@@ -1,16 +1,23 @@
 """What a reader of a comparison must know: data, scorers and models that differ between the sides, and the items whose
 value changed."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from operator import methodcaller
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from assay.analysis.compare.measured import Matched, Measured
-from assay.analysis.compare.paired import Hashes, Side, SideRows, sources_of
+from assay.analysis.compare.paired import (
+    Hashes,
+    Side,
+    SideRows,
+    once,
+    planned_scorers,
+    sources_of,
+)
 from assay.engine.aggregate.join import cluster_hint
 from assay.engine.aggregate.measure import cluster_lines
 from assay.engine.experiment.sources import Source
@@ -18,8 +25,6 @@ from assay.interfaces import Mask
 from assay.store.table.columns import ResponseRows
 from assay.store.table.decode import read_rows
 from assay.store.table.join import PLACE, Lookup, first_key
-
-T = TypeVar("T")
 
 
 class _Served(msgspec.Struct):
@@ -41,16 +46,8 @@ def notes(sides: Sequence[Side], scorer: str, values: Sequence[Measured]) -> lis
     return [*_datasets(sources), *_scorers(sources, scorer), *_served(sources), *clusters]
 
 
-def _fact(source: Source, make: Callable[[Source], T]) -> T:
-    """Return what is made of a source, made once."""
-    name = make.__name__
-    if name not in source.facts:
-        source.facts[name] = make(source)
-    return source.facts[name]
-
-
 def _datasets(sources: Sequence[Source]) -> Iterable[str]:
-    digests = {source.name: _fact(source, _digest) for source in sources}
+    digests = {source.name: once(source, _digest) for source in sources}
     if len(set(filter(None, digests.values()))) > 1:
         shown = ", ".join(f"{name} {digest[:12]}" for name, digest in digests.items() if digest)
         yield f"the datasets differ ({shown})"
@@ -62,27 +59,21 @@ def _digest(source: Source) -> str:
 
 
 def _scorers(sources: Sequence[Source], scorer: str) -> Iterable[str]:
-    planned = {source.name: _fact(source, _planned_scorers).get(scorer) for source in sources}
-    named = {name: identity for name, identity in planned.items() if identity is not None}
+    planned = {source.name: once(source, planned_scorers).get(scorer) for source in sources}
+    named = {
+        name: (entry.get("identity", ""), msgspec.json.encode(entry.get("params")))
+        for name, entry in planned.items()
+        if entry is not None
+    }
     if len(set(named.values())) > 1:
         yield f"the scorer {scorer!r} differs in code or parameters between {', '.join(named)}"
-
-
-def _planned_scorers(source: Source) -> dict[Any, str]:
-    """Return what tells the scorers of the evaluations apart, by name."""
-    manifest = source.manifest("evaluation")
-    planned: list[dict[str, Any]] = (manifest.plan.get("scorers") or []) if manifest else []
-    return {
-        entry.get("name"): f"{entry.get('identity', '')}{msgspec.json.encode(entry.get('params'))}"
-        for entry in planned
-    }
 
 
 def _served(sources: Sequence[Source]) -> Iterable[str]:
     """A model that is called the same must have been served the same, in all sources and within each."""
     by_model: dict[str, dict[str, None]] = {}
     for source in sources:
-        for model, served in _fact(source, _served_in):
+        for model, served in once(source, _served_in):
             by_model.setdefault(model, {})[served] = None
     for model, served in by_model.items():
         if len(served) > 1:
@@ -163,7 +154,7 @@ def _answers(side: Side, rows: Sequence[dict[str, Any]]) -> list[str | None]:
     """Return the answers behind evaluation rows; None where no response is stored."""
     keys = [first_key(row.get("responses")) for row in rows]
     places = [list(map(methodcaller("get", name), rows)) for name in PLACE]
-    responses = side.whole.once(_responses)
+    responses = once(side.whole, _responses)
     found = responses.find(keys, places)
     return [None if at < 0 else answer_of(responses.table.row(at)) for at in found]
 

@@ -1,7 +1,7 @@
 """Experiments as sides that can be compared: their evaluation rows, read by the aggregator's
 reader."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 
+from assay.config.differences import by_name
 from assay.engine.aggregate.groups import under_every_label, verdicts
 from assay.engine.aggregate.join import (
     Joined,
@@ -30,14 +31,24 @@ from assay.errors import UserError
 from assay.interfaces import Hashes, Log
 from assay.registry import nearest
 from assay.store.keys import id_hash
-from assay.store.table.decode import decode_row
+from assay.store.log import FileLog
+from assay.store.table.columns import place_of
+from assay.store.table.decode import NoRow, decode_row, read_blocks
 from assay.store.table.facets import order, text_of, typed, unknown
-from assay.store.table.join import Groups
+from assay.store.table.join import Groups, Lookup
 from assay.store.table.labels import Columns, Ints, Reader
 
 T = TypeVar("T")
 _FAILED = ("errored", "unparsed", "refused")
 _Codes = list[int]
+
+
+def once(of: "SideRows | Source", make: Callable[..., T], *given: Any) -> T:
+    """Return what a function makes of something that was read, made once."""
+    key = f"{make.__name__} {given}"
+    if key not in of.facts:
+        of.facts[key] = make(of, *given)
+    return of.facts[key]
 
 
 class SideRows(msgspec.Struct, kw_only=True, dict=True):
@@ -50,6 +61,7 @@ class SideRows(msgspec.Struct, kw_only=True, dict=True):
     facets: Sequence[str]
     columns: Columns
     as_read: Columns | None = None
+    facts: dict[str, Any] = {}
 
     @cached_property
     def of_combination(self) -> list[Ints]:
@@ -70,16 +82,6 @@ class SideRows(msgspec.Struct, kw_only=True, dict=True):
     def sources(self) -> Sources:
         return _sources(self.source, self.log)
 
-    @cached_property
-    def _learnt(self) -> dict[Any, Any]:
-        return {}
-
-    def once(self, make: Callable[..., T], *given: Any) -> T:
-        """Return what a function makes of this, made once."""
-        if (make, given) not in self._learnt:
-            self._learnt[make, given] = make(self, *given)
-        return self._learnt[make, given]
-
     def numbers(self, at: Ints) -> Ints:
         """Return the numbers of rows among those of the log."""
         return at if self.columns.row is None else self.columns.row[at]
@@ -87,7 +89,7 @@ class SideRows(msgspec.Struct, kw_only=True, dict=True):
     def having(self, facet: str, value: Any) -> _Codes:
         """Return the combinations with this value. Where no row has it, those with one that is
         written alike."""
-        found = self.once(_by_value, facet)
+        found = once(self, _by_value, facet)
         if typed(value) in found:
             return found[typed(value)][1]
         alike = [codes for own, codes in found.values() if text_of(own) == text_of(value)]
@@ -119,12 +121,16 @@ def _columns_of(rows: SideRows, names: tuple[str, ...], cluster_by: str) -> dict
     )
 
 
-def _clusters(rows: SideRows, name: str) -> dict[int, int]:
-    """Return the cluster of each item that has one, the same for all sources."""
+def _clusters(rows: SideRows, name: str) -> Hashes:
+    """Return the cluster of each item, the same for all sources; one without a value is its own."""
     columns = rows.columns
-    values = rows.once(_columns_of, (), name)[name].take(rows.numbers(np.arange(len(columns.item))))
-    found = item_clusters(values, columns.item, name)
-    return {int(columns.ids[at]): id_hash(f"cluster {key}") for at, key in found.items()}
+    values = once(rows, _columns_of, (), name)[name].take(
+        rows.numbers(np.arange(len(columns.item)))
+    )
+    clusters = columns.ids.copy()
+    for at, key in item_clusters(values, columns.item, name).items():
+        clusters[at] = id_hash(f"cluster {key}")
+    return clusters
 
 
 class Side(msgspec.Struct, kw_only=True, dict=True):
@@ -154,7 +160,7 @@ class Side(msgspec.Struct, kw_only=True, dict=True):
         """A part for each value of a facet that was read: for those given, or for all that there
         are, in order."""
         own = set(self.chosen)
-        present = self.whole.once(_by_value, facet).values()
+        present = once(self.whole, _by_value, facet).values()
         chosen = list(values) or sorted(
             (value for value, codes in present if not own.isdisjoint(codes)), key=order
         )
@@ -224,7 +230,7 @@ class Side(msgspec.Struct, kw_only=True, dict=True):
             at = at[np.isin(columns.ids[columns.item[at]], only)]
         outcome, passed, score = whole.verdicts
         at = at[np.lexsort((score[at], columns.sample[at], columns.item[at]))]
-        joined = whole.once(_columns_of, tuple(bound.columns), bound.cluster_by)
+        joined = once(whole, _columns_of, tuple(bound.columns), bound.cluster_by)
         rows = whole.numbers(at)
         return Sample(
             label=label,
@@ -240,10 +246,10 @@ class Side(msgspec.Struct, kw_only=True, dict=True):
         )
 
     def cluster_of(self, items: Hashes, name: str) -> Hashes:
-        """Return the cluster of each item, the same on all sides; one without a value is its
-        own."""
-        own = self.whole.once(_clusters, name)
-        return np.array([own.get(item, item) for item in items.tolist()], np.uint64)
+        """Return the cluster of each item, the same on all sides; one that this source lacks is
+        its own."""
+        at = Lookup(self.columns.ids).first(items)
+        return np.where(at < 0, items, once(self.whole, _clusters, name)[at])
 
     def row(self, place: int) -> dict[str, Any]:
         """A whole row, by its place among the columns."""
@@ -251,8 +257,27 @@ class Side(msgspec.Struct, kw_only=True, dict=True):
         return decode_row(line, str(self.source.path))
 
 
-def rows_of(source: Source) -> Log:
+def rows_of(source: Source) -> FileLog:
     return source.log("evaluation", f"score its responses first: assay evaluate {source.path}")
+
+
+Lost = list[tuple[FileLog, NoRow]]
+
+
+def read_noting(log: FileLog, kind: type[T], lost: Lost) -> Iterator[tuple[int, T]]:
+    """Yield (position, row) of the rows of a log, and add to `lost` what is none."""
+    for block in read_blocks(log, kind):
+        lost += [(log, line) for line in block.unreadable]
+        yield from zip(block.positions.tolist(), block.rows, strict=True)
+
+
+def left_out(unreadable: Lost) -> list[str]:
+    """Return a note about the lines of logs that are no rows, if there are any."""
+    lines = f"{len(unreadable):,} unreadable line{'s' * (len(unreadable) > 1)} left out"
+    return [
+        f"{lines} (the first: {place_of(log, str(log.path), line.position)}, {line.reason})"
+        for log, line in unreadable[:1]
+    ]
 
 
 def _sources(source: Source, log: Log) -> Sources:
@@ -306,6 +331,27 @@ def read_sides(
     return read
 
 
+def planned_scorers(source: Source) -> dict[str, dict[str, Any]]:
+    """Return the scorers that gave a source's labels, by name, as its manifest has them."""
+    manifest = source.manifest("evaluation")
+    return by_name(manifest.plan.get("scorers")) if manifest else {}
+
+
+def check_label(label: str, labels: Collection[str], problem: str, where: str = "") -> None:
+    """Raise an error with the labels that there are, if this is none of them."""
+    if label not in labels:
+        raise UserError(f"{problem} {label!r}", where=where, fix=nearest(label, labels))
+
+
+def only_label(labels: Sequence[str], of: str = "rows") -> str:
+    """Return the only label that there is to look at."""
+    if len(labels) != 1:
+        raise UserError(
+            f"the {of} have several labels", fix=f"add --label, one of {', '.join(labels)}"
+        )
+    return labels[0]
+
+
 def sources_of(sides: Iterable[Side]) -> list[Source]:
     """Return the sources of some sides, each once."""
     return list({id(side.source): side.source for side in sides}.values())
@@ -341,20 +387,12 @@ def find_sides(
         raise UserError(
             f"{max(names, key=names.count)!r} is named twice", fix="name each side once"
         )
-    _set_lower(sides, lower)
-    return sides
-
-
-def _set_lower(sides: Sequence[Side], lower: Sequence[str]) -> None:
-    """Tell the sides under which labels less is better."""
     shared = {label for side in sides for label in side.labels()}
     for label in lower:
-        if label not in shared:
-            raise UserError(
-                f"no row has the label {label!r}", where="--lower", fix=nearest(label, shared)
-            )
+        check_label(label, shared, "no row has the label", "--lower")
     for side in sides:
         side.lower = lower
+    return sides
 
 
 class _Planned(msgspec.Struct):
@@ -420,13 +458,9 @@ def shared_label(
     """The label to look at, and its scorer: the one wanted, or the only one that all sides have."""
     if bound is not None and bound.together and wanted in ("", bound.together):
         return bound.together, ""
-    labelled = [(side, labels) for side in sides if (labels := side.labels())]
-    without_verdict = wanted and any(
-        combination.label == wanted
-        for side, labels in labelled
-        if wanted not in labels
-        for combination in side.columns.combinations
-    )
+    labelled = [side for side in sides if side.labels()]
+    lacking = [side for side in labelled if wanted and wanted not in side.labels()]
+    without_verdict = any(wanted in side.labels(verdicts=False) for side in lacking)
     if not labelled or without_verdict:
         rows = f"row with the label {wanted!r}" if without_verdict else "row"
         raise UserError(
@@ -434,15 +468,11 @@ def shared_label(
             where=", ".join(dict.fromkeys(str(side.source.path) for side in sides)),
             fix="look at the rows' `error` fields; assay run --retry-errors tries again",
         )
-    for side, labels in labelled:
-        if wanted and wanted not in labels:
-            raise UserError(f"{side.name!r} has no label {wanted!r}", fix=nearest(wanted, labels))
+    for side in lacking:
+        check_label(wanted, side.labels(), f"{side.name!r} has no label")
     shared = [wanted] if wanted else common_labels(sides, bound)
     columns = bound.columns if bound is not None else []
     if columns and all(name.split(".")[0] == "response" for name in columns):
         shared = shared[:1]  # all labels are about the same responses
-    if len(shared) > 1:
-        raise UserError(
-            "the rows have several labels", fix=f"add --label, one of {', '.join(shared)}"
-        )
-    return shared[0], labelled[0][1][shared[0]]
+    label = only_label(shared)
+    return label, labelled[0].labels()[label]

@@ -168,8 +168,7 @@ def referenced(paths: Sequence[str | Path], reference: str | Path, **options: An
     options.setdefault("metric", "")
     chosen = checked(CompareOptions(**options))
     published = load_references(reference)
-    agreements: list[Agreement] = []
-    kept: list[tuple[Reference, float]] = []
+    found: list[tuple[Agreement, Reference, float]] = []
     sources = find_sources(paths, "aggregation")
     for source in sources:
         for row in _rows(source, chosen):
@@ -177,15 +176,15 @@ def referenced(paths: Sequence[str | Path], reference: str | Path, **options: An
                 agreement, error = _agreement(source, row, entry, chosen)
                 agreement.side = _side(row, source.name if len(sources) > 1 else "")
                 agreement.source = published.citation(entry)
-                agreements.append(agreement)
-                kept.append((entry, error))
-    if not agreements:
+                found.append((agreement, entry, error))
+    if not found:
         scores = sorted({f"{entry.benchmark} {entry.metric}" for entry in published.references})
         fix = f"it has {', '.join(scores[:20])}; benchmarks match by name, metrics by label"
         raise UserError(
             f"no metric of these experiments is in the reference {str(reference)!r}", fix=fix
         )
-    alpha = _judge(agreements, kept, chosen)
+    agreements = [agreement for agreement, _, _ in found]
+    alpha = _judge(found, chosen)
     return Referenced(
         reference=str(reference),
         level=1 - alpha,
@@ -295,9 +294,7 @@ def _agreement(
 
 def _own_error(row: MetricRow, source: Source) -> float:
     """From the interval, which knows that samples of one item belong together; else the metric's own."""
-    low = row.get("ci_low")
-    high = row.get("ci_high")
-    level = row.get("ci_level")
+    low, high, level = map(row.get, ("ci_low", "ci_high", "ci_level"))
     if low is not None and high is not None and level:
         return (high - low) / (2 * NormalDist().inv_cdf((1 + level) / 2))
     if isinstance(row.get("stderr"), (int, float)):
@@ -329,15 +326,13 @@ def _settings(row: MetricRow, entry: Reference, items: int) -> list[str]:
     return differing
 
 
-def _judge(
-    agreements: Sequence[Agreement], kept: Sequence[tuple[Reference, float]], chosen: CompareOptions
-) -> float:
+def _judge(found: Sequence[tuple[Agreement, Reference, float]], chosen: CompareOptions) -> float:
     """Set one word each, and the interval that says the same; return the alpha of that."""
     alpha = 1 - chosen.level
     normal = NormalDist()
-    sure = normal.inv_cdf(1 - alpha / 2 / len(agreements)) + normal.inv_cdf(POWER)
-    left, _ = correct(agreements, alpha)
-    for agreement, (entry, own) in zip(agreements, kept, strict=True):
+    sure = normal.inv_cdf(1 - alpha / 2 / len(found)) + normal.inv_cdf(POWER)
+    left, _ = correct([agreement for agreement, _, _ in found], alpha)
+    for agreement, entry, own in found:
         theirs = entry.error or 0.0
         error = math.hypot(own, theirs)
         agreement.could_show = sure * error

@@ -7,11 +7,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from assay.analysis.compare.paired import Lost, left_out, read_noting
 from assay.engine.calls.usage import CALLS, Usage
 from assay.engine.experiment.sources import Source
-from assay.records import Kind, find_in_row
+from assay.interfaces import Hashes
+from assay.records import find_in_row
 from assay.store.keys import canonical, digest, short
-from assay.store.table.decode import read_rows
 from assay.store.table.facets import text_of
 
 
@@ -53,7 +54,7 @@ class SideUse(msgspec.Struct, kw_only=True):
     seconds: tuple[float, float] | None = None
 
 
-class ServedAs(msgspec.Struct, kw_only=True):
+class ServedAs(msgspec.Struct):
     """A fact that the responses of a model report, and how many do on each side."""
 
     model_name: str
@@ -85,7 +86,9 @@ class SideAnswers:
         self.facts: Counter[tuple[str, str, str]] = Counter()
         self.tasks: set[str] = set()
         self._outcomes: Counter[str] = Counter()
-        self._columns = np.fromiter(map(self._note, _rows(source, where)), _COLUMNS)
+        lost: Lost = []
+        self._columns = np.fromiter(map(self._note, _rows(source, where, lost)), _COLUMNS)
+        self.notes = left_out(lost)
         self.use.outcomes = dict(sorted(self._outcomes.items()))
         times = self._columns["seconds"][self._columns["seconds"] > 0]
         if len(times):
@@ -126,11 +129,12 @@ class SideAnswers:
             if value:
                 self.facts[row.model_name or "", what, value] += 1
 
-    def paired(self, by: str) -> dict[str, Any]:
-        """Columns to pair answers by, sorted; `unique` says whether each place has one answer."""
+    def by_place(self, by: str) -> tuple[Hashes, Hashes]:
+        """Return the places that answers have by their task or prompt, sorted, and the answer at
+        each; none where a place has several."""
         places, first = np.unique(self._columns[by], return_index=True)
-        unique = len(places) == len(self._columns)
-        return {"places": places, "answers": self._columns["answer"][first], "unique": unique}
+        first = first if len(places) == len(self._columns) else first[:0]
+        return places, self._columns["answer"][first]
 
 
 def _hash(*parts: str | bytes) -> int:
@@ -140,9 +144,9 @@ def _hash(*parts: str | bytes) -> int:
     return short(digest("answer", *given))
 
 
-def _rows(source: Source, where: Mapping[str, Any]) -> Iterator[_Given]:
+def _rows(source: Source, where: Mapping[str, Any], lost: Lost) -> Iterator[_Given]:
     for log in source.logs("run"):
-        for position, row in read_rows(log, _Given):
+        for position, row in read_noting(log, _Given, lost):
             if not where or _has(msgspec.json.decode(log.read(position)), where):
                 yield row
 
@@ -156,40 +160,48 @@ def _has(row: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
 
 
 def _judging(source: Source) -> float:
-    kinds: tuple[Kind, ...] = ("run", "evaluation")
-    manifests = [manifest for kind in kinds if (manifest := source.manifest(kind)) is not None]
-    owners = [
-        models for manifest in manifests for models in manifest.metadata.get(CALLS, {}).values()
-    ]
-    used = msgspec.convert([usage for models in owners for usage in models.values()], list[Usage])
+    used: list[Usage] = []
+    for manifest in (source.manifest("run"), source.manifest("evaluation")):
+        owners = manifest.metadata.get(CALLS, {}) if manifest else {}
+        for models in msgspec.convert([*owners.values()], list[dict[str, Usage]]):
+            used += models.values()
     return sum(usage.cost for usage in used)
 
 
 def served_diff(first: SideAnswers, second: SideAnswers) -> list[ServedAs]:
     """What each model reported, by side."""
     keys = sorted({*first.facts, *second.facts})
-    return [
-        ServedAs(model_name=model, what=what, value=value, a=first.facts[key], b=second.facts[key])
-        for key in keys
-        for model, what, value in [key]
-    ]
+    return [ServedAs(*key, first.facts[key], second.facts[key]) for key in keys]
 
 
 def answers_diff(first: SideAnswers, second: SideAnswers) -> AnswersDiff | None:
     """None where a side has several answers at one place, so that nothing says which belong together."""
     shared = bool(first.tasks & second.tasks)
-    a, b = (side.paired("task" if shared else "prompt") for side in (first, second))
-    if not (a["unique"] and b["unique"] and len(a["places"]) and len(b["places"])):
+    (a, answers), (b, others) = (
+        side.by_place("task" if shared else "prompt") for side in (first, second)
+    )
+    if not (len(answers) and len(others)):
         return None
-    _, of_a, of_b = np.intersect1d(a["places"], b["places"], return_indices=True)
-    same = int((a["answers"][of_a] == b["answers"][of_b]).sum())
+    _, of_a, of_b = np.intersect1d(a, b, return_indices=True)
+    same = int((answers[of_a] == others[of_b]).sum())
     return AnswersDiff(
         paired_by="item, task and sample" if shared else "item, prompt and sample",
         same=same,
         changed=len(of_a) - same,
-        only_a=len(a["places"]) - len(of_a),
-        only_b=len(b["places"]) - len(of_b),
+        only_a=len(a) - len(of_a),
+        only_b=len(b) - len(of_b),
     )
+
+
+def answers_notes(
+    found: AnswersDiff | None, first: SideAnswers, second: SideAnswers
+) -> Iterator[str]:
+    """Yield what there is to say of the responses that count, and of those that do not."""
+    yield from (*first.notes, *second.notes)
+    if not (first.use.responses or second.use.responses):
+        yield "there are no responses to compare"
+    elif found is None:
+        yield "answers are not compared one by one: nothing says which belong together"
 
 
 def differing(served: Sequence[ServedAs]) -> list[ServedAs]:

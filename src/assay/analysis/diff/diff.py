@@ -3,13 +3,13 @@
 Scores, intervals, verdicts and changed items are those of `compare`, label by label.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from assay.analysis.compare.compare import CompareOptions, Comparison, Pair, checked, compare_sides
+from assay.analysis.compare.compare import CompareOptions, Pair, checked, compare_sides
 from assay.analysis.compare.matching import match_items, match_labels
 from assay.analysis.compare.notes import Flip
 from assay.analysis.compare.paired import Side, read_side
@@ -19,6 +19,7 @@ from assay.analysis.diff.answers import (
     SideAnswers,
     SideUse,
     answers_diff,
+    answers_notes,
     differing,
     served_diff,
 )
@@ -106,12 +107,7 @@ def diff(
         partial=(first.partial(), second.partial()),
         notes=[*notes, *more],
     )
-    if not any(side.use.responses for side in answers):
-        result.notes.append("there are no responses to compare")
-    elif result.answers is None:
-        result.notes.append(
-            "answers are not compared one by one: nothing says which belong together"
-        )
+    result.notes += answers_notes(result.answers, *answers)
     _scores(result, (first, second), chosen)
     result.same = not notes and _is_same(result)
     return result
@@ -149,14 +145,12 @@ def _have(names: Sequence[str]) -> str:
 
 def _label(sides: Sequence[Side], chosen: CompareOptions, notes: dict[str, None]) -> LabelDiff:
     try:
-        comparison: Comparison = compare_sides(sides, chosen, noting=False)
+        comparison = compare_sides(sides, chosen, noting=False)
     except UserError as error:
         return LabelDiff(label=chosen.label, reason=error.what)
     notes.update(dict.fromkeys(comparison.notes))
     (pair,) = comparison.pairs
-    values: Mapping[str, float] = {
-        standing.name: standing.value for standing in comparison.standings
-    }
+    values = {standing.name: standing.value for standing in comparison.standings}
     return LabelDiff(
         label=chosen.label,
         a=values[sides[0].name],
@@ -187,18 +181,17 @@ def _flipped(flip: Flip) -> FlippedItem:
 
 def _is_same(result: Diff) -> bool:
     items, answers, (first, second) = result.items, result.answers, result.use
-    return not (
-        result.config
-        or result.plan
-        or (items is not None and (items.only_a or items.only_b or items.changed))
-        or differing(result.served)
-        or (answers is not None and (answers.changed or answers.only_a or answers.only_b))
-        or (first.responses, first.outcomes) != (second.responses, second.outcomes)
-        or any(
-            label.reason or label.gained or label.lost or label.a != label.b
-            for label in result.labels
-        )
-        or result.labels_only_a
-        or result.labels_only_b
-        or result.partial[0] != result.partial[1]
-    )
+    labels = result.labels
+    differences: list[Any] = [
+        *(result.config or ()),
+        *(result.plan or ()),
+        items and (items.only_a or items.only_b or items.changed),
+        *differing(result.served),
+        answers and (answers.changed or answers.only_a or answers.only_b),
+        (first.responses, first.outcomes) != (second.responses, second.outcomes),
+        *(one.reason or one.gained or one.lost or one.a != one.b for one in labels),
+        *result.labels_only_a,
+        *result.labels_only_b,
+        len(set(result.partial)) > 1,
+    ]
+    return not any(differences)

@@ -1,11 +1,12 @@
 """What two experiments were made of: their configs, plans and items, key by key."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import msgspec
 import numpy as np
 
+from assay.analysis.compare.matching import read_items
 from assay.config.differences import by_name, comparable, unequal
 from assay.engine.experiment.sources import Source
 from assay.engine.experiment.trust import CONFIG
@@ -52,7 +53,7 @@ def config_diff(first: Source, second: Source) -> tuple[list[ChangedValue] | Non
     lacking = [
         source.name
         for source, config in zip((first, second), data, strict=True)
-        if not _tells(config)
+        if not any(map(config.get, ("models", "dataset")))  # that of an import only has metrics
     ]
     if lacking:
         return None, [f"{name} has no config" for name in lacking] if len(lacking) == 1 else []
@@ -60,11 +61,6 @@ def config_diff(first: Source, second: Source) -> tuple[list[ChangedValue] | Non
         {key: value for key, value in config.items() if key not in _NOT_COMPARED} for config in data
     ]
     return [ChangedValue(*change) for change in unequal("", *kept)], []
-
-
-def _tells(config: Mapping[str, Any]) -> bool:
-    """Whether a config says how answers were made: that of an import only has metrics."""
-    return bool(config.get("models") or config.get("dataset"))
 
 
 def plan_diff(first: Source, second: Source) -> list[ChangedValue] | None:
@@ -117,11 +113,9 @@ class _Items:
         self.ids, self.contents, self._positions = (rows[name] for name, _ in _COLUMNS)
 
     def _rows(self) -> Iterator[tuple[int, int, int]]:
-        for position, line in self._log.scan():
-            if line.strip():
-                item = decode_item(line)
-                content = digest("item", canonical(msgspec.to_builtins(item)))
-                yield id_hash(item.id), short(content), position
+        for position, item in read_items(self._log):
+            content = digest("item", canonical(msgspec.to_builtins(item)))
+            yield id_hash(item.id), short(content), position
 
     def item(self, at: int) -> dict[str, Any]:
         return msgspec.to_builtins(decode_item(self._log.read(int(self._positions[at]))))

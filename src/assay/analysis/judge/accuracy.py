@@ -5,6 +5,7 @@ Answers that were more likely to be chosen for labelling count less (`Answer.wei
 """
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import NamedTuple
 
 import msgspec
@@ -51,13 +52,19 @@ class Verdicts(NamedTuple):
     weight: FloatArray
 
     def where(self, chosen: Mask) -> "Verdicts":
-        return Verdicts(
-            self.item[chosen], self.truth[chosen], self.judge[chosen], self.weight[chosen]
-        )
+        return Verdicts._make(column[chosen] for column in self)
 
     def decided(self) -> "Verdicts":
         """Those that neither calls a tie."""
         return self.where((self.truth != 0.5) & (self.judge != 0.5))
+
+    def mean(self, values: FloatArray, level: float, missing: str = "") -> Estimate:
+        """Return the mean of values from 0 to 1; `missing` says why there may be none."""
+        if not len(values):
+            return none(missing)
+        value = np.average(values, weights=self.weight)
+        interval = weighted_interval(self.item, values, self.weight, level)
+        return Estimate(value=float(value), n=len(values), **interval._asdict())
 
 
 class CurvePoint(msgspec.Struct, kw_only=True):
@@ -68,26 +75,20 @@ class CurvePoint(msgspec.Struct, kw_only=True):
 
 
 def curve_of(answers: Sequence[Answer], level: float) -> list[CurvePoint]:
-    """What people said of answers with low and with high scores: by score where there are few, else by tenths. None
-    where the judge only says pass or fail, or is not on a scale from 0 to 1."""
-    graded = [answer for answer in answers if answer.score is not None and answer.truth in (0, 1)]
-    scores = np.array([answer.score for answer in graded], np.float64)
+    """Return what people said of answers with low and with high scores: by score where there are
+    few, else by tenths. None where the judge only says pass or fail, or is not on a scale from 0
+    to 1."""
+    graded = verdicts_of([answer for answer in answers if answer.truth in (0, 1)], "score")
+    steps = scores = graded.judge
     if len(np.unique(scores)) < 3 or scores.min() < 0 or scores.max() > 1:
         return []
-    steps = (
-        scores
-        if len(np.unique(scores)) <= _STEPS
-        else np.minimum(np.floor(scores * _STEPS), _STEPS - 1)
-    )
-    item, truth = item_codes(graded), np.array([answer.truth for answer in graded], np.float64)
-    weight = np.array([answer.weight for answer in graded])
+    if len(np.unique(scores)) > _STEPS:
+        steps = np.minimum(np.floor(scores * _STEPS), _STEPS - 1)
     points: list[CurvePoint] = []
     for step in np.unique(steps):
-        at = steps == step
-        passed = mean_of(item[at], truth[at], weight[at], level)
-        points.append(
-            CurvePoint(score=float(np.average(scores[at], weights=weight[at])), passed=passed)
-        )
+        alike = graded.where(steps == step)
+        score = float(np.average(alike.judge, weights=alike.weight))
+        points.append(CurvePoint(score=score, passed=alike.mean(alike.truth, level)))
     return points
 
 
@@ -96,24 +97,13 @@ def item_codes(answers: Sequence[Answer]) -> Ints:
     return codes_of([answer.item for answer in answers])
 
 
-def verdicts_of(answers: Sequence[Answer]) -> Verdicts:
-    both = [answer for answer in answers if answer.truth is not None and answer.judge is not None]
-    columns = ((one.truth, one.judge, one.weight) for one in both)
-    table = np.array(list(columns), dtype=np.float64).reshape(-1, 3)
-    return Verdicts(item_codes(both), *table.T)
-
-
-def mean_of(
-    item: Ints, values: FloatArray, weight: FloatArray, level: float, missing: str = ""
-) -> Estimate:
-    """The mean of values from 0 to 1; `missing` says why there may be none."""
-    if not len(values):
-        return none(missing)
-    value, interval = (
-        np.average(values, weights=weight),
-        weighted_interval(item, values, weight, level),
-    )
-    return Estimate(value=float(value), n=len(values), **interval._asdict())
+def verdicts_of(answers: Sequence[Answer], judge: str = "judge") -> Verdicts:
+    """Return the verdicts of the answers that have both; `judge`: or the judge's score."""
+    columns = np.array(
+        [(one.truth, getattr(one, judge), one.weight) for one in answers], np.float64
+    ).reshape(-1, 3)
+    both: Mask = np.isfinite(columns.sum(axis=1))
+    return Verdicts(item_codes([*compress(answers, both.tolist())]), *columns[both].T)
 
 
 def confusion(verdicts: Verdicts) -> Confusion:
@@ -188,32 +178,21 @@ def corrected(judged: Judged, errors: Confusion, level: float) -> dict[str, Corr
 
 
 def _of_model(answers: list[Answer], errors: Confusion, level: float) -> Corrected:
-    item, judge = item_codes(answers), np.array([answer.judge for answer in answers], np.float64)
-    decided = judge != 0.5
-    raw = mean_of(
-        item[decided], judge[decided], np.ones(int(decided.sum())), level, "every verdict is a tie"
-    )
-    if raw.value is None:
-        by_errors = none("every verdict is a tie")
-    else:
-        size = worth(item[decided], judge[decided], np.ones(raw.n))
+    truth, judge, weight = np.array(
+        [(answer.truth, answer.judge, answer.weight) for answer in answers], np.float64
+    ).T  # no truth is NaN
+    item = item_codes(answers)
+    decided = Verdicts(item, truth, judge, np.ones(len(item))).where(judge != 0.5)
+    raw = decided.mean(decided.judge, level, "every verdict is a tie")
+    by_errors = raw
+    if raw.value is not None:
+        size = worth(decided.item, decided.judge, decided.weight)
         by_errors = _estimate(rogan_gladen(raw.value, size, errors, level), raw.n)
-    return Corrected(raw=raw, rogan_gladen=by_errors, ppi=_ppi(answers, item, judge, level))
-
-
-def _ppi(answers: list[Answer], item: Ints, judge: FloatArray, level: float) -> Estimate:
-    truth = np.array([answer.truth for answer in answers], np.float64)  # None is NaN
-    weights = np.array([answer.weight for answer in answers])
-    return _estimate(from_labels(judge, truth, item, weights, level), len(answers))
+    by_labels = from_labels(judge, truth, item, weight, level)
+    return Corrected(raw=raw, rogan_gladen=by_errors, ppi=_estimate(by_labels, len(answers)))
 
 
 def _estimate(correction: Correction, n: int) -> Estimate:
     if correction.value is None:
         return none(correction.reason or "there is no value", n)
-    return Estimate(
-        value=correction.value,
-        low=correction.low,
-        high=correction.high,
-        method=correction.method,
-        n=n,
-    )
+    return msgspec.structs.replace(msgspec.convert(correction, Estimate, from_attributes=True), n=n)

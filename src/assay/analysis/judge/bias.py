@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from assay.analysis.compare.paired import planned_scorers
 from assay.analysis.judge.accuracy import Estimate, item_codes, none
 from assay.analysis.judge.judged import Answer, Judged
 from assay.engine.evaluate.cases import readable, response_decoder
@@ -113,20 +114,9 @@ def _log_length(answer: Answer, lengths: Mapping[int, int]) -> float:
 def own_models(source: Source, judged: Judged) -> set[str] | None:
     """The judged models that are the judge itself; None where a panel has some and does not say whose they are."""
     manifest = source.manifest("evaluation")
-    own = (
-        set((manifest.metadata.get(OWN_ANSWERS) or {}).get(judged.scorer, ()))
-        if manifest
-        else set[str]()
-    )
-    plan = cast("list[dict[str, Any]]", manifest.plan.get("scorers") or []) if manifest else []
-    panel = next(
-        (
-            entry.get("params", {}).get("model")
-            for entry in plan
-            if entry.get("name") == judged.scorer
-        ),
-        None,
-    )
+    recorded: dict[str, Any] = manifest.metadata.get(OWN_ANSWERS) or {} if manifest else {}
+    own = set[str](recorded.get(judged.scorer, ()))
+    panel = planned_scorers(source).get(judged.scorer, {}).get("params", {}).get("model")
     if (
         not own
         or not isinstance(panel, list)

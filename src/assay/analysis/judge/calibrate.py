@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from assay.analysis.compare.paired import checked_level
+from assay.analysis.compare.paired import check_label, checked_level
 from assay.analysis.judge.accuracy import (
+    KINDS,
     Corrected,
     CurvePoint,
     Estimate,
@@ -22,7 +23,6 @@ from assay.analysis.judge.accuracy import (
     curve_of,
     item_codes,
     kappa,
-    mean_of,
     none,
     verdicts_of,
 )
@@ -40,7 +40,6 @@ from assay.engine.experiment.resolve import find_source
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError, shown
 from assay.records import Item
-from assay.registry import nearest
 from assay.shown import Shown
 from assay.stats.agreement import Agreement, agreement
 from assay.stats.correction import Confusion
@@ -115,12 +114,6 @@ class Calibrated(Shown, kw_only=True):
     stored: str = ""
 
 
-class _Options(msgspec.Struct, kw_only=True, frozen=True):
-    threshold: float | None
-    level: float
-    seed: int
-
-
 def calibrate(
     path: str | Path,
     labels: Rows | None = None,
@@ -139,10 +132,10 @@ def calibrate(
     """
     checked_level(level)
     source = find_source(path, "evaluation")
-    everything = read_judged(source)
+    everything, lost = read_judged(source)
     judged = _chosen(everything, label, source)
     read = read_labels(_labels_file(source) if labels is None else labels).only(annotators)
-    notes = list(read.notes)
+    notes = [*read.notes, *lost]
     if partial := source.partial():
         notes.append(f"the evaluations are partial: {partial}")
     about = {
@@ -150,11 +143,11 @@ def calibrate(
     }
     used = {id(given) for given_labels in about.values() for given in given_labels}
     left = [given for given in read.rows if id(given) not in used]
-    why = unused(left, everything.values(), _items(source) if left else None)
+    why = unused(left, everything.values(), _items(source) if left else set())
     if not used:
         fix = "; ".join(why) or "name their judge with --label, or add `model` or `scorer` to them"
         raise UserError("no label is about a judged answer", where=read.source, fix=fix)
-    options = _Options(threshold=threshold, level=level, seed=seed)
+    options = {"level": level, "threshold": threshold}
     lengths = answer_lengths(source, judged)
     calibrations: list[Calibration] = []
     for judge in judged:
@@ -168,12 +161,13 @@ def calibrate(
             where=str(source.path),
             fix="label more answers, or score those that are labelled",
         )
+    notes += why
     result = Calibrated(
         path=str(path),
         source=read.source,
         level=level,
         calibrations=calibrations,
-        notes=[*notes, *why],
+        notes=notes,
     )
     if keep:
         _keep(source, result)
@@ -195,10 +189,8 @@ def _chosen(judged: Mapping[str, Judged], label: str, source: Source) -> list[Ju
     if not judged:
         fix = "score the answers with a judge first: `evaluation_methods: [judge]`"
         raise UserError("no row was given by a judge", where=str(source.path), fix=fix)
-    if label and label not in judged:
-        raise UserError(
-            f"no judge gave the label {label!r}", where=str(source.path), fix=nearest(label, judged)
-        )
+    if label:
+        check_label(label, judged, "no judge gave the label", str(source.path))
     chosen = [judged[label]] if label else list(judged.values())
     for one in chosen:
         if len(one.ids) > 1:
@@ -226,9 +218,9 @@ def _calibration(
     labels: Sequence[Label],
     source: Source,
     lengths: Mapping[int, int],
-    options: _Options,
+    options: dict[str, Any],
 ) -> Calibration:
-    answers, level = judged.labelled(), options.level
+    answers, level = judged.labelled(), options["level"]
     verdicts = verdicts_of(answers)
     decided = verdicts.decided()
     passes, fails = decided.where(decided.truth == 1), decided.where(decided.truth == 0)
@@ -240,30 +232,25 @@ def _calibration(
         models=sorted(judged.models),
         match=judged.match,
         created=time.time(),
-        level=level,
-        threshold=options.threshold,
         labels=len(answers),
         items=len({answer.item for answer in answers}),
         errored=len(answers) - len(verdicts.item),
         ties=len(verdicts.item) - len(decided.item),
         people=_people(judged, labels, level),
-        base_rate=mean_of(verdicts.item, verdicts.truth, verdicts.weight, level),
-        judge_rate=mean_of(verdicts.item, verdicts.judge, verdicts.weight, level),
+        base_rate=verdicts.mean(verdicts.truth, level),
+        judge_rate=verdicts.mean(verdicts.judge, level),
         confusion=counts,
         counted=_counted(decided),
-        agreement=_agreed(verdicts, options),
-        sensitivity=mean_of(
-            passes.item, passes.judge, passes.weight, level, "people passed none of the answers"
-        ),
-        specificity=mean_of(
-            fails.item, 1 - fails.judge, fails.weight, level, "people failed none of the answers"
-        ),
+        agreement=_agreed(verdicts, level),
+        sensitivity=passes.mean(passes.judge, level, "people passed none of the answers"),
+        specificity=fails.mean(1 - fails.judge, level, "people failed none of the answers"),
         position_bias=position_bias(judged, level),
         length_bias=length_bias(judged, lengths, level),
         self_preference=self_preference(judged, own_models(source, judged), level),
         corrected=corrected(judged, counts, level),
         curve=curve_of(answers, level),
         labelled=_by_key(answers),
+        **options,
     )
 
 
@@ -285,16 +272,13 @@ def _counted(decided: Verdicts) -> Confusion:
     return Confusion(**cells)
 
 
-def _agreed(verdicts: Verdicts, options: _Options) -> Agreed:
-    shares = [
-        float(np.average(verdicts.truth == kind, weights=verdicts.weight))
-        for kind in (0.0, 0.5, 1.0)
-    ]
+def _agreed(verdicts: Verdicts, level: float) -> Agreed:
+    shares = [float(np.average(verdicts.truth == kind, weights=verdicts.weight)) for kind in KINDS]
     same = (verdicts.truth == verdicts.judge).astype(np.float64)
     return Agreed(
-        percent=mean_of(verdicts.item, same, verdicts.weight, options.level),
+        percent=verdicts.mean(same, level),
         by_majority=max(shares),
-        kappa=kappa(verdicts, options.level),
+        kappa=kappa(verdicts, level),
     )
 
 

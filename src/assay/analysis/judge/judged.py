@@ -4,19 +4,19 @@ A judge's label is one whose rows name the judge in their details. In a match th
 An unparsed or refused verdict is a fail, an errored one is none: that is how metrics count by default.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import msgspec
 
-from assay.analysis.compare.paired import rows_of
+from assay.analysis.compare.paired import Lost, left_out, read_noting, rows_of
 from assay.datasets._labels import Label, Labels, majority, verdict
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.records import EvaluationOutcome
 from assay.registry import nearest
 from assay.store.keys import short
-from assay.store.table.decode import read_rows
 
 
 class _Judge(msgspec.Struct, gc=False):
@@ -86,40 +86,33 @@ class Judged(msgspec.Struct):
         return [answer for answer in self.answers if answer.truth is not None]
 
 
-def read_judged(source: Source) -> dict[str, Judged]:
-    """By label, in alphabetical order, all verdicts of judges."""
+def read_judged(source: Source) -> tuple[dict[str, Judged], list[str]]:
+    """Return all verdicts of judges by label, in alphabetical order, and a note about lines that
+    are no rows."""
+    lost: Lost = []
     found: dict[str, Judged] = {}
-    places: dict[tuple[Any, ...], Answer] = {}
+    places: dict[Any, Answer] = {}
     shared: dict[
         Any, Any
     ] = {}  # one object for equal strings: a row costs little more than its numbers
-    for row in _rows(source):
+    for _, row in read_noting(rows_of(source), JudgedRow, lost):
         judged = found.get(row.label)
         if judged is None:
             judged = found[row.label] = Judged(
                 row.label, row.scorer, [], {}, {}, row.players is not None
             )
-        named = row.judge()
-        if named is not None and named.id:
+        if (named := row.judge()) and named.id:
             judged.ids[named.id] = None
             judged.models.update(dict.fromkeys([named.model] if named.model else named.models))
         _add(row, judged, places, shared)
     for (
         judged
     ) in found.values():  # sums must not depend on the order of rows, not even in their last bit
-        judged.answers.sort(
-            key=lambda answer: (answer.item, answer.sample, answer.model, answer.responses)
-        )
-    return {label: found[label] for label in sorted(found) if found[label].ids}
+        judged.answers.sort(key=attrgetter("item", "sample", "model", "responses"))
+    return {label: one for label, one in sorted(found.items()) if one.ids}, left_out(lost)
 
 
-def _rows(source: Source) -> Iterator[JudgedRow]:
-    return (row for _, row in read_rows(rows_of(source), JudgedRow))
-
-
-def _add(
-    row: JudgedRow, judged: Judged, places: dict[tuple[Any, ...], Answer], shared: dict[Any, Any]
-) -> None:
+def _add(row: JudgedRow, judged: Judged, places: dict[Any, Answer], shared: dict[Any, Any]) -> None:
     responses = tuple(short(key) for key in row.responses)
     if row.seat:
         responses = responses[::-1]
@@ -151,8 +144,8 @@ def _add(
 
 def judge_ids(source: Source, label: str) -> set[str]:
     """The identities of the judges that gave a label."""
-    named = (row.judge() for row in _rows(source) if row.label == label)
-    return {judge.id for judge in named if judge is not None and judge.id}
+    judged = read_judged(source)[0].get(label)
+    return set(judged.ids) if judged else set()
 
 
 # ---- labels and answers
@@ -196,20 +189,19 @@ def _about(judged: Judged, scorer: str) -> bool:
 
 
 def _finder(judged: Judged) -> Callable[[Label], Answer | None]:
-    by_place: dict[tuple[str, int], list[Answer]] = {}
-    by_response: dict[int, list[Answer]] = {}
+    answers: dict[Any, list[Answer]] = {}
     for answer in judged.answers:
-        by_place.setdefault((answer.item, answer.sample), []).append(answer)
-        for response in answer.responses:
-            by_response.setdefault(response, []).append(answer)
+        for key in ((answer.item, answer.sample), *answer.responses):
+            answers.setdefault(key, []).append(answer)
 
     def find(label: Label) -> Answer | None:
-        if label.response:
-            about = by_response.get(short(label.response), [])
-        else:
-            about = by_place.get((label.item, label.sample), [])
-        about = [one for one in about if (one.item, one.sample) == (label.item, label.sample)]
-        about = [one for one in about if not label.model or one.model == label.model]
+        place = label.item, label.sample
+        found = answers.get(short(label.response) if label.response else place, [])
+        about = [
+            one
+            for one in found
+            if (one.item, one.sample) == place and label.model in ("", one.model)
+        ]
         if len(about) > 1:
             raise _ambiguous(label, judged, about)
         return about[0] if about else None
@@ -227,27 +219,23 @@ def _ambiguous(label: Label, judged: Judged, about: Sequence[Answer]) -> UserErr
     return UserError(f"which answer is meant? {which}", where=label.place, fix=fix)
 
 
-def unused(labels: Sequence[Label], judged: Iterable[Judged], items: set[str] | None) -> list[str]:
+def unused(labels: Sequence[Label], judged: Iterable[Judged], items: set[str]) -> list[str]:
     """Why these labels are about no judged answer: a sentence for each reason. `items`: those of the dataset."""
-    samples: dict[str, set[int]] = {}
-    models: dict[str, set[tuple[str, int]]] = {}
+    places: dict[str, set[tuple[str, int]]] = {}
     for answer in (answer for one in judged for answer in one.answers):
-        samples.setdefault(answer.item, set()).add(answer.sample)
-        models.setdefault(answer.model, set()).add((answer.item, answer.sample))
+        places.setdefault(answer.model, set()).add((answer.item, answer.sample))
+    judged_places = set[tuple[str, int]]().union(*places.values())
+    judged_items = {item for item, _ in judged_places}
     reasons: dict[str, list[Label]] = {}
     for label in labels:
         place = label.item, label.sample
-        if label.item not in samples:
-            why = (
-                "items that were not judged"
-                if items and label.item in items
-                else "items that do not exist"
-            )
-        elif label.sample not in samples[label.item]:
+        if label.item not in judged_items:
+            why = f"items that {'were not judged' if label.item in items else 'do not exist'}"
+        elif place not in judged_places:
             why = "samples that the item does not have"
-        elif label.model and label.model not in models:
-            why = f"models that were not judged ({nearest(label.model, models)})"
-        elif label.model and place not in models[label.model]:
+        elif label.model and label.model not in places:
+            why = f"models that were not judged ({nearest(label.model, places)})"
+        elif label.model and place not in places[label.model]:
             why = "answers that were not judged"
         else:
             continue  # it is about a judge that was not asked for

@@ -51,10 +51,9 @@ class Record(msgspec.Struct, kw_only=True):
 def record(
     chosen: Chosen, *, label: float | None, scorer: str, annotator: str, **more: Any
 ) -> Record:
-    """A label given now; `more` may be a note and tags."""
-    address = chosen.unit.address
+    """Return a label given now; `more` may be a note and tags."""
     return Record(
-        **address._asdict(),
+        **chosen.unit.address._asdict(),
         scorer=scorer,
         label=label,
         annotator=annotator,
@@ -149,10 +148,9 @@ def agreement_in(file: LabelFile, scorer: str, *, ordered: bool) -> dict[str, Ag
     people = sorted({annotator for _, annotator in labels})
     if len(people) < 2:
         return {}
-    answers = list(dict.fromkeys(address for address, _ in labels))
-    votes = np.array([labels.get(pair, np.nan) for pair in product(answers, people)]).reshape(
-        len(answers), len(people)
-    )
+    answers = dict.fromkeys(address for address, _ in labels)
+    votes = np.array([labels.get(pair, np.nan) for pair in product(answers, people)])
+    votes = votes.reshape(-1, len(people))
     numbers: dict[str, int] = {}
     items = np.array([numbers.setdefault(answer.item, len(numbers)) for answer in answers])
     kappa = "cohen_kappa" if len(people) == 2 else "krippendorff_alpha"

@@ -4,18 +4,17 @@ It tells most where judges disagree, or one judge with itself, where the two sea
 where the score is near the threshold, and where the judge gave no verdict.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from assay.analysis.compare.paired import rows_of
+from assay.analysis.compare.paired import check_label, only_label, planned_scorers, rows_of
 from assay.analysis.judge.judged import JudgedRow
 from assay.engine.evaluate.people import WAITING
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.records import ResponseOutcome
-from assay.registry import nearest
 from assay.store.table.decode import read_rows
 
 _FAILED = ("unparsed", "errored", "refused")
@@ -63,7 +62,7 @@ class _LabelledRow(JudgedRow, gc=False):
         keys = tuple(self.responses[::-1] if self.seat else self.responses)
         address = Address(self.item_id, self.sample_index, self.model_name, keys[0] if keys else "")
         votes = self.votes
-        graded = not votes or any(vote is not None and 0 < vote < 1 for vote in votes)
+        graded = not votes or any(0 < vote < 1 for vote in votes if vote is not None)
         return Unit(address, keys, score=self.score, passed=self.passed, graded=graded)
 
     @property
@@ -88,21 +87,15 @@ class _Answered(msgspec.Struct, gc=False):
 def read_frame(source: Source, label: str = "") -> Frame:
     """The answers with a label; without one, the only label of a judge, or else the only one there is."""
     scorers, choice = labels_of(source)
-    if label and label not in scorers:
-        raise UserError(
-            f"no row has the label {label!r}", where=str(source.path), fix=nearest(label, scorers)
-        )
-    if not label and len(choice) != 1:
-        raise UserError(
-            "the rows have several labels", fix=f"add --label, one of {', '.join(choice)}"
-        )
-    label = label or choice[0]
+    if label:
+        check_label(label, scorers, "no row has the label", str(source.path))
+    label = label or only_label(choice)
     scorer = scorers[label]
     unanswered = _unanswered(source)
     units: dict[Address, Unit] = {}
     grades: dict[float, float] = {}
     match = False
-    for row in _rows(source):
+    for _, row in read_rows(rows_of(source), _LabelledRow):
         failed = row.outcome in _FAILED
         if row.label != label and not (failed and row.label == row.scorer == scorer):
             continue
@@ -129,17 +122,13 @@ def read_frame(source: Source, label: str = "") -> Frame:
     return frame
 
 
-def _rows(source: Source) -> Iterator[_LabelledRow]:
-    return (row for _, row in read_rows(rows_of(source), _LabelledRow))
-
-
 def labels_of(source: Source) -> tuple[dict[str, str], list[str]]:
     """The scorer of each label, and the labels to choose from: the judges', or else all. The members of a panel are not
     a choice: the panel's label is."""
     scorers: dict[str, str] = {}
     judged: dict[str, None] = {}
     members: set[str] = set()
-    for row in _rows(source):
+    for _, row in read_rows(rows_of(source), _LabelledRow):
         scorers.setdefault(row.label, row.scorer)
         if row.details.get("judge"):
             judged[row.label] = None
@@ -207,8 +196,6 @@ def _mark_near_threshold(units: Sequence[Unit]) -> None:
 def _scale(grades: Mapping[float, float]) -> tuple[float, float] | None:
     """The ends of the scale, from two grades and their scores: a score is (grade - low) / (high - low). Grades from 0
     to 1 are not a scale for people, who then say pass or fail."""
-    if len(grades) < 2:
-        return None
     (least, first), (most, last) = min(grades.items()), max(grades.items())
     if last <= first:
         return None
@@ -218,22 +205,15 @@ def _scale(grades: Mapping[float, float]) -> tuple[float, float] | None:
 
 
 def _ends(scale: Any) -> tuple[float, float] | None:
-    if (
-        isinstance(scale, list)
-        and len(scale) == 2
-        and all(isinstance(end, (int, float)) for end in scale)
-    ):
-        return float(scale[0]), float(scale[1])
-    return None
+    try:
+        return msgspec.convert(scale, tuple[float, float])
+    except msgspec.ValidationError:
+        return None
 
 
 def _asked(source: Source, label: str, scorer: str) -> tuple[str, tuple[float, float] | None]:
     """What the judge was asked about this label, and the scale that it was given, as far as the plan tells."""
-    manifest = source.manifest("evaluation")
-    plan: Iterable[Any] = manifest.plan.get("scorers") or () if manifest else ()
-    params: dict[str, Any] = next(
-        (entry.get("params") or {} for entry in plan if entry.get("name") == scorer), {}
-    )
+    params: dict[str, Any] = planned_scorers(source).get(scorer, {}).get("params") or {}
     criterion = _criteria(params.get("criteria")).get(label.removeprefix(f"{scorer}."))
     parts: dict[str, Any] = criterion if isinstance(criterion, dict) else {"description": criterion}
     asked = parts.get("description") or params.get("criterion")

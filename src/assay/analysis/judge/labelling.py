@@ -19,11 +19,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from assay.analysis.compare.matching import read_items
 from assay.analysis.judge.label_frame import Address, Frame, Unit
 from assay.engine.experiment.sources import Source
 from assay.interfaces import IntArray, Mask
 from assay.records import Item, Response
-from assay.store.items import decode_item
 from assay.store.keys import canonical, digest
 from assay.store.table.columns import ResponseRows
 from assay.store.table.decode import row_decoder
@@ -50,28 +50,23 @@ class Chosen(msgspec.Struct, frozen=True):
 
 
 def choose(frame: Frame, count: int, *, random: float, seed: int = 0) -> list[Chosen]:
-    """This many answers, in the order in which they are to be shown; at least `random` of them are random ones."""
+    """Return this many answers, in the order in which they are to be shown; at least `random` of
+    them are random ones."""
     order, telling = _drawn(frame, seed)
-    count, total = min(count, len(order)), len(order)
-    needed = count - int(telling.sum())  # so many of the other stratum must be among the first ones
+    count = min(count, len(order))
+    sizes = np.bincount(telling, minlength=2)  # of the other stratum and of the telling one
+    needed = count - int(sizes[1])  # so many of the other stratum must be among the first ones
     first = int((np.cumsum(~telling[order]) < needed).sum()) + (needed > 0)
     first = min(count, max(first, int(np.ceil(random * count))))
     rest = order[first:]
-    kinds: dict[str, Any] = {
-        "random": order[:first],
-        "telling": rest[telling[rest]][: count - first],
-    }
-    sizes = {True: int(telling.sum()), False: total - int(telling.sum())}
-    taken = telling[np.concatenate(list(kinds.values()))]
-    share = {
-        stratum: int((taken == stratum).sum()) / max(1, size) for stratum, size in sizes.items()
-    }
+    kinds = {"random": order[:first], "telling": rest[telling[rest]][: count - first]}
+    taken = np.bincount(telling[np.concatenate([*kinds.values()])], minlength=2)
 
     def chosen(at: int, kind: str) -> Chosen:
-        stratum = bool(telling[at])
-        return Chosen(
-            frame.units[at], kind, share[stratum], "telling" if stratum else "other", sizes[stratum]
-        )
+        stratum = int(telling[at])
+        size = int(sizes[stratum])
+        name = "telling" if stratum else "other"
+        return Chosen(frame.units[at], kind, int(taken[stratum]) / size, name, size)
 
     turns = [
         ((number + 0.5) / len(places), chosen(int(at), kind))
@@ -181,14 +176,8 @@ def _view(rows: Sequence[Response], item: Item | None, blotted: Any) -> View:
 
 
 def _items(source: Source, wanted: Collection[str]) -> dict[str, Item]:
-    items: dict[str, Item] = {}
-    for log in source.logs("dataset"):
-        for number, (_, line) in enumerate(log.scan(), 1):
-            if line.strip():
-                item = decode_item(line, f"items, line {number}")
-                if item.id in wanted:
-                    items[item.id] = item
-    return items
+    items = (item for log in source.logs("dataset") for _, item in read_items(log))
+    return {item.id: item for item in items if item.id in wanted}
 
 
 def _answer(row: Response) -> str:

@@ -10,12 +10,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from assay.analysis.compare.paired import read_side, rows_of
+from assay.analysis.compare.paired import check_label, only_label, read_side, rows_of
 from assay.engine.evaluate.directions import Directions
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.interfaces import Hashes, Mask
-from assay.registry import nearest
 from assay.stats.matches import Ints, Matches, reconciled
 from assay.store.table.columns import How, Table, read_columns
 from assay.store.table.facets import text_of
@@ -139,18 +138,13 @@ def _half_points(table: Table) -> npt.NDArray[np.int8]:
 
 def label_of(verdicts: MatchRows, wanted: str) -> str:
     """The label to look at: the one wanted, or the only one."""
-    if wanted and wanted not in verdicts.scored:
-        raise UserError(f"no match has the label {wanted!r}", fix=nearest(wanted, verdicts.scored))
+    if wanted:
+        check_label(wanted, verdicts.scored, "no match has the label")
     if not verdicts.scored:
         raise UserError(
             "no match has a verdict: all calls failed", fix="assay run --retry-errors tries again"
         )
-    if not wanted and len(verdicts.scored) > 1:
-        raise UserError(
-            "the matches have several labels",
-            fix=f"add --label, one of {', '.join(sorted(verdicts.scored))}",
-        )
-    return wanted or next(iter(verdicts.scored))
+    return wanted or only_label(sorted(verdicts.scored), "matches")
 
 
 def played(verdicts: MatchRows, label: str, sources: Sequence[Source], by: str = "") -> Played:
@@ -204,10 +198,8 @@ def _in_order(verdicts: MatchRows, own: Ints) -> tuple[Ints, list[npt.NDArray[An
 
 def _starts(place: list[npt.NDArray[Any]]) -> Ints:
     """Return where the matches begin among rows in their order."""
-    begins = np.arange(len(place[0])) == 0
-    for column in place:
-        begins[1:] |= column[1:] != column[:-1]
-    return np.flatnonzero(begins)
+    changes = [column[1:] != column[:-1] for column in place]
+    return np.flatnonzero(np.append(True, np.any(changes, axis=0)))
 
 
 def _under(verdicts: MatchRows, label: str) -> Ints:

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import msgspec
 import numpy as np
 
-from assay.analysis.compare.paired import checked_level, shared_cluster_by
+from assay.analysis.compare.paired import checked_level, left_out, rows_of, shared_cluster_by
 from assay.analysis.rank.match_rows import Played, drawn_together, label_of, played, read_matches
 from assay.engine.experiment.resolve import find_sources
 from assay.errors import UserError
@@ -110,6 +110,8 @@ def rank(paths: Sequence[str | Path], **options: Any) -> Ranking:
     partial = {source.name: text for source in sources if (text := source.partial())}
     named = [text if len(sources) == 1 else f"{name}: {text}" for name, text in partial.items()]
     ranking.partial = "; ".join(named)
+    logs = [*map(rows_of, sources)]
+    ranking.notes += left_out([(logs[at], line) for at, line in verdicts.table.unreadable])
     if cluster_by:
         ranking.notes.append(f"clusters: {cluster_by} ({ranking.items:,})")
         ranking.items = len(found.items)
@@ -252,17 +254,13 @@ def _standing(
     failed: Sequence[int],
     errors: Any,
 ) -> PlayerStanding:
-    wins, ties, losses = (
-        int(table.wins[at].sum()),
-        int(table.ties[at].sum()),
-        int(table.wins[:, at].sum()),
-    )
-    low = float(ranked.low[at])
-    high = float(ranked.high[at])
+    counts = table.wins[at].sum(), table.ties[at].sum(), table.wins[:, at].sum()
+    wins, ties, losses = map(int, counts)
+    value, low, high = (float(column[at]) for column in ranked[:3])
     return PlayerStanding(
         player=names[at],
         ranks=(int(ranked.best[at]), int(ranked.worst[at])),
-        value=float(ranked.value[at]),
+        value=value,
         ci_low=None if np.isnan(low) else low,
         ci_high=None if np.isnan(high) else high,
         win_rate=(wins + ties / 2) / (wins + ties + losses),

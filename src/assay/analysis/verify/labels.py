@@ -1,7 +1,7 @@
 """The labels of a folder, given once more by its scorers."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from assay.analysis.verify.replay import NOT_LOGGED, Bench, Replay, no_network
-from assay.analysis.verify.rows import Computed, Stored, Verdict, compared
+from assay.analysis.verify.rows import Computed, Stored, Verdict, compare_rows
 from assay.config import Config, environment
 from assay.engine.calls.executor import Shared
 from assay.engine.evaluate.bind import BoundScorer
@@ -85,7 +85,7 @@ def verify_labels(
     lost = (
         "its response or item is damaged" if bad & {ROWS_FILE["run"], ROWS_FILE["dataset"]} else ""
     )
-    compared(computed, verdicts, failed, whole=whole, lost=lost)
+    compare_rows(computed, verdicts, failed, whole=whole, lost=lost)
     if repeated := computed.repeated():
         next(iter(verdicts.values())).differ += repeated
     notes = [
@@ -103,8 +103,8 @@ def _planned(manifest: Manifest) -> dict[str, Any]:
 
 def _unverified(manifest: Manifest, name: str, reason: str) -> Found:
     rows = sum(count for outcome, count in manifest.counts.items() if outcome != "transient")
-    verdict = Verdict(stored=rows, unverified=rows)
-    verdict.reasons[reason] = rows
+    verdict = Verdict(stored=rows)
+    verdict.excuse(reason, rows)
     return Found({name: verdict} if rows else {})
 
 
@@ -121,15 +121,13 @@ def _bind(
         names, "the config has no scorer of this name: name one that has with -c"
     )
     for method in config.evaluation_methods:
-        if method.name not in failed:
-            continue
-        try:
-            scorers += bind.bind_scorers(
-                msgspec.structs.replace(config, evaluation_methods=[method]), models
-            )
-            del failed[method.name]
-        except AssayError as error:
-            failed[method.name] = reason_of(error)
+        if method.name in failed:
+            only = msgspec.structs.replace(config, evaluation_methods=[method])
+            try:
+                scorers += bind.bind_scorers(only, models)
+                del failed[method.name]
+            except AssayError as error:
+                failed[method.name] = reason_of(error)
     return scorers, failed, models
 
 
@@ -137,31 +135,22 @@ def _score(
     bench: Bench, store: Replay, scorers: Sequence[BoundScorer], models: Mapping[str, Model]
 ) -> dict[str, str]:
     """Have the rows computed; by scorer why there are none. Where all together fail, each tries by itself."""
-
-    def scored(some: Sequence[BoundScorer]) -> None:
-        shared: Shared = {
-            "models": models,
-            "default_limits": Limits(max_retries=0),
-            "seed": bench.config.seed,
-            "datasets": DatasetRepository(store),
-        }
-        run_blocking(lambda: bench.score(some, shared, store))
-
     if not scorers:
         return {}
-    with no_network():
-        try:
-            scored(scorers)
-            return {}
-        except Exception as error:  # user code, or a model that is not installed
-            if len(scorers) == 1:
-                return {scorers[0].name: reason_of(error)}
-        return dict(_each(scorers, scored))
-
-
-def _each(scorers: Sequence[BoundScorer], scored: Any) -> Iterator[tuple[str, str]]:
+    shared: Shared = {
+        "models": models,
+        "default_limits": Limits(max_retries=0),
+        "seed": bench.config.seed,
+        "datasets": DatasetRepository(store),
+    }
+    try:
+        with no_network():
+            run_blocking(lambda: bench.score(scorers, shared, store))
+        return {}
+    except Exception as error:  # user code, or a model that is not installed
+        if len(scorers) == 1:
+            return {scorers[0].name: reason_of(error)}
+    failed: dict[str, str] = {}
     for scorer in scorers:
-        try:
-            scored([scorer])
-        except Exception as error:
-            yield scorer.name, reason_of(error)
+        failed |= _score(bench, store, [scorer], models)
+    return failed

@@ -1,6 +1,6 @@
 """The metrics of a folder, computed once more from its stored labels."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
@@ -9,8 +9,8 @@ import msgspec
 
 from assay.analysis.verify.labels import Found, bench_of, reason_of
 from assay.analysis.verify.replay import Bench
-from assay.analysis.verify.rows import Verdict
-from assay.analysis.verify.values import Difference, differing
+from assay.analysis.verify.rows import Verdict, pair_rows, row_differences
+from assay.analysis.verify.values import Differing, differing
 from assay.config import Config
 from assay.engine.aggregate.aggregate import Aggregator
 from assay.engine.aggregate.bind import BoundMetric
@@ -105,34 +105,22 @@ def _compared(
     failed: Mapping[str, str],
 ) -> dict[str, Verdict]:
     verdicts = {name: Verdict() for name in names}
-    again = {_place(row): row for row in computed}
-    for row in stored:
-        name = str(row.get("metric_name", ""))
+    for one, row, other in pair_rows(stored, computed, _place):
+        name = str(one.get("metric_name", ""))
         verdict = verdicts.setdefault(name, Verdict())
         verdict.stored += 1
-        other = again.pop(_place(row), None)
-        if reason := failed.get(name):
-            verdict.unverified += 1
-            verdict.reasons[reason] += 1
-        elif other is None:
-            _add(verdict, row, [("row", "stored", "the labels do not give it")])
-        elif differences := [*differing(row, other, "")]:
-            _add(verdict, row, differences)
-    for row in again.values():
-        verdict = verdicts.setdefault(str(row["metric_name"]), Verdict())
-        verdict.stored += 1
-        _add(verdict, row, [("row", "missing", "computed")])
+        found = row_differences(row, other, "the labels do not give it", _differences)
+        facets = [f"{facet}={one.get(facet)}" for facet in one.get("facets") or ()]
+        if row is not None and name in failed:
+            verdict.excuse(failed[name])
+        elif found:
+            place = ", ".join([str(one.get("label", "")), *facets])
+            verdict.add("metrics", name, place, found)
     return {name: verdict for name, verdict in verdicts.items() if verdict.stored}
 
 
-def _add(verdict: Verdict, row: MetricRow, differences: Iterable[tuple[str, Any, Any]]) -> None:
-    verdict.differ += 1
-    facets = [f"{facet}={row.get(facet)}" for facet in row.get("facets") or ()]
-    place = ", ".join([str(row.get("label", "")), *facets])
-    name = str(row.get("metric_name", ""))
-    verdict.differences += [
-        Difference("metrics", name, place, *difference) for difference in differences
-    ]
+def _differences(stored: MetricRow, computed: MetricRow) -> Iterator[Differing]:
+    return differing(stored, computed, "")
 
 
 def _place(row: MetricRow) -> bytes:

@@ -6,16 +6,17 @@ equals are decoded, paired and looked at.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 from xxhash import xxh3_64_intdigest
 
 from assay.analysis.verify.replay import NOT_LOGGED
-from assay.analysis.verify.values import Difference, differing
+from assay.analysis.verify.values import Difference, Differing, differing
 from assay.interfaces import Hashes, Log, Mask
 from assay.records import Evaluation
 from assay.store.memory_log import MemoryLog
@@ -37,14 +38,53 @@ _FIELDS = (
 )
 
 
+T = TypeVar("T")
+
+
 class Verdict(msgspec.Struct):
-    """What came of the rows of one scorer; `reasons` counts why some cannot be verified."""
+    """What came of the rows of one scorer or metric; `reasons` counts why some cannot be
+    verified."""
 
     stored: int = 0
     differ: int = 0
     unverified: int = 0
     reasons: Counter[str] = msgspec.field(default_factory=Counter)
     differences: list[Difference] = []
+
+    def excuse(self, reason: str, rows: int = 1) -> None:
+        """Count rows that cannot be verified."""
+        self.unverified += rows
+        self.reasons[reason] += rows
+
+    def add(self, where: str, name: str, place: str, differences: Iterable[Differing]) -> None:
+        """Count a row that differs."""
+        self.differ += 1
+        self.differences += [Difference(where, name, place, *each) for each in differences]
+
+
+def pair_rows(
+    stored: Iterable[T], computed: Iterable[T], place: Callable[[T], Hashable]
+) -> Iterator[tuple[T, T | None, T | None]]:
+    """Yield each row that is stored with the computed one of its place, and then those that are
+    computed alone; the first is one that there is."""
+    again = {place(row): row for row in computed}
+    for row in stored:
+        yield row, row, again.pop(place(row), None)
+    for row in again.values():
+        yield row, None, row
+
+
+def row_differences(
+    row: T | None,
+    other: T | None,
+    absent: str,
+    differences: Callable[[T, T], Iterable[Differing]],
+) -> list[Differing]:
+    """Return how a stored row differs from the computed one; `absent` says what a stored row
+    without one means."""
+    if row is None:
+        return [("row", "missing", "computed")]
+    return [("row", "stored", absent)] if other is None else [*differences(row, other)]
 
 
 class Stored:
@@ -106,19 +146,7 @@ class Computed(MemoryLog):
         return int((rows[1:] == rows[:-1]).sum())
 
 
-class _Place(NamedTuple):
-    """Which label of which responses a row is."""
-
-    scorer: str
-    item: str
-    sample: int
-    responses: tuple[str, ...]
-    players: tuple[str, str] | None
-    seat: int | None
-    part: int
-
-
-def compared(
+def compare_rows(
     computed: Computed,
     verdicts: Mapping[str, Verdict],
     failed: Mapping[str, str],
@@ -129,52 +157,40 @@ def compared(
     """Pair the rows that are not equal. `failed` says of scorers why they gave nothing; `whole`: every label should be
     stored; `lost`: why responses may be missing."""
     decode = row_decoder(Evaluation)
-    again = {_place(row): row for row in map(decode, computed.odd)}
-    for line in computed.missing():
-        try:
-            row = decode(line)
-        except (ValueError, RecursionError):
-            continue  # the seal tells
-        verdict = verdicts.get(row.scorer)
-        if verdict is None:
+    alone = _decoded(decode, computed.missing())
+    for one, row, other in pair_rows(alone, map(decode, computed.odd), _place):
+        verdict = verdicts.get(one.scorer)
+        if verdict is None or (row is None and not (whole and _is_logged(one))):
             continue
-        other = again.pop(_place(row), None)
-        if other is None:
-            reason = failed.get(row.scorer) or lost
-            _count(verdict, row, reason, [("row", "stored", "no response gives it")])
-            continue
-        reason = _excused(row, other)
-        differences = [] if reason else [*_differences(row, other)]
-        if reason or differences:
-            _count(verdict, row, reason, differences)
-    for row in again.values() if whole else ():
-        if (verdict := verdicts.get(row.scorer)) is not None and NOT_LOGGED not in (
-            row.error or ""
-        ):
-            verdict.stored += 1
-            _count(verdict, row, "", [("row", "missing", "computed")])
+        verdict.stored += row is None
+        reason = ""
+        if row is not None:
+            reason = _excused(row, other) if other else failed.get(row.scorer) or lost
+        found = row_differences(row, other, "no response gives it", _differences)
+        if reason:
+            verdict.excuse(reason)
+        elif found:
+            verdict.add("labels", one.label or one.scorer, _place_text(one), found)
 
 
-def _count(
-    verdict: Verdict, row: Evaluation, reason: str, differences: list[tuple[str, Any, Any]]
-) -> None:
-    if reason:
-        verdict.unverified += 1
-        verdict.reasons[reason] += 1
-        return
-    verdict.differ += 1
-    for field, stored, computed in differences:
-        place = f"{row.item_id} sample {row.sample_index}" + (
-            f" of {row.model_name}" if row.model_name else ""
-        )
-        verdict.differences.append(
-            Difference("labels", row.label or row.scorer, place, field, stored, computed)
-        )
+def _place_text(row: Evaluation) -> str:
+    of = f" of {row.model_name}" if row.model_name else ""
+    return f"{row.item_id} sample {row.sample_index}{of}"
+
+
+def _decoded(decode: Callable[[bytes], Evaluation], lines: Iterable[bytes]) -> Iterator[Evaluation]:
+    for line in lines:
+        with suppress(ValueError, RecursionError):  # the seal tells
+            yield decode(line)
+
+
+def _is_logged(row: Evaluation) -> bool:
+    return NOT_LOGGED not in (row.error or "")
 
 
 def _excused(stored: Evaluation, computed: Evaluation) -> str:
     """Why a row cannot be verified: it takes a call or a model that is not here, or an accident made it."""
-    if NOT_LOGGED in (computed.error or ""):
+    if not _is_logged(computed):
         return NOT_LOGGED
     if computed.outcome == "errored" and stored.outcome != "errored":
         return f"the scorer fails here: {computed.error}"
@@ -183,7 +199,7 @@ def _excused(stored: Evaluation, computed: Evaluation) -> str:
     return ""
 
 
-def _differences(stored: Evaluation, computed: Evaluation) -> Iterator[tuple[str, Any, Any]]:
+def _differences(stored: Evaluation, computed: Evaluation) -> Iterator[Differing]:
     if stored.outcome == computed.outcome == "errored":
         return  # texts of errors name lines and places
     if computed.passed is None and stored.passed == ((computed.score or 0) > 0):
@@ -192,8 +208,7 @@ def _differences(stored: Evaluation, computed: Evaluation) -> Iterator[tuple[str
         yield from differing(getattr(stored, field), getattr(computed, field), field)
 
 
-def _place(row: Evaluation) -> _Place:
-    answers = tuple(row.responses)
-    return _Place(
-        row.scorer, row.item_id, row.sample_index, answers, row.players, row.seat, row.part[0]
-    )
+def _place(row: Evaluation) -> tuple[Any, ...]:
+    """Return which label of which responses a row is."""
+    about = row.scorer, row.item_id, row.sample_index, tuple(row.responses)
+    return *about, row.players, row.seat, row.part[0]

@@ -7,6 +7,7 @@ from typing import Any, cast
 import msgspec
 
 TOLERANCE = 1e-12
+Differing = tuple[str, Any, Any]  # field, stored, computed
 
 
 class Difference(msgspec.Struct):
@@ -21,7 +22,7 @@ class Difference(msgspec.Struct):
     computed: Any
 
 
-def differing(stored: Any, computed: Any, field: str) -> Iterator[tuple[str, Any, Any]]:
+def differing(stored: Any, computed: Any, field: str) -> Iterator[Differing]:
     """(field, stored, computed) wherever two JSON values differ."""
     if isinstance(stored, Mapping) and isinstance(computed, Mapping):
         first, second = cast("Mapping[str, Any]", stored), cast("Mapping[str, Any]", computed)

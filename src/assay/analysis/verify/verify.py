@@ -38,10 +38,8 @@ def verify_headlines(folder: Path, manifests: Mapping[Kind, Manifest]) -> Found:
         reported = msgspec.convert(run.metadata[REPORTED], list[Headline])
         computed = check_headlines(reported, FileLog(folder / ROWS_FILE["evaluation"]), str(folder))
     except Exception as error:  # rows and manifests are anybody's
-        verdict.unverified = verdict.stored
-        verdict.reasons[str(error) if isinstance(error, ValueError) else reason_of(error)] = (
-            verdict.stored
-        )
+        reason = str(error) if isinstance(error, ValueError) else reason_of(error)
+        verdict.excuse(reason, verdict.stored)
         return Found({_NAME: verdict})
     for before, after in zip(stored, computed, strict=False):
         _compare(verdict, before, after)
@@ -55,13 +53,9 @@ def _compare(verdict: Verdict, stored: HeadlineCheck, computed: HeadlineCheck) -
     name = " ".join([stored.label, stored.metric])
     place = ", ".join(f"{facet}={value}" for facet, value in stored.where.items())
     if differences:
-        verdict.differ += 1
-        verdict.differences += [
-            Difference("headlines", name, place, *difference) for difference in differences
-        ]
+        verdict.add("headlines", name, place, differences)
     elif computed.equal is None:
-        verdict.unverified += 1
-        verdict.reasons[computed.reason or "nothing tells how it comes from the rows"] += 1
+        verdict.excuse(computed.reason or "nothing tells how it comes from the rows")
 
 
 Part = Literal["files", "labels", "metrics", "headlines"]
@@ -106,23 +100,18 @@ def _verify(folder: Path, name: str, config: ConfigSource | None) -> Verified:
     result = Verified(folder=name, faults=faults)
     bad = {fault.file for fault in faults if fault.kind != "unsealed"}
     unsealed = [fault for fault in faults if fault.kind == "unsealed"]
-    reasons = {f"{fault.file}: {fault.what}": 1 for fault in unsealed}
-    files = Tally(
-        part="files", name="seals", verified=intact, differ=len(bad), unverified=len(unsealed)
-    )
-    files.reasons = reasons
-    result.checked.append(files)
+    seals = Verdict(intact + len(bad) + len(unsealed), len(bad), len(unsealed))
+    seals.reasons.update({f"{fault.file}: {fault.what}": 1 for fault in unsealed})
+    computed: dict[Part, Found] = {"files": Found({"seals": seals})}
     try:
         manifests = read_manifests(folder)
     except AssayError as error:
         result.notes.append(f"labels and metrics were not computed: {error.what}")
         result.ok = False
-        return result
-    computed: dict[Part, Found] = {
-        "labels": verify_labels(folder, manifests, config, bad),
-        "metrics": verify_metrics(folder, manifests, config, bad),
-        "headlines": verify_headlines(folder, manifests),
-    }
+    else:
+        computed["labels"] = verify_labels(folder, manifests, config, bad)
+        computed["metrics"] = verify_metrics(folder, manifests, config, bad)
+        computed["headlines"] = verify_headlines(folder, manifests)
     for part, found in computed.items():
         result.notes += [note for note in found.notes if note not in result.notes]
         for name, verdict in found.verdicts.items():
@@ -131,5 +120,5 @@ def _verify(folder: Path, name: str, config: ConfigSource | None) -> Verified:
             checked.unverified, checked.reasons = verdict.unverified, dict(verdict.reasons)
             result.checked.append(checked)
             result.differences += verdict.differences[: _MOST - len(result.differences)]
-    result.ok = not any(checked.differ for checked in result.checked)
+            result.ok &= not verdict.differ
     return result
