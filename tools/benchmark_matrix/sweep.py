@@ -32,8 +32,7 @@ def _late(*_: Any) -> None:
 
 def work(batch: list[tuple[str, str]]) -> list[dict[str, Any]]:
     from assay.formats.lm_eval.tasks import yaml_files
-    from assay.formats.lm_eval.tasks.task_keys import definition
-    from assay.formats.lm_eval.tasks.unsupported import hooks_in
+    from assay.formats.lm_eval.tasks.task_keys import definition, hooks_in
     from tools.benchmark_matrix.trial import TRIES, Outcome, try_task
 
     _without_hashes()

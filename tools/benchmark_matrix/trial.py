@@ -15,8 +15,7 @@ from assay.formats.lm_eval.asking.documents import asked
 from assay.formats.lm_eval.scoring.aggregations import aggregate
 from assay.formats.lm_eval.scoring.results import results
 from assay.formats.lm_eval.scoring.stderr import stderr
-from assay.formats.lm_eval.tasks.definition import Definition, Document
-from assay.formats.lm_eval.tasks.hooks import Hook
+from assay.formats.lm_eval.tasks.definition import Definition, Document, Hook
 from tools.benchmark_matrix import python_reads
 from tools.benchmark_matrix.fields import Field, rows
 from tools.benchmark_matrix.jinja_reads import read as read_template

@@ -21,8 +21,7 @@ from assay.engine.experiment.imports.foreign import (
     without_secrets,
 )
 from assay.engine.experiment.imports.values import Row, json_row, list_of, number_of, rows_of
-from assay.formats.deepeval.rows import VERDICT, Reading
-from assay.formats.deepeval.shapes import TestCase
+from assay.formats.deepeval.rows import VERDICT, Reading, TestCase
 from assay.registry import reader
 from assay.text.json_stream import BrokenJson, json_parts, storable
 

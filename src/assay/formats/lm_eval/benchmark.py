@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import AssayError, UserError
-from assay.formats.lm_eval.asking.contexts import plain
 from assay.formats.lm_eval.asking.data import load, shown_name
-from assay.formats.lm_eval.asking.documents import documents
+from assay.formats.lm_eval.asking.documents import documents, plain
 from assay.formats.lm_eval.scoring.measures import entries
 from assay.formats.lm_eval.tasks.definition import Definition
 from assay.formats.lm_eval.tasks.index import Progress, index

@@ -135,7 +135,7 @@ class Results:
         )
 
     def headlines(self) -> list[Headline]:
-        from assay.formats.lm_eval.logs.values import group_headlines
+        from assay.formats.lm_eval.logs.samples import group_headlines
 
         made: list[Headline] = []
         for task, samples in self._read.items():

@@ -2,12 +2,65 @@
 does it from the scores that it has read."""
 
 from collections.abc import Mapping
+from typing import Any
 
+import msgspec
 import numpy as np
 
-from assay.engine.experiment.imports.foreign import Headline
+from assay.engine.experiment.imports.foreign import Headline, evaluation_of, key_of
+from assay.engine.experiment.imports.values import answer_text, failure, fields_of, json_value
+from assay.engine.experiment.imports.values import number_of as finite
 from assay.interfaces import FloatArray
+from assay.records import Evaluation, Response
 from assay.store.table.columns import Growing
+
+_RATINGS = {"yes": 1.0, "no": 0.0}  # as MLflow counts them
+
+
+def number_of(value: Any) -> float | None:
+    """A finite number, or yes and no as MLflow counts them; None for anything else."""
+    return _RATINGS.get(value.lower()) if isinstance(value, str) else finite(value)
+
+
+def text_of(value: Any) -> str:
+    """What a model said: text, the text of a chat's completion, or JSON."""
+    try:
+        content = fields_of(value)["choices"][0]["message"]["content"]
+    except (TypeError, LookupError):
+        content = None
+    return content if isinstance(content, str) else answer_text(value)
+
+
+def decoded(text: Any) -> Any:
+    """JSON that is stored as text; text that is not JSON is itself."""
+    try:
+        return json_value(text.encode("utf-8", "replace")) if isinstance(text, str) else text
+    except (ValueError, RecursionError):
+        return text
+
+
+def evaluation(
+    response: Response,
+    label: str,
+    value: Any,
+    *,
+    scorer: str = "",
+    error: str | None = None,
+    part: Any = None,
+) -> Evaluation:
+    """A score, a rating or a text as a row; nothing at all is an error."""
+    key = key_of("mlflow", response.key, label, scorer, part)
+    row = evaluation_of(response, label, key=key, scorer=scorer or label)
+    number = number_of(value)
+    if error is not None or value is None or (isinstance(value, float) and number is None):
+        why = error or "MLflow has no value of this metric for this row"
+        return msgspec.structs.replace(row, **failure(why))
+    if isinstance(value, bool) or (isinstance(value, str) and number is not None):
+        row.passed = bool(number)
+    row.score = number
+    row.value = value if isinstance(value, (str, list, dict)) else None
+    return row
+
 
 _NO_SCORES = "MLflow stores this number only, not the scores behind it"
 _OTHER = "this aggregation is not known here"

@@ -26,12 +26,17 @@ from assay.engine.experiment.imports.values import (
     rows_of,
     seconds_of,
 )
-from assay.formats.mlflow.database import Database
-from assay.formats.mlflow.metrics import Scores
-from assay.formats.mlflow.runs import RUN_ID, Run, read_texts, read_yaml, run_of_folder
+from assay.formats.mlflow.database import (
+    RUN_ID,
+    Database,
+    Run,
+    read_texts,
+    read_yaml,
+    run_of_folder,
+)
+from assay.formats.mlflow.metrics import Scores, decoded
 from assay.formats.mlflow.table import Columns, Table, columns_of
 from assay.formats.mlflow.traces import Assessment, Trace, case_of
-from assay.formats.mlflow.values import decoded
 from assay.registry import reader
 
 _SOURCE_RUN = "mlflow.sourceRun"

@@ -14,8 +14,7 @@ import msgspec
 from assay import reading
 from assay.engine.experiment.imports.foreign import REST, ForeignCase, content_id, head_of, key_of
 from assay.engine.experiment.imports.values import Repeats, Row, count_of, first_text, list_of
-from assay.formats.mlflow.metrics import Scores
-from assay.formats.mlflow.values import evaluation, number_of, text_of
+from assay.formats.mlflow.metrics import Scores, evaluation, number_of, text_of
 from assay.records import Evaluation, Response
 from assay.text.json_stream import BrokenJson, json_parts
 

@@ -16,8 +16,7 @@ from assay.engine.experiment.imports.values import (
     list_of,
     rows_of,
 )
-from assay.formats.mlflow.metrics import Scores
-from assay.formats.mlflow.values import decoded, evaluation, text_of
+from assay.formats.mlflow.metrics import Scores, decoded, evaluation, text_of
 from assay.records import Evaluation, Response
 
 _OWN = "mlflow."

@@ -25,7 +25,6 @@ from assay.engine.experiment.imports.values import (
     list_of,
     number_of,
 )
-from assay.formats.promptfoo.labels import SCORE, VERDICT, Named, of_results, planned
 from assay.formats.promptfoo.shapes import (
     KNOWN_OF_COMPONENT,
     KNOWN_OF_REPLY,
@@ -33,10 +32,15 @@ from assay.formats.promptfoo.shapes import (
     PLACED_OF_COMPONENT,
     PLACED_OF_REPLY,
     PLACED_OF_ROW,
+    SCORE,
+    VERDICT,
     Component,
+    Named,
     Reply,
     Row,
     Usage,
+    of_results,
+    planned,
 )
 from assay.records import Evaluation, Response, ResponseOutcome
 

@@ -16,11 +16,10 @@ from typing import Any
 
 from assay.errors import AssayError, UserError
 from assay.formats.lm_eval.facade.class_tasks import value_of_part
-from assay.formats.lm_eval.facade.hub_metrics import code_runs_in, load
-from assay.formats.lm_eval.facade.names import NAMES, modules
+from assay.formats.lm_eval.facade.names import NAMES, code_runs_in, load, modules
 from assay.formats.lm_eval.facade.packages import PACKAGE, install_line, is_installed
 from assay.formats.lm_eval.facade.sources import TASKS, closure, digest, local_file, local_path
-from assay.formats.lm_eval.tasks.hooks import Hook
+from assay.formats.lm_eval.tasks.definition import Hook
 
 _lock = threading.RLock()
 _loaded: dict[Path, ModuleType] = {}  # with `__state__`: what the file was when it was loaded

@@ -1,16 +1,53 @@
 """What modules of tasks import from `lm_eval`, and from packages that are too large for what is used of them."""
 
+import builtins
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
-from assay.formats.lm_eval.facade import class_tasks, hub_metrics
-from assay.formats.lm_eval.facade.packages import PACKAGE
+from assay.errors import UserError
+from assay.formats.lm_eval.facade import class_tasks
+from assay.formats.lm_eval.facade.packages import PACKAGE, install_line
 from assay.text.normalise import squad
+
+# of assay.formats.lm_eval.scoring.hub
+METRICS = frozenset(["accuracy", "bleu", "code_eval", "exact_match", "f1", "rouge", "wer"])
+
+Sandbox = Literal["closed", "weak"]
+# where `code_eval` runs code; None: nowhere
+SANDBOX: ContextVar[Sandbox | None] = ContextVar("SANDBOX", default=None)
+
+
+@contextmanager
+def code_runs_in(sandbox: Sandbox | None) -> Generator[None]:
+    token = SANDBOX.set(sandbox)
+    try:
+        yield
+    finally:
+        SANDBOX.reset(token)
+
+
+def load(name: str, *args: Any, **parameters: Any) -> Any:
+    if name in METRICS:
+        from assay.formats.lm_eval.scoring.hub import Metric
+
+        return Metric(name)
+    try:
+        return builtins.__import__("evaluate").load(name, *args, **parameters)
+    except ImportError:
+        raise UserError(
+            f"the metric {name!r} needs the package evaluate", fix=install_line("evaluate")
+        ) from None
+    except Exception as error:
+        what = f"the metric {name!r} is code of the Hugging Face hub, and could not be fetched: {type(error).__name__}"
+        raise UserError(what, fix="run it once where the hub can be reached") from error
+
 
 _registered: dict[tuple[str, str], Any] = {}  # (kind, name): what a task's own module registered
 
@@ -60,7 +97,7 @@ def compute_f1(a_gold: str, a_pred: str) -> float:
 
 
 NAMES: dict[str, dict[str, Any]] = {
-    "evaluate": {"load": hub_metrics.load},
+    "evaluate": {"load": load},
     f"{PACKAGE}.api.filter": {},
     f"{PACKAGE}.api.instance": {"Instance": class_tasks.Instance},
     f"{PACKAGE}.api.metrics": {"metric_max_over_ground_truths": metric_max_over_ground_truths},

@@ -2,7 +2,7 @@
 the values of each filter. What the harness writes as text (log-probabilities, targets) is what it was again."""
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -10,15 +10,119 @@ import msgspec
 from msgspec import UNSET
 
 from assay import reading
-from assay.engine.experiment.imports.foreign import REST, ForeignCase, Rest
-from assay.engine.experiment.imports.values import json_row, number_of
-from assay.formats.lm_eval.logs.asked import Asking
-from assay.formats.lm_eval.logs.files import NONE, Fields, Part, is_number
-from assay.formats.lm_eval.logs.lines import FIXED, Documents, Shape, arguments_of
-from assay.formats.lm_eval.logs.values import Values
+from assay.engine.experiment.imports.foreign import REST, ForeignCase, Headline, Rest
+from assay.engine.experiment.imports.values import json_row, number_of, rows_of
+from assay.formats.lm_eval.logs.asked import FIXED, Asking, Documents, Shape, arguments_of
+from assay.formats.lm_eval.logs.files import NONE, Fields, Part, Report, is_number
 from assay.formats.lm_eval.scorer import label as label_of
+from assay.formats.lm_eval.scoring.aggregations import AGGREGATIONS as FUNCTIONS
+from assay.formats.lm_eval.scoring.groups import Numbers
+from assay.formats.lm_eval.scoring.measures import AGGREGATIONS as NAMES
 from assay.records import Evaluation, Response
 from assay.store.keys import digest
+
+_MOST_KEPT = 50_000
+_CLOSE = 1e-9
+_OF_TASK = "it is aggregated by a function of the task, which a log does not have"
+_AGAIN = "some of its tasks were run again later"
+
+
+class Values:
+    """The values of one task, by label."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        entries = rows_of(config.get("metric_list"))
+        self._chosen = {str(entry.get("metric")): entry.get("aggregation") for entry in entries}
+        self.sums: dict[str, list[Any]] = {}
+        self._kept: dict[str, list[Any]] = {}
+
+    def aggregation(self, metric: str) -> str:
+        """Its name; for a function of the task, its text."""
+        return str(self._chosen.get(metric) or NAMES.get(metric, "mean"))
+
+    def add(self, label: str, metric: str, value: Any, number: float | None) -> None:
+        entry = self.sums.get(label)
+        if entry is None:
+            entry = self.sums[label] = [0, 0.0, self.aggregation(metric) == "mean"]
+        entry[0] += 1
+        if entry[2] and number is not None:
+            entry[1] += number
+        elif entry[0] <= _MOST_KEPT:
+            self._kept.setdefault(label, []).append(value)
+
+    def mean(self, label: str) -> float | None:
+        entry = self.sums.get(label)
+        return entry[1] / entry[0] if entry and entry[2] and label not in self._kept else None
+
+    def headline(
+        self, metric: str, pipeline: str, value: float | None, stderr: float | None, name: str
+    ) -> Headline:
+        """A mean is computed from the rows; what is not, here."""
+        label = label_of(metric, pipeline)
+        aggregation = self.aggregation(metric)
+        shown = aggregation if aggregation in FUNCTIONS else "its own"
+        made = Headline(
+            label=label, metric=shown, value=value, stderr=stderr, where={"benchmark": name}
+        )
+        count, _, is_mean = self.sums.get(label, (0, 0.0, True))
+        if not count:
+            made.reason = "no sample has such a value"
+        elif is_mean and label not in self._kept:
+            made.failed_as = 0.0
+        elif count > _MOST_KEPT:
+            made.reason = (
+                f"there are more than {_MOST_KEPT:,} values, too many to aggregate them here"
+            )
+        else:
+            made.ours, made.reason = self._aggregated(metric, label)
+        return made
+
+    def _aggregated(self, metric: str, label: str) -> tuple[float | None, str]:
+        function = FUNCTIONS.get(self.aggregation(metric))
+        if function is None:
+            return None, _OF_TASK
+        try:
+            return float(function(self._kept[label])), ""
+        except (ValueError, TypeError, ArithmeticError, IndexError, KeyError) as error:
+            return None, f"it cannot be computed from what the log has of its values ({error})"[
+                :200
+            ]
+
+
+def group_headlines(
+    report: Report, values: Mapping[str, Values], again: Sequence[str]
+) -> list[Headline]:
+    """The numbers of groups: the means of their tasks' numbers, by size or of all alike, whichever the harness took; a
+    log does not say. `again`: tasks whose rows are of a later run."""
+    made: list[Headline] = []
+    for group in report.groups:
+        tasks = [task for task in report.leaves(group) if task in values]
+        for metric, pipeline, value, stderr in report.numbers(group):
+            label = label_of(metric, pipeline)
+            what = f"mean of {len(tasks)} tasks"
+            headline = Headline(
+                label=label, metric=what, value=value, stderr=stderr, where={"benchmark": group}
+            )
+            parts = [
+                Numbers(size=report.size(task) or 0, values={(metric, pipeline): number})
+                for task in tasks
+                if (number := values[task].mean(label)) is not None
+            ]
+            if not parts or {*tasks} & {*again}:
+                headline.reason = _AGAIN if parts else "none of its tasks has samples with a mean"
+            else:
+                headline.ours = _pooled(parts, (metric, pipeline), value)
+            made.append(headline)
+    return made
+
+
+def _pooled(parts: Sequence[Numbers], key: tuple[str, str], theirs: float | None) -> float:
+    numbers = [part.values[key] for part in parts]
+    plain = sum(numbers) / len(numbers)
+    size = sum(part.size for part in parts)
+    weighted = sum(part.values[key] * part.size for part in parts) / size if size else plain
+    return plain if theirs is not None and abs(plain - theirs) <= _CLOSE else weighted
+
 
 PROMPT = "benchmark"  # the name of the prompt that `assay run TASK` uses
 INVALID = "[invalid]"  # what the harness's filters give for an answer in which they find nothing

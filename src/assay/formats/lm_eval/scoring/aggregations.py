@@ -18,8 +18,7 @@ from assay.formats.lm_eval.scoring.corpora import (
     ter,
 )
 from assay.formats.lm_eval.scoring.measures import Entry, entries
-from assay.formats.lm_eval.tasks.definition import Definition
-from assay.formats.lm_eval.tasks.hooks import Hook
+from assay.formats.lm_eval.tasks.definition import Definition, Hook
 
 Items = Sequence[Any]
 NOT_FINITE = "float"  # {"float": "nan"} stands for a number that JSON has not

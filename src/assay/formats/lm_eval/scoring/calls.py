@@ -44,7 +44,7 @@ def called(function: Callable[..., T], what: str, where: str, /, *args: Any, **p
 def registered(definition: Definition, kind: str, name: str) -> Any:
     """What a module of the task's hooks registered as a `filter`, `metric` or `aggregation`; None if none did."""
     from assay.formats.lm_eval.facade import names
-    from assay.formats.lm_eval.tasks.unsupported import hooks_in
+    from assay.formats.lm_eval.tasks.task_keys import hooks_in
 
     for hook in hooks_in(msgspec.structs.asdict(definition)):
         _ = hook.value

@@ -11,8 +11,7 @@ from typing import Any
 
 from assay.errors import UserError
 from assay.formats.lm_eval.scoring.calls import called, once, registered
-from assay.formats.lm_eval.tasks.definition import Definition
-from assay.formats.lm_eval.tasks.hooks import Hook
+from assay.formats.lm_eval.tasks.definition import Definition, Hook
 
 Answers = Iterable[Any]
 Docs = Sequence[dict[str, Any]]

@@ -185,7 +185,7 @@ def _add(entries: dict[str, Entry], keys: dict[str, Any], file: str) -> None:
 
 def entry_of(keys: dict[str, Any], file: str) -> Entry | None:
     """What the keys of a file define; None for a fragment."""
-    from assay.formats.lm_eval.tasks.unsupported import packages, refusal
+    from assay.formats.lm_eval.tasks.task_keys import packages, refusal
 
     kind: Kind = "class" if "class" in keys else "group" if "group" in keys else "task"
     name = keys.get("group" if kind == "group" else "task")

@@ -7,7 +7,7 @@ from typing import Any, cast
 import yaml
 
 from assay.errors import UserError
-from assay.formats.lm_eval.tasks.hooks import Hook
+from assay.formats.lm_eval.tasks.definition import Hook
 
 # files that were read already, so that many can include one
 Parsed = MutableMapping[Path, dict[str, Any]]
