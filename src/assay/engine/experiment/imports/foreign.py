@@ -19,6 +19,7 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 
 from assay import reading, registry
+from assay.engine.experiment.imports.values import Repeats
 from assay.errors import UserError
 from assay.records import Evaluation, Response
 from assay.store.keys import canonical, digest
@@ -313,6 +314,40 @@ class Rest:
             return []
         named = ", ".join(f"{name} ({count:,})" for name, count in self.unknown.most_common(10))
         return [f"fields that were not understood stay under metadata.source: {named}"]
+
+
+class FileResults:
+    """What the experiments of most formats have in common: their files, how often what was odd in these, and answers
+    that come again. `said` has the note about each odd thing, with its count and those of others by their names."""
+
+    format: str
+    said: Mapping[str, str] = {}
+    planned: int | None = None
+
+    def __init__(self, dataset: str, *files: Path) -> None:
+        self.dataset, self.files = dataset, files
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget what an earlier pass has counted."""
+        self.rest, self.unread = Rest(), Rejected()
+        self.odd, self.repeats = Counter[str](), Repeats()
+
+    @property
+    def source(self) -> dict[str, Any]:
+        from assay.engine.experiment.dataset import content_stamp
+
+        stamps = [content_stamp(file.absolute()) for file in self.files]
+        return {"format": self.format, "files": stamps}
+
+    @property
+    def rejected(self) -> int:
+        return self.unread.count
+
+    def notes(self) -> list[str]:
+        odd = self.odd
+        said = [text.format(odd[name], **odd) for name, text in self.said.items() if odd[name]]
+        return [*self.unread.notes(), *said, *self.rest.notes()]
 
 
 def unpacked_spans(spans: Iterable[Any]) -> Iterator[Any]:
