@@ -130,13 +130,11 @@ class Total:
 class Reading:
     """Test cases become cases of ours; what is odd about them is counted."""
 
-    def __init__(self, model: str) -> None:
-        self.rest = Rest()
-        self.odd: Counter[str] = Counter()
+    def __init__(self, model: str, rest: Rest, odd: Counter[str], samples: Repeats) -> None:
+        self.rest, self.odd, self._samples = rest, odd, samples
         self.totals: dict[str, Total] = {}  # by the name of the metric
         self._model = model
         self._names, self._owners, self._items = Seen(), Seen(), Seen()
-        self._samples = Repeats()
 
     def case(self, test: TestCase, raw: Mapping[str, Any]) -> ForeignCase:
         item = _conversation(test) if test.turns is not None else _question(test)

@@ -64,9 +64,8 @@ class Place(NamedTuple):
 class Reading:
     """Rows become cases; what is odd about them is counted."""
 
-    def __init__(self) -> None:
-        self.rest = Rest()
-        self.odd: Counter[str] = Counter()
+    def __init__(self, rest: Rest, odd: Counter[str]) -> None:
+        self.rest, self.odd = rest, odd
 
     def response(self, row: Row, raw: Mapping[str, Any], place: Place) -> Response:
         reply = row.response or _NO_REPLY
