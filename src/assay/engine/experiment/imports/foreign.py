@@ -335,6 +335,7 @@ class FileResults:
         """Forget what an earlier pass has counted."""
         self.rest, self.unread = Rest(), Rejected()
         self.odd, self.repeats = Counter[str](), Repeats()
+        self.further: list[str] = []  # notes
 
     @property
     def source(self) -> dict[str, Any]:
@@ -350,7 +351,7 @@ class FileResults:
     def notes(self) -> list[str]:
         odd = self.odd
         said = [text.format(odd[name], **odd) for name, text in self.said.items() if odd[name]]
-        return [*self.unread.notes(), *said, *self.rest.notes()]
+        return [*self.unread.notes(), *said, *self.further, *self.rest.notes()]
 
 
 class JsonResults(FileResults):
