@@ -1,7 +1,6 @@
 """inspect_ai's logs as experiments: one for each log, whatever became of its run. Shards of a run are one."""
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,12 +8,11 @@ from typing import Any
 import msgspec
 
 from assay import reading
-from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.imports.foreign import (
+    FileResults,
     Foreign,
     ForeignCase,
     Headline,
-    Rejected,
     Rest,
     files_below,
     head_of,
@@ -170,19 +168,25 @@ def _runs(files: list[Path]) -> Iterator[tuple[str, Path]]:
             yield run, file
 
 
-class _Run:
+class _Run(FileResults):
     """One file, and what was read of it."""
 
+    said = {
+        "invalid": "the log is marked as invalid, {invalidation:,} of its samples are by themselves",
+        "limit": "{:,} samples reached a limit; they are scored, see metadata.source.limit",
+        "error_retries": "{:,} samples were tried again after errors, see metadata.source.error_retries",
+    }
+
     def __init__(self, path: Path) -> None:
-        self.rest = Rest()
         self.document = Document(path)
-        self.header: Header = self.document.header(self.rest)
-        self.begin()
+        self._unknown = Rest()
+        self.header: Header = self.document.header(self._unknown)
+        super().__init__(self.header.task, path)
 
     def begin(self) -> None:
+        super().begin()
         self.numbers = Numbers(self.header)
-        self.odd: Counter[str] = Counter()
-        self.rejected = Rejected()
+        self.rest.unknown += self._unknown.unknown
 
     def around(self) -> Around:
         header, numbers = self.header, self.numbers
@@ -202,44 +206,25 @@ class _Run:
         notes = [_ENDS[header.status]] if header.status in _ENDS else []
         if header.status == "error":
             notes.append(f"the run failed: {header.error.get('message', 'no reason is given')}")
-        if header.invalidated or odd["invalidation"]:
-            notes.append(
-                f"the log is marked as invalid, {odd['invalidation']:,} of its samples are by themselves"
-            )
-        if odd["limit"]:
-            notes.append(
-                f"{odd['limit']:,} samples reached a limit; they are scored, see metadata.source.limit"
-            )
-        if odd["error_retries"]:
-            notes.append(
-                f"{odd['error_retries']:,} samples were tried again after errors, see metadata.source.error_retries"
-            )
-        notes += self.numbers.notes(odd["unscored"])
-        return [*notes, *self.rejected.notes(), *self.rest.notes()]
+        odd.update(invalidation=0)
+        odd["invalid"] = header.invalidated or odd["invalidation"]
+        return [*notes, *self.numbers.notes(odd["unscored"]), *super().notes()]
 
 
-class Log:
+class Log(FileResults):
     """The samples of one experiment, in one file, or in several."""
+
+    format = "inspect_ai"
 
     def __init__(self, runs: list[_Run]) -> None:
         self._runs = runs
         self._header = runs[0].header
-        self.dataset = self._header.task
-
-    @property
-    def planned(self) -> int | None:
-        """Samples times epochs."""
-        return sum(run.header.planned or 0 for run in self._runs) or None
+        self.planned = sum(run.header.planned or 0 for run in runs) or None
+        super().__init__(self._header.task, *(run.document.path for run in runs))
 
     @property
     def rejected(self) -> int:
-        return sum(run.rejected.count for run in self._runs)
-
-    @property
-    def source(self) -> dict[str, Any]:
-        """What tells that the files are still those that were read."""
-        paths = [run.document.path.absolute() for run in self._runs]
-        return {"format": "inspect_ai", "files": [content_stamp(path) for path in paths]}
+        return sum(run.rejected for run in self._runs)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -262,14 +247,14 @@ class Log:
     def _cases(self, run: _Run, seen: Seen) -> Iterator[ForeignCase]:
         decode, around, alike = Decoder(), run.around(), run.header.alike
         once = run.header.epochs == 1 and len(self._runs) == 1
-        for place, data in run.document.samples(run.rejected.add):
+        for place, data in run.document.samples(run.unread.add):
             try:
                 sample, unknown = decode(one_line(data))
                 if alike and isinstance(sample.id, int) and str(sample.id) in alike:
                     sample.id = f"{sample.id}~number"
                 case = case_of(sample, unknown, around)
             except (ValueError, TypeError, RecursionError) as error:
-                run.rejected.add(f"{run.document.path}, {place}: {error}")
+                run.unread.add(f"{run.document.path}, {place}: {error}")
                 continue
             for name in unknown:
                 run.rest.unknown[f"sample.{name}"] += 1

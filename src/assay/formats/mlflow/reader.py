@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from assay import reading
-from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.imports.foreign import (
+    FileResults,
     Foreign,
     ForeignCase,
     Headline,
@@ -19,7 +19,6 @@ from assay.engine.experiment.imports.foreign import (
     without_secrets,
 )
 from assay.engine.experiment.imports.values import (
-    Repeats,
     Row,
     fields_of,
     number_of,
@@ -160,17 +159,31 @@ def _of_file_store(path: Path) -> list[Foreign]:
     return results
 
 
-class _OfRun:
+class _OfRun(FileResults):
     """What both kinds of results have in common."""
 
-    def __init__(self, run: Run) -> None:
+    format = "mlflow"
+    said = {
+        "metrics": "the metrics of the run were not found, so no number of MLflow's could be compared"
+    }
+
+    def __init__(self, run: Run, *files: Path) -> None:
         self.run = run
-        self.dataset = "-".join(filter(None, [run.experiment, run.name])) or "mlflow"
-        self.rejected = 0
         self.planned = run.rows
+        super().__init__("-".join(filter(None, [run.experiment, run.name])) or "mlflow", *files)
+
+    def begin(self) -> None:
+        super().begin()
         self._scores = Scores()
-        self._problems: list[str] = []
-        self._count = 0
+        self.odd["metrics"] = not self.run.metrics
+
+    @property
+    def source(self) -> Row:
+        return {**super().source, "metrics": [self.run.metrics]}
+
+    @property
+    def rejected(self) -> int:
+        return self.odd["unread"]
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -180,25 +193,18 @@ class _OfRun:
         return self._scores.headlines(self.run.metrics)
 
     def notes(self) -> list[str]:
-        notes = list(self._problems)
-        if self.run.status not in ("", "FINISHED"):
-            notes.append(
-                f"the run {self.run.name!r} is not finished: its status is {self.run.status}"
-            )
-        if not self.run.metrics:
-            notes.append(
-                "the metrics of the run were not found, so no number of MLflow's could be compared"
-            )
-        return notes
+        status = self.run.status
+        ended = status in ("", "FINISHED")
+        named = f"the run {self.run.name!r} is not finished: its status is {status}"
+        return super().notes() if ended else [*super().notes(), named]
 
     def _counted(self, cases: Iterator[ForeignCase]) -> Iterator[ForeignCase]:
-        self.planned = self.run.rows
-        self._count = 0
+        self.planned, count = self.run.rows, 0
         for case in cases:
-            self._count += 1
+            count += 1
             yield case
         # evaluated more than once in one run
-        if self.planned is not None and self._count > self.planned:
+        if self.planned is not None and count > self.planned:
             self.planned = None
 
 
@@ -207,28 +213,24 @@ class TableRun(_OfRun):
 
     def __init__(self, file: Path, columns: Columns) -> None:
         self.file, self.columns = file, columns
-        super().__init__(_run_of_table(file))
+        super().__init__(_run_of_table(file), file)
 
     @property
-    def source(self) -> dict[str, Any]:
+    def source(self) -> Row:
         metrics = [self.run.metrics, self.columns.outputs, self.columns.target]
-        return {
-            "format": "mlflow",
-            "files": [content_stamp(self.file.absolute())],
-            "metrics": metrics,
-        }
+        return {**super().source, "metrics": metrics}
 
     def cases(self) -> Iterator[ForeignCase]:
-        self._scores, self._problems = Scores(), []
+        self.begin()
         table = Table(
             self.file, self.columns, self.run.model, self.run.name or "mlflow", self._scores
         )
         yield from self._counted(table.cases())
-        self._problems = table.problems
-        self.rejected = len(table.problems)
+        self.further = table.problems
+        self.odd["unread"] = len(table.problems)
         if self.columns.outputs is None:
             names = ", ".join(self.columns.names[at] for at in self.columns.features)
-            self._problems.append(
+            self.further.append(
                 f"no column is known to have the outputs; name one with --set outputs=, of: {names}"
             )
 
@@ -257,32 +259,24 @@ class TraceRun(_OfRun):
         folders: Sequence[Path] = (),
     ) -> None:
         self.place, self._read, self._folders = place, read, folders
-        super().__init__(run)
+        self.version = {"run": run.id}
+        super().__init__(run, place)
 
     @property
-    def source(self) -> dict[str, Any]:
-        files = (
-            [self.place]
-            if self.place.is_file()
-            else [file for one in self._folders for file in files_below(one, "")]
-        )
-        stamps = [content_stamp(file.absolute()) for file in files]
-        return {
-            "format": "mlflow",
-            "run": self.run.id,
-            "files": stamps,
-            "metrics": [self.run.metrics],
-        }
+    def source(self) -> Row:
+        if not self.place.is_file():
+            self.files = tuple(file for one in self._folders for file in files_below(one, ""))
+        return super().source
 
     def cases(self) -> Iterator[ForeignCase]:
-        self._scores, self._problems, self.rejected = Scores(), [], 0
+        self.begin()
         yield from self._counted(self._cases())
 
     def _cases(self) -> Iterator[ForeignCase]:
-        seen = Repeats()
+        run = self.run
         try:
             for trace in self._read():
-                yield case_of(trace, self.run.id, self.run.model, self.run.name, self._scores, seen)
+                yield case_of(trace, run.id, run.model, run.name, self._scores, self.repeats)
         except sqlite3.Error as error:
-            self.rejected += 1
-            self._problems.append(f"{self.place} cannot be read further: {error}")
+            self.odd["unread"] += 1
+            self.further.append(f"{self.place} cannot be read further: {error}")

@@ -324,7 +324,7 @@ class FileResults:
 
     format: str
     said: Mapping[str, str] = {}
-    version: Mapping[str, int] = {}  # where copies that were imported before are made again
+    version: Mapping[str, Any] = {}  # what tells, beside files, that earlier copies are outdated
     planned: int | None = None
 
     def __init__(self, dataset: str, *files: Path) -> None:
