@@ -185,9 +185,8 @@ def _without_unknown(data: bytes | Raw) -> tuple[bytes, Row]:
 
 
 def _removed(fields: Row, shape: type[msgspec.Struct], place: str) -> Row:
-    others = fields.keys() - {*shape.__struct_encode_fields__}
-    ordered = [name for name in fields if name in others]
-    return {f"{place}{name}": msgspec.json.decode(fields.pop(name)) for name in ordered}
+    others = [name for name in fields if name not in shape.__struct_encode_fields__]
+    return {f"{place}{name}": msgspec.json.decode(fields.pop(name)) for name in others}
 
 
 def _is_object(raw: Any) -> bool:
