@@ -10,11 +10,8 @@ import numpy as np
 from assay.formats.lm_eval.chosen import request_of, requested, task
 from assay.formats.lm_eval.scorer import NO_FILTER, SOUND
 from assay.formats.lm_eval.scoring import aggregations as by
-from assay.formats.lm_eval.scoring.aggregations import aggregate as aggregated
-from assay.formats.lm_eval.scoring.aggregations import aggregation, higher_is_better
 from assay.formats.lm_eval.scoring.groups import Numbers, group_numbers
 from assay.formats.lm_eval.scoring.groups import groups as groups_of
-from assay.formats.lm_eval.scoring.stderr import stderr
 from assay.formats.lm_eval.tasks.definition import Definition, Member, leaves
 from assay.interfaces import Group, Values
 from assay.registry import metric
@@ -61,11 +58,11 @@ class _Task:
         values = group.columns["value"]
         scores = group.score
         self.values = [float(scores[at]) if values[at] is None else values[at] for at in self.rows]
-        self.value = aggregated(self.definition, self.metric, self.values, sound=self.sound)
-        self.stderr = stderr(
+        self.value = by.aggregate(self.definition, self.metric, self.values, sound=self.sound)
+        self.stderr = by.stderr(
             self.definition, self.metric, self.values, bootstrap_iters, sound=self.sound
         )
-        self.aggregation = aggregation(self.definition, self.metric)
+        self.aggregation = by.aggregation(self.definition, self.metric)
 
     @property
     def scale(self) -> tuple[float, float]:
@@ -87,7 +84,7 @@ class _Task:
             "num_fewshot": self.definition.num_fewshot or 0,
             "version": self.definition.metadata.get("version"),
             "modified": self.modified or None,
-            "lower_is_better": higher_is_better(self.definition, self.metric) is False,
+            "lower_is_better": by.higher_is_better(self.definition, self.metric) is False,
         }
 
 

@@ -2,10 +2,8 @@
 
 import copy
 import random
-import traceback
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,7 @@ from assay.formats.lm_eval.asking import fewshot
 from assay.formats.lm_eval.asking.data import Data, load, made_by_functions
 from assay.formats.lm_eval.asking.rows import rows
 from assay.formats.lm_eval.asking.templates import Doc, Resolver, Value, field, prompt
-from assay.formats.lm_eval.tasks.definition import Definition, Hook
+from assay.formats.lm_eval.tasks.definition import Definition, Hook, own_line
 
 State = tuple[Any, Any]
 _first: dict[
@@ -109,23 +107,19 @@ def failure(error: Exception, definition: Definition, what: str) -> UserError:
         return UserError(
             f"{what}: {error.what}", where=error.where or definition.file, fix=error.fix
         )
-    folders = tuple(str(Path(folder).resolve()) for folder in _folders(definition))
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if frame.filename.startswith(folders)
-    ]
-    place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else definition.file
-    return UserError(f"{what}: {type(error).__name__}: {str(error)[:_LETTERS]}", where=place)
+    shown = f"{what}: {type(error).__name__}: {str(error)[:_LETTERS]}"
+    return UserError(shown, where=own_line(error) or definition.file)
 
 
-def _folders(definition: Definition) -> Iterator[str]:
-    """Where the task's own code is."""
-    for part in (definition, definition.fewshot_config):
-        for name in part.__struct_fields__:
-            value = getattr(part, name)
-            if isinstance(value, Hook):
-                yield value.folder
+@contextmanager
+def explained(definition: Definition, what: str, *passed: type[Exception]) -> Generator[None]:
+    """Within, what is raised becomes the error of a task; what is `passed` on is one already."""
+    try:
+        yield
+    except passed:
+        raise
+    except Exception as error:
+        raise failure(error, definition, what) from error
 
 
 class Bound:
@@ -155,7 +149,9 @@ class Bound:
         self.drifts = False
         self._processed: dict[tuple[str, Hook | None], Any] = {}
         with self.generators.in_place():
-            self.data = data or self._loaded()
+            what = f"custom_dataset of {definition.task} fails"
+            with explained(definition, what, AssayError):
+                self.data = data or load(definition)
             self._process()
             self._resolve()
 
@@ -168,16 +164,6 @@ class Bound:
                 fix="name the split that is evaluated",
             )
         return split
-
-    def _loaded(self) -> Data:
-        try:
-            return load(self.definition)
-        except AssayError:
-            raise
-        except Exception as error:  # of a function that makes the data
-            raise failure(
-                error, self.definition, f"custom_dataset of {self.definition.task} fails"
-            ) from error
 
     def _process(self) -> None:
         """The harness processes the examples first. Without examples that matters only if a function draws."""
@@ -201,16 +187,11 @@ class Bound:
             return self._documents(self.split, self.definition.process_docs)
 
     def _examples(self) -> list[Doc]:
-        try:
+        what = f"the examples of {self.definition.task} cannot be made"
+        with explained(self.definition, what, AssayError):
             return fewshot.pool(
                 self.definition, lambda split, hook: list(rows(self._documents(split, hook)))
             )
-        except AssayError:
-            raise
-        except Exception as error:
-            raise failure(
-                error, self.definition, f"the examples of {self.definition.task} cannot be made"
-            ) from error
 
     def _documents(self, split: str, hook: Hook | None) -> Any:
         """A split as the function makes it; made once, unless the harness makes it anew each time."""
@@ -219,15 +200,13 @@ class Bound:
             return dataset
         if (split, hook) in self._processed:
             return self._processed[split, hook]
-        try:
+        what = f"process_docs of {self.definition.task} fails for the split {split}"
+        with explained(self.definition, what):
             own = self.generators.own(hook.value)
             before = own.state()
             with made_by_functions():
                 processed = hook.value(dataset)
                 processed = processed if hasattr(processed, "column_names") else list(processed)
-        except Exception as error:
-            what = f"process_docs of {self.definition.task} fails for the split {split}"
-            raise failure(error, self.definition, what) from error
         drifts = own.state() != before and not self.sound
         self.drifts = self.drifts or drifts
         if not drifts:
@@ -247,7 +226,7 @@ class Bound:
             choices=definition.doc_to_choice is not None,
         )
         self.resolver = resolver
-        try:
+        with explained(definition, f"the first document of {definition.task} cannot be asked"):
             self.text, self.target, self.choice = self.values(
                 definition.doc_to_text, definition.doc_to_target, definition.doc_to_choice
             )
@@ -255,10 +234,6 @@ class Bound:
             self.description = field(definition.description)
             text, target = self.text(first), self.target(first)
             choices = self.choice(first) if self.choice else None
-        except Exception as error:
-            raise failure(
-                error, definition, f"the first document of {definition.task} cannot be asked"
-            ) from error
         self.multiple_input = isinstance(text, int) and bool(choices)
         self.multiple_target = isinstance(target, list) and bool(target)
 

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any
 
 from assay.errors import UserError
-from assay.formats.lm_eval.asking.binding import Bound, failure
+from assay.formats.lm_eval.asking.binding import Bound, explained, failure
 from assay.formats.lm_eval.asking.fewshot import Examples
 from assay.formats.lm_eval.asking.rows import jsonable, rows
 from assay.formats.lm_eval.asking.templates import Doc, field
@@ -223,14 +223,11 @@ class _Maker:
     def made(self, docs: Iterator[tuple[int, Doc, Doc]]) -> Iterator[Document]:
         for place, doc, scored in docs:
             kept = jsonable(scored)
-            try:
+            # of a sampler of the task's own
+            with explained(
+                self.definition, f"the sampler of {self.definition.task} fails", UserError
+            ):
                 examples = self.examples.draw(doc)
-            except UserError:
-                raise
-            except Exception as error:  # of a sampler of the task's own
-                raise failure(
-                    error, self.definition, f"the sampler of {self.definition.task} fails"
-                ) from error
             try:
                 document = self._document(place, doc, scored, kept, examples)
             except Exception as error:

@@ -10,8 +10,7 @@ import msgspec
 import numpy as np
 
 from assay.errors import UserError
-from assay.formats.lm_eval.scoring.calls import once, registered
-from assay.formats.lm_eval.tasks.definition import Definition, Hook
+from assay.formats.lm_eval.tasks.definition import Definition, Hook, once, registered
 
 Measure = Callable[..., Any]
 DEFAULTS = {
