@@ -12,13 +12,13 @@ from assay.engine.experiment.imports.foreign import (
     Foreign,
     ForeignCase,
     Headline,
-    JsonResults,
     files_below,
     head_of,
     without_secrets,
 )
 from assay.engine.experiment.imports.values import Row, json_row, list_of, number_of, rows_of
 from assay.formats.deepeval.rows import VERDICT, Reading, TestCase
+from assay.readers._results import JsonResults
 from assay.registry import reader
 
 _BEGINS = re.compile(

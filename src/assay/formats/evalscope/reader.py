@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from assay.engine.experiment.imports.foreign import (
-    FileResults,
     Foreign,
     ForeignCase,
     Headline,
@@ -25,6 +24,7 @@ from assay.formats.evalscope.rows import (
     response_of,
 )
 from assay.formats.evalscope.scores import Sums
+from assay.readers._results import FileResults
 from assay.records import Evaluation
 from assay.registry import reader
 
@@ -136,6 +136,7 @@ class Results(FileResults):
                 expected = 0
             planned += max(expected, len(present))
             lost = [index for index in range(expected) if index not in present]
+            self.odd["missing"] += len(lost)
             yield from self._cases(part, dataset, subset, (predictions, reviews), lost)
         self.planned = planned
         self.odd["zeros"] = self._sums.zeros
@@ -173,7 +174,6 @@ class Results(FileResults):
             item = items.get(index // repeats) or _unknown(dataset, subset, index // repeats)
             sample = Sample(part.model or self._model, dataset, subset, index, repeats, {}, {})
             response = missing_response(item, sample)
-            self.odd["missing"] += 1
             labels = missing_evaluations(response, reviews.labels)
             yield ForeignCase(item, response, self._counted(sample, labels))
 

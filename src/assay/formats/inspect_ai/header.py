@@ -73,27 +73,34 @@ _OF_EVAL = {
 
 
 class Header:
-    """The parts of a header that are looked at; a part that is not what it should be is empty. `planned` is how many
-    samples the run should have had, `scores` the results of each scorer, or of each key of its scores."""
+    """The parts of a header that are looked at; a part that is not what it should be is empty. `scores` are
+    the results of each scorer, or of each key of its scores."""
 
     def __init__(self, row: Row, others: Row) -> None:
-        names = ("eval", "results", "error", "plan", "stats")
-        self.eval, self.results, self.error, plan, stats = (
-            fields_of(row.get(name)) for name in names
-        )
-        self._further = {"plan": plan, "stats": stats, **others}
+        self.eval, self.results = fields_of(row.get("eval")), fields_of(row.get("results"))
+        self.error = fields_of(row.get("error"))
+        further = {name: fields_of(row.get(name)) for name in ("plan", "stats")}
+        self._further = {**further, **others}
         self._dataset = fields_of(self.eval.get("dataset"))
         self.status = str(row.get("status") or "started")
         self.invalidated = bool(row.get("invalidated"))
         self.task = str(self.eval.get("task") or "inspect_ai")
         self.model = str(self.eval.get("model") or "")
-        ids = (self.eval.get(name) for name in ("eval_id", "run_id", "created"))
-        self.log = str(next(filter(None, ids), ""))  # what tells this run from others
         self.epochs = _count(fields_of(self.eval.get("config")).get("epochs")) or 1
         self.ids = list_of(self._dataset.get("sample_ids"))
-        samples = len(self.ids) or _count(self._dataset.get("samples"))
-        self.planned = _count(self.results.get("total_samples")) or samples * self.epochs or None
         self.scores = rows_of(self.results.get("scores"))
+
+    @property
+    def log(self) -> str:
+        """What tells this run from others."""
+        ids = (self.eval.get(name) for name in ("eval_id", "run_id", "created"))
+        return str(next(filter(None, ids), ""))
+
+    @property
+    def planned(self) -> int | None:
+        """How many samples the run should have had."""
+        samples = len(self.ids) or _count(self._dataset.get("samples"))
+        return _count(self.results.get("total_samples")) or samples * self.epochs or None
 
     @property
     def alike(self) -> set[str]:

@@ -9,7 +9,6 @@ import msgspec
 
 from assay import reading
 from assay.engine.experiment.imports.foreign import (
-    FileResults,
     Foreign,
     ForeignCase,
     Headline,
@@ -24,6 +23,7 @@ from assay.formats.inspect_ai.header import Header, header_of
 from assay.formats.inspect_ai.numbers import Numbers
 from assay.formats.inspect_ai.rows import Around, case_of
 from assay.formats.inspect_ai.shapes import Decoder, Sample, finite, finite_value, is_filled
+from assay.readers._results import FileResults
 from assay.registry import reader
 from assay.store.keys import id_hash
 from assay.store.keyset import Seen

@@ -11,7 +11,6 @@ from typing import Any
 
 from assay import reading
 from assay.engine.experiment.imports.foreign import (
-    FileResults,
     Foreign,
     ForeignCase,
     Headline,
@@ -36,6 +35,7 @@ from assay.formats.mlflow.database import (
 from assay.formats.mlflow.metrics import Scores, decoded
 from assay.formats.mlflow.table import Columns, Table, columns_of
 from assay.formats.mlflow.traces import Assessment, Trace, case_of
+from assay.readers._results import FileResults
 from assay.registry import reader
 
 _SOURCE_RUN = "mlflow.sourceRun"

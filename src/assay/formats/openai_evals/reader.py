@@ -13,7 +13,6 @@ import numpy as np
 from assay import reading
 from assay.engine.experiment.imports.foreign import (
     REST,
-    FileResults,
     Foreign,
     ForeignCase,
     Headline,
@@ -33,6 +32,7 @@ from assay.engine.experiment.imports.values import (
     number_of,
     seconds_of,
 )
+from assay.readers._results import FileResults
 from assay.records import Evaluation, Response
 from assay.registry import reader
 from assay.store.keys import id_hash

@@ -15,7 +15,6 @@ from assay.engine.experiment.imports.foreign import (
     Foreign,
     ForeignCase,
     Headline,
-    JsonResults,
     content_id,
     files_below,
     head_of,
@@ -32,6 +31,7 @@ from assay.engine.experiment.imports.values import (
 from assay.formats.promptfoo.numbers import Numbers
 from assay.formats.promptfoo.rows import Place, Reading
 from assay.formats.promptfoo.shapes import Prompt, Row
+from assay.readers._results import JsonResults
 from assay.registry import reader
 from assay.store.keys import canonical, digest, short
 from assay.store.keyset import Seen

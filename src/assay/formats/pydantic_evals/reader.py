@@ -13,7 +13,6 @@ import msgspec
 
 from assay import reading
 from assay.engine.experiment.imports.foreign import (
-    FileResults,
     Foreign,
     ForeignCase,
     Headline,
@@ -32,6 +31,7 @@ from assay.engine.experiment.imports.values import (
 )
 from assay.formats.pydantic_evals.averages import Averages
 from assay.formats.pydantic_evals.rows import evaluations_of, item_of, labelled, response_of
+from assay.readers._results import FileResults
 from assay.records import Evaluation, Response
 from assay.registry import reader
 from assay.text.json_stream import BrokenJson, json_parts

@@ -112,7 +112,7 @@ def failure(error: Exception, definition: Definition, what: str) -> UserError:
 
 
 @contextmanager
-def explained(definition: Definition, what: str, *passed: type[Exception]) -> Generator[None]:
+def as_task_error(definition: Definition, what: str, *passed: type[Exception]) -> Generator[None]:
     """Within, what is raised becomes the error of a task; what is `passed` on is one already."""
     try:
         yield
@@ -150,7 +150,7 @@ class Bound:
         self._processed: dict[tuple[str, Hook | None], Any] = {}
         with self.generators.in_place():
             what = f"custom_dataset of {definition.task} fails"
-            with explained(definition, what, AssayError):
+            with as_task_error(definition, what, AssayError):
                 self.data = data or load(definition)
             self._process()
             self._resolve()
@@ -188,7 +188,7 @@ class Bound:
 
     def _examples(self) -> list[Doc]:
         what = f"the examples of {self.definition.task} cannot be made"
-        with explained(self.definition, what, AssayError):
+        with as_task_error(self.definition, what, AssayError):
             return fewshot.pool(
                 self.definition, lambda split, hook: list(rows(self._documents(split, hook)))
             )
@@ -201,7 +201,7 @@ class Bound:
         if (split, hook) in self._processed:
             return self._processed[split, hook]
         what = f"process_docs of {self.definition.task} fails for the split {split}"
-        with explained(self.definition, what):
+        with as_task_error(self.definition, what):
             own = self.generators.own(hook.value)
             before = own.state()
             with made_by_functions():
@@ -226,7 +226,7 @@ class Bound:
             choices=definition.doc_to_choice is not None,
         )
         self.resolver = resolver
-        with explained(definition, f"the first document of {definition.task} cannot be asked"):
+        with as_task_error(definition, f"the first document of {definition.task} cannot be asked"):
             self.text, self.target, self.choice = self.values(
                 definition.doc_to_text, definition.doc_to_target, definition.doc_to_choice
             )

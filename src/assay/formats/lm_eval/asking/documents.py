@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any
 
 from assay.errors import UserError
-from assay.formats.lm_eval.asking.binding import Bound, explained, failure
+from assay.formats.lm_eval.asking.binding import Bound, as_task_error, failure
 from assay.formats.lm_eval.asking.fewshot import Examples
 from assay.formats.lm_eval.asking.rows import jsonable, rows
 from assay.formats.lm_eval.asking.templates import Doc, field
@@ -224,7 +224,7 @@ class _Maker:
         for place, doc, scored in docs:
             kept = jsonable(scored)
             # of a sampler of the task's own
-            with explained(
+            with as_task_error(
                 self.definition, f"the sampler of {self.definition.task} fails", UserError
             ):
                 examples = self.examples.draw(doc)
