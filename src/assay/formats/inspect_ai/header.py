@@ -114,10 +114,10 @@ class Header:
 
     def facts(self) -> Row:
         """What goes into the manifest, without secrets."""
-        facts = _filled(self.eval, _FACTS)
+        facts = _present(self.eval, _FACTS)
         dataset = {name: value for name, value in self._dataset.items() if name != "sample_ids"}
         further = {"dataset": dataset, **self._further}
-        results = _filled(self.results, _OF_RESULTS)
+        results = _present(self.results, _OF_RESULTS)
         further |= {f"results.{name}": value for name, value in results.items()}
         facts["model_args"] = {
             name: value
@@ -128,7 +128,7 @@ class Header:
         return without_secrets(facts)
 
 
-def _filled(row: Row, names: Iterable[str]) -> Row:
+def _present(row: Row, names: Iterable[str]) -> Row:
     return {name: row[name] for name in names if row.get(name) not in (None, "", [], {})}
 
 
@@ -144,7 +144,7 @@ def header_of(data: bytes | Mapping[str, Any], path: Path, rest: Rest) -> Header
     others = rest.of(row, _KNOWN, _KNOWN, "header.")
     inner = rest.of(fields_of(row.get("eval")), _OF_EVAL, _OF_EVAL, "eval.")
     others |= {f"eval.{name}": value for name, value in inner.items()}
-    return Header(row, others | _filled(row, ("log_updates", "config_updates")))
+    return Header(row, others | _present(row, ("log_updates", "config_updates")))
 
 
 def _count(value: Any) -> int:

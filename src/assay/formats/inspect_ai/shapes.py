@@ -171,20 +171,20 @@ class Decoder:
 def _without_unknown(data: bytes | Raw) -> tuple[bytes, Row]:
     """The sample without its unknown fields, and these."""
     fields: Row = _fields(data)
-    found = _removed(fields, Sample, "")
+    found = _take_unknown(fields, Sample, "")
     for name in ("output", "scores"):
         if _is_object(fields.get(name)):
             fields[name] = _fields(fields[name])
     if isinstance(output := fields.get("output"), dict):
-        found |= _removed(fields_of(output), Output, "output.")
+        found |= _take_unknown(fields_of(output), Output, "output.")
     for name, mark in fields_of(fields.get("scores")).items():
         if _is_object(mark):
             fields["scores"][name] = known = _fields(mark)
-            found |= _removed(known, Mark, f"scores.{name}.")
+            found |= _take_unknown(known, Mark, f"scores.{name}.")
     return msgspec.json.encode(fields), found
 
 
-def _removed(fields: Row, shape: type[msgspec.Struct], place: str) -> Row:
+def _take_unknown(fields: Row, shape: type[msgspec.Struct], place: str) -> Row:
     others = [name for name in fields if name not in shape.__struct_encode_fields__]
     return {f"{place}{name}": msgspec.json.decode(fields.pop(name)) for name in others}
 

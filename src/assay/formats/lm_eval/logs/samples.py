@@ -12,7 +12,7 @@ from msgspec import UNSET
 from assay import reading
 from assay.engine.experiment.imports.foreign import REST, ForeignCase, Headline, Rest
 from assay.engine.experiment.imports.values import json_row, number_of, rows_of
-from assay.formats.lm_eval.logs.asked import FIXED, Asking, Documents, Shape, arguments_of
+from assay.formats.lm_eval.logs.asked import FIXED, Asking, Shape, arguments_of
 from assay.formats.lm_eval.logs.files import NONE, Fields, Part, Report, is_number
 from assay.formats.lm_eval.scorer import label as label_of
 from assay.formats.lm_eval.scoring.aggregations import AGGREGATIONS as FUNCTIONS
@@ -20,6 +20,7 @@ from assay.formats.lm_eval.scoring.groups import Numbers
 from assay.formats.lm_eval.scoring.measures import AGGREGATIONS as NAMES
 from assay.records import Evaluation, Response
 from assay.store.keys import digest
+from assay.store.keyset import Seen
 
 _MOST_KEPT = 50_000
 _CLOSE = 1e-9
@@ -127,6 +128,7 @@ def _pooled(parts: Sequence[Numbers], key: tuple[str, str], theirs: float | None
 PROMPT = "benchmark"  # the name of the prompt that `assay run TASK` uses
 INVALID = "[invalid]"  # what the harness's filters give for an answer in which they find nothing
 SCORER = "lm_eval"
+_KEY = (1 << 64) - 1
 _LONGEST_LIST = 10_000  # characters of a target that is read as a list
 
 
@@ -152,7 +154,7 @@ class _Pipeline:
             for field, metric in shape.columns
             if metric != NONE
         ]
-        self.documents = Documents()
+        self.documents = Seen()
 
 
 class Samples:
@@ -167,7 +169,7 @@ class Samples:
         self._rest = rest
         self._asking = Asking(task.config)
         self._shape = Shape(())
-        self._answered = Documents()
+        self._answered = Seen()
         self._pipelines: dict[str, _Pipeline] = {}
         self._place = digest("lm_eval", task.model.encode(), task.name.encode())
         facets: dict[str, Any] = {"model_id": task.model, "prompt_template": PROMPT, "sampling": {}}
@@ -180,12 +182,11 @@ class Samples:
 
     def cases(self) -> Iterator[ForeignCase]:
         """A document comes with its answer and the values of the first filter; other filters' values follow."""
-        is_folded = False
         with reading.opened(self.part.file) as file:
             for number, line in enumerate(file, 1):
                 shape, more = self._shape, None
                 try:
-                    sample = (shape.decode_folded if is_folded else shape.decode)(line)
+                    sample = shape.decode(line)
                     is_known = sample.metrics == shape.metrics and (
                         line.isascii() or bool(line.decode())
                     )
@@ -193,16 +194,11 @@ class Samples:
                     sample, is_known = None, False
                 if not is_known:
                     sample, more = self._read_slowly(line)
-                    is_folded = False
-                if sample is None:
-                    if line.strip():
-                        self.rejected.append(f"{self.part.file.name}:{number}")
-                    continue
-                case, is_folded = self._case(sample, more, line if is_folded else b"")
-                if case is None:
+                case = None if sample is None else self._case(sample, more)
+                if case is not None:
+                    yield case
+                elif line.strip():
                     self.rejected.append(f"{self.part.file.name}:{number}")
-                    continue
-                yield case
 
     def _read_slowly(self, line: bytes) -> tuple[Any, Fields | None]:
         """A line with other metrics than the last one, unknown fields, or numbers that JSON has not; None for what is
@@ -232,32 +228,28 @@ class Samples:
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None, None
 
-    def _pipeline(self, name: str, documents: Documents | None = None) -> _Pipeline:
+    def _pipeline(self, name: str, documents: Seen | None = None) -> _Pipeline:
         pipeline = _Pipeline(name, self._place, self._shape)
         if documents is not None:
             pipeline.documents = documents
         return pipeline
 
-    def _case(
-        self, sample: Any, more: Fields | None, folded: bytes
-    ) -> tuple[ForeignCase | None, bool]:
-        """The case, and whether its document was known; none if it has been read with this filter."""
+    def _case(self, sample: Any, more: Fields | None) -> ForeignCase | None:
+        """The case; None if its document has been read with this filter."""
         number, name = sample.doc_id, sample.filter
         pipeline = self._pipelines.get(name)
         if pipeline is None:
             pipeline = self._pipelines[name] = self._pipeline(name)
-        if not pipeline.documents.add(number):
-            return None, True
+        if not pipeline.documents.add(number & _KEY):
+            return None
         id = f"{self.task.name}/{number}"
         hashed = b"%b%d %b" % (self._place, number, sample.prompt_hash.encode())
         key = blake2b(hashed, digest_size=16).hexdigest()
         evaluations = self._evaluations(sample, pipeline, id, key)
-        if not self._answered.add(number):
-            return ForeignCase(None, None, evaluations), True
-        if folded:
-            sample = self._shape.decode(folded)
+        if not self._answered.add(number & _KEY):
+            return ForeignCase(None, None, evaluations)
         item, response = self._item_and_response(sample, id, key, more)
-        return ForeignCase(item, response, evaluations), False
+        return ForeignCase(item, response, evaluations)
 
     def _item_and_response(
         self, sample: Any, id: str, key: str, rest: Fields | None
