@@ -2,6 +2,7 @@
 the values of each filter. What the harness writes as text (log-probabilities, targets) is what it was again."""
 
 import ast
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -146,7 +147,7 @@ class Task(NamedTuple):
 class _Pipeline:
     """One filter: its labels, and the documents that have been read with it."""
 
-    def __init__(self, name: str, place: bytes, shape: Shape) -> None:
+    def __init__(self, name: str, place: bytes, shape: Shape, documents: Seen) -> None:
         self.name = name
         self.mark = digest("filter", place, name.encode()).hex()[:12]
         self.labels = [
@@ -154,19 +155,18 @@ class _Pipeline:
             for field, metric in shape.columns
             if metric != NONE
         ]
-        self.documents = Seen()
+        self.documents = documents
 
 
 class Samples:
     """A samples file, streamed. `rejected` lines and other odd things are counted on the way."""
 
-    def __init__(self, part: Part, task: Task, rest: Rest) -> None:
+    def __init__(self, part: Part, task: Task, rest: Rest, odd: Counter[str]) -> None:
         self.part = part
         self.task = task
         self.values = Values(task.config)
         self.rejected: list[str] = []
-        self.empty = 0
-        self._rest = rest
+        self._rest, self._odd = rest, odd
         self._asking = Asking(task.config)
         self._shape = Shape(())
         self._answered = Seen()
@@ -214,7 +214,7 @@ class Samples:
             if metrics != self._shape.metrics:
                 self._shape = Shape([str(name) for name in metrics])
                 self._pipelines = {
-                    name: self._pipeline(name, pipeline.documents)
+                    name: _Pipeline(name, self._place, self._shape, pipeline.documents)
                     for name, pipeline in self._pipelines.items()
                 }
             known = self._shape.known
@@ -228,18 +228,13 @@ class Samples:
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None, None
 
-    def _pipeline(self, name: str, documents: Seen | None = None) -> _Pipeline:
-        pipeline = _Pipeline(name, self._place, self._shape)
-        if documents is not None:
-            pipeline.documents = documents
-        return pipeline
-
     def _case(self, sample: Any, more: Fields | None) -> ForeignCase | None:
         """The case; None if its document has been read with this filter."""
         number, name = sample.doc_id, sample.filter
         pipeline = self._pipelines.get(name)
         if pipeline is None:
-            pipeline = self._pipelines[name] = self._pipeline(name)
+            pipeline = _Pipeline(name, self._place, self._shape, Seen())
+            self._pipelines[name] = pipeline
         if not pipeline.documents.add(number & _KEY):
             return None
         id = f"{self.task.name}/{number}"
@@ -270,7 +265,7 @@ class Samples:
             metadata["multiple_target"] = True
         item = {"id": id, "data": data, "ground_truth": target, "metadata": metadata}
         if not asked.text and not asked.is_likelihood:
-            self.empty += 1
+            self._odd["empty"] += 1
         response = Response(
             item_id=id,
             sample_id=f"{id}_sample_0",
