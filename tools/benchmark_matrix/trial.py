@@ -9,9 +9,8 @@ import pyarrow
 from jinja2 import UndefinedError
 
 from assay.errors import AssayError
-from assay.formats.lm_eval.asking.binding import Bound
 from assay.formats.lm_eval.asking.data import Data, library
-from assay.formats.lm_eval.asking.documents import asked
+from assay.formats.lm_eval.asking.documents import Bound, asked
 from assay.formats.lm_eval.scoring.aggregations import aggregate, stderr
 from assay.formats.lm_eval.scoring.results import results
 from assay.formats.lm_eval.tasks.definition import Definition, Document, Hook

@@ -15,7 +15,7 @@ from rouge_score import rouge_scorer, scoring
 from sklearn import metrics as sklearn
 
 from assay.errors import UserError
-from assay.formats.lm_eval.facade.names import METRICS, code_runs_in, load
+from assay.formats.lm_eval.facade.importing import METRICS, code_runs_in, load
 from assay.formats.lm_eval.scoring import aggregations, corpora, hub
 from assay.formats.lm_eval.scoring.aggregations import drawn, stderr
 from assay.formats.lm_eval.scoring.measures import exact_match

@@ -17,8 +17,7 @@ from assay.engine.experiment.imports.foreign import (
     without_secrets,
 )
 from assay.engine.experiment.imports.values import Row, json_row, list_of, number_of, rows_of
-from assay.formats.deepeval.rows import VERDICT, Reading, TestCase
-from assay.readers._results import JsonResults
+from assay.formats.deepeval.rows import VERDICT, TestCase, TestCases
 from assay.registry import reader
 
 _BEGINS = re.compile(
@@ -62,7 +61,7 @@ def _is_run(file: Path) -> bool:
     )
 
 
-class TestRun(JsonResults):
+class TestRun(TestCases):
     """One test run. deepeval gives its files no version: unknown fields are kept and counted."""
 
     format, rows = "deepeval", ("testCases", "conversationalTestCases")
@@ -74,14 +73,12 @@ class TestRun(JsonResults):
     }
 
     def __init__(self, path: Path) -> None:
-        self._model = _model(path)
-        super().__init__(path.stem.lstrip("."), path)
+        super().__init__(_model(path), path.stem.lstrip("."), path)
 
     def begin(self) -> None:
         super().begin()
         self._facts: Row = {}
         self._scores: list[Row] = []
-        self._reading = Reading(self._model, self.rest, self.odd, self.repeats)
         self.odd["unnamed"] = self._model == "unnamed"
 
     @property
@@ -93,7 +90,7 @@ class TestRun(JsonResults):
         read = 0
         for test, raw in self._shaped(self._tests(), TestCase):
             read += 1
-            yield self._reading.case(test, raw)
+            yield self.case(test, raw)
         told = sum(self._counts)
         self.planned = told if told > read else None
 
@@ -135,7 +132,7 @@ class TestRun(JsonResults):
     def _of_metric(self, entry: Row) -> list[Headline]:
         """deepeval shows the mean of the scores that there are, and the passes of all, failures among them."""
         label, scores = str(entry.get("metric")), entry.get("scores")
-        total = self._reading.totals.get(label)
+        total = self.totals.get(label)
         several = total if total is not None and len(total.labels) > 1 else None
         every: list[Headline] = []
         if values := _numbers(list_of(scores)):

@@ -2,7 +2,6 @@
 with the case."""
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,14 +10,12 @@ import msgspec
 from assay.engine.experiment.imports.foreign import (
     REST,
     ForeignCase,
-    Rest,
     content_id,
     evaluation_of,
     key_of,
     without_secrets,
 )
 from assay.engine.experiment.imports.values import (
-    Repeats,
     answer_text,
     count_of,
     encoded_names,
@@ -27,6 +24,7 @@ from assay.engine.experiment.imports.values import (
     list_of,
     number_of,
 )
+from assay.readers._results import JsonResults
 from assay.records import Evaluation, Response
 from assay.store.keys import canonical, digest, short
 from assay.store.keyset import Seen
@@ -127,19 +125,22 @@ class Total:
             self.sum += row.score
 
 
-class Reading:
+class TestCases(JsonResults):
     """Test cases become cases of ours; what is odd about them is counted."""
 
-    def __init__(self, model: str, rest: Rest, odd: Counter[str], samples: Repeats) -> None:
-        self.rest, self.odd, self._samples = rest, odd, samples
-        self.totals: dict[str, Total] = {}  # by the name of the metric
+    def __init__(self, model: str, *named: Any) -> None:
         self._model = model
+        super().__init__(*named)
+
+    def begin(self) -> None:
+        super().begin()
+        self.totals: dict[str, Total] = {}  # by the name of the metric
         self._names, self._owners, self._items = Seen(), Seen(), Seen()
 
     def case(self, test: TestCase, raw: Mapping[str, Any]) -> ForeignCase:
         item = _conversation(test) if test.turns is not None else _question(test)
         id, new = self._id(test.name, item)
-        response = self._response(test, raw, id, self._samples.count(id))
+        response = self._response(test, raw, id, self.repeats.count(id))
         about = item["metadata"]
         if (
             about

@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from assay.engine.experiment.imports.foreign import (
-    Foreign,
-    ForeignCase,
-    Headline,
-    without_secrets,
-)
+from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline, without_secrets
 from assay.engine.experiment.imports.values import number_of
 from assay.errors import UserError
 from assay.formats.lm_eval.logs.files import BY_TASK, FACTS, Experiment, Part, experiments_at

@@ -7,47 +7,18 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import yaml
 
 from assay import reading
 from assay.engine.experiment.imports.foreign import head_of, unknown_version
 from assay.engine.experiment.imports.values import fields_of, number_of, rows_of
 from assay.errors import UserError
-from assay.formats.mlflow.metrics import decoded
+from assay.formats.mlflow.metrics import Run, decoded
 from assay.formats.mlflow.traces import Assessment, Trace
 
 _LARGEST = 1 << 22  # bytes of a file with one fact
-_MODEL_NAMES = ("model", "model_name", "mlflow.genaiEvaluate.agent.function")
 STATUSES = {1: "RUNNING", 2: "SCHEDULED", 3: "FINISHED", 4: "FAILED", 5: "KILLED"}
 RUN_ID = re.compile(r"[0-9a-f]{32}")
-
-
-class Run(msgspec.Struct, kw_only=True):
-    """`rows` is the size of the dataset, where there is one."""
-
-    id: str = ""
-    name: str = ""
-    experiment: str = ""
-    status: str = ""
-    params: dict[str, str] = {}
-    tags: dict[str, str] = {}
-    metrics: dict[str, float] = {}
-    rows: int | None = None
-
-    @property
-    def model(self) -> str:
-        """The model by the run's parameters or tags; else the run is what is compared."""
-        known = {**self.tags, **self.params}
-        return next((known[name] for name in _MODEL_NAMES if known.get(name)), self.name)
-
-    def facts(self) -> dict[str, Any]:
-        return {
-            "run_id": self.id,
-            "run": self.name,
-            "experiment": self.experiment,
-            "params": self.params,
-        }
 
 
 def run_of_folder(folder: Path) -> Run | None:
@@ -127,6 +98,7 @@ def _text(file: Path) -> str:
         return ""
 
 
+_BESIDE = "mlflow.db"  # what MLflow calls it, beside the folder with artifacts
 _MAGIC = b"SQLite format 3\0"
 _RUNS = {"runs", "metrics", "latest_metrics", "params", "tags", "experiments"}
 _NEEDED = {  # the columns that are read of what MLflow 3 has added
@@ -319,3 +291,16 @@ def _assessments(connection: sqlite3.Connection, id: str) -> Iterator[Assessment
             valid=bool(row["valid"]) if row["valid"] is not None else True,
             metadata=fields_of(decoded(row.get("assessment_metadata"))),
         )
+
+
+def run_of_table(file: Path) -> Run:
+    folder = file.absolute().parent.parent
+    if file.absolute().parent.name == "artifacts":
+        run = run_of_folder(folder)
+        if run is None and RUN_ID.fullmatch(folder.name):
+            beside = folder.parent.parent.parent / _BESIDE
+            database = Database(beside)
+            run = database.run(folder.name) if beside.is_file() and database.is_mlflow() else None
+        if run is not None:
+            return run
+    return Run(name=file.name.removesuffix(".json"))

@@ -7,23 +7,10 @@ that they are compared with.
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from assay import reading
-from assay.engine.experiment.imports.foreign import (
-    Foreign,
-    ForeignCase,
-    Headline,
-    files_below,
-    without_secrets,
-)
-from assay.engine.experiment.imports.values import (
-    Row,
-    fields_of,
-    number_of,
-    rows_of,
-    seconds_of,
-)
+from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, files_below
+from assay.engine.experiment.imports.values import Row, fields_of, number_of, rows_of, seconds_of
 from assay.formats.mlflow.database import (
     RUN_ID,
     Database,
@@ -32,10 +19,9 @@ from assay.formats.mlflow.database import (
     read_yaml,
     run_of_folder,
 )
-from assay.formats.mlflow.metrics import Scores, decoded
-from assay.formats.mlflow.table import Columns, Table, columns_of
+from assay.formats.mlflow.metrics import RunResults, decoded
+from assay.formats.mlflow.table import TableRun, columns_of
 from assay.formats.mlflow.traces import Assessment, Trace, case_of
-from assay.readers._results import FileResults
 from assay.registry import reader
 
 _SOURCE_RUN = "mlflow.sourceRun"
@@ -97,7 +83,6 @@ def _assessment(row: Row) -> Assessment:
 
 
 _DATABASES = (".db", ".sqlite", ".sqlite3")
-_DATABASE = "mlflow.db"  # what MLflow calls it, beside the folder with artifacts
 _ARTIFACTS = "mlruns"
 
 
@@ -159,96 +144,7 @@ def _of_file_store(path: Path) -> list[Foreign]:
     return results
 
 
-class _OfRun(FileResults):
-    """What both kinds of results have in common."""
-
-    format = "mlflow"
-    said = {
-        "metrics": "the metrics of the run were not found, so no number of MLflow's could be compared"
-    }
-
-    def __init__(self, run: Run, *files: Path) -> None:
-        self.run = run
-        self.planned = run.rows
-        super().__init__("-".join(filter(None, [run.experiment, run.name])) or "mlflow", *files)
-
-    def begin(self) -> None:
-        super().begin()
-        self._scores = Scores()
-        self.odd["metrics"] = not self.run.metrics
-
-    @property
-    def source(self) -> Row:
-        return {**super().source, "metrics": [self.run.metrics]}
-
-    @property
-    def rejected(self) -> int:
-        return self.odd["unread"]
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        return {"agents": [self.run.model], **without_secrets(self.run.facts())}
-
-    def headlines(self) -> list[Headline]:
-        return self._scores.headlines(self.run.metrics)
-
-    def notes(self) -> list[str]:
-        status = self.run.status
-        ended = status in ("", "FINISHED")
-        named = f"the run {self.run.name!r} is not finished: its status is {status}"
-        return super().notes() if ended else [*super().notes(), named]
-
-    def _counted(self, cases: Iterator[ForeignCase]) -> Iterator[ForeignCase]:
-        self.planned, count = self.run.rows, 0
-        for case in cases:
-            count += 1
-            yield case
-        # evaluated more than once in one run
-        if self.planned is not None and count > self.planned:
-            self.planned = None
-
-
-class TableRun(_OfRun):
-    """A table, and the run that it is an artifact of."""
-
-    def __init__(self, file: Path, columns: Columns) -> None:
-        self.file, self.columns = file, columns
-        super().__init__(_run_of_table(file), file)
-
-    @property
-    def source(self) -> Row:
-        metrics = [self.run.metrics, self.columns.outputs, self.columns.target]
-        return {**super().source, "metrics": metrics}
-
-    def cases(self) -> Iterator[ForeignCase]:
-        self.begin()
-        table = Table(
-            self.file, self.columns, self.run.model, self.run.name or "mlflow", self._scores
-        )
-        yield from self._counted(table.cases())
-        self.further = table.problems
-        self.odd["unread"] = len(table.problems)
-        if self.columns.outputs is None:
-            names = ", ".join(self.columns.names[at] for at in self.columns.features)
-            self.further.append(
-                f"no column is known to have the outputs; name one with --set outputs=, of: {names}"
-            )
-
-
-def _run_of_table(file: Path) -> Run:
-    folder = file.absolute().parent.parent
-    if file.absolute().parent.name == "artifacts":
-        run = run_of_folder(folder)
-        if run is None and RUN_ID.fullmatch(folder.name):
-            beside = folder.parent.parent.parent / _DATABASE
-            database = Database(beside)
-            run = database.run(folder.name) if beside.is_file() and database.is_mlflow() else None
-        if run is not None:
-            return run
-    return Run(name=file.name.removesuffix(".json"))
-
-
-class TraceRun(_OfRun):
+class TraceRun(RunResults):
     """A run of `mlflow.genai.evaluate`, whose traces `read` gives."""
 
     def __init__(
@@ -270,13 +166,13 @@ class TraceRun(_OfRun):
 
     def cases(self) -> Iterator[ForeignCase]:
         self.begin()
-        yield from self._counted(self._cases())
+        yield from self.counted(self._cases())
 
     def _cases(self) -> Iterator[ForeignCase]:
         run = self.run
         try:
             for trace in self._read():
-                yield case_of(trace, run.id, run.model, run.name, self._scores, self.repeats)
+                yield case_of(trace, run.id, run.model, run.name, self.scores, self.repeats)
         except sqlite3.Error as error:
             self.odd["unread"] += 1
             self.further.append(f"{self.place} cannot be read further: {error}")

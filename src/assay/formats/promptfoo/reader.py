@@ -29,9 +29,8 @@ from assay.engine.experiment.imports.values import (
     seconds_of,
 )
 from assay.formats.promptfoo.numbers import Numbers
-from assay.formats.promptfoo.rows import Place, Reading
+from assay.formats.promptfoo.rows import Place, Rows
 from assay.formats.promptfoo.shapes import Prompt, Row
-from assay.readers._results import JsonResults
 from assay.registry import reader
 from assay.store.keys import canonical, digest, short
 from assay.store.keyset import Seen
@@ -117,7 +116,7 @@ def _in(whole: list[Path], file: Path, first: dict[str, Any]) -> bool:
     return False
 
 
-class Evaluation(JsonResults):
+class Evaluation(Rows):
     """One file of promptfoo's."""
 
     format, rows = "promptfoo", ["results"]
@@ -140,8 +139,7 @@ class Evaluation(JsonResults):
         super().begin()
         self.planned = None
         self._facts: dict[str, Any] = {}
-        self._reading, self._numbers = Reading(self.rest, self.odd), Numbers()
-        self._items = Seen()
+        self._numbers, self._items = Numbers(), Seen()
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -167,8 +165,8 @@ class Evaluation(JsonResults):
         sample = self.repeats.count(id, model, prompt)
         provider = row.provider if isinstance(row.provider, str) else row.provider.id or ""
         place = Place(id, model, provider, prompt, sample, repeat, self._numbers.timestamp)
-        response = self._reading.response(row, raw, place)
-        evaluations = self._reading.evaluations(row, raw, response)
+        response = self.response(row, raw, place)
+        evaluations = self.evaluations(row, raw, response)
         self._numbers.count(row)
         items, about = self._items, row.test_case.metadata
         new = items.add(short(digest("item", id.encode())))

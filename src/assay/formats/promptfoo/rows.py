@@ -4,7 +4,6 @@ Its `error` is also filled when an assertion failed: only `failureReason` 2 is a
 become an answer ("API error: 400 …"); an answer without text was never given to the assertions.
 """
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -12,7 +11,6 @@ import msgspec
 
 from assay.engine.experiment.imports.foreign import (
     REST,
-    Rest,
     evaluation_of,
     key_of,
     without_secrets,
@@ -42,6 +40,7 @@ from assay.formats.promptfoo.shapes import (
     of_results,
     planned,
 )
+from assay.readers._results import JsonResults
 from assay.records import Evaluation, Response, ResponseOutcome
 
 _ERROR = 2  # failureReason
@@ -61,11 +60,8 @@ class Place(NamedTuple):
     timestamp: float
 
 
-class Reading:
+class Rows(JsonResults):
     """Rows become cases; what is odd about them is counted."""
-
-    def __init__(self, rest: Rest, odd: Counter[str]) -> None:
-        self.rest, self.odd = rest, odd
 
     def response(self, row: Row, raw: Mapping[str, Any], place: Place) -> Response:
         reply = row.response or _NO_REPLY

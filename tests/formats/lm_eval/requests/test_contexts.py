@@ -8,8 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.formats.lm_eval.asking.binding import Generators
-from assay.formats.lm_eval.asking.documents import chat, join, plain, turn
+from assay.formats.lm_eval.asking.documents import Generators, chat, join, plain, turn
 from assay.formats.lm_eval.asking.fewshot import ContextSampler, FirstNSampler
 from assay.formats.lm_eval.asking.rows import jsonable
 

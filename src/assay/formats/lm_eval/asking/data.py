@@ -9,7 +9,7 @@ import re
 import socket
 import time
 import warnings
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from functools import cache, partial
 from hashlib import blake2b
@@ -91,7 +91,7 @@ MANIFEST = "assay.json"
 
 
 class Data:
-    """Splits of a dataset. `source` says where they are from: repository, config, revision, origin."""
+    """Splits of a dataset, or what reads them. `source` says where they are from: repository, config, revision, origin."""
 
     def __init__(
         self, definition: Definition, splits: Mapping[str, Any], **source: str | None
@@ -102,7 +102,8 @@ class Data:
 
     def split(self, name: str) -> Any:
         if name in self.splits:
-            return self.splits[name]
+            split = self.splits[name]
+            return split() if callable(split) else split
         raise UserError(
             f"{self.definition.task} asks for the split {name!r}, which {shown_name(self.definition)} does not have",
             where=self.definition.file,
@@ -218,7 +219,8 @@ def _from_mirror(definition: Definition, options: dict[str, Any]) -> Data | None
         return None
     files = _files(place)
     if files and place.name.split("+")[0] == (definition.dataset_name or "default"):
-        return _data(definition, _Files(files), str(place), manifest(place).get("revision"))
+        splits = {name: cache(partial(_read, several)) for name, several in files.items()}
+        return _data(definition, splits, str(place), manifest(place).get("revision"))
     options.pop("revision", None)
     try:
         return _data(definition, _loaded(definition, str(place), options), str(place))
@@ -242,43 +244,22 @@ def manifest(place: Path) -> dict[str, Any]:
         return {}
 
 
-class _Files(Mapping[str, Any]):
-    """Splits of a mirror, each read when it is asked for."""
+def _read(files: list[Path]) -> Any:
+    """Return a split of a mirror."""
+    datasets = library()
+    try:
+        if files[0].suffix == ".jsonl":
+            paths = [*map(str, files)]
+            return in_memory(datasets.load_dataset("json", data_files=paths, split="train"))
+        import pyarrow.parquet
 
-    def __init__(self, files: dict[str, list[Path]]) -> None:
-        self.files = files
-        self.read = cache(self._read)
-
-    def __getitem__(self, name: str) -> Any:
-        return self.read(name)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.files
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.files)
-
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def _read(self, name: str) -> Any:
-        datasets, files = library(), self.files[name]
-        try:
-            if files[0].suffix == ".jsonl":
-                return in_memory(
-                    datasets.load_dataset("json", data_files=[*map(str, files)], split="train")
-                )
-            import pyarrow.parquet
-
-            tables = [
-                datasets.table.InMemoryTable(pyarrow.parquet.read_table(file)) for file in files
-            ]
-            fingerprint = blake2b(str(files[0]).encode(), digest_size=8).hexdigest()
-            return datasets.Dataset(datasets.table.concat_tables(tables), fingerprint=fingerprint)
-        except Exception as error:  # the libraries raise what their many parts raise
-            raise UserError(
-                f"the data cannot be read: {_reason(error)}", where=str(files[0])
-            ) from error
+        tables = [datasets.table.InMemoryTable(pyarrow.parquet.read_table(file)) for file in files]
+        fingerprint = blake2b(str(files[0]).encode(), digest_size=8).hexdigest()
+        return datasets.Dataset(datasets.table.concat_tables(tables), fingerprint=fingerprint)
+    except Exception as error:  # the libraries raise what their many parts raise
+        raise UserError(
+            f"the data cannot be read: {_reason(error)}", where=str(files[0])
+        ) from error
 
 
 def _loaded(definition: Definition, path: str, options: dict[str, Any]) -> Mapping[str, Any]:

@@ -123,7 +123,7 @@ def _measure(definition: Definition, name: str, entry: dict[str, Any]) -> Measur
     own = registered(definition, "metric", name)
     if own is not None:
         return own
-    from assay.formats.lm_eval.facade.names import load
+    from assay.formats.lm_eval.facade.importing import load
 
     return load(name).compute
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from assay.errors import UserError
-from assay.formats.lm_eval.facade.names import Sandbox, code_runs_in
+from assay.formats.lm_eval.facade.importing import Sandbox, code_runs_in
 from assay.formats.lm_eval.scoring.aggregations import NOT_FINITE
 from assay.formats.lm_eval.scoring.filters import filtered
 from assay.formats.lm_eval.scoring.measures import Entry, entries

@@ -206,12 +206,12 @@ def called(function: Callable[..., T], what: str, where: str, /, *args: Any, **p
 
 def registered(definition: Definition, kind: str, name: str) -> Any:
     """What a module of the task's hooks registered as a `filter`, `metric` or `aggregation`; None if none did."""
-    from assay.formats.lm_eval.facade import names
+    from assay.formats.lm_eval.facade import importing
     from assay.formats.lm_eval.tasks.task_keys import hooks_in
 
     for hook in hooks_in(msgspec.structs.asdict(definition)):
         _ = hook.value
-    return names.registered(kind, name)
+    return importing.registered(kind, name)
 
 
 def once(definition: Definition, make: Callable[[Definition], T]) -> T:

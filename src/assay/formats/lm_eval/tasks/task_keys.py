@@ -10,7 +10,7 @@ import msgspec
 from assay.errors import UserError
 from assay.formats.lm_eval.facade import class_tasks
 from assay.formats.lm_eval.facade.class_tasks import REFUSED, is_plain
-from assay.formats.lm_eval.facade.names import METRICS, NAMES
+from assay.formats.lm_eval.facade.importing import METRICS, NAMES
 from assay.formats.lm_eval.facade.packages import ALWAYS, PACKAGE
 from assay.formats.lm_eval.facade.sources import reach, source
 from assay.formats.lm_eval.tasks.definition import (
