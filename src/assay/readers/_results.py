@@ -6,14 +6,28 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+import yaml
 
 from assay import reading
 from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.imports.foreign import Rejected, Rest
-from assay.engine.experiment.imports.values import Repeats
+from assay.engine.experiment.imports.values import Repeats, Row, fields_of
 from assay.text.json_stream import BrokenJson, json_parts, storable
 
 T = TypeVar("T")
+_LARGEST = 1 << 22  # bytes of a YAML file
+
+
+def small_yaml(file: Path) -> Row:
+    """Return the mapping in a small YAML file; an empty one if there is none."""
+    if not file.is_file() or file.stat().st_size > _LARGEST:
+        return {}
+    try:
+        text = reading.text(file, errors="replace")
+        found = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (yaml.YAMLError, ValueError, RecursionError, OSError):
+        return {}
+    return fields_of(found)
 
 
 class FileResults:

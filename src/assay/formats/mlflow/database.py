@@ -7,14 +7,13 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from assay import reading
 from assay.engine.experiment.imports.foreign import head_of, unknown_version
 from assay.engine.experiment.imports.values import fields_of, number_of, rows_of
 from assay.errors import UserError
 from assay.formats.mlflow.metrics import Run, decoded
 from assay.formats.mlflow.traces import Assessment, Trace
+from assay.readers._results import small_yaml
 
 _LARGEST = 1 << 22  # bytes of a file with one fact
 STATUSES = {1: "RUNNING", 2: "SCHEDULED", 3: "FINISHED", 4: "FAILED", 5: "KILLED"}
@@ -23,7 +22,7 @@ RUN_ID = re.compile(r"[0-9a-f]{32}")
 
 def run_of_folder(folder: Path) -> Run | None:
     """The run in a folder of the file store; None if it is not one."""
-    meta = read_yaml(folder / "meta.yaml")
+    meta = small_yaml(folder / "meta.yaml")
     if "run_id" not in meta:
         return None
     metrics = {
@@ -31,7 +30,7 @@ def run_of_folder(folder: Path) -> Run | None:
         for name, text in read_texts(folder / "metrics").items()
         if (value := _last(text)) is not None
     }
-    experiment = read_yaml(folder.parent / "meta.yaml")
+    experiment = small_yaml(folder.parent / "meta.yaml")
     tags = read_texts(folder / "tags")
     status = meta.get("status")
     return Run(
@@ -47,11 +46,11 @@ def run_of_folder(folder: Path) -> Run | None:
 
 
 def _rows_of(folder: Path) -> int | None:
-    inputs = [read_yaml(file) for file in sorted(folder.glob("inputs/*/meta.yaml"))]
+    inputs = [small_yaml(file) for file in sorted(folder.glob("inputs/*/meta.yaml"))]
     ids = {str(entry.get("source_id")) for entry in inputs if entry.get("source_type") == "DATASET"}
     if len(ids) != 1 or not RUN_ID.fullmatch(id := ids.pop()):
         return None
-    return rows_in_profile(read_yaml(folder.parent / "datasets" / id / "meta.yaml").get("profile"))
+    return rows_in_profile(small_yaml(folder.parent / "datasets" / id / "meta.yaml").get("profile"))
 
 
 def rows_in_profile(profile: Any) -> int | None:
@@ -78,17 +77,6 @@ def read_texts(folder: Path) -> dict[str, str]:
         for file in files
         if file.stat().st_size <= _LARGEST
     }
-
-
-def read_yaml(file: Path) -> dict[str, Any]:
-    """The mapping in a small file; empty if there is none."""
-    if not file.is_file() or file.stat().st_size > _LARGEST:
-        return {}
-    try:
-        found = yaml.load(_text(file), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (yaml.YAMLError, RecursionError, ValueError):
-        return {}
-    return fields_of(found)
 
 
 def _text(file: Path) -> str:

@@ -16,12 +16,12 @@ from assay.formats.mlflow.database import (
     Database,
     Run,
     read_texts,
-    read_yaml,
     run_of_folder,
 )
 from assay.formats.mlflow.metrics import RunResults, decoded
 from assay.formats.mlflow.table import TableRun, columns_of
 from assay.formats.mlflow.traces import Assessment, Trace, case_of
+from assay.readers._results import small_yaml
 from assay.registry import reader
 
 _SOURCE_RUN = "mlflow.sourceRun"
@@ -39,7 +39,7 @@ def runs_with_traces(folder: Path) -> dict[str, list[Path]]:
 
 def traces(folders: list[Path]) -> Iterator[Trace]:
     """The traces in these folders, in the order of their times."""
-    infos = [(read_yaml(folder / "trace_info.yaml"), folder) for folder in folders]
+    infos = [(small_yaml(folder / "trace_info.yaml"), folder) for folder in folders]
     infos.sort(key=lambda entry: (str(entry[0].get("request_time")), entry[1]))
     for info, folder in infos:
         yield _trace(info, folder)
@@ -59,7 +59,8 @@ def _trace(info: Row, folder: Path) -> Trace:
         tags=read_texts(folder / "tags"),
         metadata=metadata,
         assessments=[
-            _assessment(read_yaml(file)) for file in sorted((folder / "assessments").glob("*.yaml"))
+            _assessment(small_yaml(file))
+            for file in sorted((folder / "assessments").glob("*.yaml"))
         ],
         spans=rows_of(fields_of(data).get("spans")),
     )
