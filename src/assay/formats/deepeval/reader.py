@@ -17,7 +17,7 @@ from assay.engine.experiment.imports.foreign import (
     without_secrets,
 )
 from assay.engine.experiment.imports.values import Row, json_row, list_of, number_of, rows_of
-from assay.formats.deepeval.rows import VERDICT, TestCase, TestCases
+from assay.formats.deepeval.rows import VERDICT, Reading, TestCase
 from assay.registry import reader
 
 _BEGINS = re.compile(
@@ -61,7 +61,7 @@ def _is_run(file: Path) -> bool:
     )
 
 
-class TestRun(TestCases):
+class TestRun(Reading):
     """One test run. deepeval gives its files no version: unknown fields are kept and counted."""
 
     format, rows = "deepeval", ("testCases", "conversationalTestCases")

@@ -125,7 +125,7 @@ class Total:
             self.sum += row.score
 
 
-class TestCases(JsonResults):
+class Reading(JsonResults):
     """Test cases become cases of ours; what is odd about them is counted."""
 
     def __init__(self, model: str, *named: Any) -> None:

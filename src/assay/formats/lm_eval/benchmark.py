@@ -174,7 +174,7 @@ class Harness:
         progress: Callable[[Any], None] | None,
     ) -> list[Any]:
         """Write the data of tasks into a mirror; what is there already stays."""
-        from assay.formats.lm_eval.asking.mirror import pull
+        from assay.formats.lm_eval.asking.data import pull
         from assay.formats.lm_eval.tasks.definitions import definitions, members
 
         tasks = definitions(members(names, include_path=[include_path] if include_path else []))

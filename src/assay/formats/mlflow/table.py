@@ -96,6 +96,7 @@ class TableRun(RunResults):
     def __init__(self, file: Path, columns: Columns) -> None:
         self.file, self.columns = file, columns
         super().__init__(run_of_table(file), file)
+        self._task = self.run.name or "mlflow"
 
     @property
     def source(self) -> Row:
@@ -146,13 +147,12 @@ class TableRun(RunResults):
         )
 
     def _response(self, row: list[Any], id: str, sample: int, data: Row) -> Response:
-        columns, model, task = self.columns, self.run.model, self.run.name or "mlflow"
+        columns, model, task = self.columns, self.run.model, self._task
         said = None if columns.outputs is None else row[columns.outputs]
         measured = {name: number_of(row[at]) for name, at in columns.measured.items()}
         for name, value in measured.items():
             if value is not None:
                 self.scores.add(name, value)
-        latency, tokens = measured.get("latency"), measured.get("token_count")
         metadata: Row = {"model_id": model}
         if columns.outputs is None:
             metadata[REST] = {"output": "the table has no column of this name"}
@@ -165,8 +165,8 @@ class TableRun(RunResults):
             prompt=first_text(data, ("question", "input", "prompt")),
             response=text_of(said),
             output=None if isinstance(said, str) else said,
-            inference_time=latency or 0.0,
-            completion_tokens=count_of(tokens),
+            inference_time=measured.get("latency") or 0.0,
+            completion_tokens=count_of(measured.get("token_count")),
             metadata=metadata,
             key=key_of("mlflow", model, task, id, sample, said),
             task=task,

@@ -29,7 +29,7 @@ from assay.engine.experiment.imports.values import (
     seconds_of,
 )
 from assay.formats.promptfoo.numbers import Numbers
-from assay.formats.promptfoo.rows import Place, Rows
+from assay.formats.promptfoo.rows import Place, Reading
 from assay.formats.promptfoo.shapes import Prompt, Row
 from assay.registry import reader
 from assay.store.keys import canonical, digest, short
@@ -116,7 +116,7 @@ def _in(whole: list[Path], file: Path, first: dict[str, Any]) -> bool:
     return False
 
 
-class Evaluation(Rows):
+class Evaluation(Reading):
     """One file of promptfoo's."""
 
     format, rows = "promptfoo", ["results"]

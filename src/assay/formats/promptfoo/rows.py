@@ -60,7 +60,7 @@ class Place(NamedTuple):
     timestamp: float
 
 
-class Rows(JsonResults):
+class Reading(JsonResults):
     """Rows become cases; what is odd about them is counted."""
 
     def response(self, row: Row, raw: Mapping[str, Any], place: Place) -> Response:

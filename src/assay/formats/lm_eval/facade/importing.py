@@ -23,8 +23,16 @@ from typing import Any, Literal
 from assay.errors import AssayError, UserError
 from assay.formats.lm_eval.facade import class_tasks
 from assay.formats.lm_eval.facade.class_tasks import value_of_part
-from assay.formats.lm_eval.facade.packages import PACKAGE, install_line, is_installed
-from assay.formats.lm_eval.facade.sources import TASKS, closure, digest, local_file, local_path
+from assay.formats.lm_eval.facade.sources import (
+    PACKAGE,
+    TASKS,
+    closure,
+    digest,
+    install_line,
+    is_installed,
+    local_file,
+    local_path,
+)
 from assay.formats.lm_eval.tasks.definition import Hook
 from assay.text.normalise import squad
 

@@ -264,8 +264,7 @@ class Samples:
         if isinstance(target, list):
             metadata["multiple_target"] = True
         item = {"id": id, "data": data, "ground_truth": target, "metadata": metadata}
-        if not asked.text and not asked.is_likelihood:
-            self._odd["empty"] += 1
+        self._odd["empty"] += not asked.text and not asked.is_likelihood
         response = Response(
             item_id=id,
             sample_id=f"{id}_sample_0",

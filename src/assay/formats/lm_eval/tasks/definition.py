@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from assay.errors import AssayError, UserError
-from assay.formats.lm_eval.facade.packages import install_line
+from assay.formats.lm_eval.facade.sources import install_line
 
 
 class Hook:
