@@ -10,8 +10,7 @@ import yaml
 
 from assay import reading
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.imports.foreign import Rejected, Rest
-from assay.engine.experiment.imports.values import Repeats, Row, fields_of
+from assay.engine.experiment.imports.foreign import Rejected, Repeats, Rest, Row, fields_of
 from assay.text.json_stream import BrokenJson, json_parts, storable
 
 T = TypeVar("T")

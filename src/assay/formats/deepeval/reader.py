@@ -12,11 +12,15 @@ from assay.engine.experiment.imports.foreign import (
     Foreign,
     ForeignCase,
     Headline,
+    Row,
     files_below,
     head_of,
+    json_row,
+    list_of,
+    number_of,
+    rows_of,
     without_secrets,
 )
-from assay.engine.experiment.imports.values import Row, json_row, list_of, number_of, rows_of
 from assay.formats.deepeval.rows import VERDICT, Reading, TestCase
 from assay.registry import reader
 

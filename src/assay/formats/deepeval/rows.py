@@ -10,19 +10,17 @@ import msgspec
 from assay.engine.experiment.imports.foreign import (
     REST,
     ForeignCase,
-    content_id,
-    evaluation_of,
-    key_of,
-    without_secrets,
-)
-from assay.engine.experiment.imports.values import (
     answer_text,
+    content_id,
     count_of,
     encoded_names,
+    evaluation_of,
     fields_of,
     free_name,
+    key_of,
     list_of,
     number_of,
+    without_secrets,
 )
 from assay.readers._results import JsonResults
 from assay.records import Evaluation, Response

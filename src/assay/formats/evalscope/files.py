@@ -12,8 +12,13 @@ from typing import Any, Literal
 import msgspec
 
 from assay import reading
-from assay.engine.experiment.imports.foreign import files_below, head_of, unknown_version
-from assay.engine.experiment.imports.values import Row, json_row
+from assay.engine.experiment.imports.foreign import (
+    Row,
+    files_below,
+    head_of,
+    json_row,
+    unknown_version,
+)
 from assay.readers._results import small_yaml
 from assay.store.table.decode import row_decoder
 

@@ -7,8 +7,14 @@ they become responses with an error.
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline, without_secrets
-from assay.engine.experiment.imports.values import Row, fields_of
+from assay.engine.experiment.imports.foreign import (
+    Foreign,
+    ForeignCase,
+    Headline,
+    Row,
+    fields_of,
+    without_secrets,
+)
 from assay.formats.evalscope.files import Lines, Part, RunFiles, read_report, runs_at
 from assay.formats.evalscope.rows import (
     Sample,

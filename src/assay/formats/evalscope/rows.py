@@ -5,12 +5,16 @@ from typing import Any
 
 import msgspec
 
-from assay.engine.experiment.imports.foreign import REST, Rest, content_id, evaluation_of, key_of
-from assay.engine.experiment.imports.values import (
+from assay.engine.experiment.imports.foreign import (
+    REST,
+    Rest,
     Row,
+    content_id,
     count_of,
+    evaluation_of,
     failure,
     fields_of,
+    key_of,
     list_of,
     number_of,
     rows_of,

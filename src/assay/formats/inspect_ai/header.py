@@ -4,8 +4,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from assay.engine.experiment.imports.foreign import Rest, unknown_version, without_secrets
-from assay.engine.experiment.imports.values import Row, fields_of, list_of, rows_of
+from assay.engine.experiment.imports.foreign import (
+    Rest,
+    Row,
+    fields_of,
+    list_of,
+    rows_of,
+    unknown_version,
+    without_secrets,
+)
 from assay.formats.inspect_ai.shapes import VERSION, finite_value
 
 _KNOWN = {

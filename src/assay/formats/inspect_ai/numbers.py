@@ -8,9 +8,15 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from assay.engine.experiment.imports.foreign import Headline
+from assay.engine.experiment.imports.foreign import (
+    Headline,
+    Row,
+    fields_of,
+    first_text,
+    list_of,
+    number_of,
+)
 from assay.engine.experiment.imports.headlines import by_item
-from assay.engine.experiment.imports.values import Row, fields_of, first_text, list_of, number_of
 from assay.formats.inspect_ai.header import Header
 from assay.formats.inspect_ai.shapes import Mark
 from assay.records import EvaluationOutcome

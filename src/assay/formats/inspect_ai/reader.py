@@ -13,10 +13,10 @@ from assay.engine.experiment.imports.foreign import (
     ForeignCase,
     Headline,
     Rest,
+    fields_of,
     files_below,
     head_of,
 )
-from assay.engine.experiment.imports.values import fields_of
 from assay.errors import UserError
 from assay.formats.inspect_ai.archive import Archive, Unreadable
 from assay.formats.inspect_ai.header import Header, header_of

@@ -5,8 +5,14 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
-from assay.engine.experiment.imports.foreign import REST, ForeignCase, evaluation_of, key_of
-from assay.engine.experiment.imports.values import Row, seconds_of
+from assay.engine.experiment.imports.foreign import (
+    REST,
+    ForeignCase,
+    Row,
+    evaluation_of,
+    key_of,
+    seconds_of,
+)
 from assay.formats.inspect_ai.numbers import Verdict, parts_of
 from assay.formats.inspect_ai.shapes import (
     Choice,

@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from assay.engine.experiment.imports.values import Row, fields_of, json_value
+from assay.engine.experiment.imports.foreign import Row, fields_of, json_value
 
 VERSION = 2
 Part = Raw | UnsetType

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw
 
-from assay.engine.experiment.imports.values import Row, fields_of, list_of, rows_of, seconds_of
+from assay.engine.experiment.imports.foreign import Row, fields_of, list_of, rows_of, seconds_of
 from assay.formats.inspect_ai.shapes import Part, Pools, is_filled
 from assay.text.messages import content_text
 

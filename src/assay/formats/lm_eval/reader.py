@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline, without_secrets
-from assay.engine.experiment.imports.values import number_of
+from assay.engine.experiment.imports.foreign import (
+    Foreign,
+    ForeignCase,
+    Headline,
+    number_of,
+    without_secrets,
+)
 from assay.errors import UserError
 from assay.formats.lm_eval.logs.files import BY_TASK, FACTS, Experiment, Part, experiments_at
 from assay.readers._results import FileResults

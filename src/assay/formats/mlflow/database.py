@@ -8,8 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from assay import reading
-from assay.engine.experiment.imports.foreign import head_of, unknown_version
-from assay.engine.experiment.imports.values import fields_of, number_of, rows_of
+from assay.engine.experiment.imports.foreign import (
+    fields_of,
+    head_of,
+    number_of,
+    rows_of,
+    unknown_version,
+)
 from assay.errors import UserError
 from assay.formats.mlflow.metrics import Run, decoded
 from assay.formats.mlflow.traces import Assessment, Trace

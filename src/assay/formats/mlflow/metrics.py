@@ -11,12 +11,16 @@ import numpy as np
 from assay.engine.experiment.imports.foreign import (
     ForeignCase,
     Headline,
+    Row,
+    answer_text,
     evaluation_of,
+    failure,
+    fields_of,
+    json_value,
     key_of,
     without_secrets,
 )
-from assay.engine.experiment.imports.values import Row, answer_text, failure, fields_of, json_value
-from assay.engine.experiment.imports.values import number_of as finite
+from assay.engine.experiment.imports.foreign import number_of as finite
 from assay.interfaces import FloatArray
 from assay.readers._results import FileResults
 from assay.records import Evaluation, Response

@@ -9,15 +9,17 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from assay import reading
-from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, files_below
-from assay.engine.experiment.imports.values import Row, fields_of, number_of, rows_of, seconds_of
-from assay.formats.mlflow.database import (
-    RUN_ID,
-    Database,
-    Run,
-    read_texts,
-    run_of_folder,
+from assay.engine.experiment.imports.foreign import (
+    Foreign,
+    ForeignCase,
+    Row,
+    fields_of,
+    files_below,
+    number_of,
+    rows_of,
+    seconds_of,
 )
+from assay.formats.mlflow.database import RUN_ID, Database, Run, read_texts, run_of_folder
 from assay.formats.mlflow.metrics import RunResults, decoded
 from assay.formats.mlflow.table import TableRun, columns_of
 from assay.formats.mlflow.traces import Assessment, Trace, case_of

@@ -16,21 +16,19 @@ from assay.engine.experiment.imports.foreign import (
     Foreign,
     ForeignCase,
     Headline,
+    Row,
     content_id,
     evaluation_of,
-    files_below,
-    head_of,
-    key_of,
-    without_secrets,
-)
-from assay.engine.experiment.imports.values import (
-    Row,
     failure,
     fields_of,
+    files_below,
+    head_of,
     json_row,
+    key_of,
     list_of,
     number_of,
     seconds_of,
+    without_secrets,
 )
 from assay.readers._results import FileResults
 from assay.records import Evaluation, Response

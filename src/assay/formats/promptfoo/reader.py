@@ -16,17 +16,15 @@ from assay.engine.experiment.imports.foreign import (
     ForeignCase,
     Headline,
     content_id,
+    fields_of,
     files_below,
     head_of,
-    unknown_version,
-    without_secrets,
-)
-from assay.engine.experiment.imports.values import (
-    fields_of,
     json_row,
     json_value,
     rows_of,
     seconds_of,
+    unknown_version,
+    without_secrets,
 )
 from assay.formats.promptfoo.numbers import Numbers
 from assay.formats.promptfoo.rows import Place, Reading

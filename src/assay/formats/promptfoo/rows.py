@@ -11,17 +11,15 @@ import msgspec
 
 from assay.engine.experiment.imports.foreign import (
     REST,
-    evaluation_of,
-    key_of,
-    without_secrets,
-)
-from assay.engine.experiment.imports.values import (
     answer_text,
     count_of,
+    evaluation_of,
     fields_of,
     first_text,
+    key_of,
     list_of,
     number_of,
+    without_secrets,
 )
 from assay.formats.promptfoo.shapes import (
     KNOWN_OF_COMPONENT,

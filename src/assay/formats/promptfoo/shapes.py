@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from assay.engine.experiment.imports.values import encoded_names, free_name
+from assay.engine.experiment.imports.foreign import encoded_names, free_name
 
 
 class Provider(msgspec.Struct, gc=False):

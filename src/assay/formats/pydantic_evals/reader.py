@@ -16,18 +16,16 @@ from assay.engine.experiment.imports.foreign import (
     Foreign,
     ForeignCase,
     Headline,
-    content_id,
-    files_below,
-    head_of,
-    without_secrets,
-)
-from assay.engine.experiment.imports.values import (
     Row,
+    content_id,
     failure,
     fields_of,
+    files_below,
     first_text,
+    head_of,
     json_row,
     rows_of,
+    without_secrets,
 )
 from assay.formats.pydantic_evals.averages import Averages
 from assay.formats.pydantic_evals.rows import evaluations_of, item_of, labelled, response_of

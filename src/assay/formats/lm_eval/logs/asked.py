@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw
 
-from assay.engine.experiment.imports.values import first_text, list_of, number_of, rows_of
+from assay.engine.experiment.imports.foreign import first_text, list_of, number_of, rows_of
 from assay.formats.lm_eval.asking.rows import question_of
 from assay.formats.lm_eval.dataset import params_of
 from assay.formats.lm_eval.tasks.definition import Asked as Request

@@ -11,8 +11,15 @@ import msgspec
 from msgspec import UNSET
 
 from assay import reading
-from assay.engine.experiment.imports.foreign import REST, ForeignCase, Headline, Rest
-from assay.engine.experiment.imports.values import json_row, number_of, rows_of
+from assay.engine.experiment.imports.foreign import (
+    REST,
+    ForeignCase,
+    Headline,
+    Rest,
+    json_row,
+    number_of,
+    rows_of,
+)
 from assay.formats.lm_eval.logs.asked import FIXED, Asking, Shape, arguments_of
 from assay.formats.lm_eval.logs.files import NONE, Fields, Part, Report, is_number
 from assay.formats.lm_eval.scorer import label as label_of

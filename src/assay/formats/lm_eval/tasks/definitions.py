@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from assay.engine.experiment.imports.values import fields_of, list_of
+from assay.engine.experiment.imports.foreign import fields_of, list_of
 from assay.errors import UserError
 from assay.formats.lm_eval.tasks.definition import Definition, Member, leaves
 from assay.formats.lm_eval.tasks.index import Entry, Index, Progress, entry_of, index
