@@ -33,7 +33,7 @@ from assay.formats.lm_eval.facade.sources import (
     local_file,
     local_path,
 )
-from assay.formats.lm_eval.tasks.definition import Hook
+from assay.formats.lm_eval.tasks.definition import Hook, own_line
 from assay.text.normalise import squad
 
 # of assay.formats.lm_eval.scoring.hub
@@ -293,12 +293,10 @@ def _import_error(error: ImportError, where: str, file: Path | None) -> UserErro
 
 
 def _failed(error: BaseException, where: str, file: Path | None) -> UserError:
-    own = {str(path) for path in closure(file)} if file else set()
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in own]
-    places = [f"{frame.filename}:{frame.lineno}" for frame in frames]
-    if isinstance(error, SyntaxError) and error.filename in own:
-        places = [f"{error.filename}:{error.lineno}"]
+    place = own_line(error) or where
+    if isinstance(error, SyntaxError) and file and Path(error.filename or "") in closure(file):
+        place = f"{error.filename}:{error.lineno}"
     return UserError(
         f"it cannot be loaded: {type(error).__name__}: {error}",
-        where=places[-1] if places else where,
+        where=place,
     )
