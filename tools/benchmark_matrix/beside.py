@@ -20,7 +20,7 @@ os.environ |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
 import numpy as np
 
 from assay.formats.lm_eval.scoring.results import plain
-from assay.formats.lm_eval.tasks import yaml_files
+from assay.formats.lm_eval.tasks import task_keys
 from assay.formats.lm_eval.tasks.definition import Definition, Document
 from assay.formats.lm_eval.tasks.index import index
 from assay.formats.lm_eval.tasks.task_keys import definition
@@ -126,7 +126,7 @@ def asked(task: Definition, document: Document) -> list[Any]:
 
 def compared(name: str, file: str) -> tuple[str, str]:
     """What is different, and how."""
-    task = definition(yaml_files.load(Path(file)), file, {})
+    task = definition(task_keys.load(Path(file)), file, {})
     outcome = trial.try_task(task, {})
     if outcome.schema is None:
         return "does not bind", outcome.problem

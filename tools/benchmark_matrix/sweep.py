@@ -31,9 +31,8 @@ def _late(*_: Any) -> None:
 
 
 def work(batch: list[tuple[str, str]]) -> list[dict[str, Any]]:
-    from assay.formats.lm_eval.tasks import yaml_files
-    from assay.formats.lm_eval.tasks.task_keys import definition
-    from assay.formats.lm_eval.tasks.unsupported import hooks_in
+    from assay.formats.lm_eval.tasks import task_keys
+    from assay.formats.lm_eval.tasks.task_keys import definition, hooks_in
     from tools.benchmark_matrix.trial import TRIES, Outcome, try_task
 
     _without_hashes()
@@ -48,7 +47,7 @@ def work(batch: list[tuple[str, str]]) -> list[dict[str, Any]]:
         outcome = Outcome("", "")
         signal.alarm(TIME)
         try:
-            keys = yaml_files.load(Path(file), parsed)
+            keys = task_keys.load(Path(file), parsed)
             alike = repr(
                 [(key, value) for key, value in sorted(keys.items()) if not _only_names(key, value)]
             )

@@ -9,14 +9,11 @@ import pyarrow
 from jinja2 import UndefinedError
 
 from assay.errors import AssayError
-from assay.formats.lm_eval.asking.binding import Bound
 from assay.formats.lm_eval.asking.data import Data, library
-from assay.formats.lm_eval.asking.documents import asked
-from assay.formats.lm_eval.scoring.aggregations import aggregate
+from assay.formats.lm_eval.asking.documents import Bound, asked
+from assay.formats.lm_eval.scoring.aggregations import aggregate, stderr
 from assay.formats.lm_eval.scoring.results import results
-from assay.formats.lm_eval.scoring.stderr import stderr
-from assay.formats.lm_eval.tasks.definition import Definition, Document
-from assay.formats.lm_eval.tasks.hooks import Hook
+from assay.formats.lm_eval.tasks.definition import Definition, Document, Hook
 from tools.benchmark_matrix import python_reads
 from tools.benchmark_matrix.fields import Field, rows
 from tools.benchmark_matrix.jinja_reads import read as read_template

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.formats.inspect_ai.archive import Archive, Member
+from assay.formats.inspect_ai.archive import Archive
 from tests.formats.inspect_ai.lab import LOGS, imported, rows
 from tests.formats.installed import needed
 
@@ -107,26 +108,22 @@ NAMES = st.text(
 )
 
 
-def members_of(path: Path) -> dict[str, Member] | None:
+def place_of(member: zipfile.ZipInfo) -> tuple[int, ...]:
+    sizes = member.compress_size, member.file_size
+    return (member.header_offset, *sizes, member.CRC, member.compress_type)
+
+
+def places_of(members: Iterable[zipfile.ZipInfo]) -> dict[str, tuple[int, ...]]:
+    return {member.filename: place_of(member) for member in members}
+
+
+def members_of(path: Path) -> dict[str, tuple[int, ...]] | None:
     """As zipfile finds them; None if it finds none."""
     try:
         with zipfile.ZipFile(path) as file:
-            entries = file.infolist()
+            return places_of(file.infolist())
     except zipfile.BadZipFile:
         return None
-    return {
-        info.filename: Member(
-            *(
-                info.filename,
-                info.header_offset,
-                info.compress_size,
-                info.file_size,
-                info.CRC,
-                info.compress_type,
-            )
-        )
-        for info in entries
-    }
 
 
 @given(
@@ -144,7 +141,7 @@ def test_the_directory_is_as_zipfile_reads_it(
             file.writestr(name, data)
         file.comment = comment
     archive = Archive(path)
-    assert archive.members == members_of(path)
+    assert places_of(archive.members.values()) == members_of(path)
     assert not archive.torn
     with archive:
         assert {name: archive.read(member) for name, member in archive.members.items()} == content
@@ -157,4 +154,5 @@ def test_a_directory_that_lies_is_read_as_zipfile_does(tmp_path: Path, place: in
     path = tmp_path / "log.eval"
     path.write_bytes(damaged)
     archive, expected = Archive(path), members_of(path)
-    assert archive.torn if expected is None else archive.members == expected
+    found = places_of(archive.members.values())
+    assert archive.torn if expected is None else found == expected

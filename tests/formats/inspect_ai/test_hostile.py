@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 import assay.formats.inspect_ai.archive as archives
 from assay.errors import UserError
 from assay.formats.inspect_ai.archive import Archive, Unreadable
-from assay.formats.inspect_ai.documents import is_log
-from assay.formats.inspect_ai.reader import inspect_ai
+from assay.formats.inspect_ai.reader import inspect_ai, is_log
 from tests.formats.inspect_ai.lab import (
     LOGS,
     Zipped,

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from assay.errors import UserError
-from assay.formats.lm_eval.tasks.definition import Definition
+from assay.formats.lm_eval.tasks.definition import Definition, Hook
 from assay.formats.lm_eval.tasks.definitions import definitions, members
-from assay.formats.lm_eval.tasks.hooks import Hook
 from tests.formats.lm_eval.folders import write
 
 CLASS = """

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from assay.errors import UserError
-from assay.formats.lm_eval.facade.names import registered
-from assay.formats.lm_eval.tasks.hooks import Hook
+from assay.formats.lm_eval.facade.importing import registered
+from assay.formats.lm_eval.tasks.definition import Hook
 from tests.formats.lm_eval.folders import write
 
 SIBLINGS = {

@@ -118,7 +118,7 @@ def test_an_unchanged_folder_is_not_read_again(
     calls: list[tuple[int, int]] = []
     made = index([root], lambda done, total: calls.append((done, total)))
     assert calls == [(0, 6), (6, 6)]
-    monkeypatch.setattr("assay.formats.lm_eval.tasks.yaml_files.load", None)
+    monkeypatch.setattr("assay.formats.lm_eval.tasks.task_keys.load", None)
     assert index([root], lambda done, total: calls.append((done, total))) == made
     assert len(calls) == 2
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.formats.lm_eval.tasks import yaml_files
+from assay.formats.lm_eval.tasks import task_keys
 from assay.formats.lm_eval.tasks.index import index
 from assay.formats.lm_eval.tasks.task_keys import definition
 
@@ -58,7 +58,7 @@ def test_a_sample_runs(part: int) -> None:
     ]
     chosen = random.Random(part).sample(tasks, 25)
     outcomes = {
-        entry.name: try_task(definition(yaml_files.load(Path(entry.file)), entry.file, {}), {})[:2]
+        entry.name: try_task(definition(task_keys.load(Path(entry.file)), entry.file, {}), {})[:2]
         for entry in chosen
     }
     stopped = {name: outcome for name, outcome in outcomes.items() if outcome[0] != "runs"}

@@ -15,13 +15,12 @@ from rouge_score import rouge_scorer, scoring
 from sklearn import metrics as sklearn
 
 from assay.errors import UserError
-from assay.formats.lm_eval.facade.hub_metrics import METRICS, code_runs_in, load
+from assay.formats.lm_eval.facade.importing import METRICS, code_runs_in, load
 from assay.formats.lm_eval.scoring import aggregations, corpora, hub
-from assay.formats.lm_eval.scoring.calls import HookError
+from assay.formats.lm_eval.scoring.aggregations import drawn, stderr
 from assay.formats.lm_eval.scoring.measures import exact_match
 from assay.formats.lm_eval.scoring.results import results
-from assay.formats.lm_eval.scoring.stderr import drawn, stderr
-from assay.formats.lm_eval.tasks.definition import Definition
+from assay.formats.lm_eval.tasks.definition import Definition, HookError
 from tests.formats.lm_eval.test_results import FOLDER, case_of, real, scored
 
 TEXTS = st.text(alphabet="aBİßẞ.1\0 ", max_size=6)

@@ -8,11 +8,9 @@ import msgspec
 import pytest
 
 from assay.errors import UserError
-from assay.formats.lm_eval.scoring.aggregations import aggregate, higher_is_better
+from assay.formats.lm_eval.scoring.aggregations import aggregate, higher_is_better, stderr
 from assay.formats.lm_eval.scoring.results import results
-from assay.formats.lm_eval.scoring.stderr import stderr
-from assay.formats.lm_eval.tasks.definition import Definition
-from assay.formats.lm_eval.tasks.hooks import Hook
+from assay.formats.lm_eval.tasks.definition import Definition, Hook
 
 FOLDER = Path(__file__).parent / "results"
 CASES = sorted(file.stem for file in FOLDER.glob("*.json"))

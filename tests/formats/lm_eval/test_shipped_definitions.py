@@ -16,9 +16,8 @@ import msgspec
 import pytest
 
 from assay.errors import UserError
-from assay.formats.lm_eval.tasks.definition import Member
+from assay.formats.lm_eval.tasks.definition import Hook, Member
 from assay.formats.lm_eval.tasks.definitions import _Build
-from assay.formats.lm_eval.tasks.hooks import Hook
 from assay.formats.lm_eval.tasks.index import Entry, index
 from tests.formats.lm_eval.folders import write
 

@@ -7,9 +7,8 @@ import pytest
 import sacrebleu
 
 from assay.errors import UserError
-from assay.formats.lm_eval.scoring.aggregations import aggregate
+from assay.formats.lm_eval.scoring.aggregations import aggregate, stderr
 from assay.formats.lm_eval.scoring.results import results
-from assay.formats.lm_eval.scoring.stderr import stderr
 from assay.formats.lm_eval.tasks.definition import Definition
 from tests.formats.lm_eval.test_results import FOLDER, real
 

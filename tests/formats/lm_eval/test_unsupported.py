@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.formats.lm_eval.facade.packages import is_installed
+from assay.formats.lm_eval.facade.sources import is_installed
 from assay.formats.lm_eval.tasks.index import Entry, index
 from tests.formats.lm_eval.folders import write
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from assay.api import sheet
-from assay.formats.lm_eval.asking.mirror import Pulled
+from assay.formats.lm_eval.asking.data import Pulled
 from tests.cli.shell import Shell
 from tests.formats.verbs import read_by_every_verb
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import UserError
-from assay.formats.lm_eval.tasks.hooks import Hook
-from assay.formats.lm_eval.tasks.yaml_files import load
+from assay.formats.lm_eval.tasks.definition import Hook
+from assay.formats.lm_eval.tasks.task_keys import load
 from tests.formats.lm_eval.folders import write
 
 KEYS = st.dictionaries(

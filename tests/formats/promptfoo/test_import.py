@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from assay.engine.experiment.imports.results import import_results
 from assay.errors import UserError
-from assay.formats.promptfoo.labels import of_results, planned
 from assay.formats.promptfoo.reader import promptfoo
-from assay.formats.promptfoo.shapes import Assertion, Component
+from assay.formats.promptfoo.shapes import Assertion, Component, of_results, planned
 from tests.formats import peers
 from tests.formats.promptfoo.folder import LOGS, Log, edited, log, read, rows
 

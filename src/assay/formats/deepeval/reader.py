@@ -5,26 +5,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from assay import reading
-from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.imports.foreign import (
     HEAD,
     REST,
     Foreign,
     ForeignCase,
     Headline,
-    Rejected,
+    Row,
     files_below,
     head_of,
+    json_row,
+    list_of,
+    number_of,
+    rows_of,
     without_secrets,
 )
-from assay.engine.experiment.imports.values import Row, json_row, list_of, number_of, rows_of
-from assay.formats.deepeval.rows import VERDICT, Reading
-from assay.formats.deepeval.shapes import TestCase
+from assay.formats.deepeval.rows import VERDICT, Reading, TestCase
 from assay.registry import reader
-from assay.text.json_stream import BrokenJson, json_parts, storable
 
 _BEGINS = re.compile(
     rb'\s*(?:\xef\xbb\xbf)?\s*\{\s*(?:"testRunData"\s*:\s*\{\s*)?"(?:testFile|testCases|[a-zA-Z]+)"\s*:'
@@ -33,8 +31,6 @@ _CASES = re.compile(rb'"testCases"\s*:\s*\[\s*(?:\{\s*"name"\s*:|\])')
 _MARKS = (b'"metricsData"', b'"metricsScores"', b'"conversationalTestCases"', b'"actualOutput"')
 _LATEST = (".deepeval/.latest_run_full.json", ".latest_run_full.json")
 _WRAPPER = "testRunData"
-_LISTS = ("testCases", "conversationalTestCases")
-_READER = 1  # raised when rows come out otherwise: copies that were imported before are made again
 _KEPT = {
     "identifier",
     "hyperparameters",
@@ -50,10 +46,6 @@ _KEPT = {
     "prompts",
     "traceMetricsScores",
     "testRunLink",
-}
-_SAID = {
-    "unanswered": "{:,} test cases have no answer: they are errors here",
-    "unscored": "{:,} metrics gave no score: deepeval's mean leaves them out, its pass rate counts them as failed",
 }
 
 
@@ -73,61 +65,49 @@ def _is_run(file: Path) -> bool:
     )
 
 
-class TestRun:
+class TestRun(Reading):
     """One test run. deepeval gives its files no version: unknown fields are kept and counted."""
 
+    format, rows = "deepeval", ("testCases", "conversationalTestCases")
+    version = {"reader": 1}  # raised when rows come out otherwise
+    said = {
+        "unanswered": "{:,} test cases have no answer: they are errors here",
+        "unscored": "{:,} metrics gave no score: deepeval's mean leaves them out, its pass rate counts them as failed",
+        "unnamed": "the run does not name a model in its hyperparameters: it is called 'unnamed'",
+    }
+
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.dataset = path.stem.lstrip(".")
-        self.planned: int | None = None
+        super().__init__(_model(path), path.stem.lstrip("."), path)
+
+    def begin(self) -> None:
+        super().begin()
         self._facts: Row = {}
         self._scores: list[Row] = []
-        self._rejected = Rejected()
-        self._model = _model(path)
-        self._reading = Reading(self._model)
-
-    @property
-    def source(self) -> Row:
-        return {
-            "format": "deepeval",
-            "reader": _READER,
-            "files": [content_stamp(self.path.absolute())],
-        }
+        self.odd["unnamed"] = self._model == "unnamed"
 
     @property
     def facts(self) -> Row:
         return {"read_from": ["a test run of deepeval"], "agents": [self._model], **self._facts}
 
     def cases(self) -> Iterator[ForeignCase]:
-        self._rejected, self._facts, self._scores = Rejected(), {}, []
-        self._reading, rows = Reading(self._model), 0
-        for place, raw in self._tests():
-            try:
-                raw = storable(raw)
-                test = msgspec.convert(raw, TestCase)
-            except (ValueError, RecursionError) as error:
-                self._rejected.add(f"{place}: {error}")
-                continue
-            rows += 1
-            yield self._reading.case(test, raw)
+        self.begin()
+        read = 0
+        for test, raw in self._shaped(self._tests(), TestCase):
+            read += 1
+            yield self.case(test, raw)
         told = sum(self._counts)
-        self.planned = told if told > rows else None
+        self.planned = told if told > read else None
 
     def _tests(self) -> Iterator[tuple[str, Any]]:
-        try:
-            with reading.opened(self.path) as file:
-                for name, number, value in json_parts(file, inside=(_WRAPPER,)):
-                    key = storable(name.removeprefix(f"{_WRAPPER}."))
-                    if key in _LISTS:
-                        if number is not None:
-                            yield f"{self.path}: {key}[{number}]", value
-                    elif key == "metricsScores":
-                        self._scores += rows_of([storable(value)])
-                    else:
-                        self._header(key, number, storable(value))
-        except ValueError as error:
-            cut = isinstance(error, BrokenJson) and error.at_end
-            self._rejected.add(f"{self.path}: {'it ends in the middle' if cut else error}")
+        for name, number, value in self._parts(_WRAPPER):
+            key = name.removeprefix(f"{_WRAPPER}.")
+            if key in self.rows:
+                if number is not None:
+                    yield f"{self.files[0]}: {key}[{number}]", value
+            elif key == "metricsScores":
+                self._scores += rows_of([value])
+            else:
+                self._header(key, number, value)
 
     def _header(self, key: str, number: int | None, value: Any) -> None:
         fields = self._facts if key in _KEPT else self._facts.setdefault(REST, {})
@@ -136,20 +116,7 @@ class TestRun:
         elif value is not None:
             fields[key] = without_secrets(value)
             if key not in _KEPT:
-                self._reading.rest.unknown[key] += 1
-
-    @property
-    def rejected(self) -> int:
-        return self._rejected.count
-
-    def notes(self) -> list[str]:
-        said = self._rejected.notes()
-        said += [_SAID[what].format(count) for what, count in self._reading.odd.items()]
-        if self._model == "unnamed":
-            said.append(
-                "the run does not name a model in its hyperparameters: it is called 'unnamed'"
-            )
-        return said + self._reading.rest.notes()
+                self.rest.unknown[key] += 1
 
     def headlines(self) -> list[Headline]:
         every = [headline for entry in self._scores for headline in self._of_metric(entry)]
@@ -169,7 +136,7 @@ class TestRun:
     def _of_metric(self, entry: Row) -> list[Headline]:
         """deepeval shows the mean of the scores that there are, and the passes of all, failures among them."""
         label, scores = str(entry.get("metric")), entry.get("scores")
-        total = self._reading.totals.get(label)
+        total = self.totals.get(label)
         several = total if total is not None and len(total.labels) > 1 else None
         every: list[Headline] = []
         if values := _numbers(list_of(scores)):

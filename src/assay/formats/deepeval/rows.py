@@ -2,39 +2,104 @@
 with the case."""
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+import msgspec
 
 from assay.engine.experiment.imports.foreign import (
     REST,
     ForeignCase,
-    Rest,
-    content_id,
-    evaluation_of,
-    key_of,
-    without_secrets,
-)
-from assay.engine.experiment.imports.values import (
-    Repeats,
     answer_text,
+    content_id,
     count_of,
+    encoded_names,
+    evaluation_of,
     fields_of,
     free_name,
+    key_of,
     list_of,
     number_of,
+    without_secrets,
 )
-from assay.formats.deepeval.shapes import (
-    KNOWN,
-    KNOWN_OF_METRIC,
-    PLACED,
-    PLACED_OF_METRIC,
-    Metric,
-    TestCase,
-)
+from assay.readers._results import JsonResults
 from assay.records import Evaluation, Response
 from assay.store.keys import canonical, digest, short
 from assay.store.keyset import Seen
+
+
+class Metric(msgspec.Struct, gc=False, rename="camel"):
+    """What a metric said about a test case. One with an `error` has no score, and its `success` is false all the same;
+    a `flaky` one does not decide whether the case passes."""
+
+    name: str = "metric"
+    score: float | None = None
+    success: bool | None = None
+    reason: Any = None
+    error: Any = None
+
+
+class Turn(msgspec.Struct, gc=False, rename="camel"):
+    role: str = "user"
+    content: str = ""
+    retrieval_context: list[Any] | None = None
+    tools_called: list[Any] | None = None
+
+
+class TestCase(msgspec.Struct, gc=False, rename="camel"):
+    """A single answer, or a conversation if it has turns."""
+
+    name: str = ""
+    input: Any = None
+    actual_output: Any = None
+    expected_output: Any = None
+    context: list[Any] | None = None
+    retrieval_context: list[Any] | None = None
+    tools_called: list[Any] | None = None
+    expected_tools: list[Any] | None = None
+    token_cost: float | None = None
+    input_token_count: float | None = None
+    output_token_count: float | None = None
+    completion_time: float | None = None
+    tags: list[Any] | None = None
+    success: bool | None = None
+    metrics_data: list[Metric] | None = None
+    metadata: dict[str, Any] | None = None
+    turns: list[Turn] | None = None
+    scenario: str | None = None
+    expected_outcome: str | None = None
+    user_description: str | None = None
+
+
+# What is kept under `metadata.source`, without being news: everything else that is not in the shapes is counted.
+KNOWN = frozenset(
+    {
+        "order",
+        "runDuration",
+        "evaluationCost",
+        "comments",
+        "imagesMapping",
+        "flaky",
+        "trace",
+        "expectationsData",
+    }
+)
+PLACED = encoded_names(TestCase)
+KNOWN_OF_METRIC = frozenset(
+    {
+        "threshold",
+        "strictMode",
+        "flaky",
+        "evaluationModel",
+        "evaluationCost",
+        "inputTokenCount",
+        "outputTokenCount",
+        "verboseLogs",
+        "expectationsData",
+    }
+)
+PLACED_OF_METRIC = encoded_names(Metric)
+
 
 VERDICT = "pass"
 # what deepeval calls a case without a name
@@ -58,21 +123,22 @@ class Total:
             self.sum += row.score
 
 
-class Reading:
+class Reading(JsonResults):
     """Test cases become cases of ours; what is odd about them is counted."""
 
-    def __init__(self, model: str) -> None:
-        self.rest = Rest()
-        self.odd: Counter[str] = Counter()
-        self.totals: dict[str, Total] = {}  # by the name of the metric
+    def __init__(self, model: str, *named: Any) -> None:
         self._model = model
+        super().__init__(*named)
+
+    def begin(self) -> None:
+        super().begin()
+        self.totals: dict[str, Total] = {}  # by the name of the metric
         self._names, self._owners, self._items = Seen(), Seen(), Seen()
-        self._samples = Repeats()
 
     def case(self, test: TestCase, raw: Mapping[str, Any]) -> ForeignCase:
         item = _conversation(test) if test.turns is not None else _question(test)
         id, new = self._id(test.name, item)
-        response = self._response(test, raw, id, self._samples.count(id))
+        response = self._response(test, raw, id, self.repeats.count(id))
         about = item["metadata"]
         if (
             about

@@ -10,17 +10,22 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
-import yaml
 
 from assay import reading
-from assay.engine.experiment.imports.foreign import files_below, head_of, unknown_version
-from assay.engine.experiment.imports.values import Row, fields_of, json_row
+from assay.engine.experiment.imports.foreign import (
+    Row,
+    files_below,
+    head_of,
+    json_row,
+    unknown_version,
+)
+from assay.readers._results import small_yaml
 from assay.store.table.decode import row_decoder
 
 Kind = Literal["predictions", "reviews", "reports"]
 _LINE = re.compile(rb'\s*\{\s*"index"\s*:')
 _REPORT = re.compile(rb'\s*\{\s*"(?:schema_version|name)"\s*:')
-_LARGEST = 1 << 26  # bytes of a report or a config
+_LARGEST = 1 << 26  # bytes of a report
 _VERSION = 2
 
 
@@ -56,14 +61,7 @@ class RunFiles(msgspec.Struct, kw_only=True, dict=True):
     @cached_property
     def config(self) -> Row:
         """The settings of the run; empty if they cannot be read."""
-        file = self.folder / "configs" / "task_config.yaml"
-        if not file.is_file() or file.stat().st_size > _LARGEST:
-            return {}
-        try:
-            found = yaml.load(reading.content(file), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        except (yaml.YAMLError, ValueError, RecursionError, OSError):
-            return {}
-        return fields_of(found)
+        return small_yaml(self.folder / "configs" / "task_config.yaml")
 
 
 def kind_of(file: Path) -> Kind | None:

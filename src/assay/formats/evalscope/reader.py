@@ -7,15 +7,14 @@ they become responses with an error.
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.imports.foreign import (
     Foreign,
     ForeignCase,
     Headline,
-    Rest,
+    Row,
+    fields_of,
     without_secrets,
 )
-from assay.engine.experiment.imports.values import Row, fields_of
 from assay.formats.evalscope.files import Lines, Part, RunFiles, read_report, runs_at
 from assay.formats.evalscope.rows import (
     Sample,
@@ -26,6 +25,7 @@ from assay.formats.evalscope.rows import (
     response_of,
 )
 from assay.formats.evalscope.scores import Sums
+from assay.readers._results import FileResults
 from assay.records import Evaluation
 from assay.registry import reader
 
@@ -53,28 +53,33 @@ def evalscope(path: Path) -> list[Foreign]:
     return [Results(files) for files in runs_at(path) if files.parts]
 
 
-class Results:
+class Results(FileResults):
     """One run."""
 
+    format = "evalscope"
+    said = {
+        "missing": "samples that failed, of which evalscope stores nothing else: {:,}",
+        "zeros": "scores that are 0.0 because the metric failed, which are errors here: {:,}",
+        "unreviewed": "answers without a review: {:,}",
+    }
+
     def __init__(self, files: RunFiles) -> None:
-        self.files = files
+        self.run = files
         self.reports = [report for file in files.reports if (report := read_report(file))]
         self.parts = [(part, *self._named(part)) for part in files.parts]
         models = dict.fromkeys(part.model for part in files.parts if part.model)
         datasets = "+".join(dict.fromkeys(dataset for _, dataset, _ in self.parts))
-        self.dataset = "-".join([datasets, *(models if len(models) == 1 else ())])
-        self.rejected = 0
-        self.planned: int | None = None
-        self._begin()
+        named = "-".join([datasets, *(models if len(models) == 1 else ())])
+        samples = [file for part in files.parts for file in (part.predictions, part.reviews)]
+        super().__init__(named, *filter(None, samples), *files.reports)
 
-    def _begin(self) -> None:
-        self._rest, self._sums = Rest(), Sums()
-        self._notes: list[str] = []
-        self._missing = self._unreviewed = 0
+    def begin(self) -> None:
+        super().begin()
+        self._sums = Sums()
 
     def _named(self, part: Part) -> tuple[str, str]:
         """Dataset and subset, which the file's name has with a line between them."""
-        config = self.files.config
+        config = self.run.config
         named = [*(config.get("datasets") or ()), *(config.get("resolved_benchmarks") or ())]
         named += [report.get("dataset_name") for report in self.reports]
         fitting = [name for name in map(str, named) if part.stem.startswith(f"{name}_")]
@@ -82,37 +87,20 @@ class Results:
         return (dataset, part.stem[len(dataset) + 1 :]) if dataset else (part.stem, "")
 
     @property
-    def source(self) -> Row:
-        parts = [file for part in self.files.parts for file in (part.predictions, part.reviews)]
-        files = [*filter(None, parts), *self.files.reports]
-        return {"format": "evalscope", "files": [*map(content_stamp, files)]}
-
-    @property
     def facts(self) -> Row:
-        config = self.files.config
+        config = self.run.config
         settings = {name: config[name] for name in _SETTINGS if config.get(name) is not None}
         executed = {
             str(report.get("name")): report.get("execution_summary") for report in self.reports
         }
-        models = dict.fromkeys(part.model or self._model for part in self.files.parts)
+        models = dict.fromkeys(part.model or self._model for part in self.run.parts)
         return {"agents": [*models], **without_secrets(settings), "execution_summary": executed}
 
     @property
     def _model(self) -> str:
-        return str(self.files.config.get("model_id") or self.files.config.get("model") or "")
+        return str(self.run.config.get("model_id") or self.run.config.get("model") or "")
 
     def notes(self) -> list[str]:
-        notes = list(self._notes)
-        if self._missing:
-            notes.append(
-                f"samples that failed, of which evalscope stores nothing else: {self._missing:,}"
-            )
-        if self._sums.zeros:
-            notes.append(
-                f"scores that are 0.0 because the metric failed, which are errors here: {self._sums.zeros:,}"
-            )
-        if self._unreviewed:
-            notes.append(f"answers without a review: {self._unreviewed:,}")
         reported = {
             (str(report.get("model_name")), str(report.get("dataset_name")))
             for report in self.reports
@@ -120,9 +108,10 @@ class Results:
         without = sorted(
             {dataset for part, dataset, _ in self.parts if (part.model, dataset) not in reported}
         )
-        if without:
-            notes.append(f"there is no report on {', '.join(without)}: the run may not have ended")
-        return [*notes, *self._rest.notes()]
+        if not without:
+            return super().notes()
+        named = ", ".join(without)
+        return [*super().notes(), f"there is no report on {named}: the run may not have ended"]
 
     def headlines(self) -> list[Headline]:
         several = len({report.get("model_name") for report in self.reports}) > 1
@@ -133,24 +122,29 @@ class Results:
         ]
 
     def cases(self) -> Iterator[ForeignCase]:
-        self._begin()
+        self.begin()
         planned = 0
         for part, dataset, subset in self.parts:
             predictions, reviews = Lines(part.predictions), Lines(part.reviews)
-            self._notes += [*predictions.problems, *reviews.problems]
+            self.further += [*predictions.problems, *reviews.problems]
             requested = self._requested(part, dataset, subset)
             present = predictions.places.keys() | reviews.places.keys()
             expected = max(requested or 0, max(present, default=-1) + 1)
             if expected > len(present) + _MOST_LOST:
-                self._notes.append(
+                self.further.append(
                     f"{part.stem}: {expected:,} samples were asked for, which is not believed"
                 )
                 expected = 0
             planned += max(expected, len(present))
             lost = [index for index in range(expected) if index not in present]
+            self.odd["missing"] += len(lost)
             yield from self._cases(part, dataset, subset, (predictions, reviews), lost)
         self.planned = planned
-        self.rejected = len(self._notes)
+        self.odd["zeros"] = self._sums.zeros
+
+    @property
+    def rejected(self) -> int:
+        return len(self.further)
 
     def _requested(self, part: Part, dataset: str, subset: str) -> int | None:
         for report in self.reports:
@@ -181,15 +175,14 @@ class Results:
             item = items.get(index // repeats) or _unknown(dataset, subset, index // repeats)
             sample = Sample(part.model or self._model, dataset, subset, index, repeats, {}, {})
             response = missing_response(item, sample)
-            self._missing += 1
             labels = missing_evaluations(response, reviews.labels)
             yield ForeignCase(item, response, self._counted(sample, labels))
 
     def _case(self, sample: Sample, labels: Collection[str]) -> ForeignCase:
         item = item_of(sample)
-        response = response_of(sample, item, self._rest)
-        self._unreviewed += not sample.review
-        evaluations = list(evaluations_of(sample, response, labels, self._rest))
+        response = response_of(sample, item, self.rest)
+        self.odd["unreviewed"] += not sample.review
+        evaluations = list(evaluations_of(sample, response, labels, self.rest))
         return ForeignCase(item, response, self._counted(sample, evaluations))
 
     def _counted(self, sample: Sample, evaluations: list[Evaluation]) -> list[Evaluation]:
@@ -199,7 +192,7 @@ class Results:
         return evaluations
 
     def _repeats(self) -> int:
-        given = self.files.config.get("repeats")
+        given = self.run.config.get("repeats")
         return given if isinstance(given, int) and given > 0 else 1
 
 

@@ -5,12 +5,16 @@ from typing import Any
 
 import msgspec
 
-from assay.engine.experiment.imports.foreign import REST, Rest, content_id, evaluation_of, key_of
-from assay.engine.experiment.imports.values import (
+from assay.engine.experiment.imports.foreign import (
+    REST,
+    Rest,
     Row,
+    content_id,
     count_of,
+    evaluation_of,
     failure,
     fields_of,
+    key_of,
     list_of,
     number_of,
     rows_of,
@@ -135,41 +139,35 @@ def response_of(sample: Sample, item: Row, rest: Rest) -> Response:
     )
     if kept:
         metadata[REST] = kept
-    return Response(
-        item_id=item["id"],
-        sample_id=f"{item['id']}_sample_{sample.number}",
-        sample_index=sample.number,
-        total_samples=sample.repeats,
-        model_name=sample.model,
-        prompt=item["data"]["question"],
+    outcome: Row = failure(str(error) if error else None)
+    return _response(
+        sample,
+        item,
+        said,
         response=said,
         inference_time=number_of(output.get("time")) or 0.0,
         metadata=metadata,
         prompt_tokens=count_of(usage.get("input_tokens")),
         completion_tokens=count_of(usage.get("output_tokens")),
         total_tokens=count_of(usage.get("total_tokens")),
-        key=key_of(
-            "evalscope",
-            sample.model,
-            sample.dataset,
-            sample.subset,
-            item["id"],
-            sample.number,
-            said,
-        ),
-        task=sample.dataset,
         messages=[_message(entry) for entry in sample.messages] or None,
         reasoning=_parts(content, "reasoning") or None,
         tool_calls=list_of(message.get("tool_calls")) or None,
         served_model=str(output["model"]) if output.get("model") else None,
         logprobs=list_of(fields_of(choice.get("logprobs")).get("content")) or None,
-        **(failure(str(error) if error else None) or {"outcome": "refused" if refused else "ok"}),
+        **(outcome or {"outcome": "refused" if refused else "ok"}),
     )
 
 
 def missing_response(item: Row, sample: Sample) -> Response:
     """A sample that the report counts and no file has."""
-    id, number = item["id"], sample.number
+    why = "evalscope counts this sample as failed, and stores nothing else of it"
+    metadata = {"model_id": sample.model, **sample.subset_facts}
+    return _response(sample, item, None, metadata=metadata, **failure(why))
+
+
+def _response(sample: Sample, item: Row, said: str | None, **fields: Any) -> Response:
+    id, number, place = item["id"], sample.number, (sample.model, *sample.subset_facts.values())
     return Response(
         item_id=id,
         sample_id=f"{id}_sample_{number}",
@@ -177,10 +175,9 @@ def missing_response(item: Row, sample: Sample) -> Response:
         total_samples=sample.repeats,
         model_name=sample.model,
         prompt=item["data"].get("question", ""),
-        metadata={"model_id": sample.model, **sample.subset_facts},
-        key=key_of("evalscope", sample.model, sample.dataset, sample.subset, id, number, None),
+        key=key_of("evalscope", *place, id, number, said),
         task=sample.dataset,
-        **failure("evalscope counts this sample as failed, and stores nothing else of it"),
+        **fields,
     )
 
 

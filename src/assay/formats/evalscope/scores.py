@@ -8,8 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from assay.engine.experiment.imports.foreign import Headline
-from assay.engine.experiment.imports.values import Row, fields_of, number_of, rows_of
+from assay.engine.experiment.imports.foreign import Headline, Row, fields_of, number_of, rows_of
 
 _DIGITS = 4
 _NO_SCORE = "no sample has this score"

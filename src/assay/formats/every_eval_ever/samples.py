@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET
 
 from assay.analysis.compare.notes import answer_of
-from assay.engine.experiment.imports.values import fields_of, list_of
+from assay.engine.experiment.imports.foreign import fields_of, list_of
 from assay.engine.experiment.sources import Source
 from assay.formats.every_eval_ever.results import BENCHMARK, Result, Row, texts
 from assay.interfaces import IntArray

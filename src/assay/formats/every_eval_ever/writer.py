@@ -15,7 +15,7 @@ import msgspec
 
 from assay import registry
 from assay.analysis.look.export import Export
-from assay.engine.experiment.imports.values import fields_of, rows_of
+from assay.engine.experiment.imports.foreign import fields_of, rows_of
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.formats.every_eval_ever.results import Result, Row, measures_of, result_of, texts

@@ -9,7 +9,7 @@ import msgspec
 from assay import reading
 from assay.config.environment import escape
 from assay.config.source import scalar
-from assay.engine.experiment.imports.values import Row, fields_of, list_of, rows_of
+from assay.engine.experiment.imports.foreign import Row, fields_of, list_of, rows_of
 from assay.errors import UserError
 from assay.formats.hf_eval.definition import Judged, Options, Sampling, Step, Task, is_eval, task_of
 

@@ -10,7 +10,7 @@ import msgspec
 
 from assay.config import DatasetConfig, load
 from assay.engine.experiment.dataset import content_stamp, open_dataset
-from assay.engine.experiment.imports.values import Row, list_of, rows_of
+from assay.engine.experiment.imports.foreign import Row, list_of, rows_of
 from assay.errors import UserError
 from assay.formats.hf_eval.configs import source_of
 from assay.formats.hf_eval.definition import FieldSpec, Options, Step, Task, task_of

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from assay.config.source import Document, Key, read_file
-from assay.engine.experiment.imports.values import fields_of, list_of, rows_of
+from assay.engine.experiment.imports.foreign import fields_of, list_of, rows_of
 from assay.errors import UserError
 from assay.registry import nearest
 

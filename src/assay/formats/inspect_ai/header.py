@@ -1,13 +1,18 @@
 """What a log says about its run: the header, or, where a run never ended, what it began with."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from assay.engine.experiment.imports.foreign import Rest, unknown_version, without_secrets
-from assay.engine.experiment.imports.values import Row, fields_of, list_of, rows_of
+from assay.engine.experiment.imports.foreign import (
+    Rest,
+    Row,
+    fields_of,
+    list_of,
+    rows_of,
+    unknown_version,
+    without_secrets,
+)
 from assay.formats.inspect_ai.shapes import VERSION, finite_value
 
 _KNOWN = {
@@ -52,6 +57,13 @@ _FACTS = (
     "sandbox",
     "shards",
 )
+_OF_RESULTS = (
+    "total_samples",
+    "completed_samples",
+    "headline",
+    "early_stopping",
+    "metadata",
+)
 _OF_EVAL = {
     *_FACTS,
     "task_display_name",
@@ -67,26 +79,23 @@ _OF_EVAL = {
 }
 
 
-class Header(msgspec.Struct):
-    """The parts of a header that are looked at; a part that is not what it should be is empty."""
+class Header:
+    """The parts of a header that are looked at; a part that is not what it should be is empty. `scores` are
+    the results of each scorer, or of each key of its scores."""
 
-    version: int = VERSION
-    status: str = "started"
-    eval: Row = {}
-    plan: Row = {}
-    results: Row = {}
-    stats: Row = {}
-    error: Row = {}
-    invalidated: bool = False
-    rest: Row = {}
-
-    @property
-    def task(self) -> str:
-        return str(self.eval.get("task") or "inspect_ai")
-
-    @property
-    def model(self) -> str:
-        return str(self.eval.get("model") or "")
+    def __init__(self, row: Row, others: Row) -> None:
+        self.eval, self.results = fields_of(row.get("eval")), fields_of(row.get("results"))
+        self.error = fields_of(row.get("error"))
+        further = {name: fields_of(row.get(name)) for name in ("plan", "stats")}
+        self._further = {**further, **others}
+        self._dataset = fields_of(self.eval.get("dataset"))
+        self.status = str(row.get("status") or "started")
+        self.invalidated = bool(row.get("invalidated"))
+        self.task = str(self.eval.get("task") or "inspect_ai")
+        self.model = str(self.eval.get("model") or "")
+        self.epochs = _count(fields_of(self.eval.get("config")).get("epochs")) or 1
+        self.ids = list_of(self._dataset.get("sample_ids"))
+        self.scores = rows_of(self.results.get("scores"))
 
     @property
     def log(self) -> str:
@@ -95,12 +104,10 @@ class Header(msgspec.Struct):
         return str(next(filter(None, ids), ""))
 
     @property
-    def epochs(self) -> int:
-        return _count(fields_of(self.eval.get("config")).get("epochs")) or 1
-
-    @property
-    def ids(self) -> list[Any]:
-        return list_of(fields_of(self.eval.get("dataset")).get("sample_ids"))
+    def planned(self) -> int | None:
+        """How many samples the run should have had."""
+        samples = len(self.ids) or _count(self._dataset.get("samples"))
+        return _count(self.results.get("total_samples")) or samples * self.epochs or None
 
     @property
     def alike(self) -> set[str]:
@@ -109,46 +116,27 @@ class Header(msgspec.Struct):
         return {str(id) for id in self.ids if not isinstance(id, str) and str(id) in texts}
 
     @property
-    def planned(self) -> int | None:
-        """How many samples the run should have had."""
-        dataset = fields_of(self.eval.get("dataset"))
-        samples = len(self.ids) or _count(dataset.get("samples"))
-        return _count(self.results.get("total_samples")) or samples * self.epochs or None
-
-    @property
-    def scores(self) -> list[Row]:
-        """The results of each scorer, or of each key of its scores."""
-        return rows_of(self.results.get("scores"))
-
-    @property
     def scorers(self) -> list[str]:
         return [str(row["name"]) for row in rows_of(self.eval.get("scorers")) if row.get("name")]
 
     def facts(self) -> Row:
         """What goes into the manifest, without secrets."""
-        facts = {
-            name: self.eval[name]
-            for name in _FACTS
-            if self.eval.get(name) not in (None, "", [], {})
-        }
-        dataset = {**fields_of(self.eval.get("dataset"))}
-        dataset.pop("sample_ids", None)
-        more = {"dataset": dataset, "plan": self.plan, "stats": self.stats, **self.rest}
-        for name in (
-            "total_samples",
-            "completed_samples",
-            "headline",
-            "early_stopping",
-            "metadata",
-        ):
-            if self.results.get(name) not in (None, [], {}):
-                more[f"results.{name}"] = self.results[name]
+        facts = _present(self.eval, _FACTS)
+        dataset = {name: value for name, value in self._dataset.items() if name != "sample_ids"}
+        further = {"dataset": dataset, **self._further}
+        results = _present(self.results, _OF_RESULTS)
+        further |= {f"results.{name}": value for name, value in results.items()}
         facts["model_args"] = {
             name: value
             for name, value in fields_of(facts.get("model_args")).items()
             if not isinstance(value, (dict, list))
         }
-        return without_secrets({**facts, **{name: value for name, value in more.items() if value}})
+        facts |= {name: value for name, value in further.items() if value}
+        return without_secrets(facts)
+
+
+def _present(row: Row, names: Iterable[str]) -> Row:
+    return {name: row[name] for name in names if row.get(name) not in (None, "", [], {})}
 
 
 def header_of(data: bytes | Mapping[str, Any], path: Path, rest: Rest) -> Header:
@@ -161,23 +149,9 @@ def header_of(data: bytes | Mapping[str, Any], path: Path, rest: Rest) -> Header
     if not isinstance(version, int) or version > VERSION:
         raise unknown_version("a log of inspect_ai", version, path, set(row) - _KNOWN)
     others = rest.of(row, _KNOWN, _KNOWN, "header.")
-    spec = fields_of(row.get("eval"))
-    inner = rest.of(spec, _OF_EVAL, _OF_EVAL, "eval.")
+    inner = rest.of(fields_of(row.get("eval")), _OF_EVAL, _OF_EVAL, "eval.")
     others |= {f"eval.{name}": value for name, value in inner.items()}
-    for name in ("log_updates", "config_updates"):
-        if row.get(name):
-            others[name] = row[name]
-    return Header(
-        version=version,
-        status=str(row.get("status") or "started"),
-        eval=spec,
-        plan=fields_of(row.get("plan")),
-        results=fields_of(row.get("results")),
-        stats=fields_of(row.get("stats")),
-        error=fields_of(row.get("error")),
-        invalidated=bool(row.get("invalidated")),
-        rest=others,
-    )
+    return Header(row, others | _present(row, ("log_updates", "config_updates")))
 
 
 def _count(value: Any) -> int:

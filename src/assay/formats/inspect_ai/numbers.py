@@ -4,17 +4,87 @@ inspect_ai leaves out samples that failed, but counts answers that could not be 
 them: where both occur, its numbers are computed here, from the values as its own metrics take them."""
 
 from collections import Counter
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from assay.engine.experiment.imports.foreign import Headline
+from assay.engine.experiment.imports.foreign import (
+    Headline,
+    Row,
+    fields_of,
+    first_text,
+    list_of,
+    number_of,
+)
 from assay.engine.experiment.imports.headlines import by_item
-from assay.engine.experiment.imports.values import Row, fields_of, number_of
 from assay.formats.inspect_ai.header import Header
-from assay.formats.inspect_ai.marks import Verdict
+from assay.formats.inspect_ai.shapes import Mark
+from assay.records import EvaluationOutcome
 from assay.store.keys import id_hash
 from assay.store.table.columns import Growing
+
+_LETTERS = {"C": (1.0, True), "I": (0.0, False), "P": (0.5, False), "N": (0.0, False)}
+_WORDS = {"yes": (1.0, True), "true": (1.0, True), "no": (0.0, False), "false": (0.0, False)}
+_REASONS: dict[str, EvaluationOutcome] = {
+    "no_response": "unparsed",
+    "invalid_response_format": "unparsed",
+    "refusal": "refused",
+    "grader_failed": "errored",
+    "scoring_failed": "errored",
+}
+
+
+class Verdict(NamedTuple):
+    """`number` is the value as the tool's metrics take it; None if they leave it out."""
+
+    label: str
+    outcome: EvaluationOutcome
+    score: float | None
+    passed: bool | None
+    number: float | None
+    error: str | None
+    value: Any
+
+
+def parts_of(scorer: str, mark: Mark) -> list[Verdict]:
+    """The labels of one score."""
+    value, reason = mark.value, mark.reason
+    if reason is None and mark.metadata:
+        reason = first_text(mark.metadata, ["unscored_reason"]) or None
+    if isinstance(value, dict):
+        parts = [*fields_of(value).items()]
+    elif isinstance(value, list):
+        parts = [*enumerate(list_of(value))]
+    else:
+        return [_verdict(scorer, value, reason)]
+    return [_verdict(f"{scorer}.{key}", inner, reason) for key, inner in parts]
+
+
+def _verdict(label: str, value: Any, reason: str | None) -> Verdict:
+    number, passed = _read(value)
+    outcome = _REASONS.get(reason) if reason is not None else None
+    if outcome is not None:
+        return Verdict(label, outcome, None, None, number, reason, value)
+    if value is None:
+        why = f"not scored: {reason or 'no reason is given'}"
+        return Verdict(label, "errored", None, None, None, why, None)
+    return Verdict(label, "scored", number, passed, number, None, value)
+
+
+def _read(value: Any) -> tuple[float | None, bool | None]:
+    """A value as a number, as the tool's own metrics read it, and whether it is right, where it says so."""
+    if isinstance(value, bool):
+        return float(value), value
+    if not isinstance(value, str):
+        return number_of(value), None
+    known = _LETTERS.get(value) or _WORDS.get(value.lower())
+    if known is not None:
+        return known
+    try:
+        return number_of(float(value)), None
+    except ValueError:
+        return None, None
+
 
 Reduce = Literal["mean", "median", "mode", "max"]
 _REDUCERS: dict[str, Reduce] = {

@@ -8,13 +8,24 @@ from msgspec import UNSET
 from assay.engine.experiment.imports.foreign import (
     REST,
     ForeignCase,
+    Row,
     evaluation_of,
     key_of,
+    seconds_of,
 )
-from assay.engine.experiment.imports.values import Row, seconds_of
-from assay.formats.inspect_ai.marks import Verdict, parts_of
-from assay.formats.inspect_ai.messages import (
+from assay.formats.inspect_ai.numbers import Verdict, parts_of
+from assay.formats.inspect_ai.shapes import (
+    Choice,
+    Mark,
+    Sample,
+    is_filled,
+    kept_of_item,
+    kept_of_output,
+    kept_of_response,
+)
+from assay.formats.inspect_ai.spans import (
     Look,
+    Packed,
     calls_row,
     input_text,
     lookup,
@@ -25,16 +36,6 @@ from assay.formats.inspect_ai.messages import (
     settled,
     thoughts,
 )
-from assay.formats.inspect_ai.shapes import (
-    Choice,
-    Mark,
-    Sample,
-    is_filled,
-    kept_of_item,
-    kept_of_output,
-    kept_of_response,
-)
-from assay.formats.inspect_ai.spans import Packed
 from assay.records import Evaluation, Response, ResponseOutcome
 
 _FINISH = {"max_tokens": "length", "model_length": "length"}

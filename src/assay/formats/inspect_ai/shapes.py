@@ -1,5 +1,5 @@
 """The parts of a log as inspect_ai 0.3.285 writes them, as far as they are looked into: what is only passed on stays
-bytes. The decoders refuse unknown fields, so that a log with some is noticed; it is then read without refusing."""
+bytes. The decoder refuses unknown fields where they are noticed; the sample is then read without them."""
 
 from operator import attrgetter
 from typing import Any, TypeGuard
@@ -7,14 +7,14 @@ from typing import Any, TypeGuard
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from assay.engine.experiment.imports.values import Row, json_value
+from assay.engine.experiment.imports.foreign import Row, fields_of, json_value
 
 VERSION = 2
 Part = Raw | UnsetType
 Text = str | None
 
 
-class Usage(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+class Usage(msgspec.Struct, gc=False):
     """What a model read and wrote."""
 
     input_tokens: int = 0
@@ -26,7 +26,7 @@ class Usage(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     total_cost: float | None = None
 
 
-class Message(msgspec.Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
+class Message(msgspec.Struct, gc=False, omit_defaults=True):
     """A message of a conversation; `content` is a text or parts."""
 
     role: str = ""
@@ -42,7 +42,7 @@ class Message(msgspec.Struct, gc=False, forbid_unknown_fields=True, omit_default
     internal: Any = None
 
 
-class Choice(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+class Choice(msgspec.Struct, gc=False):
     """One of the answers of a call."""
 
     message: Message
@@ -78,7 +78,7 @@ class Mark(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     history: list[Any] = []
 
 
-class Failure(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+class Failure(msgspec.Struct, gc=False):
     """Why a sample, or a run, stopped."""
 
     message: str = ""
@@ -137,6 +137,7 @@ class Sample(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
 _EMPTY = {b"null", b"{}", b"[]", b'""'}
 _LONGEST = 4  # bytes of these
+_fields: Any = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def is_filled(part: Part) -> TypeGuard[Raw]:
@@ -144,34 +145,14 @@ def is_filled(part: Part) -> TypeGuard[Raw]:
     return part is not UNSET and (memoryview(part).nbytes > _LONGEST or bytes(part) not in _EMPTY)
 
 
-def _lenient(strict: type[msgspec.Struct], **inner: Any) -> type[msgspec.Struct]:
-    """The same shape that takes unknown fields."""
-    fields: list[Any] = []
-    for field in msgspec.structs.fields(strict):
-        kind = inner.get(field.name, field.type)
-        if field.default_factory is not msgspec.NODEFAULT:
-            default = msgspec.field(default_factory=field.default_factory, name=field.encode_name)
-        elif field.default is not msgspec.NODEFAULT:
-            default = msgspec.field(default=field.default, name=field.encode_name)
-        else:
-            fields.append((field.name, kind))
-            continue
-        fields.append((field.name, kind, default))
-    return msgspec.defstruct(
-        strict.__name__, fields, gc=False, bases=(strict,), forbid_unknown_fields=False
-    )
-
-
 class Decoder:
-    """Decodes samples; fields that are not known are counted by `unknown` and given with the sample."""
+    """Decodes samples, and gives their unknown fields by their places."""
 
     def __init__(self) -> None:
-        self._strict = msgspec.json.Decoder(Sample)
-        self._plain: Any = None
-        self._fields = msgspec.json.Decoder(dict[str, Raw])
+        self._decode = msgspec.json.Decoder(Sample).decode
 
     def __call__(self, data: bytes | Raw) -> tuple[Sample, Row]:
-        """A sample and its unknown fields, by their places; ValueError if it is not a sample."""
+        """A sample and its unknown fields; ValueError if it is not a sample."""
         try:
             return self._decoded(data)
         except msgspec.ValidationError:
@@ -180,51 +161,36 @@ class Decoder:
             return self._decoded(finite(bytes(data)))
 
     def _decoded(self, data: bytes | Raw) -> tuple[Sample, Row]:
-        if self._plain is None:
-            try:
-                return self._strict.decode(data), {}
-            except msgspec.ValidationError:
-                self._plain = msgspec.json.Decoder(_plain_sample())
-        return self._plain.decode(data), self._unknown(data)
-
-    def _unknown(self, data: bytes | Raw) -> Row:
-        fields = self._fields.decode(data)
-        found = _others(fields, Sample)
-        if (output := fields.get("output")) is not None:
-            inner = self._fields.decode(output)
-            found |= {f"output.{name}": value for name, value in _others(inner, Output).items()}
-        for name, mark in (
-            self._fields.decode(fields["scores"]).items()
-            if _is_object(fields.get("scores"))
-            else ()
-        ):
-            rest = _others(self._fields.decode(mark), Mark)
-            found |= {f"scores.{name}.{field}": value for field, value in rest.items()}
-        return found
+        try:
+            return self._decode(data), {}
+        except msgspec.ValidationError:
+            known, unknown = _without_unknown(data)
+            return self._decode(known), unknown
 
 
-def _is_object(raw: Raw | None) -> bool:
-    return raw is not None and bytes(raw).startswith(b"{")
+def _without_unknown(data: bytes | Raw) -> tuple[bytes, Row]:
+    """The sample without its unknown fields, and these."""
+    fields: Row = _fields(data)
+    found = _take_unknown(fields, Sample, "")
+    for name in ("output", "scores"):
+        if _is_object(fields.get(name)):
+            fields[name] = _fields(fields[name])
+    if isinstance(output := fields.get("output"), dict):
+        found |= _take_unknown(fields_of(output), Output, "output.")
+    for name, mark in fields_of(fields.get("scores")).items():
+        if _is_object(mark):
+            fields["scores"][name] = known = _fields(mark)
+            found |= _take_unknown(known, Mark, f"scores.{name}.")
+    return msgspec.json.encode(fields), found
 
 
-def _others(fields: dict[str, Raw], known: type[msgspec.Struct]) -> Row:
-    names = known.__struct_encode_fields__
-    return {name: msgspec.json.decode(value) for name, value in fields.items() if name not in names}
+def _take_unknown(fields: Row, shape: type[msgspec.Struct], place: str) -> Row:
+    others = [name for name in fields if name not in shape.__struct_encode_fields__]
+    return {f"{place}{name}": msgspec.json.decode(fields.pop(name)) for name in others}
 
 
-def _plain_sample() -> type[msgspec.Struct]:
-    usage, message = _lenient(Usage), _lenient(Message)
-    choice = _lenient(Choice, message=message)
-    output = _lenient(Output, choices=list[choice], usage=usage | None)
-    mark = _lenient(Mark)
-    return _lenient(
-        Sample,
-        output=output,
-        scores=dict[str, mark] | None,
-        score=mark | None,
-        model_usage=dict[str, usage],
-        error=_lenient(Failure) | None,
-    )
+def _is_object(raw: Any) -> bool:
+    return isinstance(raw, Raw) and bytes(raw).startswith(b"{")
 
 
 def finite(data: bytes) -> bytes:

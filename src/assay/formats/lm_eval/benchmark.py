@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import AssayError, UserError
-from assay.formats.lm_eval.asking.contexts import plain
 from assay.formats.lm_eval.asking.data import load, shown_name
-from assay.formats.lm_eval.asking.documents import documents
+from assay.formats.lm_eval.asking.documents import documents, plain
 from assay.formats.lm_eval.scoring.measures import entries
 from assay.formats.lm_eval.tasks.definition import Definition
 from assay.formats.lm_eval.tasks.index import Progress, index
@@ -175,7 +174,7 @@ class Harness:
         progress: Callable[[Any], None] | None,
     ) -> list[Any]:
         """Write the data of tasks into a mirror; what is there already stays."""
-        from assay.formats.lm_eval.asking.mirror import pull
+        from assay.formats.lm_eval.asking.data import pull
         from assay.formats.lm_eval.tasks.definitions import definitions, members
 
         tasks = definitions(members(names, include_path=[include_path] if include_path else []))

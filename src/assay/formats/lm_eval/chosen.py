@@ -7,9 +7,8 @@ from typing import Any
 import msgspec
 
 from assay.errors import UserError
-from assay.formats.lm_eval.tasks.definition import Definition, Member, leaves
+from assay.formats.lm_eval.tasks.definition import Definition, Hook, Member, leaves
 from assay.formats.lm_eval.tasks.definitions import members
-from assay.formats.lm_eval.tasks.hooks import Hook
 from assay.formats.lm_eval.tasks.index import index
 from assay.store.keys import digest
 

@@ -3,11 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from assay.formats.lm_eval.asking.binding import Bound
 from assay.formats.lm_eval.asking.data import source_stamp
-from assay.formats.lm_eval.asking.documents import asked
-from assay.formats.lm_eval.asking.generators import Generators
-from assay.formats.lm_eval.asking.question import question_of
+from assay.formats.lm_eval.asking.documents import Bound, Generators, asked
+from assay.formats.lm_eval.asking.rows import question_of
 from assay.formats.lm_eval.chosen import Chosen, chosen, identity
 from assay.formats.lm_eval.tasks.definition import Asked, Document
 from assay.registry import dataset

@@ -10,11 +10,8 @@ import numpy as np
 from assay.formats.lm_eval.chosen import request_of, requested, task
 from assay.formats.lm_eval.scorer import NO_FILTER, SOUND
 from assay.formats.lm_eval.scoring import aggregations as by
-from assay.formats.lm_eval.scoring.aggregations import aggregate as aggregated
-from assay.formats.lm_eval.scoring.aggregations import aggregation, higher_is_better
 from assay.formats.lm_eval.scoring.groups import Numbers, group_numbers
 from assay.formats.lm_eval.scoring.groups import groups as groups_of
-from assay.formats.lm_eval.scoring.stderr import stderr
 from assay.formats.lm_eval.tasks.definition import Definition, Member, leaves
 from assay.interfaces import Group, Values
 from assay.registry import metric
@@ -47,25 +44,23 @@ class _Task:
     def __init__(
         self, group: Group, rows: list[int], trusted: Sequence[str], bootstrap_iters: int
     ) -> None:
-        documents = group.columns[_DOCUMENT]
+        columns = group.columns
+        documents = columns[_DOCUMENT]
         self.rows = sorted(rows, key=lambda at: (documents[at], int(group.sample[at])))
         first = rows[0]
-        self.modified = (
-            str(group.columns[_NAME][first]).partition(" (modified: ")[2].removesuffix(")")
-        )
+        self.modified = str(columns[_NAME][first]).partition(" (modified: ")[2].removesuffix(")")
         self.definition: Definition = task(
-            group.columns[_REQUEST][first], group.columns[_TASK][first], tuple(trusted)
+            columns[_REQUEST][first], columns[_TASK][first], tuple(trusted)
         )
-        self.sound = group.label.endswith(SOUND)
-        self.metric, _, self.filter = group.label.removesuffix(SOUND).partition(",")
-        values = group.columns["value"]
-        scores = group.score
+        sound = group.label.endswith(SOUND)
+        self.metric, _, pipeline = group.label.removesuffix(SOUND).partition(",")
+        self.filter = pipeline or NO_FILTER
+        values, scores = columns["value"], group.score
         self.values = [float(scores[at]) if values[at] is None else values[at] for at in self.rows]
-        self.value = aggregated(self.definition, self.metric, self.values, sound=self.sound)
-        self.stderr = stderr(
-            self.definition, self.metric, self.values, bootstrap_iters, sound=self.sound
-        )
-        self.aggregation = aggregation(self.definition, self.metric)
+        named = (self.definition, self.metric)
+        self.value = by.aggregate(*named, self.values, sound=sound)
+        self.stderr = by.stderr(*named, self.values, bootstrap_iters, sound=sound)
+        self.aggregation = by.aggregation(*named)
 
     @property
     def scale(self) -> tuple[float, float]:
@@ -77,17 +72,17 @@ class _Task:
         return (least, _MOST[self.aggregation]) if self.aggregation in _MOST else _ANY
 
     def numbers(self) -> Numbers:
-        key = (self.metric, self.filter or NO_FILTER)
+        key = (self.metric, self.filter)
         return Numbers(size=len(self.values), values={key: self.value}, stderrs={key: self.stderr})
 
     def described(self) -> dict[str, Any]:
         return {
             "stderr": self.stderr,
-            "filter": self.filter or NO_FILTER,
+            "filter": self.filter,
             "num_fewshot": self.definition.num_fewshot or 0,
             "version": self.definition.metadata.get("version"),
             "modified": self.modified or None,
-            "lower_is_better": higher_is_better(self.definition, self.metric) is False,
+            "lower_is_better": by.higher_is_better(self.definition, self.metric) is False,
         }
 
 

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.imports.foreign import (
     Foreign,
     ForeignCase,
     Headline,
-    Rest,
+    number_of,
     without_secrets,
 )
-from assay.engine.experiment.imports.values import number_of
 from assay.errors import UserError
 from assay.formats.lm_eval.logs.files import BY_TASK, FACTS, Experiment, Part, experiments_at
+from assay.readers._results import FileResults
 from assay.registry import reader
 
 if TYPE_CHECKING:
@@ -43,24 +42,26 @@ def lm_eval(path: Path) -> list[Foreign]:
     return [Results(experiment, broken) for experiment in experiments]
 
 
-class Results:
+class Results(FileResults):
     """One model's tasks, streamed file by file."""
+
+    format = "lm_eval"
+    said = {
+        "empty": "{:,} answers are empty: lm-eval keeps neither refusals nor why an answer ended"
+    }
 
     def __init__(self, experiment: Experiment, broken: list[Path]) -> None:
         self.experiment = experiment
-        self.dataset = _name(experiment)
+        parts = experiment.parts.values()
+        files = [part.file for part in parts] + [report.file for report in experiment.reports]
+        super().__init__(_name(experiment), *sorted(files))
         self._broken = [file for file in broken if file.parent == experiment.folder]
-        self._read: dict[str, Samples] = {}
-        self._rest = Rest()
+        sizes = [part.report.size(part.task) or 0 for part in parts if part.report]
+        self.planned = sum(sizes) if len(sizes) == len(parts) else None
 
-    @property
-    def source(self) -> dict[str, Any]:
-        files = [part.file for part in self.experiment.parts.values()]
-        files += [report.file for report in self.experiment.reports]
-        return {
-            "format": "lm_eval",
-            "files": [content_stamp(file.absolute()) for file in sorted(files)],
-        }
+    def begin(self) -> None:
+        super().begin()
+        self._read: dict[str, Samples] = {}
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -85,20 +86,13 @@ class Results:
         return facts
 
     @property
-    def planned(self) -> int | None:
-        """Documents that the results files count."""
-        parts = self.experiment.parts.values()
-        sizes = [part.report.size(part.task) or 0 for part in parts if part.report]
-        return sum(sizes) if len(sizes) == len(parts) else None
-
-    @property
     def rejected(self) -> int:
         return len(self._broken) + sum(len(samples.rejected) for samples in self._read.values())
 
     def cases(self) -> Iterator[ForeignCase]:
         from assay.formats.lm_eval.logs.samples import Samples
 
-        self._read, self._rest = {}, Rest()
+        self.begin()
         if not self.experiment.parts:
             tasks = ", ".join(sorted(self.experiment.without_samples())[:5])
             raise UserError(
@@ -107,7 +101,7 @@ class Results:
                 fix="run lm_eval with --log_samples; its numbers are in the results file",
             )
         for part in self.experiment.parts.values():
-            samples = self._read[part.task] = Samples(part, self._task(part), self._rest)
+            samples = self._read[part.task] = Samples(part, self._task(part), self.rest, self.odd)
             yield from samples.cases()
 
     def _task(self, part: Part) -> "Task":
@@ -135,7 +129,7 @@ class Results:
         )
 
     def headlines(self) -> list[Headline]:
-        from assay.formats.lm_eval.logs.values import group_headlines
+        from assay.formats.lm_eval.logs.samples import group_headlines
 
         made: list[Headline] = []
         for task, samples in self._read.items():
@@ -175,16 +169,12 @@ class Results:
             notes.append(
                 f"there is no results file for the samples of {', '.join(alone[:5])}: no number to check"
             )
-        if empty := sum(samples.empty for samples in self._read.values()):
-            notes.append(
-                f"{empty:,} answers are empty: lm-eval keeps neither refusals nor why an answer ended"
-            )
         unknown = {name for report in self.experiment.reports for name in report.unknown}
         if unknown:
             notes.append(
                 f"fields of results that were not understood are in the manifest: {', '.join(sorted(unknown))}"
             )
-        return [*notes, *self._rest.notes()]
+        return [*notes, *super().notes()]
 
 
 def _name(experiment: Experiment) -> str:

@@ -1,17 +1,97 @@
 """MLflow's SQLite database: runs, their metrics, and traces with assessments. It is opened for reading only."""
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
-from assay.engine.experiment.imports.foreign import head_of, unknown_version
-from assay.engine.experiment.imports.values import fields_of, rows_of
+from assay import reading
+from assay.engine.experiment.imports.foreign import (
+    fields_of,
+    head_of,
+    number_of,
+    rows_of,
+    unknown_version,
+)
 from assay.errors import UserError
-from assay.formats.mlflow.runs import Run, rows_in_profile
+from assay.formats.mlflow.metrics import Run, decoded
 from assay.formats.mlflow.traces import Assessment, Trace
-from assay.formats.mlflow.values import decoded
+from assay.readers._results import small_yaml
 
+_LARGEST = 1 << 22  # bytes of a file with one fact
+STATUSES = {1: "RUNNING", 2: "SCHEDULED", 3: "FINISHED", 4: "FAILED", 5: "KILLED"}
+RUN_ID = re.compile(r"[0-9a-f]{32}")
+
+
+def run_of_folder(folder: Path) -> Run | None:
+    """The run in a folder of the file store; None if it is not one."""
+    meta = small_yaml(folder / "meta.yaml")
+    if "run_id" not in meta:
+        return None
+    metrics = {
+        name: value
+        for name, text in read_texts(folder / "metrics").items()
+        if (value := _last(text)) is not None
+    }
+    experiment = small_yaml(folder.parent / "meta.yaml")
+    tags = read_texts(folder / "tags")
+    status = meta.get("status")
+    return Run(
+        id=str(meta["run_id"]),
+        name=tags.get("mlflow.runName") or str(meta.get("run_name") or meta["run_id"]),
+        experiment=str(experiment.get("name") or ""),
+        status=STATUSES.get(status or 0, str(status or "")),
+        params=read_texts(folder / "params"),
+        tags=tags,
+        metrics=metrics,
+        rows=_rows_of(folder),
+    )
+
+
+def _rows_of(folder: Path) -> int | None:
+    inputs = [small_yaml(file) for file in sorted(folder.glob("inputs/*/meta.yaml"))]
+    ids = {str(entry.get("source_id")) for entry in inputs if entry.get("source_type") == "DATASET"}
+    if len(ids) != 1 or not RUN_ID.fullmatch(id := ids.pop()):
+        return None
+    return rows_in_profile(small_yaml(folder.parent / "datasets" / id / "meta.yaml").get("profile"))
+
+
+def rows_in_profile(profile: Any) -> int | None:
+    """The number of rows in the description of a dataset."""
+    rows = fields_of(decoded(profile)).get("num_rows")
+    return rows if isinstance(rows, int) else None
+
+
+def _last(text: str) -> float | None:
+    """The value of the last line of a metric: time, value, step."""
+    lines = text.split("\n")
+    words = next((line.split() for line in reversed(lines) if line.strip()), [])
+    try:
+        return number_of(float(words[1]))
+    except (IndexError, ValueError):
+        return None
+
+
+def read_texts(folder: Path) -> dict[str, str]:
+    """The files below a folder, by their names; those of metrics stand in folders, as their names have slashes."""
+    files = sorted(file for file in folder.rglob("*") if file.is_file() and not file.is_symlink())
+    return {
+        file.relative_to(folder).as_posix(): _text(file)
+        for file in files
+        if file.stat().st_size <= _LARGEST
+    }
+
+
+def _text(file: Path) -> str:
+    try:
+        return reading.text(file, errors="replace")
+    except OSError:
+        return ""
+
+
+_BESIDE = "mlflow.db"  # what MLflow calls it, beside the folder with artifacts
 _MAGIC = b"SQLite format 3\0"
 _RUNS = {"runs", "metrics", "latest_metrics", "params", "tags", "experiments"}
 _NEEDED = {  # the columns that are read of what MLflow 3 has added
@@ -204,3 +284,16 @@ def _assessments(connection: sqlite3.Connection, id: str) -> Iterator[Assessment
             valid=bool(row["valid"]) if row["valid"] is not None else True,
             metadata=fields_of(decoded(row.get("assessment_metadata"))),
         )
+
+
+def run_of_table(file: Path) -> Run:
+    folder = file.absolute().parent.parent
+    if file.absolute().parent.name == "artifacts":
+        run = run_of_folder(folder)
+        if run is None and RUN_ID.fullmatch(folder.name):
+            beside = folder.parent.parent.parent / _BESIDE
+            database = Database(beside)
+            run = database.run(folder.name) if beside.is_file() and database.is_mlflow() else None
+        if run is not None:
+            return run
+    return Run(name=file.name.removesuffix(".json"))

@@ -7,31 +7,23 @@ that they are compared with.
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from assay import reading
-from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.imports.foreign import (
     Foreign,
     ForeignCase,
-    Headline,
-    files_below,
-    without_secrets,
-)
-from assay.engine.experiment.imports.values import (
-    Repeats,
     Row,
     fields_of,
+    files_below,
     number_of,
     rows_of,
     seconds_of,
 )
-from assay.formats.mlflow.database import Database
-from assay.formats.mlflow.metrics import Scores
-from assay.formats.mlflow.runs import RUN_ID, Run, read_texts, read_yaml, run_of_folder
-from assay.formats.mlflow.table import Columns, Table, columns_of
+from assay.formats.mlflow.database import RUN_ID, Database, Run, read_texts, run_of_folder
+from assay.formats.mlflow.metrics import RunResults, decoded
+from assay.formats.mlflow.table import TableRun, columns_of
 from assay.formats.mlflow.traces import Assessment, Trace, case_of
-from assay.formats.mlflow.values import decoded
+from assay.readers._results import small_yaml
 from assay.registry import reader
 
 _SOURCE_RUN = "mlflow.sourceRun"
@@ -49,7 +41,7 @@ def runs_with_traces(folder: Path) -> dict[str, list[Path]]:
 
 def traces(folders: list[Path]) -> Iterator[Trace]:
     """The traces in these folders, in the order of their times."""
-    infos = [(read_yaml(folder / "trace_info.yaml"), folder) for folder in folders]
+    infos = [(small_yaml(folder / "trace_info.yaml"), folder) for folder in folders]
     infos.sort(key=lambda entry: (str(entry[0].get("request_time")), entry[1]))
     for info, folder in infos:
         yield _trace(info, folder)
@@ -69,7 +61,8 @@ def _trace(info: Row, folder: Path) -> Trace:
         tags=read_texts(folder / "tags"),
         metadata=metadata,
         assessments=[
-            _assessment(read_yaml(file)) for file in sorted((folder / "assessments").glob("*.yaml"))
+            _assessment(small_yaml(file))
+            for file in sorted((folder / "assessments").glob("*.yaml"))
         ],
         spans=rows_of(fields_of(data).get("spans")),
     )
@@ -93,7 +86,6 @@ def _assessment(row: Row) -> Assessment:
 
 
 _DATABASES = (".db", ".sqlite", ".sqlite3")
-_DATABASE = "mlflow.db"  # what MLflow calls it, beside the folder with artifacts
 _ARTIFACTS = "mlruns"
 
 
@@ -155,93 +147,7 @@ def _of_file_store(path: Path) -> list[Foreign]:
     return results
 
 
-class _OfRun:
-    """What both kinds of results have in common."""
-
-    def __init__(self, run: Run) -> None:
-        self.run = run
-        self.dataset = "-".join(filter(None, [run.experiment, run.name])) or "mlflow"
-        self.rejected = 0
-        self.planned = run.rows
-        self._scores = Scores()
-        self._problems: list[str] = []
-        self._count = 0
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        return {"agents": [self.run.model], **without_secrets(self.run.facts())}
-
-    def headlines(self) -> list[Headline]:
-        return self._scores.headlines(self.run.metrics)
-
-    def notes(self) -> list[str]:
-        notes = list(self._problems)
-        if self.run.status not in ("", "FINISHED"):
-            notes.append(
-                f"the run {self.run.name!r} is not finished: its status is {self.run.status}"
-            )
-        if not self.run.metrics:
-            notes.append(
-                "the metrics of the run were not found, so no number of MLflow's could be compared"
-            )
-        return notes
-
-    def _counted(self, cases: Iterator[ForeignCase]) -> Iterator[ForeignCase]:
-        self.planned = self.run.rows
-        self._count = 0
-        for case in cases:
-            self._count += 1
-            yield case
-        # evaluated more than once in one run
-        if self.planned is not None and self._count > self.planned:
-            self.planned = None
-
-
-class TableRun(_OfRun):
-    """A table, and the run that it is an artifact of."""
-
-    def __init__(self, file: Path, columns: Columns) -> None:
-        self.file, self.columns = file, columns
-        super().__init__(_run_of_table(file))
-
-    @property
-    def source(self) -> dict[str, Any]:
-        metrics = [self.run.metrics, self.columns.outputs, self.columns.target]
-        return {
-            "format": "mlflow",
-            "files": [content_stamp(self.file.absolute())],
-            "metrics": metrics,
-        }
-
-    def cases(self) -> Iterator[ForeignCase]:
-        self._scores, self._problems = Scores(), []
-        table = Table(
-            self.file, self.columns, self.run.model, self.run.name or "mlflow", self._scores
-        )
-        yield from self._counted(table.cases())
-        self._problems = table.problems
-        self.rejected = len(table.problems)
-        if self.columns.outputs is None:
-            names = ", ".join(self.columns.names[at] for at in self.columns.features)
-            self._problems.append(
-                f"no column is known to have the outputs; name one with --set outputs=, of: {names}"
-            )
-
-
-def _run_of_table(file: Path) -> Run:
-    folder = file.absolute().parent.parent
-    if file.absolute().parent.name == "artifacts":
-        run = run_of_folder(folder)
-        if run is None and RUN_ID.fullmatch(folder.name):
-            beside = folder.parent.parent.parent / _DATABASE
-            database = Database(beside)
-            run = database.run(folder.name) if beside.is_file() and database.is_mlflow() else None
-        if run is not None:
-            return run
-    return Run(name=file.name.removesuffix(".json"))
-
-
-class TraceRun(_OfRun):
+class TraceRun(RunResults):
     """A run of `mlflow.genai.evaluate`, whose traces `read` gives."""
 
     def __init__(
@@ -252,32 +158,24 @@ class TraceRun(_OfRun):
         folders: Sequence[Path] = (),
     ) -> None:
         self.place, self._read, self._folders = place, read, folders
-        super().__init__(run)
+        self.version = {"run": run.id}
+        super().__init__(run, place)
 
     @property
-    def source(self) -> dict[str, Any]:
-        files = (
-            [self.place]
-            if self.place.is_file()
-            else [file for one in self._folders for file in files_below(one, "")]
-        )
-        stamps = [content_stamp(file.absolute()) for file in files]
-        return {
-            "format": "mlflow",
-            "run": self.run.id,
-            "files": stamps,
-            "metrics": [self.run.metrics],
-        }
+    def source(self) -> Row:
+        if not self.place.is_file():
+            self.files = tuple(file for one in self._folders for file in files_below(one, ""))
+        return super().source
 
     def cases(self) -> Iterator[ForeignCase]:
-        self._scores, self._problems, self.rejected = Scores(), [], 0
-        yield from self._counted(self._cases())
+        self.begin()
+        yield from self.counted(self._cases())
 
     def _cases(self) -> Iterator[ForeignCase]:
-        seen = Repeats()
+        run = self.run
         try:
             for trace in self._read():
-                yield case_of(trace, self.run.id, self.run.model, self.run.name, self._scores, seen)
+                yield case_of(trace, run.id, run.model, run.name, self.scores, self.repeats)
         except sqlite3.Error as error:
-            self.rejected += 1
-            self._problems.append(f"{self.place} cannot be read further: {error}")
+            self.odd["unread"] += 1
+            self.further.append(f"{self.place} cannot be read further: {error}")

@@ -12,10 +12,19 @@ from typing import Any, NamedTuple
 import msgspec
 
 from assay import reading
-from assay.engine.experiment.imports.foreign import REST, ForeignCase, content_id, head_of, key_of
-from assay.engine.experiment.imports.values import Repeats, Row, count_of, first_text, list_of
-from assay.formats.mlflow.metrics import Scores
-from assay.formats.mlflow.values import evaluation, number_of, text_of
+from assay.engine.experiment.imports.foreign import (
+    REST,
+    ForeignCase,
+    Row,
+    content_id,
+    count_of,
+    first_text,
+    head_of,
+    key_of,
+    list_of,
+)
+from assay.formats.mlflow.database import run_of_table
+from assay.formats.mlflow.metrics import RunResults, evaluation, number_of, text_of
 from assay.records import Evaluation, Response
 from assay.text.json_stream import BrokenJson, json_parts
 
@@ -90,16 +99,30 @@ def _first(columns: dict[str, int], wanted: Collection[str]) -> int | None:
     return next((columns[name] for name in wanted if name in columns), None)
 
 
-class Table:
-    """The rows of a table, one at a time."""
+class TableRun(RunResults):
+    """A table, and the run that it is an artifact of."""
 
-    def __init__(self, file: Path, columns: Columns, model: str, task: str, scores: Scores) -> None:
-        self.file, self.columns, self.scores = file, columns, scores
-        self.model, self.task = model, task
-        self.problems: list[str] = []
-        self._repeats = Repeats()
+    def __init__(self, file: Path, columns: Columns) -> None:
+        self.file, self.columns = file, columns
+        super().__init__(run_of_table(file), file)
+        self._task = self.run.name or "mlflow"
+
+    @property
+    def source(self) -> Row:
+        metrics = [self.run.metrics, self.columns.outputs, self.columns.target]
+        return {**super().source, "metrics": metrics}
 
     def cases(self) -> Iterator[ForeignCase]:
+        self.begin()
+        yield from self.counted(self._cases())
+        self.odd["unread"] = len(self.further)
+        if self.columns.outputs is None:
+            names = ", ".join(self.columns.names[at] for at in self.columns.features)
+            self.further.append(
+                f"no column is known to have the outputs; name one with --set outputs=, of: {names}"
+            )
+
+    def _cases(self) -> Iterator[ForeignCase]:
         width = len(self.columns.names)
         try:
             with reading.opened(self.file) as file:
@@ -109,11 +132,11 @@ class Table:
                     if len(list_of(row)) == width:
                         yield self._case(row)
                     else:
-                        self.problems.append(
+                        self.further.append(
                             f"{self.file} [{number}] does not have {width} values and is left out"
                         )
         except BrokenJson as error:
-            self.problems.append(f"{self.file} is not whole, what follows is not read: {error}")
+            self.further.append(f"{self.file} is not whole, what follows is not read: {error}")
 
     def _case(self, row: list[Any]) -> ForeignCase:
         columns = self.columns
@@ -123,7 +146,7 @@ class Table:
         target = None if columns.target is None else row[columns.target]
         own = None if columns.id is None else row[columns.id]
         id = str(own) if isinstance(own, (str, int)) and own != "" else content_id(data, target)
-        sample = self._repeats.count(id)  # a further evaluation in the run is appended to its table
+        sample = self.repeats.count(id)  # a further evaluation in the run is appended to its table
         response = self._response(row, id, sample, data)
         evaluations = [
             self._evaluation(name, at, row, response) for name, at in columns.scores.items()
@@ -133,14 +156,13 @@ class Table:
         )
 
     def _response(self, row: list[Any], id: str, sample: int, data: Row) -> Response:
-        columns = self.columns
+        columns, model, task = self.columns, self.run.model, self._task
         said = None if columns.outputs is None else row[columns.outputs]
         measured = {name: number_of(row[at]) for name, at in columns.measured.items()}
         for name, value in measured.items():
             if value is not None:
                 self.scores.add(name, value)
-        latency, tokens = measured.get("latency"), measured.get("token_count")
-        metadata: Row = {"model_id": self.model}
+        metadata: Row = {"model_id": model}
         if columns.outputs is None:
             metadata[REST] = {"output": "the table has no column of this name"}
         return Response(
@@ -148,15 +170,15 @@ class Table:
             sample_id=f"{id}_sample_{sample}",
             sample_index=sample,
             total_samples=sample + 1,
-            model_name=self.model,
+            model_name=model,
             prompt=first_text(data, ("question", "input", "prompt")),
             response=text_of(said),
             output=None if isinstance(said, str) else said,
-            inference_time=latency or 0.0,
-            completion_tokens=count_of(tokens),
+            inference_time=measured.get("latency") or 0.0,
+            completion_tokens=count_of(measured.get("token_count")),
             metadata=metadata,
-            key=key_of("mlflow", self.model, self.task, id, sample, said),
-            task=self.task,
+            key=key_of("mlflow", model, task, id, sample, said),
+            task=task,
         )
 
     def _evaluation(self, name: str, at: int, row: list[Any], response: Response) -> Evaluation:

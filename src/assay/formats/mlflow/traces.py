@@ -6,18 +6,20 @@ from typing import Any
 
 import msgspec
 
-from assay.engine.experiment.imports.foreign import REST, ForeignCase, content_id, key_of
-from assay.engine.experiment.imports.values import (
+from assay.engine.experiment.imports.foreign import (
+    REST,
+    ForeignCase,
     Repeats,
     Row,
+    content_id,
     failure,
     fields_of,
     first_text,
+    key_of,
     list_of,
     rows_of,
 )
-from assay.formats.mlflow.metrics import Scores
-from assay.formats.mlflow.values import decoded, evaluation, text_of
+from assay.formats.mlflow.metrics import Scores, decoded, evaluation, text_of
 from assay.records import Evaluation, Response
 
 _OWN = "mlflow."

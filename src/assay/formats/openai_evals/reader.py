@@ -1,37 +1,95 @@
 """A log of OpenAI evals as items, answers and labels: a sample with its events is one case."""
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple
 
-from assay.engine.experiment.dataset import content_stamp
+import msgspec
+import numpy as np
+
+from assay import reading
 from assay.engine.experiment.imports.foreign import (
     REST,
     Foreign,
     ForeignCase,
     Headline,
-    Rest,
+    Row,
     content_id,
     evaluation_of,
-    files_below,
-    head_of,
-    key_of,
-    without_secrets,
-)
-from assay.engine.experiment.imports.values import (
-    Repeats,
-    Row,
     failure,
     fields_of,
+    files_below,
+    head_of,
+    json_row,
+    key_of,
     list_of,
     number_of,
     seconds_of,
+    without_secrets,
 )
-from assay.formats.openai_evals.events import Event, Log, spec_in
+from assay.readers._results import FileResults
 from assay.records import Evaluation, Response
 from assay.registry import reader
+from assay.store.keys import id_hash
+from assay.store.table.columns import Growing
+from assay.store.table.decode import row_decoder
+from assay.store.table.join import group_rows
+
+_FIRST = b'{"spec"'
+_NAMED = "metrics"
+
+
+class _Line(msgspec.Struct, gc=False):
+    """What the first pass looks at."""
+
+    sample_id: str | None = None
+    type: str = ""
+    final_report: Any = msgspec.UNSET
+    spec: Any = msgspec.UNSET
+
+
+class Event(NamedTuple):
+    """An event of a sample; `rest` has fields that no version of evals writes."""
+
+    type: str
+    data: Row
+    created_at: str
+    rest: Row
+
+
+_FIELDS = {"run_id", "event_id", "sample_id", "type", "data", "created_by", "created_at"}
+
+
+def _event(file: IO[bytes], offset: int) -> tuple[str, Event] | None:
+    if file.tell() != offset:
+        file.seek(offset)
+    try:
+        row = json_row(file.readline())
+    except (ValueError, RecursionError):
+        return None  # the file has changed meanwhile
+    data = row.get("data")
+    event = Event(
+        str(row.get("type")),
+        data if isinstance(data, dict) else {"data": data},
+        str(row.get("created_at", "")),
+        {name: value for name, value in row.items() if name not in _FIELDS},
+    )
+    return str(row.get("sample_id")), event
+
+
+def spec_in(head: bytes) -> Row | None:
+    """The run that a file says it is a log of; None for other files. A first line beyond the head is not one."""
+    if not head.startswith(_FIRST):
+        return None
+    try:
+        spec = fields_of(json_row(head.partition(b"\n")[0]).get("spec"))
+    except (ValueError, RecursionError):
+        return None
+    return spec if {"completion_fns", "eval_name", "run_id"} <= spec.keys() else None
+
 
 MATCH = "match"
 _USAGE = ("prompt_tokens", "completion_tokens", "total_tokens")
@@ -48,68 +106,110 @@ def openai_evals(path: Path) -> list[Foreign]:
     found = [
         (file, spec_in(head_of(file))) for file in files_below(path, ".jsonl", ".json", ".log")
     ]
-    return [Results(Log(file, spec)) for file, spec in found if spec is not None]
+    return [Results(file, spec) for file, spec in found if spec is not None]
 
 
-class Results:
+class Results(FileResults):
     """One run, read in two passes over its file."""
 
-    def __init__(self, log: Log) -> None:
-        self.log = log
-        spec = log.spec
-        self.model = ",".join(map(str, list_of(spec.get("completion_fns")))) or "unknown"
-        self.dataset = f"{self.model.replace('/', '__')}-{spec.get('eval_name') or 'eval'}"
-        self._scorer = str(spec.get("base_eval") or spec.get("eval_name"))
-        self._start()
+    format = "openai_evals"
+    said = {
+        "unfinished": "there is no final report: the run was stopped, and samples are missing",
+        "rejected": "{:,} lines are not events, the first is line {first:,}",
+        "unanswered": "{:,} samples have no sampling event: their answers are not in the log",
+        "again": "{:,} samples ask what another one asks: they are further samples of it",
+    }
 
-    def _start(self) -> None:
-        self._rest, self._repeats = Rest(), Repeats()
+    def __init__(self, file: Path, spec: Row) -> None:
+        self.spec = spec
+        self.model = ",".join(map(str, list_of(spec.get("completion_fns")))) or "unknown"
+        self._scorer = str(spec.get("base_eval") or spec.get("eval_name"))
+        named = f"{self.model.replace('/', '__')}-{spec.get('eval_name') or 'eval'}"
+        super().__init__(named, file)
+
+    def begin(self) -> None:
+        super().begin()
+        self._report: Row | None = None
+        self._lines: list[int] = []  # that are not events
+        self._types: Counter[str] = Counter()
+        self._metric = ""  # the first one that a sample has
+        self._samples, self._offsets = Growing("id"), Growing("int")
         self._tokens: Counter[str] = Counter()
         self._labels: Counter[str] = Counter()
-        self._unanswered = 0
-
-    @property
-    def source(self) -> Row:
-        return {"format": "openai_evals", "files": [content_stamp(self.log.file.absolute())]}
 
     @property
     def facts(self) -> Row:
         facts: Row = {
             "read_from": ["OpenAI evals"],
             "agents": [self.model],
-            "spec": without_secrets(self.log.spec),
+            "spec": without_secrets(self.spec),
         }
-        return {**facts, "final_report": self.log.report, "events": dict(self.log.types)}
+        return {**facts, "final_report": self._report, "events": dict(self._types)}
 
     @property
     def rejected(self) -> int:
-        return len(self.log.rejected)
-
-    @property
-    def planned(self) -> int | None:
-        """A run without a report was stopped: at least one sample is missing."""
-        return self.log.count + 1 if self.log.report is None and self.log.count else None
+        return len(self._lines)
 
     def cases(self) -> Iterator[ForeignCase]:
-        self._start()
-        self.log.index()
-        for sample, events in self.log.samples():
+        self.begin()
+        self._index()
+        for sample, events in self._groups():
             yield self._case(sample, events)
+        count, unfinished = len(np.unique(self._samples.numbers)), self._report is None
+        # at least one sample is missing
+        self.planned = count + 1 if unfinished and count else None
+        odd: dict[str, int] = {"unfinished": unfinished, "again": self.repeats.again.total()}
+        self.odd.update(odd, rejected=self.rejected, first=sum(self._lines[:1]))
+
+    def _index(self) -> None:
+        """The first pass."""
+        decode = row_decoder(_Line)
+        offset = 0
+        with reading.opened(self.files[0]) as file:
+            for number, text in enumerate(file, 1):
+                try:
+                    self._note(decode(text), text, number, offset)
+                except (ValueError, RecursionError):
+                    if text.strip():
+                        self._lines.append(number)
+                offset += len(text)
+
+    def _note(self, line: _Line, text: bytes, number: int, offset: int) -> None:
+        if line.final_report is not msgspec.UNSET:
+            self._report = fields_of(line.final_report)
+        elif line.sample_id is not None and line.type:
+            self._samples.append(id_hash(line.sample_id))
+            self._offsets.append(offset)
+            self._types[line.type] += 1
+            if line.type == _NAMED and not self._metric:
+                self._metric = next(iter(fields_of(json_row(text).get("data"))), "")
+        elif line.spec is msgspec.UNSET:
+            self._lines.append(number)
+
+    def _groups(self) -> Iterator[tuple[str, list[Event]]]:
+        """Each sample's id and events, in the order of their first events."""
+        groups = group_rows(self._samples.numbers)
+        first = groups.first[groups.of_row]
+        order = np.argsort(first, kind="stable")
+        begins = np.flatnonzero(np.diff(first[order], prepend=-1, append=-1))
+        offsets = self._offsets.numbers[order]
+        with reading.opened(self.files[0]) as file:
+            for begin, end in pairwise(begins.tolist()):
+                events = [_event(file, offset) for offset in offsets[begin:end].tolist()]
+                present = [event for event in events if event is not None]
+                if present:
+                    yield present[0][0], [event for _, event in present]
 
     def _case(self, sample: str, events: Sequence[Event]) -> ForeignCase:
-        by_type: dict[str, list[Row]] = {}
+        by_type: dict[str, list[Row]] = defaultdict(list)
         for event in events:
-            by_type.setdefault(event.type, []).append(event.data)
-            self._rest.unknown.update(f"{event.type}.{name}" for name in event.rest)
+            by_type[event.type].append(event.data)
+            self.rest.unknown.update(f"{event.type}.{name}" for name in event.rest)
             if event.type not in _KNOWN:
-                self._rest.unknown[f"events of type {event.type}"] += 1
-        asked = [
-            *by_type.get("sampling", ()),
-            *by_type.get("cond_logp", ()),
-            *by_type.get("pick_option", ()),
-        ]
+                self.rest.unknown[f"events of type {event.type}"] += 1
+        asked = [*by_type["sampling"], *by_type["cond_logp"], *by_type["pick_option"]]
         prompt = asked[0].get("prompt") if asked else None
-        matches = by_type.get(MATCH, [])
+        matches = by_type[MATCH]
         expected = matches[0].get("expected") if matches else None
         id = content_id(prompt, expected) if asked else content_id(sample)
         data: Row = {"question": _last_text(prompt), "input": prompt}
@@ -124,12 +224,11 @@ class Results:
         events: Sequence[Event],
         by_type: dict[str, list[Row]],
     ) -> Response:
-        index = self._repeats.count(id)
-        samplings = by_type.get("sampling", [])
+        index = self.repeats.count(id)
+        samplings = by_type["sampling"]
         last: Row = samplings[-1] if samplings else {}
         texts = _texts(last.get("sampled"))
-        usage = self._usage(samplings)
-        output = _output(samplings, by_type.get("cond_logp", []), texts)
+        output = _output(samplings, by_type["cond_logp"], texts)
         prompt = last.get("prompt")
         source: Row = {"sample_id": sample}
         others = [
@@ -138,48 +237,45 @@ class Results:
         source |= {"events": others} if others else {}
         more = {name: value for event in events for name, value in event.rest.items()}
         source |= {"fields": more} if more else {}
-        calls = [_call(call) for call in by_type.get("function_call", ())]
+        calls = [_call(call) for call in by_type["function_call"]]
         if not samplings and not output:
-            self._unanswered += 1
-        errors = [f"{one.get('type')}: {one.get('message')}" for one in by_type.get("error", ())]
+            self.odd["unanswered"] += 1
+        errors = [f"{one.get('type')}: {one.get('message')}" for one in by_type["error"]]
         return Response(
             item_id=id,
             sample_id=f"{id}_sample_{index}",
             sample_index=index,
             model_name=self.model,
-            prompt=prompt if isinstance(prompt, str) else _last_text(prompt),
+            prompt=_last_text(prompt),
             response=texts[0] if texts else "",
             timestamp=seconds_of(events[-1].created_at, UTC) or 0.0,
             metadata={"model_id": self.model, REST: source},
-            total_tokens=usage.get("total_tokens"),
-            prompt_tokens=usage.get("prompt_tokens"),
-            completion_tokens=usage.get("completion_tokens"),
-            key=key_of("openai_evals", self.log.spec.get("run_id"), sample),
+            key=key_of("openai_evals", self.spec.get("run_id"), sample),
             task=self.model,
             output=output or None,
             messages=_messages(prompt),
             tool_calls=calls or None,
             served_model=str(last["model"]) if last.get("model") else None,
-            **failure("; ".join(errors) if errors else None),
+            **self._usage(samplings),
+            **failure("; ".join(errors) or None),
         )
 
-    def _usage(self, samplings: Sequence[Row]) -> dict[str, int]:
-        sums: dict[str, int] = {}
+    def _usage(self, samplings: Sequence[Row]) -> Mapping[str, int]:
+        sums: Counter[str] = Counter()
         for sampling in samplings:
-            for name, count in fields_of(sampling.get("usage")).items():
-                if name in _USAGE and isinstance(count, int):
-                    sums[name] = sums.get(name, 0) + count
+            usage = fields_of(sampling.get("usage"))
+            sums.update({name: usage[name] for name in _USAGE if isinstance(usage.get(name), int)})
         self._tokens.update(sums)
         return sums
 
     def _evaluations(self, response: Response, by_type: dict[str, list[Row]]) -> list[Evaluation]:
         made: list[Evaluation] = []
-        for match in by_type.get(MATCH, ()):
+        for match in by_type[MATCH]:
             details = {name: value for name, value in match.items() if name != "correct"}
             made.append(self._evaluation(response, MATCH, match.get("correct"), details))
-        for metrics in by_type.get("metrics", ()):
+        for metrics in by_type["metrics"]:
             made += [self._evaluation(response, *metric, {}) for metric in metrics.items()]
-        main_label = MATCH if MATCH in self.log.types else self.log.metric
+        main_label = MATCH if MATCH in self._types else self._metric
         if not made and response.outcome == "errored" and main_label:
             failed = failure(response.error)
             made = [evaluation_of(response, main_label, scorer=self._scorer, **failed)]
@@ -204,7 +300,7 @@ class Results:
     def headlines(self) -> list[Headline]:
         """Of the final report: means of labels by name, `accuracy` otherwise of the matches, and token counts."""
         made: list[Headline] = []
-        for name, value in (self.log.report or {}).items():
+        for name, value in (self._report or {}).items():
             label = name if self._labels[name] else MATCH
             headline = Headline(label=label, metric=name, value=number_of(value), reduce="none")
             tokens = name.removeprefix("usage_")
@@ -218,24 +314,6 @@ class Results:
             if name == tokens or tokens in _USAGE:
                 made.append(headline)
         return made
-
-    def notes(self) -> list[str]:
-        notes: list[str] = []
-        if self.log.report is None:
-            notes.append("there is no final report: the run was stopped, and samples are missing")
-        if self.log.rejected:
-            notes.append(
-                f"{len(self.log.rejected):,} lines are not events, the first is line {self.log.rejected[0]:,}"
-            )
-        if self._unanswered:
-            notes.append(
-                f"{self._unanswered:,} samples have no sampling event: their answers are not in the log"
-            )
-        if again := self._repeats.again:
-            notes.append(
-                f"{again.total():,} samples ask what another one asks: they are further samples of it"
-            )
-        return [*notes, *self._rest.notes()]
 
 
 def _output(samplings: Sequence[Row], likelihoods: Sequence[Row], texts: Sequence[str]) -> Row:

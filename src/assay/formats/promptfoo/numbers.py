@@ -2,10 +2,14 @@
 
 from typing import Any
 
-from assay.engine.experiment.imports.foreign import Headline
-from assay.engine.experiment.imports.values import count_of, fields_of, free_name, number_of
-from assay.formats.promptfoo.labels import SCORE, VERDICT
-from assay.formats.promptfoo.shapes import Prompt, Row
+from assay.engine.experiment.imports.foreign import (
+    Headline,
+    count_of,
+    fields_of,
+    free_name,
+    number_of,
+)
+from assay.formats.promptfoo.shapes import SCORE, VERDICT, Prompt, Row
 
 _LONGEST_NAME = 80
 _CLOSE = 1e-9

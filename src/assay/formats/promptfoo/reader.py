@@ -9,27 +9,22 @@ from typing import Any
 import msgspec
 
 from assay import reading
-from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.imports.foreign import (
     HEAD,
     REST,
     Foreign,
     ForeignCase,
     Headline,
-    Rejected,
     content_id,
+    fields_of,
     files_below,
     head_of,
-    unknown_version,
-    without_secrets,
-)
-from assay.engine.experiment.imports.values import (
-    Repeats,
-    fields_of,
     json_row,
     json_value,
     rows_of,
     seconds_of,
+    unknown_version,
+    without_secrets,
 )
 from assay.formats.promptfoo.numbers import Numbers
 from assay.formats.promptfoo.rows import Place, Reading
@@ -37,14 +32,12 @@ from assay.formats.promptfoo.shapes import Prompt, Row
 from assay.registry import reader
 from assay.store.keys import canonical, digest, short
 from assay.store.keyset import Seen
-from assay.text.json_stream import BrokenJson, json_parts, storable
 
 _NEWEST = 3
 _VERSION = re.compile(rb'"results"\s*:\s*\{\s*"version"\s*:\s*(\d+)')
 _RUNTIME = re.compile(rb'"runtimeOptions"\s*:\s*\{[^{}]*?"repeat"\s*:\s*(\d+)')
 _MARKS = (b'"promptIdx"', b'"testIdx"', b'"testCase"', b'"failureReason"')
 _LONGEST = 1 << 24  # bytes of a first line that is looked at
-_READER = 1  # raised when rows come out otherwise: copies that were imported before are made again
 _KEPT = {
     "evalId": "eval_id",
     "metadata": "metadata",
@@ -62,13 +55,6 @@ _HEADER = {
 }
 _TESTS = ("config.tests", "config.scenarios")
 _MOST_ENTRIES = 1000
-_SAID = {
-    "rejected": "{:,} requests were rejected with an HTTP error that promptfoo took for the answer: they are refused",
-    "empty": "{:,} answers have no text: promptfoo counts them as failed without asking the assertions, which are "
-    "errors here",
-    "ungraded": "{:,} assertions have no score because their grader failed (promptfoo counts 0): they are errors here",
-    "human": "{:,} ratings by people decide over their answers, whatever the assertions say",
-}
 
 
 @reader
@@ -128,26 +114,30 @@ def _in(whole: list[Path], file: Path, first: dict[str, Any]) -> bool:
     return False
 
 
-class Evaluation:
+class Evaluation(Reading):
     """One file of promptfoo's."""
 
-    def __init__(self, path: Path, *, lines: bool) -> None:
-        self.path = path
-        self.dataset = path.stem
-        self.planned: int | None = None
-        self._lines = lines
-        self._facts: dict[str, Any] = {}
-        self._reading = Reading()
-        self._numbers = Numbers()
-        self._rejected = Rejected()
+    format, rows = "promptfoo", ["results"]
+    version = {"reader": 1}  # raised when rows come out otherwise
+    said = {
+        "rejected": "{:,} requests were rejected with an HTTP error that promptfoo took for the answer: they are "
+        "refused",
+        "empty": "{:,} answers have no text: promptfoo counts them as failed without asking the assertions, which "
+        "are errors here",
+        "ungraded": "{:,} assertions have no score because their grader failed (promptfoo counts 0): they are errors "
+        "here",
+        "human": "{:,} ratings by people decide over their answers, whatever the assertions say",
+    }
 
-    @property
-    def source(self) -> dict[str, Any]:
-        return {
-            "format": "promptfoo",
-            "reader": _READER,
-            "files": [content_stamp(self.path.absolute())],
-        }
+    def __init__(self, path: Path, *, lines: bool) -> None:
+        self._lines = lines
+        super().__init__(path.stem, path)
+
+    def begin(self) -> None:
+        super().begin()
+        self.planned = None
+        self._facts: dict[str, Any] = {}
+        self._numbers, self._items = Numbers(), Seen()
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -159,17 +149,9 @@ class Evaluation:
         }
 
     def cases(self) -> Iterator[ForeignCase]:
-        self._rejected, self.planned, self._facts = Rejected(), None, {}
-        self._reading, self._numbers = Reading(), Numbers()
-        self._items, self._samples = Seen(), Repeats()
-        repeat = 1 if self._lines else _repeat(self.path)
-        for place, raw in self._line_rows() if self._lines else self._rows():
-            try:
-                raw = storable(raw)
-                row = msgspec.convert(raw, Row)
-            except (ValueError, RecursionError) as error:
-                self._rejected.add(f"{place}: {error}")
-                continue
+        self.begin()
+        repeat = 1 if self._lines else _repeat(self.files[0])
+        for row, raw in self._shaped(self._line_rows() if self._lines else self._rows(), Row):
             yield self._case(row, raw, repeat)
         told = self._numbers.total(self._facts.get("stats"))
         if told is not None and told > self._numbers.rows:
@@ -178,11 +160,11 @@ class Evaluation:
     def _case(self, row: Row, raw: dict[str, Any], repeat: int) -> ForeignCase:
         model, prompt, template = self._numbers.asked(row)
         id = item_id(row, template)
-        sample = self._samples.count(id, model, prompt)
+        sample = self.repeats.count(id, model, prompt)
         provider = row.provider if isinstance(row.provider, str) else row.provider.id or ""
         place = Place(id, model, provider, prompt, sample, repeat, self._numbers.timestamp)
-        response = self._reading.response(row, raw, place)
-        evaluations = self._reading.evaluations(row, raw, response)
+        response = self.response(row, raw, place)
+        evaluations = self.evaluations(row, raw, response)
         self._numbers.count(row)
         items, about = self._items, row.test_case.metadata
         new = items.add(short(digest("item", id.encode())))
@@ -191,29 +173,23 @@ class Evaluation:
         return ForeignCase(item_of(row, raw, id, template) if new else None, response, evaluations)
 
     def _rows(self) -> Iterator[tuple[str, Any]]:
-        try:
-            with reading.opened(self.path) as file:
-                for name, number, value in json_parts(file, inside=("results", "config")):
-                    key = storable(name)
-                    if key == "results.results" and number is not None:
-                        yield f"{self.path}: result {number}", value
-                    elif number is None:
-                        self._header(key, storable(value))
-                    else:
-                        self._entry(key, number, storable(value))
-        except ValueError as error:
-            cut = isinstance(error, BrokenJson) and error.at_end
-            self._rejected.add(f"{self.path}: {'it ends in the middle' if cut else error}")
+        for key, number, value in self._parts("results", "config"):
+            if key == "results.results" and number is not None:
+                yield f"{self.files[0]}: result {number}", value
+            elif number is None:
+                self._header(key, value)
+            else:
+                self._entry(key, number, value)
 
     def _line_rows(self) -> Iterator[tuple[str, Any]]:
-        with reading.opened(self.path) as file:
+        with reading.opened(self.files[0]) as file:
             for number, line in enumerate(file, 1):
                 if not line.strip():
                     continue
                 try:
-                    yield f"{self.path}:{number}", json_value(line)
+                    yield f"{self.files[0]}:{number}", json_value(line)
                 except ValueError as error:
-                    self._rejected.add(f"{self.path}:{number}: {error}")
+                    self.unread.add(f"{self.files[0]}:{number}: {error}")
 
     def _header(self, key: str, value: Any) -> None:
         if key in _KEPT:
@@ -223,7 +199,7 @@ class Evaluation:
         elif key.startswith("config.") and value not in (None, "", [], {}):
             self._config[key.removeprefix("config.")] = without_secrets(value)
         elif key not in _HEADER and not key.startswith("config."):
-            self._reading.rest.unknown[key] += 1
+            self.rest.unknown[key] += 1
             self._facts.setdefault(REST, {})[key] = without_secrets(value)
 
     def _entry(self, key: str, number: int, value: Any) -> None:
@@ -235,7 +211,7 @@ class Evaluation:
         try:
             prompt = msgspec.convert(value, Prompt)
         except (msgspec.ValidationError, RecursionError):
-            self._rejected.add(f"{self.path}: prompt {number}")
+            self.unread.add(f"{self.files[0]}: prompt {number}")
             return
         self._numbers.add_prompt(number, prompt, value)
         entry = {
@@ -249,15 +225,6 @@ class Evaluation:
     @property
     def _config(self) -> dict[str, Any]:
         return self._facts.setdefault("config", {})
-
-    @property
-    def rejected(self) -> int:
-        return self._rejected.count
-
-    def notes(self) -> list[str]:
-        said = self._rejected.notes()
-        said += [_SAID[what].format(count) for what, count in self._reading.odd.items() if count]
-        return said + self._reading.rest.notes()
 
     def headlines(self) -> list[Headline]:
         return self._numbers.headlines(self._facts.get("stats"))

@@ -4,7 +4,6 @@ Its `error` is also filled when an assertion failed: only `failureReason` 2 is a
 become an answer ("API error: 400 …"); an answer without text was never given to the assertions.
 """
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -12,20 +11,16 @@ import msgspec
 
 from assay.engine.experiment.imports.foreign import (
     REST,
-    Rest,
-    evaluation_of,
-    key_of,
-    without_secrets,
-)
-from assay.engine.experiment.imports.values import (
     answer_text,
     count_of,
+    evaluation_of,
     fields_of,
     first_text,
+    key_of,
     list_of,
     number_of,
+    without_secrets,
 )
-from assay.formats.promptfoo.labels import SCORE, VERDICT, Named, of_results, planned
 from assay.formats.promptfoo.shapes import (
     KNOWN_OF_COMPONENT,
     KNOWN_OF_REPLY,
@@ -33,11 +28,17 @@ from assay.formats.promptfoo.shapes import (
     PLACED_OF_COMPONENT,
     PLACED_OF_REPLY,
     PLACED_OF_ROW,
+    SCORE,
+    VERDICT,
     Component,
+    Named,
     Reply,
     Row,
     Usage,
+    of_results,
+    planned,
 )
+from assay.readers._results import JsonResults
 from assay.records import Evaluation, Response, ResponseOutcome
 
 _ERROR = 2  # failureReason
@@ -57,12 +58,8 @@ class Place(NamedTuple):
     timestamp: float
 
 
-class Reading:
+class Reading(JsonResults):
     """Rows become cases; what is odd about them is counted."""
-
-    def __init__(self) -> None:
-        self.rest = Rest()
-        self.odd: Counter[str] = Counter()
 
     def response(self, row: Row, raw: Mapping[str, Any], place: Place) -> Response:
         reply = row.response or _NO_REPLY

@@ -1,10 +1,13 @@
 """The fields of promptfoo's results that have a place in our rows; all may be missing, none may be of another type."""
 
-from typing import Any
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
-from assay.engine.experiment.imports.values import encoded_names
+from assay.engine.experiment.imports.foreign import encoded_names, free_name
 
 
 class Provider(msgspec.Struct, gc=False):
@@ -110,3 +113,68 @@ KNOWN_OF_COMPONENT = frozenset(
 PLACED_OF_ROW = encoded_names(Row) - {"metadata"} | {"promptId"}
 PLACED_OF_REPLY = encoded_names(Reply) - {"metadata"}
 PLACED_OF_COMPONENT = encoded_names(Component) | {"componentResults"}
+
+
+VERDICT, SCORE = "pass", "score"
+_OWN = frozenset({VERDICT, SCORE})
+_VARIABLE = re.compile(r"\{\{\s*([\w.]+)\s*\}\}")
+
+
+class Named(NamedTuple):
+    """A label, what made it, and the metric that it stands for, if any."""
+
+    label: str
+    kind: str
+    metric: str = ""
+
+
+def planned(asserts: Sequence[Assertion] | None, variables: Mapping[str, Any]) -> list[Named]:
+    """The labels of a test's assertions, in the order of their results, and of metrics that several of them share."""
+    flat: list[tuple[str, str]] = []
+    for entry in asserts or ():
+        flat.append((entry.type, rendered(entry.metric, variables)))
+        flat += [(inner.type, rendered(inner.metric, variables)) for inner in entry.asserts or ()]
+    named = _named(flat)
+    taken = {entry.label for entry in named}
+    shared = {metric for _, metric in flat if metric} - taken - _OWN
+    return [*named, *(Named(metric, "named_score", metric) for metric in sorted(shared))]
+
+
+def of_results(results: Sequence[Component | None], variables: Mapping[str, Any]) -> list[Named]:
+    """The label of each result of an assertion."""
+    return _named([_kind(result, variables) for result in results])
+
+
+def _kind(result: Component | None, variables: Mapping[str, Any]) -> tuple[str, str]:
+    if result is None:
+        return "assertion", ""
+    if result.assertion is not None and result.assertion.type:
+        return result.assertion.type, rendered(result.assertion.metric, variables)
+    group = (result.metadata or {}).get("assertionSet")
+    if isinstance(group, dict):
+        return "assert-set", rendered(group.get("metric"), variables)
+    return "assertion", ""
+
+
+def _named(flat: list[tuple[str, str]]) -> list[Named]:
+    alone = Counter(metric for _, metric in flat if metric)
+    taken = {*_OWN, *alone}
+    named: list[Named] = []
+    for kind, metric in flat:
+        label = (
+            metric
+            if alone[metric] == 1 and metric not in _OWN
+            else free_name(kind or "assertion", taken)
+        )
+        taken.add(label)
+        named.append(Named(label, kind or "assertion", metric))
+    return named
+
+
+def rendered(metric: Any, variables: Mapping[str, Any]) -> str:
+    """The name of a metric, which may hold variables of the test."""
+    if not isinstance(metric, str):
+        return ""
+    if "{{" not in metric:
+        return metric
+    return _VARIABLE.sub(lambda match: str(variables.get(match[1], match[0])), metric)

@@ -12,29 +12,24 @@ from pathlib import Path
 import msgspec
 
 from assay import reading
-from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.imports.foreign import (
     Foreign,
     ForeignCase,
     Headline,
-    Rejected,
-    Rest,
-    content_id,
-    files_below,
-    head_of,
-    without_secrets,
-)
-from assay.engine.experiment.imports.values import (
-    Repeats,
     Row,
+    content_id,
     failure,
     fields_of,
+    files_below,
     first_text,
+    head_of,
     json_row,
     rows_of,
+    without_secrets,
 )
 from assay.formats.pydantic_evals.averages import Averages
 from assay.formats.pydantic_evals.rows import evaluations_of, item_of, labelled, response_of
+from assay.readers._results import FileResults
 from assay.records import Evaluation, Response
 from assay.registry import reader
 from assay.text.json_stream import BrokenJson, json_parts
@@ -70,32 +65,26 @@ def _is_report(file: Path) -> bool:
     return False
 
 
-class Report:
+class Report(FileResults):
     """One report, streamed."""
+
+    format = "pydantic_evals"
+    said = {
+        "again": "cases without a name that equal another, whose ids end with ~ and a number: {:,}"
+    }
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self.planned: int | None = None
         self.top: Row = _settings(file)
         named = str(self.top.get("dataset_name") or self.top.get("name") or file.stem)
-        self.dataset = "-".join(dict.fromkeys([named, self._model]))
-        self._start()
+        super().__init__("-".join(dict.fromkeys([named, self._model])), file)
 
-    def _start(self) -> None:
-        self._rest, self._averages, self._rejected = Rest(), Averages(), Rejected()
-        self._notes: list[str] = []
+    def begin(self) -> None:
+        super().begin()
+        self._averages = Averages()
         self._ids: dict[str, str] = {}  # of cases that are run several times
-        self._repeats = Repeats()
         self._labels: dict[str, dict[str, None]] = {}  # of each evaluator
         self._pending: list[tuple[Response, Row | None]] = []  # that gave no label
-
-    @property
-    def rejected(self) -> int:
-        return self._rejected.count
-
-    @property
-    def source(self) -> Row:
-        return {"format": "pydantic_evals", "files": [content_stamp(self.file.absolute())]}
 
     @property
     def facts(self) -> Row:
@@ -115,9 +104,6 @@ class Report:
             self.top.get("name") or self.file.stem
         )
 
-    def notes(self) -> list[str]:
-        return [*self._rejected.notes(), *self._notes, *self._rest.notes()]
-
     def headlines(self) -> list[Headline]:
         reason = "it was computed by a report evaluator of the user"
         own = [
@@ -133,22 +119,19 @@ class Report:
         return [*self._averages.headlines(), *own]
 
     def cases(self) -> Iterator[ForeignCase]:
-        self._start()
+        self.begin()
         top: Row = {}
         for key, row in self._rows(top):
             yield self._case(row, failed=key == "failures")
         for name in top.keys() - _KNOWN:
-            self._rest.unknown[name] += 1
+            self.rest.unknown[name] += 1
         self.top = {**top, "name": top.get("name", self.top.get("name"))}
         if self._pending:
             yield ForeignCase(evaluations=list(self._failed_labels()))
-        if again := self._repeats.again:
-            self._notes.append(
-                f"cases without a name that equal another, whose ids end with ~ and a number: {again.total():,}"
-            )
+        self.odd["again"] = self.repeats.again.total()
         if failures := top.get("report_evaluator_failures"):
             first = fields_of(failures[0]).get("error_message", failures[0])
-            self._notes.append(
+            self.further.append(
                 f"report evaluators that failed: {len(failures):,}, the first with: {first}"
             )
 
@@ -162,19 +145,19 @@ class Report:
                     elif isinstance(value, dict):
                         yield key, fields_of(value)
                     elif number is not None or value != []:
-                        self._rejected.add(f"{self.file}: an entry of {key!r} is not an object")
+                        self.unread.add(f"{self.file}: an entry of {key!r} is not an object")
         except BrokenJson as error:
-            self._rejected.add(f"{self.file} is not whole, what follows is not read: {error}")
+            self.unread.add(f"{self.file} is not whole, what follows is not read: {error}")
 
     def _case(self, row: Row, *, failed: bool) -> ForeignCase:
         item = item_of(row, self._id(row))
         response = response_of(
-            row, item, self._model, str(self.top.get("name") or ""), self._rest, failed=failed
+            row, item, self._model, str(self.top.get("name") or ""), self.rest, failed=failed
         )
         if failed:
             self._pending.append((response, None))
             return ForeignCase(item, response)
-        evaluations = list(evaluations_of(row, response, self._rest))
+        evaluations = list(evaluations_of(row, response, self.rest))
         for evaluation in evaluations:
             self._labels.setdefault(evaluation.scorer, {})[evaluation.label] = None
         self._pending += [(response, entry) for entry in rows_of(row.get("evaluator_failures"))]
@@ -191,7 +174,7 @@ class Report:
         if group in self._ids:
             return self._ids[group]
         id = content_id(row.get("inputs"), row.get("expected_output"))
-        if again := self._repeats.count(id):
+        if again := self.repeats.count(id):
             id = f"{id}~{again + 1}"
         if group:
             self._ids[group] = id

@@ -4,14 +4,17 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from assay.engine.experiment.imports.foreign import REST, Rest, evaluation_of, key_of
-from assay.engine.experiment.imports.values import (
+from assay.engine.experiment.imports.foreign import (
+    REST,
+    Rest,
     Row,
     answer_text,
     count_of,
+    evaluation_of,
     failure,
     fields_of,
     first_text,
+    key_of,
     number_of,
 )
 from assay.records import Evaluation, Response

@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from assay.formats.lm_eval.tasks.definition import Definition, FewShot
-from assay.formats.lm_eval.tasks.hooks import Hook
+from assay.formats.lm_eval.tasks.definition import Definition, FewShot, Hook
 
 HERE = Path(__file__).parent
 

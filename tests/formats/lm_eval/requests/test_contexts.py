@@ -8,9 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.formats.lm_eval.asking.contexts import chat, join, plain, turn
+from assay.formats.lm_eval.asking.documents import Generators, chat, join, plain, turn
 from assay.formats.lm_eval.asking.fewshot import ContextSampler, FirstNSampler
-from assay.formats.lm_eval.asking.generators import Generators
 from assay.formats.lm_eval.asking.rows import jsonable
 
 texts = st.text(st.sampled_from("ab \n\t é"), max_size=4)

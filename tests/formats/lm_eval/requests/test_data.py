@@ -10,10 +10,8 @@ import pytest
 from datasets import config as settings
 
 from assay.errors import UserError
-from assay.formats.lm_eval.asking.contexts import plain
-from assay.formats.lm_eval.asking.data import load
-from assay.formats.lm_eval.asking.documents import documents
-from assay.formats.lm_eval.asking.mirror import pull
+from assay.formats.lm_eval.asking.data import load, pull
+from assay.formats.lm_eval.asking.documents import documents, plain
 from assay.formats.lm_eval.tasks.definition import Definition, FewShot
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from assay.formats.lm_eval.asking.contexts import chat, plain
-from assay.formats.lm_eval.asking.documents import documents
-from assay.formats.lm_eval.tasks.definition import Definition, Document, FewShot
-from assay.formats.lm_eval.tasks.hooks import Hook
+from assay.formats.lm_eval.asking.documents import chat, documents, plain
+from assay.formats.lm_eval.tasks.definition import Definition, Document, FewShot, Hook
 from tests.formats.lm_eval.requests.cases import CASES, CHAT, SPLITS, Case
 
 HERE = Path(__file__).parent

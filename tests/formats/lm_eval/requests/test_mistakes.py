@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from assay.errors import UserError
-from assay.formats.lm_eval.asking.contexts import plain
-from assay.formats.lm_eval.asking.documents import documents
+from assay.formats.lm_eval.asking.documents import documents, plain
 from tests.formats.lm_eval.requests.small import hook, rows, task
 
 FUNCTIONS = str(Path(__file__).with_name("functions.py"))

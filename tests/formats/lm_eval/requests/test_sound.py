@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from assay.formats.lm_eval.asking.contexts import plain
-from assay.formats.lm_eval.asking.documents import documents
+from assay.formats.lm_eval.asking.documents import documents, plain
 from assay.formats.lm_eval.tasks.definition import Definition
 from tests.formats.lm_eval.requests.small import rows, task
 

@@ -8,7 +8,8 @@ import os
 import re
 import socket
 import time
-from collections.abc import Generator, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from hashlib import blake2b
@@ -21,12 +22,56 @@ from urllib.request import getproxies
 import msgspec
 
 from assay.engine.experiment.dataset import file_stamp
-from assay.errors import UserError
+from assay.errors import AssayError, UserError, install_command
 from assay.formats.lm_eval.asking.json_lines import simple_lines
-from assay.formats.lm_eval.asking.library import in_memory, library, made_by_functions
 from assay.formats.lm_eval.asking.rows import jsonable, rows
 from assay.formats.lm_eval.tasks.definition import Definition
 from assay.registry import nearest
+from assay.store.files import make_folder, store_error, temporary_of, write_file
+
+
+def library() -> ModuleType:
+    """The package `datasets`, silent."""
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    try:
+        import datasets
+        import huggingface_hub
+    except ModuleNotFoundError:
+        raise UserError("benchmarks need the package datasets", fix=install_command("hf")) from None
+    datasets.disable_progress_bars()
+    datasets.logging.set_verbosity_error()
+    huggingface_hub.logging.set_verbosity_error()
+    return datasets
+
+
+@contextmanager
+def made_by_functions() -> Generator[None]:
+    """Within, datasets that a task's functions make get any fingerprint: to hash their rows takes longer than to make
+    them, and nothing is cached. Warnings of the library are not shown."""
+    module = library().arrow_dataset
+    before, module.generate_fingerprint = (
+        module.generate_fingerprint,
+        lambda *_: module.generate_random_fingerprint(),
+    )
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        module.generate_fingerprint = before
+
+
+def in_memory(dataset: Any) -> Any:
+    """The dataset without its cache files: a task's functions then leave nothing in the cache, and get nothing from it
+    that another state of `random` has made. Its columns stay mapped from disk."""
+    datasets = library()
+    if not isinstance(dataset, datasets.Dataset) or dataset._indices is not None:
+        return dataset
+    table = datasets.table.InMemoryTable(dataset.data.table)
+    return datasets.Dataset(
+        table, info=dataset.info, split=dataset.split, fingerprint=dataset._fingerprint
+    )
+
 
 _BUILDERS = {
     "json",
@@ -47,7 +92,7 @@ MANIFEST = "assay.json"
 
 
 class Data:
-    """Splits of a dataset. `source` says where they are from: repository, config, revision, origin."""
+    """Splits of a dataset, or what reads them. `source` says where they are from: repository, config, revision, origin."""
 
     def __init__(
         self, definition: Definition, splits: Mapping[str, Any], **source: str | None
@@ -58,7 +103,8 @@ class Data:
 
     def split(self, name: str) -> Any:
         if name in self.splits:
-            return self.splits[name]
+            split = self.splits[name]
+            return split() if callable(split) else split
         raise UserError(
             f"{self.definition.task} asks for the split {name!r}, which {shown_name(self.definition)} does not have",
             where=self.definition.file,
@@ -174,7 +220,8 @@ def _from_mirror(definition: Definition, options: dict[str, Any]) -> Data | None
         return None
     files = _files(place)
     if files and place.name.split("+")[0] == (definition.dataset_name or "default"):
-        return _data(definition, _Files(files), str(place), manifest(place).get("revision"))
+        splits = {name: cache(partial(_read, several)) for name, several in files.items()}
+        return _data(definition, splits, str(place), manifest(place).get("revision"))
     options.pop("revision", None)
     try:
         return _data(definition, _loaded(definition, str(place), options), str(place))
@@ -198,43 +245,22 @@ def manifest(place: Path) -> dict[str, Any]:
         return {}
 
 
-class _Files(Mapping[str, Any]):
-    """Splits of a mirror, each read when it is asked for."""
+def _read(files: list[Path]) -> Any:
+    """Return a split of a mirror."""
+    datasets = library()
+    try:
+        if files[0].suffix == ".jsonl":
+            paths = [*map(str, files)]
+            return in_memory(datasets.load_dataset("json", data_files=paths, split="train"))
+        import pyarrow.parquet
 
-    def __init__(self, files: dict[str, list[Path]]) -> None:
-        self.files = files
-        self.read = cache(self._read)
-
-    def __getitem__(self, name: str) -> Any:
-        return self.read(name)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.files
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.files)
-
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def _read(self, name: str) -> Any:
-        datasets, files = library(), self.files[name]
-        try:
-            if files[0].suffix == ".jsonl":
-                return in_memory(
-                    datasets.load_dataset("json", data_files=[*map(str, files)], split="train")
-                )
-            import pyarrow.parquet
-
-            tables = [
-                datasets.table.InMemoryTable(pyarrow.parquet.read_table(file)) for file in files
-            ]
-            fingerprint = blake2b(str(files[0]).encode(), digest_size=8).hexdigest()
-            return datasets.Dataset(datasets.table.concat_tables(tables), fingerprint=fingerprint)
-        except Exception as error:  # the libraries raise what their many parts raise
-            raise UserError(
-                f"the data cannot be read: {_reason(error)}", where=str(files[0])
-            ) from error
+        tables = [datasets.table.InMemoryTable(pyarrow.parquet.read_table(file)) for file in files]
+        fingerprint = blake2b(str(files[0]).encode(), digest_size=8).hexdigest()
+        return datasets.Dataset(datasets.table.concat_tables(tables), fingerprint=fingerprint)
+    except Exception as error:  # the libraries raise what their many parts raise
+        raise UserError(
+            f"the data cannot be read: {_reason(error)}", where=str(files[0])
+        ) from error
 
 
 def _loaded(definition: Definition, path: str, options: dict[str, Any]) -> Mapping[str, Any]:
@@ -328,3 +354,111 @@ def missing(definition: Definition, reason: str) -> UserError:
 def _reason(error: Exception) -> str:
     lines = str(error).splitlines()
     return lines[0] if lines else type(error).__name__
+
+
+class Pulled(msgspec.Struct, kw_only=True):
+    """What became of one dataset: rows of each split that the folder has now; `written` are the new ones. `problem`
+    says why it, or a split that a task names, is not there."""
+
+    name: str
+    tasks: list[str]
+    place: str = ""
+    rows: dict[str, int] = {}
+    written: list[str] = []
+    problem: str = ""
+
+
+def pull(
+    definitions: Sequence[Definition],
+    folder: Path,
+    progress: Callable[[Pulled], None] | None = None,
+) -> list[Pulled]:
+    """Writes the splits that the tasks name, each dataset once. Splits that an earlier pull has written stay."""
+    results: list[Pulled] = []
+    for tasks in _by_dataset(definitions):
+        result = Pulled(name=shown_name(tasks[0]), tasks=[task.task for task in tasks])
+        try:
+            _pull(tasks, folder, result)
+        except AssayError as error:
+            result.problem = error.what
+        results.append(result)
+        if progress:
+            progress(result)
+    return results
+
+
+def _by_dataset(definitions: Sequence[Definition]) -> Iterator[list[Definition]]:
+    groups: dict[tuple[str, str], list[Definition]] = {}
+    for definition in definitions:
+        path = definition.dataset_path or f"function of {definition.task}"
+        groups.setdefault((path, key(definition)), []).append(definition)
+    yield from groups.values()
+
+
+def splits(definition: Definition) -> list[str]:
+    """All that a task names."""
+    shots = [definition.fewshot_split, definition.fewshot_config.split]
+    names = [definition.test_split, definition.validation_split, definition.training_split, *shots]
+    return list(dict.fromkeys(filter(None, names)))
+
+
+def _pull(tasks: list[Definition], folder: Path, result: Pulled) -> None:
+    task = tasks[0]
+    place = folder / _repository(task) / key(task)
+    result.place = str(place)
+    made: dict[str, Any] = manifest(place)
+    wanted = list(dict.fromkeys(split for task in tasks for split in splits(task)))
+    lacking = [split for split in wanted if not _is_there(place, made, split)]
+    if lacking:
+        make_folder(place)
+        data = from_hub(task)
+        made |= {**data.source, "key": key(task), "splits": made.get("splits", {})}
+        made.pop("origin", None)
+        for split in [split for split in lacking if split in data.splits]:
+            _write(place, made, split, data)
+            result.written.append(split)
+        absent = [split for split in lacking if split not in data.splits]
+        result.problem = f"the dataset has no split {', '.join(absent)}" * bool(absent)
+    result.rows = {split: entry["rows"] for split, entry in made.get("splits", {}).items()}
+
+
+def _repository(task: Definition) -> str:
+    path = task.dataset_path or ""
+    if task.custom_dataset is not None:
+        raise UserError("a function of the task makes its data")
+    if is_local(path):
+        raise UserError("its data are local files already")
+    if ".." in Path(path).parts or Path(path).is_absolute():
+        raise UserError(f"{path} is not the name of a repository")
+    return path
+
+
+def _is_there(place: Path, made: dict[str, Any], split: str) -> bool:
+    file, entry = place / f"{split}.parquet", made.get("splits", {}).get(split)
+    if not file.exists():
+        return False
+    if entry is None or file.stat().st_size != entry["bytes"]:
+        raise UserError(f"{file} was not written by a pull, and is not replaced")
+    return True
+
+
+def _write(place: Path, made: dict[str, Any], split: str, data: Data) -> None:
+    """The manifest has the split before its file is in place: what is cut off in between is written again."""
+    file, dataset = place / f"{split}.parquet", data.split(split)
+    temporary = temporary_of(file)
+    try:
+        dataset.to_parquet(str(temporary))
+        size = temporary.stat().st_size
+        features = jsonable(dataset.features.to_dict())
+        made["splits"][split] = {
+            "rows": len(dataset),
+            "bytes": size,
+            "content": data.content(split),
+            "features": features,
+        }
+        write_file(place / MANIFEST, msgspec.json.format(msgspec.json.encode(made)), private=False)
+        os.replace(temporary, file)
+    except OSError as error:
+        raise store_error(error, file) from error
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -8,8 +8,7 @@ from random import Random
 from typing import Any
 
 from assay.errors import UserError
-from assay.formats.lm_eval.tasks.definition import Definition
-from assay.formats.lm_eval.tasks.hooks import Hook
+from assay.formats.lm_eval.tasks.definition import Definition, Hook
 from assay.registry import nearest
 
 Doc = dict[str, Any]

@@ -3,9 +3,11 @@
 import datetime
 import io
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Any
+
+from assay.store.keys import canonical
 
 _BATCH = 1000  # rows that are decoded together
 _AS_THEY_ARE = frozenset({str, int, bool, type(None)})
@@ -63,3 +65,15 @@ def _other(value: Any) -> Any:
         plain = value.tolist()
         return jsonable(plain) if type(plain) is not type(value) else str(value)
     return str(value)
+
+
+COLUMNS = ("question", "problem", "query", "input", "prompt", "text", "sentence", "ctx", "goal")
+
+
+def question_of(doc: Mapping[str, Any]) -> str:
+    """The text of the first such column; a document without any is all that it has."""
+    for name in COLUMNS:
+        value = doc.get(name)
+        if isinstance(value, str) and value:
+            return value
+    return canonical(doc).decode()

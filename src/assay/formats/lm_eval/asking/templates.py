@@ -13,7 +13,7 @@ from jinja2 import UndefinedError
 from jinja2.sandbox import SandboxedEnvironment
 
 from assay.errors import UserError
-from assay.formats.lm_eval.tasks.hooks import Hook
+from assay.formats.lm_eval.tasks.definition import Hook
 from assay.registry import nearest
 from assay.text.bounded_jinja import BoundedEnvironment, begin, joined
 from assay.text.template import plain_parts

@@ -11,8 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from assay.errors import UserError
-from assay.formats.lm_eval.tasks.definition import default_generation
-from assay.formats.lm_eval.tasks.hooks import Hook
+from assay.formats.lm_eval.tasks.definition import Hook, default_generation
 
 REFUSED = "a task written in Python (class:) that does more than ask for a text"
 _OWN_WAYS = {"download", "fewshot_context", "fewshot_docs", "doc_to_choice", "apply_filters"}

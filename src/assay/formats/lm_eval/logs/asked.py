@@ -2,16 +2,71 @@
 answer with all its texts or log-probabilities."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, Raw
 
-from assay.engine.experiment.imports.values import first_text, list_of, number_of, rows_of
-from assay.formats.lm_eval.asking.question import question_of
+from assay.engine.experiment.imports.foreign import first_text, list_of, number_of, rows_of
+from assay.formats.lm_eval.asking.rows import question_of
 from assay.formats.lm_eval.dataset import params_of
-from assay.formats.lm_eval.logs.lines import EMPTY
 from assay.formats.lm_eval.tasks.definition import Asked as Request
+
+EMPTY = Raw(b"null")
+
+
+class Arguments(msgspec.Struct, gc=False):
+    """What was asked once: a prompt, and either settings of a generation or a continuation."""
+
+    arg_0: Any
+    arg_1: Raw = EMPTY
+    arg_2: Raw = EMPTY
+
+
+class Sample(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A line; its subclasses have the task's metrics as fields."""
+
+    doc_id: int
+    doc: Any
+    arguments: dict[str, Arguments]
+    resps: list[list[Any]]
+    filtered_resps: list[Any]
+    target: Any = ""
+    filter: str = "none"
+    metrics: list[str] = []
+    doc_hash: str = ""
+    prompt_hash: str = ""
+    target_hash: str = ""
+
+
+FIXED = {*Sample.__struct_fields__}
+
+
+class Shape:
+    """How lines with these metrics are read. `columns` has (field, metric) of each metric."""
+
+    def __init__(self, metrics: Sequence[str]) -> None:
+        own = [name for name in dict.fromkeys(metrics) if name not in FIXED]
+        fields: list[tuple[str, Any, Any]] = [(f"value_{at}", Any, UNSET) for at in range(len(own))]
+        names = {f"value_{at}": name for at, name in enumerate(own)}
+        strict: Any = {"rename": names, "forbid_unknown_fields": True, "gc": False}
+        self.kind = msgspec.defstruct("Line", fields, bases=(Sample,), **strict)
+        self.decode: Callable[[bytes], Any] = msgspec.json.Decoder(self.kind).decode
+        self.columns = list(names.items())
+        self.known = {*FIXED, *own}
+        self.metrics = list(metrics)
+
+
+def arguments_of(value: Any) -> Any:
+    """Arguments whose later parts are JSON text, as a line's are."""
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: part if name == "arg_0" else Raw(msgspec.json.encode(part))
+        for name, part in value.items()
+    }
+
 
 _NONE = b"null"
 Fields = dict[str, Any]

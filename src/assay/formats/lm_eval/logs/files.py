@@ -7,8 +7,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from assay import reading
-from assay.engine.experiment.imports.foreign import files_below, head_of, unknown_version
-from assay.engine.experiment.imports.values import fields_of, json_row, list_of, number_of
+from assay.engine.experiment.imports.foreign import (
+    fields_of,
+    files_below,
+    head_of,
+    json_row,
+    list_of,
+    number_of,
+    unknown_version,
+)
 
 _RESULTS = re.compile(rb'\s*\{\s*"results"\s*:\s*\{')
 _SAMPLES = re.compile(rb'\s*\{\s*"doc_id"\s*:')

@@ -2,7 +2,8 @@
 the values of each filter. What the harness writes as text (log-probabilities, targets) is what it was again."""
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -10,19 +11,132 @@ import msgspec
 from msgspec import UNSET
 
 from assay import reading
-from assay.engine.experiment.imports.foreign import REST, ForeignCase, Rest
-from assay.engine.experiment.imports.values import json_row, number_of
-from assay.formats.lm_eval.logs.asked import Asking
-from assay.formats.lm_eval.logs.files import NONE, Fields, Part, is_number
-from assay.formats.lm_eval.logs.lines import FIXED, Documents, Shape, arguments_of
-from assay.formats.lm_eval.logs.values import Values
+from assay.engine.experiment.imports.foreign import (
+    REST,
+    ForeignCase,
+    Headline,
+    Rest,
+    json_row,
+    number_of,
+    rows_of,
+)
+from assay.formats.lm_eval.logs.asked import FIXED, Asking, Shape, arguments_of
+from assay.formats.lm_eval.logs.files import NONE, Fields, Part, Report, is_number
 from assay.formats.lm_eval.scorer import label as label_of
+from assay.formats.lm_eval.scoring.aggregations import AGGREGATIONS as FUNCTIONS
+from assay.formats.lm_eval.scoring.groups import Numbers
+from assay.formats.lm_eval.scoring.measures import AGGREGATIONS as NAMES
 from assay.records import Evaluation, Response
 from assay.store.keys import digest
+from assay.store.keyset import Seen
+
+_MOST_KEPT = 50_000
+_CLOSE = 1e-9
+_OF_TASK = "it is aggregated by a function of the task, which a log does not have"
+_AGAIN = "some of its tasks were run again later"
+
+
+class Values:
+    """The values of one task, by label."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        entries = rows_of(config.get("metric_list"))
+        self._chosen = {str(entry.get("metric")): entry.get("aggregation") for entry in entries}
+        self.sums: dict[str, list[Any]] = {}
+        self._kept: dict[str, list[Any]] = {}
+
+    def aggregation(self, metric: str) -> str:
+        """Its name; for a function of the task, its text."""
+        return str(self._chosen.get(metric) or NAMES.get(metric, "mean"))
+
+    def add(self, label: str, metric: str, value: Any, number: float | None) -> None:
+        entry = self.sums.get(label)
+        if entry is None:
+            entry = self.sums[label] = [0, 0.0, self.aggregation(metric) == "mean"]
+        entry[0] += 1
+        if entry[2] and number is not None:
+            entry[1] += number
+        elif entry[0] <= _MOST_KEPT:
+            self._kept.setdefault(label, []).append(value)
+
+    def mean(self, label: str) -> float | None:
+        entry = self.sums.get(label)
+        return entry[1] / entry[0] if entry and entry[2] and label not in self._kept else None
+
+    def headline(
+        self, metric: str, pipeline: str, value: float | None, stderr: float | None, name: str
+    ) -> Headline:
+        """A mean is computed from the rows; what is not, here."""
+        label = label_of(metric, pipeline)
+        aggregation = self.aggregation(metric)
+        shown = aggregation if aggregation in FUNCTIONS else "its own"
+        made = Headline(
+            label=label, metric=shown, value=value, stderr=stderr, where={"benchmark": name}
+        )
+        count, _, is_mean = self.sums.get(label, (0, 0.0, True))
+        if not count:
+            made.reason = "no sample has such a value"
+        elif is_mean and label not in self._kept:
+            made.failed_as = 0.0
+        elif count > _MOST_KEPT:
+            made.reason = (
+                f"there are more than {_MOST_KEPT:,} values, too many to aggregate them here"
+            )
+        else:
+            made.ours, made.reason = self._aggregated(metric, label)
+        return made
+
+    def _aggregated(self, metric: str, label: str) -> tuple[float | None, str]:
+        function = FUNCTIONS.get(self.aggregation(metric))
+        if function is None:
+            return None, _OF_TASK
+        try:
+            return float(function(self._kept[label])), ""
+        except (ValueError, TypeError, ArithmeticError, IndexError, KeyError) as error:
+            return None, f"it cannot be computed from what the log has of its values ({error})"[
+                :200
+            ]
+
+
+def group_headlines(
+    report: Report, values: Mapping[str, Values], again: Sequence[str]
+) -> list[Headline]:
+    """The numbers of groups: the means of their tasks' numbers, by size or of all alike, whichever the harness took; a
+    log does not say. `again`: tasks whose rows are of a later run."""
+    made: list[Headline] = []
+    for group in report.groups:
+        tasks = [task for task in report.leaves(group) if task in values]
+        for metric, pipeline, value, stderr in report.numbers(group):
+            label = label_of(metric, pipeline)
+            what = f"mean of {len(tasks)} tasks"
+            headline = Headline(
+                label=label, metric=what, value=value, stderr=stderr, where={"benchmark": group}
+            )
+            parts = [
+                Numbers(size=report.size(task) or 0, values={(metric, pipeline): number})
+                for task in tasks
+                if (number := values[task].mean(label)) is not None
+            ]
+            if not parts or {*tasks} & {*again}:
+                headline.reason = _AGAIN if parts else "none of its tasks has samples with a mean"
+            else:
+                headline.ours = _pooled(parts, (metric, pipeline), value)
+            made.append(headline)
+    return made
+
+
+def _pooled(parts: Sequence[Numbers], key: tuple[str, str], theirs: float | None) -> float:
+    numbers = [part.values[key] for part in parts]
+    plain = sum(numbers) / len(numbers)
+    size = sum(part.size for part in parts)
+    weighted = sum(part.values[key] * part.size for part in parts) / size if size else plain
+    return plain if theirs is not None and abs(plain - theirs) <= _CLOSE else weighted
+
 
 PROMPT = "benchmark"  # the name of the prompt that `assay run TASK` uses
 INVALID = "[invalid]"  # what the harness's filters give for an answer in which they find nothing
 SCORER = "lm_eval"
+_KEY = (1 << 64) - 1
 _LONGEST_LIST = 10_000  # characters of a target that is read as a list
 
 
@@ -40,7 +154,7 @@ class Task(NamedTuple):
 class _Pipeline:
     """One filter: its labels, and the documents that have been read with it."""
 
-    def __init__(self, name: str, place: bytes, shape: Shape) -> None:
+    def __init__(self, name: str, place: bytes, shape: Shape, documents: Seen) -> None:
         self.name = name
         self.mark = digest("filter", place, name.encode()).hex()[:12]
         self.labels = [
@@ -48,22 +162,21 @@ class _Pipeline:
             for field, metric in shape.columns
             if metric != NONE
         ]
-        self.documents = Documents()
+        self.documents = documents
 
 
 class Samples:
     """A samples file, streamed. `rejected` lines and other odd things are counted on the way."""
 
-    def __init__(self, part: Part, task: Task, rest: Rest) -> None:
+    def __init__(self, part: Part, task: Task, rest: Rest, odd: Counter[str]) -> None:
         self.part = part
         self.task = task
         self.values = Values(task.config)
         self.rejected: list[str] = []
-        self.empty = 0
-        self._rest = rest
+        self._rest, self._odd = rest, odd
         self._asking = Asking(task.config)
         self._shape = Shape(())
-        self._answered = Documents()
+        self._answered = Seen()
         self._pipelines: dict[str, _Pipeline] = {}
         self._place = digest("lm_eval", task.model.encode(), task.name.encode())
         facets: dict[str, Any] = {"model_id": task.model, "prompt_template": PROMPT, "sampling": {}}
@@ -76,12 +189,11 @@ class Samples:
 
     def cases(self) -> Iterator[ForeignCase]:
         """A document comes with its answer and the values of the first filter; other filters' values follow."""
-        is_folded = False
         with reading.opened(self.part.file) as file:
             for number, line in enumerate(file, 1):
                 shape, more = self._shape, None
                 try:
-                    sample = (shape.decode_folded if is_folded else shape.decode)(line)
+                    sample = shape.decode(line)
                     is_known = sample.metrics == shape.metrics and (
                         line.isascii() or bool(line.decode())
                     )
@@ -89,16 +201,11 @@ class Samples:
                     sample, is_known = None, False
                 if not is_known:
                     sample, more = self._read_slowly(line)
-                    is_folded = False
-                if sample is None:
-                    if line.strip():
-                        self.rejected.append(f"{self.part.file.name}:{number}")
-                    continue
-                case, is_folded = self._case(sample, more, line if is_folded else b"")
-                if case is None:
+                case = None if sample is None else self._case(sample, more)
+                if case is not None:
+                    yield case
+                elif line.strip():
                     self.rejected.append(f"{self.part.file.name}:{number}")
-                    continue
-                yield case
 
     def _read_slowly(self, line: bytes) -> tuple[Any, Fields | None]:
         """A line with other metrics than the last one, unknown fields, or numbers that JSON has not; None for what is
@@ -114,7 +221,7 @@ class Samples:
             if metrics != self._shape.metrics:
                 self._shape = Shape([str(name) for name in metrics])
                 self._pipelines = {
-                    name: self._pipeline(name, pipeline.documents)
+                    name: _Pipeline(name, self._place, self._shape, pipeline.documents)
                     for name, pipeline in self._pipelines.items()
                 }
             known = self._shape.known
@@ -128,32 +235,23 @@ class Samples:
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None, None
 
-    def _pipeline(self, name: str, documents: Documents | None = None) -> _Pipeline:
-        pipeline = _Pipeline(name, self._place, self._shape)
-        if documents is not None:
-            pipeline.documents = documents
-        return pipeline
-
-    def _case(
-        self, sample: Any, more: Fields | None, folded: bytes
-    ) -> tuple[ForeignCase | None, bool]:
-        """The case, and whether its document was known; none if it has been read with this filter."""
+    def _case(self, sample: Any, more: Fields | None) -> ForeignCase | None:
+        """The case; None if its document has been read with this filter."""
         number, name = sample.doc_id, sample.filter
         pipeline = self._pipelines.get(name)
         if pipeline is None:
-            pipeline = self._pipelines[name] = self._pipeline(name)
-        if not pipeline.documents.add(number):
-            return None, True
+            pipeline = _Pipeline(name, self._place, self._shape, Seen())
+            self._pipelines[name] = pipeline
+        if not pipeline.documents.add(number & _KEY):
+            return None
         id = f"{self.task.name}/{number}"
         hashed = b"%b%d %b" % (self._place, number, sample.prompt_hash.encode())
         key = blake2b(hashed, digest_size=16).hexdigest()
         evaluations = self._evaluations(sample, pipeline, id, key)
-        if not self._answered.add(number):
-            return ForeignCase(None, None, evaluations), True
-        if folded:
-            sample = self._shape.decode(folded)
+        if not self._answered.add(number & _KEY):
+            return ForeignCase(None, None, evaluations)
         item, response = self._item_and_response(sample, id, key, more)
-        return ForeignCase(item, response, evaluations), False
+        return ForeignCase(item, response, evaluations)
 
     def _item_and_response(
         self, sample: Any, id: str, key: str, rest: Fields | None
@@ -173,8 +271,7 @@ class Samples:
         if isinstance(target, list):
             metadata["multiple_target"] = True
         item = {"id": id, "data": data, "ground_truth": target, "metadata": metadata}
-        if not asked.text and not asked.is_likelihood:
-            self.empty += 1
+        self._odd["empty"] += not asked.text and not asked.is_likelihood
         response = Response(
             item_id=id,
             sample_id=f"{id}_sample_0",

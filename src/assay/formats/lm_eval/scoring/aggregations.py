@@ -1,15 +1,17 @@
 """From the values of all documents to one number, as the harness aggregates them. Values may come from JSON."""
 
 import math
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from assay.errors import UserError
-from assay.formats.lm_eval.scoring.calls import called, registered
 from assay.formats.lm_eval.scoring.corpora import (
     EVERY,
+    Corpus,
+    Table,
     bleu,
     chrf,
     chrfpp,
@@ -18,8 +20,8 @@ from assay.formats.lm_eval.scoring.corpora import (
     ter,
 )
 from assay.formats.lm_eval.scoring.measures import Entry, entries
-from assay.formats.lm_eval.tasks.definition import Definition
-from assay.formats.lm_eval.tasks.hooks import Hook
+from assay.formats.lm_eval.tasks.definition import Definition, Hook, called, registered
+from assay.interfaces import IntArray
 
 Items = Sequence[Any]
 NOT_FINITE = "float"  # {"float": "nan"} stands for a number that JSON has not
@@ -177,4 +179,108 @@ BY_IDENTITY: dict[str, Aggregation] = {
     "mean_stderr": mean_stderr,
     "sample_stddev": sample_stddev,
     "weighted_mean": weighted_mean,
+}
+
+
+ITERATIONS = 100_000
+CHUNK = 1000  # draws from one state of the generator
+FEW = {"bleu", "chrf", "chrf++", "ter"}  # metrics of these names have at most FEW_ITERATIONS draws
+FEW_ITERATIONS = 100
+_BLOCK = 4_000_000  # numbers in memory at a time
+Draws = Iterator[IntArray]
+
+
+def stderr(
+    definition: Definition,
+    metric: str,
+    values: Items,
+    bootstrap_iters: int = ITERATIONS,
+    *,
+    sound: bool = False,
+) -> float | None:
+    """None where the harness has none: a single value, an aggregation without a formula, no iterations. `sound` knows
+    one for every aggregation."""
+    if bootstrap_iters <= 0 or len(values) < 2:
+        return None
+    chosen = aggregation(definition, metric, sound=sound)
+    iterations = min(bootstrap_iters, FEW_ITERATIONS) if metric in FEW else bootstrap_iters
+    what = f"{metric} of {definition.task} has no standard error"
+    with np.errstate(invalid="ignore", over="ignore"):
+        return called(_estimate, what, definition.file, chosen, restored(values), iterations, sound)
+
+
+def _estimate(chosen: Aggregation, values: Items, iterations: int, sound: bool) -> float | None:
+    if chosen in FORMULAS:
+        return FORMULAS[chosen](values)
+    if isinstance(chosen, Corpus):
+        scores = _corpus(chosen, values, drawn(len(values), iterations))
+    elif chosen in RESAMPLED:
+        scores = RESAMPLED[chosen](values, drawn(len(values), iterations))
+    elif sound:
+        table = np.fromiter(values, object, len(values))
+        draws = drawn(len(values), min(iterations, CHUNK))
+        scores = np.array([float(chosen(table[row].tolist())) for rows in draws for row in rows])
+    else:
+        return None
+    return float(np.std(scores, ddof=1))
+
+
+def drawn(size: int, iterations: int) -> Draws:
+    """Blocks of rows; a row has the numbers of the documents of one resample."""
+    chunk = min(CHUNK, iterations)
+    generator = np.random.RandomState()
+    rows = max(1, _BLOCK // size)
+    for number in range(iterations // chunk):
+        *key, position = random.Random(number).getstate()[1]
+        generator.set_state(("MT19937", np.array(key, np.uint32), position, 0, 0.0))
+        for start in range(0, chunk, rows):
+            yield (generator.random_sample((min(rows, chunk - start), size)) * size).astype(
+                np.int64
+            )
+
+
+def _corpus(corpus: Corpus, values: Items, draws: Draws) -> Table:
+    table = corpus.table(values)
+    parts: list[Table] = []
+    for numbers in draws:
+        rows, size = numbers.shape
+        cells = (numbers + np.arange(0, rows * size, size)[:, None]).ravel()
+        weights = np.bincount(cells, minlength=rows * size).reshape(rows, size)
+        parts.append(corpus.scores(weights @ table))
+    return np.concatenate(parts)
+
+
+def _each(values: Items, draws: Draws, score: Callable[[Table], Table]) -> Table:
+    table = np.asarray(values, np.float64)
+    return np.concatenate([score(table[numbers]) for numbers in draws])
+
+
+def _perplexity(values: Items, draws: Draws) -> Table:
+    return _each(values, draws, lambda table: np.exp(-table.mean(axis=1)))
+
+
+def _median(values: Items, draws: Draws) -> Table:
+    middle = len(values) // 2
+    return _each(values, draws, lambda table: np.partition(table, middle, axis=1)[:, middle])
+
+
+def _nanmean(values: Items, draws: Draws) -> Table:
+    def score(table: Table) -> Table:
+        present = ~np.isnan(table)
+        count = present.sum(axis=1)
+        sums = np.where(present, table, 0).sum(axis=1)
+        return np.divide(sums, count, out=np.full(len(table), np.nan), where=count > 0)
+
+    return _each(values, draws, score)
+
+
+FORMULAS: dict[Aggregation, Callable[[Items], float]] = {
+    mean: mean_stderr,
+    acc_all: acc_all_stderr,
+}
+RESAMPLED: dict[Aggregation, Callable[[Items, Draws], Table]] = {
+    perplexity: _perplexity,
+    median: _median,
+    nanmean: _nanmean,
+    middle: lambda values, draws: _each(values, draws, lambda table: np.median(table, axis=1)),
 }

@@ -10,9 +10,7 @@ from functools import cache
 from typing import Any
 
 from assay.errors import UserError
-from assay.formats.lm_eval.scoring.calls import called, once, registered
-from assay.formats.lm_eval.tasks.definition import Definition
-from assay.formats.lm_eval.tasks.hooks import Hook
+from assay.formats.lm_eval.tasks.definition import Definition, Hook, called, once, registered
 
 Answers = Iterable[Any]
 Docs = Sequence[dict[str, Any]]

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from assay.errors import UserError
-from assay.formats.lm_eval.facade.hub_metrics import SANDBOX
+from assay.formats.lm_eval.facade.importing import SANDBOX
 from assay.formats.lm_eval.scoring.corpora import class_scores
 from assay.formats.lm_eval.scoring.measures import exact_match
 from assay.scorers._sandbox.run import Limits, level_here, run_tests

@@ -10,9 +10,7 @@ import msgspec
 import numpy as np
 
 from assay.errors import UserError
-from assay.formats.lm_eval.scoring.calls import once, registered
-from assay.formats.lm_eval.tasks.definition import Definition
-from assay.formats.lm_eval.tasks.hooks import Hook
+from assay.formats.lm_eval.tasks.definition import Definition, Hook, once, registered
 
 Measure = Callable[..., Any]
 DEFAULTS = {
@@ -125,7 +123,7 @@ def _measure(definition: Definition, name: str, entry: dict[str, Any]) -> Measur
     own = registered(definition, "metric", name)
     if own is not None:
         return own
-    from assay.formats.lm_eval.facade.hub_metrics import load
+    from assay.formats.lm_eval.facade.importing import load
 
     return load(name).compute
 

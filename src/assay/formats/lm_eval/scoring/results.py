@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from assay.errors import UserError
-from assay.formats.lm_eval.facade.hub_metrics import Sandbox, code_runs_in
+from assay.formats.lm_eval.facade.importing import Sandbox, code_runs_in
 from assay.formats.lm_eval.scoring.aggregations import NOT_FINITE
-from assay.formats.lm_eval.scoring.calls import called
 from assay.formats.lm_eval.scoring.filters import filtered
 from assay.formats.lm_eval.scoring.measures import Entry, entries
-from assay.formats.lm_eval.tasks.definition import Definition
+from assay.formats.lm_eval.tasks.definition import Definition, called
 
 WRONG = -100  # the harness's number of a choice that does not exist
 Values = dict[str, Any]

@@ -1,10 +1,63 @@
 """A task of lm-evaluation-harness as its YAML files define it: every key with the harness's default."""
 
-from typing import Any, Literal
+import traceback
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from assay.formats.lm_eval.tasks.hooks import Hook
+from assay.errors import AssayError, UserError
+from assay.formats.lm_eval.facade.sources import install_line
+
+
+class Hook:
+    """`!function module.name`, written in a YAML file of `folder`; nothing is imported before its value is needed.
+
+    The value need not be a function: classes, lists and partials are used as well.
+    """
+
+    def __init__(self, name: str, folder: str) -> None:
+        self.name = name
+        self.folder = folder
+
+    def __repr__(self) -> str:
+        return f"!function {self.name}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Hook) and (self.name, self.folder) == (other.name, other.folder)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.folder))
+
+    def __reduce__(self) -> tuple[type["Hook"], tuple[str, str]]:
+        return Hook, (self.name, self.folder)
+
+    @property
+    def file(self) -> Path | None:
+        """The Python file that has it; None if its module is an installed one."""
+        from assay.formats.lm_eval.facade.sources import local_file
+
+        module = self.name.rpartition(".")[0]
+        file = Path(self.folder, *module.split(".")).with_suffix(".py")
+        return (
+            file.resolve() if file.is_file() else local_file(module, Path(self.folder, "task.yaml"))
+        )
+
+    @cached_property
+    def value(self) -> Any:
+        from assay.formats.lm_eval.facade.importing import value_of
+
+        return value_of(self)
+
+    @cached_property
+    def identity(self) -> str:
+        """Name and a hash of the bytes of its file and of the local modules that this imports."""
+        from assay.formats.lm_eval.facade.sources import digest
+
+        return f"{self.name}#{digest(self.file)}" if self.file else self.name
+
 
 OutputType = Literal["generate_until", "multiple_choice", "loglikelihood", "loglikelihood_rolling"]
 Template = str | int | list[Any] | dict[str, Any] | Hook | None
@@ -115,3 +168,58 @@ def leaves(member: Member) -> list[Member]:
     if member.definition:
         return [member]
     return [leaf for inner in member.members for leaf in leaves(inner)]
+
+
+T = TypeVar("T")
+_made: dict[tuple[int, Callable[..., Any]], tuple[Definition, Any]] = {}
+_MOST_KEPT = 4096
+
+
+def own_line(error: BaseException) -> str:
+    """Return the last line of a task's own code that an error comes from; empty if it comes from none."""
+    steps = traceback.walk_tb(error.__traceback__)
+    own = [
+        (frame.f_code.co_filename, line) for frame, line in steps if "__state__" in frame.f_globals
+    ]
+    return f"{own[-1][0]}:{own[-1][1]}" if own else ""
+
+
+class HookError(UserError):
+    """What a function of a task raised, or the harness's own rule, for one document."""
+
+
+def called(function: Callable[..., T], what: str, where: str, /, *args: Any, **params: Any) -> T:
+    """The function's value; `where` is the task's file, for errors that no line of a hook's module raised."""
+    try:
+        return function(*args, **params)
+    except AssayError:
+        raise
+    except Exception as error:
+        place = own_line(error) or where
+        fix = (
+            install_line(error.name)
+            if isinstance(error, ModuleNotFoundError) and error.name
+            else ""
+        )
+        raise HookError(f"{what}: {type(error).__name__}: {error}", where=place, fix=fix) from error
+
+
+def registered(definition: Definition, kind: str, name: str) -> Any:
+    """What a module of the task's hooks registered as a `filter`, `metric` or `aggregation`; None if none did."""
+    from assay.formats.lm_eval.facade import importing
+    from assay.formats.lm_eval.tasks.task_keys import hooks_in
+
+    for hook in hooks_in(msgspec.structs.asdict(definition)):
+        _ = hook.value
+    return importing.registered(kind, name)
+
+
+def once(definition: Definition, make: Callable[[Definition], T]) -> T:
+    """What `make` makes of a definition, made once: definitions are not changed after they are read."""
+    key = (id(definition), make)
+    kept = _made.get(key)
+    if kept is None or kept[0] is not definition:
+        if len(_made) >= _MOST_KEPT:
+            _made.clear()
+        kept = _made[key] = (definition, make(definition))
+    return kept[1]

@@ -7,12 +7,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from assay.engine.experiment.imports.values import fields_of, list_of
+from assay.engine.experiment.imports.foreign import fields_of, list_of
 from assay.errors import UserError
-from assay.formats.lm_eval.tasks import yaml_files
 from assay.formats.lm_eval.tasks.definition import Definition, Member, leaves
 from assay.formats.lm_eval.tasks.index import Entry, Index, Progress, entry_of, index
-from assay.formats.lm_eval.tasks.task_keys import definition
+from assay.formats.lm_eval.tasks.task_keys import definition, load, with_includes
 
 _GROUP_KEYS = {"group", "group_alias", "task", "aggregate_metric_list", "metadata"}
 
@@ -94,7 +93,7 @@ def _unknown(name: str, whole: Index) -> UserError:
 
 
 def _of_file(file: Path) -> Entry:
-    entry = entry_of(yaml_files.load(file), str(file.resolve()))
+    entry = entry_of(load(file), str(file.resolve()))
     if entry is None:
         raise UserError(
             "the file names no task and no group", where=str(file), fix="add the key `task`"
@@ -125,7 +124,7 @@ class _Build:
         if entry.kind == "tag":
             tasks = [self.whole.entries.get(name) for name in entry.members]
             return [member for task in tasks if task for member in self.entry(task, outer)]
-        keys = yaml_files.load(Path(entry.file), self.parsed)
+        keys = load(Path(entry.file), self.parsed)
         if entry.kind == "group":
             return [self.group(entry.name, keys, outer, entry.file)]
         return [self.made({**keys, **outer}, entry.file)]
@@ -180,5 +179,5 @@ class _Build:
             raise UserError(
                 f"a member of the group {group!r}: {unknown.what}", where=file, fix=unknown.fix
             )
-        keys = yaml_files.with_includes(keys, Path(file), self.parsed)
+        keys = with_includes(keys, Path(file), self.parsed)
         return [self.made({**outer, **keys, "task": f"{group}::{name}"}, "")]

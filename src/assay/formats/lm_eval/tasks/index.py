@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 import msgspec
 
 from assay.errors import UserError
-from assay.formats.lm_eval.facade.packages import installed_tasks, missing
+from assay.formats.lm_eval.facade.sources import installed_tasks, missing
 from assay.store.files import state_folder, write_file
 
 Kind = Literal["task", "group", "tag", "class"]
@@ -144,7 +144,7 @@ def _files(folder: str) -> Iterator[str]:
 
 
 def _make(root: Path, progress: Progress | None) -> _Kept:
-    from assay.formats.lm_eval.tasks import yaml_files
+    from assay.formats.lm_eval.tasks.task_keys import load
 
     stamp = _stamp(root)
     files = sorted(path for path in _files(str(root)) if path.endswith(".yaml"))
@@ -155,7 +155,7 @@ def _make(root: Path, progress: Progress | None) -> _Kept:
         if progress and number % 100 == 0:
             progress(number, len(files))
         try:
-            _add(entries, yaml_files.load(Path(file), parsed), file)
+            _add(entries, load(Path(file), parsed), file)
         except (UserError, OSError) as error:
             problem = (
                 (error.what, error.where) if isinstance(error, UserError) else (str(error), "")
@@ -185,7 +185,7 @@ def _add(entries: dict[str, Entry], keys: dict[str, Any], file: str) -> None:
 
 def entry_of(keys: dict[str, Any], file: str) -> Entry | None:
     """What the keys of a file define; None for a fragment."""
-    from assay.formats.lm_eval.tasks.unsupported import packages, refusal
+    from assay.formats.lm_eval.tasks.task_keys import packages, refusal
 
     kind: Kind = "class" if "class" in keys else "group" if "group" in keys else "task"
     name = keys.get("group" if kind == "group" else "task")

@@ -1,21 +1,149 @@
 """The keys of one task → its `Definition`, with the harness's defaults."""
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping, MutableMapping
 from copy import deepcopy
+from pathlib import Path
 from typing import Any, cast, get_args
 
 import msgspec
+import yaml
 
 from assay.errors import UserError
 from assay.formats.lm_eval.facade import class_tasks
+from assay.formats.lm_eval.facade.class_tasks import REFUSED, is_plain
+from assay.formats.lm_eval.facade.importing import METRICS, NAMES
+from assay.formats.lm_eval.facade.sources import ALWAYS, PACKAGE, reach, source
 from assay.formats.lm_eval.tasks.definition import (
     Definition,
     FewShot,
+    Hook,
     OutputType,
     default_generation,
 )
-from assay.formats.lm_eval.tasks.unsupported import refusal
 from assay.parameters import nearest
+
+# files that were read already, so that many can include one
+Parsed = MutableMapping[Path, dict[str, Any]]
+_Safe: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_Safe):
+    folder: str
+
+
+def _hook(loader: _Loader, node: yaml.Node) -> Hook:
+    return Hook(str(loader.construct_scalar(node)), loader.folder)
+
+
+_Loader.add_constructor("!function", _hook)
+
+
+def load(
+    file: Path, parsed: Parsed | None = None, visited: set[Path] | None = None
+) -> dict[str, Any]:
+    """The file's keys over those of the files that it includes, in their order; nothing is merged more deeply.
+
+    As in the harness a file may be included once only, even where two paths lead to it.
+    """
+    file = file.expanduser().resolve()
+    parsed = {} if parsed is None else parsed
+    visited = set() if visited is None else visited
+    if file in visited:
+        raise UserError(
+            "a YAML file is included twice",
+            where=str(file),
+            fix="include each file on one path only",
+        )
+    visited.add(file)
+    if file not in parsed:
+        parsed[file] = _read(file)
+    return with_includes(parsed[file], file, parsed, visited)
+
+
+def with_includes(
+    keys: Mapping[str, Any], file: Path, parsed: Parsed, visited: set[Path] | None = None
+) -> dict[str, Any]:
+    """Keys that stand in `file`, over those of the files that they include."""
+    keys = dict(keys)
+    visited = {file} if visited is None else visited
+    merged: dict[str, Any] = {}
+    for name in _listed(keys.pop("include", [])):
+        if not isinstance(name, str):
+            raise UserError(f"include {name!r} is not the name of a file", where=str(file))
+        try:
+            merged |= load(file.parent / Path(name), parsed, visited)
+        except OSError:
+            raise UserError(f"it includes {name}, which cannot be read", where=str(file)) from None
+        merged.pop("task_list", None)
+    return merged | keys
+
+
+def _listed(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else [value]
+
+
+def _read(file: Path) -> dict[str, Any]:
+    loader = _Loader(file.read_bytes())
+    loader.folder = str(file.parent)
+    try:
+        keys: Any = loader.get_single_data()
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or str(error)
+        raise UserError(
+            f"broken YAML: {problem}", where=f"{file}:{mark.line + 1}" if mark else str(file)
+        ) from error
+    finally:
+        loader.dispose()
+    if not isinstance(keys, dict):
+        raise UserError("the file has no keys", where=str(file))
+    return cast("dict[str, Any]", keys)
+
+
+def hooks_in(value: Any) -> Iterator[Hook]:
+    """Every hook in a value of YAML."""
+    if isinstance(value, Hook):
+        yield value
+    elif isinstance(value, dict):
+        for part in cast("dict[Any, Any]", value).values():
+            yield from hooks_in(part)
+    elif isinstance(value, list):
+        for part in cast("list[Any]", value):
+            yield from hooks_in(part)
+
+
+def refusal(keys: Mapping[str, Any]) -> str:
+    """Why a task of these keys cannot run on any machine; "" if it can."""
+    for hook in hooks_in(dict(keys)):
+        problem = source(hook.file).problem if hook.file else ""
+        if problem:
+            return f"broken Python: {problem}"
+    kind = keys.get("class")
+    if kind is not None and not (isinstance(kind, Hook) and is_plain(kind)):
+        return REFUSED
+    if keys.get("doc_to_image") is not None:
+        return "its documents have images"
+    if keys.get("doc_to_audio") is not None:
+        return "its documents have audio"
+    return ""
+
+
+def packages(keys: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The packages that a task's hooks import besides Python's and Assay's own, and the metrics that they take from
+    the hub and that are not computed here."""
+    modules: set[str] = set()
+    metrics: set[str] = set()
+    for hook in hooks_in(dict(keys)):
+        if hook.file is None:
+            modules.add(hook.name.split(".")[0])
+            continue
+        part = reach(hook.file, hook.name.rpartition(".")[2])
+        modules |= {name.split(".")[0] for name in part.modules if name not in NAMES}
+        metrics |= part.loads - METRICS
+    modules -= {PACKAGE, "", *ALWAYS, *sys.stdlib_module_names}
+    return tuple(sorted(modules)), tuple(sorted(metrics))
+
 
 _STRUCTURE = {"tag", "group", "task_list"}  # of the index, not of the task
 # dictionaries in which an override replaces single values
