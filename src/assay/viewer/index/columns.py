@@ -237,7 +237,7 @@ def declared() -> dict[str, Any]:
     """Return what the browser makes lists of: their filters, their sorts, and the columns to show
     because one can filter by them."""
     return {
-        "conditions": [*conditions(), Condition("tag", "in", "tags")],
+        "conditions": [*conditions(), Condition("tag", "in", "tags", title="tag")],
         "sorts": {
             column.name: Sort(_title(column), column.type) for column in COLUMNS if column.sorts
         },
