@@ -6,7 +6,7 @@ import click
 
 from assay import api
 from assay.cli import Command
-from assay.cli._options import facet_values, row_options
+from assay.cli._options import facet_values, margin_option, row_options
 from assay.cli._output import format_option, show
 
 
@@ -18,11 +18,7 @@ from assay.cli._output import format_option, show
     help="Compare the values of this facet within one PATH; values may follow it.",
 )
 @row_options
-@click.option(
-    "--margin",
-    type=click.FloatRange(min=0, min_open=True),
-    help="Differences below it do not matter.",
-)
+@margin_option
 @click.option(
     "--flips",
     type=click.IntRange(min=0),

@@ -7,7 +7,7 @@ import click
 from assay import api
 from assay.cli import Command
 from assay.cli._options import overrides
-from assay.cli._output import format_option, json_option, print_json, show
+from assay.cli._output import format_option, json_option, show, tell
 
 _repository = click.option(
     "--repository",
@@ -76,7 +76,5 @@ def show_dataset(name: str, head: int, repository: str, form: str, as_json: bool
 def verify(name: str, repository: str, as_json: bool) -> None:
     """Check that a stored dataset has the bytes that were stored."""
     dataset = api.dataset_verify(name, repository=repository)
-    if as_json:
-        print_json(dataset)
-        return
-    click.echo(f"ok: {api.plain(name)} has its {dataset.items:,} items, hash {dataset.hash}")
+    text = f"ok: {name} has its {dataset.items:,} items, hash {dataset.hash}"
+    tell(dataset, text, as_json=as_json)

