@@ -13,6 +13,7 @@ from assay.reports.sheet import (
     figures,
     number_text,
     one_line,
+    with_interval,
 )
 
 _EXACT = ["label", "judge", "measure", "value", "low", "high", "answers", "method"]
@@ -73,10 +74,11 @@ def measures(calibration: Calibration) -> Table:
         ("self-preference", calibration.self_preference),
         ("odds if twice as long", calibration.length_bias),
     ]
-    rows = [
-        [name, *_estimate(estimate, "+" if name in _SIGNED else "", " … "), f"{estimate.n:,}"]
-        for name, estimate in estimates
-    ]
+    rows: list[list[str | Cell]] = []
+    for name, each in estimates:
+        sign = "+" if name in _SIGNED else ""
+        shown = figures(each.value, each.low, each.high, each.method, sign, " … ")
+        rows.append([name, *shown, f"{each.n:,}"])
     rows.insert(
         3, ["  with one label for all", number_text(calibration.agreement.by_majority), "", ""]
     )
@@ -90,10 +92,6 @@ def measures(calibration: Calibration) -> Table:
         rows=[row for row in rows if row[1] != "–"],
         data=(_EXACT, exact),
     )
-
-
-def _estimate(estimate: Estimate, sign: str = "", between: str = "–") -> tuple[str, Cell]:
-    return figures(estimate.value, estimate.low, estimate.high, estimate.method, sign, between)
 
 
 def _confusion(calibration: Calibration) -> Table:
@@ -129,8 +127,7 @@ def _corrected(calibration: Calibration) -> Table:
 
 
 def _rate(estimate: Estimate) -> Cell:
-    value, span = _estimate(estimate)
-    return span._replace(text=f"{value} ({span.text})".removesuffix(" (–)"))
+    return with_interval(estimate.value, estimate.low, estimate.high, estimate.method)
 
 
 def missing(calibration: Calibration) -> list[tuple[str, str]]:

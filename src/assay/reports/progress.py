@@ -145,6 +145,9 @@ class Lines(_Display):
                 print(f"{key[0]} {plain(lane.name)}: {counts}  {speed}", file=self._out, flush=True)
 
 
+_TOLD = ("name", "total", "present", "done", "errors", "retries", "tokens")
+
+
 class Events(_Display):
     """JSON lines on standard output, for --json."""
 
@@ -154,13 +157,7 @@ class Events(_Display):
         lanes = [
             {
                 "step": step,
-                "name": lane.name,
-                "total": lane.total,
-                "present": lane.present,
-                "done": lane.done,
-                "errors": lane.errors,
-                "retries": lane.retries,
-                "tokens": lane.tokens,
+                **{name: getattr(lane, name) for name in _TOLD},
                 "cost": None if lane.unpriced else lane.cost,
             }
             for (step, _), lane in self.progress.lanes.items()

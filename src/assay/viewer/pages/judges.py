@@ -14,7 +14,7 @@ from assay.reports.judge import measures, missing
 from assay.reports.notebook import judge_pictures
 from assay.reports.sheet import text_of
 from assay.viewer.experiments import Experiments
-from assay.viewer.metrics import first_rows
+from assay.viewer.metrics import error_line, first_rows
 
 
 class Query(msgspec.Struct, kw_only=True):
@@ -31,7 +31,7 @@ def page(experiments: Experiments, query: Query) -> dict[str, Any]:
         calibrated = experiments.cached(("judges", id), [id], lambda: _calibrated(experiments, id))
         calibrations, notes = calibrated.calibrations, calibrated.notes
     except UserError as error:
-        reason = f"{error.what}; {error.fix}" if error.fix else error.what
+        reason = error_line(error)
     judges = [
         {
             "label": each.label,

@@ -10,7 +10,7 @@ from assay.registry import nearest
 from assay.reports.charts import Chart
 from assay.reports.notebook import pictures
 from assay.viewer.experiments import Experiments
-from assay.viewer.metrics import FirstLabel, first_rows
+from assay.viewer.metrics import FirstLabel, error_line, first_rows
 
 
 class Query(msgspec.Struct, kw_only=True):
@@ -49,8 +49,7 @@ def page(experiments: Experiments, query: Query) -> Page:
         key = ("ranking", *ids, "", label, query.method)
         ranking = experiments.cached(key, ids, lambda: _rank(experiments, ids, label, query.method))
     except UserError as error:
-        reason = f"{error.what}; {error.fix}" if error.fix else error.what
-        return Page(label=label, method=query.method, reason=reason)
+        return Page(label=label, method=query.method, reason=error_line(error))
     others = [f"there are also matches under {other}" for other in sorted(labels) if other != label]
     partial = [f"partial: {ranking.partial}"] if ranking.partial else []
     return Page(
