@@ -178,6 +178,17 @@ class Command(click.Command):
             formatter.write_text(self.more())
 
 
+class Verbs(click.Group):
+    """A command whose commands are `Command`s."""
+
+    command_class = Command
+
+
+def verb(name: str, **options: Any) -> Callable[[Callable[..., Any]], Command]:
+    """Return what makes a function a command."""
+    return click.command(name, cls=Command, **options)
+
+
 def _with_dashes(argument: str) -> str:
     if not argument.startswith("--") or argument == "--":
         return argument

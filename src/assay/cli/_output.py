@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import wraps
 from shutil import get_terminal_size
 from typing import Any, TypeVar
 
@@ -36,6 +37,16 @@ def show(value: Any, form: str = "table", *, as_json: bool = False, **view: Any)
         return
 
     print_sheet(api.sheet(value, **view), form)
+
+
+def shown(function: Callable[..., Any]) -> Callable[..., Any]:
+    """--format and --json, of a command whose result is shown."""
+
+    @wraps(function)
+    def command(*, form: str, as_json: bool, **options: Any) -> None:
+        show(function(**options), form, as_json=as_json)
+
+    return format_option(command)
 
 
 def show_all(

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
 from assay.cli._options import (
     cluster_option,
     existing_rows_options,
@@ -17,7 +17,7 @@ from assay.cli._output import format_option
 from assay.cli._running import show_result
 
 
-@click.command("aggregate", cls=Command)
+@verb("aggregate")
 @paths_argument
 @click.option(
     "--workers",

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
 from assay.cli._options import overrides, parameters_option, without_sidecar_option
 from assay.cli._output import show_apart
 
@@ -16,7 +16,7 @@ def _formats() -> str:
     )
 
 
-@click.command("convert", cls=Command, more=_formats)
+@verb("convert", more=_formats)
 @click.argument("source", type=click.Path())
 @click.argument("target", type=click.Path())
 @click.option(

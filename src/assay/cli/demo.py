@@ -5,14 +5,14 @@ from pathlib import Path
 import click
 
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
 from assay.cli._options import no_progress_option
 from assay.cli._output import json_option, print_notes
 from assay.cli._running import run_and_show
 from assay.errors import UserError
 
 
-@click.command("demo", cls=Command)
+@verb("demo")
 @click.argument("folder", default="output/demo", type=click.Path())
 @json_option
 @no_progress_option

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
 from assay.cli._options import (
     cluster_options,
     existing_rows_options,
@@ -18,7 +18,7 @@ from assay.cli._running import run_and_show
 from assay.errors import UserError
 
 
-@click.command("evaluate", cls=Command)
+@verb("evaluate")
 @paths_argument
 @existing_rows_options
 @format_option

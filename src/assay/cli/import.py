@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
 from assay.cli._options import overrides, parameters_option, without_sidecar_option
 from assay.cli._output import show_apart
 from assay.errors import RunFailed
@@ -17,7 +17,7 @@ def _formats() -> str:
     )
 
 
-@click.command("import", cls=Command, more=_formats)
+@verb("import", more=_formats)
 @click.argument("sources", type=click.Path(), nargs=-1, required=True)
 @click.option(
     "-o", "--output", type=click.Path(), required=True, help="The experiment's folder; it is made."

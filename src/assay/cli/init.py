@@ -5,12 +5,12 @@ from pathlib import Path
 import click
 
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
 from assay.cli._options import completing
 from assay.cli._output import json_option, print_json, print_sheet, tell
 
 
-@click.command("init", cls=Command)
+@verb("init")
 @click.argument("folder", default=".", type=click.Path())
 @click.option(
     "--example",

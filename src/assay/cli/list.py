@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
 from assay.cli._options import completing, include_path_option
 from assay.cli._output import format_option, print_json, show
 from assay.errors import UserError
@@ -20,7 +20,7 @@ def _providers(ctx: click.Context) -> Iterator[str]:
         yield from (entry.name for entry in api.list("providers"))
 
 
-@click.command("list", cls=Command)
+@verb("list")
 @click.argument("kind", default="", shell_complete=complete_kind)
 @click.argument("name", default="", shell_complete=completing(_providers))
 @include_path_option

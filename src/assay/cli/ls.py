@@ -3,11 +3,11 @@
 import click
 
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
 from assay.cli._output import format_option, show_all
 
 
-@click.command("ls", cls=Command)
+@verb("ls")
 @click.argument("folder", default=".", type=click.Path())
 @format_option
 def command(folder: str, form: str, as_json: bool) -> None:

@@ -5,12 +5,12 @@ from typing import Any
 import click
 
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
 from assay.cli._options import paths_argument, trust_option
 from assay.cli._output import json_option, show_apart
 
 
-@click.command("merge", cls=Command)
+@verb("merge")
 @paths_argument
 @click.option(
     "-o", "--output", type=click.Path(), required=True, help="The new folder; it must not exist."

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
 
 SHARE = click.FloatRange(0, 1)
 
@@ -14,7 +14,7 @@ def _fault(name: str, about: str) -> Any:
     return click.option(name, type=SHARE, default=0, help=about)
 
 
-@click.command("mock-server", cls=Command)
+@verb("mock-server")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
 from assay.cli._options import (
     cluster_option,
     force_option,
@@ -17,7 +17,7 @@ from assay.cli._options import (
 from assay.cli._output import format_option, show
 
 
-@click.command("rank", cls=Command)
+@verb("rank")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @label_option
 @click.option(

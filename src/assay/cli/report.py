@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
 from assay.cli._options import force_option, trust_option
 from assay.cli._output import json_option, print_notes, tell
 
@@ -20,7 +20,7 @@ def _samples(ctx: click.Context, param: click.Parameter, value: str) -> int | No
     return int(value)
 
 
-@click.command("report", cls=Command)
+@verb("report")
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @click.option(
     "-o",

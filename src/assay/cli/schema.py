@@ -6,14 +6,14 @@ from pathlib import Path
 import click
 
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
 from assay.cli._options import completing, force_option
 from assay.cli._output import json_option, tell
 
 _complete_command = completing(lambda _: api.output_commands())
 
 
-@click.command("schema", cls=Command)
+@verb("schema")
 @click.argument("words", metavar="[COMMAND]", nargs=-1, shell_complete=_complete_command)
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file."

@@ -3,7 +3,7 @@
 import click
 
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
 from assay.cli._options import completing, include_path_option
 from assay.cli._output import format_option, print_json
 from assay.cli._output import show as show_value
@@ -14,7 +14,7 @@ def _plug_ins(_: click.Context) -> list[str]:
     return sorted({name for plug_ins in api.kinds().values() for name in plug_ins.names()})
 
 
-@click.command("show", cls=Command)
+@verb("show")
 @click.argument("name", shell_complete=completing(_plug_ins))
 @click.option(
     "--kind", default="", help="Where one name is of several kinds.", shell_complete=complete_kind

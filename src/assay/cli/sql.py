@@ -7,13 +7,13 @@ from typing import Any
 import click
 
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
 from assay.cli._options import trust_option
 from assay.cli._output import format_option, has_colour, print_notes
 from assay.errors import UserError
 
 
-@click.command("sql", cls=Command)
+@verb("sql")
 @click.argument("words", metavar='PATH... "select ..."', nargs=-1, required=True)
 @trust_option
 @format_option

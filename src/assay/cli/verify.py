@@ -1,15 +1,13 @@
 """`assay verify`: recompute labels and metrics from the stored rows, and check every file's seal."""
 
-import click
-
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
 from assay.cli._options import own_config_option, paths_argument, trust_option
 from assay.cli._output import format_option, show_all
 from assay.errors import RunFailed
 
 
-@click.command("verify", cls=Command)
+@verb("verify")
 @paths_argument
 @own_config_option
 @trust_option

@@ -6,12 +6,12 @@ import sys
 import click
 
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
 from assay.cli._options import trust_option
 from assay.cli._output import json_option, tell
 
 
-@click.command("view", cls=Command)
+@verb("view")
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @click.option(
     "--port",

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
 from assay.cli._options import shard_option, trust_option
 from assay.cli._output import json_option, tell
 from assay.errors import Interrupted
@@ -13,7 +13,7 @@ from assay.errors import Interrupted
 STOPPED = 75  # asked to stop, and work is left: the same command goes on
 
 
-@click.command("worker", cls=Command)
+@verb("worker")
 @click.argument("root")
 @shard_option
 @click.option("--name", default="", help="What others call this worker; default: the host's name.")

@@ -74,11 +74,7 @@ def measures(calibration: Calibration) -> Table:
         ("self-preference", calibration.self_preference),
         ("odds if twice as long", calibration.length_bias),
     ]
-    rows: list[list[str | Cell]] = []
-    for name, each in estimates:
-        sign = "+" if name in _SIGNED else ""
-        shown = figures(each.value, each.low, each.high, each.method, sign, " … ")
-        rows.append([name, *shown, f"{each.n:,}"])
+    rows = [_measure(name, estimate) for name, estimate in estimates]
     rows.insert(
         3, ["  with one label for all", number_text(calibration.agreement.by_majority), "", ""]
     )
@@ -92,6 +88,13 @@ def measures(calibration: Calibration) -> Table:
         rows=[row for row in rows if row[1] != "–"],
         data=(_EXACT, exact),
     )
+
+
+def _measure(name: str, estimate: Estimate) -> list[str | Cell]:
+    ends = (estimate.low, estimate.high)
+    sign = "+" if name in _SIGNED else ""
+    shown = figures(estimate.value, *ends, estimate.method, sign, " … ")
+    return [name, *shown, f"{estimate.n:,}"]
 
 
 def _confusion(calibration: Calibration) -> Table:

@@ -85,14 +85,9 @@ def datasets(stored: "StoredDataset | list[StoredDataset]") -> Sheet:
     if not isinstance(stored.new, msgspec.UnsetType):
         return Sheet(parts=[_added(stored, stored.new), *_duplicates(stored)])
     width = 1 + max(map(len, _FACTS))
-    facts = [
-        Line(
-            f"{name + ':':<{width}} {_fact(getattr(stored, name))}".rstrip(), wraps=name != "origin"
-        )
-        for name in _FACTS
-    ]
-    head = [] if isinstance(stored.head, msgspec.UnsetType) else stored.head
-    items = [Line(msgspec.json.encode(item).decode()) for item in head]
+    texts = {name: f"{name + ':':<{width}} {_fact(getattr(stored, name))}" for name in _FACTS}
+    facts = [Line(text.rstrip(), wraps=name != "origin") for name, text in texts.items()]
+    items = [Line(json_text(item)) for item in stored.head or ()]
     return Sheet(parts=[*facts, *_duplicates(stored), *items])
 
 

@@ -145,9 +145,6 @@ class Lines(_Display):
                 print(f"{key[0]} {plain(lane.name)}: {counts}  {speed}", file=self._out, flush=True)
 
 
-_TOLD = ("name", "total", "present", "done", "errors", "retries", "tokens")
-
-
 class Events(_Display):
     """JSON lines on standard output, for --json."""
 
@@ -157,7 +154,13 @@ class Events(_Display):
         lanes = [
             {
                 "step": step,
-                **{name: getattr(lane, name) for name in _TOLD},
+                "name": lane.name,
+                "total": lane.total,
+                "present": lane.present,
+                "done": lane.done,
+                "errors": lane.errors,
+                "retries": lane.retries,
+                "tokens": lane.tokens,
                 "cost": None if lane.unpriced else lane.cost,
             }
             for (step, _), lane in self.progress.lanes.items()

@@ -160,7 +160,6 @@ class Canvas:
     def __init__(self, height: float, width: float = WIDTH) -> None:
         self.width, self.height = width, height
         self._parts: list[str] = []
-        self._series = 0
 
     def text(
         self,
