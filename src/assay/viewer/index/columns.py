@@ -228,18 +228,15 @@ def conditions() -> list[Condition]:
     ]
 
 
-class Sort(msgspec.Struct):
-    title: str
-    type: Type
-
-
 def declared() -> dict[str, Any]:
     """Return what the browser makes lists of: their filters, their sorts, and the columns to show
     because one can filter by them."""
     return {
         "conditions": [*conditions(), Condition("tag", "in", "tags", title="tag")],
         "sorts": {
-            column.name: Sort(_title(column), column.type) for column in COLUMNS if column.sorts
+            column.name: {"title": _title(column), "type": column.type}
+            for column in COLUMNS
+            if column.sorts
         },
         "cells": [column.name for column in COLUMNS if column.filters and column.shown],
     }

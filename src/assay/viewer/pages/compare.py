@@ -7,7 +7,7 @@ import msgspec
 
 from assay.analysis.compare.compare import CompareOptions, Comparison, compare_sides
 from assay.analysis.compare.measured import bound_metric, shared_policy
-from assay.analysis.compare.paired import Side
+from assay.analysis.compare.paired import Side, read_sides
 from assay.config.differences import comparable, unequal
 from assay.engine.aggregate.measure import BoundMetric
 from assay.engine.experiment.trust import CONFIG
@@ -17,7 +17,6 @@ from assay.store.table.facets import text_of
 from assay.viewer.choices import choices
 from assay.viewer.experiments import Experiments
 from assay.viewer.metrics import Stored, error_line, first_rows, metrics_of, stored
-from assay.viewer.pages.standing import sides_of
 
 _MOST_VALUES = 50
 _LONGEST = 2000
@@ -104,10 +103,10 @@ def _page(experiments: Experiments, query: Query, first: Spec, second: Spec) -> 
 
 def _sides(experiments: Experiments, specs: tuple[Spec, Spec], more: list[str]) -> list[Side]:
     """Both sides; an experiment that has both is read once."""
-    wanted: dict[str, dict[str, dict[str, str]]] = {}
-    for spec in specs:
-        wanted.setdefault(spec.id, {})[spec.text] = spec.where
-    read = sides_of(experiments, wanted, more)
+    read: dict[str, Side] = {}
+    for id in dict.fromkeys(spec.id for spec in specs):
+        own = {spec.text: spec.where for spec in specs if spec.id == id}
+        read |= {side.name: side for side in read_sides(experiments.source(id), own, more)}
     return [read[spec.text] for spec in specs]
 
 

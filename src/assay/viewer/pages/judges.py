@@ -78,21 +78,11 @@ def _facts(calibration: Calibration) -> list[tuple[str, str, str]]:
     rows = [[text_of(cell) for cell in row] for row in table.rows]
     known = [(row[0].strip(), row[1], row[2]) for row in rows]
     known += [(text, "", "")] if (text := table.footnote()) else []
-    counts = [
-        ("labelled answers", f"{calibration.labels:,}", ""),
-        ("items", f"{calibration.items:,}", ""),
-    ]
-    left_out = [
-        (what, f"{count:,}", "")
-        for what, count in (
-            ("labelled answers without a verdict", calibration.errored),
-            ("ties", calibration.ties),
-        )
-        if count
-    ]
-    return [
-        *known,
-        *counts,
-        *left_out,
-        *((name, f"none: {why}", "") for name, why in missing(calibration)),
-    ]
+    counts = {
+        "labelled answers": calibration.labels,
+        "items": calibration.items,
+        "labelled answers without a verdict": calibration.errored,
+        "ties": calibration.ties,
+    }
+    known += [(what, f"{number:,}", "") for what, number in counts.items() if number]
+    return known + [(name, f"none: {why}", "") for name, why in missing(calibration)]

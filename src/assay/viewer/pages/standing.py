@@ -1,7 +1,7 @@
 """What takes long to know of the leaderboard's rows of a metric and label: the ranks that they may have, by the paired
 tests of `compare` over all of them, and what their responses took and cost."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -86,10 +86,7 @@ def _ranks(experiments: Experiments, rows: Rows) -> tuple[list[Any], list[str]]:
     bound = _metric(rows)
     names = [", ".join([entry.id, *facets_of(row).values()]) for entry, row in rows]
     names = [name if names.count(name) == 1 else f"{name} ({at})" for at, name in enumerate(names)]
-    wanted: dict[str, dict[str, dict[str, Any]]] = {}
-    for name, (entry, row) in zip(names, rows, strict=True):
-        wanted.setdefault(entry.id, {})[name] = {each: row.get(each) for each in facet_names(row)}
-    sides = sides_of(experiments, wanted)
+    sides = _sides(experiments, names, rows)
     label = str(rows[0][1].get("label"))
     compared = compare_sides(
         [sides[name] for name in names], CompareOptions(label=label, flips=0), bound
@@ -100,21 +97,18 @@ def _ranks(experiments: Experiments, rows: Rows) -> tuple[list[Any], list[str]]:
     return [ranks.get(name) for name in names], [*compared.notes, *more]
 
 
-def sides_of(
-    experiments: Experiments,
-    wanted: Mapping[str, Mapping[str, Mapping[str, Any]]],
-    more: Sequence[str] = (),
-) -> dict[str, Side]:
-    """Return sides by name, of the conditions by name and experiment, read once for all labels
-    that have the same ones; `more` facets are read with them."""
+def _sides(experiments: Experiments, names: list[str], rows: Rows) -> dict[str, Side]:
+    """Return sides by name, read once for all labels that have the same ones."""
+    wanted: dict[str, dict[str, dict[str, Any]]] = {}
+    for name, (entry, row) in zip(names, rows, strict=True):
+        wanted.setdefault(entry.id, {})[name] = _where(row)
 
     def read(id: str) -> dict[str, Side]:
-        return {side.name: side for side in read_sides(experiments.source(id), wanted[id], more)}
+        return {side.name: side for side in read_sides(experiments.source(id), wanted[id])}
 
     sides: dict[str, Side] = {}
     for id, own in wanted.items():
-        key = ("sides", id, canonical([own, more]))
-        sides |= experiments.cached(key, [id], partial(read, id))
+        sides |= experiments.cached(("sides", id, canonical(own)), [id], partial(read, id))
     return sides
 
 
@@ -134,3 +128,7 @@ def _metric(rows: Rows) -> BoundMetric:
             fix="compare rows of one experiment",
         )
     return next(iter(plans.values()))
+
+
+def _where(row: MetricRow) -> dict[str, Any]:
+    return {name: row.get(name) for name in facet_names(row)}
