@@ -1,5 +1,7 @@
 """Calibrations: how often a judge is right, what sways it, and what that does to rates."""
 
+from collections.abc import Iterator
+
 from assay.analysis.judge.accuracy import Estimate
 from assay.analysis.judge.calibrate import Calibrated, Calibration
 from assay.reports.sheet import (
@@ -22,17 +24,18 @@ _FIELDS = ["value", "low", "high", "n", "method"]
 
 
 def view(calibrated: Calibrated) -> Sheet:
-    parts: list[Line | Table] = []
+    return Sheet(parts=[*_parts(calibrated)])
+
+
+def _parts(calibrated: Calibrated) -> Iterator[Line | Table]:
     for calibration in calibrated.calibrations:
-        parts += [Line(_heading(calibration), "head"), Line(_labelled(calibration), "quiet")]
-        parts += [measures(calibration), _confusion(calibration), _corrected(calibration)]
-        parts += [Line(f"{name}: {why}", "quiet") for name, why in missing(calibration)]
-        parts.append(Line(""))
-    parts += [Line(f"note: {note}", "open") for note in calibrated.notes]
-    parts.append(
-        Line(f"stored in {calibrated.stored}" if calibrated.stored else "not stored", "quiet")
-    )
-    return Sheet(parts=parts)
+        yield Line(_heading(calibration), "head")
+        yield Line(_labelled(calibration), "quiet")
+        yield from (measures(calibration), _confusion(calibration), _corrected(calibration))
+        yield from (Line(f"{name}: {why}", "quiet") for name, why in missing(calibration))
+        yield Line("")
+    yield from (Line(f"note: {note}", "open") for note in calibrated.notes)
+    yield Line(f"stored in {calibrated.stored}" if calibrated.stored else "not stored", "quiet")
 
 
 def _heading(calibration: Calibration) -> str:

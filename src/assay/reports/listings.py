@@ -19,7 +19,6 @@ from assay.reports.sheet import (
     fields_of,
     json_text,
     shortened,
-    whole_text,
 )
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def _experiment(listed: "Listed", root: str) -> list[str]:
     return [
         _path(listed, root),
         listed.state,
-        whole_text(listed.items),
+        "–" if listed.items is None else f"{listed.items:,}",
         f"{listed.responses:,}{planned}",
         f"{listed.errors + listed.label_errors:,}",
         listed.problem or ", ".join(metrics + more) or "–",

@@ -31,7 +31,6 @@ from assay.reports.sheet import (
     shortened,
     span_text,
     text_of,
-    whole_text,
 )
 from assay.text.plain import plain
 
@@ -192,7 +191,7 @@ def _row_numbers(row: MetricRow) -> list[str | Cell]:
         span,
         row.get("passed") or passed_text(row),
         _if_missing(row),
-        whole_text(items),
+        "–" if items is None else f"{items:,}",
         f"{total:,}" if used == planned else f"{used:,}/{planned:,}",
         failed if failed == "0" else Cell(failed, "open"),
     ]

@@ -233,11 +233,6 @@ def with_interval(
     return span._replace(text=f"{shown} ({span.text})".removesuffix(" (–)"))
 
 
-def whole_text(number: int | None) -> str:
-    """Return a whole number, a dash for none."""
-    return "–" if number is None else f"{number:,}"
-
-
 def json_text(value: Any) -> str:
     """Return a text as it is, anything else as JSON."""
     import msgspec
