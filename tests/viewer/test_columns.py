@@ -1,6 +1,8 @@
 """A column of samples is one entry in one list: all that lists, filters and reports do follows from it."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,7 @@ from assay.viewer.index import columns
 from assay.viewer.index.columns import COLUMNS, Column, query_type
 from assay.viewer.index.opening import open_index
 from assay.viewer.pages import matrix, page, samples
+from tests.viewer.client import viewing
 from tests.viewer.generated import experiment, read
 from tests.viewer.test_report import carried
 
@@ -82,11 +85,28 @@ def test_a_new_column_is_in_the_schema_the_filters_the_sorts_the_rows_and_the_re
     assert [row["paid"] for row in best] == [1.0] * dear + [None] * (len(rows) - dear)
     assay.report([tmp_path / "runs"], tmp_path / "report.html", samples=None)
     pages = carried(tmp_path / "report.html")
-    given = {(each["name"], each["operator"]): each for each in pages["report"]["conditions"]}
+    declared = columns_of(tmp_path / "report.html")
+    given = {(each["name"], each["operator"]): each for each in declared["conditions"]}
     assert given["prompted", "in"]["column"] == "prompted"
     assert given["paid_from", ">="]["column"] == given["paid_to", "<="]["column"] == "paid"
     assert given["price", "is"]["words"] == ["dear", "cheap"]
+    assert declared["sorts"]["paid"] == {"title": "paid", "type": "REAL"}
+    assert {"prompted", "paid", "dear"} < {*declared["cells"]} <= shown[0].keys()
     assert {"prompted", "paid", "dear"} <= pages["rows/0"][0].keys()
+
+
+def columns_of(file: Path) -> Any:
+    """What the document tells the app of the columns."""
+    _, _, rest = file.read_text().partition('<script type="application/json" id="columns">')
+    return json.loads(rest.partition("</script>")[0])
+
+
+def test_the_server_tells_the_app_of_a_new_column_as_a_report_does(tmp_path: Path) -> None:
+    experiment(tmp_path / "runs/e", 34)
+    assay.report([tmp_path / "runs"], tmp_path / "report.html")
+    with viewing(tmp_path / "runs") as client:
+        (tmp_path / "served.html").write_bytes(client.ask("/")[2])
+    assert columns_of(tmp_path / "served.html") == columns_of(tmp_path / "report.html")
 
 
 def test_an_index_with_other_columns_is_made_anew(

@@ -1,4 +1,5 @@
 // The pages samples, matrix and flips of a report, made of the rows it carries.
+import { DECLARED } from "./declared";
 import type { CarriedRow, Flips, Matrix, MatrixCell, MatrixRow, Query, Report, Samples } from "./pages";
 import { PageError, queryText } from "./source";
 import { View, chosen, each, key, list, sorted, sortedBy, text, whereTests } from "./view";
@@ -45,7 +46,7 @@ export class Carried {
   private view(query: Query): Promise<View> {
     const { experiment, label } = query;
     const order = this.report.config.map((each) => each.experiment);
-    return this.keep("view", { experiment, label }, () => View.of(this.rows, order, this.report.conditions, list(experiment), text(label)));
+    return this.keep("view", { experiment, label }, () => View.of(this.rows, order, list(experiment), text(label)));
   }
 
   private keep<Value>(what: string, query: Query, make: () => Promise<Value>): Promise<Value> {
@@ -78,10 +79,9 @@ async function matrixOf(view: View, query: Query): Promise<{ items: number[][]; 
   const items = [...byItem.values()];
   const sort = text(query.sort) || "order";
   const value = (own: number[]): number | string | null => {
-    const first = view.rows[own[0]!]!;
     if (sort === "order") return own[0]!;
-    if (sort === "item") return first.item;
-    return mean(own.map((row) => view.value(view.rows[row]!, sort) as number | null));
+    const values = own.map((row) => view.value(view.rows[row]!, sort) as number | string | null);
+    return DECLARED.sorts[sort]?.type === "TEXT" ? values[0]! : mean(values as (number | null)[]);
   };
   const values: (number | string | null)[] = [];
   await each(items.length, (index) => void values.push(value(items[index]!)));

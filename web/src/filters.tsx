@@ -1,6 +1,7 @@
 // What the lists of samples and of items can be narrowed to; the address holds it.
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { FILTERS, isLargestFirst, type Filter } from "./declared";
 import { Menu } from "./menu";
 import type { Query } from "./pages";
 import { change, queryOf, route } from "./router";
@@ -8,11 +9,8 @@ import type { PageError } from "./source";
 import { oneLine } from "./line";
 import { Choice, count, usePage, useSource, type Option } from "./ui";
 
-const LISTS = ["experiment", "outcome", "where", "tag"];
-const SINGLES = ["label", "search", "regex", "passed", "low", "high", "only", "sort", "descending"];
-const OUTCOMES = ["scored", "unparsed", "refused", "errored", "skipped"];
-const LARGEST_FIRST = ["disagreement", "length", "latency"];
-const ONLY = { "": "all items", disagree: "models disagree", failed_by_all: "failed by all", passed_by_one: "passed by one" };
+const LISTS = ["experiment", "where", ...FILTERS.filter((each) => each.operator === "in").map((each) => each.name)];
+const SINGLES = ["label", "search", "regex", "sort", "descending", ...FILTERS.filter((each) => each.operator !== "in").map((each) => each.name)];
 
 // The part of an address that chooses rows.
 export function listQuery(address: URLSearchParams): Record<string, string | string[]> {
@@ -37,7 +35,7 @@ interface Choices {
   tags?: string[];
 }
 
-export function Filters(props: { choices?: Choices; sorts: Record<string, string>; error?: PageError }): JSX.Element {
+export function Filters(props: { choices?: Choices; sorts: Option[]; error?: PageError }): JSX.Element {
   const { choices, sorts, error } = props;
   const query = route.value.query;
   const where = query.getAll("where");
@@ -58,19 +56,16 @@ export function Filters(props: { choices?: Choices; sorts: Record<string, string
       {(choices?.labels.length ?? 0) > 1 && (
         <Choice name="label" value={get("label") || choices!.label} options={choices!.labels} onChange={(label) => narrow({ label })} />
       )}
-      <Several name="outcome" values={OUTCOMES} chosen={query.getAll("outcome")} onChosen={(outcome) => narrow({ outcome })} />
-      <Choice name="verdict" value={get("passed")} options={[{ value: "", text: "any" }, "passed", "failed"]} onChange={(passed) => narrow({ passed })} />
-      <Late name="score from" type="number" value={get("low")} onValue={(low) => narrow({ low }, { replace: true })} />
-      <Late name="to" type="number" value={get("high")} onValue={(high) => narrow({ high }, { replace: true })} />
+      {FILTERS.map((each) => (
+        <Asked key={each.name} filter={each} chosen={query.getAll(each.name)} choices={choices} />
+      ))}
       {Object.entries(choices?.facets ?? {}).map(([facet, values]) => {
         const [own, others] = [where.filter((each) => each.startsWith(`${facet}=`)), where.filter((each) => !each.startsWith(`${facet}=`))];
         const chosen = own.map((each) => each.slice(facet.length + 1));
         if (values.length < 2 && !chosen.length) return null;
         return <Several name={facet} values={values} chosen={chosen} onChosen={(next) => narrow({ where: [...others, ...next.map((value) => `${facet}=${value}`)] })} />;
       })}
-      {(choices?.tags?.length ?? 0) > 0 && <Several name="tag" values={choices!.tags!} chosen={query.getAll("tag")} onChosen={(tag) => narrow({ tag })} />}
-      <Choice name="only" value={get("only")} options={options(ONLY)} onChange={(only) => narrow({ only })} />
-      <Choice name="sort by" value={get("sort")} options={options(sorts)} onChange={(sort) => narrow({ sort, descending: LARGEST_FIRST.includes(sort) })} />
+      <Choice name="sort by" value={get("sort")} options={sorts} onChange={(sort) => narrow({ sort, descending: isLargestFirst(sort) })} />
       <button type="button" aria-pressed={get("descending") === "1"} onClick={() => narrow({ descending: get("descending") !== "1" })}>
         {get("descending") === "1" ? "↓ descending" : "↑ ascending"}
       </button>
@@ -81,7 +76,19 @@ export function Filters(props: { choices?: Choices; sorts: Record<string, string
   );
 }
 
-const options = (texts: Record<string, string>): Option[] => Object.entries(texts).map(([value, text]) => ({ value, text }));
+// The control of a declared condition: its values are declared, or those that the rows have; any text where neither tells.
+function Asked({ filter, chosen, choices }: { filter: Filter; chosen: string[]; choices?: Choices }): JSX.Element | null {
+  const { name, operator, column, words, title, options } = filter;
+  const value = chosen[0] ?? "";
+  const take = (value: string | string[], changes = {}): void => narrow({ [name]: value }, changes);
+  if (operator === "is") return <Choice name={title} value={value} options={options} onChange={take} />;
+  const values = words.length || operator !== "in" ? words : choices?.[column as "tags"];
+  if (values?.length || (operator === "in" && chosen.length > 1)) return <Several name={title} values={values ?? []} chosen={chosen} onChosen={take} />;
+  if (operator === "in" && (values || !choices)) return null;
+  const late = { value, onValue: (value: string) => take(value, { replace: true }) };
+  if (operator === "in") return <Late name={title} type="search" {...late} />;
+  return <Late name={`${title} ${operator === ">=" ? "from" : "to"}`} type="number" {...late} />;
+}
 
 // A field whose value is taken when one has stopped typing.
 function Late(props: { name: string; type: "search" | "number"; value: string; problem?: string; onValue: (value: string) => void }): JSX.Element {

@@ -336,17 +336,24 @@ export interface Report {
   all: number; // how many there are
   chunks: number; // of `rows/<n>`, 2,000 rows each
   details: Record<string, number>; // item -> the chunk `details/<n>` that has its page `sample`
-  conditions: Condition[];
 }
 
-// What a parameter of a query asks of a column of rows, their verdicts or their items, as src/assay/viewer/index/columns.py
-// declares it. `otherwise`: the column that stands in where this one has nothing; `words`: for what is true, and what is not.
+// What src/assay/viewer/index/columns.py declares, in the document: filters, sorts and the cells of lists are made of it.
+export interface Declared {
+  conditions: Condition[];
+  sorts: Record<string, { title: string; type: "TEXT" | "REAL" | "INTEGER" | "BOOLEAN" }>;
+  cells: string[]; // columns that one can filter by, which rows have
+}
+
+// What a parameter of a query asks of a column of rows, their verdicts or their items. `otherwise`: the column that stands in
+// where this one has nothing; `words`: all values, or those for what is true, and what is not.
 export interface Condition {
   name: string;
   operator: "in" | ">=" | "<=" | "is";
   column: string;
   otherwise: string;
   words: string[];
+  title: string;
 }
 
 // A chunk `rows/<n>` is a list of these; a chunk `details/<n>` maps items to their pages `sample`.

@@ -1,4 +1,5 @@
 // The rows that a report carries, under a label: chosen and sorted by the rules of src/assay/viewer/query.py.
+import { DECLARED } from "./declared";
 import type { CarriedRow, Condition, Outcome, Query, SampleRow } from "./pages";
 import { PageError } from "./source";
 
@@ -53,11 +54,10 @@ export class View {
   private constructor(
     readonly rows: CarriedRow[],
     readonly labels: string[],
-    readonly conditions: Condition[],
   ) {}
 
   // `order`: the experiments as they are listed, whose labels come first in this order.
-  static async of(every: CarriedRow[], order: string[], conditions: Condition[], experiments: string[], label: string): Promise<View> {
+  static async of(every: CarriedRow[], order: string[], experiments: string[], label: string): Promise<View> {
     const [rows, byExperiment, tags] = [[] as CarriedRow[], new Map<string, Set<string>>(), new Set<string>()];
     const facets = new Map<string, Set<string>>([["task", new Set()], ["model_name", new Set()]]);
     await each(every.length, (index) => {
@@ -73,7 +73,7 @@ export class View {
     const named = [...(experiments.length ? experiments : order), ...byExperiment.keys()];
     const labels = new Set(named.flatMap((id) => [...(byExperiment.get(id) ?? [])]));
     if (label && !labels.has(label)) throw new PageError(`there is no label '${label}'`, `labels: ${[...labels].slice(0, 10).join(", ")}`);
-    const view = new View(rows, [...labels], conditions);
+    const view = new View(rows, [...labels]);
     view.label = label || (view.labels[0] ?? "");
     view.facets = Object.fromEntries([...facets].filter(([, values]) => values.size).map(([name, values]) => [name, [...values].sort().slice(0, MOST_VALUES)]));
     view.tags = [...tags].sort();
@@ -130,7 +130,7 @@ export async function chosen(view: View, query: Query): Promise<number[]> {
 
 function testsOf(view: View, query: Query): Test[] {
   const tests: Test[] = whereTests(view, list(query.where));
-  for (const condition of view.conditions) {
+  for (const condition of DECLARED.conditions) {
     const asked = list(query[condition.name]);
     const holds = OPERATORS[condition.operator];
     if (asked.length && isAbout(condition, asked[0]!))

@@ -7,6 +7,7 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -177,6 +178,17 @@ class Command(click.Command):
             formatter.write_text(self.more())
 
 
+class Verbs(click.Group):
+    """A command whose commands are `Command`s."""
+
+    command_class = Command
+
+
+def verb(name: str, **options: Any) -> Callable[[Callable[..., Any]], Command]:
+    """Return what makes a function a command."""
+    return click.command(name, cls=Command, **options)
+
+
 def _with_dashes(argument: str) -> str:
     if not argument.startswith("--") or argument == "--":
         return argument
@@ -327,32 +339,22 @@ def version_text() -> str:
 
     from assay import __version__
 
-    installed = _installed()
     python = f"{platform.python_implementation()} {platform.python_version()}"
     lines = [
         f"assay {__version__}",
         f"  python    {python} ({sys.executable})",
         f"  platform  {platform.system()} {platform.release()} {platform.machine()}",
-        f"  libraries {_versions(_LIBRARIES, installed)}",
+        f"  libraries {_versions(_LIBRARIES)}",
     ]
-    extras = _versions(_EXTRAS, installed)
+    extras = _versions(_EXTRAS)
     return "\n".join([*lines, *([f"  extras    {extras}"] if extras else [])])
 
 
-def _versions(names: tuple[str, ...], installed: dict[str, str]) -> str:
-    return ", ".join(f"{name} {installed[name]}" for name in names if name in installed)
+def _versions(names: Sequence[str]) -> str:
+    from importlib.metadata import PackageNotFoundError, version
 
-
-def _installed() -> dict[str, str]:
-    """Versions by package, from the names of their metadata folders: importlib.metadata takes half the start-up."""
-    versions: dict[str, str] = {}
-    for folder in sys.path:
-        try:
-            entries = os.listdir(folder or ".")
-        except OSError:
-            continue
-        for entry in entries:
-            if entry.endswith(".dist-info"):
-                name, _, version = entry.removesuffix(".dist-info").rpartition("-")
-                versions.setdefault(name.lower().replace("_", "-"), version)
-    return versions
+    found: list[str] = []
+    for name in names:
+        with suppress(PackageNotFoundError):
+            found.append(f"{name} {version(name)}")
+    return ", ".join(found)

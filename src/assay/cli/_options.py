@@ -1,12 +1,15 @@
 """Options that several commands share."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from assay import api
 from assay.errors import UserError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 F = TypeVar("F", bound=Callable[..., Any])
 LEVEL = click.FloatRange(0, 1, min_open=True, max_open=True)
@@ -30,6 +33,26 @@ parameters_option = click.option(
 )
 without_sidecar_option = click.option(
     "--without-sidecar", is_flag=True, help="Go on without the sidecar of an earlier `convert`."
+)
+
+
+paths_argument = click.argument(
+    "paths", metavar="PATH...", nargs=-1, required=True, type=click.Path()
+)
+own_config_option = click.option(
+    "-c", "--config", type=click.Path(), help="The config; default: the folder's own."
+)
+no_progress_option = click.option("--no-progress", is_flag=True, help="No progress display.")
+label_option = click.option(
+    "--label", default="", help="The label to look at, if there are several."
+)
+level_option = click.option(
+    "--level", type=LEVEL, default=0.95, help="Of the intervals; default 0.95."
+)
+margin_option = click.option(
+    "--margin",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Differences below it do not matter.",
 )
 
 
@@ -116,9 +139,7 @@ config_options = _all_of(  # of `run`, `plan` and `validate`
 
 existing_rows_options = _all_of(  # of `evaluate` and `aggregate`
     (
-        click.option(
-            "-c", "--config", type=click.Path(), help="The config; default: the folder's own."
-        ),
+        own_config_option,
         click.option(
             "-o", "--output-dir", help="The folder to write to; default: the one that was read."
         ),
@@ -175,7 +196,7 @@ row_options = _all_of(  # of `compare` and `gate`: which rows, which number, how
         click.option(
             "--where", multiple=True, metavar="FACET=VALUE", help="Only rows with this value."
         ),
-        click.option("--label", default="", help="The label to look at, if there are several."),
+        label_option,
         click.option("--metric", help="mean (the default), pass_rate, pass@k, or another metric."),
         click.option("--partial", is_flag=True, help="Judge unfinished or damaged evidence, too."),
         cluster_option,
@@ -189,6 +210,20 @@ row_options = _all_of(  # of `compare` and `gate`: which rows, which number, how
         trust_option,
     )
 )
+
+
+def completing(names: Callable[[click.Context], Iterable[str]]) -> Callable[..., Any]:
+    """Return what completes a word to one of these names; a mapping tells what they are."""
+
+    def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+        from click.shell_completion import CompletionItem
+
+        known = names(ctx)
+        about = known if isinstance(known, Mapping) else dict.fromkeys(known)
+        begun = (name for name in about if name.startswith(incomplete))
+        return [CompletionItem(name, help=about[name]) for name in begun]
+
+    return complete
 
 
 def overrides(settings: Sequence[str]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import wraps
 from shutil import get_terminal_size
 from typing import Any, TypeVar
 
@@ -38,10 +39,22 @@ def show(value: Any, form: str = "table", *, as_json: bool = False, **view: Any)
     print_sheet(api.sheet(value, **view), form)
 
 
-def show_all(values: Sequence[Any], form: str = "table", *, as_json: bool = False) -> None:
+def shown(function: Callable[..., Any]) -> Callable[..., Any]:
+    """--format and --json, of a command whose result is shown."""
+
+    @wraps(function)
+    def command(*, form: str, as_json: bool, **options: Any) -> None:
+        show(function(**options), form, as_json=as_json)
+
+    return format_option(command)
+
+
+def show_all(
+    values: Sequence[Any], form: str = "table", *, as_json: bool = False, **view: Any
+) -> None:
     """Print results of one kind, as JSON each on a line."""
     if not as_json:
-        show(values, form)
+        show(values, form, **view)
     for value in values if as_json else ():
         print_json(value)
 
@@ -63,6 +76,24 @@ def has_colour() -> bool:
 def print_json(value: Any) -> None:
     """One object on one line; a list is printed as one, too."""
     api.emit(value)
+
+
+def tell(value: Any, text: str, *, as_json: bool) -> None:
+    """Print a value for a program, or what a person is told instead."""
+    if as_json:
+        print_json(value)
+    else:
+        click.echo(api.plain(text))
+
+
+def show_apart(value: Any, result: Any, *, as_json: bool) -> None:
+    """Print the sheet of a result with its notes on standard error, or its value for a program."""
+    if as_json:
+        print_json(value)
+        return
+    sheet = api.sheet(result)
+    print_sheet(sheet._replace(notes=()))
+    print_notes(sheet.notes)
 
 
 def print_notes(notes: Any) -> None:

@@ -5,14 +5,20 @@ from typing import Any
 import click
 
 from assay import api
-from assay.cli import Command
-from assay.cli._options import cluster_option, existing_rows_options, on_option, overrides
+from assay.cli import verb
+from assay.cli._options import (
+    cluster_option,
+    existing_rows_options,
+    on_option,
+    overrides,
+    paths_argument,
+)
 from assay.cli._output import format_option
 from assay.cli._running import show_result
 
 
-@click.command("aggregate", cls=Command)
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
+@verb("aggregate")
+@paths_argument
 @click.option(
     "--workers",
     type=click.IntRange(min=1),

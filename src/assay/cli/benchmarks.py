@@ -3,18 +3,18 @@
 import click
 
 from assay import api
-from assay.cli import Command
+from assay.cli import Verbs
 from assay.cli._options import include_path_option
 from assay.cli._output import format_option, show
 from assay.errors import RunFailed
 
 
-@click.group("benchmarks")
+@click.group("benchmarks", cls=Verbs)
 def command() -> None:
     """Benchmarks by their names: `assay list benchmarks`, `assay show NAME`, `assay run NAME -m MODEL`."""
 
 
-@command.command("pull", cls=Command)
+@command.command("pull")
 @click.argument("names", nargs=-1, required=True)
 @click.option("-o", "--output-dir", required=True, help="The folder that will hold the data.")
 @include_path_option

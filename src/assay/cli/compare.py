@@ -5,12 +5,12 @@ from typing import Any
 import click
 
 from assay import api
-from assay.cli import Command
-from assay.cli._options import facet_values, row_options
-from assay.cli._output import format_option, show
+from assay.cli import verb
+from assay.cli._options import facet_values, margin_option, row_options
+from assay.cli._output import shown
 
 
-@click.command("compare", cls=Command)
+@verb("compare")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @click.option(
     "--facet",
@@ -18,11 +18,7 @@ from assay.cli._output import format_option, show
     help="Compare the values of this facet within one PATH; values may follow it.",
 )
 @row_options
-@click.option(
-    "--margin",
-    type=click.FloatRange(min=0, min_open=True),
-    help="Differences below it do not matter.",
-)
+@margin_option
 @click.option(
     "--flips",
     type=click.IntRange(min=0),
@@ -38,15 +34,13 @@ from assay.cli._output import format_option, show
     metavar="NAME|FILE",
     help="Compare with published scores of this model.",
 )
-@format_option
+@shown
 def command(
     paths: tuple[str, ...],
     facet: str,
     where: tuple[str, ...],
-    form: str,
-    as_json: bool,
     **options: Any,
-) -> None:
+) -> Any:
     """Tell whether the experiments in each PATH differ: folders, or files of evaluation rows.
 
     The first is the baseline of the others. With --facet: one PATH, then the values to compare, or none for all.
@@ -59,4 +53,4 @@ def command(
         "where": facet_values(where),
     }
     places, values = (paths[:1], paths[1:]) if facet else (paths, ())
-    show(api.compare(places, facet=facet, values=values, **options), form, as_json=as_json)
+    return api.compare(places, facet=facet, values=values, **options)

@@ -5,9 +5,9 @@ from typing import Any
 import click
 
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
 from assay.cli._options import overrides, parameters_option, without_sidecar_option
-from assay.cli._output import print_json, print_notes, print_sheet
+from assay.cli._output import show_apart
 
 
 def _formats() -> str:
@@ -16,7 +16,7 @@ def _formats() -> str:
     )
 
 
-@click.command("convert", cls=Command, more=_formats)
+@verb("convert", more=_formats)
 @click.argument("source", type=click.Path())
 @click.argument("target", type=click.Path())
 @click.option(
@@ -39,9 +39,4 @@ def command(
     """Read SOURCE, in whatever format, and write TARGET, which must not exist. What the format of TARGET has no place
     for is named."""
     for each in api.convert(source, target, params=overrides(settings), **options):
-        if as_json:
-            print_json(each)
-            continue
-        sheet = api.sheet([each])
-        print_sheet(sheet._replace(notes=()))
-        print_notes(sheet.notes)
+        show_apart(each, [each], as_json=as_json)

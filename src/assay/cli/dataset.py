@@ -5,9 +5,9 @@ from typing import Any
 import click
 
 from assay import api
-from assay.cli import Command
+from assay.cli import Verbs
 from assay.cli._options import overrides
-from assay.cli._output import format_option, json_option, print_json, show
+from assay.cli._output import format_option, json_option, show, shown, tell
 
 _repository = click.option(
     "--repository",
@@ -17,12 +17,12 @@ _repository = click.option(
 )
 
 
-@click.group("dataset")
+@click.group("dataset", cls=Verbs)
 def command() -> None:
     """Keep named, immutable datasets."""
 
 
-@command.command("add", cls=Command)
+@command.command("add")
 @click.argument("source")
 @click.option("--name", required=True, help="What configs call it.")
 @click.option("--id", default="", help="Its id and folder; by default the name.")
@@ -41,7 +41,7 @@ def add(source: str, settings: tuple[str, ...], as_json: bool, **options: Any) -
     show(api.dataset_add(source, settings=overrides(settings), **options), as_json=as_json)
 
 
-@command.command("ls", cls=Command)
+@command.command("ls")
 @_repository
 @format_option
 def ls(repository: str, form: str, as_json: bool) -> None:
@@ -53,7 +53,7 @@ def ls(repository: str, form: str, as_json: bool) -> None:
         click.echo("no datasets: `assay dataset add FILE --name NAME` stores one")
 
 
-@command.command("show", cls=Command)
+@command.command("show")
 @click.argument("name")
 @click.option(
     "--head",
@@ -63,20 +63,18 @@ def ls(repository: str, form: str, as_json: bool) -> None:
     help="How many items to print.",
 )
 @_repository
-@format_option
-def show_dataset(name: str, head: int, repository: str, form: str, as_json: bool) -> None:
+@shown
+def show_dataset(name: str, head: int, repository: str) -> Any:
     """Describe a stored dataset: hash, origin, duplicates, its first items."""
-    show(api.dataset_show(name, head=head, repository=repository), form, as_json=as_json)
+    return api.dataset_show(name, head=head, repository=repository)
 
 
-@command.command("verify", cls=Command)
+@command.command("verify")
 @click.argument("name")
 @_repository
 @json_option
 def verify(name: str, repository: str, as_json: bool) -> None:
     """Check that a stored dataset has the bytes that were stored."""
     dataset = api.dataset_verify(name, repository=repository)
-    if as_json:
-        print_json(dataset)
-        return
-    click.echo(f"ok: {api.plain(name)} has its {dataset.items:,} items, hash {dataset.hash}")
+    text = f"ok: {name} has its {dataset.items:,} items, hash {dataset.hash}"
+    tell(dataset, text, as_json=as_json)

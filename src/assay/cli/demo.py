@@ -5,16 +5,17 @@ from pathlib import Path
 import click
 
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
+from assay.cli._options import no_progress_option
 from assay.cli._output import json_option, print_notes
 from assay.cli._running import run_and_show
 from assay.errors import UserError
 
 
-@click.command("demo", cls=Command)
+@verb("demo")
 @click.argument("folder", default="output/demo", type=click.Path())
 @json_option
-@click.option("--no-progress", is_flag=True, help="No progress display.")
+@no_progress_option
 def command(folder: str, as_json: bool, no_progress: bool) -> None:
     """Evaluate two embedded models under two prompts and keep all rows in FOLDER.
 

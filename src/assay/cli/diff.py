@@ -6,20 +6,16 @@ from typing import Any
 import click
 
 from assay import api
-from assay.cli import Command
-from assay.cli._options import facet_values, force_option, row_options
+from assay.cli import verb
+from assay.cli._options import facet_values, force_option, margin_option, row_options
 from assay.cli._output import format_option, show
 
 
-@click.command("diff", cls=Command)
+@verb("diff")
 @click.argument("first", metavar="A", type=click.Path())
 @click.argument("second", metavar="B", type=click.Path())
 @row_options
-@click.option(
-    "--margin",
-    type=click.FloatRange(min=0, min_open=True),
-    help="Differences below it do not matter.",
-)
+@margin_option
 @click.option(
     "--limit",
     type=click.IntRange(min=0),

@@ -5,15 +5,21 @@ from typing import Any
 import click
 
 from assay import api
-from assay.cli import Command
-from assay.cli._options import cluster_options, existing_rows_options, overrides
+from assay.cli import verb
+from assay.cli._options import (
+    cluster_options,
+    existing_rows_options,
+    no_progress_option,
+    overrides,
+    paths_argument,
+)
 from assay.cli._output import format_option
 from assay.cli._running import run_and_show
 from assay.errors import UserError
 
 
-@click.command("evaluate", cls=Command)
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
+@verb("evaluate")
+@paths_argument
 @existing_rows_options
 @format_option
 @click.option(
@@ -25,7 +31,7 @@ from assay.errors import UserError
     help="How many matches, with --pairs active; existing ones count.",
 )
 @cluster_options
-@click.option("--no-progress", is_flag=True, help="No progress display.")
+@no_progress_option
 def command(
     paths: tuple[str, ...], pairs: str, form: str, as_json: bool, no_progress: bool, **options: Any
 ) -> None:

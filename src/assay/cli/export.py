@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from assay import api
-from assay.cli import Command, flag_name
+from assay.cli import flag_name, verb
 from assay.cli._options import force_option, overrides, parameters_option, trust_option
 from assay.cli._output import json_option, print_json, print_notes
 from assay.errors import UserError
@@ -31,9 +31,8 @@ def _formats() -> str:
     )
 
 
-@click.command(
+@verb(
     "export",
-    cls=Command,
     more=_formats,
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
 )

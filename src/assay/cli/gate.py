@@ -7,13 +7,16 @@ from typing import Any
 import click
 
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
 from assay.cli._options import facet_values, force_option, row_options
 from assay.cli._output import format_option, show
 from assay.errors import StoreError, UserError
 
 
-@click.command("gate", cls=Command)
+_BOUNDS = ("min", "max", "max_drop")
+
+
+@verb("gate")
 @click.argument("path", type=click.Path())
 @click.option(
     "-c", "--config", type=click.Path(), help="A config with `gates:`; default: the folder's own."
@@ -67,15 +70,13 @@ def command(
     Exits with 0 if it passed, 3 if it failed, 4 if the data cannot tell or are incomplete.
     """
     options["facets"] = facet_values(options.pop("where"))
-    bounds = {name: options.pop(name) for name in ("min", "max", "max_drop")}
-    bounds = {name: value for name, value in bounds.items() if value is not None}
-    chosen = {name: options.pop(name) for name in ("metric", "label", "facets")}
-    chosen = {name: value for name, value in chosen.items() if value}
-    if chosen and not bounds:
+    bounds = {name: options.pop(name) for name in (*_BOUNDS, "metric", "label", "facets")}
+    bounds = {name: value for name, value in bounds.items() if value not in (None, "", {})}
+    if bounds and bounds.keys().isdisjoint(_BOUNDS):
         raise UserError(
-            f"--{next(iter(chosen))} needs a bound", fix="add --min, --max or --max-drop"
+            f"--{next(iter(bounds))} needs a bound", fix="add --min, --max or --max-drop"
         )
-    gated = api.gate(path, **options, **bounds, **chosen)
+    gated = api.gate(path, **options, **bounds)
     if junit is not None:
         api.write_named(
             junit, api.junit(gated, inconclusive=inconclusive), force=force, private=False

@@ -5,9 +5,9 @@ from typing import Any
 import click
 
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
 from assay.cli._options import overrides, parameters_option, without_sidecar_option
-from assay.cli._output import print_json, print_notes, print_sheet
+from assay.cli._output import show_apart
 from assay.errors import RunFailed
 
 
@@ -17,7 +17,7 @@ def _formats() -> str:
     )
 
 
-@click.command("import", cls=Command, more=_formats)
+@verb("import", more=_formats)
 @click.argument("sources", type=click.Path(), nargs=-1, required=True)
 @click.option(
     "-o", "--output", type=click.Path(), required=True, help="The experiment's folder; it is made."
@@ -39,12 +39,7 @@ def command(
     rejected = 0
     for imported in api.import_(sources, output, params=overrides(settings), **options):
         rejected += imported.rejected
-        if as_json:
-            print_json(imported)
-            continue
-        sheet = api.sheet([imported])
-        print_sheet(sheet._replace(notes=()))
-        print_notes(sheet.notes)
+        show_apart(imported, [imported], as_json=as_json)
     if rejected:
         what = f"{rejected:,} rows or files of the source could not be read; what is imported is not complete"
         raise RunFailed(

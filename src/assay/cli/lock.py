@@ -5,22 +5,22 @@ from typing import Any
 import click
 
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
 from assay.cli._options import benchmark_options, config_of, settings_option
-from assay.cli._output import format_option, show
+from assay.cli._output import shown
 
 
-@click.command("lock", cls=Command)
+@verb("lock")
 @click.argument("config", type=click.Path())
 @click.option("-o", "--output", type=click.Path(), help="The lock; default: CONFIG.lock.")
 @settings_option
 @benchmark_options
-@format_option
-def command(config: str, output: str | None, form: str, as_json: bool, **options: Any) -> None:
+@shown
+def command(config: str, output: str | None, **options: Any) -> Any:
     """Write what determines the numbers of CONFIG to CONFIG.lock: hashes of data, prompts and code, models with what
     servers reported, versions, seeds, prices.
 
     Nothing is run. Locking an unchanged config again changes no byte; a file that is not a lock is never replaced.
     """
     source, chosen = config_of(config=config, config_option=None, **options)
-    show(api.lock(source, output=output, **chosen), form, as_json=as_json)
+    return api.lock(source, output=output, **chosen)

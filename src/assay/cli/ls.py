@@ -3,20 +3,17 @@
 import click
 
 from assay import api
-from assay.cli import Command
-from assay.cli._output import format_option, print_json, show
+from assay.cli import verb
+from assay.cli._output import format_option, show_all
 
 
-@click.command("ls", cls=Command)
+@verb("ls")
 @click.argument("folder", default=".", type=click.Path())
 @format_option
 def command(folder: str, form: str, as_json: bool) -> None:
     """List the experiments in and below FOLDER, with their state, counts and metrics."""
     experiments = api.ls(folder)
-    if as_json:
-        for listed in experiments:
-            print_json(listed)
-    elif experiments:
-        show(experiments, form, root=folder)
+    if experiments or as_json:
+        show_all(experiments, form, as_json=as_json, root=folder)
     else:
         click.echo(f"no experiments below {api.plain(folder)}")

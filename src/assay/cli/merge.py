@@ -5,13 +5,13 @@ from typing import Any
 import click
 
 from assay import api
-from assay.cli import Command
-from assay.cli._options import trust_option
-from assay.cli._output import json_option, print_json, print_notes, print_sheet
+from assay.cli import verb
+from assay.cli._options import paths_argument, trust_option
+from assay.cli._output import json_option, show_apart
 
 
-@click.command("merge", cls=Command)
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
+@verb("merge")
+@paths_argument
 @click.option(
     "-o", "--output", type=click.Path(), required=True, help="The new folder; it must not exist."
 )
@@ -28,9 +28,4 @@ def command(paths: tuple[str, ...], output: str, as_json: bool, **options: Any) 
     Rows that several have alike are taken once. Nothing is written if they disagree about a row, an item or the plan.
     """
     merged = api.merge(paths, output, **options)
-    if as_json:
-        print_json(merged)
-        return
-    sheet = api.sheet(merged)
-    print_sheet(sheet._replace(notes=()))
-    print_notes(sheet.notes)
+    show_apart(merged, merged, as_json=as_json)

@@ -5,12 +5,16 @@ from typing import Any
 import click
 
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
 
 SHARE = click.FloatRange(0, 1)
 
 
-@click.command("mock-server", cls=Command)
+def _fault(name: str, about: str) -> Any:
+    return click.option(name, type=SHARE, default=0, help=about)
+
+
+@verb("mock-server")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -38,28 +42,17 @@ SHARE = click.FloatRange(0, 1)
     default=0,
     help="Requests in flight before 429; 0: no limit.",
 )
-@click.option("--rate-429", type=SHARE, default=0, help="Share of requests refused as too many.")
+@_fault("--rate-429", "Share of requests refused as too many.")
 @click.option(
     "--retry-after", type=click.FloatRange(min=0), help="Seconds that a 429 asks to wait."
 )
-@click.option("--rate-500", type=SHARE, default=0, help="Share of requests that fail.")
-@click.option(
-    "--rate-drop", type=SHARE, default=0, help="Share of connections closed without an answer."
-)
-@click.option("--rate-torn", type=SHARE, default=0, help="Share of answers that end half-way.")
-@click.option("--rate-huge", type=SHARE, default=0, help="Share of answers of 200 MB.")
-@click.option(
-    "--rate-garbage", type=SHARE, default=0, help="Share of streams with an event that is not JSON."
-)
-@click.option(
-    "--rate-unfinished", type=SHARE, default=0, help="Share of streams that end in the middle."
-)
-@click.option(
-    "--rate-error-event",
-    type=SHARE,
-    default=0,
-    help="Share of streams that end with an error event.",
-)
+@_fault("--rate-500", "Share of requests that fail.")
+@_fault("--rate-drop", "Share of connections closed without an answer.")
+@_fault("--rate-torn", "Share of answers that end half-way.")
+@_fault("--rate-huge", "Share of answers of 200 MB.")
+@_fault("--rate-garbage", "Share of streams with an event that is not JSON.")
+@_fault("--rate-unfinished", "Share of streams that end in the middle.")
+@_fault("--rate-error-event", "Share of streams that end with an error event.")
 @click.option("--answers", help="A JSONL file of answers, or file.py:function.")
 @click.option("--processes", type=click.IntRange(min=1), default=1, show_default=True)
 @click.option(

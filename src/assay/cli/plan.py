@@ -2,18 +2,16 @@
 
 from typing import Any
 
-import click
-
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
 from assay.cli._options import config_of, config_options
-from assay.cli._output import format_option, show
+from assay.cli._output import shown
 
 
-@click.command("plan", cls=Command)
+@verb("plan")
 @config_options
-@format_option
-def command(form: str, as_json: bool, **options: Any) -> None:
+@shown
+def command(**options: Any) -> Any:
     """Show how many cells there are, how many have rows, how many would run."""
     config, chosen = config_of(**options)
-    show(api.plan(config, **chosen), form, as_json=as_json)
+    return api.plan(config, **chosen)

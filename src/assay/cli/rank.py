@@ -6,14 +6,20 @@ from typing import Any
 import click
 
 from assay import api
-from assay.cli import Command
-from assay.cli._options import LEVEL, cluster_option, force_option, trust_option
+from assay.cli import verb
+from assay.cli._options import (
+    cluster_option,
+    force_option,
+    label_option,
+    level_option,
+    trust_option,
+)
 from assay.cli._output import format_option, show
 
 
-@click.command("rank", cls=Command)
+@verb("rank")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
-@click.option("--label", default="", help="The label to look at, if there are several.")
+@label_option
 @click.option(
     "--by",
     default="",
@@ -26,7 +32,7 @@ from assay.cli._output import format_option, show
     default="bradley-terry",
     help="Default: bradley-terry, with ties.",
 )
-@click.option("--level", type=LEVEL, default=0.95, help="Of the intervals; default 0.95.")
+@level_option
 @click.option(
     "--rounds", type=click.IntRange(min=100), default=1000, help="Of the bootstrap; default 1,000."
 )

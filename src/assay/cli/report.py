@@ -5,9 +5,9 @@ from typing import Any
 import click
 
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
 from assay.cli._options import force_option, trust_option
-from assay.cli._output import json_option, print_json, print_notes
+from assay.cli._output import json_option, print_notes, tell
 
 SUFFIXES = {"html": "html", "pdf": "pdf", "markdown": "md"}
 
@@ -20,7 +20,7 @@ def _samples(ctx: click.Context, param: click.Parameter, value: str) -> int | No
     return int(value)
 
 
-@click.command("report", cls=Command)
+@verb("report")
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @click.option(
     "-o",
@@ -49,8 +49,5 @@ def command(
     """Write a report of the experiments in and below each PATH (by default this folder): one file, no network."""
     output = output or f"report.{SUFFIXES[form or 'html']}"
     notes = api.report(paths or (".",), output, format=form or "", **options)
-    if as_json:
-        print_json({"output": output, "notes": notes})
-        return
-    print_notes(notes)
-    click.echo(f"written to {api.plain(output)}")
+    print_notes(() if as_json else notes)
+    tell({"output": output, "notes": notes}, f"written to {output}", as_json=as_json)

@@ -5,14 +5,14 @@ from typing import Any
 import click
 
 from assay import api
-from assay.cli import Command
-from assay.cli._options import cluster_options, config_of, config_options
+from assay.cli import verb
+from assay.cli._options import cluster_options, config_of, config_options, no_progress_option
 from assay.cli._output import format_option, show
 from assay.cli._running import run_and_show
 from assay.cli.local import offer
 
 
-@click.command("run", cls=Command)
+@verb("run")
 @config_options
 @click.option(
     "--mode",
@@ -47,7 +47,7 @@ from assay.cli.local import offer
 @cluster_options
 @click.option("--dry-run", is_flag=True, help="Show the plan, do nothing.")
 @format_option
-@click.option("--no-progress", is_flag=True, help="No progress display.")
+@no_progress_option
 def command(
     dry_run: bool,
     form: str,

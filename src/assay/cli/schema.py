@@ -4,22 +4,17 @@ import json
 from pathlib import Path
 
 import click
-from click.shell_completion import CompletionItem
 
 from assay import api
-from assay.cli import Command
-from assay.cli._options import force_option
-from assay.cli._output import json_option, print_json
+from assay.cli import verb
+from assay.cli._options import completing, force_option
+from assay.cli._output import json_option, tell
+
+_complete_command = completing(lambda _: api.output_commands())
 
 
-def complete_command(
-    ctx: click.Context, param: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    return [CompletionItem(name) for name in api.output_commands() if name.startswith(incomplete)]
-
-
-@click.command("schema", cls=Command)
-@click.argument("words", metavar="[COMMAND]", nargs=-1, shell_complete=complete_command)
+@verb("schema")
+@click.argument("words", metavar="[COMMAND]", nargs=-1, shell_complete=_complete_command)
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file."
 )
@@ -35,7 +30,4 @@ def command(words: tuple[str, ...], output: Path | None, force: bool, as_json: b
         click.echo(text, nl=False)
         return
     api.write_named(output, text.encode(), force=force, private=False)
-    if as_json:
-        print_json({"output": str(output), "notes": []})
-    else:
-        click.echo(f"written: {api.plain(str(output))}")
+    tell({"output": str(output), "notes": []}, f"written: {output}", as_json=as_json)

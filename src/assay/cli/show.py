@@ -1,25 +1,21 @@
 """`assay show`: describe a plug-in or a benchmark."""
 
 import click
-from click.shell_completion import CompletionItem
 
 from assay import api
-from assay.cli import Command
-from assay.cli._options import include_path_option
+from assay.cli import verb
+from assay.cli._options import completing, include_path_option
 from assay.cli._output import format_option, print_json
 from assay.cli._output import show as show_value
 from assay.cli.list import complete_kind, indexed
 
 
-def complete_name(
-    ctx: click.Context, param: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    names = {name for plug_ins in api.kinds().values() for name in plug_ins.names()}
-    return [CompletionItem(name) for name in sorted(names) if name.startswith(incomplete)]
+def _plug_ins(_: click.Context) -> list[str]:
+    return sorted({name for plug_ins in api.kinds().values() for name in plug_ins.names()})
 
 
-@click.command("show", cls=Command)
-@click.argument("name", shell_complete=complete_name)
+@verb("show")
+@click.argument("name", shell_complete=completing(_plug_ins))
 @click.option(
     "--kind", default="", help="Where one name is of several kinds.", shell_complete=complete_kind
 )

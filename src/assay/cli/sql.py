@@ -1,18 +1,19 @@
 """`assay sql`: query an experiment's rows."""
 
 import sys
+from shutil import get_terminal_size
 from typing import Any
 
 import click
 
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
 from assay.cli._options import trust_option
-from assay.cli._output import format_option, has_colour
+from assay.cli._output import format_option, has_colour, print_notes
 from assay.errors import UserError
 
 
-@click.command("sql", cls=Command)
+@verb("sql")
 @click.argument("words", metavar='PATH... "select ..."', nargs=-1, required=True)
 @trust_option
 @format_option
@@ -33,8 +34,7 @@ def command(words: tuple[str, ...], form: str, as_json: bool, as_csv: bool, rows
         what = "name an experiment and a query" if not paths else "--json or --csv, not both"
         raise UserError(what, fix='assay sql output/demo "select count(*) from responses"')
     with api.ask(paths, query) as answer:
-        for note in answer.notes:
-            click.echo(f"note: {api.plain(note)}", err=True)
+        print_notes(answer.notes)
         if as_json:
             _print_json(answer)
         elif as_csv or form == "csv":
@@ -65,7 +65,7 @@ def _show(answer: Any, form: str, most: int) -> None:
     shown = len(sheet.tables[0].rows)
     colour = form == "table" and has_colour()
     text = sheet.form(form, colour=colour)
-    if form == "table" and sys.stdout.isatty() and shown + 4 > _height():
+    if form == "table" and sys.stdout.isatty() and shown + 4 > get_terminal_size().lines:
         click.echo_via_pager(text, color=colour)
     else:
         click.echo(text, color=colour)
@@ -73,9 +73,3 @@ def _show(answer: Any, form: str, most: int) -> None:
         click.echo(
             f"the first {shown:,} rows; --rows 0 shows all, --json and --csv print all", err=True
         )
-
-
-def _height() -> int:
-    from shutil import get_terminal_size
-
-    return get_terminal_size().lines

@@ -6,13 +6,13 @@ import time
 import click
 
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
 from assay.cli._output import format_option, show_all
 
 INTERVAL = 2.0
 
 
-@click.command("status", cls=Command)
+@verb("status")
 @click.argument("path", type=click.Path())
 @click.option(
     "--watch", is_flag=True, help="Look again every two seconds until nobody works on it."

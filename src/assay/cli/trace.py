@@ -5,12 +5,12 @@ from typing import Any
 import click
 
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
 from assay.cli._options import trust_option
 from assay.cli._output import format_option, show
 
 
-@click.command("trace", cls=Command)
+@verb("trace")
 @click.argument("path", type=click.Path())
 @click.argument("item_id")
 @click.option("--sample", type=click.IntRange(min=0), help="Only this sample, counted from 0.")

@@ -2,15 +2,13 @@
 
 from typing import Any
 
-import click
-
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
 from assay.cli._options import config_of, config_options
 from assay.cli._output import json_option, print_json, print_sheet
 
 
-@click.command("validate", cls=Command)
+@verb("validate")
 @config_options
 @json_option
 def command(as_json: bool, **options: Any) -> None:

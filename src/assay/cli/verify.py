@@ -1,17 +1,15 @@
 """`assay verify`: recompute labels and metrics from the stored rows, and check every file's seal."""
 
-import click
-
 from assay import api
-from assay.cli import Command
-from assay.cli._options import trust_option
+from assay.cli import verb
+from assay.cli._options import own_config_option, paths_argument, trust_option
 from assay.cli._output import format_option, show_all
 from assay.errors import RunFailed
 
 
-@click.command("verify", cls=Command)
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
-@click.option("-c", "--config", type=click.Path(), help="The config; default: the folder's own.")
+@verb("verify")
+@paths_argument
+@own_config_option
 @trust_option
 @format_option
 def command(paths: tuple[str, ...], config: str | None, form: str, as_json: bool) -> None:

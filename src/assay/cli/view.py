@@ -6,12 +6,12 @@ import sys
 import click
 
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
 from assay.cli._options import trust_option
-from assay.cli._output import json_option, print_json
+from assay.cli._output import json_option, tell
 
 
-@click.command("view", cls=Command)
+@verb("view")
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @click.option(
     "--port",
@@ -35,12 +35,9 @@ def command(
 
     def show(address: str) -> None:
         opened = opens and _open(address)
-        if as_json:
-            print_json({"address": address})
-            return
-        click.echo(
-            f"{address}\n{'' if opened else 'open this address in a browser; '}Ctrl+C stops the server"
-        )
+        ask = "" if opened else "open this address in a browser; "
+        text = f"{address}\n{ask}Ctrl+C stops the server"
+        tell({"address": address}, text, as_json=as_json)
 
     api.view(paths or (".",), port=port, annotator=annotator, open=show, debug=debug)
 

@@ -5,15 +5,15 @@ from typing import Any
 import click
 
 from assay import api
-from assay.cli import Command
+from assay.cli import verb
 from assay.cli._options import shard_option, trust_option
-from assay.cli._output import json_option, print_json
+from assay.cli._output import json_option, tell
 from assay.errors import Interrupted
 
 STOPPED = 75  # asked to stop, and work is left: the same command goes on
 
 
-@click.command("worker", cls=Command)
+@verb("worker")
 @click.argument("root")
 @shard_option
 @click.option("--name", default="", help="What others call this worker; default: the host's name.")
@@ -53,13 +53,10 @@ def command(
     except Interrupted as stopped:
         click.echo(f"{stopped}", err=True)
         return STOPPED
-    if as_json:
-        print_json(
-            {"event": "result", "ok": True, "worker": worked.worker, "shards": worked.shards}
-        )
-    elif not quiet:
+    if as_json or not quiet:
         whole = "" if worked.result is None else "; the whole is finished"
-        click.echo(f"{worked.worker}: {worked.shards} shards{whole}")
+        told = {"event": "result", "ok": True, "worker": worked.worker, "shards": worked.shards}
+        tell(told, f"{worked.worker}: {worked.shards} shards{whole}", as_json=as_json)
     return 0
 
 

@@ -71,9 +71,7 @@ def _comparison(comparison: Comparison) -> Sheet:
             "<verdict",
         ),
         rows=[_pair(pair) for pair in comparison.pairs],
-        data=fields_of(
-            comparison.pairs, [name for name in Pair.__struct_fields__ if name != "flips"]
-        ),
+        data=fields_of(comparison.pairs, without="flips"),
     )
     lower = " (lower is better)" if comparison.lower_is_better else ""
     lead = Line(f"label {comparison.label}{lower}, {_explained(comparison)}", "quiet")
@@ -146,7 +144,7 @@ def reference_view(result: Referenced) -> Sheet:
     ]
     columns = columns_of(*names, "?p", "?could show", "<verdict")
     rows = [_agreement(agreement) for agreement in result.agreements]
-    data = fields_of(result.agreements, list(Agreement.__struct_fields__))
+    data = fields_of(result.agreements)
     count = len(result.agreements)
     corrected = f"corrected for {count} comparisons (Holm)" if count > 1 else "of one comparison"
     margin = "" if result.margin is None else f"; equivalent: within ±{result.margin:g}"

@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import msgspec
-
 from assay.analysis.diff.answers import ServedAs, SideUse, differing
 from assay.analysis.diff.diff import Diff, FlippedItem, LabelDiff
 from assay.analysis.diff.made_of import ChangedItem, ChangedValue
@@ -21,6 +19,7 @@ from assay.reports.sheet import (
     count,
     counts_text,
     figures,
+    json_text,
     number_text,
     one_line,
     shortened,
@@ -78,9 +77,7 @@ def _changes(changes: Sequence[ChangedValue], depth: int = 1) -> Parts:
 
 
 def _value(value: Any) -> str:
-    if value is None:
-        return "–"
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return "–" if value is None else json_text(value)
 
 
 def _texts(lines: Sequence[tuple[str, str]], depth: int) -> Parts:

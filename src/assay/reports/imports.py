@@ -1,12 +1,13 @@
 """What an import or a conversion left behind: counts, and another program's own numbers beside those of its rows."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from assay.analysis.look.convert import Converted
 from assay.engine.experiment.imports.headlines import HeadlineCheck
 from assay.engine.experiment.imports.results import Imported
-from assay.reports.sheet import Cell, Column, Line, Sheet, Table, count, counts_text
+from assay.reports.sheet import Cell, Column, Line, Sheet, Table, count, counts_text, fields_of
 
 _MOST_NAMED = 3
 _COLUMNS = (
@@ -20,33 +21,32 @@ _COLUMNS = (
 
 
 def imports_view(imports: Sequence[Imported]) -> Sheet:
-    parts: list[Line | Table] = []
-    for imported in imports:
-        read_from = ", ".join(imported.read_from)
-        models = f" of {count(len(imported.agents), 'model')}" if imported.agents else ""
-        named = f"{imported.dataset}: {imported.format}{', ' if read_from else ''}{read_from}"
-        if not imported.folder:
-            parts.append(Line(f"{named}: it was not imported"))
-            continue
-        parts += [
-            Line(named),
-            *([Line(f"from: {_place(imported.files)}", wraps=False)] if imported.files else []),
-            *([Line(f"models: {_some(imported.agents)}")] if imported.agents else []),
-            Line(f"items: {imported.items:,}"),
-            Line(
-                f"responses: {counts_text(imported.responses, 'none')}{models}{_missing(imported)}"
-            ),
-            Line(f"evaluations: {counts_text(imported.evaluations, 'none')}"),
-            *(
-                [Line(f"rejected: {imported.rejected:,} rows or files")]
-                if imported.rejected
-                else []
-            ),
-            *([headline_table(imported.headlines)] if imported.headlines else []),
-            Line(f"files: {imported.folder}", wraps=False),
-        ]
     notes = [note for imported in imports for note in imported.notes]
+    parts = [*chain.from_iterable(map(_parts, imports))]
     return Sheet(parts=parts, notes=[*notes, *_reasons(imports)])
+
+
+def _parts(imported: Imported) -> Iterator[Line | Table]:
+    named = f"{imported.dataset}: {', '.join([imported.format, *imported.read_from])}"
+    if not imported.folder:
+        yield Line(f"{named}: it was not imported")
+        return
+    yield Line(named)
+    models = ""
+    if imported.files:
+        yield Line(f"from: {_place(imported.files)}", wraps=False)
+    if imported.agents:
+        models = f" of {count(len(imported.agents), 'model')}"
+        yield Line(f"models: {_some(imported.agents)}")
+    yield Line(f"items: {imported.items:,}")
+    responses = counts_text(imported.responses, "none")
+    yield Line(f"responses: {responses}{models}{_missing(imported)}")
+    yield Line(f"evaluations: {counts_text(imported.evaluations, 'none')}")
+    if imported.rejected:
+        yield Line(f"rejected: {imported.rejected:,} rows or files")
+    if imported.headlines:
+        yield headline_table(imported.headlines)
+    yield Line(f"files: {imported.folder}", wraps=False)
 
 
 def conversions_view(conversions: Sequence[Converted]) -> Sheet:
@@ -75,8 +75,8 @@ def headline_table(headlines: Sequence[HeadlineCheck]) -> Table:
         "failed",
         "equal",
     )
-    data = [[getattr(each, name) for name in names] for each in headlines]
-    return Table(columns=_COLUMNS, rows=[_row(each) for each in headlines], data=(names, data))
+    data = fields_of(headlines, names)
+    return Table(columns=_COLUMNS, rows=[*map(_row, headlines)], data=data)
 
 
 def _row(checked: HeadlineCheck) -> list[str | Cell]:

@@ -1,5 +1,7 @@
 """Calibrations: how often a judge is right, what sways it, and what that does to rates."""
 
+from collections.abc import Iterator
+
 from assay.analysis.judge.accuracy import Estimate
 from assay.analysis.judge.calibrate import Calibrated, Calibration
 from assay.reports.sheet import (
@@ -13,6 +15,7 @@ from assay.reports.sheet import (
     figures,
     number_text,
     one_line,
+    with_interval,
 )
 
 _EXACT = ["label", "judge", "measure", "value", "low", "high", "answers", "method"]
@@ -21,17 +24,18 @@ _FIELDS = ["value", "low", "high", "n", "method"]
 
 
 def view(calibrated: Calibrated) -> Sheet:
-    parts: list[Line | Table] = []
+    return Sheet(parts=[*_parts(calibrated)])
+
+
+def _parts(calibrated: Calibrated) -> Iterator[Line | Table]:
     for calibration in calibrated.calibrations:
-        parts += [Line(_heading(calibration), "head"), Line(_labelled(calibration), "quiet")]
-        parts += [measures(calibration), _confusion(calibration), _corrected(calibration)]
-        parts += [Line(f"{name}: {why}", "quiet") for name, why in missing(calibration)]
-        parts.append(Line(""))
-    parts += [Line(f"note: {note}", "open") for note in calibrated.notes]
-    parts.append(
-        Line(f"stored in {calibrated.stored}" if calibrated.stored else "not stored", "quiet")
-    )
-    return Sheet(parts=parts)
+        yield Line(_heading(calibration), "head")
+        yield Line(_labelled(calibration), "quiet")
+        yield from (measures(calibration), _confusion(calibration), _corrected(calibration))
+        yield from (Line(f"{name}: {why}", "quiet") for name, why in missing(calibration))
+        yield Line("")
+    yield from (Line(f"note: {note}", "open") for note in calibrated.notes)
+    yield Line(f"stored in {calibrated.stored}" if calibrated.stored else "not stored", "quiet")
 
 
 def _heading(calibration: Calibration) -> str:
@@ -73,10 +77,7 @@ def measures(calibration: Calibration) -> Table:
         ("self-preference", calibration.self_preference),
         ("odds if twice as long", calibration.length_bias),
     ]
-    rows = [
-        [name, *_estimate(estimate, "+" if name in _SIGNED else "", " … "), f"{estimate.n:,}"]
-        for name, estimate in estimates
-    ]
+    rows = [_measure(name, estimate) for name, estimate in estimates]
     rows.insert(
         3, ["  with one label for all", number_text(calibration.agreement.by_majority), "", ""]
     )
@@ -92,8 +93,11 @@ def measures(calibration: Calibration) -> Table:
     )
 
 
-def _estimate(estimate: Estimate, sign: str = "", between: str = "–") -> tuple[str, Cell]:
-    return figures(estimate.value, estimate.low, estimate.high, estimate.method, sign, between)
+def _measure(name: str, estimate: Estimate) -> list[str | Cell]:
+    ends = (estimate.low, estimate.high)
+    sign = "+" if name in _SIGNED else ""
+    shown = figures(estimate.value, *ends, estimate.method, sign, " … ")
+    return [name, *shown, f"{estimate.n:,}"]
 
 
 def _confusion(calibration: Calibration) -> Table:
@@ -129,8 +133,7 @@ def _corrected(calibration: Calibration) -> Table:
 
 
 def _rate(estimate: Estimate) -> Cell:
-    value, span = _estimate(estimate)
-    return span._replace(text=f"{value} ({span.text})".removesuffix(" (–)"))
+    return with_interval(estimate.value, estimate.low, estimate.high, estimate.method)
 
 
 def missing(calibration: Calibration) -> list[tuple[str, str]]:

@@ -5,10 +5,21 @@ Nothing is imported that a value brings along by itself: `list`, `show` and `ls`
 
 import os
 from collections.abc import Sequence
-from itertools import groupby, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from assay.reports.sheet import Cell, Column, Line, Sheet, Table, columns_of, fields_of, shortened
+from assay.reports.sheet import (
+    Cell,
+    Column,
+    Line,
+    Sheet,
+    Table,
+    apart,
+    columns_of,
+    fields_of,
+    json_text,
+    shortened,
+)
 
 if TYPE_CHECKING:
     from assay.analysis.look.dataset import StoredDataset
@@ -30,7 +41,7 @@ def experiments(listed: "Sequence[Listed]", root: str = "") -> Sheet:
         columns=columns_of("<experiment", "<state", "?items", "rows", "errors", "<metrics"),
         rows=[_experiment(experiment, root) for experiment in listed],
         compact=True,
-        data=fields_of(listed, [name for name in listed[0].__struct_fields__ if name != "values"]),
+        data=fields_of(listed, without="values"),
     )
     lines = [
         Line(f"{_path(experiment, root)}: {reason}", "open")
@@ -73,14 +84,9 @@ def datasets(stored: "StoredDataset | list[StoredDataset]") -> Sheet:
     if not isinstance(stored.new, msgspec.UnsetType):
         return Sheet(parts=[_added(stored, stored.new), *_duplicates(stored)])
     width = 1 + max(map(len, _FACTS))
-    facts = [
-        Line(
-            f"{name + ':':<{width}} {_fact(getattr(stored, name))}".rstrip(), wraps=name != "origin"
-        )
-        for name in _FACTS
-    ]
-    head = [] if isinstance(stored.head, msgspec.UnsetType) else stored.head
-    items = [Line(msgspec.json.encode(item).decode()) for item in head]
+    texts = {name: f"{name + ':':<{width}} {_fact(getattr(stored, name))}" for name in _FACTS}
+    facts = [Line(text.rstrip(), wraps=name != "origin") for name, text in texts.items()]
+    items = [Line(json_text(item)) for item in stored.head or ()]
     return Sheet(parts=[*facts, *_duplicates(stored), *items])
 
 
@@ -112,7 +118,7 @@ def local_models(models: "Sequence[LocalModel]") -> Sheet:
             for model in models
         ],
         compact=True,
-        data=fields_of(models, models[0].__struct_fields__),
+        data=fields_of(models),
     )
     return Sheet(parts=[table, *(Line(f"files: {model.path}", wraps=False) for model in models)])
 
@@ -120,11 +126,7 @@ def local_models(models: "Sequence[LocalModel]") -> Sheet:
 def _fact(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value))
-    if isinstance(value, dict):
-        import msgspec
-
-        return msgspec.json.encode(value).decode()
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) else json_text(value)
 
 
 def _duplicates(dataset: "StoredDataset") -> list[Line]:
@@ -144,23 +146,22 @@ def _duplicates(dataset: "StoredDataset") -> list[Line]:
 
 def plug_ins(plug_ins: "Sequence[PlugIn]") -> Sheet:
     """A heading for each kind, if there are several."""
-    parts: list[Line | Table] = []
-    several = len({plug_in.kind for plug_in in plug_ins}) > 1
-    for kind, group in groupby(plug_ins, key=lambda plug_in: plug_in.kind):
-        members = list(group)
-        if several:
-            parts += [*([Line("")] if parts else []), Line(kind, "head")]
-        parts.append(
-            Table(
-                columns=columns_of("<name", "<about"),
-                rows=[[member.name, member.about] for member in members],
-                compact=True,
-                heads=False,
-                depth=int(several),
-                data=(members[0]._fields, members),
-            )
+    kinds: dict[str, list[PlugIn]] = {}
+    for plug_in in plug_ins:
+        kinds.setdefault(plug_in.kind, []).append(plug_in)
+    several = len(kinds) > 1
+    groups: list[list[Line | Table]] = []
+    for kind, members in kinds.items():
+        table = Table(
+            columns=columns_of("<name", "<about"),
+            rows=[[member.name, member.about] for member in members],
+            compact=True,
+            heads=False,
+            depth=int(several),
+            data=(members[0]._fields, members),
         )
-    return Sheet(parts=parts)
+        groups.append([Line(kind, "head"), table] if several else [table])
+    return Sheet(parts=apart(groups))
 
 
 def providers(entries: "Sequence[ProviderEntry]") -> Sheet:
@@ -195,19 +196,14 @@ def served_models(entries: "Sequence[ServedModelEntry]") -> Sheet:
 
 
 def _known(entry: "ServedModelEntry") -> list[str | Cell]:
-    context = Cell("–", "quiet") if entry.context is None else f"{entry.context:,}"
-    prices = [
-        Cell("–", "quiet") if price is None else f"{price:g}"
-        for price in (entry.input, entry.output)
-    ]
-    return [context, *prices]
+    none = Cell("–", "quiet")
+    context = none if entry.context is None else f"{entry.context:,}"
+    prices = (entry.input, entry.output)
+    return [context, *(none if price is None else f"{price:g}" for price in prices)]
 
 
 def descriptions(plug_ins: "Sequence[Described]") -> Sheet:
-    parts: list[Line | Table] = []
-    for described in plug_ins:
-        parts += [*([Line("")] if parts else []), *_described(described)]
-    return Sheet(parts=parts)
+    return Sheet(parts=apart(map(_described, plug_ins)))
 
 
 def _described(described: "Described") -> list[Line | Table]:

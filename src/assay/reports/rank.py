@@ -76,11 +76,8 @@ def _met(wins: int, ties: int) -> str:
 
 def _explained(ranking: Ranking) -> str:
     """Where the numbers come from, in one line."""
-    parts = [
-        f"label {ranking.label}",
-        f"{ranking.method} over {count(ranking.matches, 'match', 'matches')}",
-    ]
-    parts[-1] += f" of {count(ranking.items, 'item')}"
+    over = f"{count(ranking.matches, 'match', 'matches')} of {count(ranking.items, 'item')}"
+    parts = [f"label {ranking.label}", f"{ranking.method} over {over}"]
     counted = (
         (ranking.disagreements, "tie", "because the seats disagree"),
         (ranking.one_sided, "tie", "because only one order has a verdict"),

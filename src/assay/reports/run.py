@@ -41,25 +41,26 @@ _FAILURES = ("errored", "unparsed", "refused", "skipped")
 
 
 def result_view(result: Result) -> Sheet:
-    parts: list[Line | Table] = []
+    return Sheet([*_parts(result)])
+
+
+def _parts(result: Result) -> Iterator[Line | Table]:
     if result.metrics:
-        parts.append(metrics_table(result.metrics))
+        yield metrics_table(result.metrics)
         partial = dict.fromkeys(row[PARTIAL] for row in result.metrics if row.get(PARTIAL))
         # more than the table says
-        parts += [Line(f"partial: {text}", "open") for text in partial if ";" in text]
-        parts += [Line(line) for line in cluster_lines(result.metrics)]
-        parts += [Line(f"note: {reason}", "open") for reason in _reasons(result)]
+        yield from (Line(f"partial: {text}", "open") for text in partial if ";" in text)
+        yield from map(Line, cluster_lines(result.metrics))
+        yield from (Line(f"note: {reason}", "open") for reason in _reasons(result))
     else:
         for name, manifest in (("responses", result.run), ("evaluations", result.evaluation)):
             if manifest is not None:
-                parts.append(Line(f"{name}: {counts_text(manifest.counts, '')}"))
-    used = _used(result)
-    if used:
-        parts.append(_usage(used))
-    parts += failure_lines(result.failures, result.folder)
+                yield Line(f"{name}: {counts_text(manifest.counts, '')}")
+    if used := _used(result):
+        yield _usage(used)
+    yield from failure_lines(result.failures, result.folder)
     if result.folder:
-        parts.append(Line(f"files: {result.folder}", wraps=False))
-    return Sheet(parts=parts)
+        yield Line(f"files: {result.folder}", wraps=False)
 
 
 def metrics_table(rows: Sequence[MetricRow]) -> Table:
@@ -210,37 +211,28 @@ def _reasons(result: Result) -> Iterable[str]:
     return dict.fromkeys([*pooled, *told])
 
 
-def failure_lines(failures: Sequence[Failures], folder: str) -> list[Line | Table]:
+def failure_lines(failures: Sequence[Failures], folder: str) -> Iterator[Line]:
     """The commonest reasons of errors, with an item to look at."""
     reasons = [(each, reason) for each in failures for reason in each.reasons]
     reasons.sort(key=lambda entry: -entry[1].count)
-    lines: list[Line | Table] = []
     for each, reason in reasons[:_MOST_REASONS]:
         share = f"{reason.count:,} of {each.rows:,} rows of {each.of}"
-        lines.append(
-            Line(f"errors: {share}: {shortened(plain(reason.error), _LONGEST_REASON)}", "open")
-        )
+        yield Line(f"errors: {share}: {shortened(plain(reason.error), _LONGEST_REASON)}", "open")
         if folder:
-            lines.append(
-                Line(f"  assay trace {quote(folder)} {quote(plain(reason.item_id))}", wraps=False)
-            )
-    if len(reasons) > _MOST_REASONS:
-        further = len(reasons) - _MOST_REASONS
-        lines.append(
-            Line(f"{further} more reasons are in {folder or 'its'}/manifest.json", wraps=False)
-        )
-    return lines
+            command = f"  assay trace {quote(folder)} {quote(plain(reason.item_id))}"
+            yield Line(command, wraps=False)
+    if (further := len(reasons) - _MOST_REASONS) > 0:
+        text = f"{further} more reasons are in {folder or 'its'}/manifest.json"
+        yield Line(text, wraps=False)
 
 
 def _used(result: Result) -> dict[str, Mapping[str, Any]]:
     """What responses used by model, then what the calls inside of tasks and scorers used."""
-    used: dict[str, Mapping[str, Any]] = (
-        dict(result.run.metadata.get(USAGE, {})) if result.run is not None else {}
-    )
-    for manifest in (result.run, result.evaluation):
-        for owner, models in (
-            manifest.metadata.get(CALLS, {}) if manifest is not None else {}
-        ).items():
+    used: dict[str, Mapping[str, Any]] = {}
+    for manifest in filter(None, (result.run, result.evaluation)):
+        if manifest is result.run:
+            used |= manifest.metadata.get(USAGE, {})
+        for owner, models in manifest.metadata.get(CALLS, {}).items():
             used |= {f"{model} for {owner}": usage for model, usage in models.items()}
     return used
 

@@ -221,6 +221,33 @@ def figures(
     return shown, Cell(f"{span}{WEAK if weak else ''}", weak=weak)
 
 
+def with_interval(
+    value: float | None,
+    low: float | None,
+    high: float | None,
+    method: str = "",
+    between: str = "–",
+) -> Cell:
+    """Return a value, and in brackets its interval, if it has one."""
+    shown, span = figures(value, low, high, method, between=between)
+    return span._replace(text=f"{shown} ({span.text})".removesuffix(" (–)"))
+
+
+def json_text(value: Any) -> str:
+    """Return a text as it is, anything else as JSON."""
+    import msgspec
+
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def apart(groups: Iterable[Iterable[Line | Table]]) -> list[Line | Table]:
+    """Return the parts of all groups, an empty line between them."""
+    parts: list[Line | Table] = []
+    for group in groups:
+        parts += [*([Line("")] if parts else []), *group]
+    return parts
+
+
 def span_text(low: float | None, high: float | None, between: str = "–") -> str:
     return figures(None, low, high, between=between)[1].text
 
@@ -285,8 +312,12 @@ def listing(entries: Mapping[str, str] | Sequence[str]) -> Sheet:
     return Sheet([Table(columns_of("<name", "<about"), rows, compact=True, heads=False)])
 
 
-def fields_of(values: Sequence[Any], names: Sequence[str]) -> tuple[Sequence[str], list[list[Any]]]:
-    """The unrounded values of a table: these attributes of each."""
+def fields_of(
+    values: Sequence[Any], names: Sequence[str] = (), *, without: str = ""
+) -> tuple[Sequence[str], list[list[Any]]]:
+    """The unrounded values of a table: these attributes of each, by default all `without` one."""
+    fields = getattr(values[0], "__struct_fields__", ()) if values else ()
+    names = names or [name for name in fields if name != without]
     return names, [[getattr(value, name) for name in names] for value in values]
 
 
@@ -323,16 +354,11 @@ def save(value: Any, path: "str | Path", *, force: bool = False) -> None:
     if suffix == ".json":
         import msgspec
 
-        write_named(
-            file,
-            msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n",
-            force=force,
-            private=False,
-        )
+        content = msgspec.json.format(msgspec.json.encode(value), indent=2)
     else:
         head = _PAGE if suffix == ".html" else ""
-        text = f"{head}{sheet(value).form(_SUFFIXES[suffix])}\n"
-        write_named(file, text.encode(), force=force, private=False)
+        content = f"{head}{sheet(value).form(_SUFFIXES[suffix])}".encode()
+    write_named(file, content + b"\n", force=force, private=False)
 
 
 def checked_suffix(path: "str | Path") -> "tuple[Path, str]":

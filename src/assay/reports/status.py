@@ -10,6 +10,7 @@ from assay.reports.sheet import (
     Sheet,
     Style,
     Table,
+    apart,
     columns_of,
     cost_text,
     count,
@@ -37,10 +38,7 @@ _MOST_ENDED = 5  # workers that have ended are many, and tell little
 
 def view(found: "RunStatus | Sequence[RunStatus]") -> Sheet:
     several = found if isinstance(found, Sequence) else [found]
-    parts: list[Line | Table] = []
-    for number, status in enumerate(several):
-        parts += [Line("")] if number else []
-        parts += [*_facts(status), *_worker_table(status)]
+    parts = apart([*_facts(status), *_worker_table(status)] for status in several)
     notes = dict.fromkeys(note for status in several for note in status.notes)
     return Sheet(parts, notes=[*notes], title=f"Status of {several[0].path}" if several else "")
 

@@ -3,11 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
-
 from assay.analysis.look.trace import Match, Sample, Trace
 from assay.records import find
-from assay.reports.sheet import Line, Sheet
+from assay.reports.sheet import Line, Sheet, json_text
 from assay.text.messages import content_text
 
 LONGEST = 600
@@ -19,7 +17,7 @@ class _Tree:
         self.lines: list[Line] = []
 
     def add(self, depth: int, name: str, value: Any = "") -> None:
-        text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        text = json_text(value)
         if not self.full and len(text) > LONGEST:
             text = f"{text[:LONGEST]}… ({len(text):,} characters)"
         below = f"\n  {' ' * len(name)}"
@@ -166,10 +164,7 @@ def _facts(row: dict[str, Any]) -> str:
 def _content(content: Any) -> str:
     parts = content if isinstance(content, list) else []
     images = [part for part in parts if not isinstance(part, dict) or part.get("type") != "text"]
-    return (
-        "\n".join([content_text(content), *(msgspec.json.encode(part).decode() for part in images)])
-        or "–"
-    )
+    return "\n".join([content_text(content), *map(json_text, images)]) or "–"
 
 
 def _by_owner(calls: Iterable[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:

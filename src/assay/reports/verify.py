@@ -5,7 +5,17 @@ from typing import Any
 
 from assay.analysis.verify.verify import Tally, Verified
 from assay.engine.experiment.locks.lock import Locked
-from assay.reports.sheet import Cell, Line, Sheet, Table, columns_of, count, fields_of, shortened
+from assay.reports.sheet import (
+    Cell,
+    Line,
+    Sheet,
+    Table,
+    apart,
+    columns_of,
+    count,
+    fields_of,
+    shortened,
+)
 
 _MOST = 10
 _LONGEST = 60
@@ -13,19 +23,14 @@ _LONGEST = 60
 
 def view(found: Verified | Sequence[Verified]) -> Sheet:
     folders = [found] if isinstance(found, Verified) else list(found)
-    parts: list[Line | Table] = []
-    for number, folder in enumerate(folders):
-        parts += [Line("")] if number else []
-        parts += _folder(folder)
+    groups = [*map(_folder, folders)]
     if len(folders) > 1:
         bad = sum(not folder.ok for folder in folders)
-        said = (
-            f"{count(bad, 'folder')} of {len(folders)} not as they should be"
-            if bad
-            else "all folders are verified"
-        )
-        parts += [Line(""), Line(said, "bad" if bad else "good")]
-    return Sheet(parts, title="Verified")
+        said = Line("all folders are verified", "good")
+        if bad:
+            said = Line(f"{count(bad, 'folder')} of {len(folders)} not as they should be", "bad")
+        groups.append(iter([said]))
+    return Sheet(apart(groups), title="Verified")
 
 
 def _folder(found: Verified) -> Iterator[Line | Table]:

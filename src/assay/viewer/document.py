@@ -7,6 +7,10 @@ from hashlib import sha256
 from html import escape
 from importlib.resources import files
 
+import msgspec
+
+from assay.viewer.index.columns import declared
+
 
 @cache
 def asset(name: str) -> str:
@@ -35,6 +39,7 @@ def _hash(script: str) -> str:
 
 def document(title: str, pages: Iterable[tuple[str, bytes]] | None = None) -> Iterator[bytes]:
     """The document in pieces. `pages` are keys and compressed JSON for a report; without them a server is asked."""
+    columns = msgspec.json.encode(declared()).replace(b"<", b"\\u003c").decode()
     yield (
         "<!doctype html>\n"
         '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -44,6 +49,7 @@ def document(title: str, pages: Iterable[tuple[str, bytes]] | None = None) -> It
         '<link rel="icon" href="data:,">\n'
         f"<title>{escape(title)}</title>\n<style>{asset('style.css')}</style>\n</head>\n<body>\n"
         '<div id="app"><p>loading …</p></div>\n'
+        f'<script type="application/json" id="columns">{columns}</script>\n'
     ).encode()
     if pages is not None:
         yield b'<div id="pages" hidden>\n'

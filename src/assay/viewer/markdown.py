@@ -10,6 +10,7 @@ import msgspec
 
 from assay.errors import AssayError
 from assay.records import MetricRow
+from assay.reports.charts import Chart
 from assay.reports.documents import markdown_escaped
 from assay.reports.run import metrics_table
 from assay.reports.sheet import Cell, Sheet, Table, clean, columns_of, figures
@@ -51,8 +52,8 @@ def _blocks(
             chart = _chart(experiments, name, metric, label)
             if chart is not None:
                 file_name = f"{len(pictures) + 1}-{name}.svg"
-                pictures[folder / file_name] = chart["svg"].encode()
-                yield f"![{markdown_escaped(chart['title'])}]({folder.name}/{file_name})"
+                pictures[folder / file_name] = chart.svg.encode()
+                yield f"![{markdown_escaped(chart.title)}]({folder.name}/{file_name})"
     pairs = compared(experiments, board)
     rows = [row for sides, page in pairs.items() for row in _compared(sides, page["comparison"])]
     if rows:
@@ -93,12 +94,10 @@ def _metric_row(row: dict[str, Any]) -> MetricRow:
     return {**named, **counts, **facets, "facets": list(facets)}
 
 
-def _chart(experiments: Experiments, name: str, metric: str, label: str) -> dict[str, Any] | None:
+def _chart(experiments: Experiments, name: str, metric: str, label: str) -> Chart | None:
     """A chart, or None where there is nothing to draw."""
     try:
-        return msgspec.to_builtins(
-            page(experiments, "chart", {"name": [name], "metric": [metric], "label": [label]})
-        )
+        return page(experiments, "chart", {"name": [name], "metric": [metric], "label": [label]})
     except AssayError:
         return None
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
@@ -20,7 +20,7 @@ from assay.interfaces import Log
 from assay.records import ROWS_FILE, Kind, Manifest, MetricRow, Segment
 from assay.reports.sheet import averaged_over
 from assay.store.log import FileLog
-from assay.store.stores import MemoryStore, read_manifests
+from assay.store.stores import read_manifests
 from assay.store.table.decode import read_rows, row_decoder
 from assay.viewer.experiments import Experiments
 
@@ -87,34 +87,22 @@ def _outdated(manifests: dict[Kind, Manifest], evaluations: Sequence[Segment]) -
 # ---- by other facets
 
 
-class Shown(MemoryStore):
-    """Rows of a source beside an aggregation that ends with the process."""
-
-    def __init__(self, source: Source) -> None:
-        super().__init__()
-        self.ids_of: dict[Kind, list[str]] = {}
-        self._shown: dict[tuple[Kind, str], Log] = {}
-        for kind in ("evaluation", "run", "dataset"):
-            logs: list[Log] = list(source.logs(kind))
-            if kind == "run" and logs:
-                logs[0] = answers_of(source)
-            self.ids_of[kind] = [str(number) for number in range(len(logs))]
-            self._shown |= {(kind, str(number)): log for number, log in enumerate(logs)}
-            manifest = source.evidence(kind).manifest if logs else None
-            if manifest is not None:
-                self.put_manifest(msgspec.structs.replace(manifest, id="0"))
-
-    def log(self, kind: Kind, id: str, name: str = "") -> Log:
-        return self._shown.get((kind, id)) or super().log(kind, id, name)
-
-
 def measured(source: Source, metrics: Sequence[BoundMetric]) -> list[MetricRow]:
     """The rows of these metrics, as `assay aggregate` would store them."""
+    from assay.analysis.verify.replay import Replay
+
     source.log("evaluation", f"score its responses first: assay evaluate {source.path}")
-    store = Shown(source)
-    evaluations, runs, datasets = (store.ids_of[kind] for kind in ("evaluation", "run", "dataset"))
+    store = Replay(source.folder or source.path.parent)
+    for kind in ("evaluation", "run", "dataset"):
+        logs: list[Log] = list(source.logs(kind))
+        if kind == "run" and logs:
+            logs[0] = answers_of(source)
+        manifests = [source.evidence(kind).manifest] if logs else []
+        for number, (log, manifest) in enumerate(zip_longest(logs, manifests)):
+            store.show(kind, str(number), log, manifest)
+    runs, datasets = store.ids("run"), store.ids("dataset")
     return Aggregator(store).aggregate(
-        evaluations, metrics, id="view", runs=runs, datasets=datasets
+        store.ids("evaluation"), metrics, id="view", runs=runs, datasets=datasets
     )
 
 
@@ -225,8 +213,13 @@ def _by_facets(
         if lacking:
             rows += experiments.cached(("metrics", entry.id, *facets), [entry.id], make)
     except AssayError as error:
-        notes.append(f"{error.what}; {error.fix}" if error.fix else error.what)
+        notes.append(error_line(error))
     return rows, notes
+
+
+def error_line(error: AssayError) -> str:
+    """Return an error in one line."""
+    return f"{error.what}; {error.fix}" if error.fix else error.what
 
 
 # ---- which way is better

@@ -26,7 +26,6 @@ from assay.registry import nearest
 from assay.store.written import write_named
 from assay.viewer.document import asset, document
 from assay.viewer.experiments import Experiments, experiments_below
-from assay.viewer.index.columns import Condition, conditions
 from assay.viewer.pages import page
 from assay.viewer.rows import carried
 
@@ -131,7 +130,6 @@ def _pages(
         "all": sum(entry.responses or entry.evaluations for entry in listed.values()),
         "chunks": -(-rows // _ROWS),
         "details": details,
-        "conditions": [*conditions(), Condition("tag", "in", "tags")],
     }
     yield "report", _packed(about)
 

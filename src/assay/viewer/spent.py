@@ -21,7 +21,10 @@ def spent(
 ) -> "Spent | None":
     """The costs of an experiment by facets; None while the index is being made, unless the caller waits for it."""
     index, share = open_index(experiments, id, wait=wait)
-    return Spent(index, facets) if share is None else None
+    if share is not None:
+        return None
+    key = ("spent", id, index.made, *facets)
+    return experiments.cached(key, [id], lambda: Spent(index, facets))
 
 
 class Spent:

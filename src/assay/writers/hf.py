@@ -10,6 +10,7 @@ import msgspec
 from assay.analysis.look.export import Export
 from assay.errors import UserError, install_command
 from assay.registry import writer
+from assay.reports.sheet import json_text
 from assay.store.keys import canonical, digest
 from assay.store.written import check_replaceable, write_named
 
@@ -76,6 +77,4 @@ def _write_rows(
 
 
 def _text(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    return msgspec.json.encode(value).decode()
+    return None if value is None else json_text(value)

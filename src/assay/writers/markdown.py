@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
 from assay.analysis.look.export import Export
 from assay.registry import writer
+from assay.reports.sheet import json_text
 from assay.text.plain import plain
 
 _ESCAPES = str.maketrans(
@@ -43,7 +42,4 @@ def _line(cells: list[str]) -> bytes:
 
 
 def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return plain(text).translate(_ESCAPES)
+    return "" if value is None else plain(json_text(value)).translate(_ESCAPES)

@@ -1,5 +1,6 @@
 // Items × tasks: each cell is the mean score of one task's samples of one item, the hardest items first.
 import type { JSX } from "preact";
+import { SORTS } from "../declared";
 import { Filters, Totals, listQuery } from "../filters";
 import { CopyRows, Rows, useList } from "../list";
 import type { Matrix as Page, MatrixCell, MatrixRow } from "../pages";
@@ -8,7 +9,7 @@ import { queryText } from "../source";
 import { TaskName, oneLine } from "../line";
 import { count, number, usePage, type Column } from "../ui";
 
-const SORTS = { "": "rate, hardest first", disagreement: "disagreement", item: "item", order: "order of the rows" };
+const ORDERS = [{ value: "", text: "rate, hardest first" }, ...SORTS.filter(({ value }) => value !== "score"), { value: "order", text: "order of the rows" }];
 const STEPS = 10; // of the ramp
 
 export function Matrix(): JSX.Element {
@@ -25,7 +26,7 @@ export function Matrix(): JSX.Element {
   };
   return (
     <>
-      <Filters choices={choices} sorts={SORTS} error={list.error} />
+      <Filters choices={choices} sorts={ORDERS} error={list.error} />
       <Totals total={head?.total} what="items" indexed={head?.indexed} error={list.error} again={() => list.again()}>
         <Legend />
         <CopyRows name="matrix" query={{ sort: "score", ...query }} columns={copied} />

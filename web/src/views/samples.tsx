@@ -1,5 +1,6 @@
 // Every sample: filters, a list of any length, and the way to one of them.
 import type { JSX } from "preact";
+import { DECLARED, SORTS } from "../declared";
 import { Filters, Totals, listQuery } from "../filters";
 import { CopyRows, Rows, useList } from "../list";
 import { listed } from "../live";
@@ -9,8 +10,9 @@ import { queryText } from "../source";
 import { TaskName, oneLine } from "../line";
 import { count, number, seconds, type Column } from "../ui";
 
-const SORTS = { "": "order of the rows", score: "score", disagreement: "disagreement", length: "length", latency: "latency", item: "item" };
+const ORDERS = [{ value: "", text: "order of the rows" }, ...SORTS];
 const COLUMNS = ["verdict", "model, prompt", "item", "question", "answer", "score", "latency", "length"];
+const OTHERS = DECLARED.cells.filter((name) => !["passed", ...COLUMNS].includes(name)); // cells without a form of their own
 
 const MOST_OF_TASK = 36; // characters that its column is wide
 
@@ -25,7 +27,13 @@ const COPIED: Column<SampleRow>[] = [
   { name: "length", text: (row) => String(row.length), number: true },
   { name: "question", text: (row) => row.question },
   { name: "answer", text: (row) => row.answer },
+  ...OTHERS.map((name) => ({ name, text: (row: SampleRow) => otherText(row, name) })),
 ];
+
+function otherText(row: SampleRow, name: string): string {
+  const value = (row as unknown as Record<string, unknown>)[name];
+  return typeof value === "number" ? number(value) : String(value ?? "–");
+}
 
 export function Samples(): JSX.Element {
   const query = listQuery(route.value.query);
@@ -36,21 +44,21 @@ export function Samples(): JSX.Element {
   const address = (row: SampleRow, at: number) => ({ experiment: row.experiment, item: row.item, task: row.task, sample: row.sample, label: head?.label, from: from || "sort=", at: String(at) });
   return (
     <>
-      <Filters choices={head} sorts={SORTS} error={list.error} />
+      <Filters choices={head} sorts={ORDERS} error={list.error} />
       <Totals total={head?.total} all={head?.all} what="samples" indexed={head?.indexed} leftOut={head?.left_out} error={list.error} again={() => list.again()}>
         <CopyRows name="samples" query={query} columns={() => COPIED} />
       </Totals>
       {head && (
         <Rows
           key={from}
-          style={{ "--task": `${longest}ch` }}
+          style={{ "--task": `${longest}ch`, "--others": OTHERS.length ? `repeat(${OTHERS.length}, minmax(3rem, 8rem))` : "" }}
           name="samples"
           class="samples"
           list={list}
           total={list.error ? 0 : head.total}
           height={32}
-          columns={COLUMNS.map((name) => (
-            <div role="columnheader" class={CLASSES[name]}>
+          columns={[...COLUMNS, ...OTHERS].map((name) => (
+            <div role="columnheader" class={classOf(name)}>
               {name}
             </div>
           ))}
@@ -62,6 +70,7 @@ export function Samples(): JSX.Element {
   );
 }
 
+const classOf = (name: string): string => CLASSES[name] ?? (OTHERS.includes(name) ? "wide" : "");
 const CLASSES: Record<string, string> = { question: "wide", score: "number", latency: "number wide", length: "number wide" };
 
 function Cells({ row, address, several }: { row: SampleRow; address: string; several: boolean }): JSX.Element {
@@ -95,6 +104,11 @@ function Cells({ row, address, several }: { row: SampleRow; address: string; sev
       <div role="cell" class="number wide">
         {count(row.length)}
       </div>
+      {OTHERS.map((name) => (
+        <div role="cell" class="wide">
+          {oneLine(otherText(row, name), 80)}
+        </div>
+      ))}
     </>
   );
 }

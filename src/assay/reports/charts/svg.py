@@ -14,7 +14,7 @@ from unicodedata import east_asian_width
 
 import msgspec
 
-from assay.reports.sheet import figures, one_line
+from assay.reports.sheet import one_line, with_interval
 
 WIDTH = 480.0  # what a chart is drawn for; it is shown at up to 640 pixels and is legible at 370; a wider one scrolls
 SIZE = 12.5  # of the letters
@@ -66,8 +66,7 @@ def exactly(
     value: float | None, low: float | None = None, high: float | None = None, method: str = ""
 ) -> str:
     """Return a value, and in brackets its interval, as tables have them."""
-    shown, span = figures(finite(value), finite(low), finite(high), method, between=" to ")
-    return f"{shown} ({span.text})".removesuffix(" (–)")
+    return with_interval(finite(value), finite(low), finite(high), method, " to ").text
 
 
 def safe(text: str) -> str:
@@ -161,7 +160,6 @@ class Canvas:
     def __init__(self, height: float, width: float = WIDTH) -> None:
         self.width, self.height = width, height
         self._parts: list[str] = []
-        self._series = 0
 
     def text(
         self,

@@ -6,6 +6,7 @@ decoded line by line.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
@@ -156,12 +157,17 @@ def decode_row(line: bytes, where: str | Callable[[], str] = "") -> dict[str, An
 def fitting(row: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
     """Return a row of any origin without fields of `kind` whose values are of another type than
     theirs; null may be."""
-    types = {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
+    types = _field_types(kind)
     return {
         name: value
         for name, value in row.items()
         if value is None or _fits(value, types.get(name, Any))
     }
+
+
+@cache
+def _field_types(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    return {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
 
 
 def _fits(value: Any, wanted: Any) -> bool:

@@ -1,6 +1,6 @@
 """The columns of samples, each declared once: the schema of the index, what is decoded of a
-response, the conditions and sorts of queries, the JSON of a page's rows, and the filters of a
-report in the browser are made of this list."""
+response, the conditions and sorts of queries, the JSON of a page's rows, and the filters, sorts
+and further cells of lists in the browser are made of this list."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from assay.records import ResponseOutcome
+from assay.records import OUTCOMES, ResponseOutcome
 
 Type = Literal["TEXT", "REAL", "INTEGER", "BOOLEAN"]
 Operator = Literal["in", ">=", "<=", "is"]
@@ -21,9 +21,10 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     decoded response. `sql` is where all others come from: `v` is the verdict under the label that
     is asked for, `k` what is known of the item.
 
-    `filters` are parameters of queries: `in` takes several values, `is` one of `words`, for what
-    is true and what is not. `otherwise` names the column that stands in where this one has
-    nothing, `missing` is what pages say then.
+    `filters` are parameters of queries: `in` takes several values (of `words`, where there are
+    no others), `is` one of `words`, for what is true and what is not. `otherwise` names the column
+    that stands in where this one has nothing, `missing` is what pages say then. `title` is what
+    filters and sorts call it, by default its name.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     filters: Mapping[str, Operator] = {}
     otherwise: str = ""
     words: Sequence[str] = ()
+    title: str = ""
 
     @property
     def expression(self) -> str:
@@ -73,10 +75,17 @@ def _length(row: Any) -> int:
     return len(msgspec.json.encode(row.output).decode())
 
 
-def _kind(name: str, sql: str) -> Column:
+def _kind(name: str, sql: str, title: str = "") -> Column:
     """Return a kind of items, to which a list can be narrowed."""
-    filters: dict[str, Operator] = {"only": "is"}
-    return Column(name=name, type="BOOLEAN", sql=sql, shown=False, filters=filters, words=(name,))
+    return Column(
+        name=name,
+        type="BOOLEAN",
+        sql=sql,
+        shown=False,
+        filters={"only": "is"},
+        words=(name,),
+        title=title,
+    )
 
 
 COLUMNS = [
@@ -101,6 +110,8 @@ COLUMNS = [
         missing="",
         filters={"outcome": "in"},
         otherwise="outcome",
+        words=OUTCOMES,
+        title="outcome",
     ),
     Column(
         name="passed",
@@ -108,12 +119,13 @@ COLUMNS = [
         sql="v.passed",
         filters={"passed": "is"},
         words=("passed", "failed"),
+        title="verdict",
     ),
     Column(
         name="score", type="REAL", sql="v.score", sorts=True, filters={"low": ">=", "high": "<="}
     ),
     Column(name="disagreement", type="REAL", sql="k.disagreement", missing=0.0, sorts=True),
-    _kind("disagree", "k.disagreement > 0"),
+    _kind("disagree", "k.disagreement > 0", "models disagree"),
     _kind("failed_by_all", "k.judged > 0 AND k.won = 0"),
     _kind("passed_by_one", "k.won = 1"),
 ]
@@ -205,11 +217,30 @@ class Condition(msgspec.Struct):
     column: str
     otherwise: str = ""
     words: Sequence[str] = ()
+    title: str = ""
 
 
 def conditions() -> list[Condition]:
     return [
-        Condition(name, operator, column.name, column.otherwise, column.words)
+        Condition(name, operator, column.name, column.otherwise, column.words, _title(column))
         for column in COLUMNS
         for name, operator in column.filters.items()
     ]
+
+
+def declared() -> dict[str, Any]:
+    """Return what the browser makes lists of: their filters, their sorts, and the columns to show
+    because one can filter by them."""
+    return {
+        "conditions": [*conditions(), Condition("tag", "in", "tags", title="tag")],
+        "sorts": {
+            column.name: {"title": _title(column), "type": column.type}
+            for column in COLUMNS
+            if column.sorts
+        },
+        "cells": [column.name for column in COLUMNS if column.filters and column.shown],
+    }
+
+
+def _title(column: Column) -> str:
+    return column.title or column.name.replace("_", " ")

@@ -92,28 +92,23 @@ def _title(row: dict[str, Any]) -> str:
     return f"{row['metric']} of {row['label']}"
 
 
+def _are_several(rows: Sequence[dict[str, Any]]) -> bool:
+    """Return whether rows are of more than one experiment."""
+    return len({row["experiment"] for row in rows}) > 1
+
+
 def _counts(row: dict[str, Any]) -> str:
     weak = row["ci_method"].partition("; ")[2]
     failed = [
         f"{count:,} {name}" for name, count in row["counts"].items() if count and name != "scored"
     ]
-    return ", ".join(
-        filter(
-            None,
-            [
-                f"{row['items']:,} items",
-                f"{row['samples']:,} samples",
-                *failed,
-                row["partial"],
-                weak,
-            ],
-        )
-    )
+    sizes = [f"{row['items']:,} items", f"{row['samples']:,} samples"]
+    return ", ".join(filter(None, [*sizes, *failed, row["partial"], weak]))
 
 
 def _intervals(experiments: Experiments, query: Query) -> Chart:
     rows = _chosen(experiments, query, query.facet)
-    several = len({row["experiment"] for row in rows}) > 1
+    several = _are_several(rows)
     dots = [
         Dot(
             name=", ".join(row["facets"].values()) or row["experiment"],
@@ -140,8 +135,7 @@ def _heat(experiments: Experiments, query: Query) -> Chart:
         )
     wanted = [facet for facet in (query.rows, query.columns) if facet != EXPERIMENT]
     rows = _chosen(experiments, query, wanted)
-    ids = {row["experiment"] for row in rows}
-    if len(ids) > 1 and EXPERIMENT not in (query.rows, query.columns):
+    if _are_several(rows) and EXPERIMENT not in (query.rows, query.columns):
         raise UserError(
             "several experiments do not fit into one cell",
             fix="choose one, or `experiment` as a facet",
@@ -160,8 +154,7 @@ def _heat(experiments: Experiments, query: Query) -> Chart:
         ]
         for y in down
     ]
-    values = [row["value"] for row in rows if row["value"] is not None]
-    ends = (0.0, 1.0) if all(0 <= value <= 1 for value in values) else None
+    ends = (0.0, 1.0) if all(0 <= (row["value"] or 0) <= 1 for row in rows) else None
     title = f"{_title(rows[0])} by {query.rows} and {query.columns}"
     return heat(
         title,
@@ -197,7 +190,7 @@ def _scatter(experiments: Experiments, query: Query) -> Chart:
             f"no row has a {paid} to draw",
             fix="`price:` of a model in the config tells what tokens cost",
         )
-    several = len({row["experiment"] for row in rows}) > 1
+    several = _are_several(rows)
     points = [
         Point(
             x=row[paid],

@@ -16,7 +16,7 @@ from assay.records import find_in_row
 from assay.store.table.facets import text_of
 from assay.viewer.choices import choices
 from assay.viewer.experiments import Experiments
-from assay.viewer.metrics import Stored, first_rows, metrics_of, stored
+from assay.viewer.metrics import Stored, error_line, first_rows, metrics_of, stored
 
 _MOST_VALUES = 50
 _LONGEST = 2000
@@ -71,7 +71,7 @@ def _page(experiments: Experiments, query: Query, first: Spec, second: Spec) -> 
     except UserError as error:
         if not query.facet:
             raise
-        notes.append(_told(error))
+        notes.append(error_line(error))
         query = msgspec.structs.replace(query, facet="")
         sides = _sides(experiments, (first, second), [])
     labels = sorted(set(sides[0].labels()) & set(sides[1].labels()))
@@ -83,7 +83,7 @@ def _page(experiments: Experiments, query: Query, first: Spec, second: Spec) -> 
         comparison = compare_sides(sides, options, bound)
         by = _by(sides, query.facet, options, bound, notes) if query.facet else []
     except UserError as error:
-        notes.append(_told(error))
+        notes.append(error_line(error))
     return {
         "a": query.a,
         "b": query.b,
@@ -99,10 +99,6 @@ def _page(experiments: Experiments, query: Query, first: Spec, second: Spec) -> 
         ],
         "notes": notes,
     }
-
-
-def _told(error: UserError) -> str:
-    return f"{error.what}; {error.fix}" if error.fix else error.what
 
 
 def _sides(experiments: Experiments, specs: tuple[Spec, Spec], more: list[str]) -> list[Side]:

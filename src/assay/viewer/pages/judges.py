@@ -14,7 +14,7 @@ from assay.reports.judge import measures, missing
 from assay.reports.notebook import judge_pictures
 from assay.reports.sheet import text_of
 from assay.viewer.experiments import Experiments
-from assay.viewer.metrics import first_rows
+from assay.viewer.metrics import error_line, first_rows
 
 
 class Query(msgspec.Struct, kw_only=True):
@@ -31,7 +31,7 @@ def page(experiments: Experiments, query: Query) -> dict[str, Any]:
         calibrated = experiments.cached(("judges", id), [id], lambda: _calibrated(experiments, id))
         calibrations, notes = calibrated.calibrations, calibrated.notes
     except UserError as error:
-        reason = f"{error.what}; {error.fix}" if error.fix else error.what
+        reason = error_line(error)
     judges = [
         {
             "label": each.label,
@@ -78,21 +78,11 @@ def _facts(calibration: Calibration) -> list[tuple[str, str, str]]:
     rows = [[text_of(cell) for cell in row] for row in table.rows]
     known = [(row[0].strip(), row[1], row[2]) for row in rows]
     known += [(text, "", "")] if (text := table.footnote()) else []
-    counts = [
-        ("labelled answers", f"{calibration.labels:,}", ""),
-        ("items", f"{calibration.items:,}", ""),
-    ]
-    left_out = [
-        (what, f"{count:,}", "")
-        for what, count in (
-            ("labelled answers without a verdict", calibration.errored),
-            ("ties", calibration.ties),
-        )
-        if count
-    ]
-    return [
-        *known,
-        *counts,
-        *left_out,
-        *((name, f"none: {why}", "") for name, why in missing(calibration)),
-    ]
+    counts = {
+        "labelled answers": calibration.labels,
+        "items": calibration.items,
+        "labelled answers without a verdict": calibration.errored,
+        "ties": calibration.ties,
+    }
+    known += [(what, f"{number:,}", "") for what, number in counts.items() if number]
+    return known + [(name, f"none: {why}", "") for name, why in missing(calibration)]

@@ -260,15 +260,11 @@ def _agreement(
             False,
             True,
         )
-        votes, level = (
-            np.array(pairs, dtype=float),
-            "ordinal" if labelling.frame.scale else "nominal",
-        )
-        lines += _lines(
-            "you and the judge", {"percent": agreement(votes, items[1], coefficient="percent")}
-        )
+        votes = np.array(pairs, dtype=float)
+        level = "ordinal" if labelling.frame.scale else "nominal"
+        percent = agreement(votes, items[1], coefficient="percent")
         kappa = agreement(votes, items[1], coefficient="cohen_kappa", level=level)
-        lines += _lines("you and the judge", {"cohen_kappa": kappa})
+        lines += _lines("you and the judge", {"percent": percent, "cohen_kappa": kappa})
     return [*lines, *_lines("all annotators", labelling.agreement())]
 
 

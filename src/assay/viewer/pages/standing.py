@@ -14,7 +14,7 @@ from assay.errors import AssayError, UserError
 from assay.records import MetricRow
 from assay.store.keys import canonical
 from assay.viewer.experiments import Experiments
-from assay.viewer.metrics import Stored, facet_names, metrics_of
+from assay.viewer.metrics import Stored, error_line, facet_names, metrics_of
 from assay.viewer.pages.leaderboard import facets_of, leaders
 from assay.viewer.spent import Spent, spent
 
@@ -51,10 +51,10 @@ def page(experiments: Experiments, query: Query) -> dict[str, Any]:
         key = ("standing", *query.experiment, "", *query.facet, "", query.metric, query.label)
         ids = list(dict.fromkeys(entry.id for entry, _ in counted))
         try:
-            ranks, told = experiments.cached(key, ids, lambda: _ranks(experiments, counted))
-            notes += told
+            ranks, more = experiments.cached(key, ids, lambda: _ranks(experiments, counted))
+            notes += more
         except UserError as error:
-            notes.append(f"no ranks: {error.what}" + (f"; {error.fix}" if error.fix else ""))
+            notes.append(f"no ranks: {error_line(error)}")
     return {
         "ranks": [
             {"experiment": entry.id, "facets": facets_of(row), "ranks": span}
