@@ -95,7 +95,7 @@ class Tables:
         self._copies: dict[Path, IO[bytes]] = {}
 
     def __contains__(self, table: str) -> bool:
-        return TABLES[table] in self.source.files
+        return self.source.has_rows(TABLES[table])
 
     def log(self, table: str) -> FileLog:
         """The table's rows; a table without any is refused."""

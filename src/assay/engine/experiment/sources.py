@@ -58,13 +58,17 @@ class Source(msgspec.Struct, kw_only=True):
 
     def log(self, kind: Kind, missing: str) -> FileLog:
         """The rows of a kind that count; `missing` says what to do where there are none."""
-        file = self.files.get(kind)
-        if file is None or not any(segment.size for segment in FileLog(file).segments()):
-            where = str(file or self.path / ROWS_FILE[kind])
+        if not self.has_rows(kind):
+            where = str(self.files.get(kind, self.path / ROWS_FILE[kind]))
             raise UserError(
                 f"there are no {NOUNS[kind]} in {self.place!r}", where=where, fix=missing
             )
         return self.evidence(kind).log
+
+    def has_rows(self, kind: Kind) -> bool:
+        """Return whether there is a file of this kind that is not empty."""
+        file = self.files.get(kind)
+        return file is not None and any(part.size for part in FileLog(file).segments())
 
     def looks_sealed(self, kind: Kind) -> bool:
         """Whether the files have the size and the time of their seal, so that it is enough to check their bytes when
