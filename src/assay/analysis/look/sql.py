@@ -101,7 +101,9 @@ def connect(
         try:
             connection.execute(f"SET temp_directory = {text(folder)}")
             connection.execute("SET enable_progress_bar = false")  # it goes where the rows go
-            views = {name: parts for name in TABLES if (parts := _parts(tables, name, most))}
+            for name in TABLES:
+                if parts := _parts(tables, name, most, Path(folder)):
+                    views[name] = parts
             for name, parts in views.items():
                 selects = [part.select(several=len(tables) > 1) for part in parts]
                 connection.execute(f"CREATE VIEW {name} AS {' UNION ALL BY NAME '.join(selects)}")
@@ -174,13 +176,13 @@ class _Part:
         return read_rows(self.files, self.columns, source, f", filename = '{_FILE}'")
 
 
-def _parts(tables: Sequence[Tables], name: str, most: int | None) -> list[_Part]:
+def _parts(tables: Sequence[Tables], name: str, most: int | None, folder: Path) -> list[_Part]:
     """Return what holds the rows of a table, the experiments in their order as far as their columns agree."""
     parts: list[_Part] = []
     for one in tables:
         if name in one:
             columns = _different_columns(one.columns(name, most if name != "metrics" else None))
-            rows = one.source.name, one.files(name), columns
+            rows = one.source.name, one.files(name, folder), columns
             # where no line is a row there are no columns
             if columns and not any(part.add(*rows) for part in reversed(parts)):
                 parts.append(_Part())
