@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from assay.engine.calls.lanes import Lanes
-from assay.engine.calls.log import CallLog, OwnCalls
+from assay.engine.calls.log import CallLog, PaidCall
 from assay.errors import LaneError, StoreError, UserError
 from assay.interfaces import Completion, Log, Message, Model, Request
 from assay.registry import nearest
@@ -100,7 +100,7 @@ class RowContext:
         self._owner = owner
         self._name = name
         self._model = model
-        self._own: OwnCalls | None = None
+        self._counts: dict[bytes, int] = {}
         self._spans: list[dict[str, Any]] = []
         self._lock = threading.Lock()
 
@@ -114,9 +114,8 @@ class RowContext:
     ) -> Completion:
         target = self._around.model(model, self._model)
         with self._around.storing():
-            own = self._calls()
-            key, ordinal = own.key(target, messages, params, step)
-            known = own.find(key)
+            key, ordinal = self._next_key(step, messages, target.identity, params)
+            known = self._around.calls.find(key)
         if known is not None:
             return known
         limits = self._around.lanes[target.name].limits
@@ -128,8 +127,21 @@ class RowContext:
         progress = self._around.lanes[target.name].progress
         progress.calls += 1
         progress.tokens += completion.total_tokens or 0
+        call = PaidCall(
+            key=key.hex(),
+            item_id=self.item_id,
+            owner=self._name,
+            step=step,
+            ordinal=ordinal,
+            model_name=target.name,
+            messages=messages,
+            params=params,
+            completion=completion,
+            seconds=seconds,
+            timestamp=time.time(),
+        )
         with self._around.storing():
-            own.add(key, ordinal, target, messages, params, step, completion, seconds)
+            self._around.calls.add(call)
         return completion
 
     def recall(
@@ -141,15 +153,17 @@ class RowContext:
         **params: Any,
     ) -> Completion | None:
         target = self._around.model(model, self._model)
+        key = call_key(self._owner, step, 0, messages, target.identity, params)
         with self._around.storing():
-            return self._calls().find(
-                call_key(self._owner, step, 0, messages, target.identity, params)
-            )
+            return self._around.calls.find(key)
 
-    def _calls(self) -> OwnCalls:
-        if self._own is None:
-            self._own = OwnCalls(self._around.calls, self._owner, self._name, self.item_id)
-        return self._own
+    def _next_key(self, step: str, *asked: Any) -> tuple[bytes, int]:
+        """Return the key and the number of a call, so that equal ones have keys of their own
+        however the row's steps interleave."""
+        plain = call_key(self._owner, step, 0, *asked)
+        ordinal = self._counts.get(plain, 0)
+        self._counts[plain] = ordinal + 1
+        return call_key(self._owner, step, ordinal, *asked) if ordinal else plain, ordinal
 
     def complete_sync(
         self,

@@ -3,14 +3,13 @@
 Each owner (a task's or a scorer's row) has its own calls: equal prompts of two owners stay two samples.
 """
 
-import time
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from assay.interfaces import Completion, Log, Message, Model
-from assay.store.keys import call_key, short
+from assay.interfaces import Completion, Log, Message
+from assay.store.keys import short
 from assay.store.table.columns import Table
 from assay.store.table.join import Lookup
 
@@ -54,56 +53,3 @@ class CallLog:
 
     def add(self, call: PaidCall) -> None:
         self._log.append(self._encode(call) + b"\n")
-
-
-class OwnCalls:
-    """The calls of one owner, counted so that each has its own key however the owner's steps interleave."""
-
-    def __init__(self, log: CallLog, owner: bytes, owner_name: str, item_id: str) -> None:
-        self._log = log
-        self._owner = owner
-        self._name = owner_name
-        self._item_id = item_id
-        self._counts: dict[bytes, int] = {}
-
-    def key(
-        self, model: Model, messages: list[Message], params: dict[str, Any], step: str
-    ) -> tuple[bytes, int]:
-        plain = call_key(self._owner, step, 0, messages, model.identity, params)
-        ordinal = self._counts.get(plain, 0)
-        self._counts[plain] = ordinal + 1
-        return (
-            plain
-            if ordinal == 0
-            else call_key(self._owner, step, ordinal, messages, model.identity, params)
-        ), ordinal
-
-    def find(self, key: bytes) -> Completion | None:
-        return self._log.find(key)
-
-    def add(
-        self,
-        key: bytes,
-        ordinal: int,
-        model: Model,
-        messages: list[Message],
-        params: dict[str, Any],
-        step: str,
-        completion: Completion,
-        seconds: float,
-    ) -> None:
-        self._log.add(
-            PaidCall(
-                key=key.hex(),
-                item_id=self._item_id,
-                owner=self._name,
-                step=step,
-                ordinal=ordinal,
-                model_name=model.name,
-                messages=messages,
-                params=params,
-                completion=completion,
-                seconds=seconds,
-                timestamp=time.time(),
-            )
-        )

@@ -23,7 +23,7 @@ class Usage(msgspec.Struct):
     unpriced: int = 0
 
 
-class _Used(msgspec.Struct):
+class Used(msgspec.Struct):
     model_name: str = ""
     error: str | None = None
     prompt_tokens: int | None = None
@@ -32,16 +32,16 @@ class _Used(msgspec.Struct):
     cost: float | None = None
 
 
-class _UsedCall(msgspec.Struct):
+class UsedCall(msgspec.Struct):
     owner: str = ""
     model_name: str = ""
-    completion: _Used = msgspec.field(default_factory=_Used)
+    completion: Used = msgspec.field(default_factory=Used)
 
 
 def usage_of(log: Log) -> dict[str, Any]:
     """Of responses, by model, in order of name."""
     by_model: dict[str, Usage] = {}
-    for _, row in read_rows(log, _Used):
+    for _, row in read_rows(log, Used):
         usage = by_model.get(row.model_name)
         if usage is None:
             usage = by_model[row.model_name] = Usage()
@@ -53,7 +53,7 @@ def usage_of_calls(log: Log, owners: Iterable[str]) -> dict[str, dict[str, Any]]
     """Of the calls that some tasks or scorers made themselves: by owner, then by model."""
     wanted = set(owners)
     by_owner: dict[str, dict[str, Usage]] = {}
-    for _, call in read_rows(log, _UsedCall):
+    for _, call in read_rows(log, UsedCall):
         if call.owner in wanted:
             _add(
                 by_owner.setdefault(call.owner, {}).setdefault(call.model_name, Usage()),
@@ -62,7 +62,7 @@ def usage_of_calls(log: Log, owners: Iterable[str]) -> dict[str, dict[str, Any]]
     return msgspec.to_builtins(by_owner)
 
 
-def _add(usage: Usage, row: _Used) -> None:
+def _add(usage: Usage, row: Used) -> None:
     usage.responses += 1
     if row.error is not None:
         usage.errors += 1

@@ -7,7 +7,7 @@ cell; rows leave the file only when the whole plan, not the part that runs now, 
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Unpack
 
 from assay.engine.calls.context import RowContext, Surroundings
@@ -38,7 +38,7 @@ from assay.errors import (
     UserError,
 )
 from assay.interfaces import Answer, Model, Request, Store, Task
-from assay.records import Item, Manifest, Response
+from assay.records import Manifest, Response
 from assay.store.index import ItemIndex
 from assay.store.keys import address, seed_of
 from assay.store.seal import seal
@@ -96,7 +96,7 @@ class Runner(Executor):
             old = self.store.manifest("run", run_id)
             rows = self.store.log("run", run_id)
             if not self.fresh and old is not None and is_finished(old, wanted, rows, retry_errors):
-                self._show_present(tasks, old)
+                self.show_present((task.lane or task.name for task in tasks), old.planned or 0)
                 return old
             manifest = Manifest(
                 kind="run",
@@ -112,13 +112,6 @@ class Runner(Executor):
             return await job.run(selection or Selection(), retry_errors, old)
 
     run = blocking(run_async)
-
-    def _show_present(self, tasks: Sequence[Task], old: Manifest) -> None:
-        for lane in dict.fromkeys(task.lane or task.name for task in tasks):
-            share = sum((task.lane or task.name) == lane for task in tasks)
-            shown = self.progress.lane(lane)
-            shown.total = shown.present = (old.planned or 0) * share // max(1, len(tasks))
-            shown.ended = shown.started
 
 
 def _is_exclusive(model: Model | None) -> bool:
@@ -245,13 +238,7 @@ class _RunJob:
     def _missing(
         self, tasks: list[Task], items: int, samples: int, progress: LaneProgress
     ) -> Iterator[Cell]:
-        def first() -> Iterator[Item]:
-            for number, item in enumerate(self.items):
-                if number >= items:
-                    return
-                yield item
-
-        for cell in cells(tasks, first(), samples):
+        for cell in cells(tasks, islice(self.items, items), samples):
             if cell.key in self.existing:
                 progress.present += 1
             else:
