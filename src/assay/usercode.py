@@ -65,10 +65,14 @@ def load_file(file: Path, *, where: str = "") -> ModuleType:
     return module
 
 
+def marks_of(function: Any) -> dict[str, Any]:
+    """Return what a plug-in declares of itself."""
+    return getattr(function, "__assay__", {})
+
+
 def identity(function: Callable[..., Any]) -> str:
     """What a function is: name and version for a built-in, the hash of its sources for a user's."""
-    marks: dict[str, Any] = getattr(function, "__assay__", {})
-    plain = inspect.unwrap(function)
+    marks, plain = marks_of(function), inspect.unwrap(function)
     if isinstance(plain, partial):
         return (
             f"{identity(plain.func)}({_digest(repr((plain.args, sorted(plain.keywords.items()))))})"

@@ -32,7 +32,7 @@ from assay.store.stores import is_repository
 from assay.store.table.decode import decode_row
 from assay.store.written import write_named
 from assay.text.plain import plain_json
-from assay.usercode import failing
+from assay.usercode import failing, marks_of
 
 SUFFIXES = {".md": "markdown", ".ndjson": "jsonl"}
 _CALLED = {"html": "report"}  # a file of this kind is the whole report
@@ -259,7 +259,7 @@ def export(
     if not name:
         raise UserError("name a format", fix=f"--format, one of {', '.join(writer.names())}")
     write = writer.get(name, base=Path.cwd(), where="--format")
-    marks = getattr(write, "__assay__", {})
+    marks = marks_of(write)
     source, whole = _exported_source(path, marks), "whole" in marks
     chosen = check_params(write, params or {}, where="--set")
     with writing(output, force=force) if output else nullcontext() as file:

@@ -165,19 +165,12 @@ class RowContext:
         self._counts[plain] = ordinal + 1
         return call_key(self._owner, step, ordinal, *asked) if ordinal else plain, ordinal
 
-    def complete_sync(
-        self,
-        messages: list[Message],
-        *,
-        model: Model | str | None = None,
-        step: str = "",
-        **params: Any,
-    ) -> Completion:
+    def complete_sync(self, messages: list[Message], **asked: Any) -> Completion:
         if _running_loop() is self._around.loop:
             raise UserError(
                 "complete_sync would wait for itself here", fix="use `await context.complete(...)`"
             )
-        call = self.complete(messages, model=model, step=step, **params)
+        call = self.complete(messages, **asked)
         return asyncio.run_coroutine_threadsafe(call, self._around.loop).result()
 
     def model(self, named: Model | str | None = None) -> Model:

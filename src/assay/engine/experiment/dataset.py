@@ -29,6 +29,7 @@ from assay.store.keys import canonical, digest, id_hash
 from assay.store.keyset import Seen
 from assay.store.seal import is_unchanged, seal
 from assay.store.shared.mirror import named
+from assay.usercode import marks_of
 
 Rows = Callable[[], Iterator[tuple[str, dict[str, Any]]]]
 MOST_PROBLEMS = 5
@@ -59,10 +60,10 @@ def ingest(
     mark = None
     if stamp is not None:
         mark = source_mark({**stamp, "limit": limit, "prompts": [p.text for p in prompts]})
-        same = old is not None and old.complete and old.plan.get("source") == mark
         if (
             old is not None
-            and same
+            and old.complete
+            and old.plan.get("source") == mark
             and is_unchanged(old, log)
             and _are_there(old.metadata.get("media", {}))
         ):
@@ -220,7 +221,7 @@ def open_dataset(source: DatasetConfig, base: Path) -> Iterator[tuple[str, dict[
 def stamp_of(source: DatasetConfig, base: Path) -> dict[str, Any] | None:
     """Equal stamps mean equal rows; None where nothing can tell, as for a function."""
     read = registry.dataset.get(source.type, base=base, where="dataset.type")
-    own: Callable[..., dict[str, Any]] | None = getattr(read, "__assay__", {}).get("stamp")
+    own = marks_of(read).get("stamp")
     if source.type == "function":
         return None
     if own is not None:
@@ -248,12 +249,8 @@ def _read(source: DatasetConfig, base: Path) -> Iterator[tuple[str, dict[str, An
 
 
 def _function(source: DatasetConfig, base: Path) -> Callable[..., Any]:
-    if source.path:
-        return registry.load_function(
-            str(source.path), source.function_name, base=base, where="dataset"
-        )
-    name = f"{source.module}.{source.function_name}" if source.module else source.function_name
-    return registry.dataset.get(name, base=base, where="dataset")
+    path = str(source.path or "")
+    return registry.dataset.named(source.function_name, path, source.module, base, where="dataset")
 
 
 def _takes_name(read: Callable[..., Any]) -> bool:

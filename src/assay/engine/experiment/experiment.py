@@ -52,6 +52,7 @@ from assay.store.sealed import seal_files
 from assay.store.shared.generations import make_ordinary
 from assay.store.shared.mirror import named, push, remembered
 from assay.store.stores import EXPERIMENT_FILES, MANIFEST, FlatStore, View
+from assay.usercode import marks_of
 
 Mode = Literal["full", "inference", "evaluation"]
 _MOST_ERRORS = 0.1  # where neither config nor command line says
@@ -437,7 +438,7 @@ class Experiment:
         """Refuse what the stored items cannot give; see `preflight.py`."""
         own = store or self.store
         for output in bind.bind_outputs(self.config):
-            if check := getattr(output.write, "__assay__", {}).get("check"):
+            if check := marks_of(output.write).get("check"):
                 check(output, own, self.id)
         log = own.log("dataset", self.id)
         items = (decode_item(line) for _, line in log.scan() if line.strip())
