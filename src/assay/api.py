@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from assay.reading import Paths
+
 if TYPE_CHECKING:
     from assay.analysis.compare.compare import compare
     from assay.analysis.compare.gate import gate
@@ -245,9 +247,7 @@ def validate(source: "Source | None" = None, **options: Any) -> Sequence[str]:
     return experiment(source, **options).validate()
 
 
-def evaluation(
-    paths: str | Path | Sequence[str | Path], config: "Source | None" = None, **options: Any
-) -> "Experiment":
+def evaluation(paths: Paths, config: "Source | None" = None, **options: Any) -> "Experiment":
     """The responses of folders or files bound to a config's scorers, not yet scored; options as those of `evaluate`."""
     from assay.engine.cluster.place import evaluation_of
 
@@ -255,7 +255,7 @@ def evaluation(
 
 
 def evaluate(
-    paths: str | Path | Sequence[str | Path],
+    paths: Paths,
     config: "Source | None" = None,
     *,
     scorers: Any = None,
@@ -280,7 +280,7 @@ def evaluate(
 
 
 def aggregate(
-    paths: str | Path | Sequence[str | Path],
+    paths: Paths,
     config: "Source | None" = None,
     *,
     metrics: Any = None,

@@ -13,6 +13,7 @@ import msgspec
 from assay.analysis.look.export import TABLES, Tables, check_table
 from assay.engine.experiment.resolve import find_source, find_sources
 from assay.errors import UserError, install_command
+from assay.reading import Paths, each_of
 from assay.registry import nearest
 from assay.store.table.decode import decode_row
 
@@ -64,9 +65,9 @@ class QueryAnswer:
             yield dict(zip(self.columns, row, strict=True))
 
 
-def sql(paths: str | Path | Sequence[str | Path], query: str) -> list[dict[str, Any]]:
+def sql(paths: Paths, query: str) -> list[dict[str, Any]]:
     """The rows that a SELECT over items, responses, evaluations and metrics finds; nothing can be written."""
-    with ask([paths] if isinstance(paths, (str, Path)) else paths, query) as answer:
+    with ask(each_of(paths), query) as answer:
         return list(answer.rows())
 
 

@@ -15,7 +15,7 @@ from assay.engine.cluster.open import open_generation
 from assay.engine.cluster.root import Root
 from assay.engine.cluster.shipping import variables
 from assay.engine.cluster.status import Lanes, follow
-from assay.engine.cluster.worker import Worked, Worker, bind
+from assay.engine.cluster.worker import Worked, Worker
 from assay.engine.experiment.experiment import Bound, Experiment, Result
 from assay.errors import Interrupted
 
@@ -44,7 +44,7 @@ class Placement:
     async def __call__(self, experiment: Experiment, stop: Stop | None) -> Result:
         """The result of the whole, if this process finished it or waited for it."""
         async with AsyncExitStack() as stack:
-            bound = bind(experiment, stack)
+            bound = experiment.open(stack)
             workers = await self._count(experiment.config)
             generation = await open_generation(
                 self.root, experiment, bound, workers or _UNKNOWN, self.paths

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from assay.config import load, to_yaml
+from assay.config.differences import by_name
 from assay.engine.cluster.shipping import localised, materialise
 from assay.engine.evaluate.evaluate import planned
 from assay.engine.experiment.evaluate import evaluate
@@ -151,9 +152,9 @@ def _differences(theirs: dict[str, Any], ours: dict[str, Any]) -> dict[str, list
         if a == b:
             continue
         if isinstance(a, list) and isinstance(b, list):
-            sides = [{entry["name"]: entry for entry in side} for side in (a, b)]
-            names = {*sides[0], *sides[1]}
-            found[part] = sorted(name for name in names if sides[0].get(name) != sides[1].get(name))
+            there, here = by_name(a), by_name(b)
+            names = sorted({*there, *here})
+            found[part] = [name for name in names if there.get(name) != here.get(name)]
         else:
             found[part] = [f"{a} there, {b} here"]
     return found

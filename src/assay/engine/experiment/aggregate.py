@@ -15,11 +15,11 @@ import msgspec
 from assay.config import Config
 from assay.engine.calls.executor import Shared
 from assay.engine.experiment import bind
-from assay.engine.experiment.evaluate import Paths
 from assay.engine.experiment.experiment import Bound, Experiment, Options
 from assay.engine.experiment.resolve import find_each
 from assay.engine.experiment.runs import keyed_log, named_log
 from assay.engine.experiment.sources import ConfigSource, Source, config_of, keep_config
+from assay.reading import Paths
 from assay.records import ROWS_FILE, Kind
 from assay.store.log import FileLog
 from assay.store.shared.mirror import local

@@ -30,14 +30,13 @@ from assay.engine.experiment.runs import (
 from assay.engine.experiment.sources import ELSEWHERE, ConfigSource, Source, config_of, keep_config
 from assay.engine.experiment.trust import vouch_rows
 from assay.errors import ConfigError, UserError
+from assay.reading import Paths
 from assay.records import ROWS_FILE, Manifest
 from assay.store.index import content_hash
 from assay.store.log import FileLog
 from assay.store.shared.mirror import local, named, placed
 from assay.store.stores import FlatStore
 from assay.store.table.decode import read_rows
-
-Paths = str | Path | Sequence[str | Path]
 
 
 def evaluate(

@@ -43,7 +43,7 @@ from assay.engine.run.plan import Selection
 from assay.engine.run.run import Runner
 from assay.errors import ConfigError, RunFailed, StoreError, UserError
 from assay.interfaces import Model, Store, Task
-from assay.records import ROWS_FILE, Kind, Manifest, MetricRow
+from assay.records import ROWS_FILE, Kind, Manifest, MetricRow, row_count
 from assay.shown import Shown
 from assay.store.items import decode_item
 from assay.store.lock import LOCK
@@ -183,21 +183,17 @@ class Experiment:
 
     async def run(self, stop: Stop | None = None) -> Result:
         """Responses, labels and metrics, as far as the config and its mode say."""
-        # user code may read `.env` and `env_vars`
+        # user code may read `.env` and `env_vars`, and so may what places workers
         os.environ.update(environment(self.config, self.environ))
         if self.by_workers is not None:
             return await self.by_workers(self, stop)
         result = Result(folder=named(self.folder) if self.stored else "", notes=self.progress.notes)
         async with AsyncExitStack() as stack:
-            stack.callback(self.close)
-            bound = self.bind()
-            for model in bound.models.values():
-                stack.push_async_callback(model.close)
+            bound = self.open(stack)
             stack.enter_context(self.store.lock(self.kind, self.id))
             if self.kind != "aggregation":
                 make_ordinary(self.folder)
             stack.push(self._push)
-            stack.enter_context(log_to(self.config.logging))
             shared = self.shared(bound.models, stop)
             result.run = await self.make(bound, shared, stack)
             self._check_error_rate(result)
@@ -208,6 +204,16 @@ class Experiment:
                 result.metrics = await self.measure(bound.metrics)
             self.note_failures(result)
         return result
+
+    def open(self, stack: AsyncExitStack) -> Bound:
+        """Make the parts of the config ready; what is open is closed with the stack."""
+        os.environ.update(environment(self.config, self.environ))
+        stack.callback(self.close)
+        bound = self.bind()
+        for model in bound.models.values():
+            stack.push_async_callback(model.close)
+        stack.enter_context(log_to(self.config.logging))
+        return bound
 
     def _push(
         self,
@@ -344,7 +350,7 @@ class Experiment:
         run = await self.infer(bound, shared, selection)
         items = (run.planned or 0) // len(bound.tasks) // bound.samples
         selected = selection.cells(bound.tasks, items, bound.samples)
-        rows = sum(count for outcome, count in run.counts.items() if outcome != "transient")
+        rows = row_count(run)
         if rows > selected and bound.metrics:
             self.progress.note(
                 f"the metrics are over all {rows:,} responses of the folder, {selected:,} of which were asked for now"
@@ -472,8 +478,7 @@ def _errors_among(rows: Manifest) -> tuple[int, int]:
     """Return how many rows are errors of their own step, and of how many."""
     failures = msgspec.convert(rows.metadata.get(FAILURES, []), list[Failures])
     unanswered = sum(entry.unanswered for entry in failures)
-    counts = {name: count for name, count in rows.counts.items() if name != "transient"}
-    return counts["errored"] - unanswered, sum(counts.values()) - unanswered
+    return rows.counts["errored"] - unanswered, row_count(rows) - unanswered
 
 
 def _with_options(config: Config, options: Options) -> tuple[Config, set[str]]:

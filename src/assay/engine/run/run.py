@@ -11,11 +11,11 @@ from itertools import chain, islice
 from typing import Any, Unpack
 
 from assay.engine.calls.context import RowContext, Surroundings
-from assay.engine.calls.executor import Executor, Shared, close_artefact
+from assay.engine.calls.executor import Executor, Shared
 from assay.engine.calls.lanes import Lane, Lanes
 from assay.engine.calls.progress import LaneProgress
-from assay.engine.calls.stop import Stop, finish
-from assay.engine.run.existing import Existing
+from assay.engine.calls.stop import finish
+from assay.engine.run.job import Job
 from assay.engine.run.plan import (
     Cell,
     Selection,
@@ -41,8 +41,6 @@ from assay.interfaces import Answer, Model, Request, Store, Task
 from assay.records import Manifest, Response
 from assay.store.index import ItemIndex
 from assay.store.keys import address, seed_of
-from assay.store.seal import seal
-from assay.store.sync import GroupSync
 from assay.threads import blocking
 from assay.usercode import raised
 
@@ -118,7 +116,7 @@ def _is_exclusive(model: Model | None) -> bool:
     return bool(getattr(model, "exclusive", False))
 
 
-class _RunJob:
+class _RunJob(Job):
     """One call of `Runner.run`."""
 
     def __init__(
@@ -129,15 +127,11 @@ class _RunJob:
         tasks: Sequence[Task],
         samples: int,
     ) -> None:
+        super().__init__(runner, manifest)
         self.runner = runner
-        self.manifest = manifest
         self.items = items
         self.tasks = tasks
         self.samples = samples
-        self.stop = runner.stop or Stop()
-        self.log = runner.store.log("run", manifest.id)
-        self.existing = Existing(runner.store, "run", manifest.id)
-        self.sync = GroupSync()
 
     async def run(
         self, selection: Selection, retry_errors: bool | None, old: Manifest | None
@@ -152,12 +146,9 @@ class _RunJob:
         )
         if old is not None and old.plan.get("samples", self.samples) != self.samples:
             # the old seal ends before its bytes change
-            self.runner.store.put_manifest(self.manifest)
+            self.store.put_manifest(self.manifest)
             set_total_samples(self.log, self.samples)
-        self.manifest.planned = len(self.items) * len(self.tasks) * self.samples
-        self.manifest.present, self.manifest.complete = self.existing.total, False
-        seal(self.manifest, self.log)
-        self.runner.store.put_manifest(self.manifest)
+        self.begin(len(self.items) * len(self.tasks) * self.samples)
         lanes = self.runner.lanes(progress.lane)
         threads = max(lanes[task.lane or task.name].limits.max_concurrency for task in self.tasks)
         timeout = self.runner.task_timeout
@@ -169,7 +160,9 @@ class _RunJob:
         finally:
             self.sync.close()
             self._count_retries(lanes, old)
-            self._close_manifest()
+            self.manifest.metadata["rate"] = sum(lane.rate() for lane in progress.of("run"))
+            whole = self.existing.total == self.manifest.planned
+            self.end(whole, (task.name for task in self.tasks))
             for lane in progress.of("run"):
                 lane.ended = lane.ended or time.monotonic()
         self._raise_if_stopped(lanes)
@@ -319,13 +312,6 @@ class _RunJob:
                 retries[lane.name] = retries.get(lane.name, 0) + lane.progress.retries
         if retries:
             self.manifest.metadata["retries"] = retries
-
-    def _close_manifest(self) -> None:
-        self.manifest.counts = self.existing.counts()
-        self.manifest.present = self.existing.total
-        self.manifest.complete = self.existing.total == self.manifest.planned
-        self.manifest.metadata["rate"] = sum(lane.rate() for lane in self.runner.progress.of("run"))
-        close_artefact(self.runner.store, self.manifest, (task.name for task in self.tasks))
 
     def _raise_if_stopped(self, lanes: Lanes) -> None:
         if self.stop.requested and self.existing.total != self.manifest.planned:

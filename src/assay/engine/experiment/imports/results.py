@@ -27,6 +27,7 @@ from assay.engine.experiment.imports.foreign import (
 from assay.engine.experiment.imports.headlines import HeadlineCheck, check_headlines
 from assay.engine.experiment.imports.rows import means_config, put_imported
 from assay.errors import UserError, shown
+from assay.reading import Paths, each_of
 from assay.records import ROWS_FILE, Kind, Manifest
 from assay.shown import Shown
 from assay.store.files import safe_name, store_error
@@ -63,7 +64,7 @@ class Imported(Shown, kw_only=True):
 
 
 def import_results(
-    sources: str | Path | Sequence[str | Path],
+    sources: Paths,
     folder: str | Path,
     *,
     format_name: str = "",
@@ -73,8 +74,7 @@ def import_results(
     """Import what is at the sources into `folder`; several experiments get a folder each below it, and one of them that
     cannot be imported is no reason to leave out the others. `without_sidecar` leaves sidecars of an earlier `convert`
     unread, where their presence would be an error."""
-    named = [sources] if isinstance(sources, (str, Path)) else list(sources)
-    paths = [local(path) for path in named]
+    paths = [*map(local, each_of(sources))]
     read = [each for path in paths for each in read_foreign(path, format_name, params or {})]
     for path in paths if not without_sidecar else ():
         check_no_sidecar(path)
