@@ -141,12 +141,9 @@ def _format(to: str, place: Path) -> str:
         if name in registry.reader.names():
             registry.writer.get(name, where="--to")
         if name not in formats():
-            only = " has no reader" if name in registry.writer.names() else ""
-            what = (
-                f"cannot convert to {to!r}: it{only}"
-                if only
-                else f"there is no format {to!r} to convert to"
-            )
+            what = f"there is no format {to!r} to convert to"
+            if name in registry.writer.names():
+                what = f"cannot convert to {to!r}: it has no reader"
             raise UserError(what, where="--to", fix=registry.nearest(name, formats()))
         return name
     if not place.suffix:

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import msgspec
@@ -23,34 +24,25 @@ from assay.threads import Threads
 _span: ContextVar[int | None] = ContextVar("span", default=None)
 
 
+@dataclass
 class Surroundings:
     """What all rows of a step share: lanes, threads, named models, and the logs for calls and traces."""
 
-    def __init__(
-        self,
-        lanes: Lanes,
-        threads: Threads,
-        models: Mapping[str, Model],
-        calls: Callable[[], CallLog],
-        traces: Log,
-        timeout: float | None,
-    ) -> None:
-        self.lanes = lanes
-        self.threads = threads
-        self.models = models
-        self.traces = traces
-        self.timeout = timeout
+    lanes: Lanes
+    threads: Threads
+    models: Mapping[str, Model]
+    make_calls: Callable[[], CallLog]
+    traces: Log
+    timeout: float | None
+
+    def __post_init__(self) -> None:
         self.loop = asyncio.get_running_loop()
-        self._make_calls = calls
-        self._calls: CallLog | None = None
         self._broken: StoreError | None = None
 
-    @property
+    @cached_property
     def calls(self) -> CallLog:
         """Opened with the first call that is logged: plain prompt tasks never need it."""
-        if self._calls is None:
-            self._calls = self._make_calls()
-        return self._calls
+        return self.make_calls()
 
     @contextmanager
     def storing(self) -> Generator[None]:

@@ -1,5 +1,6 @@
 """What rows and the calls inside them used: tokens and dollars, by model."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
@@ -40,25 +41,19 @@ class UsedCall(msgspec.Struct):
 
 def usage_of(log: Log) -> dict[str, Any]:
     """Of responses, by model, in order of name."""
-    by_model: dict[str, Usage] = {}
+    by_model = defaultdict[str, Usage](Usage)
     for _, row in read_rows(log, Used):
-        usage = by_model.get(row.model_name)
-        if usage is None:
-            usage = by_model[row.model_name] = Usage()
-        _add(usage, row)
+        _add(by_model[row.model_name], row)
     return msgspec.to_builtins(dict(sorted(by_model.items())))
 
 
 def usage_of_calls(log: Log, owners: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Of the calls that some tasks or scorers made themselves: by owner, then by model."""
     wanted = set(owners)
-    by_owner: dict[str, dict[str, Usage]] = {}
+    by_owner = defaultdict[str, defaultdict[str, Usage]](lambda: defaultdict(Usage))
     for _, call in read_rows(log, UsedCall):
         if call.owner in wanted:
-            _add(
-                by_owner.setdefault(call.owner, {}).setdefault(call.model_name, Usage()),
-                call.completion,
-            )
+            _add(by_owner[call.owner][call.model_name], call.completion)
     return msgspec.to_builtins(by_owner)
 
 

@@ -71,12 +71,8 @@ def _place_of(paths: Sequence[str | Path], output_dir: str | None) -> str:
     return str(source.folder or source.path)
 
 
-def evaluation_of(
-    paths: Paths,
-    config: ConfigSource | None,
-    options: Mapping[str, Any],
-) -> Experiment:
-    """The evaluation of existing responses; options as those of `run_of` and `evaluate`."""
+def evaluation(paths: Paths, config: ConfigSource | None = None, **options: Any) -> Experiment:
+    """The responses of folders or files bound to a config's scorers, not yet scored; options as those of `evaluate`."""
     where, own = _parted(options)
     listed = each_of(paths)
     place = _place_of(listed, own.get("output_dir"))
@@ -94,21 +90,17 @@ def evaluation_of(
     return _placed(place, where, own, make, absolute)
 
 
-def aggregation_of(
-    paths: Paths,
-    config: ConfigSource | None,
-    options: Mapping[str, Any],
+def aggregation(
+    paths: Paths, config: ConfigSource | None, on: str | None, **options: Any
 ) -> Experiment:
-    """Metrics over existing evaluations; options as those of `aggregate`, and `on`."""
-    own = {**options}
-    on = own.pop("on", "")
-    experiment = aggregate(paths, config, **own)
+    """Metrics over existing evaluations; options as those of `aggregate`."""
+    experiment = aggregate(paths, config, **options)
     if on == "ray":
         from assay.engine.cluster.engines.ray import aggregate_on_ray
 
         listed = [*map(str, each_of(paths))]
         experiment.by_workers = lambda one, _: asyncio.to_thread(
-            aggregate_on_ray, listed, one, own.get("output_dir")
+            aggregate_on_ray, listed, one, options["output_dir"]
         )
     return experiment
 

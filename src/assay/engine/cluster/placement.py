@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,24 +23,16 @@ from assay.errors import Interrupted
 _UNKNOWN = 16  # workers of a plan that others will work on
 
 
+@dataclass
 class Placement:
     """Where the workers of an experiment are; called with it, it makes the rows. No `workers` means that this process
     is one, 0 that others will be."""
 
-    def __init__(
-        self,
-        root: Root,
-        *,
-        workers: int | None = None,
-        shard: tuple[int, int] | None = None,
-        on: str = "",
-        paths: Sequence[str] = (),
-    ) -> None:
-        self.root = root
-        self.workers = workers
-        self.shard = shard
-        self.on = on
-        self.paths = list(paths)
+    root: Root
+    workers: int | None = None
+    shard: tuple[int, int] | None = None
+    on: str = ""
+    paths: Sequence[str] = ()
 
     async def __call__(self, experiment: Experiment, stop: Stop | None) -> Result:
         """The result of the whole, if this process finished it or waited for it."""

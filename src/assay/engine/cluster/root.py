@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -160,22 +161,22 @@ def _differences(theirs: dict[str, Any], ours: dict[str, Any]) -> dict[str, list
     return found
 
 
+@dataclass
 class Patient:
     """A folder's lock for which one waits: the holder is another worker that prepares or finishes the same thing."""
 
-    def __init__(self, lock: AbstractContextManager[None], seconds: float = 600.0) -> None:
-        self._lock = lock
-        self._seconds = seconds
+    lock: AbstractContextManager[None]
+    seconds: float = 600.0
 
     def __enter__(self) -> None:
-        end = time.monotonic() + self._seconds
+        end = time.monotonic() + self.seconds
         while True:
             try:
-                return self._lock.__enter__()
+                return self.lock.__enter__()
             except LockedError:
                 if time.monotonic() > end:
                     raise
                 time.sleep(0.1)
 
     def __exit__(self, *error: Any) -> None:
-        self._lock.__exit__(*error)
+        self.lock.__exit__(*error)

@@ -242,12 +242,8 @@ class Worker:
     def _items(self, store: ShardStore, shard: int) -> int:
         """Store the shard's items; how many of them run now."""
         experiment, name = self.experiment, ROWS_FILE["dataset"]
-        if self.generation.verb == "run":
-            places = self.parted.places(name)
-        else:
-            places = self.parted.places(
-                name, partial(experiment.store.log, "dataset", experiment.id)
-            )
+        own = partial(experiment.store.log, "dataset", experiment.id)
+        places = self.parted.places(name, None if self.generation.verb == "run" else own)
         count = store.put_items(experiment.id, places.of(shard).blocks())
         limit = experiment.options.limit
         return count if limit is None else places.among_first(shard, limit)

@@ -30,7 +30,7 @@ from assay.engine.experiment.runs import (
 from assay.engine.experiment.sources import ELSEWHERE, ConfigSource, Source, config_of, keep_config
 from assay.engine.experiment.trust import vouch_rows
 from assay.errors import ConfigError, UserError
-from assay.reading import Paths
+from assay.reading import Paths, each_of
 from assay.records import ROWS_FILE, Manifest
 from assay.store.index import content_hash
 from assay.store.log import FileLog
@@ -115,11 +115,7 @@ class ExistingResponses(Experiment):
 
     def metadata(self) -> dict[str, Any]:
         elsewhere = self._elsewhere()
-        files = (
-            file
-            for files in elsewhere.values()
-            for file in ([files] if isinstance(files, str) else files)
-        )
+        files = (str(file) for files in elsewhere.values() for file in each_of(files))
         if note := vouch_rows(self.folder, map(placed, files)):
             self.progress.note(note)
         return {ELSEWHERE: elsewhere}

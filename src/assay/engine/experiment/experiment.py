@@ -11,7 +11,6 @@ from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import Any, ClassVar, Literal
 
 import msgspec
@@ -36,7 +35,7 @@ from assay.engine.experiment.models import (
     check_budget,
     default_limits,
 )
-from assay.engine.experiment.status import StatusFile, log_to
+from assay.engine.experiment.status import log_to, status_file
 from assay.engine.experiment.trust import write_config
 from assay.engine.run.evidence import DamagedError
 from assay.engine.run.plan import Selection
@@ -215,12 +214,7 @@ class Experiment:
         stack.enter_context(log_to(self.config.logging))
         return bound
 
-    def _push(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def _push(self, *raised: Any) -> None:
         """The folder is sealed, and a copy goes back to its bucket; after a failure as well:
         rows were paid for."""
         try:
@@ -228,7 +222,7 @@ class Experiment:
                 seal_files(self.folder)
             push(self.folder)
         except StoreError:
-            if error is None:
+            if not any(raised):
                 raise
 
     def note_failures(self, result: Result) -> None:
@@ -343,7 +337,7 @@ class Experiment:
         self.preflight(bound)
         for warning in preflight.warnings(bound.metrics, bound.samples):
             self.progress.note(warning)
-        await stack.enter_async_context(StatusFile(self.folder, self.progress, self.mode))
+        await stack.enter_async_context(status_file(self.folder, self.progress, self.mode))
         if not self.makes_rows:
             return None
         selection = self.selection(bound.tasks)
@@ -425,11 +419,12 @@ class Experiment:
     def validate(self) -> list[str]:
         """Everything that can be known before spending: all problems at once, or the warnings."""
         problems = Problems(self.config)
-        spending, outputs = (
-            partial(check_budget, self.config),
-            partial(bind.bind_outputs, self.config),
-        )
-        for check in (self.bind_tasks, self._bind_scoring, spending, outputs):
+        parts = (bind.bind_metrics, check_budget, bind.bind_outputs)
+        for check in (
+            self.bind_tasks,
+            self._bind_scorers,
+            *(partial(of, self.config) for of in parts),
+        ):
             with problems.at():
                 check()
         with self.trial_store() as store:
@@ -457,13 +452,8 @@ class Experiment:
                     problem.where = where(self.config, problem.where)
             raise ConfigError(error.problems, source=self.config.source) from None
 
-    def _bind_scoring(self) -> None:
-        problems = Problems(self.config)
-        with problems.at():
-            bind.bind_scorers(self.config, bind_usable(self.config, self.environ))
-        with problems.at():
-            bind.bind_metrics(self.config)
-        problems.raise_any()
+    def _bind_scorers(self) -> list[BoundScorer]:
+        return bind.bind_scorers(self.config, bind_usable(self.config, self.environ))
 
     def _warnings(self) -> list[str]:
         warnings: list[str] = []

@@ -16,13 +16,6 @@ from assay.store.shared.mirror import push
 from assay.store.stores import FlatStore, directory_of
 
 
-class Kept(msgspec.Struct):
-    """The dataset, and whether it is new: the same content under the same name is not stored again."""
-
-    manifest: Manifest
-    new: bool
-
-
 def dataset_of(source: str, settings: Mapping[str, Any] | None = None) -> DatasetConfig:
     """A dataset as a config would write it: a path, `hf:name`, `file.py:function`, with further keys of `dataset:`."""
     overrides = {f"dataset.{key}": value for key, value in (settings or {}).items()}
@@ -40,8 +33,9 @@ def keep(
     repository: str = "",
     id: str = "",
     labels: Iterable[str] = (),
-) -> Kept:
-    """Store the rows of a source; a name or an id that is taken by other content is refused with both hashes."""
+) -> tuple[Manifest, bool]:
+    """Store the rows of a source; a name or an id that is taken by other content is refused with both hashes. Return
+    the dataset, and whether it is new: the same content under the same name is not stored again."""
     if not name.strip():
         raise UserError("a dataset needs a name", fix="--name NAME")
     own = id or name
@@ -57,8 +51,9 @@ def keep(
                 store.put_manifest(manifest)
                 if folder := directory_of(store, "dataset", own):
                     push(folder)
-                return Kept(manifest, True)
-    return _compared(taken, source, name)
+                return manifest, True
+    _compare(taken, source, name)
+    return taken, False
 
 
 def _taken(repository: str, name: str, id: str) -> Manifest | None:
@@ -67,7 +62,7 @@ def _taken(repository: str, name: str, id: str) -> Manifest | None:
     )
 
 
-def _compared(taken: Manifest, source: DatasetConfig, name: str) -> Kept:
+def _compare(taken: Manifest, source: DatasetConfig, name: str) -> None:
     with TemporaryDirectory(prefix="assay-") as folder:
         trial = ingest(FlatStore(folder), "trial", lambda: open_dataset(source, Path()))
     if trial.digest != taken.digest:
@@ -79,4 +74,3 @@ def _compared(taken: Manifest, source: DatasetConfig, name: str) -> Kept:
         raise UserError(
             f"the id {taken.id!r} belongs to the dataset {taken.name!r}", fix="give another --id"
         )
-    return Kept(taken, False)

@@ -254,16 +254,11 @@ def _unchanged(store: FlatStore, id: str, source: Mapping[str, Any]) -> Manifest
         run is None
         or run.ended is None
         or canonical(run.plan.get("adopted")) != canonical(dict(source))
+        or HEADLINES not in run.metadata  # the import that wrote it was stopped before its end
     ):
         return None
-    if HEADLINES not in run.metadata:  # the import that wrote it was stopped before its end
-        return None
-    return run if all(_is_sealed(store, kind, id) for kind in _KINDS) else None
-
-
-def _is_sealed(store: FlatStore, kind: Kind, id: str) -> bool:
-    manifest = store.manifest(kind, id)
-    return manifest is None or is_unchanged(manifest, store.log(kind, id))
+    ours = filter(None, (store.manifest(kind, id) for kind in _KINDS))
+    return run if all(is_unchanged(each, store.log(each.kind, id)) for each in ours) else None
 
 
 def _claim(store: FlatStore, kind: Kind, id: str, name: str, plan: dict[str, Any]) -> None:
