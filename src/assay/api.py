@@ -196,10 +196,9 @@ def experiment(
         )
     if isinstance(source, Config):
         return run_of(source, options)
-    asked = options.get("models") or ()
-    return run_of(
-        load(source, overrides=overrides or {}, arguments=arguments, models=asked), options
-    )
+    chosen = options.get("models") or ()
+    config = load(source, overrides=overrides or {}, arguments=arguments, models=chosen)
+    return run_of(config, options)
 
 
 def run(source: "Source | None" = None, **options: Any) -> "Result":

@@ -101,14 +101,6 @@ class Registry:
             raise self._unknown(name, where)
         return function
 
-    def named(
-        self, name: str, path: str, module: str, base: Path, *, where: str = ""
-    ) -> Callable[..., Any]:
-        """Return the function that a config names: one of a file, of a module, or any other."""
-        if path:
-            return load_function(path, name, base=base, where=where)
-        return self.get(f"{module}.{name}" if module else name, base=base, where=where)
-
     def _unknown(self, name: str, where: str) -> UserError:
         what, fix = f"unknown {self.kind} {name!r}", nearest(name, self.names())
         if self.kind == "writer" and name in formats("reader"):

@@ -78,8 +78,7 @@ class Threads:
 
     async def call(self, function: Callable[[], T], timeout: float | None = None) -> T:
         """The function's result; TimeoutError after `timeout` seconds, its thread left behind."""
-        (result,) = await self.map([function], timeout)
-        value, error = result
+        ((value, error),) = await self.map([function], timeout)
         # raised here, it would end the event loop
         if error is not None and not isinstance(error, Exception):
             raise RuntimeError(f"{type(error).__name__}: {error}") from error

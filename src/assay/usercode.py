@@ -70,6 +70,11 @@ def marks_of(function: Any) -> dict[str, Any]:
     return getattr(function, "__assay__", {})
 
 
+def is_built_in(function: Any) -> bool:
+    """Return whether a plug-in is ours, and not a user's."""
+    return str(getattr(function, "__module__", "")).startswith("assay.")
+
+
 def identity(function: Callable[..., Any]) -> str:
     """What a function is: name and version for a built-in, the hash of its sources for a user's."""
     marks, plain = marks_of(function), inspect.unwrap(function)
@@ -278,7 +283,7 @@ def failing(function: Callable[..., Any], what: str, where: str) -> Generator[No
     except (AssayError, OSError):
         raise
     except Exception as error:
-        if function.__module__.startswith("assay."):
+        if is_built_in(function):
             raise
         raise UserError(f"{what} failed: {raised(error)}", where=where) from error
 

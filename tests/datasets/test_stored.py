@@ -7,7 +7,7 @@ import pytest
 
 import assay
 from assay.datasets.stored import find, repository_of
-from assay.engine.experiment.keep import dataset_of, keep
+from assay.engine.experiment.dataset import dataset_of, keep
 from assay.errors import StoreError, UserError
 from assay.records import Manifest
 from assay.registry import dataset

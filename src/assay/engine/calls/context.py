@@ -106,35 +106,21 @@ class RowContext:
     ) -> Completion:
         target = self._around.model(model, self._model)
         with self._around.storing():
-            key, ordinal = self._next_key(step, messages, target.identity, params)
-            known = self._around.calls.find(key)
+            call = self._new_call(target, step, messages, params)
+            known = self._around.calls.find(call.key)
         if known is not None:
             return known
-        limits = self._around.lanes[target.name].limits
-        seed = self.seed ^ short(key) >> 1  # two steps that ask the same are still two samples
-        request = Request(messages, params, self.sample_index, seed, limits.timeout)
+        lane = self._around.lanes[target.name]
+        seed = self.seed ^ short(call.key) >> 1  # two steps that ask the same are still two samples
+        request = Request(messages, params, self.sample_index, seed, lane.limits.timeout)
         started = time.perf_counter()
-        completion = await self._around.lanes.send(target, request)
-        seconds = time.perf_counter() - started
-        progress = self._around.lanes[target.name].progress
-        progress.calls += 1
-        progress.tokens += completion.total_tokens or 0
-        call = PaidCall(
-            key=key.hex(),
-            item_id=self.item_id,
-            owner=self._name,
-            step=step,
-            ordinal=ordinal,
-            model_name=target.name,
-            messages=messages,
-            params=params,
-            completion=completion,
-            seconds=seconds,
-            timestamp=time.time(),
-        )
+        call.completion = await lane.send(target, request)
+        call.seconds, call.timestamp = time.perf_counter() - started, time.time()
+        lane.progress.calls += 1
+        lane.progress.tokens += call.completion.total_tokens or 0
         with self._around.storing():
             self._around.calls.add(call)
-        return completion
+        return call.completion
 
     def recall(
         self,
@@ -147,15 +133,29 @@ class RowContext:
         target = self._around.model(model, self._model)
         key = call_key(self._owner, step, 0, messages, target.identity, params)
         with self._around.storing():
-            return self._around.calls.find(key)
+            return self._around.calls.find(key.hex())
 
-    def _next_key(self, step: str, *asked: Any) -> tuple[bytes, int]:
-        """Return the key and the number of a call, so that equal ones have keys of their own
-        however the row's steps interleave."""
-        plain = call_key(self._owner, step, 0, *asked)
-        ordinal = self._counts.get(plain, 0)
-        self._counts[plain] = ordinal + 1
-        return call_key(self._owner, step, ordinal, *asked) if ordinal else plain, ordinal
+    def _new_call(
+        self, target: Model, step: str, messages: list[Message], params: dict[str, Any]
+    ) -> PaidCall:
+        """Return a call with its key; equal ones have keys of their own however the row's steps
+        interleave."""
+        asked = messages, target.identity, params
+        key = call_key(self._owner, step, 0, *asked)
+        ordinal = self._counts.get(key, 0)
+        self._counts[key] = ordinal + 1
+        if ordinal:
+            key = call_key(self._owner, step, ordinal, *asked)
+        return PaidCall(
+            key=key.hex(),
+            item_id=self.item_id,
+            owner=self._name,
+            step=step,
+            ordinal=ordinal,
+            model_name=target.name,
+            messages=messages,
+            params=params,
+        )
 
     def complete_sync(self, messages: list[Message], **asked: Any) -> Completion:
         if _running_loop() is self._around.loop:

@@ -61,12 +61,12 @@ class Executor:
             self.stop.listen(lambda: lanes.stop(LaneError("the run was asked to stop")))
         return lanes
 
-    def show_present(self, lanes: Iterable[str], rows: int) -> None:
-        """Show rows that are there already, an equal share for each entry of `lanes`."""
+    def show_present(self, lanes: Iterable[str], old: Manifest) -> None:
+        """Show the rows of a step that was finished, an equal share for each entry of `lanes`."""
         shares = Counter(lanes)
         for name, share in shares.items():
             shown = self.progress.lane(name)
-            shown.total = shown.present = rows * share // shares.total()
+            shown.total = shown.present = (old.planned or 0) * share // shares.total()
             shown.ended = shown.started
 
     @contextmanager

@@ -25,7 +25,7 @@ class PaidCall(msgspec.Struct, kw_only=True):
     model_name: str = ""
     messages: list[Message] = []
     params: dict[str, Any] = {}
-    completion: Completion
+    completion: Completion = msgspec.field(default_factory=Completion)
     seconds: float = 0.0
     timestamp: float = 0.0
 
@@ -40,14 +40,14 @@ class CallLog:
         self._decode = msgspec.json.Decoder(PaidCall).decode
         self._encode = msgspec.json.Encoder().encode
 
-    def find(self, key: bytes) -> Completion | None:
+    def find(self, key: str) -> Completion | None:
         begin, end = self._places.ranges(np.uint64(short(key)))
         for position in self._places.order[begin:end].tolist():
             try:
                 call = self._decode(self._log.read(position))
             except msgspec.DecodeError:
                 return None
-            if call.key == key.hex():
+            if call.key == key:
                 return call.completion
         return None
 

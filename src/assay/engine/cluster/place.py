@@ -27,10 +27,10 @@ def run_of(config: Config, options: Mapping[str, Any]) -> Experiment:
         where.setdefault("on", "ray")
     locked = own.pop("locked", None)
     place = str(own.get("output_dir") or config.output_dir)
-    return _placed(place, where, own, partial(_experiment, config, locked))
+    return _experiment_at(place, where, own, partial(_experiment, config, locked))
 
 
-def _placed(
+def _experiment_at(
     place: str,
     where: dict[str, Any],
     own: dict[str, Any],
@@ -87,7 +87,7 @@ def evaluation(paths: Paths, config: ConfigSource | None = None, **options: Any)
         )
     absolute = [str(path) if is_remote(path) else str(Path(path).absolute()) for path in listed]
     make = lambda own: evaluate(listed, config, **own)  # noqa: E731
-    return _placed(place, where, own, make, absolute)
+    return _experiment_at(place, where, own, make, absolute)
 
 
 def aggregation(

@@ -113,7 +113,7 @@ def _until_asked(stop: Stop | None) -> None:
 
 def _planned(experiment: Experiment, bound: Bound) -> Lanes:
     """The rows of the whole, where that is what runs now."""
-    manifest = experiment.store.manifest("run", experiment.id)
+    manifest = experiment.manifest("run")
     options = experiment.options
     if (
         manifest is None

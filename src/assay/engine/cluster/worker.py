@@ -141,7 +141,7 @@ class Worker:
                 with Patient(experiment.store.lock("evaluation", experiment.id)):
                     self.root.update(segments=False, own=True)
                     await experiment.make(bound, experiment.shared(bound.models, None), stack)
-        dataset = experiment.store.manifest("dataset", experiment.id)
+        dataset = experiment.manifest("dataset")
         refuse_differences(self.generation, plan_of(experiment, bound, dataset), self.root.place)
 
     # -- which shard

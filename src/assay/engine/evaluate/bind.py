@@ -18,7 +18,7 @@ from assay.errors import UserError
 from assay.interfaces import Context, Model
 from assay.records import Item, Response
 from assay.store.keys import canonical, digest
-from assay.usercode import identity, marks_of
+from assay.usercode import identity, is_built_in, marks_of
 
 Form = Literal["item", "match", "together", "een"]
 Mode = Literal["inline", "thread", "async"]
@@ -173,19 +173,15 @@ def bind_scorer(
 def _mode(function: Callable[..., Any], timeout: float | None) -> Mode:
     if inspect.iscoroutinefunction(function):
         return "async"
-    return "inline" if _is_built_in(function) and timeout is None else "thread"
+    return "inline" if is_built_in(function) and timeout is None else "thread"
 
 
 def _score_fields(function: Callable[..., Any], name: str) -> dict[str, Any]:
     """Return the fields of what a function declares of its scores."""
     marks = marks_of(function)
     scale = checked_scale(marks.get(SCALE))
-    known = scale is None or (_is_built_in(function) and marks["name"] == name)
+    known = scale is None or (is_built_in(function) and marks["name"] == name)
     return {LOWER: bool(marks.get(LOWER)), "declared": {} if known else {SCALE: scale}}
-
-
-def _is_built_in(function: Callable[..., Any]) -> bool:
-    return str(getattr(function, "__module__", "")).startswith("assay.")
 
 
 def _given(form: Form, batch: int) -> int:

@@ -49,7 +49,7 @@ class Evaluator(Executor):
             old = self.store.manifest("evaluation", manifest.id)
             rows = self.store.log("evaluation", manifest.id)
             if old is not None and is_finished(old, manifest.digest, rows, retry_errors):
-                self.show_present((scorer.name for scorer in scorers), old.planned or 0)
+                self.show_present((scorer.name for scorer in scorers), old)
                 return old
             self.go_on(manifest, old, scorers, runs, name=name, metadata=metadata or {})
             items = self.datasets.index(source)

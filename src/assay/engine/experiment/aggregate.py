@@ -79,7 +79,7 @@ class ExistingEvaluations(Experiment):
         return Bound({}, [], bind.bind_metrics(self.config))
 
     async def make(self, bound: Bound, shared: Shared, stack: AsyncExitStack) -> None:
-        store, old = self.store, self.store.manifest("aggregation", self.id)
+        store, old = self.store, self.manifest("aggregation")
         if self.options.retry_errors and old is not None:
             store.put_manifest(msgspec.structs.replace(old, complete=False))
         if self.stored and (note := keep_config(self.folder, self.config)):

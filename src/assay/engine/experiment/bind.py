@@ -21,7 +21,7 @@ from assay.engine.evaluate.bind import (
     is_pairwise,
 )
 from assay.engine.evaluate.directions import LOWER, SCALE, checked_scale
-from assay.engine.experiment.dataset import Checked, media_folder
+from assay.engine.experiment.dataset import Checked, media_folder, plug_in_of
 from assay.engine.experiment.dataset import open_dataset as open_dataset
 from assay.engine.experiment.models import Problems, sampling
 from assay.errors import UserError
@@ -122,7 +122,7 @@ def bind_tasks(
                 tasks.append(_graph_task(config, entry, models))
                 continue
             name = (entry.function_name if entry.path else entry.function) or entry.name
-            function = registry.task.named(name, entry.path, "", base)
+            function = plug_in_of(registry.task, name, entry.path, "", base)
             tasks.append(make_function_task(function, name=entry.name, params=entry.params))
     problems.raise_any()
     return tasks
@@ -152,7 +152,7 @@ def bind_scorers(config: Config, models: Mapping[str, Model]) -> list[BoundScore
         custom = entry.path or entry.module or entry.type == "custom"
         own = (custom and entry.function_name) or entry.type
         base = Path(config.base)
-        function = registry.scorer.named(own, entry.path, entry.module, base)
+        function = plug_in_of(registry.scorer, own, entry.path, entry.module, base)
         binding: Binding = {
             "name": entry.name,
             "params": entry.params,

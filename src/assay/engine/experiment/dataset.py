@@ -8,19 +8,21 @@ import glob
 import inspect
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b, file_digest
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 import msgspec
 from xxhash import xxh3_128
 
 from assay import reading, registry
-from assay.config import DatasetConfig
+from assay.config import DatasetConfig, load
 from assay.datasets._files import files
 from assay.datasets._shape import shaped
+from assay.datasets.stored import manifests, repository_of
 from assay.errors import ConfigError, UserError
 from assay.interfaces import Store
 from assay.records import Item, Manifest
@@ -28,7 +30,8 @@ from assay.store.items import encode_item, normalise_placed
 from assay.store.keys import canonical, digest, id_hash
 from assay.store.keyset import Seen
 from assay.store.seal import is_unchanged, seal
-from assay.store.shared.mirror import named
+from assay.store.shared.mirror import named, push
+from assay.store.stores import FlatStore, directory_of
 from assay.usercode import marks_of
 
 Rows = Callable[[], Iterator[tuple[str, dict[str, Any]]]]
@@ -250,7 +253,18 @@ def _read(source: DatasetConfig, base: Path) -> Iterator[tuple[str, dict[str, An
 
 def _function(source: DatasetConfig, base: Path) -> Callable[..., Any]:
     path = str(source.path or "")
-    return registry.dataset.named(source.function_name, path, source.module, base, where="dataset")
+    return plug_in_of(
+        registry.dataset, source.function_name, path, source.module, base, where="dataset"
+    )
+
+
+def plug_in_of(
+    kind: registry.Registry, name: str, path: str, module: str, base: Path, *, where: str = ""
+) -> Callable[..., Any]:
+    """Return the function that a config names: one of a file, of a module, or any other."""
+    if path:
+        return registry.load_function(path, name, base=base, where=where)
+    return kind.get(f"{module}.{name}" if module else name, base=base, where=where)
 
 
 def _takes_name(read: Callable[..., Any]) -> bool:
@@ -275,3 +289,66 @@ def _params(read: Callable[..., Any], source: DatasetConfig) -> dict[str, Any]:
         keys["split"] = source.split.name
     given = {**source.params, **{key: value for key, value in keys.items() if value}}
     return registry.check_params(read, given, where="dataset")
+
+
+# ---- datasets that are stored for good
+
+
+def dataset_of(source: str, settings: Mapping[str, Any] | None = None) -> DatasetConfig:
+    """A dataset as a config would write it: a path, `hf:name`, `file.py:function`, with further keys of `dataset:`."""
+    overrides = {f"dataset.{key}": value for key, value in (settings or {}).items()}
+    # no model is asked
+    config = load({"models": ["demo:none"], "dataset": source}, overrides=overrides, environ={})
+    dataset = config.dataset
+    assert dataset is not None
+    return dataset
+
+
+def keep(
+    source: DatasetConfig,
+    *,
+    name: str,
+    repository: str = "",
+    id: str = "",
+    labels: Iterable[str] = (),
+) -> tuple[Manifest, bool]:
+    """Store the rows of a source; a name or an id that is taken by other content is refused with both hashes. Return
+    the dataset, and whether it is new: the same content under the same name is not stored again."""
+    if not name.strip():
+        raise UserError("a dataset needs a name", fix="--name NAME")
+    own = id or name
+    taken = _taken(repository, name, own)
+    if taken is None:
+        store = repository_of(repository).store
+        with store.lock("dataset", own):
+            taken = _taken(repository, name, own)  # another process may have been faster
+            if taken is None:
+                manifest = ingest(store, own, lambda: open_dataset(source, Path()), name=name)
+                manifest.labels = sorted(set(labels))
+                manifest.plan = stamp_of(source, Path()) or {"dataset": msgspec.to_builtins(source)}
+                store.put_manifest(manifest)
+                if folder := directory_of(store, "dataset", own):
+                    push(folder)
+                return manifest, True
+    _compare(taken, source, name)
+    return taken, False
+
+
+def _taken(repository: str, name: str, id: str) -> Manifest | None:
+    return next(
+        (known for known in manifests(repository) if known.name == name or known.id == id), None
+    )
+
+
+def _compare(taken: Manifest, source: DatasetConfig, name: str) -> None:
+    with TemporaryDirectory(prefix="assay-") as folder:
+        trial = ingest(FlatStore(folder), "trial", lambda: open_dataset(source, Path()))
+    if trial.digest != taken.digest:
+        raise UserError(
+            f"{name!r} is stored already with other content: its hash is {taken.digest}, this one's {trial.digest}",
+            fix="stored datasets do not change: give another --name",
+        )
+    if taken.name != name:
+        raise UserError(
+            f"the id {taken.id!r} belongs to the dataset {taken.name!r}", fix="give another --id"
+        )

@@ -127,7 +127,7 @@ class ExistingResponses(Experiment):
             evaluation.metadata = {**evaluation.metadata, ELSEWHERE: elsewhere}
             self.store.put_manifest(evaluation)
         self._note_missing_items(evaluation)
-        old = self.store.manifest("aggregation", self.id)
+        old = self.manifest("aggregation")
         older = old is not None and evaluation.digest not in [
             entry.get("digest") for entry in old.inputs
         ]

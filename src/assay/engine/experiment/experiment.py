@@ -129,6 +129,9 @@ class Experiment:
         self.progress = Progress()
         self.by_workers: ByWorkers | None = None  # makes the rows in place of this process
 
+    def manifest(self, kind: Kind) -> Manifest | None:
+        return self.store.manifest(kind, self.id)
+
     # -- parts
 
     def bind_tasks(self) -> tuple[dict[str, Model], list[Task], int]:

@@ -120,7 +120,7 @@ def plan(experiment: Experiment) -> Plan:
 
 def _usual_answers(experiment: Experiment) -> dict[str, int]:
     """Tokens of an answer by model: what the config allows, else what earlier answers had."""
-    run = experiment.store.manifest("run", experiment.id)
+    run = experiment.manifest("run")
     usual: dict[str, int] = {}
     for model, used in (run.metadata.get(USAGE, {}) if run is not None else {}).items():
         if used["responses"]:
@@ -140,11 +140,11 @@ def _inside(
     cells = round(share * sum(task.cells for task in tasks))
     shown = round(share * sum(task.prompt_tokens + task.answer_tokens for task in tasks))
     asking = [task for task in bound.tasks if not isinstance(task, PromptTask)]
-    run = experiment.store.manifest("run", experiment.id)
+    run = experiment.manifest("run")
     for task in asking if experiment.config.models else ():
         as_before = _as_before(run, task.name, cells, len(bound.tasks))
         yield from as_before or ([CallPlan(task.name, "", None)] if run is None else [])
-    evaluation = experiment.store.manifest("evaluation", experiment.id)
+    evaluation = experiment.manifest("evaluation")
     for scorer in bound.scorers:
         as_before = _as_before(evaluation, scorer.name, cells, len(bound.scorers))
         yield from as_before
@@ -198,7 +198,7 @@ def _usd(
 
 def _seconds(experiment: Experiment, tasks: list[TaskPlan], share: float) -> float | None:
     """At the rate of the last run; limits per minute make it longer."""
-    run = experiment.store.manifest("run", experiment.id)
+    run = experiment.manifest("run")
     rate = run.metadata.get("rate") if run is not None else None
     cells = share * sum(task.cells for task in tasks)
     seconds = [cells / rate] if rate else []

@@ -13,10 +13,11 @@ from assay.config import Config, Need, load
 from assay.engine.experiment.trust import CONFIG, check_rows, stored_config, write_config
 from assay.engine.run.evidence import NOUNS, Evidence, examine
 from assay.errors import UserError
+from assay.reading import each_of
 from assay.records import ROWS_FILE, Kind, Manifest
 from assay.store.log import FileLog
 from assay.store.shared.mirror import placed, refresh
-from assay.store.stores import FlatStore, FolderStore, read_manifests
+from assay.store.stores import FolderStore, read_manifests
 
 ConfigSource = str | Path | Mapping[str, Any] | Config
 _ANSWERS: tuple[Kind, ...] = ("run", "evaluation")
@@ -129,15 +130,12 @@ def _files(folder: Path) -> tuple[dict[Kind, Path], dict[Kind, list[Path]]]:
 def elsewhere(folder: Path) -> dict[Kind, list[Path]]:
     """The files that the evaluation in a folder was made from, as it remembers them; those of a foreign folder only if
     the user trusts it."""
-    store = FlatStore(folder)
     found: dict[Kind, list[Path]] = {}
     inside: dict[Kind, list[Path]] = {}  # one repository
-    for manifest in filter(
-        None, [store.manifest("evaluation", id) for id in store.ids("evaluation")]
-    ):
+    for manifest in read_manifests(folder, "evaluation").values():
         rows: dict[Kind, str | list[str]] = manifest.metadata.get(ELSEWHERE) or {}
         for kind, files in rows.items():
-            found[kind] = [*map(placed, [files] if isinstance(files, str) else files)]
+            found[kind] = [*map(placed, each_of(files))]
         if not rows and folder.resolve().parent.name == "evaluations":
             inside |= _inputs_in_repository(folder, manifest)
     files = [file for files in found.values() for file in files]

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from assay.config import LoggingConfig
-from assay.engine.calls.progress import Progress
+from assay.engine.calls.progress import LaneProgress, Progress
 from assay.errors import StoreError
 from assay.store.files import make_folder, private_mode, write_file
 from assay.text.plain import plain
@@ -58,10 +58,6 @@ def _counts(progress: Progress) -> dict[str, Any]:
     total = sum(lane.total or 0 for lane in lanes)
     rows = sum(lane.present + lane.done for lane in lanes)
     failed = sum(lane.errors for lane in lanes)
-    of_step = progress.of(progress.step)
-    active = [lane for lane in of_step if lane.ended is None and lane.total != 0]
-    left = [lane.left() for lane in active if lane.total is not None]
-    longest = None if not left or None in left else max(filter(None, left), default=0.0)
     tokens, cost = progress.spent()
     return {
         "step": progress.step,
@@ -70,12 +66,18 @@ def _counts(progress: Progress) -> dict[str, Any]:
         "failed_samples": failed,
         "progress_percent": round(100 * rows / total, 2) if total else 0.0,
         "current_model": next((lane.name for lane in lanes if lane.ended is None), None),
-        "rate": sum(lane.rate() for lane in active),
-        "left_seconds": longest,
+        **_speed(progress.of(progress.step)),
         "waiting": progress.waiting(),
         "tokens": tokens,
         "cost": cost,
     }
+
+
+def _speed(lanes: list[LaneProgress]) -> dict[str, Any]:
+    active = [lane for lane in lanes if lane.ended is None and lane.total != 0]
+    left = [lane.left() for lane in active if lane.total is not None]
+    longest = None if not left or None in left else max(filter(None, left), default=0.0)
+    return {"rate": sum(lane.rate() for lane in active), "left_seconds": longest}
 
 
 def _details(progress: Progress) -> dict[str, Any]:

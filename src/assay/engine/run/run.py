@@ -81,27 +81,28 @@ class Runner(Executor):
     ) -> Manifest:
         """The run's manifest, when every selected cell has its row."""
         check_tasks(tasks)
-        source = self.store.manifest("dataset", dataset)
+        store = self.store
+        source = store.manifest("dataset", dataset)
         if source is None:
             raise UserError(
-                f"there is no dataset {dataset!r}", fix=f"stored: {self.store.ids('dataset')}"
+                f"there is no dataset {dataset!r}", fix=f"stored: {store.ids('dataset')}"
             )
-        plan = describe(tasks, samples, content_hash(source))
+        plan, now = describe(tasks, samples, content_hash(source)), time.time()
         wanted = plan_digest(plan)
         run_id = id or wanted[:16]
         self.progress.begin("run")
-        with self.store.lock("run", run_id):
-            old = self.store.manifest("run", run_id)
-            rows = self.store.log("run", run_id)
-            if not self.fresh and old is not None and is_finished(old, wanted, rows, retry_errors):
-                self.show_present((task.lane or task.name for task in tasks), old.planned or 0)
+        with store.lock("run", run_id):
+            old = store.manifest("run", run_id)
+            log = store.log("run", run_id)
+            if old and not self.fresh and is_finished(old, wanted, log, retry_errors):
+                self.show_present(map(_lane_of, tasks), old)
                 return old
             manifest = Manifest(
                 kind="run",
                 id=run_id,
                 name=name or (old.name if old else ""),
-                created=old.created if old else time.time(),
-                started=time.time(),
+                created=old.created if old else now,
+                started=now,
                 digest=wanted,
                 plan=plan,
                 inputs=[{"kind": "dataset", "id": dataset, "digest": source.digest}],
@@ -110,6 +111,10 @@ class Runner(Executor):
             return await job.run(selection or Selection(), retry_errors, old)
 
     run = blocking(run_async)
+
+
+def _lane_of(task: Task) -> str:
+    return task.lane or task.name
 
 
 def _is_exclusive(model: Model | None) -> bool:
@@ -144,13 +149,13 @@ class _RunJob(Job):
             fresh=self.runner.fresh,
             note=progress.note,
         )
-        if old is not None and old.plan.get("samples", self.samples) != self.samples:
+        if old and old.plan.get("samples", self.samples) != self.samples:
             # the old seal ends before its bytes change
             self.store.put_manifest(self.manifest)
             set_total_samples(self.log, self.samples)
         self.begin(len(self.items) * len(self.tasks) * self.samples)
         lanes = self.runner.lanes(progress.lane)
-        threads = max(lanes[task.lane or task.name].limits.max_concurrency for task in self.tasks)
+        threads = max(lanes[_lane_of(task)].limits.max_concurrency for task in self.tasks)
         timeout = self.runner.task_timeout
         try:
             with self.runner.surroundings(
@@ -160,11 +165,7 @@ class _RunJob(Job):
         finally:
             self.sync.close()
             self._count_retries(lanes, old)
-            self.manifest.metadata["rate"] = sum(lane.rate() for lane in progress.of("run"))
-            whole = self.existing.total == self.manifest.planned
-            self.end(whole, (task.name for task in self.tasks))
-            for lane in progress.of("run"):
-                lane.ended = lane.ended or time.monotonic()
+            self._end_lanes()
         self._raise_if_stopped(lanes)
         return self.manifest
 
@@ -222,7 +223,7 @@ class _RunJob(Job):
         groups: dict[str, list[Task]] = {}
         for task in self.tasks:
             if selection.takes(task.name):
-                groups.setdefault(task.lane or task.name, []).append(task)
+                groups.setdefault(_lane_of(task), []).append(task)
         for name, tasks in groups.items():
             lane = lanes[name]
             lane.progress.total = items * len(tasks) * samples
@@ -305,13 +306,21 @@ class _RunJob(Job):
 
     def _count_retries(self, lanes: Lanes, old: Manifest | None) -> None:
         """By lane, of this run and of those that it resumes."""
-        before: Any = old.metadata.get("retries") if old is not None else None
+        before: Any = old.metadata.get("retries") if old else None
         retries = dict(before) if isinstance(before, dict) else {}
         for lane in lanes:
             if lane.progress.retries:
                 retries[lane.name] = retries.get(lane.name, 0) + lane.progress.retries
         if retries:
             self.manifest.metadata["retries"] = retries
+
+    def _end_lanes(self) -> None:
+        shown = self.runner.progress.of("run")
+        self.manifest.metadata["rate"] = sum(lane.rate() for lane in shown)
+        whole = self.existing.total == self.manifest.planned
+        self.end(whole, (task.name for task in self.tasks))
+        for lane in shown:
+            lane.ended = lane.ended or time.monotonic()
 
     def _raise_if_stopped(self, lanes: Lanes) -> None:
         if self.stop.requested and self.existing.total != self.manifest.planned:

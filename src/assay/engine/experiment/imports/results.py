@@ -35,7 +35,7 @@ from assay.store.keys import canonical
 from assay.store.seal import is_unchanged
 from assay.store.sealed import MANIFEST, seal_files
 from assay.store.shared.mirror import local, push
-from assay.store.stores import FlatStore
+from assay.store.stores import FlatStore, read_manifests
 
 _KINDS: tuple[Kind, ...] = ("dataset", "run", "evaluation")
 _STAY = "the folder's evaluations were made by Assay and stay as they are"
@@ -78,17 +78,16 @@ def import_results(
     read = [each for path in paths for each in read_foreign(path, format_name, params or {})]
     for path in paths if not without_sidecar else ():
         check_no_sidecar(path)
-    folders = [folder] if len(read) == 1 else [f"{folder}/{name}" for name in folder_names(read)]
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise UserError(
             f"{str(folder)!r} is a file, not a folder", fix="choose another folder with -o"
         )
     if len(read) == 1:
         return [import_one(read[0], local(folder), into_other=False)]
-    return _import_several(read, folders)
+    return _import_several(read, [f"{folder}/{name}" for name in folder_names(read)])
 
 
-def _import_several(read: Sequence[Read], folders: Sequence[str | Path]) -> list[Imported]:
+def _import_several(read: Sequence[Read], folders: Sequence[str]) -> list[Imported]:
     """Import each into its folder; what fails is a result with a note, unless everything does."""
     results: list[Imported] = []
     for each, target in zip(read, folders, strict=True):
@@ -279,7 +278,7 @@ def _close(store: FlatStore, manifest: Manifest, foreign: Foreign) -> None:
 
 def _check_free(store: FlatStore, kind: Kind) -> None:
     """Rows that an import may replace were made by one."""
-    manifest = next((store.manifest(kind, id) for id in store.ids(kind)), None)
+    manifest = read_manifests(store.folder, kind).get(kind)
     there = (store.folder / ROWS_FILE[kind]).exists()
     ours = manifest is not None and ("adopted" in manifest.plan or "imported" in manifest.plan)
     if there and not ours:

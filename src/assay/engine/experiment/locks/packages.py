@@ -60,7 +60,7 @@ def _files(functions: Iterable[Callable[..., Any]]) -> set[Path]:
         file = getattr(module, "__file__", None)
         if file is None:
             continue
-        if str(getattr(function, "__module__", "")).startswith("assay."):
+        if usercode.is_built_in(function):
             _follow(Path(file), found)
         else:
             found.update(usercode.sources(Path(file).resolve()))
