@@ -13,7 +13,6 @@ from assay.config import Config, Need, load
 from assay.engine.experiment.trust import CONFIG, check_rows, stored_config, write_config
 from assay.engine.run.evidence import NOUNS, Evidence, examine
 from assay.errors import UserError
-from assay.reading import each_of
 from assay.records import ROWS_FILE, Kind, Manifest
 from assay.store.log import FileLog
 from assay.store.shared.mirror import placed, refresh
@@ -135,7 +134,7 @@ def elsewhere(folder: Path) -> dict[Kind, list[Path]]:
     for manifest in read_manifests(folder, "evaluation").values():
         rows: dict[Kind, str | list[str]] = manifest.metadata.get(ELSEWHERE) or {}
         for kind, files in rows.items():
-            found[kind] = [*map(placed, each_of(files))]
+            found[kind] = [*map(placed, [files] if isinstance(files, str) else files)]
         if not rows and folder.resolve().parent.name == "evaluations":
             inside |= _inputs_in_repository(folder, manifest)
     files = [file for files in found.values() for file in files]
