@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay.reading import Paths
-
 if TYPE_CHECKING:
     from assay.analysis.compare.compare import compare
     from assay.analysis.compare.gate import gate
@@ -53,6 +51,7 @@ if TYPE_CHECKING:
     from assay.examples import init
     from assay.models.local import listed as local_list
     from assay.models.local import pull as local_pull
+    from assay.reading import Paths
     from assay.registry import dataset, metric, model, prompt, reader, scorer, task, writer
     from assay.reports.sheet import Sheet, save, sheet
     from assay.server.process import mock_server
@@ -251,7 +250,7 @@ def validate(source: "Source | None" = None, **options: Any) -> Sequence[str]:
 
 
 def evaluate(
-    paths: Paths,
+    paths: "Paths",
     config: "Source | None" = None,
     *,
     scorers: Any = None,
@@ -279,7 +278,7 @@ def evaluate(
 
 
 def aggregate(
-    paths: Paths,
+    paths: "Paths",
     config: "Source | None" = None,
     *,
     metrics: Any = None,

@@ -5,7 +5,6 @@ import importlib.util
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
@@ -20,19 +19,19 @@ if TYPE_CHECKING:
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-@dataclass
 class Described:
     """What a person needs to use a plug-in. `engine` are the arguments that the engine fills."""
 
-    kind: str
-    name: str
-    origin: str
-    doc: str = ""
-    module_doc: str = ""
-    engine: list[str] = field(default_factory=list)
-    parameters: list[dict[str, Any]] = field(default_factory=list)
-    returns: str = ""
-    shares: bool = False  # a group of parameters, which its own source does not show
+    def __init__(self, kind: str, name: str, origin: str) -> None:
+        self.kind = kind
+        self.name = name
+        self.origin = origin
+        self.doc = ""
+        self.module_doc = ""
+        self.engine: list[str] = []
+        self.parameters: list[dict[str, Any]] = []
+        self.returns = ""
+        self.shares = False  # a group of parameters, which its own source does not show
 
     @property
     def first_line(self) -> str:

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from assay.config import load, to_yaml
-from assay.config.differences import by_name
 from assay.engine.cluster.shipping import localised, materialise
 from assay.engine.evaluate.evaluate import planned
 from assay.engine.experiment.evaluate import evaluate
@@ -147,6 +146,8 @@ def refuse_differences(generation: Generation, plan: dict[str, Any], where: str)
 
 
 def _differences(theirs: dict[str, Any], ours: dict[str, Any]) -> dict[str, list[str]]:
+    from assay.config.differences import by_name  # there are none, most often
+
     found: dict[str, list[str]] = {}
     for part in sorted({*theirs, *ours}):
         a, b = theirs.get(part), ours.get(part)

@@ -22,7 +22,6 @@ from assay import reading, registry
 from assay.config import DatasetConfig, load
 from assay.datasets._files import files
 from assay.datasets._shape import shaped
-from assay.datasets.stored import manifests, repository_of
 from assay.errors import ConfigError, UserError
 from assay.interfaces import Store
 from assay.records import Item, Manifest
@@ -314,14 +313,16 @@ def keep(
 ) -> tuple[Manifest, bool]:
     """Store the rows of a source; a name or an id that is taken by other content is refused with both hashes. Return
     the dataset, and whether it is new: the same content under the same name is not stored again."""
+    from assay.datasets.stored import manifests, repository_of  # few steps store one
+
     if not name.strip():
         raise UserError("a dataset needs a name", fix="--name NAME")
     own = id or name
-    taken = _taken(repository, name, own)
+    taken = _taken(manifests(repository), name, own)
     if taken is None:
         store = repository_of(repository).store
         with store.lock("dataset", own):
-            taken = _taken(repository, name, own)  # another process may have been faster
+            taken = _taken(manifests(repository), name, own)  # another process may have been faster
             if taken is None:
                 manifest = ingest(store, own, lambda: open_dataset(source, Path()), name=name)
                 manifest.labels = sorted(set(labels))
@@ -334,10 +335,8 @@ def keep(
     return taken, False
 
 
-def _taken(repository: str, name: str, id: str) -> Manifest | None:
-    return next(
-        (known for known in manifests(repository) if known.name == name or known.id == id), None
-    )
+def _taken(stored: Iterable[Manifest], name: str, id: str) -> Manifest | None:
+    return next((known for known in stored if known.name == name or known.id == id), None)
 
 
 def _compare(taken: Manifest, source: DatasetConfig, name: str) -> None:
