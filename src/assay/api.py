@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from assay.engine.aggregate.aggregate import Aggregator
     from assay.engine.aggregate.measure import bind_metric
     from assay.engine.calls.stop import Stop
+    from assay.engine.cluster.place import evaluation
     from assay.engine.cluster.worker import work
     from assay.engine.evaluate.bind import bind_scorer
     from assay.engine.evaluate.evaluate import Evaluator
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from assay.examples import init
     from assay.models.local import listed as local_list
     from assay.models.local import pull as local_pull
+    from assay.reading import Paths
     from assay.registry import dataset, metric, model, prompt, reader, scorer, task, writer
     from assay.reports.sheet import Sheet, save, sheet
     from assay.server.process import mock_server
@@ -105,6 +107,7 @@ _HOMES = {
     "engine.aggregate.measure": "bind_metric",
     "engine.calls.progress": "Progress=new_progress",
     "engine.cluster.engines.scripts": "script=worker_script",
+    "engine.cluster.place": "evaluation",
     "engine.cluster.worker": "work",
     "engine.evaluate.bind": "bind_scorer",
     "engine.evaluate.evaluate": "Evaluator",
@@ -173,14 +176,16 @@ def experiment(
     if source is not None and models is not None and not has_objects(models):
         options["models"] = [models] if isinstance(models, str) else models
         models = None
-    objects = {
-        "dataset": dataset,
-        "models": models,
-        "prompts": prompts,
-        "scorers": scorers,
-        "metrics": metrics,
-    }
-    arguments = _with_objects(None, **objects, samples=samples, name=name)
+    arguments = _with_objects(
+        None,
+        dataset=dataset,
+        models=models,
+        prompts=prompts,
+        scorers=scorers,
+        metrics=metrics,
+        samples=samples,
+        name=name,
+    )
     if source is None:
         source = {"name": "notebook"}
     elif isinstance(source, Config) and arguments:
@@ -190,10 +195,9 @@ def experiment(
         )
     if isinstance(source, Config):
         return run_of(source, options)
-    asked = options.get("models") or ()
-    return run_of(
-        load(source, overrides=overrides or {}, arguments=arguments, models=asked), options
-    )
+    chosen = options.get("models") or ()
+    config = load(source, overrides=overrides or {}, arguments=arguments, models=chosen)
+    return run_of(config, options)
 
 
 def run(source: "Source | None" = None, **options: Any) -> "Result":
@@ -245,17 +249,8 @@ def validate(source: "Source | None" = None, **options: Any) -> Sequence[str]:
     return experiment(source, **options).validate()
 
 
-def evaluation(
-    paths: str | Path | Sequence[str | Path], config: "Source | None" = None, **options: Any
-) -> "Experiment":
-    """The responses of folders or files bound to a config's scorers, not yet scored; options as those of `evaluate`."""
-    from assay.engine.cluster.place import evaluation_of
-
-    return evaluation_of(paths, config, options)
-
-
 def evaluate(
-    paths: str | Path | Sequence[str | Path],
+    paths: "Paths",
     config: "Source | None" = None,
     *,
     scorers: Any = None,
@@ -267,20 +262,23 @@ def evaluate(
     **where: Any,
 ) -> "Result":
     """Score responses, then measure; `budget`: how many matches are played; `workers`, `shard`, `on`: by whom."""
+    from assay.engine.cluster.place import evaluation
     from assay.threads import run_blocking
 
-    overrides = _with_objects(overrides, evaluation_methods=scorers, metrics=metrics)
-    options = {
-        "output_dir": output_dir,
-        "overrides": overrides,
-        "retry_errors": retry_errors,
-        "budget": budget,
-    }
-    return run_blocking(lambda: finish(evaluation(paths, config, **options, **where)))
+    step = evaluation(
+        paths,
+        config,
+        output_dir=output_dir,
+        overrides=_with_objects(overrides, evaluation_methods=scorers, metrics=metrics),
+        retry_errors=retry_errors,
+        budget=budget,
+        **where,
+    )
+    return run_blocking(lambda: finish(step))
 
 
 def aggregate(
-    paths: str | Path | Sequence[str | Path],
+    paths: "Paths",
     config: "Source | None" = None,
     *,
     metrics: Any = None,
@@ -291,12 +289,19 @@ def aggregate(
     on: str | None = None,
 ) -> "Result":
     """Compute metrics from the evaluations of folders or files together; `metrics` replace the config's."""
-    from assay.engine.cluster.place import aggregation_of
+    from assay.engine.cluster.place import aggregation
     from assay.threads import run_blocking
 
-    options = {"output_dir": output_dir, "retry_errors": retry_errors, "workers": workers, "on": on}
-    options |= {"overrides": _with_objects(overrides, metrics=metrics)}
-    return run_blocking(lambda: finish(aggregation_of(paths, config, options)))
+    step = aggregation(
+        paths,
+        config,
+        on,
+        output_dir=output_dir,
+        overrides=_with_objects(overrides, metrics=metrics),
+        retry_errors=retry_errors,
+        workers=workers,
+    )
+    return run_blocking(lambda: finish(step))
 
 
 def _with_objects(overrides: Mapping[str, Any] | None, **arguments: Any) -> dict[str, Any]:

@@ -54,16 +54,17 @@ def _group_of(rows: Rows, columns: Iterable[str], facets: Iterable[str]) -> Grou
     counted.sort(
         key=lambda entry: (str(entry[0].get("item_id")), entry[0].get("sample_index") or 0)
     )
-    ids = [str(row.get("item_id")) for row, _, _ in counted]
+    own = [row for row, _, _ in counted]
+    ids = [str(row.get("item_id")) for row in own]
     numbers = {id: number for number, id in enumerate(dict.fromkeys(ids))}
-    first = counted[0][0] if counted else {}
+    first = own[0] if own else {}
     return Group(
         item=np.array([numbers[id] for id in ids], dtype=np.int32),
-        sample=np.array([row.get("sample_index") or 0 for row, _, _ in counted], dtype=np.int32),
+        sample=np.array([row.get("sample_index") or 0 for row in own], dtype=np.int32),
         passed=np.array([passed for _, passed, _ in counted], dtype=np.bool_),
         score=np.array([score for _, _, score in counted], dtype=np.float64),
-        columns={name: [_column(row, name) for row, _, _ in counted] for name in columns},
-        rows=[dict(row) for row, _, _ in counted],
+        columns={name: [_column(row, name) for row in own] for name in columns},
+        rows=[*map(dict, own)],
         label=str(first.get("label") or ""),
         facets={facet: _column(first, facet) for facet in facets},
     )

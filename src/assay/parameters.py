@@ -21,17 +21,13 @@ def nearest(name: str, valid: Iterable[str]) -> str:
     names = sorted(set(valid))
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     hint = f"did you mean {close[0]!r}? " if close else ""
-    return f"{hint}valid: {', '.join(names)}" if names else hint.strip()
+    return f"{hint}valid: {', '.join(names)}" if names else ""
 
 
 def parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """The parameters that a config may set: the keyword-only ones."""
-    signature = inspect.signature(function)
-    return {
-        name: p
-        for name, p in signature.parameters.items()
-        if p.kind is inspect.Parameter.KEYWORD_ONLY
-    }
+    called = inspect.signature(function).parameters
+    return {name: p for name, p in called.items() if p.kind is p.KEYWORD_ONLY}
 
 
 def by_keyword(function: Callable[..., Any], *taken: str) -> Callable[..., Any]:

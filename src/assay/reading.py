@@ -6,14 +6,21 @@ import io
 import os
 import re
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
+Paths = str | Path | Sequence[str | Path]
 _PASSED = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 _SCHEMES = ("s3://", "gs://", "az://", "memory://")
 
 
 _SHORTENED = re.compile(r"(s3|gs|az|memory):/(?=[^/])")
+
+
+def each_of(paths: Paths) -> list[str | Path]:
+    """Return one path, or several, as a list."""
+    return [paths] if isinstance(paths, str | Path) else [*paths]
 
 
 def is_remote(place: str | Path) -> bool:

@@ -153,6 +153,11 @@ class Manifest(msgspec.Struct, kw_only=True):
     files_version: int = 1
 
 
+def row_count(manifest: Manifest) -> int:
+    """Return how many rows are counted; `transient` ones are errors, too."""
+    return sum(manifest.counts.values()) - manifest.counts.get("transient", 0)
+
+
 class _Version(msgspec.Struct):
     files_version: int = 1
 

@@ -24,7 +24,7 @@ from assay.parameters import by_keyword as by_keyword
 from assay.parameters import check_params as check_params
 from assay.parameters import nearest as nearest
 from assay.parameters import parameters as parameters
-from assay.usercode import load_file
+from assay.usercode import load_file, marks_of
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -110,7 +110,7 @@ class Registry:
     def marks(self, name: str) -> Mapping[str, Any]:
         """Return what the plug-in of this name declares of itself. No user's code is loaded for it: of a plug-in that is
         neither built in nor registered yet, nothing."""
-        return getattr(self._found.get(name) or self._built_in(name), "__assay__", {})
+        return marks_of(self._found.get(name) or self._built_in(name))
 
     def inline(self, function: Callable[..., Any], name: str, identity: str) -> str:
         """A name for a function that was passed from Python; it is found by it as long as something holds it."""

@@ -7,6 +7,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -77,8 +78,7 @@ class Threads:
 
     async def call(self, function: Callable[[], T], timeout: float | None = None) -> T:
         """The function's result; TimeoutError after `timeout` seconds, its thread left behind."""
-        (result,) = await self.map([function], timeout)
-        value, error = result
+        ((value, error),) = await self.map([function], timeout)
         # raised here, it would end the event loop
         if error is not None and not isinstance(error, Exception):
             raise RuntimeError(f"{type(error).__name__}: {error}") from error
@@ -157,21 +157,7 @@ def run_blocking(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(make())
-    results: list[T] = []
-    failures: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            results.append(asyncio.run(make()))
-        except BaseException as error:  # handed over to the caller, who raises it
-            failures.append(error)
-
-    thread = threading.Thread(target=work, name="assay-run")
-    thread.start()
-    thread.join()
-    if failures:
-        raise failures[0]
-    return results[0]
+    return ThreadPoolExecutor(1, "assay-run").submit(lambda: asyncio.run(make())).result()
 
 
 def blocking(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:

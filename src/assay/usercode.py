@@ -16,7 +16,7 @@ import logging
 import re
 import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -65,10 +65,19 @@ def load_file(file: Path, *, where: str = "") -> ModuleType:
     return module
 
 
+def marks_of(function: Any) -> dict[str, Any]:
+    """Return what a plug-in declares of itself."""
+    return getattr(function, "__assay__", {})
+
+
+def is_built_in(function: Any) -> bool:
+    """Return whether a plug-in is ours, and not a user's."""
+    return str(getattr(function, "__module__", "")).startswith("assay.")
+
+
 def identity(function: Callable[..., Any]) -> str:
     """What a function is: name and version for a built-in, the hash of its sources for a user's."""
-    marks: dict[str, Any] = getattr(function, "__assay__", {})
-    plain = inspect.unwrap(function)
+    marks, plain = marks_of(function), inspect.unwrap(function)
     if isinstance(plain, partial):
         return (
             f"{identity(plain.func)}({_digest(repr((plain.args, sorted(plain.keywords.items()))))})"
@@ -149,25 +158,26 @@ def sources(file: Path, module: str = "") -> list[Path]:
     return sorted(visited)
 
 
-def _imports(file: Path, roots: list[Path]) -> list[Path]:
+def _imports(file: Path, roots: list[Path]) -> Iterator[Path]:
+    for level, name in imported_names(file):
+        for base in [file.parents[level - 1]] if level else roots:
+            yield from _files_of(base, name)
+
+
+def imported_names(file: Path) -> Iterator[tuple[int, str]]:
+    """Yield what a file imports, anywhere in it, and what of that may be a module, with the number
+    of dots before it."""
     try:
         with _parsing:
             tree = ast.parse(file.read_bytes())
     except (OSError, SyntaxError, ValueError):
-        return []
-    paths: list[Path] = []
+        return
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Import | ast.ImportFrom):
-            continue
-        bases, names = roots, [alias.name for alias in node.names]
-        if isinstance(node, ast.ImportFrom):
-            bases = roots if node.level == 0 else [file.parents[node.level - 1]]
-            names = [
-                *filter(None, [node.module]),
-                *(".".join(filter(None, (node.module, name))) for name in names),
-            ]
-        paths += [path for base in bases for name in names for path in _files_of(base, name)]
-    return paths
+        if isinstance(node, ast.Import):
+            yield from ((0, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            names = [".".join(filter(None, (node.module, alias.name))) for alias in node.names]
+            yield from ((node.level, name) for name in (node.module, *names) if name)
 
 
 def _files_of(base: Path, name: str) -> list[Path]:
@@ -273,7 +283,7 @@ def failing(function: Callable[..., Any], what: str, where: str) -> Generator[No
     except (AssayError, OSError):
         raise
     except Exception as error:
-        if function.__module__.startswith("assay."):
+        if is_built_in(function):
             raise
         raise UserError(f"{what} failed: {raised(error)}", where=where) from error
 

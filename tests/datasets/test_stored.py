@@ -1,13 +1,15 @@
 """Datasets that are kept: named, immutable, and checked whenever they are read."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 import assay
 from assay.datasets.stored import find, repository_of
-from assay.engine.experiment.keep import Kept, dataset_of, keep
+from assay.engine.experiment.dataset import dataset_of, keep
 from assay.errors import StoreError, UserError
+from assay.records import Manifest
 from assay.registry import dataset
 from assay.store.repositories import DatasetRepository
 from tests.support import Lab
@@ -23,8 +25,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+class Kept(NamedTuple):
+    manifest: Manifest
+    new: bool
+
+
 def kept(name: str = "sums", source: str = "items.jsonl", **more: str) -> Kept:
-    return keep(dataset_of(source), name=name, **more)
+    return Kept(*keep(dataset_of(source), name=name, **more))
 
 
 def test_a_dataset_is_kept_and_read_again(folder: Path) -> None:

@@ -56,8 +56,7 @@ class Shots:
             for mark in _marks(item):
                 self._marked.setdefault(mark, set()).add(number)
         if len(settings.items) < settings.n:
-            what = f"few_shot wants {settings.n} examples, there are {len(settings.items)}"
-            raise UserError(what, fix="lower `n`, or add examples")
+            raise _too_few(settings, f"there are {len(settings.items)}")
 
     def text(self, item: Item) -> str:
         """What `examples` stands for in the template."""
@@ -72,10 +71,7 @@ class Shots:
         excluded = set[int]().union(*(self._marked.get(mark, ()) for mark in _marks(item)))
         remaining = len(settings.items) - len(excluded)
         if remaining < settings.n:
-            what = (
-                f"few_shot wants {settings.n} examples, {remaining} remain without the item itself"
-            )
-            raise UserError(what, fix="lower `n`, or add examples")
+            raise _too_few(settings, f"{remaining} remain without the item itself")
         count = min(len(settings.items), settings.n + len(excluded))
         everything = range(len(settings.items))
         drawn = everything
@@ -99,6 +95,11 @@ class Shots:
         if self._text is not None:
             return self._text(context)
         return [{"role": role, "content": render(context)} for role, render in self._turns]
+
+
+def _too_few(settings: FewShot, why: str) -> UserError:
+    what = f"few_shot wants {settings.n} examples, {why}"
+    return UserError(what, fix="lower `n`, or add examples")
 
 
 def question_and_answer(context: Variables) -> str:

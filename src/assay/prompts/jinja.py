@@ -62,34 +62,22 @@ class JinjaPrompt:
         return None
 
 
-class ItemPrompt(JinjaPrompt):
-    """No template: an item's own conversation or question."""
-
-    def __init__(self, name: str, conversation: Conversation, media: Media) -> None:
-        super().__init__(name, conversation.chat.text(), [], media)
-        self._conversation = conversation
-        self._media = media
-
-    def render(self, item: Item) -> list[Message]:
-        return self.ask(item).messages
-
-    def ask(self, item: Item) -> Asked:
-        return self._conversation.of_item(item, self._media)
-
-
 class ChatPrompt(JinjaPrompt):
-    """A template whose messages a chat's settings complete."""
+    """A template whose messages a chat's settings complete; without one, an item's own conversation or question."""
 
-    def __init__(self, template: JinjaPrompt, conversation: Conversation) -> None:
-        super().__init__(template.name, template.text + conversation.chat.text(), [])
-        self.files = template.files
-        self._template = template
-        self._conversation = conversation
+    def __init__(
+        self, name: str, conversation: Conversation, media: Media, template: JinjaPrompt | None
+    ) -> None:
+        text = template.text if template else ""
+        super().__init__(name, text + conversation.chat.text(), [], media)
+        self._template, self._conversation, self._media = template, conversation, media
 
     def render(self, item: Item) -> list[Message]:
         return self.ask(item).messages
 
     def ask(self, item: Item) -> Asked:
+        if self._template is None:
+            return self._conversation.of_item(item, self._media)
         names = self._conversation.chat.row_params or ()
         return self._conversation.asked(self._template.render(item), variables(item), names)
 
@@ -131,9 +119,11 @@ def jinja(
     conversation = Conversation(chat, where)
     media = Media(media_folder)
     if source == "" and few_shot is None:
-        return ItemPrompt(name, conversation, media)
+        return ChatPrompt(name, conversation, media, None)
     template = _template(source, name, where, few_shot, media)
-    return ChatPrompt(template, conversation) if chat.text() else template
+    if not chat.text():
+        return template
+    return ChatPrompt(template.name, conversation, media, template)
 
 
 def _template(

@@ -180,13 +180,9 @@ def _field(item: Item, path: str) -> list[str]:
         value = value[name]
     if isinstance(value, dict) and isinstance(value.get("text"), list):  # as in ARC
         value = value["text"]
-    texts: list[Any] = (
-        list(value.values())
-        if isinstance(value, dict)
-        else value
-        if isinstance(value, list)
-        else [value]
-    )
+    if isinstance(value, dict):
+        value = list(value.values())
+    texts: list[Any] = value if isinstance(value, list) else [value]
     if not texts or any(text in ("", None) or isinstance(text, dict | list) for text in texts):
         raise UserError(f"the item's field {path!r} is not a list of texts")
     return [str(text) for text in texts]

@@ -1,6 +1,7 @@
 """SQL over an experiment's files: right types, and no way to write or to read anything else."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -212,3 +213,30 @@ def test_two_evaluations_of_one_run_show_its_rows_each(tmp_path: Path) -> None:
     with connect(tables) as connection:
         counts = "SELECT source, count(*) FROM responses GROUP BY ALL ORDER BY 1"
         assert connection.execute(counts).fetchall() == [("a", 2), ("b", 2)]
+
+
+@pytest.mark.parametrize("empty", [b"", b"not a row\n"])
+def test_tables_without_rows_do_not_hide_the_others(
+    out: Path, tmp_path: Path, empty: bytes
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(out, copy)
+    for name in ("responses", "evaluation_results", "metrics"):
+        (copy / f"{name}.jsonl").write_bytes(empty)
+    if empty:  # metrics that are no rows are a damaged file, not a table without rows
+        (copy / "metrics.jsonl").unlink()
+    assert one(copy, "select count(*) from items") == 4
+    with pytest.raises(UserError, match=r"there are no responses here") as error:
+        assay.query(copy, "select * from responses")
+    assert error.value.fix == "tables with rows: items"
+    assert assay.status(copy)[0].errors == 0
+    assert assay.ls(copy)[0].name
+    assert assay.trace(copy, next(iter(assay.query(copy, "select id from items")))["id"]).item
+
+
+def test_an_export_of_an_empty_table_names_those_with_rows(out: Path, tmp_path: Path) -> None:
+    shutil.copytree(out, copy := tmp_path / "copy")
+    (copy / "responses.jsonl").write_bytes(b"")
+    with pytest.raises(UserError, match=r"there are no responses in") as error:
+        assay.export(copy, "csv", table="samples", output=tmp_path / "samples.csv")
+    assert error.value.fix == "tables with rows: items, evaluations, metrics"

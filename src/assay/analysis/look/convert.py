@@ -33,7 +33,7 @@ from assay.shown import Shown
 from assay.store.files import make_folder, store_error, sweep, sync_folder, temporary_of
 from assay.store.log import FileLog
 from assay.store.shared.mirror import local
-from assay.usercode import failing
+from assay.usercode import failing, marks_of
 
 OWN = "assay"
 _PLAIN_ROWS = {"responses": Response(item_id=""), "evaluations": Evaluation(item_id="")}
@@ -129,7 +129,7 @@ def suffixes() -> dict[str, str]:
     """The format of a file by its suffix: that of its name, or of the file that its writer names."""
     found: dict[str, str] = {}
     for name in formats():
-        whole = getattr(registry.writer.get(name), "__assay__", {}).get("whole")
+        whole = marks_of(registry.writer.get(name)).get("whole")
         suffix = Path(str(whole)).suffix if whole else f".{name}"
         found.setdefault(suffix, name) if suffix else None
     return found
@@ -141,12 +141,9 @@ def _format(to: str, place: Path) -> str:
         if name in registry.reader.names():
             registry.writer.get(name, where="--to")
         if name not in formats():
-            only = " has no reader" if name in registry.writer.names() else ""
-            what = (
-                f"cannot convert to {to!r}: it{only}"
-                if only
-                else f"there is no format {to!r} to convert to"
-            )
+            what = f"there is no format {to!r} to convert to"
+            if name in registry.writer.names():
+                what = f"cannot convert to {to!r}: it has no reader"
             raise UserError(what, where="--to", fix=registry.nearest(name, formats()))
         return name
     if not place.suffix:
@@ -202,7 +199,7 @@ class _Conversion(NamedTuple):
     def _export(self, tables: Tables, made: Path) -> tuple[dict[str, int], list[str]]:
         """Write the tables; return how many rows have what is left out, and the writer's notes."""
         write = registry.writer.get(self.format)
-        marks: Mapping[str, Any] = getattr(write, "__assay__", {})
+        marks = marks_of(write)
         whole = bool(marks.get("whole"))
         export = Export(tables, "responses" if whole else SAMPLES, made, whole=whole)
         with failing(write, f"the format {self.format!r}", "--to"):

@@ -51,14 +51,14 @@ def dataset_add(
     """Store the rows of a source (a file, a pattern, `hf:name`, `file.py:function`) under a name, once and for all;
     `settings` are further keys of `dataset:`."""
     from assay.analysis.look.duplicates import duplicates
-    from assay.engine.experiment.keep import dataset_of, keep
+    from assay.engine.experiment.dataset import dataset_of, keep
 
-    kept = keep(
+    manifest, new = keep(
         dataset_of(source, settings), name=name, repository=repository, id=id, labels=labels
     )
-    dataset = _stored(kept.manifest)
-    dataset.new = kept.new
-    if kept.new:
+    dataset = _stored(manifest)
+    dataset.new = new
+    if new:
         dataset.duplicates = duplicates(repository_of(repository).store.log("dataset", dataset.id))
     return dataset
 

@@ -1,14 +1,14 @@
 """`assay export`: the tables of an experiment as rows for writers, and what a config writes after a run."""
 
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext, suppress
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from types import NoneType
-from typing import IO, Any, Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 from msgspec import UnsetType
@@ -23,6 +23,7 @@ from assay.errors import LockedError, UserError
 from assay.reading import is_remote
 from assay.records import Evaluation, Kind, Response
 from assay.registry import check_params, nearest, writer
+from assay.store.files import write_file
 from assay.store.lock import FolderLock
 from assay.store.log import FileLog
 from assay.store.sealed import seal_files
@@ -31,7 +32,7 @@ from assay.store.stores import is_repository
 from assay.store.table.decode import decode_row
 from assay.store.written import write_named
 from assay.text.plain import plain_json
-from assay.usercode import failing
+from assay.usercode import failing, marks_of
 
 SUFFIXES = {".md": "markdown", ".ndjson": "jsonl"}
 _CALLED = {"html": "report"}  # a file of this kind is the whole report
@@ -92,10 +93,9 @@ class Tables:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self._copies: dict[Path, IO[bytes]] = {}
 
     def __contains__(self, table: str) -> bool:
-        return TABLES[table] in self.source.files
+        return self.source.has_rows(TABLES[table])
 
     def log(self, table: str) -> FileLog:
         """The table's rows; a table without any is refused."""
@@ -108,25 +108,18 @@ class Tables:
         self.log(table)
         return self.source.logs(TABLES[table])
 
-    def files(self, table: str) -> list[str]:
-        """The files with a table's rows; of a log that has rows which do not count, a copy without them."""
-        files: list[str] = []
+    def files(self, table: str, folder: Path) -> list[str]:
+        """Return the files with a table's rows; of a log that has rows which do not count, a copy
+        without them in a folder."""
+        files: list[Path] = []
         for log in self.logs(table):
             if log.hidden:
-                if log.path not in self._copies:
-                    copy = self._copies[log.path] = NamedTemporaryFile(  # noqa: SIM115
-                        prefix="assay-", suffix=".jsonl"
-                    )
-                    copy.writelines(log.blocks())
-                    copy.flush()
-                files.append(self._copies[log.path].name)
+                copy = folder / f"{len(os.listdir(folder))}.jsonl"
+                write_file(copy, log.blocks())
+                files.append(copy)
             else:
-                files += [
-                    str((log.path.parent / part.name).absolute())
-                    for part in log.segments()
-                    if part.size
-                ]
-        return files
+                files += [log.path.parent / part.name for part in log.segments() if part.size]
+        return [str(file.absolute()) for file in files]
 
     def partial(self) -> list[str]:
         """What is present of unfinished tables."""
@@ -266,7 +259,7 @@ def export(
     if not name:
         raise UserError("name a format", fix=f"--format, one of {', '.join(writer.names())}")
     write = writer.get(name, base=Path.cwd(), where="--format")
-    marks = getattr(write, "__assay__", {})
+    marks = marks_of(write)
     source, whole = _exported_source(path, marks), "whole" in marks
     chosen = check_params(write, params or {}, where="--set")
     with writing(output, force=force) if output else nullcontext() as file:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,6 +13,7 @@ import msgspec
 from assay.analysis.look.export import TABLES, Tables, check_table
 from assay.engine.experiment.resolve import find_source, find_sources
 from assay.errors import UserError, install_command
+from assay.reading import Paths, each_of
 from assay.registry import nearest
 from assay.store.table.decode import decode_row
 
@@ -63,9 +65,9 @@ class QueryAnswer:
             yield dict(zip(self.columns, row, strict=True))
 
 
-def sql(paths: str | Path | Sequence[str | Path], query: str) -> list[dict[str, Any]]:
+def sql(paths: Paths, query: str) -> list[dict[str, Any]]:
     """The rows that a SELECT over items, responses, evaluations and metrics finds; nothing can be written."""
-    with ask([paths] if isinstance(paths, (str, Path)) else paths, query) as answer:
+    with ask(each_of(paths), query) as answer:
         return list(answer.rows())
 
 
@@ -96,20 +98,18 @@ def connect(
             "this needs duckdb, which is not installed", fix=install_command("sql")
         ) from None
     with TemporaryDirectory(prefix="assay-sql-") as folder:
-        connection = duckdb.connect(":memory:")
+        connection, views = duckdb.connect(":memory:"), dict[str, list[_Part]]()
         try:
             connection.execute(f"SET temp_directory = {text(folder)}")
             connection.execute("SET enable_progress_bar = false")  # it goes where the rows go
-            files: set[str] = set()
             for name in TABLES:
-                if parts := _parts(tables, name, most):
-                    selects = [part.select(several=len(tables) > 1) for part in parts]
-                    connection.execute(
-                        f"CREATE VIEW {name} AS {' UNION ALL BY NAME '.join(selects)}"
-                    )
-                    files.update(*(part.files for part in parts))
+                if parts := _parts(tables, name, most, Path(folder)):
+                    views[name] = parts
+            for name, parts in views.items():
+                selects = [part.select(several=len(tables) > 1) for part in parts]
+                connection.execute(f"CREATE VIEW {name} AS {' UNION ALL BY NAME '.join(selects)}")
             if locked:
-                _lock(connection, files)
+                _lock(connection, (file for part in chain(*views.values()) for file in part.files))
             yield connection
         except duckdb.PermissionException:
             fix = f"tables: {', '.join(TABLES)}"
@@ -117,7 +117,7 @@ def connect(
                 "a query reads the experiment's tables and no other file", fix=fix
             ) from None
         except duckdb.Error as error:
-            raise _explained(str(error), tables) from None
+            raise _explained(str(error), tables, [*views]) from None
         finally:
             connection.close()
 
@@ -177,14 +177,15 @@ class _Part:
         return read_rows(self.files, self.columns, source, f", filename = '{_FILE}'")
 
 
-def _parts(tables: Sequence[Tables], name: str, most: int | None) -> list[_Part]:
+def _parts(tables: Sequence[Tables], name: str, most: int | None, folder: Path) -> list[_Part]:
     """Return what holds the rows of a table, the experiments in their order as far as their columns agree."""
     parts: list[_Part] = []
     for one in tables:
         if name in one:
             columns = _different_columns(one.columns(name, most if name != "metrics" else None))
-            rows = one.source.name, one.files(name), columns
-            if not any(part.add(*rows) for part in reversed(parts)):
+            rows = one.source.name, one.files(name, folder), columns
+            # where no line is a row there are no columns
+            if columns and not any(part.add(*rows) for part in reversed(parts)):
                 parts.append(_Part())
                 parts[-1].add(*rows)
     return parts
@@ -222,9 +223,8 @@ def text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def _explained(message: str, tables: Sequence[Tables]) -> UserError:
+def _explained(message: str, tables: Sequence[Tables], there: Sequence[str]) -> UserError:
     missing = re.search(r"Table with name (\S+) does not exist", message)
-    there = [name for name in TABLES if any(name in source for source in tables)]
     if missing and missing[1] in TABLES:
         return UserError(
             f"there are no {missing[1]} here", fix=f"tables with rows: {', '.join(there) or 'none'}"

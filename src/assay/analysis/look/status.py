@@ -235,26 +235,21 @@ def _of_folder(folder: Path, path: str) -> RunStatus:
         raise UserError(
             "there is no experiment here", where=path, fix="assay ls lists those below a folder"
         )
-    told = _File()
+    now = _File()
     with suppress(OSError, ValueError, RecursionError):
-        told = msgspec.json.decode(reading.content(folder / "status.json"), type=_File)
-    now = told if listed.state == "running" else _File(notes=told.notes, models=told.models)
-    if now is not told:
+        now = msgspec.json.decode(reading.content(folder / "status.json"), type=_File)
+    if listed.state != "running":
+        now = _File(notes=now.notes, models=now.models)
         now.tokens, now.cost = _spent(folder)
+    told = msgspec.structs.asdict(now)
+    told["waiting"] = [now.waiting] if now.waiting else []
     return RunStatus(
         path=path,
         state=listed.state,
-        step=now.step,
         rows=listed.responses or listed.evaluations,
         planned=listed.planned,
         errors=listed.errors + listed.label_errors,
-        rate=now.rate,
-        left_seconds=now.left_seconds,
-        tokens=now.tokens,
-        cost=now.cost,
-        waiting=[now.waiting] if now.waiting else [],
-        notes=now.notes,
-        models=now.models,
+        **told,
     )
 
 

@@ -193,14 +193,10 @@ def unknown_item(item_id: str, ids: Collection[str], folder: str | Path) -> User
     """The error for an item that is not there, with the ids that are nearest."""
     near = difflib.get_close_matches(item_id, sorted(ids), n=MOST_NEAR, cutoff=0.4)
     names = ", ".join(map(repr, near or sorted(ids)[:MOST_NEAR]))
-    fix = (
-        (f"did you mean {names}?" if near else f"there are {len(ids)}, such as {names}")
-        if ids
-        else ""
-    )
-    return UserError(
-        f"there is no item {item_id!r}", where=str(folder), fix=fix or "run the experiment first"
-    )
+    fix = "run the experiment first"
+    if ids:
+        fix = f"did you mean {names}?" if near else f"there are {len(ids)}, such as {names}"
+    return UserError(f"there is no item {item_id!r}", where=str(folder), fix=fix)
 
 
 def _nothing_chosen(

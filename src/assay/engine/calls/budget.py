@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from assay.engine.calls.usage import cost_of
+from assay.engine.calls.usage import Used, UsedCall, cost_of
 from assay.errors import BudgetError
 from assay.interfaces import Completion, Likelihood, Message, Price, Request, Store
 from assay.store.table.decode import read_rows
@@ -196,41 +196,27 @@ def expected_tokens(request: Request) -> int:
     return prompt_tokens(request) + expected_answer(request)
 
 
-class _Paid(msgspec.Struct):
-    total_tokens: int | None = None
-    cost: float | None = None
-
-
-class _PaidCall(msgspec.Struct):
-    completion: _Paid
-
-
 def spent_before(store: Store, id: str) -> Spent:
     """What the rows and calls of an experiment, those set aside included, have cost so far."""
     spent = Spent()
     for name in ("", "superseded"):
-        for _, paid in read_rows(store.log("run", id, name), _Paid):
+        for _, paid in read_rows(store.log("run", id, name), Used):
             _add(spent, paid)
     inside, judging = store.log("run", id, "calls"), store.log("evaluation", id, "calls")
     # a flat folder has one log for both
     for log in [inside] if inside is judging else [inside, judging]:
-        for _, call in read_rows(log, _PaidCall):
+        for _, call in read_rows(log, UsedCall):
             _add(spent, call.completion)
     return spent
 
 
 def add_paid(spent: Spent, rows: bytes, *, calls: bool) -> None:
     """Add what rows, or the calls inside rows, have cost."""
-    for line in rows.splitlines():
-        paid = (
-            msgspec.json.decode(line, type=_PaidCall).completion
-            if calls
-            else msgspec.json.decode(line, type=_Paid)
-        )
-        _add(spent, paid)
+    for row in msgspec.json.Decoder(UsedCall if calls else Used).decode_lines(rows):
+        _add(spent, row.completion if isinstance(row, UsedCall) else row)
 
 
-def _add(spent: Spent, paid: _Paid) -> None:
+def _add(spent: Spent, paid: Used) -> None:
     spent.tokens += paid.total_tokens or 0
     spent.usd += paid.cost or 0.0
     spent.unpriced += paid.cost is None and bool(paid.total_tokens)

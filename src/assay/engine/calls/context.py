@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import msgspec
 
 from assay.engine.calls.lanes import Lanes
-from assay.engine.calls.log import CallLog, OwnCalls
+from assay.engine.calls.log import CallLog, PaidCall
 from assay.errors import LaneError, StoreError, UserError
 from assay.interfaces import Completion, Log, Message, Model, Request
 from assay.registry import nearest
@@ -23,34 +24,25 @@ from assay.threads import Threads
 _span: ContextVar[int | None] = ContextVar("span", default=None)
 
 
+@dataclass
 class Surroundings:
     """What all rows of a step share: lanes, threads, named models, and the logs for calls and traces."""
 
-    def __init__(
-        self,
-        lanes: Lanes,
-        threads: Threads,
-        models: Mapping[str, Model],
-        calls: Callable[[], CallLog],
-        traces: Log,
-        timeout: float | None,
-    ) -> None:
-        self.lanes = lanes
-        self.threads = threads
-        self.models = models
-        self.traces = traces
-        self.timeout = timeout
+    lanes: Lanes
+    threads: Threads
+    models: Mapping[str, Model]
+    make_calls: Callable[[], CallLog]
+    traces: Log
+    timeout: float | None
+
+    def __post_init__(self) -> None:
         self.loop = asyncio.get_running_loop()
-        self._make_calls = calls
-        self._calls: CallLog | None = None
         self._broken: StoreError | None = None
 
-    @property
+    @cached_property
     def calls(self) -> CallLog:
         """Opened with the first call that is logged: plain prompt tasks never need it."""
-        if self._calls is None:
-            self._calls = self._make_calls()
-        return self._calls
+        return self.make_calls()
 
     @contextmanager
     def storing(self) -> Generator[None]:
@@ -100,7 +92,7 @@ class RowContext:
         self._owner = owner
         self._name = name
         self._model = model
-        self._own: OwnCalls | None = None
+        self._counts: dict[bytes, int] = {}
         self._spans: list[dict[str, Any]] = []
         self._lock = threading.Lock()
 
@@ -114,23 +106,21 @@ class RowContext:
     ) -> Completion:
         target = self._around.model(model, self._model)
         with self._around.storing():
-            own = self._calls()
-            key, ordinal = own.key(target, messages, params, step)
-            known = own.find(key)
+            call = self._new_call(target, step, messages, params)
+            known = self._around.calls.find(call.key)
         if known is not None:
             return known
-        limits = self._around.lanes[target.name].limits
-        seed = self.seed ^ short(key) >> 1  # two steps that ask the same are still two samples
-        request = Request(messages, params, self.sample_index, seed, limits.timeout)
+        lane = self._around.lanes[target.name]
+        seed = self.seed ^ short(call.key) >> 1  # two steps that ask the same are still two samples
+        request = Request(messages, params, self.sample_index, seed, lane.limits.timeout)
         started = time.perf_counter()
-        completion = await self._around.lanes.send(target, request)
-        seconds = time.perf_counter() - started
-        progress = self._around.lanes[target.name].progress
-        progress.calls += 1
-        progress.tokens += completion.total_tokens or 0
+        call.completion = await lane.send(target, request)
+        call.seconds, call.timestamp = time.perf_counter() - started, time.time()
+        lane.progress.calls += 1
+        lane.progress.tokens += call.completion.total_tokens or 0
         with self._around.storing():
-            own.add(key, ordinal, target, messages, params, step, completion, seconds)
-        return completion
+            self._around.calls.add(call)
+        return call.completion
 
     def recall(
         self,
@@ -141,29 +131,38 @@ class RowContext:
         **params: Any,
     ) -> Completion | None:
         target = self._around.model(model, self._model)
+        key = call_key(self._owner, step, 0, messages, target.identity, params)
         with self._around.storing():
-            return self._calls().find(
-                call_key(self._owner, step, 0, messages, target.identity, params)
-            )
+            return self._around.calls.find(key.hex())
 
-    def _calls(self) -> OwnCalls:
-        if self._own is None:
-            self._own = OwnCalls(self._around.calls, self._owner, self._name, self.item_id)
-        return self._own
+    def _new_call(
+        self, target: Model, step: str, messages: list[Message], params: dict[str, Any]
+    ) -> PaidCall:
+        """Return a call with its key; equal ones have keys of their own however the row's steps
+        interleave."""
+        asked = messages, target.identity, params
+        key = call_key(self._owner, step, 0, *asked)
+        ordinal = self._counts.get(key, 0)
+        self._counts[key] = ordinal + 1
+        if ordinal:
+            key = call_key(self._owner, step, ordinal, *asked)
+        return PaidCall(
+            key=key.hex(),
+            item_id=self.item_id,
+            owner=self._name,
+            step=step,
+            ordinal=ordinal,
+            model_name=target.name,
+            messages=messages,
+            params=params,
+        )
 
-    def complete_sync(
-        self,
-        messages: list[Message],
-        *,
-        model: Model | str | None = None,
-        step: str = "",
-        **params: Any,
-    ) -> Completion:
+    def complete_sync(self, messages: list[Message], **asked: Any) -> Completion:
         if _running_loop() is self._around.loop:
             raise UserError(
                 "complete_sync would wait for itself here", fix="use `await context.complete(...)`"
             )
-        call = self.complete(messages, model=model, step=step, **params)
+        call = self.complete(messages, **asked)
         return asyncio.run_coroutine_threadsafe(call, self._around.loop).result()
 
     def model(self, named: Model | str | None = None) -> Model:

@@ -1,6 +1,7 @@
 """What Runner and Evaluator have in common: where rows are, which models may be called, and how far they may go."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from typing import TypedDict, Unpack
@@ -59,6 +60,14 @@ class Executor:
         if self.stop is not None:
             self.stop.listen(lambda: lanes.stop(LaneError("the run was asked to stop")))
         return lanes
+
+    def show_present(self, lanes: Iterable[str], old: Manifest) -> None:
+        """Show the rows of a step that was finished, an equal share for each entry of `lanes`."""
+        shares = Counter(lanes)
+        for name, share in shares.items():
+            shown = self.progress.lane(name)
+            shown.total = shown.present = (old.planned or 0) * share // shares.total()
+            shown.ended = shown.started
 
     @contextmanager
     def surroundings(

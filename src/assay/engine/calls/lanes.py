@@ -8,6 +8,7 @@ import random
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from assay.engine.calls.adaptive import Adaptive
@@ -246,30 +247,25 @@ def _likelihood(model: Model) -> Callable[[Any], Awaitable[Completion]]:
 Paces = Callable[[str, Limits], Pace | None]  # by lane: those that are shared with other workers
 
 
+@dataclass
 class Lanes:
     """All lanes of a run, made when they are first asked for."""
 
-    def __init__(
-        self,
-        limits: Mapping[str, Limits],
-        default: Limits,
-        progress: Callable[[str], LaneProgress],
-        budget: Budget | None = None,
-        paces: Paces | None = None,
-    ) -> None:
-        self._limits = limits
-        self._paces = paces
-        self._default = default
-        self._progress = progress
-        self._budget = budget
+    limits: Mapping[str, Limits]
+    default: Limits
+    progress: Callable[[str], LaneProgress]
+    budget: Budget | None = None
+    paces: Paces | None = None
+
+    def __post_init__(self) -> None:
         self._lanes: dict[str, Lane] = {}
         self._stopped: LaneError | None = None
 
     def __getitem__(self, name: str) -> Lane:
         if name not in self._lanes:
-            limits = self._limits.get(name, self._default)
-            pace = self._paces(name, limits) if self._paces is not None else None
-            self._lanes[name] = Lane(name, limits, self._progress(name), self._budget, pace)
+            limits = self.limits.get(name, self.default)
+            pace = self.paces(name, limits) if self.paces is not None else None
+            self._lanes[name] = Lane(name, limits, self.progress(name), self.budget, pace)
             if self._stopped is not None:
                 self._lanes[name].stop(self._stopped)
         return self._lanes[name]
@@ -285,8 +281,8 @@ class Lanes:
 
     def raise_if_stopped(self) -> None:
         """Say why not everything could be done: a budget used up, or a lane that had to stop."""
-        if self._budget is not None and self._budget.exhausted is not None:
-            raise self._budget.exhausted
+        if self.budget is not None and self.budget.exhausted is not None:
+            raise self.budget.exhausted
         for lane in self:
             if lane.stopped is not None:
                 raise RunFailed(lane.stopped.what, where=lane.stopped.where, fix=lane.stopped.fix)

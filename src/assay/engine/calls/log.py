@@ -3,14 +3,13 @@
 Each owner (a task's or a scorer's row) has its own calls: equal prompts of two owners stay two samples.
 """
 
-import time
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from assay.interfaces import Completion, Log, Message, Model
-from assay.store.keys import call_key, short
+from assay.interfaces import Completion, Log, Message
+from assay.store.keys import short
 from assay.store.table.columns import Table
 from assay.store.table.join import Lookup
 
@@ -26,7 +25,7 @@ class PaidCall(msgspec.Struct, kw_only=True):
     model_name: str = ""
     messages: list[Message] = []
     params: dict[str, Any] = {}
-    completion: Completion
+    completion: Completion = msgspec.field(default_factory=Completion)
     seconds: float = 0.0
     timestamp: float = 0.0
 
@@ -41,69 +40,16 @@ class CallLog:
         self._decode = msgspec.json.Decoder(PaidCall).decode
         self._encode = msgspec.json.Encoder().encode
 
-    def find(self, key: bytes) -> Completion | None:
+    def find(self, key: str) -> Completion | None:
         begin, end = self._places.ranges(np.uint64(short(key)))
         for position in self._places.order[begin:end].tolist():
             try:
                 call = self._decode(self._log.read(position))
             except msgspec.DecodeError:
                 return None
-            if call.key == key.hex():
+            if call.key == key:
                 return call.completion
         return None
 
     def add(self, call: PaidCall) -> None:
         self._log.append(self._encode(call) + b"\n")
-
-
-class OwnCalls:
-    """The calls of one owner, counted so that each has its own key however the owner's steps interleave."""
-
-    def __init__(self, log: CallLog, owner: bytes, owner_name: str, item_id: str) -> None:
-        self._log = log
-        self._owner = owner
-        self._name = owner_name
-        self._item_id = item_id
-        self._counts: dict[bytes, int] = {}
-
-    def key(
-        self, model: Model, messages: list[Message], params: dict[str, Any], step: str
-    ) -> tuple[bytes, int]:
-        plain = call_key(self._owner, step, 0, messages, model.identity, params)
-        ordinal = self._counts.get(plain, 0)
-        self._counts[plain] = ordinal + 1
-        return (
-            plain
-            if ordinal == 0
-            else call_key(self._owner, step, ordinal, messages, model.identity, params)
-        ), ordinal
-
-    def find(self, key: bytes) -> Completion | None:
-        return self._log.find(key)
-
-    def add(
-        self,
-        key: bytes,
-        ordinal: int,
-        model: Model,
-        messages: list[Message],
-        params: dict[str, Any],
-        step: str,
-        completion: Completion,
-        seconds: float,
-    ) -> None:
-        self._log.add(
-            PaidCall(
-                key=key.hex(),
-                item_id=self._item_id,
-                owner=self._name,
-                step=step,
-                ordinal=ordinal,
-                model_name=model.name,
-                messages=messages,
-                params=params,
-                completion=completion,
-                seconds=seconds,
-                timestamp=time.time(),
-            )
-        )

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,9 @@ import msgspec
 logger = logging.getLogger("assay")
 # a program that wants the log adds its own; otherwise nothing is printed
 logger.addHandler(logging.NullHandler())
+
+
+Note = Callable[[str], None]  # hears what the user should read once
 
 
 class LaneStatus(msgspec.Struct, kw_only=True):

@@ -1,5 +1,6 @@
 """What rows and the calls inside them used: tokens and dollars, by model."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
@@ -23,7 +24,7 @@ class Usage(msgspec.Struct):
     unpriced: int = 0
 
 
-class _Used(msgspec.Struct):
+class Used(msgspec.Struct):
     model_name: str = ""
     error: str | None = None
     prompt_tokens: int | None = None
@@ -32,37 +33,31 @@ class _Used(msgspec.Struct):
     cost: float | None = None
 
 
-class _UsedCall(msgspec.Struct):
+class UsedCall(msgspec.Struct):
     owner: str = ""
     model_name: str = ""
-    completion: _Used = msgspec.field(default_factory=_Used)
+    completion: Used = msgspec.field(default_factory=Used)
 
 
 def usage_of(log: Log) -> dict[str, Any]:
     """Of responses, by model, in order of name."""
-    by_model: dict[str, Usage] = {}
-    for _, row in read_rows(log, _Used):
-        usage = by_model.get(row.model_name)
-        if usage is None:
-            usage = by_model[row.model_name] = Usage()
-        _add(usage, row)
+    by_model = defaultdict[str, Usage](Usage)
+    for _, row in read_rows(log, Used):
+        _add(by_model[row.model_name], row)
     return msgspec.to_builtins(dict(sorted(by_model.items())))
 
 
 def usage_of_calls(log: Log, owners: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Of the calls that some tasks or scorers made themselves: by owner, then by model."""
     wanted = set(owners)
-    by_owner: dict[str, dict[str, Usage]] = {}
-    for _, call in read_rows(log, _UsedCall):
+    by_owner = defaultdict[str, defaultdict[str, Usage]](lambda: defaultdict(Usage))
+    for _, call in read_rows(log, UsedCall):
         if call.owner in wanted:
-            _add(
-                by_owner.setdefault(call.owner, {}).setdefault(call.model_name, Usage()),
-                call.completion,
-            )
+            _add(by_owner[call.owner][call.model_name], call.completion)
     return msgspec.to_builtins(by_owner)
 
 
-def _add(usage: Usage, row: _Used) -> None:
+def _add(usage: Usage, row: Used) -> None:
     usage.responses += 1
     if row.error is not None:
         usage.errors += 1

@@ -100,10 +100,8 @@ async def _comes(root: Root, generation: Generation, measured: str) -> bool:
 
 def _read(experiment: Experiment, bound: Bound, result: Result) -> None:
     """The result as another process, or an earlier one, has stored it."""
-    result.run = experiment.store.manifest("run", experiment.id) if experiment.makes_rows else None
-    result.evaluation = (
-        experiment.store.manifest("evaluation", experiment.id) if bound.scorers else None
-    )
+    result.run = experiment.manifest("run") if experiment.makes_rows else None
+    result.evaluation = experiment.manifest("evaluation") if bound.scorers else None
     result.metrics = (
         AggregationRepository(experiment.store).metrics(experiment.id) if bound.metrics else []
     )
@@ -115,21 +113,20 @@ def _cores() -> int:
 
 
 def _close_run(experiment: Experiment, bound: Bound, parts: Parts) -> Manifest:
-    manifest = experiment.store.manifest("run", experiment.id)
+    manifest = experiment.manifest("run")
     assert manifest is not None  # the generation began with it
     shards = [part["run"] for part in parts]
     _add_up(manifest, shards)
     manifest.complete = manifest.present == manifest.planned
-    manifest.metadata["rate"] = sum(shard.metadata.get("rate", 0.0) for shard in shards) / max(
-        1, len(shards)
-    )
+    rates = [shard.metadata.get("rate", 0.0) for shard in shards]
+    manifest.metadata["rate"] = sum(rates) / max(1, len(rates))
     close_artefact(experiment.store, manifest, (task.name for task in bound.tasks))
     return manifest
 
 
 def _close_evaluation(experiment: Experiment, bound: Bound, parts: Parts) -> Manifest:
     store = experiment.store
-    old = store.manifest("evaluation", experiment.id)
+    old = experiment.manifest("evaluation")
     evaluator = Evaluator(store)
     runs = experiment.runs()
     manifest, _ = evaluator.describe(
@@ -153,4 +150,4 @@ def _add_up(manifest: Manifest, shards: Iterable[Manifest]) -> None:
         counts.update(shard.counts)
         manifest.present += shard.present or 0
         manifest.started = min(manifest.started or shard.started, shard.started or manifest.started)
-    manifest.counts = {name: count for name, count in counts.items() if count}
+    manifest.counts = dict(+counts)

@@ -121,7 +121,7 @@ async def _open(
 def _plan(experiment: Experiment, bound: Bound) -> dict[str, Any]:
     """The plan as this process has it, without touching the root."""
     if experiment.config.dataset is None:
-        return plan_of(experiment, bound, experiment.store.manifest("dataset", experiment.id))
+        return plan_of(experiment, bound, experiment.manifest("dataset"))
     with experiment.trial_store() as store:
         return plan_of(experiment, bound, experiment.ingest(store))
 
@@ -164,6 +164,6 @@ async def _settle(experiment: Experiment, bound: Bound) -> Manifest:
         if bound.scorers and any(segment.size for segment in scored):
             with suppress(*_STOPPED):
                 await experiment.score(bound.scorers, shared)
-    dataset = experiment.store.manifest("dataset", experiment.id)
+    dataset = experiment.manifest("dataset")
     assert dataset is not None
     return dataset

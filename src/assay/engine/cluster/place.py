@@ -2,7 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,7 +14,7 @@ from assay.engine.experiment.experiment import Experiment, Options
 from assay.engine.experiment.resolve import find_source
 from assay.engine.experiment.sources import ConfigSource
 from assay.errors import UserError
-from assay.reading import is_foreign, is_remote
+from assay.reading import Paths, each_of, is_foreign, is_remote
 
 _WHERE = ("workers", "shard", "on")
 
@@ -26,20 +27,30 @@ def run_of(config: Config, options: Mapping[str, Any]) -> Experiment:
         where.setdefault("on", "ray")
     locked = own.pop("locked", None)
     place = str(own.get("output_dir") or config.output_dir)
+    return _experiment_at(place, where, own, partial(_experiment, config, locked))
+
+
+def _experiment_at(
+    place: str,
+    where: dict[str, Any],
+    own: dict[str, Any],
+    make: Callable[[dict[str, Any]], Experiment],
+    paths: Sequence[str] = (),
+) -> Experiment:
+    """Return an experiment with its own options, whose rows this process makes, or workers."""
     if not where and not is_remote(place):
-        return _experiment(config, own, locked)
+        return make(own)
     from assay.engine.cluster.placement import Placement
     from assay.engine.cluster.root import Root
 
     root = Root(place)
-    own["output_dir"] = str(root.folder)
-    experiment = _experiment(config, own, locked)
-    experiment.by_workers = Placement(root, **where)
+    experiment = make({**own, "output_dir": str(root.folder)})
+    experiment.by_workers = Placement(root, paths=paths, **where)
     return experiment
 
 
 def _experiment(
-    config: Config, options: dict[str, Any], locked: bool | str | Path | None
+    config: Config, locked: bool | str | Path | None, options: dict[str, Any]
 ) -> Experiment:
     """`locked`: held to its lock, the one beside the config or in this file."""
     if not locked:
@@ -60,51 +71,36 @@ def _place_of(paths: Sequence[str | Path], output_dir: str | None) -> str:
     return str(source.folder or source.path)
 
 
-def evaluation_of(
-    paths: str | Path | Sequence[str | Path],
-    config: ConfigSource | None,
-    options: Mapping[str, Any],
-) -> Experiment:
-    """The evaluation of existing responses; options as those of `run_of` and `evaluate`."""
+def evaluation(paths: Paths, config: ConfigSource | None = None, **options: Any) -> Experiment:
+    """The responses of folders or files bound to a config's scorers, not yet scored; options as those of `evaluate`."""
     where, own = _parted(options)
-    listed = [paths] if isinstance(paths, (str, Path)) else list(paths)
+    listed = each_of(paths)
     place = _place_of(listed, own.get("output_dir"))
-    if not where and not is_remote(place):
-        return evaluate(paths, config, **own)
-    from assay.engine.cluster.placement import Placement
-    from assay.engine.cluster.root import Root
-
-    if own.get("budget") is not None:
+    by_workers = where or is_remote(place)
+    if by_workers and own.get("budget") is not None:
         what = "a budget of matches is for one process: the next match depends on all before it"
         raise UserError(what, fix="leave out --budget, or the workers")
-    if not place:
+    if by_workers and not place:
         fix = "name a folder with -o"
         raise UserError(
             f"it is not clear where the evaluations of {len(listed)} sources should go", fix=fix
         )
-    root = Root(place)
-    own["output_dir"] = str(root.folder)
-    experiment = evaluate(listed, config, **own)
     absolute = [str(path) if is_remote(path) else str(Path(path).absolute()) for path in listed]
-    experiment.by_workers = Placement(root, paths=absolute, **where)
-    return experiment
+    make = lambda own: evaluate(listed, config, **own)  # noqa: E731
+    return _experiment_at(place, where, own, make, absolute)
 
 
-def aggregation_of(
-    paths: str | Path | Sequence[str | Path],
-    config: ConfigSource | None,
-    options: Mapping[str, Any],
+def aggregation(
+    paths: Paths, config: ConfigSource | None, on: str | None, **options: Any
 ) -> Experiment:
-    """Metrics over existing evaluations; options as those of `aggregate`, and `on`."""
-    own = {**options}
-    on = own.pop("on", "")
-    experiment = aggregate(paths, config, **own)
+    """Metrics over existing evaluations; options as those of `aggregate`."""
+    experiment = aggregate(paths, config, **options)
     if on == "ray":
         from assay.engine.cluster.engines.ray import aggregate_on_ray
 
-        listed = [str(path) for path in ([paths] if isinstance(paths, (str, Path)) else paths)]
+        listed = [*map(str, each_of(paths))]
         experiment.by_workers = lambda one, _: asyncio.to_thread(
-            aggregate_on_ray, listed, one, own.get("output_dir")
+            aggregate_on_ray, listed, one, options["output_dir"]
         )
     return experiment
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,36 +16,28 @@ from assay.engine.cluster.open import open_generation
 from assay.engine.cluster.root import Root
 from assay.engine.cluster.shipping import variables
 from assay.engine.cluster.status import Lanes, follow
-from assay.engine.cluster.worker import Worked, Worker, bind
+from assay.engine.cluster.worker import Worked, Worker
 from assay.engine.experiment.experiment import Bound, Experiment, Result
 from assay.errors import Interrupted
 
 _UNKNOWN = 16  # workers of a plan that others will work on
 
 
+@dataclass
 class Placement:
     """Where the workers of an experiment are; called with it, it makes the rows. No `workers` means that this process
     is one, 0 that others will be."""
 
-    def __init__(
-        self,
-        root: Root,
-        *,
-        workers: int | None = None,
-        shard: tuple[int, int] | None = None,
-        on: str = "",
-        paths: Sequence[str] = (),
-    ) -> None:
-        self.root = root
-        self.workers = workers
-        self.shard = shard
-        self.on = on
-        self.paths = list(paths)
+    root: Root
+    workers: int | None = None
+    shard: tuple[int, int] | None = None
+    on: str = ""
+    paths: Sequence[str] = ()
 
     async def __call__(self, experiment: Experiment, stop: Stop | None) -> Result:
         """The result of the whole, if this process finished it or waited for it."""
         async with AsyncExitStack() as stack:
-            bound = bind(experiment, stack)
+            bound = experiment.open(stack)
             workers = await self._count(experiment.config)
             generation = await open_generation(
                 self.root, experiment, bound, workers or _UNKNOWN, self.paths
@@ -120,7 +113,7 @@ def _until_asked(stop: Stop | None) -> None:
 
 def _planned(experiment: Experiment, bound: Bound) -> Lanes:
     """The rows of the whole, where that is what runs now."""
-    manifest = experiment.store.manifest("run", experiment.id)
+    manifest = experiment.manifest("run")
     options = experiment.options
     if (
         manifest is None

@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -145,36 +146,38 @@ def refuse_differences(generation: Generation, plan: dict[str, Any], where: str)
 
 
 def _differences(theirs: dict[str, Any], ours: dict[str, Any]) -> dict[str, list[str]]:
+    from assay.config.differences import by_name  # there are none, most often
+
     found: dict[str, list[str]] = {}
     for part in sorted({*theirs, *ours}):
         a, b = theirs.get(part), ours.get(part)
         if a == b:
             continue
         if isinstance(a, list) and isinstance(b, list):
-            sides = [{entry["name"]: entry for entry in side} for side in (a, b)]
-            names = {*sides[0], *sides[1]}
-            found[part] = sorted(name for name in names if sides[0].get(name) != sides[1].get(name))
+            there, here = by_name(a), by_name(b)
+            names = sorted({*there, *here})
+            found[part] = [name for name in names if there.get(name) != here.get(name)]
         else:
             found[part] = [f"{a} there, {b} here"]
     return found
 
 
+@dataclass
 class Patient:
     """A folder's lock for which one waits: the holder is another worker that prepares or finishes the same thing."""
 
-    def __init__(self, lock: AbstractContextManager[None], seconds: float = 600.0) -> None:
-        self._lock = lock
-        self._seconds = seconds
+    lock: AbstractContextManager[None]
+    seconds: float = 600.0
 
     def __enter__(self) -> None:
-        end = time.monotonic() + self._seconds
+        end = time.monotonic() + self.seconds
         while True:
             try:
-                return self._lock.__enter__()
+                return self.lock.__enter__()
             except LockedError:
                 if time.monotonic() > end:
                     raise
                 time.sleep(0.1)
 
     def __exit__(self, *error: Any) -> None:
-        self._lock.__exit__(*error)
+        self.lock.__exit__(*error)

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -52,19 +53,17 @@ class Places:
         return len(places) if beyond is None else bisect_left(places, beyond[0])
 
 
+@dataclass(eq=False)
 class ShardLog:
     """The rows of one shard, to be read."""
 
-    def __init__(self, log: Log, places: Sequence[int]) -> None:
-        self._log = log
-        self._places = places
+    log: Log
+    places: Sequence[int]
 
     def scan(self) -> Iterator[tuple[int, bytes]]:
-        log = self._log
-        found = (
-            log.read_many(self._places) if isinstance(log, FileLog) else map(log.read, self._places)
-        )
-        return zip(self._places, found, strict=True)
+        log, places = self.log, self.places
+        found = log.read_many(places) if isinstance(log, FileLog) else map(log.read, places)
+        return zip(places, found, strict=True)
 
     def blocks(self) -> Iterator[bytes]:
         lines = (line + b"\n" for _, line in self.scan())
@@ -72,10 +71,10 @@ class ShardLog:
             yield block
 
     def read(self, position: int) -> bytes:
-        return self._log.read(position)
+        return self.log.read(position)
 
     def segments(self) -> list[Segment]:
-        return self._log.segments()
+        return self.log.segments()
 
     def checksums(self) -> dict[str, str]:
         return {}

@@ -1,7 +1,6 @@
 """A worker: takes shards of a generation until none is left, and makes their rows with the ordinary executors."""
 
 import asyncio
-import os
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
@@ -13,7 +12,6 @@ import msgspec
 from msgspec.structs import replace
 from xxhash import xxh3_64_intdigest
 
-from assay.config import environment
 from assay.engine.calls.executor import Shared
 from assay.engine.calls.progress import Progress
 from assay.engine.calls.stop import Stop
@@ -24,7 +22,6 @@ from assay.engine.cluster.shards import Parted
 from assay.engine.cluster.shares.shares import shares_of
 from assay.engine.cluster.status import FOLLOWED, WorkerStatus, show, worker_status
 from assay.engine.experiment.experiment import Bound, Experiment, Result
-from assay.engine.experiment.status import log_to
 from assay.errors import BudgetError, Interrupted, RunFailed, StoreError, UserError
 from assay.records import ROWS_FILE, Manifest
 from assay.store.repositories import DatasetRepository
@@ -68,21 +65,10 @@ async def work(
         experiment = experiment_of(root, generation, Path(folder), environ)
         experiment.progress = progress or experiment.progress
         async with AsyncExitStack() as stack:
-            bound = bind(experiment, stack)
+            bound = experiment.open(stack)
             return await Worker(
                 root, generation, experiment, bound, Path(folder), shard, stop, name
             ).work()
-
-
-def bind(experiment: Experiment, stack: AsyncExitStack) -> Bound:
-    """The parts of a config, made ready; what is open is closed with the stack."""
-    os.environ.update(environment(experiment.config, experiment.environ))
-    stack.callback(experiment.close)
-    bound = experiment.bind()
-    for model in bound.models.values():
-        stack.push_async_callback(model.close)
-    stack.enter_context(log_to(experiment.config.logging))
-    return bound
 
 
 class Worker:
@@ -155,7 +141,7 @@ class Worker:
                 with Patient(experiment.store.lock("evaluation", experiment.id)):
                     self.root.update(segments=False, own=True)
                     await experiment.make(bound, experiment.shared(bound.models, None), stack)
-        dataset = experiment.store.manifest("dataset", experiment.id)
+        dataset = experiment.manifest("dataset")
         refuse_differences(self.generation, plan_of(experiment, bound, dataset), self.root.place)
 
     # -- which shard
@@ -256,12 +242,8 @@ class Worker:
     def _items(self, store: ShardStore, shard: int) -> int:
         """Store the shard's items; how many of them run now."""
         experiment, name = self.experiment, ROWS_FILE["dataset"]
-        if self.generation.verb == "run":
-            places = self.parted.places(name)
-        else:
-            places = self.parted.places(
-                name, partial(experiment.store.log, "dataset", experiment.id)
-            )
+        own = partial(experiment.store.log, "dataset", experiment.id)
+        places = self.parted.places(name, None if self.generation.verb == "run" else own)
         count = store.put_items(experiment.id, places.of(shard).blocks())
         limit = experiment.options.limit
         return count if limit is None else places.among_first(shard, limit)

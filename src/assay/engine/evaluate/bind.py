@@ -18,7 +18,7 @@ from assay.errors import UserError
 from assay.interfaces import Context, Model
 from assay.records import Item, Response
 from assay.store.keys import canonical, digest
-from assay.usercode import identity
+from assay.usercode import identity, is_built_in, marks_of
 
 Form = Literal["item", "match", "together", "een"]
 Mode = Literal["inline", "thread", "async"]
@@ -83,7 +83,7 @@ class BoundScorer(msgspec.Struct, kw_only=True, dict=True):
     @cached_property
     def verdicts(self) -> bool:
         """Return whether its labels have verdicts; a mark may name the parameter that it takes."""
-        mark = getattr(self.function, "__assay__", {}).get("verdicts", True)
+        mark = marks_of(self.function).get("verdicts", True)
         return self.params.get(mark) is not None if isinstance(mark, str) else mark
 
     @property
@@ -123,7 +123,7 @@ def bind_scorer(
 ) -> BoundScorer:
     """A scorer from a function; its name is the label of what it returns without one. A judge finds its model among
     `models`, by default the only one of `helpers`, and its prompt in the folder `base`."""
-    marks: dict[str, Any] = getattr(function, "__assay__", {})
+    marks = marks_of(function)
     called = inspect.signature(function).parameters
     batch = int(marks.get("batch", 0))
     form = _form(function, called, batch, where)
@@ -173,37 +173,15 @@ def bind_scorer(
 def _mode(function: Callable[..., Any], timeout: float | None) -> Mode:
     if inspect.iscoroutinefunction(function):
         return "async"
-    return "inline" if _is_built_in(function) and timeout is None else "thread"
+    return "inline" if is_built_in(function) and timeout is None else "thread"
 
 
 def _score_fields(function: Callable[..., Any], name: str) -> dict[str, Any]:
     """Return the fields of what a function declares of its scores."""
-    marks: dict[str, Any] = getattr(function, "__assay__", {})
+    marks = marks_of(function)
     scale = checked_scale(marks.get(SCALE))
-    known = scale is None or (_is_built_in(function) and marks["name"] == name)
+    known = scale is None or (is_built_in(function) and marks["name"] == name)
     return {LOWER: bool(marks.get(LOWER)), "declared": {} if known else {SCALE: scale}}
-
-
-def _is_built_in(function: Callable[..., Any]) -> bool:
-    return str(getattr(function, "__module__", "")).startswith("assay.")
-
-
-def load_scorer(
-    type: str,
-    *,
-    path: str,
-    module: str,
-    function_name: str,
-    base: Path,
-) -> Callable[..., Any]:
-    """The function that a config's evaluation method names."""
-    if path:
-        return registry.load_function(path, function_name or type, base=base)
-    if module:
-        return registry.scorer.get(f"{module}.{function_name or type}", base=base)
-    return registry.scorer.get(
-        function_name if type == "custom" and function_name else type, base=base
-    )
 
 
 def _given(form: Form, batch: int) -> int:
@@ -268,7 +246,7 @@ class Binding(TypedDict):
 
 
 def is_pairwise(function: Callable[..., Any]) -> bool:
-    return bool(getattr(function, "__assay__", {}).get("pairwise"))
+    return bool(marks_of(function).get("pairwise"))
 
 
 def bind_pairwise(

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from assay.engine.calls.failures import UNANSWERED
+from assay.engine.calls.progress import Note
 from assay.engine.evaluate.bind import BoundScorer, Case
 from assay.interfaces import Log, Score
 from assay.records import Item, Response
@@ -34,7 +35,7 @@ def calls_of(
     scorers: Sequence[BoundScorer],
     runs: Sequence[tuple[str, Log]],
     items: ItemIndex,
-    note: Callable[[str], None] = lambda text: None,
+    note: Note = lambda text: None,
 ) -> Iterator[Call]:
     """Every call of scorers that look at one response, in the order of the responses."""
     single = [scorer for scorer in scorers if not scorer.of_several]
@@ -96,7 +97,7 @@ def response_decoder() -> Callable[[bytes], Response]:
 
 
 def readable(
-    log: Log, decode: Callable[[bytes], Response], note: Callable[[str], None] = lambda text: None
+    log: Log, decode: Callable[[bytes], Response], note: Note = lambda text: None
 ) -> Iterator[tuple[int, bytes, Response]]:
     """(position, line, response) of every line that holds one; the run that owns the file sets the others aside."""
     unreadable = 0

@@ -11,6 +11,7 @@ from assay import registry
 from assay.errors import UserError
 from assay.interfaces import Scale
 from assay.records import Manifest
+from assay.usercode import marks_of
 
 LOWER = "lower_is_better"
 SCALE = "scale"
@@ -45,8 +46,7 @@ class Directions:
                 function = registry.scorer.get(scorer)
             elif scorer.partition(".")[0] in registry.formats():
                 function = registry.scorer.of_format(scorer)
-            marks: dict[str, Any] = getattr(function, "__assay__", {})
-            self._marks[scorer] = marks | self._plans.get(scorer, {})
+            self._marks[scorer] = marks_of(function) | self._plans.get(scorer, {})
         return self._marks[scorer]
 
 

@@ -49,7 +49,7 @@ class Evaluator(Executor):
             old = self.store.manifest("evaluation", manifest.id)
             rows = self.store.log("evaluation", manifest.id)
             if old is not None and is_finished(old, manifest.digest, rows, retry_errors):
-                self._show_present(scorers, old)
+                self.show_present((scorer.name for scorer in scorers), old)
                 return old
             self.go_on(manifest, old, scorers, runs, name=name, metadata=metadata or {})
             items = self.datasets.index(source)
@@ -137,12 +137,6 @@ class Evaluator(Executor):
         manifest.metadata.pop(OWN_ANSWERS, None)
         if found:
             manifest.metadata[OWN_ANSWERS] = found
-
-    def _show_present(self, scorers: Sequence[BoundScorer], old: Manifest) -> None:
-        for scorer in scorers:
-            shown = self.progress.lane(scorer.name)
-            shown.total = shown.present = (old.planned or 0) // max(1, len(scorers))
-            shown.ended = shown.started
 
 
 def planned(scorer: BoundScorer) -> dict[str, Any]:

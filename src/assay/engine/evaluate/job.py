@@ -9,20 +9,17 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from assay.engine.calls.context import Surroundings
-from assay.engine.calls.executor import close_artefact
-from assay.engine.calls.stop import Stop, finish
+from assay.engine.calls.stop import finish
 from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.evaluate.call import call_scorer
 from assay.engine.evaluate.cases import Call, calls_of
 from assay.engine.evaluate.matches import Matches
 from assay.engine.evaluate.rounds import Rounds
 from assay.engine.evaluate.rows import rows_of
-from assay.engine.run.existing import Existing
+from assay.engine.run.job import Job
 from assay.errors import BudgetError, Interrupted, LaneError
-from assay.records import Evaluation, Manifest
+from assay.records import Evaluation, Manifest, row_count
 from assay.store.index import ItemIndex
-from assay.store.seal import seal
-from assay.store.sync import GroupSync
 
 if TYPE_CHECKING:
     from assay.engine.evaluate.evaluate import Evaluator
@@ -31,7 +28,7 @@ LARGEST_CHUNK = 256  # calls that a worker takes at a time and commits together,
 CHUNK_SECONDS = 0.02  # but no more than fit into this time, so that a crash costs little
 
 
-class EvaluationJob:
+class EvaluationJob(Job):
     """One call of `Evaluator.evaluate`."""
 
     def __init__(
@@ -42,18 +39,14 @@ class EvaluationJob:
         runs: Sequence[str],
         scorers: Sequence[BoundScorer],
     ) -> None:
+        super().__init__(evaluator, manifest)
         self.evaluator = evaluator
-        self.manifest = manifest
         self.items = items
         self.scorers = scorers
-        self.runs = [(run, evaluator.store.log("run", run)) for run in runs]
-        self.stop = evaluator.stop or Stop()
-        self.log = evaluator.store.log("evaluation", manifest.id)
-        self.existing = Existing(evaluator.store, "evaluation", manifest.id)
+        self.runs = [(run, self.store.log("run", run)) for run in runs]
         self.encode = msgspec.json.Encoder().encode_lines
-        self.sync = GroupSync()
         self.progress = {scorer.name: evaluator.progress.lane(scorer.name) for scorer in scorers}
-        rows = sum(_row_count(evaluator.store.manifest("run", run)) for run in runs)
+        rows = sum(map(row_count, filter(None, (self.store.manifest("run", run) for run in runs))))
         for scorer in scorers:
             self.progress[scorer.name].total = rows if rows and not scorer.of_several else None
         self.matches: list[Matches] = []
@@ -62,7 +55,7 @@ class EvaluationJob:
         self.chunk_size = {scorer.name: scorer.batch or 1 for scorer in scorers}
 
     async def run(self, retry_errors: bool | None, budget: int | None) -> Manifest:
-        store, progress = self.evaluator.store, self.evaluator.progress
+        progress = self.evaluator.progress
         several = [scorer for scorer in self.scorers if scorer.of_several]
         self.matches = [Matches(scorer, self.runs, self.items, progress.note) for scorer in several]
         single = calls_of(self.scorers, self.runs, self.items)
@@ -76,10 +69,7 @@ class EvaluationJob:
         for each in self.matches:
             self.progress[each.scorer.name].total = each.count if budget is None else None
         totals = [self.progress[scorer.name].total for scorer in self.scorers]
-        self.manifest.planned = None if None in totals else sum(total or 0 for total in totals)
-        self.manifest.present, self.manifest.complete = self.existing.total, False
-        seal(self.manifest, self.log)
-        store.put_manifest(self.manifest)
+        self.begin(None if None in totals else sum(filter(None, totals)))
         lanes = self.evaluator.lanes(lambda name: progress.lane(f"calls to {name}"))
         finished = False
         try:
@@ -87,10 +77,10 @@ class EvaluationJob:
                 "evaluation", self.manifest.id, lanes, self.evaluator.threads
             ) as around:
                 await self._score_all(around)
-            finished = True
+            finished, self.manifest.planned = True, self.existing.total
         finally:
             self.sync.close()
-            self._close_manifest(finished)
+            self.end(finished, (scorer.name for scorer in self.scorers))
         return self.manifest
 
     async def _score_all(self, around: Surroundings) -> None:
@@ -172,21 +162,3 @@ class EvaluationJob:
         shown = self.progress[call.scorer.name]
         shown.done += 1
         shown.errors += rows[0].outcome == "errored"
-
-    def _close_manifest(self, finished: bool) -> None:
-        self.manifest.counts = self.existing.counts()
-        if finished:
-            self.manifest.planned = self.existing.total
-        self.manifest.present = self.existing.total
-        self.manifest.complete = finished
-        close_artefact(
-            self.evaluator.store, self.manifest, (scorer.name for scorer in self.scorers)
-        )
-
-
-def _row_count(run: Manifest | None) -> int:
-    return (
-        sum(count for name, count in run.counts.items() if name != "transient")
-        if run is not None
-        else 0
-    )

@@ -30,9 +30,8 @@ def settle_judge(
 ) -> dict[str, Any]:
     """The parameters with `model` as a list of known names and `prompt` as its text."""
     settled = dict(params)
-    named = settled.get("model") or (
-        list(helpers) if len(helpers) == 1 else list(models) if len(models) == 1 else []
-    )
+    only = next((each for each in (helpers, models) if len(each) == 1), ())
+    named = settled.get("model") or only
     names = [named] if isinstance(named, str) else list(named)
     if not names:
         raise UserError(
@@ -80,22 +79,19 @@ def own_answers(
         for task in (run.plan.get("tasks") or []) if run else []:
             identity = (task.get("identity") or {}).get("model")
             if identity:
-                judged[str((task.get("facets") or {}).get("model_id", ""))] = identity
+                judged[str((task.get("facets") or {}).get("model_id", ""))] = _plain(identity)
     found = {
         scorer: sorted(
-            name for name, identity in judged.items() if _same(identity, models.values())
+            name for name, identity in judged.items() if identity in map(_plain, models.values())
         )
         for scorer, models in judges.items()
     }
     return {scorer: names for scorer, names in found.items() if names}
 
 
-def _same(identity: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether one of them is this model; what it is called here does not matter."""
-    plain = {key: value for key, value in identity.items() if key != "name"}
-    return any(
-        plain == {key: value for key, value in other.items() if key != "name"} for other in others
-    )
+def _plain(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """Return it without what the model is called here, which does not matter."""
+    return {key: value for key, value in identity.items() if key != "name"}
 
 
 class Judges:

@@ -6,13 +6,14 @@ that has answers to the same item and sample meets: once, or once per seat. A sc
 gets all answers in one call, where every player has one.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations, repeat
 from typing import NamedTuple
 
 import numpy as np
 from msgspec import UNSET
 
+from assay.engine.calls.progress import Note
 from assay.engine.evaluate.bind import BoundScorer, Case
 from assay.engine.evaluate.cases import Call, ItemDigests, content_of, failed, response_decoder
 from assay.errors import UserError
@@ -46,28 +47,29 @@ class Matches:
         scorer: BoundScorer,
         runs: Sequence[tuple[str, Log]],
         items: ItemIndex,
-        note: Callable[[str], None] = lambda text: None,
+        note: Note = lambda text: None,
     ) -> None:
         self.scorer = scorer
         self._runs, self._logs = [run for run, _ in runs], [log for _, log in runs]
         self._items = items
         self._seen = ItemDigests()
         self._decode = response_decoder()
-        self._read(note)
+        self._note = note
+        self._read()
         self._names_of: dict[tuple[int, int], tuple[tuple[str, str], bytes]] = {}
-        self._check(note)
+        self._check()
 
     # -- the first pass
 
-    def _read(self, note: Callable[[str], None]) -> None:
+    def _read(self) -> None:
         numbers: dict[str, int] = {}
-        rows = np.fromiter(self._places(numbers, note), _PLACE)
+        rows = np.fromiter(self._places(numbers), _PLACE)
         in_order = self.scorer.form == "together" and self.scorer.player == "run"
         self.players = list(numbers) if in_order else sorted(numbers)
         place = self._items.positions(rows["item"])
         missing = int((place < 0).sum())
         if missing:
-            note(
+            self._note(
                 f"{missing} responses belong to items that are not in the dataset: they meet nobody"
             )
         rank = {name: number for number, name in enumerate(self.players)}
@@ -81,9 +83,7 @@ class Matches:
         self.places, self.samples = place[first], sample[first]
         self._bounds = np.append(first, len(place))
 
-    def _places(
-        self, numbers: dict[str, int], note: Callable[[str], None]
-    ) -> Iterator[tuple[int, ...]]:
+    def _places(self, numbers: dict[str, int]) -> Iterator[tuple[int, ...]]:
         """Yield item, sample, player, log and position of each response; `numbers` gets the players."""
         field, unreadable = self.scorer.player, 0
         if field in SHARED:
@@ -110,7 +110,7 @@ class Matches:
                 number = numbers.setdefault(str(player), len(numbers))
                 yield id_number(item), sample or 0, number, block.log, position
         if unreadable:
-            note(
+            self._note(
                 f"{unreadable} lines of the responses cannot be read and are not scored: run inference again"
             )
 
@@ -125,7 +125,7 @@ class Matches:
         place = self._items.position(item_id)
         return int(np.flatnonzero((self.places == place) & (self.samples == sample))[0])
 
-    def _check(self, note: Callable[[str], None]) -> None:
+    def _check(self) -> None:
         if len(self.players) < 2 and self.scorer.form == "match":
             found = ", ".join(map(repr, self.players)) or "none"
             raise UserError(
@@ -146,7 +146,7 @@ class Matches:
             fix = "complete the runs, or compare on what they share with `items: intersection`"
             raise UserError(what, fix=fix)
         together = self.scorer.form == "together"
-        note(
+        self._note(
             f"{what}; {'what all have is scored' if together else 'each pair meets where both have an answer'}"
         )
 

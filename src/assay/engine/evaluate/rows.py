@@ -252,7 +252,7 @@ def _complete(score: Score, scorer: BoundScorer) -> Score:
         if score.value is None:
             raise ValueError("the scorer gave neither `passed` nor `score`")
         return score
-    score.score = float(number) if number is not None else 1.0 if passed else 0.0
+    score.score = float(bool(passed) if number is None else number)
     score.passed = _verdict(passed, score.score, scorer)
     return score
 

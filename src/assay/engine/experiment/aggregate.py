@@ -15,11 +15,11 @@ import msgspec
 from assay.config import Config
 from assay.engine.calls.executor import Shared
 from assay.engine.experiment import bind
-from assay.engine.experiment.evaluate import Paths
 from assay.engine.experiment.experiment import Bound, Experiment, Options
 from assay.engine.experiment.resolve import find_each
 from assay.engine.experiment.runs import keyed_log, named_log
 from assay.engine.experiment.sources import ConfigSource, Source, config_of, keep_config
+from assay.reading import Paths
 from assay.records import ROWS_FILE, Kind
 from assay.store.log import FileLog
 from assay.store.shared.mirror import local
@@ -79,7 +79,7 @@ class ExistingEvaluations(Experiment):
         return Bound({}, [], bind.bind_metrics(self.config))
 
     async def make(self, bound: Bound, shared: Shared, stack: AsyncExitStack) -> None:
-        store, old = self.store, self.store.manifest("aggregation", self.id)
+        store, old = self.store, self.manifest("aggregation")
         if self.options.retry_errors and old is not None:
             store.put_manifest(msgspec.structs.replace(old, complete=False))
         if self.stored and (note := keep_config(self.folder, self.config)):

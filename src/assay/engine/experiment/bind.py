@@ -19,10 +19,9 @@ from assay.engine.evaluate.bind import (
     bind_pairwise,
     bind_scorer,
     is_pairwise,
-    load_scorer,
 )
 from assay.engine.evaluate.directions import LOWER, SCALE, checked_scale
-from assay.engine.experiment.dataset import Checked, media_folder
+from assay.engine.experiment.dataset import Checked, media_folder, plug_in_of
 from assay.engine.experiment.dataset import open_dataset as open_dataset
 from assay.engine.experiment.models import Problems, sampling
 from assay.errors import UserError
@@ -30,6 +29,7 @@ from assay.interfaces import Model, Prompt, Task
 from assay.store.items import normalise_placed
 from assay.store.shared.mirror import remembered
 from assay.tasks.likelihood import ItemChoices
+from assay.usercode import marks_of
 
 if TYPE_CHECKING:
     from assay.prompts._few_shot import FewShot
@@ -121,12 +121,8 @@ def bind_tasks(
             if entry.graph:
                 tasks.append(_graph_task(config, entry, models))
                 continue
-            if entry.path:
-                function = registry.load_function(
-                    entry.path, entry.function_name or entry.name, base=base
-                )
-            else:
-                function = registry.task.get(entry.function or entry.name, base=base)
+            name = (entry.function_name if entry.path else entry.function) or entry.name
+            function = plug_in_of(registry.task, name, entry.path, "", base)
             tasks.append(make_function_task(function, name=entry.name, params=entry.params))
     problems.raise_any()
     return tasks
@@ -153,20 +149,17 @@ def bind_scorers(config: Config, models: Mapping[str, Model]) -> list[BoundScore
     helpers = [entry.name for entry in config.models if entry.helper]
 
     def bind(entry: MethodConfig) -> BoundScorer:
-        function = load_scorer(
-            entry.type,
-            path=entry.path,
-            module=entry.module,
-            function_name=entry.function_name,
-            base=Path(config.base),
-        )
+        custom = entry.path or entry.module or entry.type == "custom"
+        own = (custom and entry.function_name) or entry.type
+        base = Path(config.base)
+        function = plug_in_of(registry.scorer, own, entry.path, entry.module, base)
         binding: Binding = {
             "name": entry.name,
             "params": entry.params,
             "timeout": entry.timeout,
             "models": models,
             "helpers": helpers,
-            "base": Path(config.base),
+            "base": base,
         }
         if is_pairwise(function):
             bound = bind_pairwise(function, folder=remembered(config.output_dir), **binding)
@@ -220,9 +213,8 @@ def bind_outputs(config: Config) -> list[BoundOutput]:
     def bind(output: OutputConfig) -> BoundOutput:
         write = registry.writer.get(output.type, base=Path(config.base), where="outputs")
         params = registry.check_params(write, output.params, where="outputs.params")
-        marks: dict[str, Any] = getattr(write, "__assay__", {})
         name = output.type.rpartition(":")[2].rpartition(".")[2]
-        own = marks.get("whole") or f"{output.table}.{name}"
+        own = marks_of(write).get("whole") or f"{output.table}.{name}"
         path = output.path or f"{config.output_dir}/{own}"
         return BoundOutput(write, params, output.table, path)
 

@@ -8,17 +8,18 @@ import glob
 import inspect
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b, file_digest
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 import msgspec
 from xxhash import xxh3_128
 
 from assay import reading, registry
-from assay.config import DatasetConfig
+from assay.config import DatasetConfig, load
 from assay.datasets._files import files
 from assay.datasets._shape import shaped
 from assay.errors import ConfigError, UserError
@@ -28,7 +29,9 @@ from assay.store.items import encode_item, normalise_placed
 from assay.store.keys import canonical, digest, id_hash
 from assay.store.keyset import Seen
 from assay.store.seal import is_unchanged, seal
-from assay.store.shared.mirror import named
+from assay.store.shared.mirror import named, push
+from assay.store.stores import FlatStore, directory_of
+from assay.usercode import marks_of
 
 Rows = Callable[[], Iterator[tuple[str, dict[str, Any]]]]
 MOST_PROBLEMS = 5
@@ -59,10 +62,10 @@ def ingest(
     mark = None
     if stamp is not None:
         mark = source_mark({**stamp, "limit": limit, "prompts": [p.text for p in prompts]})
-        same = old is not None and old.complete and old.plan.get("source") == mark
         if (
             old is not None
-            and same
+            and old.complete
+            and old.plan.get("source") == mark
             and is_unchanged(old, log)
             and _are_there(old.metadata.get("media", {}))
         ):
@@ -220,7 +223,7 @@ def open_dataset(source: DatasetConfig, base: Path) -> Iterator[tuple[str, dict[
 def stamp_of(source: DatasetConfig, base: Path) -> dict[str, Any] | None:
     """Equal stamps mean equal rows; None where nothing can tell, as for a function."""
     read = registry.dataset.get(source.type, base=base, where="dataset.type")
-    own: Callable[..., dict[str, Any]] | None = getattr(read, "__assay__", {}).get("stamp")
+    own = marks_of(read).get("stamp")
     if source.type == "function":
         return None
     if own is not None:
@@ -248,12 +251,19 @@ def _read(source: DatasetConfig, base: Path) -> Iterator[tuple[str, dict[str, An
 
 
 def _function(source: DatasetConfig, base: Path) -> Callable[..., Any]:
-    if source.path:
-        return registry.load_function(
-            str(source.path), source.function_name, base=base, where="dataset"
-        )
-    name = f"{source.module}.{source.function_name}" if source.module else source.function_name
-    return registry.dataset.get(name, base=base, where="dataset")
+    path = str(source.path or "")
+    return plug_in_of(
+        registry.dataset, source.function_name, path, source.module, base, where="dataset"
+    )
+
+
+def plug_in_of(
+    kind: registry.Registry, name: str, path: str, module: str, base: Path, *, where: str = ""
+) -> Callable[..., Any]:
+    """Return the function that a config names: one of a file, of a module, or any other."""
+    if path:
+        return registry.load_function(path, name, base=base, where=where)
+    return kind.get(f"{module}.{name}" if module else name, base=base, where=where)
 
 
 def _takes_name(read: Callable[..., Any]) -> bool:
@@ -278,3 +288,66 @@ def _params(read: Callable[..., Any], source: DatasetConfig) -> dict[str, Any]:
         keys["split"] = source.split.name
     given = {**source.params, **{key: value for key, value in keys.items() if value}}
     return registry.check_params(read, given, where="dataset")
+
+
+# ---- datasets that are stored for good
+
+
+def dataset_of(source: str, settings: Mapping[str, Any] | None = None) -> DatasetConfig:
+    """A dataset as a config would write it: a path, `hf:name`, `file.py:function`, with further keys of `dataset:`."""
+    overrides = {f"dataset.{key}": value for key, value in (settings or {}).items()}
+    # no model is asked
+    config = load({"models": ["demo:none"], "dataset": source}, overrides=overrides, environ={})
+    dataset = config.dataset
+    assert dataset is not None
+    return dataset
+
+
+def keep(
+    source: DatasetConfig,
+    *,
+    name: str,
+    repository: str = "",
+    id: str = "",
+    labels: Iterable[str] = (),
+) -> tuple[Manifest, bool]:
+    """Store the rows of a source; a name or an id that is taken by other content is refused with both hashes. Return
+    the dataset, and whether it is new: the same content under the same name is not stored again."""
+    from assay.datasets.stored import manifests, repository_of  # few steps store one
+
+    if not name.strip():
+        raise UserError("a dataset needs a name", fix="--name NAME")
+    own = id or name
+    taken = _taken(manifests(repository), name, own)
+    if taken is None:
+        store = repository_of(repository).store
+        with store.lock("dataset", own):
+            taken = _taken(manifests(repository), name, own)  # another process may have been faster
+            if taken is None:
+                manifest = ingest(store, own, lambda: open_dataset(source, Path()), name=name)
+                manifest.labels = sorted(set(labels))
+                manifest.plan = stamp_of(source, Path()) or {"dataset": msgspec.to_builtins(source)}
+                store.put_manifest(manifest)
+                if folder := directory_of(store, "dataset", own):
+                    push(folder)
+                return manifest, True
+    _compare(taken, source, name)
+    return taken, False
+
+
+def _taken(stored: Iterable[Manifest], name: str, id: str) -> Manifest | None:
+    return next((known for known in stored if known.name == name or known.id == id), None)
+
+
+def _compare(taken: Manifest, source: DatasetConfig, name: str) -> None:
+    with TemporaryDirectory(prefix="assay-") as folder:
+        trial = ingest(FlatStore(folder), "trial", lambda: open_dataset(source, Path()))
+    if trial.digest != taken.digest:
+        raise UserError(
+            f"{name!r} is stored already with other content: its hash is {taken.digest}, this one's {trial.digest}",
+            fix="stored datasets do not change: give another --name",
+        )
+    if taken.name != name:
+        raise UserError(
+            f"the id {taken.id!r} belongs to the dataset {taken.name!r}", fix="give another --id"
+        )

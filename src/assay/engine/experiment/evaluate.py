@@ -30,14 +30,13 @@ from assay.engine.experiment.runs import (
 from assay.engine.experiment.sources import ELSEWHERE, ConfigSource, Source, config_of, keep_config
 from assay.engine.experiment.trust import vouch_rows
 from assay.errors import ConfigError, UserError
+from assay.reading import Paths, each_of
 from assay.records import ROWS_FILE, Manifest
 from assay.store.index import content_hash
 from assay.store.log import FileLog
 from assay.store.shared.mirror import local, named, placed
 from assay.store.stores import FlatStore
 from assay.store.table.decode import read_rows
-
-Paths = str | Path | Sequence[str | Path]
 
 
 def evaluate(
@@ -116,11 +115,7 @@ class ExistingResponses(Experiment):
 
     def metadata(self) -> dict[str, Any]:
         elsewhere = self._elsewhere()
-        files = (
-            file
-            for files in elsewhere.values()
-            for file in ([files] if isinstance(files, str) else files)
-        )
+        files = (str(file) for files in elsewhere.values() for file in each_of(files))
         if note := vouch_rows(self.folder, map(placed, files)):
             self.progress.note(note)
         return {ELSEWHERE: elsewhere}
@@ -132,7 +127,7 @@ class ExistingResponses(Experiment):
             evaluation.metadata = {**evaluation.metadata, ELSEWHERE: elsewhere}
             self.store.put_manifest(evaluation)
         self._note_missing_items(evaluation)
-        old = self.store.manifest("aggregation", self.id)
+        old = self.manifest("aggregation")
         older = old is not None and evaluation.digest not in [
             entry.get("digest") for entry in old.inputs
         ]

@@ -11,7 +11,6 @@ from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import Any, ClassVar, Literal
 
 import msgspec
@@ -36,14 +35,14 @@ from assay.engine.experiment.models import (
     check_budget,
     default_limits,
 )
-from assay.engine.experiment.status import StatusFile, log_to
+from assay.engine.experiment.status import log_to, status_file
 from assay.engine.experiment.trust import write_config
 from assay.engine.run.evidence import DamagedError
 from assay.engine.run.plan import Selection
 from assay.engine.run.run import Runner
 from assay.errors import ConfigError, RunFailed, StoreError, UserError
 from assay.interfaces import Model, Store, Task
-from assay.records import ROWS_FILE, Kind, Manifest, MetricRow
+from assay.records import ROWS_FILE, Kind, Manifest, MetricRow, row_count
 from assay.shown import Shown
 from assay.store.items import decode_item
 from assay.store.lock import LOCK
@@ -52,6 +51,7 @@ from assay.store.sealed import seal_files
 from assay.store.shared.generations import make_ordinary
 from assay.store.shared.mirror import named, push, remembered
 from assay.store.stores import EXPERIMENT_FILES, MANIFEST, FlatStore, View
+from assay.usercode import marks_of
 
 Mode = Literal["full", "inference", "evaluation"]
 _MOST_ERRORS = 0.1  # where neither config nor command line says
@@ -129,6 +129,9 @@ class Experiment:
         self.progress = Progress()
         self.by_workers: ByWorkers | None = None  # makes the rows in place of this process
 
+    def manifest(self, kind: Kind) -> Manifest | None:
+        return self.store.manifest(kind, self.id)
+
     # -- parts
 
     def bind_tasks(self) -> tuple[dict[str, Model], list[Task], int]:
@@ -182,21 +185,17 @@ class Experiment:
 
     async def run(self, stop: Stop | None = None) -> Result:
         """Responses, labels and metrics, as far as the config and its mode say."""
-        # user code may read `.env` and `env_vars`
+        # user code may read `.env` and `env_vars`, and so may what places workers
         os.environ.update(environment(self.config, self.environ))
         if self.by_workers is not None:
             return await self.by_workers(self, stop)
         result = Result(folder=named(self.folder) if self.stored else "", notes=self.progress.notes)
         async with AsyncExitStack() as stack:
-            stack.callback(self.close)
-            bound = self.bind()
-            for model in bound.models.values():
-                stack.push_async_callback(model.close)
+            bound = self.open(stack)
             stack.enter_context(self.store.lock(self.kind, self.id))
             if self.kind != "aggregation":
                 make_ordinary(self.folder)
             stack.push(self._push)
-            stack.enter_context(log_to(self.config.logging))
             shared = self.shared(bound.models, stop)
             result.run = await self.make(bound, shared, stack)
             self._check_error_rate(result)
@@ -208,12 +207,17 @@ class Experiment:
             self.note_failures(result)
         return result
 
-    def _push(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def open(self, stack: AsyncExitStack) -> Bound:
+        """Make the parts of the config ready; what is open is closed with the stack."""
+        os.environ.update(environment(self.config, self.environ))
+        stack.callback(self.close)
+        bound = self.bind()
+        for model in bound.models.values():
+            stack.push_async_callback(model.close)
+        stack.enter_context(log_to(self.config.logging))
+        return bound
+
+    def _push(self, *raised: Any) -> None:
         """The folder is sealed, and a copy goes back to its bucket; after a failure as well:
         rows were paid for."""
         try:
@@ -221,7 +225,7 @@ class Experiment:
                 seal_files(self.folder)
             push(self.folder)
         except StoreError:
-            if error is None:
+            if not any(raised):
                 raise
 
     def note_failures(self, result: Result) -> None:
@@ -336,14 +340,14 @@ class Experiment:
         self.preflight(bound)
         for warning in preflight.warnings(bound.metrics, bound.samples):
             self.progress.note(warning)
-        await stack.enter_async_context(StatusFile(self.folder, self.progress, self.mode))
+        await stack.enter_async_context(status_file(self.folder, self.progress, self.mode))
         if not self.makes_rows:
             return None
         selection = self.selection(bound.tasks)
         run = await self.infer(bound, shared, selection)
         items = (run.planned or 0) // len(bound.tasks) // bound.samples
         selected = selection.cells(bound.tasks, items, bound.samples)
-        rows = sum(count for outcome, count in run.counts.items() if outcome != "transient")
+        rows = row_count(run)
         if rows > selected and bound.metrics:
             self.progress.note(
                 f"the metrics are over all {rows:,} responses of the folder, {selected:,} of which were asked for now"
@@ -418,11 +422,12 @@ class Experiment:
     def validate(self) -> list[str]:
         """Everything that can be known before spending: all problems at once, or the warnings."""
         problems = Problems(self.config)
-        spending, outputs = (
-            partial(check_budget, self.config),
-            partial(bind.bind_outputs, self.config),
-        )
-        for check in (self.bind_tasks, self._bind_scoring, spending, outputs):
+        parts = (bind.bind_metrics, check_budget, bind.bind_outputs)
+        for check in (
+            self.bind_tasks,
+            self._bind_scorers,
+            *(partial(of, self.config) for of in parts),
+        ):
             with problems.at():
                 check()
         with self.trial_store() as store:
@@ -437,7 +442,7 @@ class Experiment:
         """Refuse what the stored items cannot give; see `preflight.py`."""
         own = store or self.store
         for output in bind.bind_outputs(self.config):
-            if check := getattr(output.write, "__assay__", {}).get("check"):
+            if check := marks_of(output.write).get("check"):
                 check(output, own, self.id)
         log = own.log("dataset", self.id)
         items = (decode_item(line) for _, line in log.scan() if line.strip())
@@ -450,13 +455,8 @@ class Experiment:
                     problem.where = where(self.config, problem.where)
             raise ConfigError(error.problems, source=self.config.source) from None
 
-    def _bind_scoring(self) -> None:
-        problems = Problems(self.config)
-        with problems.at():
-            bind.bind_scorers(self.config, bind_usable(self.config, self.environ))
-        with problems.at():
-            bind.bind_metrics(self.config)
-        problems.raise_any()
+    def _bind_scorers(self) -> list[BoundScorer]:
+        return bind.bind_scorers(self.config, bind_usable(self.config, self.environ))
 
     def _warnings(self) -> list[str]:
         warnings: list[str] = []
@@ -471,8 +471,7 @@ def _errors_among(rows: Manifest) -> tuple[int, int]:
     """Return how many rows are errors of their own step, and of how many."""
     failures = msgspec.convert(rows.metadata.get(FAILURES, []), list[Failures])
     unanswered = sum(entry.unanswered for entry in failures)
-    counts = {name: count for name, count in rows.counts.items() if name != "transient"}
-    return counts["errored"] - unanswered, sum(counts.values()) - unanswered
+    return rows.counts["errored"] - unanswered, row_count(rows) - unanswered
 
 
 def _with_options(config: Config, options: Options) -> tuple[Config, set[str]]:

@@ -77,10 +77,10 @@ def plan(experiment: Experiment) -> Plan:
         def planned() -> Iterator[tuple[bytes, bool]]:
             for cell, selected in marked(tasks, items, samples, selection):
                 if selected:
-                    counted = shown[cell.task.name]
-                    counted.cells += 1
-                    counted.prompt_tokens += estimated_tokens(cell.work)
-                    counted.answer_tokens += answers.get(cell.task.model_name, UNKNOWN_ANSWER)
+                    task = shown[cell.task.name]
+                    task.cells += 1
+                    task.prompt_tokens += estimated_tokens(cell.work)
+                    task.answer_tokens += answers.get(cell.task.model_name, UNKNOWN_ANSWER)
                 yield cell.key, selected
 
         existing = Existing(experiment.store, "run", experiment.id)
@@ -92,10 +92,11 @@ def plan(experiment: Experiment) -> Plan:
         if found is None:
             for _ in planned():
                 pass
-    selected = sum(task.cells for task in shown.values())
+    counted = list(shown.values())
+    selected = sum(task.cells for task in counted)
     missing = selected if found is None else found.missing()
     share = missing / selected if selected else 0.0
-    inside = list(_inside(experiment, bound, list(shown.values()), share))
+    inside = list(_inside(experiment, bound, counted, share))
     return Plan(
         folder=experiment.config.output_dir,
         items=len(items),
@@ -107,11 +108,11 @@ def plan(experiment: Experiment) -> Plan:
         retried=found.retried if found else 0,
         stale=found.stale if found else 0,
         returning=found.returning if found else 0,
-        prompt_tokens=round(share * sum(task.prompt_tokens for task in shown.values())),
-        answer_tokens=round(share * sum(task.answer_tokens for task in shown.values())),
-        usd=_usd(experiment, list(shown.values()), share, inside),
-        seconds=_seconds(experiment, list(shown.values()), share),
-        tasks=[task for task in shown.values() if task.cells],
+        prompt_tokens=round(share * sum(task.prompt_tokens for task in counted)),
+        answer_tokens=round(share * sum(task.answer_tokens for task in counted)),
+        usd=_usd(experiment, counted, share, inside),
+        seconds=_seconds(experiment, counted, share),
+        tasks=[task for task in counted if task.cells],
         calls=inside,
         warnings=preflight.warnings(bound.metrics, samples),
     )
@@ -119,7 +120,7 @@ def plan(experiment: Experiment) -> Plan:
 
 def _usual_answers(experiment: Experiment) -> dict[str, int]:
     """Tokens of an answer by model: what the config allows, else what earlier answers had."""
-    run = experiment.store.manifest("run", experiment.id)
+    run = experiment.manifest("run")
     usual: dict[str, int] = {}
     for model, used in (run.metadata.get(USAGE, {}) if run is not None else {}).items():
         if used["responses"]:
@@ -139,11 +140,11 @@ def _inside(
     cells = round(share * sum(task.cells for task in tasks))
     shown = round(share * sum(task.prompt_tokens + task.answer_tokens for task in tasks))
     asking = [task for task in bound.tasks if not isinstance(task, PromptTask)]
-    run = experiment.store.manifest("run", experiment.id)
+    run = experiment.manifest("run")
     for task in asking if experiment.config.models else ():
         as_before = _as_before(run, task.name, cells, len(bound.tasks))
         yield from as_before or ([CallPlan(task.name, "", None)] if run is None else [])
-    evaluation = experiment.store.manifest("evaluation", experiment.id)
+    evaluation = experiment.manifest("evaluation")
     for scorer in bound.scorers:
         as_before = _as_before(evaluation, scorer.name, cells, len(bound.scorers))
         yield from as_before
@@ -197,18 +198,16 @@ def _usd(
 
 def _seconds(experiment: Experiment, tasks: list[TaskPlan], share: float) -> float | None:
     """At the rate of the last run; limits per minute make it longer."""
-    run = experiment.store.manifest("run", experiment.id)
+    run = experiment.manifest("run")
     rate = run.metadata.get("rate") if run is not None else None
     cells = share * sum(task.cells for task in tasks)
-    longest = cells / rate if rate else None
+    seconds = [cells / rate] if rate else []
     for name, limits in bind_limits(experiment.config).items():
         own = [task for task in tasks if task.model == name]
         if limits.requests_per_minute:
-            longest = max(
-                longest or 0,
-                60 * share * sum(task.cells for task in own) / limits.requests_per_minute,
-            )
+            requests = sum(task.cells for task in own)
+            seconds.append(60 * share * requests / limits.requests_per_minute)
         if limits.tokens_per_minute:
             tokens = sum(task.prompt_tokens + task.answer_tokens for task in own)
-            longest = max(longest or 0, 60 * share * tokens / limits.tokens_per_minute)
-    return longest
+            seconds.append(60 * share * tokens / limits.tokens_per_minute)
+    return max(seconds, default=None)

@@ -21,6 +21,7 @@ from assay.store.table.decode import read_rows
 from assay.store.table.facets import find_in_item
 from assay.tasks.prompt import PromptTask
 from assay.text.expected import NoExpectation, answer_fields
+from assay.usercode import is_built_in
 
 FEW, LOOKED_AT = 10, 1000  # items: most configs are right, and the first ones show it
 DATASET, METHODS = "dataset", "evaluation_methods"  # keys of the config that problems are at
@@ -199,9 +200,7 @@ def _has(item: Item, facet: str) -> bool:
 
 def _labels(metric: BoundMetric, scorers: Sequence[BoundScorer]) -> list[UserError]:
     """Labels that a metric includes and no scorer can give; the user's own scorers may give any."""
-    if not all(
-        str(getattr(scorer.function, "__module__", "")).startswith("assay.") for scorer in scorers
-    ):
+    if not all(is_built_in(scorer.function) for scorer in scorers):
         return []
     names = [scorer.name for scorer in scorers]
     return [

@@ -17,6 +17,7 @@ import msgspec
 
 from assay.engine.experiment.sources import Source, source_in
 from assay.errors import COMMAND, AssayError, UserError, shown
+from assay.reading import Paths, each_of
 from assay.records import ROWS_FILE, Kind
 from assay.store.files import walk_folders
 from assay.store.log import FileLog
@@ -64,10 +65,9 @@ def find_sources(paths: Sequence[str | Path], kind: Kind | None = None) -> list[
     return _named_apart([source for path in paths for source in _sources_at(local(path), kind)])
 
 
-def find_each(paths: str | Path | Sequence[str | Path], kind: Kind | None = None) -> list[Source]:
+def find_each(paths: Paths, kind: Kind | None = None) -> list[Source]:
     """Return the one experiment at each path, with a name of its own."""
-    named = [paths] if isinstance(paths, (str, Path)) else paths
-    return _named_apart([find_source(path, kind) for path in named])
+    return _named_apart([find_source(path, kind) for path in each_of(paths)])
 
 
 def _named_apart(sources: list[Source]) -> list[Source]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from assay.engine.calls.progress import Note
 from assay.engine.experiment.dataset import file_stamp, ingest
 from assay.engine.experiment.resolve import find_source, name_apart
 from assay.engine.experiment.sources import Source, elsewhere
@@ -119,7 +120,7 @@ def take_over(
     id: str,
     sources: Iterable[Source],
     scorers: Sequence[str],
-    note: Callable[[str], None],
+    note: Note,
 ) -> None:
     """Lay the rows of earlier evaluations beside those of evaluation `id`, from where the evaluator takes what it
     needs: a match that was decided elsewhere is not decided again."""

@@ -16,7 +16,7 @@ from assay.errors import UserError
 from assay.records import ROWS_FILE, Kind, Manifest
 from assay.store.log import FileLog
 from assay.store.shared.mirror import placed, refresh
-from assay.store.stores import FlatStore, FolderStore, read_manifests
+from assay.store.stores import FolderStore, read_manifests
 
 ConfigSource = str | Path | Mapping[str, Any] | Config
 _ANSWERS: tuple[Kind, ...] = ("run", "evaluation")
@@ -58,13 +58,17 @@ class Source(msgspec.Struct, kw_only=True):
 
     def log(self, kind: Kind, missing: str) -> FileLog:
         """The rows of a kind that count; `missing` says what to do where there are none."""
-        file = self.files.get(kind)
-        if file is None or not any(segment.size for segment in FileLog(file).segments()):
-            where = str(file or self.path / ROWS_FILE[kind])
+        if not self.has_rows(kind):
+            where = str(self.files.get(kind, self.path / ROWS_FILE[kind]))
             raise UserError(
                 f"there are no {NOUNS[kind]} in {self.place!r}", where=where, fix=missing
             )
         return self.evidence(kind).log
+
+    def has_rows(self, kind: Kind) -> bool:
+        """Return whether there is a file of this kind that is not empty."""
+        file = self.files.get(kind)
+        return file is not None and any(part.size for part in FileLog(file).segments())
 
     def looks_sealed(self, kind: Kind) -> bool:
         """Whether the files have the size and the time of their seal, so that it is enough to check their bytes when
@@ -125,12 +129,9 @@ def _files(folder: Path) -> tuple[dict[Kind, Path], dict[Kind, list[Path]]]:
 def elsewhere(folder: Path) -> dict[Kind, list[Path]]:
     """The files that the evaluation in a folder was made from, as it remembers them; those of a foreign folder only if
     the user trusts it."""
-    store = FlatStore(folder)
     found: dict[Kind, list[Path]] = {}
     inside: dict[Kind, list[Path]] = {}  # one repository
-    for manifest in filter(
-        None, [store.manifest("evaluation", id) for id in store.ids("evaluation")]
-    ):
+    for manifest in read_manifests(folder, "evaluation").values():
         rows: dict[Kind, str | list[str]] = manifest.metadata.get(ELSEWHERE) or {}
         for kind, files in rows.items():
             found[kind] = [*map(placed, [files] if isinstance(files, str) else files)]

@@ -7,16 +7,15 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import msgspec
 
 from assay.config import LoggingConfig
-from assay.engine.calls.progress import Progress
+from assay.engine.calls.progress import LaneProgress, Progress
 from assay.errors import StoreError
 from assay.store.files import make_folder, private_mode, write_file
 from assay.text.plain import plain
@@ -24,87 +23,73 @@ from assay.text.plain import plain
 INTERVAL = 2.0
 
 
-class StatusFile:
-    """Rewritten every two seconds while it is entered, and once more at the end."""
+@asynccontextmanager
+async def status_file(folder: Path, progress: Progress, mode: str) -> AsyncGenerator[None]:
+    """Rewrite the file every two seconds, and once more at the end."""
+    started = time.time()
 
-    def __init__(self, folder: Path, progress: Progress, mode: str) -> None:
-        self._path = folder / "status.json"
-        self._progress = progress
-        self._mode = mode
-        self._started = time.time()
-        self._task: asyncio.Task[None] | None = None
+    def write(state: str, error: BaseException | None = None) -> None:
+        status = {"mode": "complete" if state == "complete" else mode, "state": state}
+        status |= {**_counts(progress), "start_time": started, "last_update": time.time()}
+        errors = [*([str(error)] if error is not None else []), *progress.errors]
+        status |= {"errors": errors, **_details(progress)}
+        write_file(folder / "status.json", msgspec.json.format(msgspec.json.encode(status)) + b"\n")
 
-    async def __aenter__(self) -> None:
-        self._write("running", None)
-        self._task = asyncio.create_task(self._keep())
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._task is not None:
-            self._task.cancel()
-        try:
-            self._write("complete" if error is None else "stopped", error)
-        except StoreError:
-            if error is None:
-                raise
-
-    async def _keep(self) -> None:
+    async def keep() -> None:
         while True:
             await asyncio.sleep(INTERVAL)
-            self._write("running", None)
+            write("running")
 
-    def _write(self, state: str, error: BaseException | None) -> None:
-        write_file(
-            self._path, msgspec.json.format(msgspec.json.encode(self._status(state, error))) + b"\n"
-        )
+    write("running")
+    keeping = asyncio.create_task(keep())
+    try:
+        yield
+    except BaseException as error:
+        keeping.cancel()
+        with suppress(StoreError):
+            write("stopped", error)
+        raise
+    keeping.cancel()
+    write("complete")
 
-    def _status(self, state: str, error: BaseException | None) -> dict[str, Any]:
-        lanes = self._progress.of("run")
-        total = sum(lane.total or 0 for lane in lanes)
-        rows = sum(lane.present + lane.done for lane in lanes)
-        failed = sum(lane.errors for lane in lanes)
-        active = [
-            lane
-            for lane in self._progress.of(self._progress.step)
-            if lane.ended is None and lane.total != 0
-        ]
-        left = [lane.left() for lane in active if lane.total is not None]
-        tokens, cost = self._progress.spent()
-        return {
-            "mode": "complete" if state == "complete" else self._mode,
-            "state": state,
-            "step": self._progress.step,
-            "total_samples": total,
-            "processed_samples": rows - failed,
-            "failed_samples": failed,
-            "progress_percent": round(100 * rows / total, 2) if total else 0.0,
-            "current_model": next((lane.name for lane in lanes if lane.ended is None), None),
-            "rate": sum(lane.rate() for lane in active),
-            "left_seconds": None
-            if not left or None in left
-            else max(filter(None, left), default=0.0),
-            "waiting": self._progress.waiting(),
-            "tokens": tokens,
-            "cost": cost,
-            "start_time": self._started,
-            "last_update": time.time(),
-            "errors": [*([str(error)] if error is not None else []), *self._progress.errors],
-            "models": {lane.name: msgspec.to_builtins(lane.status()) for lane in lanes},
-            "calls": {
-                name: {
-                    "calls": lane.calls,
-                    "tokens": lane.tokens,
-                    "cost": None if lane.unpriced else lane.cost,
-                }
-                for (_, name), lane in self._progress.lanes.items()
-                if lane.calls
-            },
-            "notes": self._progress.notes,
-        }
+
+def _counts(progress: Progress) -> dict[str, Any]:
+    lanes = progress.of("run")
+    total = sum(lane.total or 0 for lane in lanes)
+    rows = sum(lane.present + lane.done for lane in lanes)
+    failed = sum(lane.errors for lane in lanes)
+    tokens, cost = progress.spent()
+    return {
+        "step": progress.step,
+        "total_samples": total,
+        "processed_samples": rows - failed,
+        "failed_samples": failed,
+        "progress_percent": round(100 * rows / total, 2) if total else 0.0,
+        "current_model": next((lane.name for lane in lanes if lane.ended is None), None),
+        **_speed(progress.of(progress.step)),
+        "waiting": progress.waiting(),
+        "tokens": tokens,
+        "cost": cost,
+    }
+
+
+def _speed(lanes: list[LaneProgress]) -> dict[str, Any]:
+    active = [lane for lane in lanes if lane.ended is None and lane.total != 0]
+    left = [lane.left() for lane in active if lane.total is not None]
+    longest = None if not left or None in left else max(filter(None, left), default=0.0)
+    return {"rate": sum(lane.rate() for lane in active), "left_seconds": longest}
+
+
+def _details(progress: Progress) -> dict[str, Any]:
+    calling = [(name, lane) for (_, name), lane in progress.lanes.items() if lane.calls]
+    return {
+        "models": {lane.name: lane.status() for lane in progress.of("run")},
+        "calls": {
+            name: {"calls": lane.calls, "tokens": lane.tokens, "cost": lane.status().cost}
+            for name, lane in calling
+        },
+        "notes": progress.notes,
+    }
 
 
 logger = logging.getLogger("assay")

@@ -9,6 +9,7 @@ rows that a manifest remembers. A folder stays one's own when it is moved, and o
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -269,10 +270,8 @@ def _environment(config: Config, folder: Path) -> Iterator[Reach]:
 
 
 _WAYS = {
-    "metrics": lambda config, folder: _plug_ins(registry.metric, "metrics", config, folder),
-    "evaluation_methods": lambda config, folder: _plug_ins(
-        registry.scorer, "evaluation_methods", config, folder
-    ),
+    "metrics": partial(_plug_ins, registry.metric, "metrics"),
+    "evaluation_methods": partial(_plug_ins, registry.scorer, "evaluation_methods"),
     "models": _models,
     "dataset": _dataset,
     "outputs": _outputs,

@@ -5,13 +5,14 @@ has them again. Failures that deserve another try are set aside too, so that no 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from assay.engine.calls.progress import Note
 from assay.interfaces import Hashes, Log, Mask, Store
 from assay.records import Kind
 from assay.store.keys import short
@@ -55,7 +56,7 @@ class Existing:
         retry_errors: bool | None = False,
         fresh: bool = False,
         repair: bool = False,
-        note: Callable[[str], None] = lambda text: None,
+        note: Note = lambda text: None,
     ) -> "Comparison | None":
         """How the rows stand to a plan; None if there are no rows at all, and then the plan is not looked at.
 
@@ -94,7 +95,7 @@ class Existing:
         *,
         retry_errors: bool | None = False,
         fresh: bool = False,
-        note: Callable[[str], None] = lambda text: None,
+        note: Note = lambda text: None,
     ) -> None:
         """Keep what is planned, set aside the rest, bring back what is planned again."""
         found = self.compare(

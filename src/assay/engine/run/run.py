@@ -7,15 +7,15 @@ cell; rows leave the file only when the whole plan, not the part that runs now, 
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Unpack
 
 from assay.engine.calls.context import RowContext, Surroundings
-from assay.engine.calls.executor import Executor, Shared, close_artefact
+from assay.engine.calls.executor import Executor, Shared
 from assay.engine.calls.lanes import Lane, Lanes
 from assay.engine.calls.progress import LaneProgress
-from assay.engine.calls.stop import Stop, finish
-from assay.engine.run.existing import Existing
+from assay.engine.calls.stop import finish
+from assay.engine.run.job import Job
 from assay.engine.run.plan import (
     Cell,
     Selection,
@@ -38,11 +38,9 @@ from assay.errors import (
     UserError,
 )
 from assay.interfaces import Answer, Model, Request, Store, Task
-from assay.records import Item, Manifest, Response
+from assay.records import Manifest, Response
 from assay.store.index import ItemIndex
 from assay.store.keys import address, seed_of
-from assay.store.seal import seal
-from assay.store.sync import GroupSync
 from assay.threads import blocking
 from assay.usercode import raised
 
@@ -83,27 +81,28 @@ class Runner(Executor):
     ) -> Manifest:
         """The run's manifest, when every selected cell has its row."""
         check_tasks(tasks)
-        source = self.store.manifest("dataset", dataset)
+        store = self.store
+        source = store.manifest("dataset", dataset)
         if source is None:
             raise UserError(
-                f"there is no dataset {dataset!r}", fix=f"stored: {self.store.ids('dataset')}"
+                f"there is no dataset {dataset!r}", fix=f"stored: {store.ids('dataset')}"
             )
-        plan = describe(tasks, samples, content_hash(source))
+        plan, now = describe(tasks, samples, content_hash(source)), time.time()
         wanted = plan_digest(plan)
         run_id = id or wanted[:16]
         self.progress.begin("run")
-        with self.store.lock("run", run_id):
-            old = self.store.manifest("run", run_id)
-            rows = self.store.log("run", run_id)
-            if not self.fresh and old is not None and is_finished(old, wanted, rows, retry_errors):
-                self._show_present(tasks, old)
+        with store.lock("run", run_id):
+            old = store.manifest("run", run_id)
+            log = store.log("run", run_id)
+            if old and not self.fresh and is_finished(old, wanted, log, retry_errors):
+                self.show_present(map(_lane_of, tasks), old)
                 return old
             manifest = Manifest(
                 kind="run",
                 id=run_id,
                 name=name or (old.name if old else ""),
-                created=old.created if old else time.time(),
-                started=time.time(),
+                created=old.created if old else now,
+                started=now,
                 digest=wanted,
                 plan=plan,
                 inputs=[{"kind": "dataset", "id": dataset, "digest": source.digest}],
@@ -113,19 +112,16 @@ class Runner(Executor):
 
     run = blocking(run_async)
 
-    def _show_present(self, tasks: Sequence[Task], old: Manifest) -> None:
-        for lane in dict.fromkeys(task.lane or task.name for task in tasks):
-            share = sum((task.lane or task.name) == lane for task in tasks)
-            shown = self.progress.lane(lane)
-            shown.total = shown.present = (old.planned or 0) * share // max(1, len(tasks))
-            shown.ended = shown.started
+
+def _lane_of(task: Task) -> str:
+    return task.lane or task.name
 
 
 def _is_exclusive(model: Model | None) -> bool:
     return bool(getattr(model, "exclusive", False))
 
 
-class _RunJob:
+class _RunJob(Job):
     """One call of `Runner.run`."""
 
     def __init__(
@@ -136,15 +132,11 @@ class _RunJob:
         tasks: Sequence[Task],
         samples: int,
     ) -> None:
+        super().__init__(runner, manifest)
         self.runner = runner
-        self.manifest = manifest
         self.items = items
         self.tasks = tasks
         self.samples = samples
-        self.stop = runner.stop or Stop()
-        self.log = runner.store.log("run", manifest.id)
-        self.existing = Existing(runner.store, "run", manifest.id)
-        self.sync = GroupSync()
 
     async def run(
         self, selection: Selection, retry_errors: bool | None, old: Manifest | None
@@ -157,16 +149,13 @@ class _RunJob:
             fresh=self.runner.fresh,
             note=progress.note,
         )
-        if old is not None and old.plan.get("samples", self.samples) != self.samples:
+        if old and old.plan.get("samples", self.samples) != self.samples:
             # the old seal ends before its bytes change
-            self.runner.store.put_manifest(self.manifest)
+            self.store.put_manifest(self.manifest)
             set_total_samples(self.log, self.samples)
-        self.manifest.planned = len(self.items) * len(self.tasks) * self.samples
-        self.manifest.present, self.manifest.complete = self.existing.total, False
-        seal(self.manifest, self.log)
-        self.runner.store.put_manifest(self.manifest)
+        self.begin(len(self.items) * len(self.tasks) * self.samples)
         lanes = self.runner.lanes(progress.lane)
-        threads = max(lanes[task.lane or task.name].limits.max_concurrency for task in self.tasks)
+        threads = max(lanes[_lane_of(task)].limits.max_concurrency for task in self.tasks)
         timeout = self.runner.task_timeout
         try:
             with self.runner.surroundings(
@@ -176,9 +165,7 @@ class _RunJob:
         finally:
             self.sync.close()
             self._count_retries(lanes, old)
-            self._close_manifest()
-            for lane in progress.of("run"):
-                lane.ended = lane.ended or time.monotonic()
+            self._end_lanes()
         self._raise_if_stopped(lanes)
         return self.manifest
 
@@ -236,7 +223,7 @@ class _RunJob:
         groups: dict[str, list[Task]] = {}
         for task in self.tasks:
             if selection.takes(task.name):
-                groups.setdefault(task.lane or task.name, []).append(task)
+                groups.setdefault(_lane_of(task), []).append(task)
         for name, tasks in groups.items():
             lane = lanes[name]
             lane.progress.total = items * len(tasks) * samples
@@ -245,13 +232,7 @@ class _RunJob:
     def _missing(
         self, tasks: list[Task], items: int, samples: int, progress: LaneProgress
     ) -> Iterator[Cell]:
-        def first() -> Iterator[Item]:
-            for number, item in enumerate(self.items):
-                if number >= items:
-                    return
-                yield item
-
-        for cell in cells(tasks, first(), samples):
+        for cell in cells(tasks, islice(self.items, items), samples):
             if cell.key in self.existing:
                 progress.present += 1
             else:
@@ -325,7 +306,7 @@ class _RunJob:
 
     def _count_retries(self, lanes: Lanes, old: Manifest | None) -> None:
         """By lane, of this run and of those that it resumes."""
-        before: Any = old.metadata.get("retries") if old is not None else None
+        before: Any = old.metadata.get("retries") if old else None
         retries = dict(before) if isinstance(before, dict) else {}
         for lane in lanes:
             if lane.progress.retries:
@@ -333,12 +314,13 @@ class _RunJob:
         if retries:
             self.manifest.metadata["retries"] = retries
 
-    def _close_manifest(self) -> None:
-        self.manifest.counts = self.existing.counts()
-        self.manifest.present = self.existing.total
-        self.manifest.complete = self.existing.total == self.manifest.planned
-        self.manifest.metadata["rate"] = sum(lane.rate() for lane in self.runner.progress.of("run"))
-        close_artefact(self.runner.store, self.manifest, (task.name for task in self.tasks))
+    def _end_lanes(self) -> None:
+        shown = self.runner.progress.of("run")
+        self.manifest.metadata["rate"] = sum(lane.rate() for lane in shown)
+        whole = self.existing.total == self.manifest.planned
+        self.end(whole, (task.name for task in self.tasks))
+        for lane in shown:
+            lane.ended = lane.ended or time.monotonic()
 
     def _raise_if_stopped(self, lanes: Lanes) -> None:
         if self.stop.requested and self.existing.total != self.manifest.planned:

@@ -24,7 +24,7 @@ from assay.engine.calls.progress import Progress
 from assay.engine.calls.stop import Stop
 from assay.engine.experiment.dataset import ingest
 from assay.engine.experiment.preflight import LOOKED_AT
-from assay.engine.experiment.status import StatusFile, log_to
+from assay.engine.experiment.status import log_to, status_file
 from assay.engine.run.run import Runner
 from assay.errors import UserError
 from assay.formats.sygra.data import NoRecords, id_text, item_ids, open_records
@@ -180,7 +180,7 @@ class SygraRun:
                 stack.push_async_callback(bound.model.close)
             datasets = await self._store_records(store, records)
             begun = begin(self.folder, self.output_dir, self.names)
-            await stack.enter_async_context(StatusFile(self.folder, self.progress, "full"))
+            await stack.enter_async_context(status_file(self.folder, self.progress, "full"))
             shared = self._shared(datasets, stop)
             await self._run_graph(store, shared)
             self._note_present()

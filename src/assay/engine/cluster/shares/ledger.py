@@ -9,6 +9,7 @@ whole.
 import random
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -82,17 +83,15 @@ class State(msgspec.Struct):
         return total
 
 
+@dataclass
 class Ledger:
     """The states below a prefix, as one worker reads and writes them."""
 
-    def __init__(
-        self, objects: Objects, prefix: str, sleep: Callable[[float], None] = time.sleep
-    ) -> None:
-        self.objects = objects
-        self.prefix = prefix
-        self.number = -1
-        self.state = State()
-        self._sleep = sleep
+    objects: Objects
+    prefix: str
+    sleep: Callable[[float], None] = time.sleep
+    number: int = -1
+    state: State = field(default_factory=State)
 
     def catch_up(self) -> None:
         """Read the last state. Numbers have no gaps, so most of them can be skipped after a long absence."""
@@ -123,7 +122,7 @@ class Ledger:
             if self.objects.create(name, content) or self.objects.read(name) == content:
                 self.number, self.state = number, state
                 return True
-            self._sleep(random.uniform(0, pause))
+            self.sleep(random.uniform(0, pause))
             pause = min(2 * pause, SLOWEST)
 
     def _name(self, number: int) -> str:

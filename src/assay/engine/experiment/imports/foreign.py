@@ -124,7 +124,7 @@ def read_foreign(
 
         raise UserError(f"there is no file or folder {str(path)!r}", fix=similar_files(path))
     names = [format_name] if format_name else registry.reader.names()
-    read = _own_first({name: several for name in names if (several := _ask(name, path, {}))})
+    read = _own_first(_by_format(names, path))
     if not read:
         raise UserError(
             f"{str(path)!r} holds nothing that can be imported",
@@ -144,7 +144,18 @@ def read_foreign(
                 where=str(path),
                 fix="name one with --from",
             )
-        read = {name: _ask(name, path, params) for name in read}
+        read = _by_format(read, path, params)
+    return _reads(read)
+
+
+def _by_format(
+    names: Iterable[str], path: Path, params: Mapping[str, Any] = {}
+) -> dict[str, list[Foreign]]:
+    """Return the experiments at a path of the formats that have any there."""
+    return {name: several for name in names if (several := _ask(name, path, params))}
+
+
+def _reads(read: Mapping[str, list[Foreign]]) -> list[Read]:
     return [Read(name, foreign) for name, several in read.items() for foreign in several]
 
 
@@ -163,11 +174,8 @@ def _own_first(read: dict[str, list[Foreign]]) -> dict[str, list[Foreign]]:
 def recognised(path: Path) -> list[Read]:
     """The experiments of other tools at a path, by their formats' readers; none if nothing there is one, or nobody can
     tell which format a file has."""
-    names = [*registry.formats("reader"), *_TABLES]
-    read = {name: several for name in names if (several := _ask(name, path, {}))}
-    if len(read) > 1 and path.is_file():
-        return []
-    return [Read(name, foreign) for name, several in read.items() for foreign in several]
+    read = _by_format([*registry.formats("reader"), *_TABLES], path)
+    return [] if len(read) > 1 and path.is_file() else _reads(read)
 
 
 def _ask(name: str, path: Path, params: Mapping[str, Any]) -> list[Foreign]:

@@ -16,7 +16,7 @@ from assay.store.files import write_file
 from assay.store.keys import canonical
 from assay.store.log import FileLog
 from assay.store.seal import is_unchanged
-from assay.store.stores import FlatStore
+from assay.store.stores import read_manifests
 from assay.store.table.columns import place_of
 from assay.store.table.decode import no_row, read_blocks
 
@@ -108,7 +108,7 @@ def check_free(folder: Path, source: Mapping[str, Any]) -> bool:
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return False
     try:
-        state = _state(FlatStore(folder), canonical(dict(source))) if folder.is_dir() else "other"
+        state = _state(folder, canonical(dict(source))) if folder.is_dir() else "other"
     except StoreError:
         state = "other"
     if state == "other":
@@ -120,18 +120,14 @@ def check_free(folder: Path, source: Mapping[str, Any]) -> bool:
     return state == "done"
 
 
-def _state(store: FlatStore, source: bytes) -> Literal["done", "begun", "other"]:
+def _state(folder: Path, source: bytes) -> Literal["done", "begun", "other"]:
     """Whether all in a folder was made from this source, and nothing has changed since."""
-    found = [store.manifest(kind, id) for kind in _KINDS for id in store.ids(kind)]
-    ours = [manifest for manifest in found if manifest is not None]
+    ours = read_manifests(folder, *_KINDS).values()
     if not ours or any(
         canonical(each.plan.get("adopted", each.plan.get("imported"))) != source for each in ours
     ):
         return "other"
     if any(each.ended is None for each in ours):
         return "begun"
-    return (
-        "done"
-        if all(is_unchanged(each, store.log(each.kind, each.id)) for each in ours)
-        else "other"
-    )
+    files = (FileLog(folder / ROWS_FILE[each.kind]) for each in ours)
+    return "done" if all(map(is_unchanged, ours, files)) else "other"

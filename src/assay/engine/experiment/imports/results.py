@@ -27,6 +27,7 @@ from assay.engine.experiment.imports.foreign import (
 from assay.engine.experiment.imports.headlines import HeadlineCheck, check_headlines
 from assay.engine.experiment.imports.rows import means_config, put_imported
 from assay.errors import UserError, shown
+from assay.reading import Paths, each_of
 from assay.records import ROWS_FILE, Kind, Manifest
 from assay.shown import Shown
 from assay.store.files import safe_name, store_error
@@ -34,7 +35,7 @@ from assay.store.keys import canonical
 from assay.store.seal import is_unchanged
 from assay.store.sealed import MANIFEST, seal_files
 from assay.store.shared.mirror import local, push
-from assay.store.stores import FlatStore
+from assay.store.stores import FlatStore, read_manifests
 
 _KINDS: tuple[Kind, ...] = ("dataset", "run", "evaluation")
 _STAY = "the folder's evaluations were made by Assay and stay as they are"
@@ -63,7 +64,7 @@ class Imported(Shown, kw_only=True):
 
 
 def import_results(
-    sources: str | Path | Sequence[str | Path],
+    sources: Paths,
     folder: str | Path,
     *,
     format_name: str = "",
@@ -73,22 +74,20 @@ def import_results(
     """Import what is at the sources into `folder`; several experiments get a folder each below it, and one of them that
     cannot be imported is no reason to leave out the others. `without_sidecar` leaves sidecars of an earlier `convert`
     unread, where their presence would be an error."""
-    named = [sources] if isinstance(sources, (str, Path)) else list(sources)
-    paths = [local(path) for path in named]
+    paths = [*map(local, each_of(sources))]
     read = [each for path in paths for each in read_foreign(path, format_name, params or {})]
     for path in paths if not without_sidecar else ():
         check_no_sidecar(path)
-    folders = [folder] if len(read) == 1 else [f"{folder}/{name}" for name in folder_names(read)]
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise UserError(
             f"{str(folder)!r} is a file, not a folder", fix="choose another folder with -o"
         )
     if len(read) == 1:
         return [import_one(read[0], local(folder), into_other=False)]
-    return _import_several(read, folders)
+    return _import_several(read, [f"{folder}/{name}" for name in folder_names(read)])
 
 
-def _import_several(read: Sequence[Read], folders: Sequence[str | Path]) -> list[Imported]:
+def _import_several(read: Sequence[Read], folders: Sequence[str]) -> list[Imported]:
     """Import each into its folder; what fails is a result with a note, unless everything does."""
     results: list[Imported] = []
     for each, target in zip(read, folders, strict=True):
@@ -254,16 +253,11 @@ def _unchanged(store: FlatStore, id: str, source: Mapping[str, Any]) -> Manifest
         run is None
         or run.ended is None
         or canonical(run.plan.get("adopted")) != canonical(dict(source))
+        or HEADLINES not in run.metadata  # the import that wrote it was stopped before its end
     ):
         return None
-    if HEADLINES not in run.metadata:  # the import that wrote it was stopped before its end
-        return None
-    return run if all(_is_sealed(store, kind, id) for kind in _KINDS) else None
-
-
-def _is_sealed(store: FlatStore, kind: Kind, id: str) -> bool:
-    manifest = store.manifest(kind, id)
-    return manifest is None or is_unchanged(manifest, store.log(kind, id))
+    ours = filter(None, (store.manifest(kind, id) for kind in _KINDS))
+    return run if all(is_unchanged(each, store.log(each.kind, id)) for each in ours) else None
 
 
 def _claim(store: FlatStore, kind: Kind, id: str, name: str, plan: dict[str, Any]) -> None:
@@ -284,7 +278,7 @@ def _close(store: FlatStore, manifest: Manifest, foreign: Foreign) -> None:
 
 def _check_free(store: FlatStore, kind: Kind) -> None:
     """Rows that an import may replace were made by one."""
-    manifest = next((store.manifest(kind, id) for id in store.ids(kind)), None)
+    manifest = read_manifests(store.folder, kind).get(kind)
     there = (store.folder / ROWS_FILE[kind]).exists()
     ours = manifest is not None and ("adopted" in manifest.plan or "imported" in manifest.plan)
     if there and not ours:

@@ -68,8 +68,10 @@ def lock(experiment: Experiment, output: str | Path | None = None) -> Locked:
     values = values_of(experiment)
     if before is not None:
         _keep_served(values, before)
-    state = "unchanged" if before == values else "written" if before is None else "changed"
-    if state != "unchanged":
+    state = "written" if before is None else "changed"
+    if before == values:
+        state = "unchanged"
+    else:
         write_lock(file, values)
     return Locked(file=str(file), state=state, lock=values)
 
@@ -318,10 +320,6 @@ def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _text(value: Any) -> str:
-    return (
-        "not there"
-        if value is None
-        else value
-        if isinstance(value, str)
-        else msgspec.json.encode(value).decode()
-    )
+    if value is None:
+        return "not there"
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

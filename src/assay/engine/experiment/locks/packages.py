@@ -1,6 +1,5 @@
 """The versions of what takes part in a number: Assay, Python, and the packages that plug-ins and user code import."""
 
-import ast
 import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -61,7 +60,7 @@ def _files(functions: Iterable[Callable[..., Any]]) -> set[Path]:
         file = getattr(module, "__file__", None)
         if file is None:
             continue
-        if str(getattr(function, "__module__", "")).startswith("assay."):
+        if usercode.is_built_in(function):
             _follow(Path(file), found)
         else:
             found.update(usercode.sources(Path(file).resolve()))
@@ -91,14 +90,5 @@ def _specs(name: str) -> Iterator[Path]:
 @cache
 def _imports(file: Path, *, whole: bool = False) -> frozenset[str]:
     """The modules that a file imports, anywhere in it: their first names, or `whole`."""
-    try:
-        tree = ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError):
-        return frozenset()
-    names: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    names = {name for level, name in usercode.imported_names(file) if not level}
     return frozenset(names if whole else {name.partition(".")[0] for name in names} - {"assay"})

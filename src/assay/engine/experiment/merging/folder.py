@@ -1,7 +1,9 @@
 """The merged folder while it is made: its rows, then the manifests that a run of the whole plan would have left, then
 its metrics. Rows are copied as they are, block by block."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -94,15 +96,17 @@ def _items_of(log: Log, keys: KeySet) -> Iterator[str]:
         yield from (row.item_id for _, row in read_rows(log, Row) if short(row.key) in keys)
 
 
+@dataclass
 class MergedFolder:
     """`store` is where it is made, `target` where it will be."""
 
-    def __init__(self, store: FlatStore, target: Path, parts: Parts, plan: OnePlan) -> None:
-        self.store = store
-        self.id = store.id
-        self.target = target
-        self.parts = parts
-        self.plan = plan
+    store: FlatStore
+    target: Path
+    parts: Parts
+    plan: OnePlan
+
+    def __post_init__(self) -> None:
+        self.id = self.store.id
         self.notes: list[str] = []
 
     def write(self, merged: dict[str, Any]) -> None:
@@ -142,10 +146,9 @@ class MergedFolder:
     def _labels(self) -> None:
         """What people said about answers, each line once."""
         seen = Seen()
-        files = [FileLog((source.folder or source.path) / LABELS) for source in self.parts.sources]
         lines = [
             line
-            for log in files
+            for log in self.parts.beside("labels")
             for _, line in log.scan()
             if line and seen.add(short(digest("line", line)))
         ]
@@ -247,10 +250,7 @@ def _joined(
 
 
 def _retries(parts: Iterable[Manifest | None]) -> dict[str, Any]:
-    total: dict[str, int] = {}
+    total: Counter[str] = Counter()
     for manifest in filter(None, parts):
-        for name, count in msgspec.convert(
-            manifest.metadata.get("retries", {}), dict[str, int]
-        ).items():
-            total[name] = total.get(name, 0) + count
-    return {"retries": total} if total else {}
+        total.update(msgspec.convert(manifest.metadata.get("retries", {}), dict[str, int]))
+    return {"retries": dict(total)} if total else {}

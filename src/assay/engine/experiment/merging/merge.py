@@ -19,7 +19,7 @@ from assay.engine.experiment.merging.rows import Choice, Prefer
 from assay.engine.experiment.resolve import find_each
 from assay.engine.experiment.sources import Source
 from assay.engine.experiment.trust import CONFIG
-from assay.engine.run.evidence import Evidence
+from assay.engine.run.evidence import partial_of
 from assay.errors import StoreError, UserError
 from assay.records import ROWS_FILE, Kind
 from assay.shown import Shown
@@ -171,10 +171,8 @@ def _conflicts(parts: Parts, kind: Kind, choice: Choice) -> Iterator[str]:
 
 
 def _result(folder: Path, parts: Parts, notes: Sequence[str], *, new: bool) -> Merged:
-    store, manifests = FlatStore(folder), read_manifests(folder)
-    evaluation, measured = manifests.get("evaluation"), manifests.get("aggregation")
-    run = manifests["run"]
-    last = evaluation or run
+    manifests = read_manifests(folder)
+    run, measured = manifests["run"], manifests.get("aggregation")
     choices = (parts.responses, parts.evaluations)
     faults = [
         f"{source.name}: {fault}"
@@ -191,7 +189,7 @@ def _result(folder: Path, parts: Parts, notes: Sequence[str], *, new: bool) -> M
         planned=run.planned,
         evaluations=sum(int(keep.sum()) for keep in parts.evaluations.keep),
         metrics=measured.counts.get("metrics", 0) if measured else 0,
-        partial=Evidence(FileLog(store.folder / ROWS_FILE[last.kind]), last).partial,
+        partial=partial_of([manifests.get("evaluation", run)]),
         repeated=sum(choice.repeated for choice in choices),
         decided=sum(choice.conflicts for choice in choices),
         new=new,
@@ -200,14 +198,11 @@ def _result(folder: Path, parts: Parts, notes: Sequence[str], *, new: bool) -> M
 
 
 def _part(parts: Parts, at: int) -> MergedPart:
-    counts = [
-        (len(choice.keep[at]), int(choice.keep[at].sum()))
-        for choice in (parts.responses, parts.evaluations)
-    ]
+    responses, evaluations = parts.responses.keep[at], parts.evaluations.keep[at]
     return MergedPart(
         path=parts.sources[at].place,
-        responses=counts[0][0],
-        responses_taken=counts[0][1],
-        evaluations=counts[1][0],
-        evaluations_taken=counts[1][1],
+        responses=len(responses),
+        responses_taken=int(responses.sum()),
+        evaluations=len(evaluations),
+        evaluations_taken=int(evaluations.sum()),
     )

@@ -158,7 +158,7 @@ class Choice:
             self.lost.append(KeySet(commits["key"][own & unlike].tolist()))
             self.keep.append(np.isin(rows.table.commit, commits["number"][own & is_first]))
             counts.update(rows.table.counts(self.keep[at]))
-        self.counts = {name: count for name, count in counts.items() if count}
+        self.counts = dict(+counts)
 
     def _compare_meanings(self, commits: Any, winner: IntArray) -> None:
         """Have values in place of bytes as the content of those that differ from the one that stands for their key."""
